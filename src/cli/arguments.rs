@@ -60,7 +60,7 @@ pub struct Arguments {
     #[command(subcommand)]
     pub task: Option<Task>,
 
-    /// What to ask; opens the screen and sends it
+    /// Message to send when the screen opens
     #[arg(value_name = "PROMPT")]
     pub prompt: Vec<String>,
 
@@ -77,55 +77,55 @@ pub struct Arguments {
     pub common: CommonArguments,
 }
 
-/// What holds for this run only.
+/// Options that apply to this run only.
 #[derive(Clone, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that is given or not")]
 pub struct Run {
-    /// Do whatever no rule forbids, without asking; only protected files stay as they are
+    /// Never ask: allow everything except what a deny rule or file protection forbids
     #[arg(short, long, alias = "yolo")]
     pub force: bool,
 
-    /// Allow this without asking, as in 'Shell(git push)'
+    /// Allow an action without asking, as in 'Shell(git push)'
     #[arg(long, value_name = "RULE")]
     pub allow: Vec<String>,
 
-    /// Never do this
+    /// Refuse an action
     #[arg(long, value_name = "RULE")]
     pub deny: Vec<String>,
 
-    /// The workspace's own rules hold
+    /// Trust this workspace: load its AGENTS.md, rules, settings and checkers
     #[arg(long)]
     pub trust: bool,
 
-    /// Another folder to work in
+    /// Add a folder to work in
     #[arg(long, value_name = "FOLDER")]
     pub add_dir: Vec<PathBuf>,
 
-    /// Send a picture along
+    /// Send an image with the message
     #[arg(long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
 
-    /// Ask the model so often at most
+    /// Stop after N model requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_turns: Option<u64>,
 
-    /// The answer is JSON that fits the schema in this file; it is asked for again when it does not
+    /// Require JSON that matches the schema in this file; ask again if it does not match
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
 
-    /// Go on with the last conversation in this workspace
+    /// Continue the last conversation in this workspace
     #[arg(long = "continue", conflicts_with = "resume")]
     pub goes_on: bool,
 
-    /// Go on with this conversation, else with the last one
+    /// Resume a conversation by its id, or the last one
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
 
-    /// With --continue or --resume: go on with a copy, and leave the conversation as it is
+    /// With --continue or --resume: continue a copy of the conversation
     #[arg(long)]
     pub fork: bool,
 
-    /// Do not keep this conversation
+    /// Do not save this conversation
     #[arg(long)]
     pub no_session: bool,
 
@@ -133,14 +133,14 @@ pub struct Run {
     pub end: DisplayArguments,
 }
 
-/// How the conversation is shown.
+/// Display of the conversation.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct DisplayArguments {
-    /// Lines instead of a screen, for screen readers: nothing is painted, and a line of yours is a message
+    /// Use plain lines instead of a screen, for screen readers; each line of input is a message
     #[arg(long)]
     pub plain: bool,
 
-    /// In the terminal's own lines: what has ended stays in them, and only what is open is painted
+    /// Write into the terminal's own scrollback; only unfinished parts are redrawn
     #[arg(long, conflicts_with = "plain")]
     pub inline: bool,
 }
@@ -148,20 +148,20 @@ pub struct DisplayArguments {
 /// Answers without a screen.
 #[derive(Clone, Debug, Default, Args)]
 pub struct OutputArguments {
-    /// Print the answer to standard output and leave
+    /// Print the answer to stdout and exit
     #[arg(short, long)]
     pub print: bool,
 
-    /// What to print: the text as it comes; its end as one object (json) or all of it as lines (stream-json), both as
-    /// Cursor's command line does; the whole answer (documents); every event on a line (events)
+    /// Output format: the answer's text as it comes (text); one object at its end (json) or lines of JSON
+    /// (stream-json), both as Cursor's command line does; the whole answer (documents); one event per line (events)
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
     pub output_format: OutputFormat,
 
-    /// With stream-json: pieces of text as they come
+    /// With stream-json: include partial text as it arrives
     #[arg(long)]
     pub stream_partial_output: bool,
 
-    /// With stream-json: what the model thinks
+    /// With stream-json: include the model's thinking
     #[arg(long)]
     pub include_thinking: bool,
 }
@@ -202,7 +202,7 @@ impl From<OutputFormat> for Format {
     }
 }
 
-/// Whom to talk to, and how.
+/// The server, model and mode to use.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TargetArguments {
     /// Talk to the documents gateway at this address
@@ -213,35 +213,36 @@ pub struct TargetArguments {
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
 
-    /// The model that answers
+    /// Model to use
     #[arg(long, value_name = "ID")]
     pub model: Option<String>,
 
-    /// How the agent works
+    /// Mode of the agent
     #[arg(long, value_parser = ["agent", "plan", "ask", "debug"])]
     pub mode: Option<String>,
 }
 
-/// What every task understands.
+/// Options of every task.
 #[derive(Clone, Debug, Default, Args)]
 pub struct CommonArguments {
-    /// The folder to work in, else the repository around this one
+    /// Folder to work in [default: the repository around the current one]
     #[arg(long, value_name = "FOLDER")]
     pub workspace: Option<PathBuf>,
 
-    /// The colours: auto, or the name of a theme
+    /// Color theme: auto, or the name of a theme
     #[arg(long, value_name = "NAME")]
     pub theme: Option<String>,
 
-    /// Any setting, as in `--set ui.output_rows=40`
+    /// Set any setting, as in `--set ui.output_rows=40`
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
-    /// Write what happens inside to this file
+    /// Write a log to this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
 
-    /// `off` runs commands without the sandbox: each one asks; `on` does nothing at all where there is none
+    /// `off`: run commands without the sandbox and ask before each; `on`: refuse to run anything if no sandbox is
+    /// available
     #[arg(long, value_name = "on|off", value_parser = switch)]
     pub sandbox: Option<bool>,
 }
@@ -250,37 +251,37 @@ pub struct CommonArguments {
 pub enum Task {
     /// Play a saved stream, response or session
     Replay(Replay),
-    /// Be a documents gateway for whatever this sheaf talks to
+    /// Serve the agent (or any configured model) over HTTP
     Serve(Serve),
-    /// Hold a gateway or a recorded answer against the documents protocol
+    /// Check a gateway or a recording for protocol conformance
     Conform(Conform),
-    /// A recorded conversation that shows everything
+    /// Play a recorded conversation that shows everything
     Tour(Tour),
-    /// Look at terminal, keys, network and model, and say what to do
+    /// Check terminal, keys, network and model, and suggest fixes
     Doctor(Doctor),
-    /// Settings: where they are, what holds, what there is
+    /// Show and change settings
     Config(Config),
-    /// Begin a conversation and print its id, for --resume
+    /// Create a conversation and print its id, for --resume
     CreateChat(Asking),
-    /// Whom sheaf would talk to
+    /// Show which provider and model would be used
     Status(Asking),
-    /// The models that one may choose
+    /// List the available models
     Models(Asking),
-    /// The conversations that are kept: list, read, export, import, rename, remove
+    /// Manage saved conversations: list, show, export, import, rename, remove
     Sessions(Sessions),
-    /// One document of a kept conversation, by its address
+    /// Print one document of a saved conversation, by its address
     Get(Get),
-    /// Who wrote a line: the document, the words and the model that brought it
+    /// Show which message and model produced a line (blame for AI edits)
     Why(Why),
-    /// Take back what a turn or a document did to files
+    /// Undo the file changes of a turn or a document
     Undo(Undo),
-    /// Do again what was taken back
+    /// Redo undone changes
     Redo(Undo),
-    /// Go back to before a message: files, conversation or both
+    /// Rewind to a message: files, conversation or both
     Rewind(Rewind),
-    /// What the kernel holds around commands, and anything inside of it
+    /// Explain the sandbox, or run a command in it
     Sandbox(Sandbox),
-    /// What a shell needs to complete sheaf's commands and options
+    /// Print shell completions
     #[command(
         hide = true,
         after_help = "Examples:\n  sheaf completions bash > ~/.local/share/bash-completion/completions/sheaf\n  \
@@ -288,10 +289,10 @@ pub enum Task {
                       sheaf completions fish > ~/.config/fish/completions/sheaf.fish"
     )]
     Completions {
-        /// The shell that reads it
+        /// Shell to complete for
         shell: clap_complete::Shell,
     },
-    /// The page for man(1)
+    /// Print the man page
     #[command(hide = true, after_help = "Example:\n  sheaf man > ~/.local/share/man/man1/sheaf.1")]
     Man,
 }
@@ -310,7 +311,8 @@ pub struct Replay {
     /// An event stream, a response object or a session file
     pub file: PathBuf,
 
-    /// Do not show it: does it end with the same documents as this one? 1 says no, and what is different
+    /// Compare the documents with those of this recording instead of playing; exit with 1 and print the differences if
+    /// they differ
     #[arg(long, value_name = "FILE")]
     pub assert: Option<PathBuf>,
 
@@ -329,37 +331,37 @@ pub struct Replay {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Pace {
-    /// Times the recorded pace; 0 or max is at once; step shows a document with each Enter
+    /// Playback speed; 0 or max plays at once, step shows one document per Enter
     #[arg(long, value_name = "N", default_value = "1", value_parser = speed)]
     pub speed: Speed,
 }
 
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Address and port, else 127.0.0.1:8643
+    /// Address and port to listen on [default: 127.0.0.1:8643]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
 
-    /// Serve this recording instead
+    /// Serve a recording instead
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
 
     #[command(flatten)]
     pub pace: Pace,
 
-    /// What clients can have done: reading files, or all that the agent can do, with commands in the sandbox
+    /// Tools for clients: reading files, or all that the agent has, with commands in the sandbox only
     #[arg(long, value_name = "WHICH", value_parser = ["reading", "all"])]
     pub tools: Option<String>,
 
-    /// Keep conversations: clients send new messages only, and can come back to an answer
+    /// Store conversations: clients send new messages only, and can return to an answer
     #[arg(long)]
     pub stateful: bool,
 
-    /// A name under which requests may ask for this server, beside localhost
+    /// Accept this host name beside localhost
     #[arg(long, value_name = "NAME")]
     pub allow_host: Vec<String>,
 
-    /// The origin of a web page that may call
+    /// Accept calls from web pages of this origin
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<String>,
 
@@ -377,27 +379,27 @@ pub struct Conform {
     #[arg(value_name = "URL|FILE")]
     pub target: Option<String>,
 
-    /// The findings for a person (text) or for a program (json)
+    /// Format of the findings: text or json
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
     pub output_format: ReportFormat,
 
-    /// Warnings are errors
+    /// Treat warnings as errors
     #[arg(long)]
     pub strict: bool,
 
-    /// What a gateway is asked
+    /// Message to send to the gateway
     #[arg(long, value_name = "TEXT")]
     pub message: Option<String>,
 
-    /// Ask for this dialect only
+    /// Request only this dialect
     #[arg(long, value_parser = ["a", "b"])]
     pub dialect: Option<String>,
 
-    /// The model that the gateway is asked for
+    /// Model to request from the gateway
     #[arg(long, value_name = "ID")]
     pub model: Option<String>,
 
-    /// The mode that the gateway is asked in, else ask, which changes nothing
+    /// Mode to request [default: ask, which changes nothing]
     #[arg(long, value_parser = ["agent", "plan", "ask", "debug"])]
     pub mode: Option<String>,
 
@@ -418,7 +420,7 @@ pub enum ReportFormat {
 
 #[derive(Debug, Args)]
 pub struct Tour {
-    /// Not the recording: the real agent at work in a throw-away project, with a script for a model
+    /// Run the real agent in a throw-away project, with a scripted model, instead of the recording
     #[arg(long)]
     pub live: bool,
 
@@ -437,7 +439,7 @@ pub struct Tour {
 
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 
@@ -465,29 +467,29 @@ pub struct Sandbox {
 
 #[derive(Debug, Subcommand)]
 pub enum Boundary {
-    /// Each layer, and why one is missing
+    /// Show each layer, and why one is missing
     Explain {
         #[command(flatten)]
         common: CommonArguments,
     },
-    /// Runs a command as one of a model's would run; ends with its exit code, or with 3 where there is no sandbox
+    /// Run a command as the model's commands run; exit with its code, or with 3 if there is no sandbox
     Run {
-        /// Let it reach the network
+        /// Allow network access
         #[arg(long)]
         network: bool,
 
-        /// Let it change what git keeps
+        /// Allow changes of git's own files
         #[arg(long)]
         git_write: bool,
 
-        /// Where the sandbox is partial: let it write the whole workspace, and put back what is protected
+        /// In a partial sandbox, allow writes to the whole workspace and restore protected files afterwards
         #[arg(long)]
         guard: bool,
 
         #[command(flatten)]
         common: CommonArguments,
 
-        /// The command and its arguments
+        /// Command and its arguments
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
@@ -504,21 +506,21 @@ pub struct Sessions {
 
 #[derive(Debug, Subcommand)]
 pub enum Session {
-    /// Those of this workspace, the last one first
+    /// List this workspace's conversations, newest first
     List {
-        /// Those of all workspaces
+        /// Include all workspaces
         #[arg(long)]
         all: bool,
 
-        /// Those that are archived, too
+        /// Include archived conversations
         #[arg(long)]
         archived: bool,
 
-        /// As lines of JSON
+        /// Print lines of JSON
         #[arg(long)]
         json: bool,
     },
-    /// Documents that fit, in all conversations of this workspace
+    /// Search the documents of this workspace's conversations
     #[command(
         after_help = "Terms, of which all have to hold, and `-` in front turns one round:\n  \
                             word, \"two words\"     what is said in it, whatever the case\n  \
@@ -535,84 +537,84 @@ pub enum Session {
         #[arg(required = true)]
         query: Vec<String>,
 
-        /// In those of all workspaces
+        /// Search all workspaces
         #[arg(long)]
         all: bool,
 
-        /// As lines of JSON, with the whole documents
+        /// Print lines of JSON with the whole documents
         #[arg(long)]
         json: bool,
     },
-    /// The whole conversation as Markdown
+    /// Print a conversation as Markdown
     Show {
-        /// Its id, the beginning of it, its title, or `last`
+        /// Id or its beginning, title, or `last`
         session: String,
 
-        /// Its branches only: a line for each message
+        /// Print only its branches, one line for each message
         #[arg(long)]
         tree: bool,
     },
-    /// The whole conversation as a file
+    /// Export a conversation to a file
     #[command(after_help = "Examples:\n  sheaf sessions export last -o answer.html\n  \
                             sheaf sessions export last --redact '(?i)acme' --redact '\\b[0-9.]+@[a-z.]+' -o answer.md\n  \
                             sheaf sessions export last --as jsonl | grep document_end\n  \
                             sheaf replay <(sheaf sessions export last --as jsonl) --speed 4")]
     Export {
-        /// Its id, the beginning of it, its title, or `last`
+        /// Id or its beginning, title, or `last`
         session: String,
 
-        /// One page for a browser, Markdown, one object, or a line for each event; else what FILE ends with
+        /// Format: a web page, Markdown, one object, or one line for each event [default: from the extension of FILE]
         #[arg(long = "as", value_name = "FORM")]
         form: Option<ExportFormatArgument>,
 
-        /// Where to, else standard output
+        /// Output file [default: standard output]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
 
-        /// What is on other branches, too, in a page or as Markdown; the other forms always have it
+        /// Include other branches in a page or in Markdown; the other formats always include them
         #[arg(long)]
         all_branches: bool,
 
-        /// A regular expression of what must not be in it, beside keys and what `export.redact` names
+        /// Remove matches of a regular expression, beside keys and matches of `export.redact`
         #[arg(long, value_name = "REGEX")]
         redact: Vec<String>,
     },
-    /// Keeps what was exported as JSON or JSON lines, a saved stream or a response, as a new conversation
+    /// Import an export (JSON or JSON lines), a saved stream or a response as a new conversation
     Import {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
-    /// Gives it another title
+    /// Rename a conversation
     Rename {
-        /// Its id, the beginning of it, its title, or `last`
+        /// Id or its beginning, title, or `last`
         session: String,
         title: String,
     },
-    /// Puts conversations out of the way: they are found, and not listed
+    /// Archive conversations: searches find them, lists do not show them
     Archive {
-        /// An id each, the beginning of it, or its title
+        /// Ids or their beginnings, or titles
         #[arg(required = true)]
         sessions: Vec<String>,
     },
-    /// Lists them again
+    /// Restore archived conversations
     Unarchive {
-        /// An id each, the beginning of it, or its title
+        /// Ids or their beginnings, or titles
         #[arg(required = true)]
         sessions: Vec<String>,
     },
-    /// Removes conversations for good, with what is kept to take back what they did; asks first
+    /// Delete conversations and their undo data permanently (asks first)
     Rm {
-        /// An id each, or the beginning of it
+        /// Ids or their beginnings
         #[arg(required = true)]
         sessions: Vec<String>,
 
-        /// Without asking; needed where nobody can be asked
+        /// Do not ask; required without a terminal
         #[arg(short, long, alias = "force")]
         yes: bool,
     },
-    /// Looks at every file of the conversations and says what is wrong; 1 when something is
+    /// Check the session files; exit with 1 if something is wrong
     Doctor {
-        /// Does what can be done about it
+        /// Repair damaged files
         #[arg(long)]
         repair: bool,
     },
@@ -637,7 +639,7 @@ pub struct Get {
     #[arg(value_name = "ADDRESS")]
     pub address: String,
 
-    /// What to make of it
+    /// Output format
     #[arg(long = "as", value_name = "FORM", default_value = "text")]
     pub form: DocumentFormatArgument,
 
@@ -648,11 +650,11 @@ pub struct Get {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sheaf why src/cart.rs:22")]
 pub struct Why {
-    /// A file and the number of a line in it
+    /// File and line number
     #[arg(value_name = "FILE:LINE")]
     pub place: String,
 
-    /// As one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 
@@ -671,15 +673,15 @@ pub struct Undo {
     #[arg(value_name = "ADDRESS")]
     pub address: Option<String>,
 
-    /// Leave this file, or folder, as it is
+    /// Exclude this file or folder
     #[arg(long, value_name = "PATH")]
     pub but: Vec<String>,
 
-    /// Take back what was changed since, too
+    /// Overwrite later changes, too
     #[arg(long)]
     pub over: bool,
 
-    /// Only say what would become of files
+    /// Only show what would change
     #[arg(long)]
     pub dry_run: bool,
 
@@ -693,7 +695,7 @@ pub struct Undo {
                         sheaf rewind last#7 --only files --dry-run"
 )]
 pub struct Rewind {
-    /// One of the two only
+    /// Rewind only files or only the conversation
     #[arg(long, value_name = "WHICH")]
     pub only: Option<RewindPart>,
 
@@ -718,37 +720,37 @@ pub enum DocumentFormatArgument {
 
 #[derive(Debug, Subcommand)]
 pub enum Setting {
-    /// Where the files lie
+    /// Show the paths of the settings files
     Path,
-    /// The value of one setting
+    /// Print the value of a setting
     Get {
-        /// As in `ui.output_rows`
+        /// Key such as `ui.output_rows`
         key: String,
     },
-    /// Writes one setting into your own file; without a value, takes it out
+    /// Write a setting to your own file, or remove it without a value
     Set {
-        /// As in `ui.output_rows`
+        /// Key such as `ui.output_rows`
         key: String,
-        /// As a variable would hold it: `true`, `60s`, `a,b`
+        /// Value such as `true`, `60s` or `a,b`
         value: Option<String>,
     },
-    /// Every setting, its value and where it comes from
+    /// Show every setting, its value and its origin
     Explain,
-    /// Every setting there is
+    /// Print the reference of all settings
     Reference,
-    /// What the interface says, as a Fluent file that is built in: what a translation begins with
+    /// Print the built-in interface texts as a Fluent file, to start a translation from
     #[command(after_help = "Example:\n  sheaf config locale > ~/.config/sheaf/locale/fr.ftl")]
     Locale {
         /// `en`, `de`
         #[arg(default_value = "en")]
         tag: String,
     },
-    /// The keys that are built in: what a keymap.toml of your own is read over
+    /// Print the built-in keymap, which your keymap.toml overrides
     Keymap,
-    /// The colours of a theme that is built in: what one of your own begins with
+    /// Print a built-in theme, to start your own from
     #[command(after_help = "Example:\n  sheaf config theme dracula > ~/.config/sheaf/themes/mine.toml")]
     Theme {
-        /// As in `ui.theme`
+        /// Name of a theme
         #[arg(default_value = "sheaf-dark")]
         name: String,
     },

@@ -1,5 +1,5 @@
-//! What was said in all conversations, as a full-text cache: which of them can hold the words that are looked for. And the
-//! list of them, so that only files that have changed are opened for it.
+//! Full-text cache of all conversations: it finds those that can contain the words of a search, and holds the list of
+//! conversations, so that only changed files are opened for it.
 //!
 //! It is a sieve and decides nothing: a conversation that it does not know, or that has changed since, is looked at, and so
 //! is every one that it lets through. So it may be missing, old, damaged or out of reach, and what is found stays the same;

@@ -207,7 +207,7 @@ impl Library for SessionLibrary {
         let form = sessions::form_of(Some(path));
         let session = Session::fresh(self.workspace.to_string_lossy(), tui::now_ms());
         let rules =
-            RedactionRules::new(self.settings.redact.iter().map(String::as_str)).map_err(|it| it.to_string())?;
+            RedactionRules::new(self.settings.export.redact.iter().map(String::as_str)).map_err(|it| it.to_string())?;
         let entries = log.after(Position(0));
         let whole =
             ExportedConversation::new(session, entries.iter().map(|it| (**it).clone()).collect()).redacted(&rules);

@@ -352,7 +352,7 @@ mod tests {
         }
     }
 
-    /// What fits and what does not is what the full validator finds.
+    /// The validator agrees with the full one on what fits.
     #[test]
     fn every_keyword_is_read_as_the_standard_says() {
         let tree = json!({ "$defs": { "node": { "type": "object", "required": ["name"], "additionalProperties": false,

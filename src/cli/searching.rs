@@ -277,7 +277,7 @@ mod tests {
         found
     }
 
-    /// What is found turn by turn is what is found in the whole.
+    /// A search turn by turn finds the same as a search in the whole.
     #[test]
     fn a_turn_by_itself_is_the_turn_of_the_whole() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -23,7 +23,7 @@ use crate::{
     export::{self, DocumentFormat, ExportFormat, ExportedConversation, RedactionRules},
     journal::{
         Log,
-        file::{Finding, Listed, Session, Store, Wrong},
+        file::{FileFinding, Listed, Session, Store, Wrong},
     },
     link::replay::Recording,
     os::file::{self, Access},
@@ -78,7 +78,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
             redact,
         } => {
             let form = form.map_or_else(|| form_of(output.as_deref()), form_named);
-            let rules = base.settings.redact.iter().chain(redact).map(String::as_str);
+            let rules = base.settings.export.redact.iter().chain(redact).map(String::as_str);
             let whole = whole(&base, &store, session)?.redacted(&RedactionRules::new(rules)?);
             let text = if *all_branches {
                 whole.with_branches(form)
@@ -239,7 +239,7 @@ fn doctor(base: &CliContext, store: &Store, repair: bool) -> Result<u8> {
         known.any(|it| Checkpoints::is_of(name, it.as_str()))
     };
     // A file that cannot be read may need any checkpoint.
-    let is_riddle = |it: &Finding| matches!(it.wrong, Wrong::Unreadable(_) | Wrong::Newer);
+    let is_riddle = |it: &FileFinding| matches!(it.wrong, Wrong::Unreadable(_) | Wrong::Newer);
     let is_all_known = !findings.clone().any(|it| is_riddle(it.2));
     let forgotten = |used: SystemTime| is_all_known && used.elapsed().is_ok_and(|it| it > FORGOTTEN);
     let orphans = Checkpoints::stores(&folder)

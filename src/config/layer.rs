@@ -11,89 +11,12 @@ use toml::{
 };
 
 use super::{
-    KEYS, Key, KnownService, Location, Paths, Problem, Settings, SourceText,
-    key::{FOREIGN_VARIABLES, NON_SETTING_VARIABLES},
-    secret, suggestion,
+    Environment, KEYS, Key, KnownService, Layer, Location, Origin, Paths, Problem, Settings, SourceText, secret,
+    settings::{FOREIGN_VARIABLES, NON_SETTING_VARIABLES},
+    suggestion,
     value::{InvalidValue, Slot, Value, ValueKind},
 };
 use crate::os::file;
-
-/// Layer of a setting. A later variant overrides an earlier one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Layer {
-    Default,
-    /// The user's own settings file.
-    User,
-    /// The settings file of a trusted workspace.
-    Project,
-    /// Environment variables.
-    Environment,
-    /// Command-line flags.
-    Flag,
-}
-
-/// Layer and location of a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-    pub layer: Layer,
-    /// `None` for a default.
-    pub place: Option<Location>,
-}
-
-impl Origin {
-    pub(super) const DEFAULT: Self = Self {
-        layer: Layer::Default,
-        place: None,
-    };
-}
-
-impl std::fmt::Display for Origin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.place {
-            None => f.write_str("default"),
-            Some(place) => place.fmt(f),
-        }
-    }
-}
-
-/// Environment variables whose name and value are text: of the process, or made up by a test.
-#[derive(Clone, Default)]
-pub struct Environment(BTreeMap<String, String>);
-
-impl Environment {
-    /// Reads the environment of this process.
-    pub fn of_process() -> Self {
-        let pairs = std::env::vars_os();
-        Self(
-            pairs
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-                .collect(),
-        )
-    }
-
-    /// Returns the value of a variable that is set and not empty.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str).filter(|it| !it.is_empty())
-    }
-}
-
-impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
-    fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
-        Self(
-            pairs
-                .into_iter()
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-        )
-    }
-}
-
-impl std::fmt::Debug for Environment {
-    /// Prints names only: values may be keys.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
 
 /// Settings from command-line flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -419,7 +342,9 @@ impl LayerMerger {
             };
             self.settings.origins.insert("color".to_owned(), origin);
         }
-        let own = KEYS.iter().filter_map(|key| Some((key.variable?, key.path)));
+        let own = KEYS
+            .iter()
+            .filter_map(|key| Some((key.variable.as_deref()?, key.path.as_str())));
         for (variable, path) in FOREIGN_VARIABLES.iter().copied().chain(own) {
             let Some(text) = environment.get(variable) else {
                 continue;
@@ -436,7 +361,7 @@ impl LayerMerger {
         }
         let known = || {
             KEYS.iter()
-                .filter_map(|it| it.variable)
+                .filter_map(|it| it.variable.as_deref())
                 .chain(NON_SETTING_VARIABLES.iter().copied())
         };
         let own = environment

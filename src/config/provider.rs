@@ -1,47 +1,7 @@
 //! Servers to talk to, and how to reach them.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
-
-use super::{Environment, KeySource, Secret};
+use super::{Connection, Environment, Gateway, KeySource, Layer, Provider, Secret, Settings};
 use crate::net::client::{HeaderMap, HeaderName, HeaderValue, Peer, Proxy, Timeouts, Url};
-
-/// How to reach a server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Connection {
-    /// Read through [`Connection::url`] only, which refuses unencrypted addresses.
-    pub(super) url: Option<String>,
-    /// Sent with every request. The values are secrets, since many servers take keys this way.
-    pub headers: BTreeMap<String, Secret>,
-    /// PEM file of certificates to trust beside the system's.
-    pub ca_file: Option<PathBuf>,
-    /// PEM file with the client's certificate and key.
-    pub client_cert: Option<PathBuf>,
-    /// Proxy URL, which may hold a password, or `none`. Unset: the proxy from the environment.
-    pub proxy: Option<Secret>,
-    /// True if `http://` may be used in a private network. The client refuses public addresses even then.
-    pub allow_http: bool,
-    pub connect_timeout: Duration,
-    /// Time until the first byte of a response.
-    pub first_byte_timeout: Duration,
-    /// Time without any byte, heartbeats included.
-    pub idle_timeout: Duration,
-}
-
-impl Default for Connection {
-    fn default() -> Self {
-        Self {
-            url: None,
-            headers: BTreeMap::new(),
-            ca_file: None,
-            client_cert: None,
-            proxy: None,
-            allow_http: false,
-            connect_timeout: Duration::from_secs(10),
-            first_byte_timeout: Duration::from_mins(2),
-            idle_timeout: Duration::from_mins(1),
-        }
-    }
-}
 
 /// Reason why an address is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -126,66 +86,6 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// A documents gateway.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Gateway {
-    pub connection: Connection,
-    pub token: KeySource,
-    /// `auto`, `a` or `b`.
-    pub dialect: String,
-    /// Workspace context that it is sent: `path`, `rules` or `layout`, each including the previous ones.
-    pub context: String,
-}
-
-impl Default for Gateway {
-    fn default() -> Self {
-        Self {
-            connection: Connection::default(),
-            token: KeySource::None,
-            dialect: "auto".to_owned(),
-            context: "rules".to_owned(),
-        }
-    }
-}
-
-/// A model server.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Provider {
-    /// Wire format: `openai` (chat completions), `openai-responses`, `anthropic`, `gemini` or `ollama`.
-    pub kind: String,
-    pub connection: Connection,
-    pub key: KeySource,
-    pub model: Option<String>,
-    /// True if a `<think>` block at the start of an answer is shown as thinking.
-    pub think_tags: bool,
-    /// Optional request fields that the server accepts. `None`: all.
-    pub allow_fields: Option<Vec<String>>,
-    /// Context window to request from Ollama, which otherwise truncates long conversations silently.
-    pub num_ctx: Option<u64>,
-    /// Maximum length of an answer to request, in tokens.
-    pub max_tokens: Option<u64>,
-    pub temperature: Option<f64>,
-    /// When earlier reasoning is sent back: `always`, `tool_loop` or `never`.
-    pub replay_reasoning: String,
-}
-
-impl Default for Provider {
-    fn default() -> Self {
-        Self {
-            kind: "openai".to_owned(),
-            connection: Connection::default(),
-            key: KeySource::None,
-            model: None,
-            think_tags: true,
-            allow_fields: None,
-            num_ctx: None,
-            max_tokens: None,
-            temperature: None,
-            replay_reasoning: "tool_loop".to_owned(),
-        }
-    }
-}
-
 /// The server that the settings choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Upstream<'a> {
@@ -194,6 +94,71 @@ pub enum Upstream<'a> {
     Provider(&'a str, &'a Provider),
     /// None is configured.
     Nobody,
+}
+
+impl Settings {
+    /// Returns the server to talk to: the one that the strongest layer names, the gateway before a provider of the same
+    /// layer.
+    ///
+    /// If neither is named: the provider that `OPENAI_…` variables describe, else the only one configured.
+    pub fn upstream(&self) -> Upstream<'_> {
+        let gateway = self
+            .gateway
+            .connection
+            .has_url()
+            .then(|| self.origin("gateway.url").layer);
+        let provider = self.provider.as_ref().map(|_| self.origin("provider").layer);
+        if gateway.is_some() && gateway >= provider {
+            return Upstream::Gateway(&self.gateway);
+        }
+        let in_environment = ["base_url", "api_key"].into_iter().any(|it| {
+            let layer = self.origin(&format!("providers.openai.{it}")).layer;
+            layer == Layer::Environment
+        });
+        let mut described = self
+            .providers
+            .keys()
+            .filter(|it| self.is_described(it))
+            .map(String::as_str);
+        let name = match &self.provider {
+            Some(name) => Some(name.as_str()),
+            None if in_environment => Some("openai"),
+            None => described.next().filter(|_| described.next().is_none()),
+        };
+        let found = name.and_then(|name| self.providers.get_key_value(name));
+        found.map_or(Upstream::Nobody, |(name, provider)| Upstream::Provider(name, provider))
+    }
+
+    /// Returns the provider of that name: as configured, or a known service.
+    pub fn provider_named(&self, name: &str, environment: &Environment) -> Option<Provider> {
+        let configured = self.providers.get(name).cloned();
+        configured.or_else(|| Some(KnownService::named(name)?.provider(environment)))
+    }
+
+    /// Returns true if the user configured the provider, beyond a variable or a project that names its model.
+    fn is_described(&self, name: &str) -> bool {
+        let prefix = format!("providers.{name}.");
+        self.origins.iter().any(|(path, origin)| {
+            let is_users = matches!(origin.layer, Layer::User | Layer::Flag);
+            path.strip_prefix(&prefix).is_some_and(|it| it != "model" || is_users)
+        })
+    }
+
+    /// Returns the model to ask for: the strongest layer's, a provider's own before the general one of the same layer.
+    pub fn model(&self) -> Option<&str> {
+        let general = self.model.as_deref();
+        let own = match self.upstream() {
+            Upstream::Provider(name, provider) => {
+                let layer = self.origin(&format!("providers.{name}.model")).layer;
+                provider.model.as_deref().map(|it| (layer, it))
+            }
+            Upstream::Gateway(_) | Upstream::Nobody => None,
+        };
+        match own {
+            Some((layer, own)) if general.is_none() || layer >= self.origin("model").layer => Some(own),
+            Some(_) | None => general,
+        }
+    }
 }
 
 /// A service with a known address, so that its name is enough to use it.
@@ -231,113 +196,99 @@ pub fn ollama_url(text: &str) -> Option<String> {
     Some(url.trim_end_matches('/').to_owned())
 }
 
-/// All known services.
+const fn service(
+    name: &'static str,
+    title: &'static str,
+    kind: &'static str,
+    base_url: &'static str,
+    variables: &'static [&'static str],
+) -> KnownService {
+    KnownService {
+        name,
+        title,
+        kind,
+        base_url,
+        variables,
+    }
+}
+
+/// All known services: name, title, wire format, address, variables of the key.
 pub const SERVICES: &[KnownService] = &[
-    KnownService {
-        name: "openai",
-        title: "OpenAI",
-        kind: "openai",
-        base_url: "https://api.openai.com/v1",
-        variables: &["OPENAI_API_KEY"],
-    },
-    KnownService {
-        name: "openrouter",
-        title: "OpenRouter",
-        kind: "openai",
-        base_url: "https://openrouter.ai/api/v1",
-        variables: &["OPENROUTER_API_KEY"],
-    },
-    KnownService {
-        name: "mistral",
-        title: "Mistral",
-        kind: "openai",
-        base_url: "https://api.mistral.ai/v1",
-        variables: &["MISTRAL_API_KEY"],
-    },
-    KnownService {
-        name: "deepseek",
-        title: "DeepSeek",
-        kind: "openai",
-        base_url: "https://api.deepseek.com/v1",
-        variables: &["DEEPSEEK_API_KEY"],
-    },
-    KnownService {
-        name: "groq",
-        title: "Groq",
-        kind: "openai",
-        base_url: "https://api.groq.com/openai/v1",
-        variables: &["GROQ_API_KEY"],
-    },
-    KnownService {
-        name: "xai",
-        title: "xAI",
-        kind: "openai",
-        base_url: "https://api.x.ai/v1",
-        variables: &["XAI_API_KEY"],
-    },
-    KnownService {
-        name: "together",
-        title: "Together",
-        kind: "openai",
-        base_url: "https://api.together.xyz/v1",
-        variables: &["TOGETHER_API_KEY"],
-    },
-    KnownService {
-        name: "fireworks",
-        title: "Fireworks",
-        kind: "openai",
-        base_url: "https://api.fireworks.ai/inference/v1",
-        variables: &["FIREWORKS_API_KEY"],
-    },
-    KnownService {
-        name: "cerebras",
-        title: "Cerebras",
-        kind: "openai",
-        base_url: "https://api.cerebras.ai/v1",
-        variables: &["CEREBRAS_API_KEY"],
-    },
-    KnownService {
-        name: "gemini",
-        title: "Gemini",
-        kind: "gemini",
-        base_url: "https://generativelanguage.googleapis.com/v1beta",
-        variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-    },
-    KnownService {
-        name: "anthropic",
-        title: "Anthropic",
-        kind: "anthropic",
-        base_url: "https://api.anthropic.com",
-        variables: &["ANTHROPIC_API_KEY"],
-    },
-    KnownService {
-        name: "ollama",
-        title: "Ollama",
-        kind: "ollama",
-        base_url: "http://127.0.0.1:11434",
-        variables: &[],
-    },
-    KnownService {
-        name: "lmstudio",
-        title: "LM Studio",
-        kind: "openai",
-        base_url: "http://127.0.0.1:1234/v1",
-        variables: &[],
-    },
-    KnownService {
-        name: "llamacpp",
-        title: "llama.cpp",
-        kind: "openai",
-        base_url: "http://127.0.0.1:8080/v1",
-        variables: &[],
-    },
-    KnownService {
-        name: "vllm",
-        title: "vLLM",
-        kind: "openai",
-        base_url: "http://127.0.0.1:8000/v1",
-        variables: &[],
-    },
+    service(
+        "openai",
+        "OpenAI",
+        "openai",
+        "https://api.openai.com/v1",
+        &["OPENAI_API_KEY"],
+    ),
+    service(
+        "openrouter",
+        "OpenRouter",
+        "openai",
+        "https://openrouter.ai/api/v1",
+        &["OPENROUTER_API_KEY"],
+    ),
+    service(
+        "mistral",
+        "Mistral",
+        "openai",
+        "https://api.mistral.ai/v1",
+        &["MISTRAL_API_KEY"],
+    ),
+    service(
+        "deepseek",
+        "DeepSeek",
+        "openai",
+        "https://api.deepseek.com/v1",
+        &["DEEPSEEK_API_KEY"],
+    ),
+    service(
+        "groq",
+        "Groq",
+        "openai",
+        "https://api.groq.com/openai/v1",
+        &["GROQ_API_KEY"],
+    ),
+    service("xai", "xAI", "openai", "https://api.x.ai/v1", &["XAI_API_KEY"]),
+    service(
+        "together",
+        "Together",
+        "openai",
+        "https://api.together.xyz/v1",
+        &["TOGETHER_API_KEY"],
+    ),
+    service(
+        "fireworks",
+        "Fireworks",
+        "openai",
+        "https://api.fireworks.ai/inference/v1",
+        &["FIREWORKS_API_KEY"],
+    ),
+    service(
+        "cerebras",
+        "Cerebras",
+        "openai",
+        "https://api.cerebras.ai/v1",
+        &["CEREBRAS_API_KEY"],
+    ),
+    service(
+        "gemini",
+        "Gemini",
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta",
+        &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    ),
+    service(
+        "anthropic",
+        "Anthropic",
+        "anthropic",
+        "https://api.anthropic.com",
+        &["ANTHROPIC_API_KEY"],
+    ),
+    service("ollama", "Ollama", "ollama", "http://127.0.0.1:11434", &[]),
+    service("lmstudio", "LM Studio", "openai", "http://127.0.0.1:1234/v1", &[]),
+    service("llamacpp", "llama.cpp", "openai", "http://127.0.0.1:8080/v1", &[]),
+    service("vllm", "vLLM", "openai", "http://127.0.0.1:8000/v1", &[]),
 ];
 
 impl KnownService {
@@ -384,6 +335,8 @@ impl KnownService {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, time::Duration};
 
 use toml::de::{DeInteger, DeValue};
 
-use super::{ConfiguredRule, Secret, suggestion};
+use super::{KeySource, Secret, suggestion};
 
 /// Kind of value that a key takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +37,26 @@ pub enum ValueKind {
     Command,
     /// Some of these words, in any order.
     Words(&'static [&'static str]),
+}
+
+/// An approval rule as written in the settings, with examples that are checked when it is loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfiguredRule {
+    /// Source text, such as `Shell(git push)`.
+    pub rule: String,
+    /// Calls that the rule must match.
+    pub matches: Vec<String>,
+    /// Calls that the rule must not match.
+    pub not_matches: Vec<String>,
+}
+
+impl ConfiguredRule {
+    pub fn new(rule: &str) -> Self {
+        Self {
+            rule: rule.to_owned(),
+            ..Self::default()
+        }
+    }
 }
 
 /// A value, parsed and checked.
@@ -390,25 +410,39 @@ fn proxy(text: &str) -> Result<Value, InvalidValue> {
     Err(invalid("this is not the address of a proxy", hint))
 }
 
-/// Reference to the field of a setting.
-pub(super) enum Slot<'a> {
-    Text(&'a mut String),
-    MaybeText(&'a mut Option<String>),
-    Flag(&'a mut bool),
-    MaybeFlag(&'a mut Option<bool>),
-    Whole(&'a mut u64),
-    MaybeWhole(&'a mut Option<u64>),
-    MaybeNumber(&'a mut Option<f64>),
-    Duration(&'a mut Duration),
-    Path(&'a mut Option<PathBuf>),
-    List(&'a mut Vec<String>),
-    Rules(&'a mut Vec<ConfiguredRule>),
-    MaybeList(&'a mut Option<Vec<String>>),
-    Headers(&'a mut BTreeMap<String, Secret>),
-    Secret(&'a mut Option<Secret>),
-    Proxy(&'a mut Option<Secret>),
-    /// An API key or token. The alternatives replace each other, so the last one set counts.
-    Key(&'a mut super::KeySource, KeyMethod),
+/// Declares [`Slot`], with a conversion from each type of field.
+macro_rules! slots {
+    ($($variant:ident($type:ty),)*) => {
+        /// Reference to the field of a setting.
+        pub(super) enum Slot<'a> {
+            $($variant(&'a mut $type),)*
+            /// An API key or token. The alternatives replace each other, so the last one set counts.
+            Key(&'a mut KeySource, KeyMethod),
+        }
+
+        $(impl<'a> From<&'a mut $type> for Slot<'a> {
+            fn from(it: &'a mut $type) -> Self {
+                Self::$variant(it)
+            }
+        })*
+    };
+}
+
+slots! {
+    Text(String),
+    MaybeText(Option<String>),
+    Flag(bool),
+    MaybeFlag(Option<bool>),
+    Whole(u64),
+    MaybeWhole(Option<u64>),
+    MaybeNumber(Option<f64>),
+    Duration(Duration),
+    Path(Option<PathBuf>),
+    List(Vec<String>),
+    Rules(Vec<ConfiguredRule>),
+    MaybeList(Option<Vec<String>>),
+    Headers(BTreeMap<String, Secret>),
+    Secret(Option<Secret>),
 }
 
 /// Alternative for setting an API key or token.
@@ -424,8 +458,6 @@ pub(super) enum KeyMethod {
 impl Slot<'_> {
     /// Stores a value that the key's [`ValueKind`] has read. Returns false if the kind does not fit the field.
     pub(super) fn put(self, value: Value, home: Option<&std::path::Path>) -> bool {
-        use super::KeySource;
-
         let path = |text: String| match (text.strip_prefix("~/"), home) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => PathBuf::from(text),
@@ -444,7 +476,7 @@ impl Slot<'_> {
             (Self::Rules(slot), Value::Rules(it)) => *slot = it,
             (Self::MaybeList(slot), Value::List(it)) => *slot = Some(it),
             (Self::Headers(slot), Value::Headers(it)) => *slot = it,
-            (Self::Secret(slot) | Self::Proxy(slot), Value::Secret(it)) => *slot = Some(it),
+            (Self::Secret(slot), Value::Secret(it)) => *slot = Some(it),
             (Self::Key(slot, KeyMethod::Given), Value::Secret(it)) => *slot = KeySource::Given(it),
             (Self::Key(slot, KeyMethod::Variable), Value::Text(it)) => *slot = KeySource::Variables(vec![it]),
             (Self::Key(slot, KeyMethod::Command), Value::List(it)) => *slot = KeySource::Command(it),
@@ -456,9 +488,7 @@ impl Slot<'_> {
     }
 
     /// Returns the value as it would be written in a file, with secrets hidden. `None` if unset.
-    pub(super) fn show(&self) -> Option<String> {
-        use super::KeySource;
-
+    pub(super) fn show(&self, kind: ValueKind) -> Option<String> {
         let quoted = |it: &str| toml::Value::String(it.to_owned()).to_string();
         let list = |it: &[String]| format!("[{}]", it.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(", "));
         match self {
@@ -482,11 +512,10 @@ impl Slot<'_> {
                 let entries = it.keys().map(|name| format!("{} = \"***\"", quoted(name)));
                 Some(format!("{{ {} }}", entries.collect::<Vec<_>>().join(", ")))
             }
-            Self::Secret(it) => it.as_ref().map(|_| "\"***\"".to_owned()),
-            // Hidden only if it contains a password.
-            Self::Proxy(it) => it.as_ref().map(|it| match it.expose() {
-                text if text.contains('@') => "\"***\"".to_owned(),
-                text => quoted(text),
+            Self::Secret(it) => it.as_ref().map(|it| match it.expose() {
+                // A proxy is hidden only if it contains a password.
+                text if kind == ValueKind::Proxy && !text.contains('@') => quoted(text),
+                _ => "\"***\"".to_owned(),
             }),
             Self::Key(KeySource::Given(_), KeyMethod::Given) => Some("\"***\"".to_owned()),
             Self::Key(KeySource::Variables(names), KeyMethod::Variable) => Some(quoted(&names.join(", "))),
@@ -496,10 +525,7 @@ impl Slot<'_> {
             },
             Self::Key(KeySource::File(path), KeyMethod::File) => Some(quoted(&path.to_string_lossy())),
             Self::Key(KeySource::Keyring(name), KeyMethod::Keyring) => Some(quoted(name)),
-            Self::Key(
-                _,
-                KeyMethod::Given | KeyMethod::Variable | KeyMethod::Command | KeyMethod::File | KeyMethod::Keyring,
-            ) => None,
+            Self::Key(..) => None,
         }
     }
 }
@@ -569,7 +595,9 @@ mod tests {
             ("none", "\"none\""),
         ] {
             assert_eq!(
-                Slot::Proxy(&mut Some(Secret::new(text))).show().as_deref(),
+                Slot::Secret(&mut Some(Secret::new(text)))
+                    .show(ValueKind::Proxy)
+                    .as_deref(),
                 Some(expected)
             );
         }

@@ -1,22 +1,29 @@
-//! What a document of each type has to hold: one table of members, and what no table can say.
+//! Rules for a document of each kind: its members by the kind's table, and all that a table cannot state.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::{
-    report::{Findings, Place},
+    report::{ByteRange, Findings},
     rule::{self, Rule},
 };
-use crate::protocol::{
-    Applied, CommandState, ERROR_CODES, Kind, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, TextFormat,
-    TodoStatus,
+use crate::{
+    protocol::{
+        ERROR_CODES, Kind, Mode, Permission, TodoStatus,
+        document::{
+            ContentRule, Member,
+            MemberForm::{self, Any, Code, Count, Details, Flag, List, Object, ObjectOrNull, Text, Word},
+            Need::{Always, Expected, Free, Structure, Timed},
+        },
+    },
+    text::visible_line,
 };
 
-/// Where something was said.
+/// Place and bytes of a statement.
 #[derive(Clone, Debug, Default)]
 pub struct Mark {
-    pub place: Option<Place>,
+    pub place: Option<ByteRange>,
     pub bytes: String,
 }
 
@@ -27,137 +34,12 @@ pub struct Seen {
     pub kind: String,
     pub content: Option<String>,
     pub metadata: Map<String, Value>,
-    /// Where each member was said last.
+    /// Last statement of each member.
     pub marks: HashMap<String, Mark>,
     pub mark: Mark,
     /// In the form of the concept, where members may be missing that the structure wants.
     pub is_concept: bool,
 }
-
-/// What a member looks like.
-#[derive(Clone, Copy, Debug)]
-enum Form {
-    Text,
-    Word(&'static [&'static str]),
-    /// A whole number of at least this.
-    Count(u64),
-    /// A whole number, or null where there is none.
-    Code,
-    Flag,
-    Object,
-    ObjectOrNull,
-    List,
-    Any,
-}
-
-/// Whether it has to be there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Need {
-    /// No reader can do without.
-    Always,
-    /// Readers have a default; the concept knows no such member.
-    Structure,
-    /// Readers have a default, and every text names it.
-    Expected,
-    /// Belongs there, but a proxy cannot know what its source did not measure.
-    Timed,
-    /// May be left out.
-    Free,
-}
-
-use Form::{Any, Code, Count, Flag, List, Object, ObjectOrNull, Text, Word};
-use Need::{Always, Expected, Free, Structure, Timed};
-
-type Member = (&'static str, Form, Need);
-
-/// The members of `metadata` by type, as section 5 lists them.
-const MEMBERS: [(&str, &[Member]); 10] = [
-    ("text", &[("format", Word(TextFormat::KNOWN), Structure)]),
-    (
-        "code_reference",
-        &[
-            ("filePath", Text, Always),
-            ("startLine", Count(1), Always),
-            ("endLine", Count(0), Always),
-            ("language", Text, Structure),
-        ],
-    ),
-    (
-        "code_block",
-        &[
-            ("language", Text, Structure),
-            ("purpose", Word(Purpose::KNOWN), Structure),
-        ],
-    ),
-    (
-        "file_edit",
-        &[
-            ("filePath", Text, Always),
-            ("operation", Word(Operation::KNOWN), Always),
-            ("language", Text, Structure),
-            ("diff", ObjectOrNull, Free),
-            ("newFilePath", Text, Free),
-            ("toolCallId", Text, Free),
-            ("toolName", Text, Free),
-            ("applied", Word(Applied::KNOWN), Free),
-            ("hunk", Object, Free),
-        ],
-    ),
-    (
-        "tool_call",
-        &[
-            ("toolName", Text, Always),
-            ("toolCallId", Text, Structure),
-            ("arguments", Object, Always),
-            ("result", Any, Free),
-            ("duration_ms", Count(0), Timed),
-            ("truncated", Flag, Free),
-        ],
-    ),
-    (
-        "terminal_command",
-        &[
-            ("command", Text, Always),
-            ("workingDirectory", Text, Free),
-            ("exitCode", Code, Free),
-            ("output", Text, Expected),
-            ("duration_ms", Count(0), Timed),
-            ("permissions", List, Structure),
-            ("toolCallId", Text, Free),
-            ("state", Word(CommandState::KNOWN), Free),
-            ("truncated", Flag, Free),
-        ],
-    ),
-    (
-        "plan",
-        &[
-            ("title", Text, Always),
-            ("overview", Text, Structure),
-            ("todos", List, Always),
-            ("format", Word(&["markdown"]), Structure),
-        ],
-    ),
-    (
-        "clarification",
-        &[
-            ("questions", List, Always),
-            ("kind", Word(QuestionKind::KNOWN), Free),
-            ("outcome", Word(Outcome::KNOWN), Free),
-            ("answers", List, Free),
-            ("subject", Object, Free),
-            ("toolCallId", Text, Free),
-        ],
-    ),
-    (
-        "error",
-        &[
-            ("errorCode", Text, Always),
-            ("source", Text, Always),
-            ("details", Text, Expected),
-        ],
-    ),
-    ("todo_update", &[("todos", List, Always), ("merge", Flag, Free)]),
-];
 
 const TODO_OF_PLAN: &[Member] = &[
     ("id", Text, Always),
@@ -231,12 +113,17 @@ const TYPED_TOOLS: [&str; 19] = [
     "AskQuestion",
 ];
 
-/// Whether the type is one of the ten.
+/// Returns true if this program knows the type.
 pub fn is_known(kind: &str) -> bool {
     Kind::KNOWN.contains(&kind)
 }
 
-/// What the code of an error has to be.
+/// Returns true for an id of 1 to 256 bytes, all of whose characters are visible.
+pub fn is_sound(id: &str) -> bool {
+    !id.trim().is_empty() && id.len() <= 256 && visible_line(id).as_str() == id
+}
+
+/// Checks the code of an error.
 pub fn error_code(code: &str, report: &mut dyn FnMut(&'static Rule, &str)) {
     let is_upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     if code.is_empty() || !code.chars().all(is_upper) || !code.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -277,10 +164,12 @@ impl Judge<'_> {
 
     fn all(&mut self, mode: Option<Mode>) {
         let kind = self.seen.kind.as_str();
-        let Some((_, members)) = MEMBERS.iter().find(|it| it.0 == kind) else {
+        if !is_known(kind) {
             self.say(&rule::UNKNOWN_TYPE, "", &format!("there is no type `{kind}`"));
             return;
-        };
+        }
+        let row = Kind::parse(kind).row();
+        let members = row.members;
         for (scope, alias, name) in ALIASES {
             let is_known = members.iter().any(|it| it.0 == alias);
             if (scope == "*" || scope == kind) && !is_known && self.member(alias).is_some() {
@@ -295,7 +184,7 @@ impl Judge<'_> {
         };
         let needed: Vec<Member> = members.iter().filter(|it| !stands(it.0)).copied().collect();
         self.members("", "", &self.seen.metadata, &needed);
-        self.content(kind);
+        self.content(kind, row.content);
         match kind {
             "code_reference" => self.code_reference(),
             "file_edit" => self.file_edit(),
@@ -335,36 +224,32 @@ impl Judge<'_> {
                 }
                 continue;
             };
-            if let Err((rule, wanted)) = form.holds(value) {
+            if let Err((rule, wanted)) = holds(*form, value) {
                 let said = format!("`{full}` has to be {wanted}, not {}", described(value));
                 self.say(rule, at, &said);
             }
         }
     }
 
-    fn content(&mut self, kind: &str) {
+    fn content(&mut self, kind: &str, rule: ContentRule) {
         let content = self.seen.content.as_deref();
-        let said = match kind {
-            "tool_call" | "terminal_command" | "todo_update" => {
-                if content.is_some_and(|it| !it.is_empty()) {
-                    self.say(&rule::CONTENT, "content", &format!("a {kind} has no content"));
-                }
-                return;
+        match rule {
+            ContentRule::Absent if content.is_some_and(|it| !it.is_empty()) => {
+                self.say(&rule::CONTENT, "content", &format!("a {kind} has no content"));
             }
-            "file_edit" => return,
-            "text" => {
-                if content.is_none_or(|it| it.trim().is_empty()) {
-                    self.say(&rule::EMPTY_TEXT, "content", "this text is empty");
-                }
-                return;
+            ContentRule::NotEmpty if content.is_none_or(|it| it.trim().is_empty()) => {
+                self.say(&rule::EMPTY_TEXT, "content", "this text is empty");
+            }
+            ContentRule::Required if content.is_none() => {
+                let said = match kind {
+                    "code_reference" => "a citation without the code that it cites",
+                    "error" => "an error without a message",
+                    _ => "there is no content",
+                };
+                self.say(&rule::CONTENT, "content", said);
             }
             // The concept has plans without a body, and an empty code block is one.
-            "plan" | "clarification" | "code_block" => return,
-            "code_reference" => "a citation without the code that it cites",
-            _ => "an error without a message",
-        };
-        if content.is_none() {
-            self.say(&rule::CONTENT, "content", said);
+            _ => {}
         }
     }
 
@@ -708,38 +593,36 @@ impl Judge<'_> {
     }
 }
 
-impl Form {
-    /// The rule that does not hold, and what the member had to be.
-    fn holds(self, value: &Value) -> Result<(), (&'static Rule, String)> {
-        let wrong = |wanted: &str| Err((&rule::MEMBER_TYPE, wanted.to_owned()));
-        match (self, value) {
-            (Any, _)
-            | (Text | Word(_), Value::String(_))
-            | (Flag, Value::Bool(_))
-            | (Object, Value::Object(_))
-            | (ObjectOrNull, Value::Object(_) | Value::Null)
-            | (Code, Value::Null)
-            | (List, Value::Array(_)) => {
-                if let (Word(words), Value::String(word)) = (self, value)
-                    && !words.contains(&word.as_str())
-                {
-                    return Err((&rule::MEMBER_WORD, format!("one of {}", words.join(", "))));
-                }
-                Ok(())
+/// Checks a member's value. Fails with the rule that does not hold, and with what the member had to be.
+fn holds(form: MemberForm, value: &Value) -> Result<(), (&'static Rule, String)> {
+    let wrong = |wanted: &str| Err((&rule::MEMBER_TYPE, wanted.to_owned()));
+    match (form, value) {
+        (Any, _)
+        | (Text | Details | Word(_), Value::String(_))
+        | (Flag, Value::Bool(_))
+        | (Object, Value::Object(_))
+        | (ObjectOrNull, Value::Object(_) | Value::Null)
+        | (Code, Value::Null)
+        | (List, Value::Array(_)) => {
+            if let (Word(words), Value::String(word)) = (form, value)
+                && !words.contains(&word.as_str())
+            {
+                return Err((&rule::MEMBER_WORD, format!("one of {}", words.join(", "))));
             }
-            (Code, _) if value.as_i64().is_some() => Ok(()),
-            (Count(least), _) => match value.as_u64() {
-                Some(number) if number >= least => Ok(()),
-                Some(_) => Err((&rule::LINES, format!("at least {least}"))),
-                None => wrong("a whole number"),
-            },
-            (Text | Word(_), _) => wrong("a text"),
-            (Flag, _) => wrong("true or false"),
-            (Object, _) => wrong("an object"),
-            (ObjectOrNull, _) => wrong("an object or null"),
-            (Code, _) => wrong("a whole number or null"),
-            (List, _) => wrong("a list"),
+            Ok(())
         }
+        (Code, _) if value.as_i64().is_some() => Ok(()),
+        (Count(least), _) => match value.as_u64() {
+            Some(number) if number >= least => Ok(()),
+            Some(_) => Err((&rule::LINES, format!("at least {least}"))),
+            None => wrong("a whole number"),
+        },
+        (Text | Details | Word(_), _) => wrong("a text"),
+        (Flag, _) => wrong("true or false"),
+        (Object, _) => wrong("an object"),
+        (ObjectOrNull, _) => wrong("an object or null"),
+        (Code, _) => wrong("a whole number or null"),
+        (List, _) => wrong("a list"),
     }
 }
 

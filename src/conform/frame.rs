@@ -3,29 +3,29 @@
 //! The decoder's reader (`net::sse`) takes what comes; this one says what is wrong with it. Both know the same limit.
 
 use super::{
-    report::{Findings, Place},
+    report::{ByteRange, Findings},
     rule,
 };
 use crate::net::sse::LINE_LIMIT_BYTES;
 
 /// An event that a blank line, or the end, dispatched.
 #[derive(Clone, Debug, Default)]
-pub struct Frame {
+pub struct SseFrame {
     pub event: Option<String>,
     /// The data lines, joined by LF.
     pub data: String,
     /// Its first byte and how many there are, with its blank line.
-    pub place: Place,
-    /// Where in `data` each line starts, and where that is in the stream.
+    pub place: ByteRange,
+    /// Offsets of the lines in `data`, each with its offset in the stream.
     lines: Vec<(usize, u64)>,
 }
 
-impl Frame {
-    /// Where a range of the data is in the stream.
-    pub fn locate(&self, range: &std::ops::Range<usize>) -> Place {
+impl SseFrame {
+    /// Returns the place in the stream of a range of the data.
+    pub fn locate(&self, range: &std::ops::Range<usize>) -> ByteRange {
         let line = self.lines.iter().rev().find(|(start, _)| *start <= range.start);
         let (start, offset) = line.copied().unwrap_or((0, self.place.offset));
-        Place {
+        ByteRange {
             offset: offset + (range.start - start) as u64,
             length: range.len() as u64,
         }
@@ -38,7 +38,7 @@ pub struct Scanner {
     line: Vec<u8>,
     /// The place of the first byte of `line`.
     line_at: u64,
-    /// How many bytes have come.
+    /// Number of bytes received.
     seen: u64,
     after_cr: bool,
     /// The rest of a line that is too long is not kept.
@@ -52,13 +52,13 @@ pub struct Scanner {
 
 #[derive(Default)]
 struct Pending {
-    frame: Frame,
+    frame: SseFrame,
     has_data: bool,
     /// The rest of its data is not kept.
     is_full: bool,
 }
 
-/// What a data line costs beside its text, so that a flood of empty ones meets the limit too.
+/// Cost of a data line beside its text, in bytes, so that a flood of empty ones meets the limit too.
 const DATA_LINE_BYTES: usize = 32;
 
 impl Scanner {
@@ -67,7 +67,7 @@ impl Scanner {
     }
 
     /// The events that `bytes` complete.
-    pub fn push(&mut self, bytes: &[u8], found: &mut Findings) -> Vec<Frame> {
+    pub fn push(&mut self, bytes: &[u8], found: &mut Findings) -> Vec<SseFrame> {
         if !self.has_begun {
             self.has_begun = true;
             self.is_first_line = true;
@@ -106,7 +106,7 @@ impl Scanner {
         let room = LINE_LIMIT_BYTES.saturating_sub(self.line.len()).min(piece.len());
         self.line.extend_from_slice(piece.get(..room).unwrap_or_default());
         if room < piece.len() && !std::mem::replace(&mut self.too_long, true) {
-            let place = Place {
+            let place = ByteRange {
                 offset: self.line_at,
                 length: self.seen - self.line_at,
             };
@@ -115,7 +115,7 @@ impl Scanner {
     }
 
     /// The input has ended.
-    pub fn finish(&mut self, found: &mut Findings) -> Option<Frame> {
+    pub fn finish(&mut self, found: &mut Findings) -> Option<SseFrame> {
         let line = std::mem::take(&mut self.line);
         let had_line = !line.is_empty();
         let early = if had_line { self.line(&line, found) } else { None };
@@ -130,7 +130,7 @@ impl Scanner {
         early.or_else(|| pending.has_data.then_some(frame))
     }
 
-    fn line(&mut self, bytes: &[u8], found: &mut Findings) -> Option<Frame> {
+    fn line(&mut self, bytes: &[u8], found: &mut Findings) -> Option<SseFrame> {
         let mut at = self.line_at;
         let mut bytes = bytes;
         let mark = b"\xef\xbb\xbf";
@@ -139,13 +139,13 @@ impl Scanner {
             at += mark.len() as u64;
         }
         if bytes.starts_with(mark) {
-            let place = Place { offset: at, length: 3 };
+            let place = ByteRange { offset: at, length: 3 };
             found.add(&rule::BOM, "a byte order mark begins this line", None, Some(place), "");
         }
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => std::borrow::Cow::from(text),
             Err(error) => {
-                let place = Place {
+                let place = ByteRange {
                     offset: at + error.valid_up_to() as u64,
                     length: error.error_len().unwrap_or(1) as u64,
                 };
@@ -157,7 +157,7 @@ impl Scanner {
         if text.is_empty() {
             return self.dispatch(found);
         }
-        let place = Place {
+        let place = ByteRange {
             offset: at,
             length: bytes.len() as u64,
         };
@@ -170,7 +170,7 @@ impl Scanner {
             return None;
         }
         let pending = self.event.get_or_insert_default();
-        if pending.frame.place == Place::default() {
+        if pending.frame.place == ByteRange::default() {
             pending.frame.place.offset = at;
         }
         pending.frame.place.length = at + place.length - pending.frame.place.offset;
@@ -212,7 +212,7 @@ impl Scanner {
         None
     }
 
-    fn dispatch(&mut self, found: &mut Findings) -> Option<Frame> {
+    fn dispatch(&mut self, found: &mut Findings) -> Option<SseFrame> {
         let pending = self.event.take()?;
         if pending.has_data {
             return Some(pending.frame);

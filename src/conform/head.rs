@@ -4,12 +4,12 @@ use super::{report::Findings, rule};
 
 /// Status and headers, names in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct AnswerHead {
     pub status: u16,
     pub headers: Vec<(String, String)>,
 }
 
-impl Head {
+impl AnswerHead {
     /// Reads a head as `curl -i` writes it, and says where the body begins. `None`: these bytes begin with something else.
     pub fn read(bytes: &[u8]) -> Option<(Self, usize)> {
         if !bytes.starts_with(b"HTTP/") {
@@ -54,7 +54,7 @@ impl Head {
         self.media_type() == "text/event-stream"
     }
 
-    /// What any answer's head has to be.
+    /// Checks the head of any answer.
     pub fn judge(&self, found: &mut Findings) {
         let mut say = |rule, said: &str, bytes: &str| found.add(rule, said, None, None, bytes);
         let media = self.header("content-type");
@@ -98,10 +98,10 @@ mod tests {
     #[test]
     fn a_head_is_read_as_curl_writes_it() {
         let text = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\ndata: x";
-        let (head, at) = Head::read(text).expect("a head");
+        let (head, at) = AnswerHead::read(text).expect("a head");
         assert_eq!((head.status, head.is_stream()), (200, true));
         assert_eq!(&text[at..], b"data: x");
-        assert_eq!(Head::read(b"data: x"), None);
-        assert!(Head::read(b"HTTP/1.1").is_none());
+        assert_eq!(AnswerHead::read(b"data: x"), None);
+        assert!(AnswerHead::read(b"HTTP/1.1").is_none());
     }
 }

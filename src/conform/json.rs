@@ -13,24 +13,24 @@ pub type Path<'a> = &'a [Cow<'a, str>];
 
 /// The value, and the names that an object in it bears twice. Strict: what is not JSON to the letter is none.
 pub fn parse(text: &str) -> Result<(Value, Vec<String>), serde_json::Error> {
-    let read: Read = serde_json::from_str(text)?;
+    let read: ParsedValue = serde_json::from_str(text)?;
     Ok((read.value, read.twice))
 }
 
-struct Read {
+struct ParsedValue {
     value: Value,
     twice: Vec<String>,
 }
 
-impl<'de> Deserialize<'de> for Read {
+impl<'de> Deserialize<'de> for ParsedValue {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Reader)
+        from.deserialize_any(ValueVisitor)
     }
 }
 
-struct Reader;
+struct ValueVisitor;
 
-impl Read {
+impl ParsedValue {
     fn plain(value: Value) -> Self {
         Self {
             value,
@@ -39,69 +39,71 @@ impl Read {
     }
 }
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = Read;
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = ParsedValue;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Read, E> {
-        Ok(Read::plain(Value::Null))
+    fn visit_unit<E>(self) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::plain(Value::Null))
     }
 
-    fn visit_bool<E>(self, it: bool) -> Result<Read, E> {
-        Ok(Read::plain(it.into()))
+    fn visit_bool<E>(self, it: bool) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::plain(it.into()))
     }
 
-    fn visit_i64<E>(self, it: i64) -> Result<Read, E> {
-        Ok(Read::plain(it.into()))
+    fn visit_i64<E>(self, it: i64) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::plain(it.into()))
     }
 
-    fn visit_u64<E>(self, it: u64) -> Result<Read, E> {
-        Ok(Read::plain(it.into()))
+    fn visit_u64<E>(self, it: u64) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::plain(it.into()))
     }
 
-    fn visit_f64<E>(self, it: f64) -> Result<Read, E> {
-        Ok(Read::plain(Number::from_f64(it).map_or(Value::Null, Value::Number)))
+    fn visit_f64<E>(self, it: f64) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::plain(
+            Number::from_f64(it).map_or(Value::Null, Value::Number),
+        ))
     }
 
-    fn visit_str<E>(self, it: &str) -> Result<Read, E> {
-        Ok(Read::plain(it.into()))
+    fn visit_str<E>(self, it: &str) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::plain(it.into()))
     }
 
-    fn visit_string<E>(self, it: String) -> Result<Read, E> {
-        Ok(Read::plain(it.into()))
+    fn visit_string<E>(self, it: String) -> Result<ParsedValue, E> {
+        Ok(ParsedValue::plain(it.into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Read, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<ParsedValue, A::Error> {
         let (mut values, mut twice) = (Vec::new(), Vec::new());
-        while let Some(next) = from.next_element::<Read>()? {
+        while let Some(next) = from.next_element::<ParsedValue>()? {
             values.push(next.value);
             twice.extend(next.twice);
         }
-        Ok(Read {
+        Ok(ParsedValue {
             value: values.into(),
             twice,
         })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Read, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<ParsedValue, A::Error> {
         let (mut members, mut twice) = (Map::new(), Vec::new());
-        while let Some((name, next)) = from.next_entry::<String, Read>()? {
+        while let Some((name, next)) = from.next_entry::<String, ParsedValue>()? {
             twice.extend(next.twice);
             if members.insert(name.clone(), next.value).is_some() {
                 twice.push(name);
             }
         }
-        Ok(Read {
+        Ok(ParsedValue {
             value: members.into(),
             twice,
         })
     }
 }
 
-/// Where in `text`, which is JSON, the way leads; as far as it goes.
+/// Returns the range in the JSON `text` to which the path leads; the deepest part that exists.
 pub fn span(text: &str, path: Path<'_>) -> Range<usize> {
     let mut at = blanks(text, 0);
     for step in path {

@@ -20,7 +20,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-use self::{document::Seen, head::Head};
+use self::{document::Seen, head::AnswerHead};
 pub use self::{
     report::{Findings, Judged, Report},
     response::{compare, object, refusal},
@@ -32,9 +32,9 @@ use crate::{
     protocol::{Dialect, Mode},
 };
 
-/// What is known of a request when its answer is judged.
+/// Facts about the request whose answer is judged.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct RequestFacts {
     /// The dialect that was wished for.
     pub dialect: Option<Dialect>,
     pub mode: Option<Mode>,
@@ -42,7 +42,7 @@ pub struct Asked {
     pub may_stream: bool,
 }
 
-/// What an answer says in the end, to be held against another one of the same response.
+/// Content of an entire answer, for comparing it with another one of the same response.
 #[derive(Debug, Default)]
 pub struct Whole {
     pub id: Option<String>,
@@ -63,8 +63,8 @@ pub enum NotJudged {
 
 /// Judges a recording: an event stream or an object, with its HTTP head before it if `curl -i` wrote it.
 pub fn recording(name: &str, bytes: &[u8]) -> Result<Judged, NotJudged> {
-    let asked = Asked::default();
-    let Some((head, at)) = Head::read(bytes) else {
+    let asked = RequestFacts::default();
+    let Some((head, at)) = AnswerHead::read(bytes) else {
         return body(name, bytes, &asked);
     };
     let rest = bytes.get(at..).unwrap_or_default();
@@ -79,7 +79,7 @@ pub fn recording(name: &str, bytes: &[u8]) -> Result<Judged, NotJudged> {
     Ok(judged)
 }
 
-fn body(name: &str, bytes: &[u8], asked: &Asked) -> Result<Judged, NotJudged> {
+fn body(name: &str, bytes: &[u8], asked: &RequestFacts) -> Result<Judged, NotJudged> {
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     if text.is_empty() {
         return Err(NotJudged::Empty(name.to_owned()));

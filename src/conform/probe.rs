@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::{Asked, Findings, Judged, Report, Stream, Whole, compare, head::Head, object, refusal, rule};
+use super::{Findings, Judged, Report, RequestFacts, Stream, Whole, compare, head::AnswerHead, object, refusal, rule};
 use crate::{
     link::http::{COMPLETIONS, PLAN, below_response},
     net::client::{Client, Request, Response},
@@ -21,10 +21,10 @@ use crate::{
 /// A whole answer is not larger.
 const OBJECT_LIMIT_BYTES: usize = 64 << 20;
 
-/// What is wrong with a request need not be told at length.
+/// Longest body of a refused request that is read, in bytes.
 const REFUSAL_LIMIT_BYTES: usize = 64 << 10;
 
-/// What comes behind the end comes within this time.
+/// Time in which bytes after the end must arrive.
 const AFTERWARDS: Duration = Duration::from_secs(1);
 
 /// A stream that is quiet for so long may wait for an answer.
@@ -36,7 +36,7 @@ const LONGEST: Duration = Duration::from_mins(10);
 const STREAM: &str = "text/event-stream";
 const JSON: &str = "application/json";
 
-/// What to ask.
+/// Request for the probe.
 #[derive(Clone, Debug)]
 pub struct Wish {
     pub message: String,
@@ -44,7 +44,7 @@ pub struct Wish {
     pub mode: Mode,
     /// `None`: both.
     pub dialect: Option<Dialect>,
-    /// What the gateway asks for, as it stands in a header.
+    /// Token for the gateway, as it is sent in the header.
     pub token: Option<String>,
 }
 
@@ -128,8 +128,8 @@ impl Wish {
         body
     }
 
-    fn asked(dialect: Option<Dialect>, mode: Mode) -> Asked {
-        Asked {
+    fn asked(dialect: Option<Dialect>, mode: Mode) -> RequestFacts {
+        RequestFacts {
             dialect,
             mode: Some(mode),
             may_stream: false,
@@ -144,7 +144,7 @@ struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    async fn open(&self, request: Request, token: Option<&str>) -> Result<(Head, Response), String> {
+    async fn open(&self, request: Request, token: Option<&str>) -> Result<(AnswerHead, Response), String> {
         let request = match token {
             Some(token) => request.bearer(token),
             None => request,
@@ -154,7 +154,7 @@ impl Probe<'_> {
             let value = String::from_utf8_lossy(value.as_bytes());
             (name.as_str().to_owned(), value.into_owned())
         });
-        let head = Head {
+        let head = AnswerHead {
             status: response.status.as_u16(),
             headers: headers.collect(),
         };
@@ -168,7 +168,7 @@ impl Probe<'_> {
         path: &str,
         body: Value,
         accept: &'static str,
-        asked: Asked,
+        asked: RequestFacts,
     ) -> Option<Whole> {
         let wants_stream = body.get("stream") == Some(&Value::Bool(true));
         let request = Request::post(path, body.to_string()).accept(accept);
@@ -227,7 +227,7 @@ impl Probe<'_> {
         Some(whole)
     }
 
-    async fn stream(&self, what: &str, response: Response, asked: Asked) -> (Judged, Whole) {
+    async fn stream(&self, what: &str, response: Response, asked: RequestFacts) -> (Judged, Whole) {
         let began = Instant::now();
         let mut stream = Stream::new(asked);
         let mut body = response.body;
@@ -313,9 +313,9 @@ impl Probe<'_> {
         tell(what);
         match response.body.read(OBJECT_LIMIT_BYTES).await {
             Ok(bytes) => {
-                let asked = Asked {
+                let asked = RequestFacts {
                     may_stream: true,
-                    ..Asked::default()
+                    ..RequestFacts::default()
                 };
                 let (mut judged, object) = object(what, &bytes, &asked);
                 head.judge(&mut judged.findings);
@@ -380,7 +380,7 @@ impl Probe<'_> {
     }
 }
 
-/// Whether a body tells of a failure and holds no documents.
+/// Returns true if a body reports a failure and holds no documents.
 fn is_error(bytes: &[u8]) -> bool {
     let body: Option<Value> = serde_json::from_slice(bytes).ok();
     body.is_some_and(|it| it.get("error").is_some_and(|it| !it.is_null()) && it.get("documents").is_none())

@@ -1,4 +1,4 @@
-//! What was found, and how it is told.
+//! Findings, and reports of them as text and JSON.
 
 use std::{collections::HashMap, fmt::Write as _};
 
@@ -18,7 +18,7 @@ const EXCERPT_BYTES: usize = 160;
 
 /// Bytes of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ByteRange {
     /// From the first byte of the body.
     pub offset: u64,
     pub length: u64,
@@ -28,15 +28,15 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub rule: &'static Rule,
-    /// What is wrong here, in a sentence without a full stop.
+    /// Description of the finding, in a sentence without a full stop.
     pub said: Sanitized,
     pub document: Option<Sanitized>,
     /// `None`: the answer as a whole, or its head.
-    pub place: Option<Place>,
+    pub place: Option<ByteRange>,
     pub excerpt: Sanitized,
 }
 
-/// What was found in one answer.
+/// Findings of one answer.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub list: Vec<Finding>,
@@ -45,7 +45,14 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub fn add(&mut self, rule: &'static Rule, said: &str, document: Option<&str>, place: Option<Place>, bytes: &str) {
+    pub fn add(
+        &mut self,
+        rule: &'static Rule,
+        said: &str,
+        document: Option<&str>,
+        place: Option<ByteRange>,
+        bytes: &str,
+    ) {
         self.totals[rule.severity as usize] += 1;
         let count = self.counts.entry(rule.id).or_default();
         *count += 1;
@@ -64,7 +71,7 @@ impl Findings {
         self.totals[severity as usize]
     }
 
-    /// How often each rule was broken that is broken too often to be shown each time.
+    /// Returns the rules that were broken too often to list each time, with the number of times.
     pub fn left_out(&self) -> Vec<(&'static str, usize)> {
         let mut left: Vec<_> = self.counts.iter().filter(|it| *it.1 > MOST_OF_A_RULE).collect();
         left.sort();
@@ -107,7 +114,7 @@ fn excerpt(bytes: &str) -> Sanitized {
 /// One answer that was judged.
 #[derive(Debug)]
 pub struct Judged {
-    /// What was asked, or which file it is.
+    /// Name of the request, or of the file.
     pub what: String,
     /// `stream in dialect A`, `object`, `refusal`.
     pub form: String,

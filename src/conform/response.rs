@@ -3,12 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Asked, Whole,
+    RequestFacts, Whole,
     document::{self, Mark, Seen},
     json,
-    report::{Findings, Judged, Place},
+    report::{ByteRange, Findings, Judged},
     rule::{self, Rule},
-    stream::is_sound,
 };
 use crate::{
     protocol::{
@@ -21,7 +20,7 @@ use crate::{
 /// Takes a rule, the member that it is about, and what is wrong.
 pub type Say<'a> = &'a mut dyn FnMut(&'static Rule, &str, &str);
 
-/// What an end is held against.
+/// Facts that an end is compared with.
 pub struct Ending<'a> {
     pub is_stream: bool,
     /// In the form of the concept, whose ends say less.
@@ -52,7 +51,7 @@ pub fn head(members: &Map<String, Value>, say: Say<'_>) {
     let word = |name: &str| members.get(name).and_then(Value::as_str);
     for (name, start) in [("id", "chat_"), ("conversationId", "conv_")] {
         let Some(id) = word(name) else { continue };
-        if !is_sound(id) {
+        if !document::is_sound(id) {
             say(&rule::ID_FORM, name, &format!("`{name}` is no id"));
         } else if id.strip_prefix(start).is_none_or(str::is_empty) {
             say(
@@ -74,7 +73,7 @@ pub fn head(members: &Map<String, Value>, say: Say<'_>) {
     }
 }
 
-/// How a response says that it is over: `done`, or the members of the object.
+/// Checks the end of a response: the members of `done`, or of the object.
 pub fn end(members: &Map<String, Value>, ending: &Ending<'_>, say: Say<'_>) {
     usage(members, ending.is_concept, say);
     let status = match members.get("status") {
@@ -227,7 +226,7 @@ impl Body<'_> {
         let range = json::span(self.text, &path);
         let bytes = self.text.get(range.clone()).unwrap_or_default();
         Mark {
-            place: Some(Place {
+            place: Some(ByteRange {
                 offset: range.start as u64,
                 length: range.len() as u64,
             }),
@@ -256,14 +255,14 @@ fn judged(what: &str, form: &str, bytes: &[u8], documents: usize, findings: Find
 }
 
 /// Judges an answer that came as one object.
-pub fn object(what: &str, bytes: &[u8], asked: &Asked) -> (Judged, Whole) {
+pub fn object(what: &str, bytes: &[u8], asked: &RequestFacts) -> (Judged, Whole) {
     let text = String::from_utf8_lossy(bytes);
     let mut body = Body {
         text: &text,
         found: Findings::default(),
     };
     if let Err(error) = std::str::from_utf8(bytes) {
-        let place = Place {
+        let place = ByteRange {
             offset: error.valid_up_to() as u64,
             length: error.error_len().unwrap_or(1) as u64,
         };
@@ -308,7 +307,7 @@ pub fn object(what: &str, bytes: &[u8], asked: &Asked) -> (Judged, Whole) {
     (judged(what, "object", bytes, whole.documents.len(), body.found), whole)
 }
 
-fn answer(members: &Map<String, Value>, asked: &Asked, body: &mut Body<'_>) -> Whole {
+fn answer(members: &Map<String, Value>, asked: &RequestFacts, body: &mut Body<'_>) -> Whole {
     // The concept's object has the documents and no more.
     let is_concept = !members.contains_key("status") && !members.contains_key("metadata");
     for (name, is_concepts) in [
@@ -397,7 +396,7 @@ fn documents(list: &[Value], mode: Option<Mode>, body: &mut Body<'_>) -> Vec<See
             );
             continue;
         };
-        if !is_sound(&id) {
+        if !document::is_sound(&id) {
             body.say(&rule::ID_FORM, Some(&id), &step("id"), "this is no id");
         }
         if all.iter().any(|it| it.id == id) {

@@ -10,10 +10,10 @@ use crate::protocol::Severity::{self, Error, Info, Warning};
 pub struct Rule {
     /// Kebab-case, never changed: programs filter by it.
     pub id: &'static str,
-    /// Of the documents protocol.
+    /// Section of the documents protocol.
     pub section: &'static str,
     pub severity: Severity,
-    /// What holds, as a sentence.
+    /// The rule as a sentence.
     pub text: &'static str,
 }
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::{
-    Asked, Whole,
+    RequestFacts, Whole,
     document::{self, Mark, Seen},
-    frame::{Frame, Scanner},
+    frame::{Scanner, SseFrame},
     json,
     report::{Findings, Judged},
     response::{self, Ending},
@@ -64,7 +64,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub fn new(asked: Asked) -> Self {
+    pub fn new(asked: RequestFacts) -> Self {
         Self {
             grammar: Grammar {
                 mode: asked.mode,
@@ -81,7 +81,7 @@ impl Stream {
             && now.saturating_sub(last) > SILENT_MS
         {
             let said = format!("nothing came for {} s", (now - last) / 1000);
-            let place = super::report::Place {
+            let place = super::report::ByteRange {
                 offset: self.scanner.bytes(),
                 length: 0,
             };
@@ -93,7 +93,7 @@ impl Stream {
         }
     }
 
-    /// Whether nothing more has to come.
+    /// Returns true if nothing more must come.
     pub fn is_over(&self) -> bool {
         let grammar = &self.grammar;
         grammar.phase.is_foreign
@@ -152,7 +152,7 @@ impl Stream {
 
 #[derive(Default)]
 struct Grammar {
-    asked: Asked,
+    asked: RequestFacts,
     dialect: Option<Dialect>,
     phase: StreamPhase,
     events: usize,
@@ -201,7 +201,7 @@ struct Open {
     phase: Phase,
 }
 
-/// How far the events of a call have come.
+/// Progress of the events of a call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Begun,
@@ -212,7 +212,7 @@ enum Phase {
 
 /// An event with what is needed to complain about it.
 struct At<'a> {
-    frame: &'a Frame,
+    frame: &'a SseFrame,
     found: &'a mut Findings,
 }
 
@@ -222,7 +222,7 @@ impl At<'_> {
         self.found.add(rule, said, document, mark.place, &mark.bytes);
     }
 
-    /// Where a part of the event is.
+    /// Returns the place of a part of the event.
     fn mark(&self, path: &[&str]) -> Mark {
         let path: Vec<_> = path.iter().map(|it| (*it).into()).collect();
         let range = json::span(&self.frame.data, &path);
@@ -238,7 +238,7 @@ impl At<'_> {
 }
 
 impl Grammar {
-    fn frame(&mut self, frame: &Frame, found: &mut Findings) {
+    fn frame(&mut self, frame: &SseFrame, found: &mut Findings) {
         let mut at = At { frame, found };
         let data = frame.data.trim();
         if self.phase.is_foreign {
@@ -515,7 +515,7 @@ impl Grammar {
             );
             return;
         };
-        if !is_sound(&id) {
+        if !document::is_sound(&id) {
             at.say(&rule::ID_FORM, Some(&id), &step("id"), "this is no id");
         }
         let Some(kind) = members
@@ -947,12 +947,7 @@ fn text_member<'a>(event: &str, members: &'a Map<String, Value>, name: &str, at:
     found
 }
 
-/// Of 1 to 256 bytes, every character of which can be seen.
-pub fn is_sound(id: &str) -> bool {
-    !id.trim().is_empty() && id.len() <= 256 && visible_line(id).as_str() == id
-}
-
-/// What a merge patch cannot say.
+/// Returns true if the value contains a null, which a merge patch cannot set.
 fn has_null(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -80,7 +80,7 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=
 const REFUSED: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nWWW-Authenticate: Bearer\r\n\r\n\
     {\"error\":{\"code\":\"UNAUTHORIZED\",\"message\":\"no\",\"source\":\"gateway\",\"details\":\"\"}}";
 
-/// What keeps the rule, and the same with a part of it replaced, which breaks it.
+/// Bytes that keep the rule, and a replacement of a part that breaks it.
 struct Case {
     rule: &'static str,
     good: String,
@@ -285,7 +285,7 @@ impl Case {
     }
 }
 
-/// What only a live gateway can break; `tests/it/conform.rs` has a gateway that does.
+/// Rules that only a live gateway can break; `tests/it/conform.rs` has a gateway that does.
 const LIVE: [&str; 14] = [
     "stream-as-asked",
     "error-status",
@@ -402,7 +402,7 @@ fn a_rule_that_is_broken_everywhere_is_counted() {
 #[test]
 fn a_silence_of_more_than_a_ping_is_seen() {
     for (gap, found) in [(15_000, false), (30_000, true)] {
-        let mut stream = Stream::new(Asked::default());
+        let mut stream = Stream::new(RequestFacts::default());
         stream.push(START.as_bytes(), Some(0));
         stream.push(b": ping\n\n", Some(gap));
         stream.push(named(TEXT).as_bytes(), Some(gap));
@@ -415,9 +415,9 @@ fn a_silence_of_more_than_a_ping_is_seen() {
 #[test]
 fn the_other_dialect_than_the_one_wished_for_is_a_note() {
     for (dialect, found) in [(Dialect::Named, false), (Dialect::Data, true)] {
-        let mut stream = Stream::new(Asked {
+        let mut stream = Stream::new(RequestFacts {
             dialect: Some(dialect),
-            ..Asked::default()
+            ..RequestFacts::default()
         });
         stream.push(whole(TEXT).as_bytes(), None);
         assert_eq!(stream.finish("x").0.findings.rules().contains(&"dialect-wish"), found);
@@ -427,14 +427,14 @@ fn the_other_dialect_than_the_one_wished_for_is_a_note() {
 #[test]
 fn the_fold_of_a_stream_is_held_against_the_object() {
     let whole_of = |text: &str| {
-        let mut stream = Stream::new(Asked::default());
+        let mut stream = Stream::new(RequestFacts::default());
         stream.push(text.as_bytes(), None);
         stream.finish("x").1
     };
     let object = OBJECT.replacen("                 {", "{", 1);
     let one = object.replace(",\n{\"id\":\"doc_002\",\"type\":\"todo_update\",\"sequence\":2,\"content\":null,\"metadata\":{\"todos\":[{\"id\":\"a\",\"status\":\"completed\"}],\"merge\":true}}", "");
     for (object, is_same) in [(one.clone(), true), (one.replace("Hi.", "Ho."), false), (object, false)] {
-        let (_, whole_object) = super::object("x", object.as_bytes(), &Asked::default());
+        let (_, whole_object) = super::object("x", object.as_bytes(), &RequestFacts::default());
         let mut found = Findings::default();
         compare(&whole_of(&whole(TEXT)), &whole_object, &mut found);
         assert_eq!(found.rules().is_empty(), is_same, "{object}");
@@ -486,7 +486,7 @@ mod properties {
         fn the_pieces_do_not_matter(at in 0_usize..3000) {
             let bytes = whole(CALL).replace("\"sequence\":1", "\"sequence\":9").into_bytes();
             let (one, two) = bytes.split_at(at.min(bytes.len()));
-            let mut stream = Stream::new(Asked::default());
+            let mut stream = Stream::new(RequestFacts::default());
             stream.push(one, None);
             stream.push(two, None);
             let parts = stream.finish("x").0.findings.list;

@@ -259,10 +259,7 @@ fn body(document: &Document, out: &mut String) {
                 let _ = write!(out, "<pre>{}</pre>", clean(&it.details));
             }
         }
-        View::TodoUpdate(_) | View::Unknown(_) if document.kind == Kind::TodoUpdate => {
-            let _ = write!(out, "<pre>{}</pre>", clean(&document.plain_text()));
-        }
-        View::TodoUpdate(_) | View::Unknown(_) => {
+        _ if matches!(document.kind, Kind::Other(_)) => {
             let whole = pretty(&document.to_json(0));
             fold(
                 false,
@@ -271,6 +268,9 @@ fn body(document: &Document, out: &mut String) {
                 &format!("<pre>{}</pre>", clean(&whole)),
                 out,
             );
+        }
+        _ => {
+            let _ = write!(out, "<pre>{}</pre>", clean(&document.plain_text()));
         }
     }
 }
@@ -378,10 +378,10 @@ fn diff_html(diff: &Diff) -> String {
     let mut out = "<pre class=\"diff\"><code>".to_owned();
     for line in &diff.lines {
         let (class, sign, number) = match line.kind {
-            diff::Kind::Context => ("context", " ", line.new),
-            diff::Kind::Removed => ("removed", "−", line.old),
-            diff::Kind::Added => ("added", "+", line.new),
-            diff::Kind::Skip(_) => ("skip", "⋯", None),
+            diff::LineKind::Context => ("context", " ", line.new),
+            diff::LineKind::Removed => ("removed", "−", line.old),
+            diff::LineKind::Added => ("added", "+", line.new),
+            diff::LineKind::Skip(_) => ("skip", "⋯", None),
         };
         let number = number.map(|it| it.to_string()).unwrap_or_default();
         let _ = write!(

@@ -82,15 +82,7 @@ fn document_text(document: &Document) -> String {
                 .map_or_else(|| it.state.to_string(), |code| format!("exit {code}"));
             format!("{}\n{end}", fenced("console", &format!("$ {}\n{printed}", it.command)))
         }
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::FileEdit(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => document.plain_text(),
+        _ => document.plain_text(),
     }
 }
 

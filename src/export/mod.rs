@@ -160,12 +160,7 @@ fn content_only(document: &Document) -> String {
             (None, Some(diff)) => diff.new.to_owned(),
             (None, None) => String::new(),
         },
-        View::Text(_)
-        | View::ToolCall(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => document.plain_text(),
+        _ => document.plain_text(),
     }
 }
 

@@ -184,7 +184,7 @@ fn one_document_in_the_form_that_is_wanted() {
     );
 }
 
-/// What a conversation is made of: something said and answered, or going on elsewhere.
+/// A step of a conversation: an exchange, or a new branch.
 #[derive(Clone, Debug)]
 enum Step {
     Said(String, Vec<String>, bool),

@@ -96,7 +96,7 @@ impl Cutter {
     }
 }
 
-/// Where the lines of a text begin.
+/// Offsets of a text's lines.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -257,7 +257,7 @@ fn rest_of_line(node: Node<'_>, lines: &Lines<'_>) -> usize {
         .saturating_sub(node.start_position().column)
 }
 
-/// What belongs to the item below it.
+/// Returns true if the node belongs to the item below it.
 fn is_lead(node: Node<'_>) -> bool {
     let kind = node.kind();
     kind.contains("comment")
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(shape("a.txt", "\n\nx\n\n"), "3-3");
     }
 
-    /// What each language calls an item.
+    /// Every language has names for its items.
     #[test]
     fn every_language_is_known() {
         let fill = |line: &str| line.repeat(30);

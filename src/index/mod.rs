@@ -31,18 +31,18 @@ pub use syntax::errors;
 /// Longer files are generated, or data.
 pub const LONGEST_FILE: u64 = 512 * 1024;
 
-/// Whether a file is in a language whose code can be read.
+/// Returns true if a file is in a language whose code can be read.
 pub fn is_code(path: &Path) -> bool {
     grammar::of(path).is_some()
 }
 
-/// What all chunks together may take.
+/// Maximum size of all chunks, in bytes.
 const MOST_BYTES: usize = 128 << 20;
 
 /// Threads that cut files into chunks.
 const THREADS: usize = 2;
 
-/// How much less tests and documentation count, unless the question speaks of them.
+/// Factor on the score of tests and documentation, unless the question mentions them.
 const ASIDE: f64 = 0.6;
 
 /// Chunks of one file in an answer: what else there is should be seen too.
@@ -64,7 +64,7 @@ pub struct File {
     pub bytes: u64,
 }
 
-/// What was found in a chunk.
+/// A matching chunk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
     /// The place of the file in the list that was searched.
@@ -86,10 +86,10 @@ pub struct Found {
     pub is_whole: bool,
 }
 
-/// How the caller reads a file; `None`: it cannot be read now.
+/// Reads a file for the index. `None`: it cannot be read now.
 pub type Read<'a> = &'a (dyn Fn(&Path) -> Option<Vec<u8>> + Sync);
 
-/// Whether the caller has waited long enough.
+/// Returns true when the caller has waited long enough.
 pub type IsOver<'a> = &'a (dyn Fn() -> bool + Sync);
 
 #[derive(Debug)]
@@ -274,7 +274,7 @@ fn is_aside(shown: &str) -> bool {
         || matches!(stem, "test" | "tests" | "conftest" | "changelog" | "readme" | "changes")
 }
 
-/// Whether a question is about tests or documentation.
+/// Returns true if a question is about tests or documentation.
 fn is_about_asides(question: &str) -> bool {
     const WORDS: &[&str] = &[
         "test",

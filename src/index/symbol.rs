@@ -16,7 +16,7 @@ use tree_sitter::Node;
 
 use super::{File, IsOver, LONGEST_FILE, Read, chunk::Cutter, grammar, is_aside};
 
-/// What the names of all files together may take.
+/// Maximum size of the names of all files, in bytes.
 const MOST_BYTES: usize = 32 << 20;
 /// Names of one file: beyond it, it was written by a program.
 const MOST_PER_FILE: usize = 4000;
@@ -24,7 +24,7 @@ const MOST_PER_FILE: usize = 4000;
 const DEEPEST: usize = 24;
 /// Longer names are cut by whoever shows them; nobody looks for them.
 const LONGEST_NAME: usize = 200;
-/// So long what was found in files is right without looking at them again: somebody types.
+/// Age up to which results are reused without looking at the files: somebody is typing.
 const FRESH: Duration = Duration::from_secs(3);
 
 /// The names in all files that were ever asked about.
@@ -40,7 +40,7 @@ struct Known {
     last: Option<(Instant, Arc<[Arc<Outline>]>)>,
 }
 
-/// What a file names.
+/// Names that a file defines.
 #[derive(Debug)]
 struct Outline {
     shown: Box<str>,
@@ -53,7 +53,7 @@ struct Outline {
 #[derive(Debug)]
 struct Item {
     name: Box<str>,
-    /// What it belongs to: a type, a module.
+    /// The type or module that it belongs to.
     owner: Option<Box<str>>,
     /// As the language says it: `fn`, `class`.
     word: &'static str,
@@ -67,7 +67,7 @@ pub struct Symbol {
     pub name: String,
     /// The type or module that it belongs to.
     pub owner: Option<String>,
-    /// What it is, in the words of its language.
+    /// Its kind, in the words of its language: `fn`, `class`.
     pub word: &'static str,
     pub path: String,
     /// From 1, inclusive.
@@ -168,7 +168,7 @@ fn outline(cutter: &mut Cutter, file: &File, read: Read<'_>, is_over: IsOver<'_>
     })
 }
 
-/// How a kind of node names something.
+/// The way in which a kind of node names something.
 enum Sort {
     /// A name for what stands in it, and nothing inside is looked at.
     Leaf(&'static str),
@@ -297,7 +297,7 @@ fn declared<'a>(node: Node<'_>, text: &'a str) -> Option<&'a str> {
     named(declarator, text)
 }
 
-/// How well a name fits, the best first; `None`: it does not.
+/// Returns the rank of a match, the best first. `None`: no match.
 fn fit(name: &str, wanted: &str) -> Option<u8> {
     let lower = name.to_lowercase();
     let at = lower.find(wanted)?;

@@ -11,7 +11,7 @@ const LONGEST: usize = 40;
 /// A line that is longer is not written by hand.
 const LONGEST_LINE: usize = 2000;
 
-/// What a question is asked with, and not about.
+/// Words of questions that say nothing about their subject.
 const EMPTY: &[&str] = &[
     "a", "about", "actually", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "before", "being",
     "but", "by", "can", "code", "could", "did", "do", "does", "doing", "done", "during", "each", "every", "find",
@@ -78,7 +78,7 @@ impl Counter {
         });
     }
 
-    /// What was gathered since the last time.
+    /// Takes the words gathered since the last call.
     pub fn take(&mut self) -> Words {
         let mut pairs: Vec<_> = self.counts.drain().collect();
         pairs.sort_unstable();
@@ -154,7 +154,7 @@ fn each(line: &str, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// Whether it was worth it: neither a number nor a single letter.
+/// Emits a word unless it is a number or a single letter. Returns true if it was emitted.
 fn emit(word: &str, take: &mut impl FnMut(&str)) -> bool {
     let is_word = word.len() > 1 && word.len() <= LONGEST && !word.bytes().all(|it| it.is_ascii_digit());
     if is_word {

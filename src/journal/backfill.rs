@@ -1,11 +1,11 @@
-//! What stands in front of what a log holds in memory: the older part of a long conversation, which stays on the disk until
-//! somebody looks back.
+//! Entries before those that a log holds in memory: the older part of a long conversation, which stays on disk until
+//! it is read.
 
 use std::fmt::Debug;
 
 use crate::protocol::{Cost, Entry, Position, Title, Turn};
 
-/// Where the older entries of a log are kept.
+/// Source of the older entries of a log.
 pub trait Earlier: Send + Sync + Debug {
     /// All of them, in order. What cannot be read any more is left out.
     fn entries(&self) -> Vec<Entry>;
@@ -17,17 +17,17 @@ pub trait Earlier: Send + Sync + Debug {
         None
     }
 
-    /// What they came to, without keeping them.
+    /// Returns the cost of the older answers without keeping their entries.
     fn spent(&self) -> Cost;
 }
 
-/// Where the part that a log holds in memory begins.
+/// Start of the part that a log holds in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recent {
-    /// Of the last entry in front of it.
+    /// Position of the last entry before it.
     pub after: Position,
     /// Its first turn.
     pub turn: Turn,
-    /// What the conversation was called before.
+    /// Title of the conversation at that point.
     pub title: Option<Title>,
 }

@@ -1,6 +1,6 @@
-//! How a response ends that will not go on: stopped by the user, or cut off with the program or the stream.
+//! The end of a response that cannot continue: stopped by the user, or cut off with the program or the stream.
 //!
-//! What was said stays; every open document is closed and says that it is not whole. Nothing is run again.
+//! The text so far stays; every open document is closed and marked as incomplete. Nothing is run again.
 
 use serde_json::{Map, Value, json};
 
@@ -86,13 +86,7 @@ fn cut_short(it: &Document, cut: Cut) -> Map<String, Value> {
             }
             say("incomplete", true.into());
         }
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::Plan(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => say("incomplete", true.into()),
+        _ => say("incomplete", true.into()),
     }
     debug_assert!(it.kind != Kind::Clarification || metadata.contains_key("outcome"));
     metadata

@@ -21,10 +21,10 @@ const MOST_DOCUMENTS: usize = 60_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
 
-/// What an event costs beside its text, as if it were so many bytes more.
+/// Cost of an event beside its text, in bytes.
 const EVENT_BYTES: usize = 256;
 
-/// So much is done in one go: a few milliseconds, so that whoever shares the thread is never far from its turn.
+/// Bytes processed in one go: a few milliseconds, so that other tasks on the thread are not kept waiting.
 const STINT_BYTES: usize = 32 << 10;
 
 /// Work of one producer between two turns of the others.
@@ -66,12 +66,12 @@ pub struct EventLimit {
 }
 
 impl EventLimit {
-    /// Whether it is time to join what comes together.
+    /// Returns true if so much is stored that events that arrive together should be joined.
     pub fn is_high(&self) -> bool {
         self.kept >= JOINED_FROM
     }
 
-    /// What of `events`, which came together, goes into the log.
+    /// Returns the part of `events` that is added to the log. Events that arrived together may be joined.
     pub fn admit(&mut self, events: Vec<Event>) -> Result<Vec<Event>, TooMany> {
         let events = if self.kept < JOINED_FROM {
             events

@@ -10,12 +10,12 @@ use tokio::sync::watch;
 
 use super::{
     backfill::{Earlier, Recent},
-    run::Kept,
+    run::StoredEntries,
     trace::Trace,
 };
 use crate::protocol::{Cost, DocumentId, Entry, Event, Position, Turn};
 
-/// So much of what stands in front is read for whoever wants more than the part in memory, and not all.
+/// Bytes of older entries that are read for a follower that wants some, but not all of them.
 const LATELY_BYTES: u64 = 4 << 20;
 
 /// As much of what a close follower has not read yet is kept for it, although its documents have ended.
@@ -24,31 +24,31 @@ const SPENT_BYTES: usize = 1 << 20;
 /// An append-only list of entries that any number of readers follow, each at its own pace.
 #[derive(Debug)]
 pub struct Log {
-    state: Mutex<State>,
+    state: Mutex<LogState>,
     /// The position of the newest entry; `watch` lets a slow reader skip straight to it.
     newest: watch::Sender<Position>,
     /// The position of the newest entry that is no piece of something unfinished.
     settled: watch::Sender<Position>,
     /// For who looks closely.
     trace: OnceLock<Arc<Trace>>,
-    /// What is older than all that is in memory.
+    /// Start of the part in memory, and the source of older entries.
     earlier: Option<(Recent, Box<dyn Earlier>)>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LogState {
     /// By the first position of each, with gaps where deltas were dropped. A tree, because documents that are open side
     /// by side leave gaps anywhere.
-    entries: BTreeMap<Position, Kept>,
+    entries: BTreeMap<Position, StoredEntries>,
     last: Position,
     turn: Turn,
-    /// Where the deltas of each open document begin.
+    /// Positions of the deltas of each open document.
     open: HashMap<(Turn, DocumentId), Vec<Position>>,
     closed: bool,
     /// Pieces of ended documents that a close follower has still to read.
-    spent: BTreeMap<Position, Kept>,
+    spent: BTreeMap<Position, StoredEntries>,
     spent_bytes: usize,
-    /// How far each close follower has read.
+    /// Last position that each close follower has read.
     close: HashMap<u64, Position>,
     followers: u64,
     /// Behind this position nothing is kept that every close follower has read.
@@ -97,7 +97,7 @@ impl Log {
         Arc::new(log)
     }
 
-    /// Where the part in memory begins; `None`: with the first entry.
+    /// Returns the start of the part in memory. `None` if that begins with the first entry.
     pub fn recent(&self) -> Option<&Recent> {
         self.earlier.as_ref().map(|it| &it.0)
     }
@@ -119,7 +119,7 @@ impl Log {
         Some((turn, entries))
     }
 
-    /// What the answers in front of that part have cost. Takes a while.
+    /// Returns the cost of the answers before the part in memory. Takes a while.
     pub fn spent_earlier(&self) -> Cost {
         self.earlier.as_ref().map(|it| it.1.spent()).unwrap_or_default()
     }
@@ -208,8 +208,8 @@ impl Log {
         follower
     }
 
-    /// Of what comes from now on nothing is kept that every close follower has read: for a log that is only passed on, where
-    /// another keeps it. Until there is such a follower, all of it stays, and so does what was said before.
+    /// Drops new entries as soon as every close follower has read them: for a log that is only passed on and stored
+    /// elsewhere. Entries stay while there is no such follower, and so do earlier ones.
     pub fn let_go(&self) {
         let mut state = self.lock();
         state.lets_go = Some(state.last);
@@ -230,7 +230,7 @@ impl Log {
         Arc::clone(self.trace.get_or_init(Arc::default))
     }
 
-    /// What is kept for who looks closely, if anybody does.
+    /// Returns the trace of raw frames. `None` unless somebody asked for one.
     pub fn trace(&self) -> Option<&Arc<Trace>> {
         self.trace.get()
     }
@@ -260,7 +260,7 @@ impl Log {
         self.push(state, Entry { position, ..entry });
     }
 
-    fn push(&self, mut state: MutexGuard<'_, State>, entry: Entry) -> Position {
+    fn push(&self, mut state: MutexGuard<'_, LogState>, entry: Entry) -> Position {
         let position = entry.position;
         state.last = position;
         let is_settled = !is_piece(&entry.event);
@@ -277,14 +277,14 @@ impl Log {
         position
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LogState> {
         // A panic in a reader cannot leave the list half-written: every change of it is a single insert or remove.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// What is new behind `since`, at most `most` entries, with the pieces of ended documents where they are wanted.
+impl LogState {
+    /// Adds the entries after `since` to `batch`, at most `most`; with the deltas of ended documents if `with_spent`.
     fn read(&self, since: Position, with_spent: bool, most: usize, batch: &mut Vec<Arc<Entry>>) {
         if !with_spent || self.spent.is_empty() {
             batch.extend(all_after(&self.entries, since).take(most));
@@ -345,7 +345,7 @@ impl State {
         {
             pieces.push(position);
         }
-        self.entries.insert(position, Kept::new(entry));
+        self.entries.insert(position, StoredEntries::new(entry));
     }
 
     /// Drops what `entry` makes superfluous.
@@ -366,7 +366,7 @@ impl State {
         {
             let pieces = self.open.remove(&(entry.turn, document.clone())).unwrap_or_default();
             for position in pieces {
-                let is_said = |it: &Kept| it.is_said_by(final_content.is_some(), metadata);
+                let is_said = |it: &StoredEntries| it.is_said_by(final_content.is_some(), metadata);
                 if self.entries.get(&position).is_some_and(is_said) {
                     self.spend(position);
                 }
@@ -389,7 +389,7 @@ impl State {
 }
 
 /// The entries behind `since`.
-fn all_after(kept: &BTreeMap<Position, Kept>, since: Position) -> impl Iterator<Item = Arc<Entry>> {
+fn all_after(kept: &BTreeMap<Position, StoredEntries>, since: Position) -> impl Iterator<Item = Arc<Entry>> {
     // The one that begins at or before it may go on behind it.
     let from = kept.range(..=since).next_back().map_or(since, |(first, _)| *first);
     let range = kept.range((Bound::Included(from), Bound::Unbounded));
@@ -419,7 +419,7 @@ pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
     }
 }
 
-/// Whether the end of its document makes the event superfluous, or more of the same is to come.
+/// Returns true for events that the end of their document replaces.
 pub(super) fn is_piece(event: &Event) -> bool {
     match event {
         Event::ContentDelta { .. }
@@ -471,7 +471,7 @@ impl Follower {
         self.next_some(usize::MAX, batch).await
     }
 
-    /// What is there now, without waiting.
+    /// Adds the entries that are there now to `batch`, without waiting.
     pub fn take(&mut self, batch: &mut Vec<Arc<Entry>>) -> bool {
         self.take_some(usize::MAX, batch)
     }

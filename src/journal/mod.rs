@@ -17,5 +17,5 @@ pub use backfill::{Earlier, Recent};
 pub use close::{Cut, closing};
 pub use event_limit::{EventLimit, PollBudget, TooMany};
 pub use log::{Follower, Log};
-pub use trace::{Raw, Ring, Sent, Step, Trace};
+pub use trace::{Raw, Ring, Sent, Trace, TraceStep};
 pub use whole::settled;

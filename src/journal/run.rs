@@ -1,7 +1,7 @@
-//! What a log keeps: whole entries, and runs of pieces that would cost many times their text one by one.
+//! Storage of a log: entire entries, and runs of deltas that would cost many times their text as entries.
 //!
-//! A model says a word at a time, and a word as an entry of its own is half a kilobyte. Pieces of the same thing that came
-//! one behind the other stand in one text with the places where they end; they come out as the entries that went in.
+//! A model sends a word at a time, and a word as an entry of its own takes half a kilobyte. Consecutive deltas of one
+//! thing are stored as one text with the offsets where they end; they are read as the entries that they were.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::protocol::{DocumentId, Entry, Event, Position, Turn};
 /// A run is not longer, so that what has been read can be let go piece by piece and nothing large is ever moved.
 const RUN_BYTES: usize = 4 << 10;
 
-/// What an entry costs beside its text, about.
+/// Approximate cost of an entry beside its text, in bytes.
 const ENTRY_BYTES: usize = 256;
 
-/// What a run costs beside its pieces, and a piece beside its text.
+/// Cost of a run beside its pieces, and of a piece beside its text, in bytes.
 const RUN_COST: usize = 192;
-const PIECE_COST: usize = size_of::<Piece>();
+const PIECE_COST: usize = size_of::<PieceEnd>();
 
-/// What pieces are pieces of.
+/// The thing that the pieces of a run belong to.
 #[derive(Debug, PartialEq, Eq)]
-enum Target {
+enum RunTarget {
     Content(DocumentId),
     Thinking,
     /// A member of the metadata that grows.
@@ -30,31 +30,31 @@ enum Target {
 
 /// Entries of a log that stand side by side.
 #[derive(Debug)]
-pub enum Kept {
+pub enum StoredEntries {
     Whole(Arc<Entry>),
-    Run(Box<Run>),
+    Run(Box<DeltaRun>),
 }
 
 #[derive(Debug)]
-pub struct Run {
-    target: Target,
+pub struct DeltaRun {
+    target: RunTarget,
     turn: Turn,
     first: Position,
     /// When the first piece came.
     at_ms: u64,
     text: String,
-    pieces: Vec<Piece>,
+    pieces: Vec<PieceEnd>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Piece {
-    /// Where its text ends.
+struct PieceEnd {
+    /// Byte offset at which its text ends.
     end: u32,
     /// Since the first.
     after_ms: u32,
 }
 
-impl Target {
+impl RunTarget {
     /// That of an event that is nothing but more text.
     fn of(event: &Event) -> Option<Self> {
         if let Event::ContentDelta { document, .. } = event {
@@ -78,15 +78,15 @@ impl Target {
     }
 }
 
-impl Run {
+impl DeltaRun {
     fn event(&self, text: &str) -> Event {
         match &self.target {
-            Target::Content(document) => Event::ContentDelta {
+            RunTarget::Content(document) => Event::ContentDelta {
                 document: document.clone(),
                 delta: text.to_owned(),
             },
-            Target::Thinking => Event::ThinkingDelta { delta: text.to_owned() },
-            Target::Member(document, name) => Event::MetadataDelta {
+            RunTarget::Thinking => Event::ThinkingDelta { delta: text.to_owned() },
+            RunTarget::Member(document, name) => Event::MetadataDelta {
                 document: document.clone(),
                 metadata: Map::new(),
                 append: vec![(name.clone(), text.to_owned())],
@@ -96,14 +96,14 @@ impl Run {
 
     /// The text of an event that is more of the same.
     fn more<'a>(&self, event: &'a Event) -> Option<&'a str> {
-        if let (Target::Content(this), Event::ContentDelta { document, delta }) = (&self.target, event) {
+        if let (RunTarget::Content(this), Event::ContentDelta { document, delta }) = (&self.target, event) {
             return (this == document).then_some(delta);
         }
-        if let (Target::Thinking, Event::ThinkingDelta { delta }) = (&self.target, event) {
+        if let (RunTarget::Thinking, Event::ThinkingDelta { delta }) = (&self.target, event) {
             return Some(delta);
         }
         if let (
-            Target::Member(this, name),
+            RunTarget::Member(this, name),
             Event::MetadataDelta {
                 document,
                 metadata,
@@ -147,14 +147,14 @@ impl Run {
             return false;
         };
         self.text.push_str(text);
-        self.pieces.push(Piece { end, after_ms });
+        self.pieces.push(PieceEnd { end, after_ms });
         true
     }
 }
 
-impl Kept {
+impl StoredEntries {
     pub fn new(entry: Entry) -> Self {
-        let run = Target::of(&entry.event).map(|target| Run {
+        let run = RunTarget::of(&entry.event).map(|target| DeltaRun {
             target,
             turn: entry.turn,
             first: entry.position,
@@ -169,7 +169,7 @@ impl Kept {
         {
             run.text = text_of(entry.event);
             let end = u32::try_from(run.text.len()).unwrap_or(u32::MAX);
-            run.pieces.push(Piece { end, after_ms: 0 });
+            run.pieces.push(PieceEnd { end, after_ms: 0 });
             return Self::Run(Box::new(run));
         }
         Self::Whole(Arc::new(entry))
@@ -222,14 +222,14 @@ impl Kept {
         }
     }
 
-    /// Whether an end of their document with these says all of it once more.
+    /// Returns true if an end of the document with these members repeats all of the run.
     pub fn is_said_by(&self, has_content: bool, metadata: &Map<String, serde_json::Value>) -> bool {
         let has = |name: &str| metadata.contains_key(name);
         match self {
             Self::Run(run) => match &run.target {
-                Target::Content(_) => has_content,
-                Target::Member(_, name) => has(name),
-                Target::Thinking => false,
+                RunTarget::Content(_) => has_content,
+                RunTarget::Member(_, name) => has(name),
+                RunTarget::Thinking => false,
             },
             Self::Whole(entry) => match &entry.event {
                 Event::ContentDelta { .. } => has_content,
@@ -337,7 +337,7 @@ mod tests {
                 .zip(events)
                 .map(|(at, event)| entry(7 + at, 100 + at * at, event))
                 .collect();
-            let mut kept = Kept::new(entries[0].clone());
+            let mut kept = StoredEntries::new(entries[0].clone());
             for entry in &entries[1..] {
                 assert!(kept.join(entry), "it goes on");
             }
@@ -373,7 +373,7 @@ mod tests {
                 },
             ),
         ] {
-            let mut kept = Kept::new(first());
+            let mut kept = StoredEntries::new(first());
             assert!(!kept.join(&other), "{why}");
             let out: Vec<_> = kept.after(Position(0)).map(Arc::unwrap_or_clone).collect();
             assert_eq!(out, [first()], "{why}");
@@ -382,14 +382,14 @@ mod tests {
 
     #[test]
     fn a_word_costs_little_more_than_its_text() {
-        let mut all = vec![Kept::new(entry(1, 0, content("a", "word ")))];
+        let mut all = vec![StoredEntries::new(entry(1, 0, content("a", "word ")))];
         for at in 2..=10_000 {
             let next = entry(at, at, content("a", "word "));
             if !all.last_mut().expect("one").join(&next) {
-                all.push(Kept::new(next));
+                all.push(StoredEntries::new(next));
             }
         }
-        let size: usize = all.iter().map(Kept::size).sum();
+        let size: usize = all.iter().map(StoredEntries::size).sum();
         assert!(size < 10_000 * 20, "{size}");
     }
 }

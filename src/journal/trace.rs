@@ -1,7 +1,7 @@
-//! What came, byte for byte, and the events that were made of it: a ring for whoever looks closely.
+//! Raw frames and the events made from them: a ring for the inspector.
 //!
-//! A log keeps what is settled; the trace keeps what happened last, pieces and all, and forgets the oldest when there is too
-//! much. Nobody pays for it who has not asked: [`Log::watch`](super::Log::watch) begins one.
+//! A log keeps what is settled; the trace keeps what happened last, deltas included, and forgets the oldest when it
+//! is full. It costs nothing until [`Log::watch`](super::Log::watch) starts one.
 
 use std::{
     collections::VecDeque,
@@ -23,7 +23,7 @@ const RAW_BYTES: usize = 16 << 10;
 /// A request that is larger cannot be repeated from here.
 const REQUEST_BYTES: usize = 1 << 20;
 
-/// What a step costs beside its text.
+/// Cost of a step beside its text, in bytes.
 const STEP_BYTES: usize = 256;
 
 /// Events of one frame; more are not shown beside it.
@@ -31,7 +31,7 @@ const MOST_MADE: usize = 64;
 
 /// One thing that came, or that happened here, and what it made.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct TraceStep {
     /// Counted from 1 since the trace began.
     pub number: u64,
     /// Milliseconds since the Unix epoch.
@@ -43,7 +43,7 @@ pub struct Step {
     weight: usize,
 }
 
-/// What travelled.
+/// Data that was sent or received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Raw {
     /// A request that went out.
@@ -53,7 +53,7 @@ pub enum Raw {
         /// Its `event:` field.
         name: Option<String>,
         text: String,
-        /// Of all of it.
+        /// Size of the entire frame in bytes.
         bytes: usize,
     },
     /// An answer that came whole.
@@ -167,10 +167,10 @@ pub struct Trace(Mutex<Ring>);
 
 #[derive(Debug, Default)]
 pub struct Ring {
-    pub steps: VecDeque<Step>,
+    pub steps: VecDeque<TraceStep>,
     bytes: usize,
     count: u64,
-    /// What is made belongs to the last step.
+    /// True if new entries belong to the last step.
     is_open: bool,
     /// The last request, however long ago it was.
     request: Option<(u64, Sent)>,
@@ -184,7 +184,7 @@ impl Trace {
         ring.is_open = true;
     }
 
-    /// What is made from now on is made here.
+    /// Ends the step: entries from now on have no frame.
     pub fn over(&self) {
         self.lock().is_open = false;
     }
@@ -214,7 +214,7 @@ impl Trace {
 }
 
 impl Ring {
-    /// How many steps there have been.
+    /// Returns the number of steps so far, forgotten ones included.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -224,7 +224,7 @@ impl Ring {
         self.steps.front().map_or(self.count, |it| it.number)
     }
 
-    pub fn get(&self, number: u64) -> Option<&Step> {
+    pub fn get(&self, number: u64) -> Option<&TraceStep> {
         let at = number.checked_sub(self.first())?;
         self.steps.get(usize::try_from(at).ok()?)
     }
@@ -247,7 +247,7 @@ impl Ring {
         }
         let weight = STEP_BYTES + raw.as_ref().map_or(0, Raw::weight);
         self.bytes += weight;
-        self.steps.push_back(Step {
+        self.steps.push_back(TraceStep {
             number: self.count,
             at_ms,
             turn,

@@ -20,16 +20,16 @@ use crate::{
     protocol::{ClarificationResponse, Command, Event, Notice, Query, Reply, Severity, Turn},
 };
 
-/// How often it is looked whether there is more. What the other one writes comes about as often.
+/// Interval at which new entries are looked for.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often it is looked whether the other one is still there.
+/// Number of such intervals after which it is checked that the writer still lives.
 const LOOKS_UNTIL_ALIVE: u32 = 10;
-/// What comes through a door is an answer, and no answer is longer.
+/// Maximum size of a message through a door, in bytes. A message is an answer to a question.
 const MOST_BYTES: u64 = 256 << 10;
 /// Nobody who has something to say takes longer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What goes through a door: a line of JSON.
+/// A message through a door: a line of JSON.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Word {
@@ -47,14 +47,14 @@ pub struct Follow {
     commands: lazy_channel::Outbox<Command>,
 }
 
-/// What is followed, and how whoever writes it is reached.
+/// A session that another process writes, and the way to reach that process.
 #[derive(Debug)]
 pub struct Followed {
     pub tail: Tail,
     pub id: String,
     /// The process that writes it.
     pub by: Option<u32>,
-    /// Where its door is.
+    /// Path of its socket.
     pub door: PathBuf,
     /// Held as long as it writes.
     pub lock: PathBuf,
@@ -163,7 +163,7 @@ fn knock(door: &Path, word: &Word) -> io::Result<()> {
     stream.write_all(&line)
 }
 
-/// Where other windows on the same conversation are heard. It is gone when this is dropped.
+/// Socket on which this process hears other windows of the same conversation. Removed when dropped.
 #[derive(Debug)]
 pub struct Door {
     path: PathBuf,

@@ -19,7 +19,7 @@ pub struct Local {
     about: About,
 }
 
-/// What reaches the producer.
+/// A request to the producer.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a person sends a few of them a minute")]
 pub enum Request {

@@ -1,4 +1,4 @@
-//! Where a conversation comes from and where commands go: a gateway, the embedded agent, a recording.
+//! Links: sources of a conversation and targets of commands: a gateway, the embedded agent, a recording.
 //!
 //! Whatever is behind it, a link is a log to follow and a place to send commands. What a command does is seen in the
 //! log and nowhere else, so a consumer needs no second path for its own keypresses.
@@ -39,7 +39,7 @@ pub trait Link: Send + Sync {
     }
 }
 
-/// Who is at the other end, for the header and for messages.
+/// Description of the other end, for the header and for messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// `openai at 127.0.0.1:8080`, `gateway example.org`, `replay of tour.sse`.
@@ -49,19 +49,19 @@ pub struct About {
     pub window: Option<u64>,
     /// A recording: what is typed goes nowhere.
     pub is_replay: bool,
-    /// What is said while an answer is being made joins it.
+    /// True if a message sent during an answer joins that answer.
     pub hears: bool,
     /// It runs commands of the user's.
     pub runs: bool,
     /// Each message may say what is around it (`context`), and that is read; else the link was told once.
     pub reads_context: bool,
-    /// Where its files are, when that is not where the program was started.
+    /// Folder of its files. `None`: the folder in which the program was started.
     pub workspace: Option<PathBuf>,
-    /// What holds the commands that the peer runs here, if it does.
+    /// Sandbox of the commands that the peer runs here.
     pub hold: SandboxStatus,
 }
 
-/// Who is there to answer what comes up while an answer is being made.
+/// The one who can answer questions that come up during an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Asker {
     /// Somebody at this screen.
@@ -76,18 +76,18 @@ pub enum Asker {
 }
 
 impl Asker {
-    /// Whether a question can be waited for.
+    /// Returns true if a question can be waited for.
     pub const fn is_attended(self) -> bool {
         matches!(self, Self::Here | Self::Live)
     }
 
-    /// Whether it is somebody on the other side of a network, who is not let outside of the sandbox.
+    /// Returns true for somebody across a network, who may not leave the sandbox.
     pub const fn is_afar(self) -> bool {
         matches!(self, Self::Live | Self::Later)
     }
 }
 
-/// What holds commands, as soon as that is known: finding out is not waited for.
+/// Sandbox around commands, once it is known: nobody waits for the trial.
 #[derive(Clone, Debug, Default)]
 pub struct SandboxStatus(Arc<Finding>);
 
@@ -97,7 +97,7 @@ struct Finding {
     told: Notify,
 }
 
-/// How much the system holds around a command.
+/// Strength of the sandbox around a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
     Whole,

@@ -3,7 +3,12 @@
 //! Proxies label streams as JSON and JSON as streams, so the first visible byte decides: `{`, `[` or `<` starts one
 //! body that is read to its end, everything else is a stream of events.
 
-use super::{Failure, FailureKind, Piece};
+use serde_json::{Map, Value};
+
+use super::{
+    Failure, FailureKind, Piece,
+    lenient::{AnswerState, BAD_JSON, broken_off, something_else, values},
+};
 use crate::net::sse::{Frame, FrameError, Frames};
 
 /// Reads the body of one answer. The end or an error comes once, and nothing after it.
@@ -20,21 +25,137 @@ pub trait Read: Send {
     fn is_finished(&self) -> bool;
 }
 
-/// From the frames of a stream of events, or from one body, to pieces.
+/// Decodes the events of a stream, or one body, into pieces. Formats differ in the required methods only.
 pub trait Decode: Send {
-    fn push(&mut self, frame: &Frame) -> Vec<Piece>;
+    /// Name of the format in messages: `chat completions`.
+    const FORMAT: &'static str;
 
-    /// The body ended. That alone is no end of an answer.
-    fn finish(&mut self) -> Vec<Piece>;
+    fn answer(&mut self) -> &mut AnswerState;
 
-    /// The body cannot be read further. An answer that was whole already ends well all the same.
-    fn cut(&mut self, failure: Failure) -> Vec<Piece>;
+    /// Returns true if something of an answer came.
+    fn has_answer(&self) -> bool;
 
-    /// The answer is whole: at most a count of tokens is missing.
+    /// Returns true if the answer is whole: at most a count of tokens is missing.
     fn is_finished(&self) -> bool;
 
-    /// An answer that was not streamed: one JSON body, an error or a whole answer.
-    fn whole(self, body: &str) -> Vec<Piece>;
+    /// Decodes an object. `event` is the name of its event, empty if it has none.
+    fn object(&mut self, value: &Value, members: &Map<String, Value>, event: &str, out: &mut Vec<Piece>);
+
+    /// Decodes an event without parsing its JSON. Returns false if it cannot.
+    fn fast_path(&mut self, frame: &Frame, data: &str, out: &mut Vec<Piece>) -> bool {
+        let _ = (frame, data, out);
+        false
+    }
+
+    /// Handles `[DONE]`.
+    fn done(&mut self, out: &mut Vec<Piece>);
+
+    /// Ends an answer that is finished.
+    fn end(&mut self, out: &mut Vec<Piece>);
+
+    /// Gives text that was held back, before a failure.
+    fn flush(&mut self, out: &mut Vec<Piece>) {
+        let _ = out;
+    }
+
+    fn push(&mut self, frame: &Frame) -> Vec<Piece> {
+        let mut out = Vec::new();
+        let data = frame.data.trim();
+        // Proxies turn comments into data.
+        if self.answer().is_over || data.is_empty() || data.starts_with(':') {
+            return out;
+        }
+        if data.trim_matches('"') == "[DONE]" {
+            self.done(&mut out);
+            return out;
+        }
+        if self.fast_path(frame, data, &mut out) {
+            return out;
+        }
+        let event = frame.event.as_deref().unwrap_or_default();
+        match values(data) {
+            Ok(values) => {
+                if values.len() > 1 {
+                    let message = "several JSON objects came in one event";
+                    self.answer().notice("glued-json", message, &mut out);
+                }
+                for value in values {
+                    self.value(&value, event, &mut out);
+                }
+            }
+            Err(_) if event == "error" => {
+                let failure = Failure::from_server(None, &Value::String(data.to_owned()));
+                self.answer().fail(failure, &mut out);
+            }
+            Err(_) => {
+                let message = "a line of the answer is no JSON and was skipped";
+                self.answer().notice(BAD_JSON, message, &mut out);
+            }
+        }
+        out
+    }
+
+    fn value(&mut self, value: &Value, event: &str, out: &mut Vec<Piece>) {
+        match value {
+            _ if self.answer().is_over => {}
+            Value::Object(members) => self.object(value, members, event, out),
+            // Some gateways wrap an error, or everything, into a list of one.
+            Value::Array(items) => {
+                for item in items.iter().filter(|it| it.is_object()) {
+                    self.value(item, event, out);
+                }
+            }
+            _ if event == "error" => self.answer().fail(Failure::from_server(None, value), out),
+            _ => {
+                let message = "an event of the answer is no JSON object and was skipped";
+                self.answer().notice(BAD_JSON, message, out);
+            }
+        }
+    }
+
+    /// Handles the end of the body. That alone is no end of an answer.
+    fn finish(&mut self) -> Vec<Piece> {
+        let has_answer = self.has_answer();
+        let failure = broken_off(has_answer, self.answer(), Self::FORMAT);
+        self.cut(failure)
+    }
+
+    /// Handles a body that cannot be read further. An answer that was whole already ends well all the same.
+    fn cut(&mut self, failure: Failure) -> Vec<Piece> {
+        let mut out = Vec::new();
+        if self.answer().is_over {
+            return out;
+        }
+        if self.is_finished() {
+            self.end(&mut out);
+        } else {
+            self.flush(&mut out);
+            self.answer().fail(failure, &mut out);
+        }
+        out
+    }
+
+    /// Decodes an answer that was not streamed: one JSON body, an error or a whole answer.
+    fn whole(mut self, body: &str) -> Vec<Piece>
+    where
+        Self: Sized,
+    {
+        let mut out = Vec::new();
+        let body = body.trim_start_matches('\u{feff}').trim();
+        let values = values(body);
+        let is_json = values.is_ok();
+        for value in values.unwrap_or_default() {
+            self.value(&value, "", &mut out);
+        }
+        if !self.answer().is_over && is_json && self.has_answer() && !Self::ENDS_BY_EVENT {
+            self.end(&mut out);
+        }
+        self.answer().fail(something_else(Self::FORMAT).saying(body), &mut out);
+        out
+    }
+
+    /// True if an answer ends by an event of its own, even in a whole body.
+    const ENDS_BY_EVENT: bool = false;
 }
 
 /// A body that is no stream: a whole answer, an error, a page of HTML.

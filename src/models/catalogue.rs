@@ -1,4 +1,4 @@
-//! What is known of models without asking anyone: windows, prices, abilities.
+//! Known properties of models, without asking anyone: windows, prices, abilities.
 //!
 //! The figures are data (`assets/models.toml`), with their source and their date. They grow old, so what a server or the
 //! configuration says wins, and a model that is not listed under its very name has no price: unknown is not zero.
@@ -90,7 +90,7 @@ impl Section {
     }
 }
 
-/// What is known of a model. Everything may be unknown.
+/// Properties of a model. `None`: unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownService {
     /// Tokens that it takes in.
@@ -101,7 +101,7 @@ pub struct KnownService {
     pub tools: Option<bool>,
     pub images: Option<bool>,
     pub reasoning: Option<bool>,
-    /// Whether it calls several tools in one answer.
+    /// True if it can call several tools in one answer.
     pub parallel: Option<bool>,
     /// The day on which its maker takes it away: `2026-12-11`.
     pub until: Option<&'static str>,
@@ -119,7 +119,7 @@ pub struct Prices {
     pub long: Option<Long>,
 }
 
-/// What an answer cost.
+/// Cost of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Cost {
     pub dollars: f64,
@@ -143,7 +143,7 @@ pub fn window(model: &str) -> Option<u64> {
     listed(model).window
 }
 
-/// What the catalogue alone knows of `model`.
+/// Returns the catalogue's entry for `model`.
 ///
 /// `vendor/` in front and a date or a tag behind a name are ignored. A name that only begins like a known one is of
 /// that family: it has its window and abilities, and no price.
@@ -194,7 +194,7 @@ fn look_up(model: &str) -> KnownService {
     })
 }
 
-/// What is known of `model`: what the configuration says, and the catalogue where it says nothing.
+/// Returns the properties of `model`: the configured ones, else the catalogue's.
 pub fn known(model: &str, own: &BTreeMap<String, config::Model>) -> KnownService {
     let listed = listed(model);
     let Some(own) = own.get(model) else { return listed };
@@ -225,7 +225,7 @@ pub fn known(model: &str, own: &BTreeMap<String, config::Model>) -> KnownService
     }
 }
 
-/// What `tokens` cost with `model`, by the catalogue alone; `None` when its price is unknown.
+/// Returns the cost of `tokens` with `model`, by the catalogue alone. `None` if its price is unknown.
 pub fn cost(tokens: &Tokens, model: &str) -> Option<Cost> {
     Some(listed(model).prices?.of(tokens))
 }
@@ -269,7 +269,7 @@ fn plain(model: &str) -> String {
     name.replace(['.', '_'], "-")
 }
 
-/// Whether `name` is `id`, but for a date, a number of a version or a tag behind it.
+/// Returns true if `name` is `id`, except for a date, a version number or a tag at its end.
 fn is_named(name: &str, id: &str) -> bool {
     let Some(rest) = name.strip_prefix(id) else {
         return false;

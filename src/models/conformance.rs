@@ -1,4 +1,4 @@
-//! What every format must make of the same situation.
+//! Conformance tests: every wire format must read the same situation in the same way.
 //!
 //! A [`Situation`] is told in no format; each [`Speaker`] says it in its server's words, and what is read must not differ.
 //! A new format joins with a line in [`SPEAKERS`]. What a format cannot say is named there, never left out silently.
@@ -306,7 +306,7 @@ pub const SPEAKERS: &[Speaker] = &[
     },
 ];
 
-/// What cannot be said where a call comes as one object, and a refusal as nothing but a word.
+/// Situations that cannot occur where a call comes as one object, and a refusal as nothing but a word.
 const WHOLE_CALLS: &[&str] = &[
     "one call",
     "a call whose arguments are no JSON",
@@ -809,7 +809,7 @@ pub fn shape(pieces: &[Piece]) -> String {
     words.collect::<Vec<_>>().join(" | ")
 }
 
-/// What is read of a body that comes in these chunks. Asserts that it ends exactly once, and last.
+/// Reads a body that arrives in these chunks. Asserts that it ends exactly once, and last.
 pub fn read<'a>(mut reading: Box<dyn Read>, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = chunks.into_iter().flat_map(|it| reading.push(it)).collect();
     pieces.extend(reading.finish());
@@ -1113,7 +1113,7 @@ async fn what_was_sent_is_only_added_to_in_every_format() {
     }
 }
 
-/// What goes back to its maker.
+/// Returns the opaque values that go back to the provider.
 pub fn thoughts(pieces: &[Piece]) -> Vec<Value> {
     let opaque = pieces.iter().filter_map(|it| match it {
         Piece::ThinkingDone { opaque } => Some(opaque.clone()),

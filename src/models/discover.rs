@@ -1,4 +1,4 @@
-//! What is there before anything is configured: keys in the environment, model servers on this machine.
+//! Discovery of usable models before anything is configured: keys in the environment, model servers on this machine.
 //!
 //! Nothing is asked but this machine's own ports, each for a moment only, and nothing is sent but a question for the
 //! list of models. What a server calls itself is not believed: it is known by the shape of its answer. The strings
@@ -13,22 +13,22 @@ use crate::{
     net::client::{Client, Peer, Proxy, Request, Timeouts, Url},
 };
 
-/// What could be used.
+/// A usable provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// As in `--provider` and `providers.<name>`: a known service's own name where it stands at its usual address.
     pub name: String,
     /// For people: `Ollama`.
     pub title: String,
-    /// What it speaks, as in `providers.<name>.kind`.
+    /// Wire format, as in `providers.<name>.kind`.
     pub kind: &'static str,
     pub base_url: String,
-    /// What it offers, if it was asked; never more than [`MODELS_LIMIT`].
+    /// Its models, at most [`MODELS_LIMIT`]. Empty if it was not asked.
     pub models: Vec<String>,
     pub how: How,
 }
 
-/// How it was found.
+/// The evidence for a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
     /// The environment variable holds a key for it.
@@ -64,10 +64,10 @@ const ID_CHARS: usize = 200;
 /// A list of models is some kilobytes.
 const BODY_LIMIT_BYTES: usize = 1 << 20;
 
-/// How long all servers together are waited for.
+/// Time limit for all servers together.
 pub const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Where model servers on this machine usually listen: Ollama, LM Studio, llama.cpp, vLLM.
+/// Usual ports of model servers on this machine: Ollama, LM Studio, llama.cpp, vLLM.
 pub const PORTS: [u16; 4] = [11434, 1234, 8080, 8000];
 
 /// The addresses to try: the usual ports, and where `OLLAMA_HOST` says that Ollama listens on this machine.
@@ -274,13 +274,13 @@ impl Kind {
     }
 }
 
-/// Whether it has the shape of OpenAI's list. Ollama without a model says null.
+/// Returns true for the shape of OpenAI's list. Ollama without a model answers null.
 fn is_list(value: &Value) -> bool {
     let data = value.get("data");
     value.get("object").and_then(Value::as_str) == Some("list") && data.is_some_and(|it| it.is_array() || it.is_null())
 }
 
-/// Whether it has the shape of Ollama's list.
+/// Returns true for the shape of Ollama's list.
 fn is_ollama(value: &Value) -> bool {
     let models = value.get("models").and_then(Value::as_array);
     models.is_some_and(|it| it.iter().all(|it| it.get("name").is_some_and(Value::is_string)))

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{net::client, text::redact::redact};
 
-/// What failed, in our words and in the server's.
+/// A failure, in our words and in the server's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
@@ -15,9 +15,9 @@ pub struct Failure {
     pub said: Option<Box<str>>,
     /// The system's words, where it was not the server.
     pub cause: Option<Box<str>>,
-    /// What the provider's support asks for.
+    /// Request id, for the provider's support.
     pub request_id: Option<Box<str>>,
-    /// What to do, where it is more than the kind says.
+    /// Advice beyond that of the kind.
     pub hint: Option<Box<str>>,
 }
 
@@ -192,7 +192,7 @@ impl Failure {
     }
 }
 
-/// What an error says, in whichever of the known shapes: text, `message`, `error`, `detail`.
+/// Returns an error's text, in whichever of the known shapes: text, `message`, `error`, `detail`.
 fn words(error: &Value) -> String {
     match error {
         Value::String(text) => text.clone(),
@@ -313,7 +313,7 @@ const SIGNS: &[(FailureKind, &[&str])] = &[
     ),
 ];
 
-/// What gateways say of anything.
+/// Texts that gateways use for many failures.
 const VAGUE_SIGNS: &[(FailureKind, &[&str])] = &[
     (
         FailureKind::Unreachable,

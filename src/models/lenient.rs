@@ -1,11 +1,11 @@
-//! What every format needs to read JSON of servers that do not keep to one.
+//! Tolerant reading of JSON, shared by all wire formats.
 //!
 //! A wrong type counts as absent, and what had to be left out is said once. An answer weighs what it holds, and there
 //! is a limit to it.
 
 use serde_json::{Map, Value};
 
-use super::{Failure, FailureKind, Piece};
+use super::{EndReason, Failure, FailureKind, Piece, Tokens};
 use crate::protocol::{Notice, Severity};
 
 /// More than this in one answer is no answer.
@@ -30,34 +30,38 @@ pub fn error_of(members: &Map<String, Value>) -> Option<&Value> {
     })
 }
 
-/// What one event's data is, before anybody asks what it means.
-pub enum Step<'a> {
-    /// Its kind by its own word, else by that of the event.
-    Event(&'a str, &'a Map<String, Value>),
-    Error(Failure),
-    /// Some gateways wrap an error, or everything, into a list of one.
-    Many(&'a [Value]),
-    /// No JSON object.
-    Nothing,
+/// Returns the kind of an event: its own `type`, else the name of the event. Error: the failure that it reports.
+pub fn kind_of<'a>(value: &'a Value, members: &'a Map<String, Value>, event: &'a str) -> Result<&'a str, Failure> {
+    let kind = members.get("type").and_then(Value::as_str).unwrap_or(event);
+    match error_of(members).or_else(|| (kind == "error" || event == "error").then_some(value)) {
+        Some(error) => Err(Failure::from_server(None, error)),
+        None => Ok(kind),
+    }
 }
 
-impl<'a> Step<'a> {
-    /// For formats whose events have a `type`.
-    pub fn of(value: &'a Value, event: &'a str) -> Self {
-        let members = match value {
-            Value::Object(members) => members,
-            Value::Array(items) => return Self::Many(items),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) if event == "error" => {
-                return Self::Error(Failure::from_server(None, value));
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Self::Nothing,
-        };
-        let kind = members.get("type").and_then(Value::as_str).unwrap_or(event);
-        let error = error_of(members).or_else(|| (kind == "error" || event == "error").then_some(value));
-        error.map_or(Self::Event(kind, members), |it| {
-            Self::Error(Failure::from_server(None, it))
-        })
-    }
+/// Returns the failure for an object of another format than `own`: people point us at such servers by mistake. `None`: it
+/// is not recognised.
+pub fn foreign(kind: &str, members: &Map<String, Value>, own: &str) -> Option<Failure> {
+    let format = if members.contains_key("choices") {
+        "OpenAI chat completions"
+    } else if kind == "message_start" || (kind == "message" && members.contains_key("content")) {
+        "Anthropic messages"
+    } else if kind.starts_with("response.") {
+        "OpenAI responses"
+    } else if kind == "document_start" || members.get("documents").is_some_and(Value::is_array) {
+        let message = "this is a documents gateway: start with --gateway and its address";
+        return Some(Failure::new(FailureKind::Garbled, message));
+    } else {
+        return None;
+    };
+    // OpenAI has two formats.
+    let expected = if format.starts_with("OpenAI") {
+        own.trim_start_matches("OpenAI ")
+    } else {
+        own
+    };
+    let message = format!("this address speaks {format}, not {expected}");
+    (format != own).then(|| Failure::new(FailureKind::Garbled, message))
 }
 
 /// The arguments of a call: none at all are an empty object, what is no object is given back.
@@ -88,16 +92,20 @@ pub fn numbers(value: &Value) -> Option<Vec<f32>> {
         .collect()
 }
 
-/// What was said of an answer's repairs, and what the answer weighs.
+/// State that the decoders of all formats share: what was given of an answer, its repairs, and its size.
 #[derive(Debug, Default)]
-pub struct Ledger {
-    /// By code.
+pub struct AnswerState {
+    pub has_started: bool,
+    /// The end or an error was given.
+    pub is_over: bool,
+    usage: Tokens,
+    /// Codes of the repairs that were reported.
     noticed: Vec<&'static str>,
     bytes: usize,
 }
 
-impl Ledger {
-    /// Says what was repaired, the first time only.
+impl AnswerState {
+    /// Reports a repair, the first time only.
     pub fn notice(&mut self, code: &'static str, message: &str, out: &mut Vec<Piece>) {
         if self.noticed.contains(&code) {
             return;
@@ -111,11 +119,13 @@ impl Ledger {
         }));
     }
 
-    pub fn has_noticed(&self, code: &str) -> bool {
-        self.noticed.contains(&code)
+    /// Reports calls beyond [`CALLS_LIMIT`].
+    pub fn notice_call_limit(&mut self, out: &mut Vec<Piece>) {
+        let message = "the answer asks for more tools than can be meant; the rest was left out";
+        self.notice("too-many-calls", message, out);
     }
 
-    /// Adds to what the answer weighs; a failure when it has become too much.
+    /// Adds to the size of the answer. Error: it is larger than [`ANSWER_LIMIT_BYTES`].
     pub fn weigh(&mut self, bytes: usize) -> Result<(), Failure> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > ANSWER_LIMIT_BYTES {
@@ -124,13 +134,60 @@ impl Ledger {
         }
         Ok(())
     }
+
+    /// Does the same and ends the answer if it is too large. Returns false if it is over.
+    pub fn takes(&mut self, bytes: usize, out: &mut Vec<Piece>) -> bool {
+        if !self.is_over
+            && let Err(failure) = self.weigh(bytes)
+        {
+            self.fail(failure, out);
+        }
+        !self.is_over
+    }
+
+    /// Gives the start of the answer once its id or its model is known.
+    pub fn start(&mut self, id: Option<&Value>, model: Option<&Value>, out: &mut Vec<Piece>) {
+        if self.has_started {
+            return;
+        }
+        let text = |it: Option<&Value>| {
+            let text = it.and_then(Value::as_str).filter(|it| !it.is_empty());
+            text.map(str::to_owned)
+        };
+        let (response_id, model) = (text(id), text(model));
+        if response_id.is_some() || model.is_some() {
+            self.has_started = true;
+            out.push(Piece::Start { response_id, model });
+        }
+    }
+
+    /// Gives the counts if they are new.
+    pub fn count(&mut self, tokens: Tokens, out: &mut Vec<Piece>) {
+        if tokens != Tokens::default() && tokens != self.usage {
+            self.usage = tokens;
+            out.push(Piece::Usage(tokens));
+        }
+    }
+
+    pub fn end(&mut self, reason: EndReason, out: &mut Vec<Piece>) {
+        self.is_over = true;
+        out.push(Piece::End(reason));
+    }
+
+    /// Ends the answer with a failure, unless it is over.
+    pub fn fail(&mut self, failure: Failure, out: &mut Vec<Piece>) {
+        if !self.is_over {
+            self.is_over = true;
+            out.push(Piece::Error(failure));
+        }
+    }
 }
 
-/// What is missing when a body has ended and the answer has not. `what` names the format: `chat completions`.
-pub fn broken_off(has_begun: bool, ledger: &Ledger, what: &str) -> Failure {
+/// Returns the failure for a body that ended before the answer did. `what` names the format: `chat completions`.
+pub fn broken_off(has_begun: bool, answer: &AnswerState, what: &str) -> Failure {
     if has_begun {
         Failure::new(FailureKind::Interrupted, "the answer broke off before its end")
-    } else if ledger.has_noticed(BAD_JSON) {
+    } else if answer.noticed.contains(&BAD_JSON) {
         something_else(what)
     } else {
         Failure::new(

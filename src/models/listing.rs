@@ -8,7 +8,7 @@ use super::{Failure, FailureKind, Model, catalogue};
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page {
     pub models: Vec<Model>,
-    /// What to ask the next page with.
+    /// Cursor of the next page. `None`: this is the last.
     pub next: Option<String>,
 }
 
@@ -58,7 +58,7 @@ pub fn listed(body: &[u8]) -> Result<Page, Failure> {
     })
 }
 
-/// What the server says of a model's window. What is loaded counts before what would be possible.
+/// Returns a model's window in tokens. The loaded size is preferred to the possible one.
 fn window(item: &Value) -> Option<u64> {
     let meta = item.get("meta");
     let within = |name: &str| meta.and_then(|it| it.get(name));

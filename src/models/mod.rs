@@ -80,7 +80,7 @@ pub type Promise<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 pub type PieceStream = Pin<Box<dyn Stream<Item = Piece> + Send>>;
 
-/// How a provider is made. Reads no file and opens nothing: the first request does.
+/// Creates a provider. Reads no file and opens no connection: the first request does.
 pub type Open = fn(&config::Provider, &Environment) -> Result<Arc<dyn Provider>, Failure>;
 
 /// A format that we speak.
@@ -111,7 +111,7 @@ pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Ar
 /// Room for what a few chunks of a fast server bring; a reader that waits holds the server back.
 const ROOM: usize = 64;
 
-/// Where the work behind a stream puts its pieces. Both are one task: no channel with its wakers is needed.
+/// Queue of pieces behind a stream. Producer and reader are one task: no channel with its wakers is needed.
 #[derive(Clone, Debug, Default)]
 struct Out(Arc<Mutex<VecDeque<Piece>>>);
 
@@ -163,7 +163,7 @@ where
     }))
 }
 
-/// What is asked of a model.
+/// A request to a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelRequest {
     /// Empty: the first that the server lists.
@@ -173,7 +173,7 @@ pub struct ModelRequest {
     pub messages: Vec<ModelMessage>,
     /// In an order that never changes within a conversation: they are part of what servers cache.
     pub tools: Vec<ToolSpec>,
-    /// How hard to think; `None`: as the server likes.
+    /// Reasoning effort. `None`: the server's default.
     pub effort: Option<Effort>,
     /// Somebody sees a long countdown and can stop it; without, a server that wants a long pause is given up.
     pub is_attended: bool,
@@ -192,7 +192,7 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
-/// How hard a model is to think before it answers.
+/// Reasoning effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     Off,
@@ -245,7 +245,7 @@ impl std::fmt::Debug for Image {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     Text(String),
-    /// What [`Piece::ThinkingDone`] brought. It goes back only to the provider and model that made it.
+    /// Value of [`Piece::ThinkingDone`]. It is sent back only to the provider and model that made it.
     Opaque(Value),
     Call(Call),
 }
@@ -258,11 +258,11 @@ pub struct Call {
     pub name: String,
     /// Always sound JSON, whatever the model wrote.
     pub arguments: Map<String, Value>,
-    /// What the provider wants back with this very call.
+    /// Value that the provider wants back with this call.
     pub opaque: Option<Value>,
 }
 
-/// What a call came to.
+/// Result of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallResult {
     /// The id of the call.
@@ -272,14 +272,14 @@ pub struct CallResult {
     /// Never empty.
     pub text: String,
     pub is_error: bool,
-    /// Where a server takes no images in results, the provider says so in words.
+    /// Images. If the server takes none in results, the provider describes them.
     pub images: Vec<Image>,
 }
 
 /// A step of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
-    /// What is being waited for.
+    /// A state of waiting.
     Progress(Progress),
     /// At most once, before anything that the model said.
     Start {
@@ -309,7 +309,7 @@ pub enum Piece {
         name: String,
         /// The text itself when it is no JSON object.
         arguments: Result<Map<String, Value>, String>,
-        /// What the provider wants back with this very call.
+        /// Value that the provider wants back with this call.
         opaque: Option<Value>,
     },
     /// Counts of the whole request so far; the last one holds.
@@ -318,22 +318,50 @@ pub enum Piece {
     Refusal(String),
     /// Something in the stream had to be repaired or left out.
     Notice(Notice),
-    /// What travelled, before what it makes; only where [`ModelRequest::is_watched`] asks for it.
+    /// Raw traffic, before the pieces that result from it; only if [`ModelRequest::is_watched`].
     Seen(Box<Raw>),
     End(EndReason),
     Error(Failure),
+}
+
+impl Piece {
+    fn call_start(slot: usize, id: &str, name: &str) -> Self {
+        Self::CallStart {
+            slot,
+            id: id.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    fn call_arguments(slot: usize, fragment: &str) -> Self {
+        Self::CallArguments {
+            slot,
+            fragment: fragment.to_owned(),
+        }
+    }
+
+    /// Returns the end of a call with its `arguments` parsed.
+    fn call_done(slot: usize, id: String, name: String, arguments: String, opaque: Option<Value>) -> Self {
+        Self::CallDone {
+            slot,
+            id,
+            name,
+            arguments: lenient::arguments(arguments),
+            opaque,
+        }
+    }
 }
 
 /// Token counts; 0 = unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
     pub prompt: u64,
-    /// How many of the prompt's were in the server's cache.
+    /// Tokens of the prompt that were read from the server's cache.
     pub cached: u64,
-    /// How many of the prompt's were written to the server's cache, where that has its price.
+    /// Tokens of the prompt that were written to the server's cache, if that is charged.
     pub cache_written: u64,
     pub completion: u64,
-    /// How many of the completion's were reasoning.
+    /// Tokens of the completion that were reasoning.
     pub reasoning: u64,
 }
 

@@ -11,7 +11,7 @@ pub const OBJECT_LIMIT_BYTES: usize = 16 << 20;
 /// As much of what is no object as is worth to be shown.
 const JUNK_LIMIT_BYTES: usize = 600;
 
-/// What was found in a body.
+/// A part of a body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     Object(Map<String, Value>),
@@ -26,7 +26,7 @@ pub enum Found {
 pub struct Objects {
     /// The object that has begun, or what is none.
     held: Vec<u8>,
-    /// How many braces and brackets of the object are open; 0 between objects.
+    /// Number of open braces and brackets of the object; 0 between objects.
     depth: u32,
     is_text: bool,
     is_escaped: bool,
@@ -109,7 +109,7 @@ impl Objects {
         }
     }
 
-    /// What is held, if it says something.
+    /// Returns the held text as junk. `None` if it is blank.
     fn junk(&mut self) -> Option<Found> {
         let shown = self.held.get(..JUNK_LIMIT_BYTES).unwrap_or(&self.held);
         let text = String::from_utf8_lossy(shown);

@@ -31,7 +31,7 @@ use crate::{
     text::figure,
 };
 
-/// How a format is written and read. Pure: no clock, no socket.
+/// A wire format: how to write requests and read answers. Pure: no clock, no socket.
 pub trait Wire: Send + Sync + 'static {
     /// For the header and for messages: `openai`.
     fn name(&self) -> &'static str;
@@ -49,10 +49,11 @@ pub trait Wire: Send + Sync + 'static {
         "text/event-stream"
     }
 
-    /// What reads the answer to `request`. A call without an id is given one by the exchange.
+    /// Returns a reader of the answer to `request`. Calls without an id are given one later.
     fn read(&self, request: &ModelRequest, settings: &config::Provider) -> Box<dyn Read>;
 
-    /// What has to be asked before `request`; nothing mostly. Asked for again until [`Wire::learn`] heard the answer.
+    /// Returns a request that must be answered before `request`; usually `None`. Called again until [`Wire::learn`] has
+    /// received the answer.
     fn inquire(&self, request: &ModelRequest, settings: &config::Provider) -> Option<Request> {
         let (_, _) = (request, settings);
         None
@@ -76,7 +77,7 @@ pub trait Wire: Send + Sync + 'static {
         None
     }
 
-    /// Whether its servers may print a call as text, where their template knows of no tools.
+    /// Returns true if its servers may print a call as text, where their template has no tools.
     fn prints_calls(&self) -> bool {
         false
     }
@@ -102,7 +103,7 @@ pub trait Wire: Send + Sync + 'static {
 /// More pages of models than this are not turned.
 const PAGES_LIMIT: usize = 50;
 
-/// So many texts are embedded with one request: Gemini takes a hundred, others a few thousand.
+/// Maximum number of texts embedded with one request: Gemini accepts 100, others a few thousand.
 const TEXTS_LIMIT: usize = 96;
 
 /// Embeddings are JSON numbers, a dozen bytes each, some thousand for each text.
@@ -111,7 +112,7 @@ const EMBEDDED_LIMIT_BYTES: usize = 64 << 20;
 /// As much of an error's body as is read.
 const ERROR_LIMIT_BYTES: usize = 64 << 10;
 
-/// How long is waited before something is said or given up.
+/// Times after which waiting is reported or ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     /// Connecting takes no longer on most days; then it is the answer that is waited for.
@@ -229,7 +230,7 @@ async fn fail(held: Vec<Piece>, failure: Failure, out: &Out) {
     out.give(Piece::Error(failure)).await;
 }
 
-/// How one try went.
+/// Result of one attempt.
 enum Outcome {
     /// The answer ended, well or not, and was given.
     Over,
@@ -500,18 +501,18 @@ enum Next {
     Broken(Failure),
 }
 
-/// What was given of an answer. What nobody sees is held back: an error before anything visible may be retried.
+/// The pieces of an answer so far. Invisible ones are held back: an error before anything visible may be retried.
 struct Given {
     held: Vec<Piece>,
     is_visible: bool,
     request_id: Option<Box<str>>,
     /// The ids of calls to which the server gave none, by their slots.
     ids: HashMap<usize, String>,
-    /// What makes these ids unique.
+    /// Random part that makes these ids unique.
     seed: String,
     /// The tools whose calls may come as text, by all their names; none: no call does.
     tools: Vec<String>,
-    /// What was said, as far as it may be a call; none once it cannot be.
+    /// The text so far, while it may be a printed call. `None` once it cannot be one.
     said: Option<String>,
 }
 

@@ -35,7 +35,7 @@ impl Roles {
         }
     }
 
-    /// Who talks with the user; none when the settings name no provider.
+    /// Returns the model that talks with the user. `None` if the settings name no provider.
     pub fn chat(&self) -> Result<Option<Chosen>, Failure> {
         let Upstream::Provider(name, provider) = self.settings.upstream() else {
             return Ok(None);
@@ -67,7 +67,7 @@ impl Roles {
         Ok(Some(Chosen { provider, model }))
     }
 
-    /// Who is asked in turn when the one before is overloaded. One that cannot be opened is left out.
+    /// Returns the models to try in turn when one is overloaded. One that cannot be opened is left out.
     pub fn fallback(&self) -> Vec<Chosen> {
         let named = self.settings.roles.fallback.iter();
         named.filter_map(|it| self.role(Some(it)).ok().flatten()).collect()

@@ -17,7 +17,7 @@ use super::{
     Provider, Said, Tokens, produce,
 };
 
-/// What is played.
+/// A scripted model: scenes with prepared answers.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
@@ -38,7 +38,7 @@ struct Scene {
     /// Words that bring it up, in lower case; none: any.
     #[serde(default)]
     hears: Vec<String>,
-    /// What to type for it, in the list of scenes; empty: it is not in the list.
+    /// Text to type for it, in the list of scenes. Empty: it is not listed.
     #[serde(default, rename = "try")]
     attempt: String,
     #[serde(default)]
@@ -50,7 +50,7 @@ struct Scene {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
-    /// What others go to it by.
+    /// Name by which other steps refer to it.
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -60,13 +60,13 @@ struct Step {
     text: String,
     #[serde(default)]
     calls: Vec<Planned>,
-    /// Where to go by the text of a result; the first that fits.
+    /// Next steps by the text of a result; the first match wins.
     #[serde(default)]
     when: Vec<Way>,
-    /// Where to go when a call went wrong or was refused.
+    /// Next step after a failed or refused call.
     #[serde(default)]
     on_error: Option<String>,
-    /// Where to go else; none: to the next step.
+    /// Next step in other cases. `None`: the following one.
     #[serde(default)]
     then: Option<String>,
 }
@@ -106,7 +106,7 @@ struct Place {
     step: usize,
 }
 
-/// What is to be said next.
+/// The next answer.
 #[derive(Debug, Default, PartialEq)]
 struct Turn<'a> {
     place: Option<Place>,
@@ -115,7 +115,7 @@ struct Turn<'a> {
     /// Came in the middle of the scene.
     heard: Option<&'a str>,
     reason: Option<&'a str>,
-    /// What brought the scene up.
+    /// Text that started the scene.
     query: &'a str,
 }
 
@@ -160,13 +160,13 @@ impl Script {
         })
     }
 
-    /// What the list of scenes offers: what to type, and what happens then.
+    /// Returns the listed scenes: the text to type, and a description.
     pub fn offers(&self) -> impl Iterator<Item = (&str, &str)> {
         let listed = self.scenes.iter().filter(|it| !it.attempt.is_empty());
         listed.map(|it| (it.attempt.as_str(), it.about.as_str()))
     }
 
-    /// Whether a scene is there for `text`.
+    /// Returns true if a scene answers `text`.
     pub fn hears(&self, text: &str) -> bool {
         self.called(text).is_some()
     }
@@ -255,7 +255,7 @@ impl Script {
         })
     }
 
-    /// Where results lead; `None`: on as it stands.
+    /// Returns the place that results lead to. `None`: the following one.
     fn way(&self, place: Place, results: &[CallResult]) -> Result<Option<Place>, Astray> {
         let Some(step) = self.step(place) else { return Ok(None) };
         let went_wrong = results.iter().any(|it| it.is_error);
@@ -316,7 +316,7 @@ fn is_wanted(call: &mut Planned, query: &str) -> bool {
     !todos.is_empty()
 }
 
-/// Whether `words` stand in `text` as whole words.
+/// Returns true if `text` contains `words` as whole words.
 fn has_words(text: &str, words: &str) -> bool {
     text.match_indices(words).any(|(at, found)| {
         let before = text.get(..at).and_then(|it| it.chars().next_back());
@@ -325,7 +325,7 @@ fn has_words(text: &str, words: &str) -> bool {
     })
 }
 
-/// What the user wrote; `None`: the message is not theirs.
+/// Returns the user's text. `None`: the message is not the user's.
 fn query(parts: &[Part]) -> Option<&str> {
     parts.iter().rev().find_map(|it| match it {
         Part::Text(text) => {
@@ -336,7 +336,7 @@ fn query(parts: &[Part]) -> Option<&str> {
     })
 }
 
-/// What the user gave as the reason for a refusal.
+/// Returns the user's reason for a refusal.
 fn reason(result: &CallResult) -> Option<&str> {
     let (_, rest) = result.text.split_once("; reason: ")?;
     let first = rest.lines().next().unwrap_or_default().trim();
@@ -386,7 +386,7 @@ impl Provider for Player {
     }
 }
 
-/// What the model is called.
+/// Name of the model.
 pub const NAME: &str = "script";
 
 async fn speak(step: &Step, request: &ModelRequest, pace: Duration, out: &Out) {

@@ -1,5 +1,4 @@
-//! What travels between us and a server, for who looks closely: the request without its secrets, and each event of the
-//! answer as it came.
+//! Provider traffic for the inspector: requests without their secrets, and each event of an answer as it came.
 //!
 //! Nobody pays for it who does not look. The bytes go on as they came, only cut behind each event, so that what is made of
 //! an event follows it.
@@ -156,7 +155,8 @@ mod tests {
     use super::*;
     use crate::net::client::Peer;
 
-    /// What is told of `text` when it comes in pieces of so many bytes, and whether the bytes go on as they came.
+    /// Returns the recorded events of `text` when it arrives in pieces of `size` bytes; asserts that the bytes pass
+    /// unchanged.
     fn told(media_type: &str, text: &str, size: usize) -> Vec<String> {
         let mut watched = Watched::new(media_type);
         let (mut told, mut bytes) = (Vec::new(), Vec::new());

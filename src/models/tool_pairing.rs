@@ -10,7 +10,7 @@ use super::{Call, CallResult, ModelMessage, Part, Said};
 /// The longest id and name that every server takes.
 const WORD_LIMIT: usize = 64;
 
-/// What a call without a result came to.
+/// Result of a call that has none.
 const NOTHING: &str = "There is no result.";
 
 /// `messages` with every call and every result in its pair. The order stays.
@@ -104,7 +104,7 @@ fn nothing(call: Open) -> CallResult {
 #[derive(Default)]
 struct Ids {
     used: HashSet<String>,
-    /// How often an id was met, so that a thousand equal ones are not tried one after the other.
+    /// Number of uses of an id, so that a thousand equal ones are not tried one after the other.
     met: HashMap<String, usize>,
 }
 

@@ -36,12 +36,12 @@ use self::reach::{NameError, NotPrivate, Reach, Resolver};
 /// More headers than this, in bytes of names and values, are refused.
 pub const HEADERS_LIMIT_BYTES: usize = 64 << 10;
 
-/// What a redirect's target may take up in a message.
+/// Maximum characters of a redirect's target in a message.
 const SHOWN_TARGET_CHARS: usize = 300;
 
 pub(super) const USER_AGENT: &str = concat!("sheaf/", env!("CARGO_PKG_VERSION"));
 
-/// How a server is reached.
+/// A server and how to reach it.
 #[derive(Clone)]
 pub struct Peer {
     /// Requests go below its path and keep its query.
@@ -75,14 +75,14 @@ impl Peer {
 /// Which way requests leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proxy {
-    /// What the environment or the system says. This machine is always reached directly.
+    /// Proxy of the environment or the system. This machine is always reached directly.
     Environment,
     Direct,
     /// `http`, `https`, `socks4`, `socks5` or `socks5h`.
     Through(String),
 }
 
-/// How long each kind of silence is borne.
+/// Time limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// Name, socket and TLS together.
@@ -178,7 +178,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the connection failed before the server can have said anything: what a retry may mend.
+    /// Returns true if the connection failed before the server can have answered, so that a retry may help.
     pub fn is_connection(&self) -> bool {
         match self {
             Self::Refused { .. }
@@ -266,7 +266,7 @@ impl Request {
         self.method.as_str()
     }
 
-    /// Where it goes at a peer with this base.
+    /// Returns the request's URL below a peer's base.
     pub fn url(&self, base: &Url) -> Url {
         below(base, &self.path, &self.query)
     }
@@ -302,7 +302,7 @@ impl Request {
     }
 }
 
-/// What came back: the head, and a body that may still be on its way.
+/// A response: the head, and a body that may still be arriving.
 pub struct Response {
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -530,7 +530,7 @@ impl Client {
 }
 
 impl Inner {
-    /// Whether TLS can never happen.
+    /// Returns true if TLS is never used.
     fn is_plain(&self) -> bool {
         self.peer.base.scheme() == "http" && self.goes_direct()
     }
@@ -701,7 +701,7 @@ impl Body {
         begun
     }
 
-    /// How long nothing has come: since the last piece, or `None` before the first.
+    /// Returns the time since the last piece. `None` before the first.
     pub fn silent_for(&self) -> Option<Duration> {
         self.last.map(|it| it.elapsed())
     }
@@ -1160,7 +1160,7 @@ mod tests {
         assert_eq!(body().await.beginning(40).await, b"0123456789");
     }
 
-    /// What the peer sees when the client lets go, in each state.
+    /// In each state, the peer sees the connection close when the client lets go.
     #[tokio::test]
     async fn letting_go_closes_the_connection_at_once() {
         let (seen, mut diary) = diary();

@@ -34,10 +34,10 @@ impl Resolve for System {
     }
 }
 
-/// How much is borne.
+/// Limits of one fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of the body, unpacked; what is more is left out.
+    /// Maximum size of the unpacked body, in bytes; the rest is left out.
     pub bytes: usize,
     pub redirects: usize,
     /// For all of it.
@@ -52,10 +52,10 @@ pub struct Way<'a> {
     pub near: &'a [String],
 }
 
-/// What came.
+/// A fetched page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Where it came from in the end.
+    /// Address after all redirects.
     pub url: Url,
     pub status: StatusCode,
     /// `text/html`, in lower case; empty when the server does not say.
@@ -66,7 +66,7 @@ pub struct Page {
     pub is_cut: bool,
 }
 
-/// How a fetch ended that ended well.
+/// Result of a successful fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Page(Page),
@@ -77,7 +77,7 @@ pub enum Answer {
 /// Why there is no page. Sorted by who must act.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// Who chose the address.
+    /// For the one who chose the address.
     #[error("`{0}` is not an address that can be fetched: it starts with http:// or https:// and names a host")]
     Address(String),
     #[error("the address holds a name or a password")]
@@ -164,7 +164,7 @@ async fn follow(url: &Url, way: &Way<'_>) -> Result<Answer, Refused> {
     Err(Refused::Redirects(way.limits.redirects))
 }
 
-/// Whether whoever may reach one address may reach the other: the host is the same, and it is not left unencrypted.
+/// Returns true if permission for one address covers the other: the host is the same, and encryption is not given up.
 fn is_same(from: &Url, to: &Url) -> bool {
     from.host_str() == to.host_str() && !(from.scheme() == "https" && to.scheme() != "https")
 }
@@ -303,7 +303,7 @@ fn kind(headers: &HeaderMap) -> (String, Option<String>) {
     (media, charset)
 }
 
-/// Whether an address is routed on the internet and is nobody's own: everything that is not known to be is not.
+/// Returns true if an address is publicly routed. Unknown ranges count as private.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(ip) => is_public_v4(ip),

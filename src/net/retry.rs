@@ -1,4 +1,4 @@
-//! Whether and when a failed request is tried again. Pure: the time and the dice are given.
+//! Rules for retrying a failed request. Pure: the time and the dice are given.
 //!
 //! Only a request of which no byte came back may be asked about here; after that a repetition could run tools twice.
 //! A retry crate is no help, because the wait is shown as a countdown, can be skipped or given up by a key, and may
@@ -11,7 +11,7 @@ use reqwest::header::HeaderMap;
 
 use super::client;
 
-/// How patient a client is.
+/// Limits of retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Tries after the first.
@@ -35,7 +35,7 @@ impl Default for Policy {
     }
 }
 
-/// What went wrong, as far as trying again is concerned.
+/// Cause of a failed request, as far as retrying is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No answer: the words for it.
@@ -62,7 +62,7 @@ impl From<&client::Error> for Failure {
     }
 }
 
-/// What the headers of an answer say about trying again.
+/// Advice on retrying from the headers of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Advice {
     /// `x-should-retry`.
@@ -113,7 +113,7 @@ fn until(text: &str, now: DateTime<Utc>) -> Option<Duration> {
     (date - now).to_std().ok()
 }
 
-/// What to do after a failure.
+/// Decision after a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Try again at this time.

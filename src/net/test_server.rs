@@ -101,7 +101,7 @@ impl Socket {
     }
 }
 
-/// What peers tell the test, in order.
+/// Returns a channel on which peers report to the test, in order.
 pub fn diary<T>() -> (mpsc::UnboundedSender<T>, Diary<T>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (sender, Diary(receiver))
@@ -138,7 +138,7 @@ pub async fn mute() -> (String, Diary<String>) {
 pub struct Diary<T>(mpsc::UnboundedReceiver<T>);
 
 impl Diary<String> {
-    /// How long it takes until a client is seen to go.
+    /// Waits until the client has gone; returns the time that this took.
     pub async fn closed(&mut self) -> Duration {
         let start = Instant::now();
         assert_eq!(self.next().await, "closed");

@@ -21,10 +21,10 @@ use super::{
 /// The longest text, in base64, that terminals take by OSC 52 without cutting it.
 const TERMINAL_LIMIT_BYTES: usize = 74_000;
 
-/// How long one tool may take.
+/// Time limit for one tool.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where the program runs, as far as clipboards go.
+/// Environment of the program, as far as clipboards are concerned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     pub wayland: bool,
@@ -37,7 +37,7 @@ pub struct Surroundings {
     pub tmux: bool,
     /// GNU screen.
     pub screen: bool,
-    /// Where tools are looked for.
+    /// `PATH` in which tools are searched.
     pub path: OsString,
 }
 
@@ -192,7 +192,8 @@ async fn run(name: &'static str, arguments: &[&str], input: Vec<u8>, around: &Su
     }
 }
 
-/// What `clip.exe` needs to see letters beyond its code page: little-endian, with a mark in front.
+/// Returns UTF-16 for `clip.exe`, which reads letters beyond its code page only so: little-endian, with a byte order
+/// mark.
 fn utf16_of(text: &str) -> Vec<u8> {
     std::iter::once(0xFEFF)
         .chain(text.encode_utf16())

@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// Who may read a file that is new.
+/// Permissions of a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The owner only, whatever the umask says.
@@ -43,7 +43,7 @@ impl Error {
         move |source| Self::Io { path, done, source }
     }
 
-    /// Whether the file, or a folder on the way to it, is not there.
+    /// Returns true if the file, or a folder on the way to it, does not exist.
     pub fn is_absent(&self) -> bool {
         match self {
             Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
@@ -326,7 +326,7 @@ impl Drop for Lock {
     }
 }
 
-/// What came of asking for a [`Lock`].
+/// Result of asking for a [`Lock`].
 #[derive(Debug)]
 pub enum Locked {
     Ours(Lock),

@@ -14,7 +14,7 @@ thread_local! {
     static IS_CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `future` comes to, or what it panicked with.
+/// Runs `future` to its end. Error: the payload of its panic.
 pub fn contained<F: Future>(future: F) -> impl Future<Output = Result<F::Output, Box<dyn Any + Send>>> {
     let mut future = Box::pin(future);
     std::future::poll_fn(move |cx| {
@@ -29,7 +29,7 @@ pub fn contained<F: Future>(future: F) -> impl Future<Output = Result<F::Output,
     })
 }
 
-/// Whether a panic on this thread would be caught by [`contained`].
+/// Returns true if a panic on this thread would be caught by [`contained`].
 pub fn is_contained() -> bool {
     IS_CONTAINED.get()
 }

@@ -26,11 +26,11 @@ pub fn seal() {
     }
 }
 
-/// How much of what a failed command said is put into an error.
+/// Maximum characters of a failed command's error output in an error.
 const SAID_CHARS: usize = 300;
 
-/// How long a command is waited for beyond its end or its timeout: a child that it left behind may hold the pipe, and
-/// one that was killed has to be reaped.
+/// Extra time after a command's end or timeout: a child that it left behind may hold the pipe, and a killed one must be
+/// reaped.
 const GRACE: Duration = Duration::from_millis(100);
 
 /// Why a command did not do what it should.
@@ -74,7 +74,7 @@ pub struct Command {
     output: bool,
 }
 
-/// What a command left.
+/// Output of a command.
 #[derive(Clone, Debug)]
 pub struct Output {
     pub status: ExitStatus,
@@ -117,7 +117,7 @@ impl Command {
         self
     }
 
-    /// What the command reads; without it, nothing.
+    /// Sets the command's standard input; empty by default.
     pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.input = Some(bytes.into());
         self
@@ -269,7 +269,7 @@ impl Command {
         })
     }
 
-    /// What the user would call it.
+    /// Returns the command's name for messages.
     fn name(&self) -> String {
         self.line
             .as_deref()

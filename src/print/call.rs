@@ -1,6 +1,6 @@
-//! What was done, in the shapes of Cursor's command line: a kind such as `readToolCall`, its arguments and its result.
+//! Calls in the shapes of Cursor's command line: a kind such as `readToolCall`, its arguments and its result.
 //!
-//! Made from documents alone, so that it is the same for our own agent, a gateway and a recording. Kinds that the other
+//! Made from documents alone, so it is the same for our agent, a gateway and a recording. Kinds that the other
 //! program does not have become `function`, which every reader of its output knows.
 
 mod edit;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 pub use self::edit::edit;
 use crate::{
     protocol::{
-        Applied, CommandState, Document, Kind, QuestionKind, TodoStatus, View,
+        Applied, CommandState, Document, Kind, KindGroup, QuestionKind, TodoStatus, View,
         document::{Plan, TerminalCommand, TodoChange, TodoUpdate, ToolCall},
     },
     tools::{
@@ -23,7 +23,7 @@ use crate::{
     transcript::Todos,
 };
 
-/// What documents say nothing about.
+/// Facts that documents do not hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Around<'a> {
     pub workspace: &'a Path,
@@ -39,7 +39,7 @@ impl Around<'_> {
 
 /// A call as it starts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub struct CursorCall {
     /// May hold anything: never a file name.
     pub id: String,
     kind: Shape,
@@ -57,7 +57,7 @@ enum Shape {
     },
 }
 
-/// How a call ended: the one key of its result, and what stands beside that.
+/// Result of a call: the one key of its result, and the value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub key: &'static str,
@@ -89,7 +89,7 @@ impl Outcome {
     }
 }
 
-impl Call {
+impl CursorCall {
     fn known(id: String, kind: &'static str, arguments: Value) -> Self {
         Self {
             id,
@@ -123,7 +123,7 @@ impl Call {
         json!({ kind: body })
     }
 
-    /// What it is about, for a line of a log.
+    /// Returns the call's name and main argument, for a line of a log.
     pub fn gist(&self) -> String {
         let (name, arguments) = match &self.kind {
             Shape::Known { kind, arguments } => (kind.trim_end_matches("ToolCall"), arguments.clone()),
@@ -141,31 +141,25 @@ impl Call {
 /// The call behind a document, as far as it is known; `None`: there is none, or its arguments have not come yet.
 ///
 /// Edits are put together by [`edit`]: several documents may belong to one.
-pub fn call(document: &Document, around: Around<'_>) -> Option<Call> {
+pub fn call(document: &Document, around: Around<'_>) -> Option<CursorCall> {
     match document.view() {
         View::ToolCall(it) => tool_call(document, &it),
         View::TerminalCommand(it) => command(document, &it),
         View::TodoUpdate(it) => Some(todos(document, &it, around)),
         View::Plan(it) => Some(plan(document, &it)),
-        View::Clarification(it) if it.kind == QuestionKind::Question => Some(Call {
+        View::Clarification(it) if it.kind == QuestionKind::Question => Some(CursorCall {
             id: id(document, None),
             kind: Shape::Function {
                 name: "ask_question".to_owned(),
                 arguments: json!({ "title": it.content, "questions": document.metadata.get("questions") }),
             },
         }),
-        View::Clarification(_)
-        | View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::FileEdit(_)
-        | View::Error(_)
-        | View::Unknown(_) => None,
+        _ => None,
     }
 }
 
-/// How the call behind an ended document went.
-pub fn outcome(document: &Document, call: &Call, around: Around<'_>) -> Outcome {
+/// Returns the outcome of an ended document's call.
+pub fn outcome(document: &Document, call: &CursorCall, around: Around<'_>) -> Outcome {
     match document.view() {
         View::ToolCall(it) => called(document, &it, call, around),
         View::TerminalCommand(it) => commanded(document, &it),
@@ -178,19 +172,13 @@ pub fn outcome(document: &Document, call: &Call, around: Around<'_>) -> Outcome 
                 .collect();
             Outcome::success(json!({ "totalCount": whole.len(), "todos": whole, "wasMerge": it.merge }))
         }
-        View::Plan(_) => Outcome::success(json!({})),
         View::Clarification(it) => match it.outcome {
             Some(crate::protocol::Outcome::Answered) => {
                 Outcome::success(json!({ "answers": document.metadata.get("answers") }))
             }
             Some(_) | None => Outcome::of("rejected", json!({ "reason": "nobody answered" })),
         },
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::FileEdit(_)
-        | View::Error(_)
-        | View::Unknown(_) => Outcome::success(json!({})),
+        _ => Outcome::success(json!({})),
     }
 }
 
@@ -218,18 +206,11 @@ pub fn is_rejected(document: &Document) -> bool {
         View::FileEdit(it) => it.applied == Applied::Rejected,
         View::TerminalCommand(it) => it.state == CommandState::Rejected,
         View::ToolCall(_) => text(&document.metadata, "state") == Some("rejected"),
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => false,
+        _ => false,
     }
 }
 
-fn command(document: &Document, it: &TerminalCommand<'_>) -> Option<Call> {
+fn command(document: &Document, it: &TerminalCommand<'_>) -> Option<CursorCall> {
     if it.command.is_empty() && document.is_open() {
         return None;
     }
@@ -242,7 +223,7 @@ fn command(document: &Document, it: &TerminalCommand<'_>) -> Option<Call> {
         arguments.insert("timeout".to_owned(), timeout.clone());
     }
     arguments.insert("toolCallId".to_owned(), id.clone().into());
-    Some(Call::known(id, "shellToolCall", Value::Object(arguments)))
+    Some(CursorCall::known(id, "shellToolCall", Value::Object(arguments)))
 }
 
 fn commanded(document: &Document, it: &TerminalCommand<'_>) -> Outcome {
@@ -275,7 +256,7 @@ fn commanded(document: &Document, it: &TerminalCommand<'_>) -> Outcome {
     }
 }
 
-fn todos(document: &Document, it: &TodoUpdate<'_>, around: Around<'_>) -> Call {
+fn todos(document: &Document, it: &TodoUpdate<'_>, around: Around<'_>) -> CursorCall {
     let changes: Vec<Value> = it
         .todos
         .iter()
@@ -299,17 +280,17 @@ fn todos(document: &Document, it: &TodoUpdate<'_>, around: Around<'_>) -> Call {
         )
         .collect();
     let arguments = json!({ "todos": changes, "merge": it.merge });
-    Call::known(id(document, None), "updateTodosToolCall", arguments)
+    CursorCall::known(id(document, None), "updateTodosToolCall", arguments)
 }
 
-fn plan(document: &Document, it: &Plan<'_>) -> Call {
+fn plan(document: &Document, it: &Plan<'_>) -> CursorCall {
     let todos: Vec<Value> = it
         .todos
         .iter()
         .map(|todo| json!({ "id": todo.id, "content": todo.content, "dependencies": todo.dependencies }))
         .collect();
     let arguments = json!({ "name": it.title, "overview": it.overview, "plan": it.content, "todos": todos });
-    Call::known(id(document, None), "createPlanToolCall", arguments)
+    CursorCall::known(id(document, None), "createPlanToolCall", arguments)
 }
 
 /// Calls of tools that are somebody else's: `server__tool`.
@@ -318,7 +299,7 @@ fn foreign(name: &str) -> Option<(&str, &str)> {
     (!server.is_empty() && !tool.is_empty()).then_some((server, tool))
 }
 
-fn tool_call(document: &Document, it: &ToolCall<'_>) -> Option<Call> {
+fn tool_call(document: &Document, it: &ToolCall<'_>) -> Option<CursorCall> {
     // Their text may still be coming.
     if document.is_open() && it.arguments.is_empty() && it.result.is_none() {
         return None;
@@ -342,7 +323,7 @@ fn tool_call(document: &Document, it: &ToolCall<'_>) -> Option<Call> {
             arguments: Value::Object(it.arguments.clone()),
         },
     };
-    Some(Call { id, kind })
+    Some(CursorCall { id, kind })
 }
 
 /// A call that hands work to another agent; no tool of ours does.
@@ -369,7 +350,7 @@ fn foreigners(name: &str, arguments: &Map<String, Value>, id: &str) -> Option<(&
     Some(("mcpToolCall", object(own)))
 }
 
-fn called(document: &Document, it: &ToolCall<'_>, call: &Call, around: Around<'_>) -> Outcome {
+fn called(document: &Document, it: &ToolCall<'_>, call: &CursorCall, around: Around<'_>) -> Outcome {
     let arguments = Arguments(it.arguments);
     let kind = match &call.kind {
         Shape::Known { kind, .. } => *kind,
@@ -407,13 +388,13 @@ fn called(document: &Document, it: &ToolCall<'_>, call: &Call, around: Around<'_
     })
 }
 
-/// Whether a call stands behind a document of this kind.
+/// Returns true if the document describes a call.
 pub fn is_call(document: &Document) -> bool {
     match document.kind {
-        Kind::ToolCall | Kind::TerminalCommand | Kind::FileEdit | Kind::TodoUpdate | Kind::Plan => true,
-        Kind::Clarification => {
-            matches!(document.view(), View::Clarification(it) if it.kind == QuestionKind::Question)
-        }
-        Kind::Text | Kind::CodeReference | Kind::CodeBlock | Kind::Error | Kind::Other(_) => false,
+        Kind::Plan => true,
+        Kind::Clarification => document
+            .clarification()
+            .is_some_and(|it| it.kind == QuestionKind::Question),
+        _ => document.kind.row().group == KindGroup::Action,
     }
 }

@@ -11,9 +11,9 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::call::{self, Around, Call, Outcome};
+use super::call::{self, Around, CursorCall, Outcome};
 use crate::{
-    protocol::{Document, DocumentId, Event, Kind, Response, ResponseChange, View},
+    protocol::{Document, DocumentId, Event, Kind, KindGroup, Response, ResponseChange, View},
     transcript::{Todos, Transcript},
 };
 
@@ -36,7 +36,7 @@ pub struct CursorStream {
     is_partial: bool,
     has_thinking: bool,
     growing: GrowingText,
-    calls: HashMap<DocumentId, Call>,
+    calls: HashMap<DocumentId, CursorCall>,
     edit: EditCall,
     is_thinking: bool,
     requests: u64,
@@ -230,9 +230,9 @@ impl CursorStream {
     /// Handles a document that began or grew.
     fn update(&mut self, document: &Document, context: &EntryContext<'_>) {
         self.end_thinking(context.at_ms);
-        match document.kind {
-            Kind::Text | Kind::CodeReference | Kind::CodeBlock | Kind::Other(_) => self.update_text(document, context),
-            Kind::ToolCall | Kind::TerminalCommand | Kind::TodoUpdate | Kind::Plan | Kind::Clarification => {
+        match document.kind.row().group {
+            KindGroup::Text | KindGroup::Unknown => self.update_text(document, context),
+            KindGroup::Action | KindGroup::Page if document.kind != Kind::FileEdit => {
                 // Their arguments are complete only at their end.
                 let is_late = !matches!(document.kind, Kind::ToolCall | Kind::TerminalCommand);
                 if !call::is_call(document) || self.calls.contains_key(&document.id) || (is_late && document.is_open())
@@ -246,7 +246,7 @@ impl CursorStream {
                 self.start(&call, context.at_ms);
                 self.calls.insert(document.id.clone(), call);
             }
-            Kind::FileEdit | Kind::Error => {}
+            KindGroup::Action | KindGroup::Page | KindGroup::Failure => {}
         }
     }
 
@@ -334,8 +334,7 @@ impl CursorStream {
                     self.settle_failed(Some(&format!("{}{details}", it.content)), context);
                 }
             }
-            Kind::Text | Kind::CodeReference | Kind::CodeBlock | Kind::Other(_) => {}
-            Kind::ToolCall | Kind::TerminalCommand | Kind::TodoUpdate | Kind::Plan | Kind::Clarification => {
+            _ => {
                 let Some(call) = self.calls.remove(&document.id) else {
                     return;
                 };
@@ -405,7 +404,7 @@ impl CursorStream {
         }
     }
 
-    fn note_denial(&mut self, documents: &[Document], call: &Call) {
+    fn note_denial(&mut self, documents: &[Document], call: &CursorCall) {
         let Some(document) = documents.first().filter(|it| call::is_rejected(it)) else {
             return;
         };
@@ -421,7 +420,7 @@ impl CursorStream {
     }
 
     /// Ends the current segment and begins a call.
-    fn start(&mut self, call: &Call, at_ms: u64) {
+    fn start(&mut self, call: &CursorCall, at_ms: u64) {
         let segment = self.growing.whole.get(self.growing.segment..).unwrap_or_default();
         if !segment.trim().is_empty() {
             self.requests += 1;
@@ -445,7 +444,7 @@ impl CursorStream {
         }));
     }
 
-    fn complete(&mut self, call: &Call, outcome: &Outcome) {
+    fn complete(&mut self, call: &CursorCall, outcome: &Outcome) {
         self.lines.push(json!({
             "type": "tool_call",
             "subtype": "completed",

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::{
-    protocol::{Document, DocumentId, Kind, Response},
+    protocol::{Document, DocumentId, Kind, KindGroup, Response},
     text::{Sanitized, clean::Cleaner},
 };
 
@@ -80,10 +80,10 @@ impl TextPrinter {
             if self.done.contains(&document.id) {
                 continue;
             }
-            match &document.kind {
+            match document.kind.row().group {
                 // Actions are no text, and errors go to standard error.
-                Kind::ToolCall | Kind::TerminalCommand | Kind::FileEdit | Kind::TodoUpdate | Kind::Error => {}
-                Kind::Text => {
+                KindGroup::Action | KindGroup::Failure => {}
+                KindGroup::Text if document.kind == Kind::Text => {
                     if document.text().trim().is_empty() && document.is_open() {
                         return false;
                     }
@@ -95,7 +95,7 @@ impl TextPrinter {
                     self.separate(out);
                     return true;
                 }
-                Kind::CodeBlock | Kind::CodeReference | Kind::Plan | Kind::Clarification | Kind::Other(_) => {
+                KindGroup::Text | KindGroup::Page | KindGroup::Unknown => {
                     if document.is_open() {
                         return false;
                     }
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// What is printed after each event, the pieces divided by `|`.
+    /// Checks what is printed after each event; the pieces are divided by `|`.
     fn check(events: &[Event], says: &str) {
         let mut response = Response::default();
         let mut text = TextPrinter::default();

@@ -1,4 +1,4 @@
-//! What a consumer asks of a link. Everything that comes of it arrives as events.
+//! Commands and queries that a consumer sends to a link. All their effects arrive as events.
 
 use serde_json::{Map, Value};
 
@@ -26,10 +26,10 @@ pub enum Command {
         document: DocumentId,
         from: Branch,
     },
-    /// What the model is told of the conversation so far becomes shorter: a turn of its own, in which `submit` says what was
-    /// typed. Nothing that is shown changes.
+    /// Shortens the model's history in a turn of its own, in which `submit` holds what the user typed. Nothing that
+    /// is shown changes.
     Compact { submit: Submit, scope: CompactionScope },
-    /// What the user calls the conversation from now on.
+    /// Gives the conversation a title of the user's.
     Rename(String),
     /// An answer to an open clarification or approval of `turn`.
     Answer {
@@ -53,7 +53,7 @@ pub enum Command {
     Restore(Restore),
 }
 
-/// How what the model is told becomes shorter.
+/// Part of the model's history that is shortened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompactionScope {
     /// A summary stands for what was said; what the user does not want to get lost may be empty.
@@ -72,10 +72,10 @@ pub struct Restore {
     pub overwrite: bool,
 }
 
-/// What is taken back or done again.
+/// Changes of files to undo or redo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RestoreTarget {
-    /// What one document says.
+    /// The changes of one document.
     Document { turn: Turn, document: DocumentId },
     /// The same, again.
     RedoDocument { turn: Turn, document: DocumentId },
@@ -83,7 +83,7 @@ pub enum RestoreTarget {
     Turn(Turn),
     /// The last turn that changed files and was not taken back.
     Last,
-    /// What was taken back last, again.
+    /// Redoes the last undo.
     RedoLast,
     /// Everything from this turn on: files are as they were before it.
     Since(Turn),
@@ -106,20 +106,20 @@ pub enum Query {
     Files { pattern: String, limit: usize },
     /// Functions and types of the workspace's code whose name fits what was typed, the best first.
     Symbols { pattern: String, limit: usize },
-    /// What the next request would hold, part by part.
+    /// The parts of the next request and their sizes.
     Context,
     /// Ask the user again whether the workspace may act.
     Trust,
-    /// What each turn did to files.
+    /// The changes that each turn made to files.
     Changes,
-    /// What taking back would do.
+    /// The effect of an undo, before it is made.
     RestorePreview(Restore),
     /// The user has had this file of the workspace open, and may have changed it.
     FileOpened(String),
-    /// What holds commands. With a word of the user's: whether they may from now on write the whole workspace where the
-    /// sandbox is partial, what is protected being compared and put back.
+    /// The state of the sandbox. `guard` first allows or forbids writing the whole workspace where the sandbox is
+    /// only partial; protected files are then compared and restored.
     Sandbox { guard: Option<bool> },
-    /// What runs without a question, and what does not. `forget`: what was allowed until the end of the session asks again.
+    /// The permissions of tools. With `forget`, those granted until the end of the session are removed first.
     Permissions { forget: bool },
 }
 
@@ -138,13 +138,13 @@ pub enum Reply {
     Accepted,
 }
 
-/// Where a name of the code stands.
+/// A definition in the workspace's code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SymbolLocation {
     pub name: String,
     /// The type or module that it belongs to.
     pub owner: Option<String>,
-    /// What it is, in the words of its language: `fn`, `class`.
+    /// Keyword of the definition in its language: `fn`, `class`.
     pub keyword: String,
     /// From the workspace's root.
     pub path: String,
@@ -153,21 +153,21 @@ pub struct SymbolLocation {
     pub last_line: u64,
 }
 
-/// What the calls of a turn did to files.
+/// The changes that one turn made to files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnChanges {
     pub turn: Turn,
     /// Relative to the workspace, in their order.
     pub paths: Vec<String>,
-    /// How many of them are taken back.
+    /// Number of changes that are undone.
     pub undone: usize,
 }
 
-/// What taking back would do to files.
+/// The effect of an undo on files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestorePreview {
     pub files: Vec<FileChange>,
-    /// What was kept for the first turns is gone: there was no room for it.
+    /// True if the first turns cannot be undone any more, because there was no room to keep their files.
     pub is_partial: bool,
 }
 
@@ -182,7 +182,8 @@ pub struct FileChange {
     pub removed: usize,
     /// The change as a patch; empty where it is no text, or too long.
     pub patch: String,
-    /// Who has changed it since: that would be lost, so it stays as it is unless the user says otherwise.
+    /// A later change of the file, which an undo would lose. Such a file stays as it is unless the user decides
+    /// otherwise.
     pub conflict: Option<RestoreConflict>,
     /// It cannot be brought back.
     pub is_lost: bool,
@@ -196,14 +197,14 @@ pub enum RestoreConflict {
     Turn(Turn),
 }
 
-/// What holds commands, wall by wall.
+/// The state of the sandbox, layer by layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
     pub layers: Vec<SandboxLayer>,
     pub notes: Vec<SandboxNote>,
 }
 
-/// What runs without a question, and what does not.
+/// Calls that run without a question, and calls that do not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
     /// The word of the settings: `ask`, `list` or `sandbox`; `force` where nothing asks in this run.
@@ -212,13 +213,13 @@ pub struct Permissions {
     pub deny: Vec<String>,
     pub ask: Vec<String>,
     pub allow: Vec<String>,
-    /// What was allowed until the end of the session.
+    /// Rules that hold until the end of the session.
     pub session: Vec<String>,
     /// A rule could not be read, so everything asks.
     pub has_invalid_rule: bool,
 }
 
-/// What the user can change about it, or has just changed.
+/// A choice that the user has about the sandbox, or the effect of one just made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SandboxNote {
     /// The wish could not be stored, and why.
@@ -238,9 +239,9 @@ pub struct SandboxLayer {
     pub is_active: bool,
     /// By what it holds or fails, where that can be said in a word.
     pub mechanism: Option<Mechanism>,
-    /// What it does, or why it is missing: in English, for those who have no words for `means`.
+    /// The effect of the layer, or why it is missing. English, for clients that have no text for `means`.
     pub about: String,
-    /// What helps; may be empty.
+    /// Advice; `""` if there is none.
     pub remedy: String,
 }
 
@@ -249,7 +250,7 @@ pub struct SandboxLayer {
 pub enum Mechanism {
     /// Namespaces and filters of Linux.
     Kernel,
-    /// Of macOS.
+    /// The sandbox of macOS.
     Seatbelt,
     /// The version of its interface; 0: it is not there.
     Landlock(u32),
@@ -263,7 +264,7 @@ pub struct ContextPart {
     pub name: ContextName,
     /// An estimate, until the server counts.
     pub tokens: u64,
-    /// What one should know of it: that it was cut, why it is missing.
+    /// Remarks about the part: that it was cut, or why it is missing.
     pub notes: Vec<ContextNote>,
 }
 
@@ -275,7 +276,7 @@ pub enum ContextName {
     ServerInstructions,
     Tools,
     Tool(String),
-    /// What stands between tags of that name.
+    /// The text between tags of this name.
     Tag(&'static str),
     Messages,
     Answers,
@@ -288,7 +289,7 @@ pub enum ContextName {
 pub enum ContextNote {
     /// The user's words stand at its end.
     UserAddition,
-    /// So many of its parts are in the user's words.
+    /// Number of parts that the user's words replace.
     UserReplacements(usize),
     Untrusted,
     /// Only what it is for is said.
@@ -300,11 +301,11 @@ pub enum ContextNote {
     Window(u64),
     /// By the server, for the last request.
     CountedByServer(u64),
-    /// What the tokens of the model cost is not known; without a name it is the server's own.
+    /// The price of the model is unknown. The name is the model's; `None` is the server's own model.
     Unpriced(Option<String>),
 }
 
-/// What a rule that is not said waits for.
+/// Condition on which a rule is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleTrigger {
     Nothing,

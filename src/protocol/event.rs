@@ -1,9 +1,11 @@
-//! What can happen in a conversation. The screen, the journal, the gateway and the headless formats all read these.
+//! Events of a conversation. The screen, the journal, the gateway and the headless formats read them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ConversationId, DocumentId, FinishReason, Kind, Message, Mode, Position, ResponseId, Status, Turn};
+use super::{
+    ConversationId, DocumentId, DocumentStart, FinishReason, Message, Mode, Position, ResponseId, Status, Turn,
+};
 
 /// An event where it stands: its place in the log, the turn it belongs to and when it was appended.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,35 +19,52 @@ pub struct Entry {
 }
 
 /// One step in the making of a response.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// A record of the journal holds the name under `event` and the members under `data`; see `codec::record`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    tag = "event",
+    content = "data",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
 pub enum Event {
     /// Ours: opens a turn. In the journal and on local links only.
+    #[serde(with = "message_member")]
     UserMessage(Message),
     ResponseStart(ResponseStart),
     DocumentStart(DocumentStart),
     ContentDelta {
+        #[serde(rename = "documentId")]
         document: DocumentId,
         delta: String,
     },
     ToolCallStart {
+        #[serde(rename = "documentId")]
         document: DocumentId,
         tool_name: String,
         tool_call_id: Option<String>,
     },
     /// An object replaces the arguments; a string is a fragment of their JSON text.
     ToolCallArguments {
+        #[serde(rename = "documentId")]
         document: DocumentId,
         arguments: Value,
     },
     ToolResult {
+        #[serde(rename = "documentId")]
         document: DocumentId,
         result: Value,
+        #[serde(rename = "duration_ms")]
         duration_ms: Option<u64>,
     },
     /// `metadata` is an RFC 7396 merge patch, `append` grows string members in place.
     MetadataDelta {
+        #[serde(rename = "documentId")]
         document: DocumentId,
+        #[serde(default)]
         metadata: Map<String, Value>,
+        #[serde(default, with = "appends")]
         append: Vec<(String, String)>,
     },
     /// Model reasoning, for display only.
@@ -54,18 +73,23 @@ pub enum Event {
     },
     /// `metadata` is complete: a member replaces its namesake whole, null takes it away.
     DocumentEnd {
+        #[serde(rename = "documentId")]
         document: DocumentId,
         final_content: Option<String>,
+        #[serde(default)]
         metadata: Map<String, Value>,
     },
     /// Ours, legal after the end: a merge patch (rejected hunk, undo, edited plan, exit of a background command).
     DocumentUpdate {
+        #[serde(rename = "documentId")]
         document: DocumentId,
+        #[serde(default)]
         metadata: Map<String, Value>,
     },
     /// Ours: what the decoder had to repair. Readers other than sheaf's ignore it.
     Notice(Notice),
     /// Ours: something that is true only now (connecting, a retry countdown); never stored.
+    #[serde(skip)]
     Progress(Progress),
     /// Ours: a title for the conversation.
     Title(Title),
@@ -79,28 +103,78 @@ pub enum Event {
     },
 }
 
-/// The members of a response object that are known when it starts.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ResponseStart {
-    pub id: Option<ResponseId>,
-    pub conversation_id: Option<ConversationId>,
-    pub model: Option<String>,
-    pub mode: Option<Mode>,
-    /// ISO 8601, UTC.
-    pub created: Option<String>,
-    pub capabilities: Vec<String>,
-    /// Members we do not know.
-    pub extra: Map<String, Value>,
+/// The data of a `user_message`: the message as a member.
+mod message_member {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Message;
+
+    #[derive(Serialize, Deserialize)]
+    struct Data<M> {
+        message: M,
+    }
+
+    pub fn serialize<S: Serializer>(message: &Message, to: S) -> Result<S::Ok, S::Error> {
+        Data { message }.serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Message, D::Error> {
+        Ok(Data::deserialize(from)?.message)
+    }
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct DocumentStart {
-    pub id: DocumentId,
-    pub kind: Kind,
-    pub sequence: Option<u64>,
-    pub content: Option<String>,
-    /// Normalised: aliases resolved, flat members moved in.
-    pub metadata: Map<String, Value>,
+/// Appended texts: an object as on the wire; pairs if a member comes twice.
+mod appends {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::{Map, Value};
+
+    use crate::protocol::document::member::text_of;
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Appends {
+        Members(Map<String, Value>),
+        Pairs(Vec<(String, String)>),
+    }
+
+    pub fn serialize<S: Serializer>(pairs: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
+        let member = |(name, text): &(String, String)| (name.clone(), text.as_str().into());
+        let members: Map<_, _> = pairs.iter().map(member).collect();
+        if members.len() == pairs.len() {
+            members.serialize(to)
+        } else {
+            pairs.serialize(to)
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, D::Error> {
+        Ok(match Appends::deserialize(from)? {
+            Appends::Members(members) => members.into_iter().map(|(name, text)| (name, text_of(&text))).collect(),
+            Appends::Pairs(pairs) => pairs,
+        })
+    }
+}
+
+/// The members of a response object that are known when it starts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResponseStart {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<ResponseId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<ConversationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// ISO 8601, UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub capabilities: Vec<String>,
+    /// Members we do not know.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
+    pub extra: Map<String, Value>,
 }
 
 /// Tokens, summed over all model requests of a response; 0 = unknown.
@@ -112,7 +186,7 @@ pub struct Usage {
     pub total_tokens: u64,
 }
 
-/// What answers have cost.
+/// Cost of answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     pub usage: Usage,
@@ -120,32 +194,50 @@ pub struct Cost {
     pub dollars: Option<f64>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The end of a response.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Done {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Members of `usage` that we do not know.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
+    pub extra_usage: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<ResponseId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<ConversationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// ISO 8601, UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<FinishReason>,
+    #[serde(rename = "duration_ms", skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_count: Option<u64>,
-    /// Members of `done`, its `usage` and its `metadata` that we do not know.
+    /// Members of `done` that we do not know.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
     pub extra: Map<String, Value>,
-    pub extra_usage: Map<String, Value>,
+    /// Members of its `metadata` that we do not know.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
     pub extra_metadata: Map<String, Value>,
 }
 
-/// Where a conversation goes on.
+/// The point after which a conversation continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
     /// Behind this turn; 0: from the beginning.
     pub after: Turn,
-    /// Of whose answer only what stands up to this document counts, that one included; `None`: all of it.
+    /// Last document of that turn's answer that belongs to the branch. `None`: the whole answer does.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub upto: Option<DocumentId>,
     /// That document is a question, and its answer counts no more: it is to be answered in another way.
@@ -158,10 +250,13 @@ impl Branch {
     pub const NOTHING: &'static str = "";
 }
 
-/// What a conversation is called. The user's word stands, whatever a program thinks of later.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The title of a conversation. A title of the user's is never replaced by a program's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Title {
+    #[serde(rename = "title")]
     pub text: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub by_user: bool,
 }
 
@@ -185,7 +280,7 @@ impl<T: Into<String>> From<T> for Title {
     }
 }
 
-/// How grave a repair was.
+/// Severity of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -194,7 +289,7 @@ pub enum Severity {
     Error,
 }
 
-/// What was wrong with a stream and what was done about it.
+/// A defect of a stream, and its repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Notice {
@@ -206,7 +301,7 @@ pub struct Notice {
     pub document: Option<DocumentId>,
 }
 
-/// What a link is doing before and between events.
+/// State of a link before and between events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     Connecting {

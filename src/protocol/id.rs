@@ -50,13 +50,13 @@ ids! {
 }
 
 impl DocumentId {
-    /// What a strict writer sends: `doc_` and the sequence, zero-padded.
+    /// Returns the id that a strict writer sends: `doc_` and the sequence, zero-padded.
     pub fn numbered(sequence: u64) -> Self {
         format!("doc_{sequence:03}").into()
     }
 }
 
-/// Where an entry stands in a log. Positions grow; gaps are legal.
+/// Position of an entry in a log. Positions increase; gaps are legal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Position(pub u64);
@@ -72,7 +72,7 @@ impl fmt::Display for Turn {
     }
 }
 
-/// What a person calls a document: `7.3` is document 3 of turn 7.
+/// A document as a person names it: `7.3` is document 3 of turn 7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address {
     pub turn: Turn,

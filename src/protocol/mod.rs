@@ -23,17 +23,15 @@ pub use command::{
     Query, Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget, RuleTrigger, Sandbox, SandboxLayer,
     SandboxNote, Submit, SymbolLocation, TurnChanges,
 };
-pub use document::{Document, ERROR_CODES, FileEdit, Todo as PlanTodo, View};
-pub use event::{
-    Branch, Cost, DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage,
-};
+pub use document::{Document, DocumentStart, ERROR_CODES, FileEdit, KINDS, Kind, KindGroup, Todo as PlanTodo, View};
+pub use event::{Branch, Cost, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage};
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
 pub use request::{ClarificationResponse, Dialect, HunkAnswer, Message, QuestionAnswer, Request};
 pub use response::{Ending, Response, ResponseChange, Thinking};
 pub use tool_label::{CallSubject, ToolLabel};
 pub use word::{
-    Applied, CommandState, FinishReason, Kind, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, Role,
-    Status, TextFormat, TodoStatus,
+    Applied, CommandState, FinishReason, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, Role, Status,
+    TextFormat, TodoStatus,
 };
 
 /// The member by which a message, or a document, says that it is between the user and the program: no model hears of it.

@@ -1,4 +1,4 @@
-//! What goes up: requests, messages and answers.
+//! Requests, messages and answers, from a client to a gateway.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -66,7 +66,7 @@ pub struct QuestionAnswer {
     pub hunks: Vec<HunkAnswer>,
 }
 
-/// What the user says of one hunk of a change that waits to be allowed.
+/// The user's decision on one hunk of a change that needs approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HunkAnswer {
@@ -120,7 +120,7 @@ pub struct Request {
     pub extra: Map<String, Value>,
 }
 
-/// How a stream is framed.
+/// Framing of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// A: the event's name in the `event:` line.

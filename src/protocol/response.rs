@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{
     ConversationId, DocumentId, FinishReason, Mode, Notice, ResponseId, Status, Usage,
-    document::{Document, View},
-    event::{Branch, DocumentStart, Done, Event, ResponseStart},
+    document::{Document, DocumentStart, View},
+    event::{Branch, Done, Event, ResponseStart},
 };
 
 /// One answer: its documents in order and what is known about the whole.
@@ -20,14 +20,14 @@ pub struct Response {
     pub usage: Usage,
     /// `None`: still streaming.
     pub ending: Option<Ending>,
-    /// What the model thought, and after how many documents it did.
+    /// Reasoning of the model, each piece with the number of documents before it.
     pub thinking: Vec<Thinking>,
     pub notices: Vec<Notice>,
     pub extra: Map<String, Value>,
     /// Members of `usage` that we do not know.
     pub extra_usage: Map<String, Value>,
     index: HashMap<DocumentId, usize>,
-    order: Order,
+    order: DocumentOrder,
 }
 
 /// Identity of a response and abilities of its server, as `response_start` gave them.
@@ -39,16 +39,16 @@ pub struct Origin {
     pub capabilities: Vec<String>,
 }
 
-/// How `documents` are sorted: by sequence as long as every document has one, else by arrival.
+/// Order of `documents`: by sequence as long as every document has one, else by arrival.
 #[derive(Clone, Debug, Default)]
-struct Order {
+struct DocumentOrder {
     /// Arrival numbers beside `documents`.
     arrival: Vec<u64>,
     /// A document came without a sequence.
     by_arrival: bool,
     /// A late document was put at the end, to be sorted in when the response ends.
     is_postponed: bool,
-    /// How many documents have made room for late ones.
+    /// Number of documents that were moved to make room for late ones.
     moved: usize,
 }
 
@@ -56,7 +56,7 @@ struct Order {
 /// square of its length.
 const MOVES_LIMIT: usize = 1_000_000;
 
-/// How a response ended.
+/// End of a response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
     pub status: Status,
@@ -75,7 +75,7 @@ pub struct Thinking {
     pub text: String,
 }
 
-/// What an event did, so that the caller touches only that.
+/// Effect of an event, so that the caller touches only what changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseChange {
     Nothing,
@@ -323,7 +323,7 @@ impl Response {
         ResponseChange::Opened(self.index.get(&start.id).copied().unwrap_or(at))
     }
 
-    /// Where a new document belongs.
+    /// Returns the index at which a new document is inserted.
     fn place(&mut self, sequence: Option<u64>) -> usize {
         let end = self.documents.len();
         let last = self.documents.last().and_then(|it| it.sequence);

@@ -28,8 +28,8 @@ macro_rules! words {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.as_str())
             }
         }
@@ -48,13 +48,9 @@ macro_rules! words {
     )*};
 }
 
+pub(super) use words;
+
 words! {
-    /// The type of a document.
-    Kind {
-        Text = "text", CodeReference = "code_reference", CodeBlock = "code_block", FileEdit = "file_edit",
-        ToolCall = "tool_call", TerminalCommand = "terminal_command", Plan = "plan",
-        Clarification = "clarification", Error = "error", TodoUpdate = "todo_update",
-    }
     Status { Completed = "completed", Streaming = "streaming", Error = "error" }
     /// Why a response ended (`metadata.finishReason`).
     FinishReason {
@@ -76,7 +72,7 @@ words! {
     Role { User = "user", Assistant = "assistant", System = "system" }
 }
 
-/// How the agent works. A closed set: a mode we do not know cannot be entered.
+/// Mode of the agent. A closed set: a mode that we do not know cannot be entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -115,7 +111,7 @@ impl Mode {
         }
     }
 
-    /// Whether files and the machine stay as they are.
+    /// Returns true if the mode changes neither files nor the machine.
     pub const fn is_read_only(self) -> bool {
         matches!(self, Self::Plan | Self::Ask)
     }

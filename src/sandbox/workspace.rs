@@ -36,13 +36,13 @@ pub struct Workspace {
     commands: Commands,
     home: Option<PathBuf>,
     secrets: hidden::Secrets,
-    /// Where links lead that have the name of something protected.
+    /// Targets of links that have a protected name.
     linked: Vec<PathBuf>,
     /// The user lets what lies here act.
     acts: Arc<AtomicBool>,
 }
 
-/// What the user says about the folders of a [`Workspace`].
+/// The user's settings for the folders of a [`Workspace`].
 #[derive(Clone, Debug, Default)]
 pub struct Fence {
     /// Folders beside the root that tools may change.
@@ -50,20 +50,20 @@ pub struct Fence {
     /// Patterns as in a `.gitignore`, relative to the root or with `~/` in front, behind the built-in list of secrets:
     /// `!.env.example` shows what that list hides.
     pub hidden: Vec<String>,
-    /// What `~` stands for; none: the user's home.
+    /// Folder that `~` stands for. `None`: the user's home.
     pub home: Option<PathBuf>,
     /// Variables of ours that commands are told, beside the built-in list.
     pub passed: Vec<String>,
-    /// Where the logs of commands lie; none: with their temporary files, and gone with them.
+    /// Folder for logs of commands. `None`: they are stored with the temporary files, and removed with them.
     pub logs: Option<PathBuf>,
-    /// Where protected files go that a command made or changed; none: a folder for temporary files.
+    /// Folder for protected files that a command created or changed. `None`: a temporary folder.
     pub aside: Option<PathBuf>,
     /// Files of this program that are nobody else's.
     pub own: Vec<PathBuf>,
 }
 
 impl Fence {
-    /// What the settings say, and the folders that were added on the command line.
+    /// Combines the settings with the folders added on the command line.
     pub fn configured(settings: &Settings, paths: Option<&Paths>, added: Vec<PathBuf>) -> Self {
         Self {
             added,
@@ -130,7 +130,7 @@ impl Workspace {
         self.acts.store(true, Ordering::Release);
     }
 
-    /// Whether the user lets what lies here act: before that nothing of it is run that the user did not ask for.
+    /// Returns true if the user trusts the workspace. Until then nothing of it runs that the user did not ask for.
     pub fn may_act(&self) -> bool {
         self.acts.load(Ordering::Acquire)
     }
@@ -168,8 +168,8 @@ impl Workspace {
         processes::run_trial(ground, shared, commands.passed(), command, permissions, is_guarded)
     }
 
-    /// Where a path leads that a model or a user wrote: absolute, relative to the root, with `~`, with `file://` or `@` in
-    /// front. Empty is the root. What it leads to need not exist.
+    /// Resolves a path that a model or a user wrote: absolute, relative to the root, with `~`, with `file://` or `@` in
+    /// front. Empty is the root. The target need not exist.
     pub fn locate(&self, written: &str) -> Result<Located, Refused> {
         self.locate_from(&self.root, written)
     }
@@ -189,7 +189,7 @@ impl Workspace {
         self.located(&folder.join(path))
     }
 
-    /// Where an absolute path leads, such as one of [`Self::walker`].
+    /// Resolves an absolute path, such as one of [`Self::walker`].
     pub fn located(&self, path: &Path) -> Result<Located, Refused> {
         let said = || shortened(&path.to_string_lossy());
         let resolved = resolve(path).map_err(|error| match error.kind() {
@@ -267,7 +267,7 @@ impl Workspace {
         Ok(walker)
     }
 
-    /// Whether a secret's name or an ignore file hides a resolved path.
+    /// Returns true if a secret's name or an ignore file hides a resolved path.
     pub(super) fn is_hidden(&self, path: &Path) -> bool {
         let is_folder = fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
         self.secrets.cover(path, is_folder) || hidden::is_ignored(self.base(path), path, is_folder)

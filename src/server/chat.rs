@@ -17,7 +17,7 @@ use super::{
     reader::{DocumentEncoder, Reader, StreamEncoder},
     refusal::{self, Refusal},
     registry::Lookup,
-    route::{ServerState, read},
+    state::{ServerState, read},
     turn::{EventRelay, ReaderGuard, ResponseOptions, ServedResponse},
 };
 use crate::{
@@ -87,7 +87,7 @@ async fn chat(state: Arc<ServerState>, body: Body, mode: Option<Mode>) -> Answer
 /// Options of an endpoint for the turn that it begins.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnOptions {
-    /// How the client can answer questions.
+    /// The client's way to answer questions.
     pub asker: Asker,
     /// True if the conversation may be stored.
     pub may_be_kept: bool,

@@ -4,24 +4,14 @@ use serde_json::{Map, Value};
 
 use crate::{
     journal::{Cut, closing},
-    protocol::{Document, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Response, Status, Usage, View},
+    protocol::{Document, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Response, Status, Usage},
 };
 
 /// Returns true if the document is a question that still waits for its answer.
 pub fn is_open_question(document: &Document) -> bool {
-    match document.view() {
-        View::Clarification(it) => document.is_open() && it.outcome.is_none() && !it.questions.is_empty(),
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::FileEdit(_)
-        | View::ToolCall(_)
-        | View::TerminalCommand(_)
-        | View::Plan(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => false,
-    }
+    document
+        .clarification()
+        .is_some_and(|it| document.is_open() && it.outcome.is_none() && !it.questions.is_empty())
 }
 
 /// Returns the final events of a response whose open question is to be answered by the next message. `took_ms` is the

@@ -22,6 +22,7 @@ mod refusal;
 mod registry;
 mod route;
 mod sessions;
+mod state;
 #[cfg(test)]
 mod tests;
 pub mod token;
@@ -51,13 +52,14 @@ use tokio::{
 };
 use tower_service::Service;
 
-pub use self::route::AccessRecord;
+pub use self::state::AccessRecord;
 use self::{
     auth::AccessPolicy,
     connection::{ClientSocket, LengthConflict, Timeouts},
     refusal::Refusal,
     registry::ResponseRegistry,
     sessions::Conversations,
+    state::ServerState,
 };
 use crate::{
     config::Secret,
@@ -75,7 +77,7 @@ pub type OpenError = Box<dyn std::error::Error + Send + Sync>;
 pub struct LinkRequest<'a> {
     /// Default request, without messages, when only the link's models or tools are asked for.
     pub request: &'a Request,
-    /// How the client can answer questions: while the turn runs, or with its next message.
+    /// The client's way to answer questions: while the turn runs, or with its next message.
     pub asker: Asker,
 }
 
@@ -195,7 +197,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     router: Router,
-    state: Arc<route::ServerState>,
+    state: Arc<ServerState>,
     limits: Limits,
     stopping: watch::Sender<bool>,
 }
@@ -219,7 +221,7 @@ impl Server {
         let listener = listen(wanted, limits.queue_bytes).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (stopping, stop) = watch::channel(false);
-        let state = Arc::new(route::ServerState {
+        let state = Arc::new(ServerState {
             access: AccessPolicy::new(options.token.expose(), &options.allow_host, &options.allow_origin),
             open: options.open,
             log_access: options.log_access,

@@ -171,7 +171,7 @@ pub struct Reader {
     pub encoder: Box<dyn StreamEncoder>,
     /// Last position that the reader has; events after it are sent.
     pub since: Position,
-    /// Permit of [`super::route::ServerState::acquire_stream`], held until the stream ends.
+    /// Permit of [`super::state::ServerState::acquire_stream`], held until the stream ends.
     pub permit: Arc<OwnedSemaphorePermit>,
     /// Silence after which a ping is sent.
     pub ping: Duration,

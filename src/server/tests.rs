@@ -225,7 +225,7 @@ fn post(address: SocketAddr, path: &str, token: &str, body: &str) -> String {
     )
 }
 
-/// How long the turn of a kept conversation goes on without readers.
+/// Time that the turn of a stored conversation goes on without readers.
 const LINGER: Duration = Duration::from_millis(300);
 
 struct Client(TcpStream);
@@ -835,7 +835,7 @@ async fn other_machines_are_let_in_only_with_a_token_of_ones_own() {
     assert!(bind(strong, true).is_ok());
 }
 
-/// What stands behind the head of an answer, without the marks of chunks.
+/// Returns an answer's body without the marks of chunks.
 fn body_of(said: &str) -> String {
     let (head, body) = said.split_once("\r\n\r\n").expect("a head");
     if !head.to_lowercase().contains("transfer-encoding: chunked") {

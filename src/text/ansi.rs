@@ -1,11 +1,11 @@
-//! What a command printed, as lines in colour.
+//! Output of a command, as coloured lines.
 //!
-//! Most output only ever appends: text, line ends, colours. That goes straight into a compact store (text, line ends
-//! and runs of looks; no spans until somebody asks for lines). The first thing that moves the cursor brings up a small
-//! emulator, primed with the last lines, so that progress bars of one or many rows end as the terminal would show them;
-//! what scrolls off its top goes into the store. Escape strings (titles, links, clipboard) never reach the emulator,
-//! and a hostile flood of expensive sequences is ignored rather than obeyed. How the text is cut into pieces never
-//! changes what comes out.
+//! Most output only appends: text, line ends, colours. That goes straight into a compact store (text, line ends and
+//! runs of looks; no spans until lines are asked for). The first sequence that moves the cursor starts a small
+//! emulator, primed with the last lines, so that progress bars of one or many rows end as the terminal would show
+//! them; what scrolls off its top goes into the store. Escape strings (titles, links, clipboard) never reach the
+//! emulator, and a hostile flood of expensive sequences is ignored. The output does not depend on how the text is cut
+//! into pieces.
 
 use std::{num::NonZeroU16, ops::Range, sync::OnceLock};
 
@@ -113,7 +113,7 @@ impl Output {
         self.store.look = Look::default();
     }
 
-    /// How many lines there are; the last one may be unfinished.
+    /// Returns the number of lines; the last one may be unfinished.
     pub fn lines_total(&self) -> usize {
         self.store.lines_total() + self.live().lines_total()
     }
@@ -292,7 +292,7 @@ impl Output {
         }
     }
 
-    /// Whether one more expensive sequence is in proportion to what was printed.
+    /// Returns true if one more expensive sequence is in proportion to the output so far.
     fn affords(&mut self) -> bool {
         let affords = self.effort < FREE_EFFORT + self.seen_bytes / BYTES_PER_EFFORT;
         self.effort += u64::from(affords);
@@ -344,7 +344,7 @@ impl Output {
     }
 }
 
-/// How many bytes come before the next control character.
+/// Returns the number of bytes before the next control character.
 fn printable_prefix(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -372,7 +372,7 @@ fn number(text: &str) -> u32 {
     }
 }
 
-/// Where in an escape sequence the output stands.
+/// Position inside an escape sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sequence {
     No,
@@ -439,7 +439,7 @@ impl Emulator {
         scrolled.clear();
     }
 
-    /// What text that comes next would look like.
+    /// Returns the look of text that comes next.
     fn look(&self) -> Look {
         let screen = self.parser.screen();
         let mut look = Look {

@@ -1,8 +1,8 @@
-//! How much memory a thread may take for one piece of work on hostile text.
+//! Limits the memory that a thread may take for one piece of work on hostile text.
 //!
-//! Work that cannot be stopped from outside, and takes memory with every round that it goes, would take all there is. So
-//! whoever begins such work says how much it may take; what asks for more never gets it, and never comes back: its thread
-//! sleeps for ever, outside of every lock of the memory's. It has to be a thread that nobody waits for.
+//! Work that cannot be stopped from outside and takes memory with every round would take all memory. Such work states
+//! its limit when it begins. A thread that asks for more never gets it and never returns: it sleeps for ever, outside
+//! of every lock of the allocator. No other thread may wait for it.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},

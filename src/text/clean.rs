@@ -69,7 +69,7 @@ impl Sanitized {
     }
 }
 
-/// What terminals put a picture in the place of.
+/// Character that terminals replace with a picture.
 const PICTURE: char = '\u{10eeee}';
 
 /// The marks that stand for the numbers from nought, as kitty's protocol lists them.
@@ -83,7 +83,8 @@ const PICTURE_MARKS: [char; 64] = [
     '\u{616}', '\u{617}', '\u{657}', '\u{658}',
 ];
 
-/// Where in a picture a cell is: row, column, and the highest byte of its number; `None` for every other cell.
+/// Returns the position of a cell in a picture: row, column, and the highest byte of the picture's number. `None` for
+/// every other cell.
 pub fn picture_place(cell: &str) -> Option<(usize, usize, u8)> {
     let mut marks = cell.strip_prefix(PICTURE)?.chars();
     let mut number = || PICTURE_MARKS.binary_search(&marks.next()?).ok();
@@ -325,7 +326,7 @@ impl Cleaner {
     }
 }
 
-/// Where in an escape sequence the text stands.
+/// Position inside an escape sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Escape {
     #[default]
@@ -340,7 +341,7 @@ enum Escape {
     String,
 }
 
-/// What cleaning writes to.
+/// Output of the sanitizer.
 trait Out {
     fn char(&mut self, c: char);
     fn text(&mut self, text: &str);
@@ -391,7 +392,8 @@ const MOST_MARKS: u8 = 8;
 pub(super) const ZWNJ: char = '\u{200c}';
 pub(super) const ZWJ: char = '\u{200d}';
 
-/// How many bytes at the start are printable ASCII, newlines or tabs. Whole blocks first: those loops vectorise.
+/// Returns the number of bytes at the start that are printable ASCII, newlines or tabs. Reads entire blocks first,
+/// because those loops vectorise.
 fn plain_prefix(bytes: &[u8]) -> usize {
     const BLOCK: usize = 64;
     let plain = |it: &u8| matches!(it, b' '..=b'~' | b'\n' | b'\t');
@@ -433,7 +435,7 @@ pub(super) fn is_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Whether `selector` has a meaning after `base`.
+/// Returns true if `selector` has a meaning after `base`.
 fn takes_selector(base: char, selector: char) -> bool {
     if selector > '\u{ffff}' {
         return matches!(base, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}');

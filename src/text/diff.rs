@@ -21,17 +21,17 @@ const MOST_PAIRINGS: usize = 1600;
 /// Share of two lines that must be equal for the rest to be marked; below, marking everything says nothing.
 const LEAST_ALIKE: f64 = 0.5;
 
-/// What a line of a diff is.
+/// Kind of a line in a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LineKind {
     Context,
     Removed,
     Added,
-    /// So many unchanged lines are left out here.
+    /// Number of unchanged lines that are left out here.
     Skip(usize),
 }
 
-/// How a line ends.
+/// End of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
     #[default]
@@ -54,7 +54,7 @@ impl End {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
-    pub kind: Kind,
+    pub kind: LineKind,
     /// Line number in the old text; absent for added lines. Of a skip: its first line.
     pub old: Option<usize>,
     /// Line number in the new text; absent for removed lines. Of a skip: its first line.
@@ -94,7 +94,7 @@ impl DiffLine {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
     /// Empty when the texts are equal. Between two hunks, and where lines before the first or behind the last one are
-    /// left out, stands a [`Kind::Skip`].
+    /// left out, stands a [`LineKind::Skip`].
     pub lines: Vec<DiffLine>,
     pub added: usize,
     pub removed: usize,
@@ -161,7 +161,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn skip(&mut self, old: usize, new: usize, count: usize) {
         if count > 0 {
-            self.line(Kind::Skip(count), Some(old), Some(new), "\n", Vec::new());
+            self.line(LineKind::Skip(count), Some(old), Some(new), "\n", Vec::new());
         }
     }
 
@@ -169,7 +169,7 @@ impl Builder<'_> {
         let (old, new) = (op.old_range(), op.new_range());
         if let DiffOp::Equal { .. } = op {
             for (i, j) in old.zip(new) {
-                self.line(Kind::Context, Some(i), Some(j), self.old[i], Vec::new());
+                self.line(LineKind::Context, Some(i), Some(j), self.old[i], Vec::new());
             }
             return;
         }
@@ -189,14 +189,14 @@ impl Builder<'_> {
         self.diff.removed += old.len();
         self.diff.added += new.len();
         for (i, words) in old.zip(old_words) {
-            self.line(Kind::Removed, Some(i), None, self.old[i], words);
+            self.line(LineKind::Removed, Some(i), None, self.old[i], words);
         }
         for (j, words) in new.zip(new_words) {
-            self.line(Kind::Added, None, Some(j), self.new[j], words);
+            self.line(LineKind::Added, None, Some(j), self.new[j], words);
         }
     }
 
-    fn line(&mut self, kind: Kind, old: Option<usize>, new: Option<usize>, line: &str, words: Vec<Range<usize>>) {
+    fn line(&mut self, kind: LineKind, old: Option<usize>, new: Option<usize>, line: &str, words: Vec<Range<usize>>) {
         let (text, end) = part(line);
         let (first_old, first_new) = self.diff.first;
         self.diff.lines.push(DiffLine {
@@ -286,7 +286,7 @@ impl<'a> Bag<'a> {
     }
 }
 
-/// How much of `total` bytes on both sides are `common` to them, from 0 to 1.
+/// Returns the share of `common` in `total` bytes of both sides, from 0 to 1.
 fn share(common: usize, total: usize) -> f64 {
     if total == 0 {
         0.0
@@ -385,7 +385,7 @@ impl Diff {
         for hunk in self.lines.chunk_by(|a, b| !is_skip(a) && !is_skip(b)) {
             if let [
                 DiffLine {
-                    kind: Kind::Skip(count),
+                    kind: LineKind::Skip(count),
                     old: Some(old),
                     new: Some(new),
                     ..
@@ -402,9 +402,9 @@ impl Diff {
             let _ = writeln!(out, "@@ -{},{} +{},{} @@", old.start, old.count, new.start, new.count);
             for line in hunk {
                 out.push(match line.kind {
-                    Kind::Removed => '-',
-                    Kind::Added => '+',
-                    Kind::Context | Kind::Skip(_) => ' ',
+                    LineKind::Removed => '-',
+                    LineKind::Added => '+',
+                    LineKind::Context | LineKind::Skip(_) => ' ',
                 });
                 out.push_str(&line.text);
                 out.push_str(line.end.as_str());
@@ -418,10 +418,10 @@ impl Diff {
 }
 
 fn is_skip(line: &DiffLine) -> bool {
-    matches!(line.kind, Kind::Skip(_))
+    matches!(line.kind, LineKind::Skip(_))
 }
 
-/// What a hunk covers of one text.
+/// Lines of one text that a hunk covers.
 struct Side {
     start: usize,
     count: usize,
@@ -479,10 +479,10 @@ mod tests {
         for line in &diff.lines {
             let number = |it: Option<usize>| it.map_or(String::from("."), |it| it.to_string());
             let sign = match line.kind {
-                Kind::Context => ' ',
-                Kind::Removed => '-',
-                Kind::Added => '+',
-                Kind::Skip(count) => {
+                LineKind::Context => ' ',
+                LineKind::Removed => '-',
+                LineKind::Added => '+',
+                LineKind::Skip(count) => {
                     let _ = writeln!(out, "{} {} … {count}", number(line.old), number(line.new));
                     continue;
                 }
@@ -723,15 +723,15 @@ mod tests {
         #[test]
         fn both_texts_can_be_read_from_the_diff(old in text(), new in text()) {
             let diff = diff(&old, &new, 1, 1, usize::MAX);
-            let side = |gone: Kind| -> String {
+            let side = |gone: LineKind| -> String {
                 let lines = diff.lines.iter().filter(|it| it.kind != gone);
                 lines.map(|it| format!("{}{}", it.text, it.end.as_str())).collect()
             };
             if old == new {
                 prop_assert!(diff.lines.is_empty());
             } else {
-                prop_assert_eq!(side(Kind::Added), old);
-                prop_assert_eq!(side(Kind::Removed), new);
+                prop_assert_eq!(side(LineKind::Added), old);
+                prop_assert_eq!(side(LineKind::Removed), new);
             }
         }
 
@@ -745,7 +745,7 @@ mod tests {
             let (mut at_old, mut at_new) = (1, 1);
             for line in &diff.lines {
                 prop_assert!(line.old.is_none_or(|it| it == at_old) && line.new.is_none_or(|it| it == at_new));
-                let count = if let Kind::Skip(count) = line.kind { count } else { 1 };
+                let count = if let LineKind::Skip(count) = line.kind { count } else { 1 };
                 at_old += line.old.map_or(0, |_| count);
                 at_new += line.new.map_or(0, |_| count);
             }

@@ -39,7 +39,7 @@ fn two(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
     }
 }
 
-/// How long ago something was, in the largest unit that it fills.
+/// Age of something in the largest unit that it fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
     Now,
@@ -64,7 +64,7 @@ impl Age {
     }
 }
 
-/// How long ago something was: `now`, `5 min ago`, `3 h ago`, `2 d ago`, `4 mo ago`, `1 y ago`.
+/// Formats an age: `now`, `5 min ago`, `3 h ago`, `2 d ago`, `4 mo ago`, `1 y ago`.
 pub fn ago(milliseconds: u64) -> Sanitized {
     let (number, unit) = match Age::of(milliseconds) {
         Age::Now => return Sanitized::literal("now"),

@@ -35,8 +35,8 @@ const MOST_LINES: usize = 2000;
 const MOST_BYTES: usize = 512 << 10;
 /// Lines that are parsed before other blocks get their turn and the result is shown.
 const SLICE_LINES: usize = 32;
-/// What one line may take of memory while it is parsed, the grammar included if it is the first. What goes round for ever
-/// takes more with each round, gigabytes a minute: it gets no more than this.
+/// Memory that one line may take while it is parsed, in bytes, the grammar included if the line is the first. A
+/// parser that never ends takes gigabytes a minute: it gets no more than this.
 const MOST_LINE_BYTES: usize = 64 << 20;
 /// Scopes looked at for one token, from the innermost outwards.
 const DEEPEST_LOOK: usize = 48;
@@ -44,11 +44,11 @@ const DEEPEST_LOOK: usize = 48;
 const LONGEST_LINE_MS: u64 = 4000;
 /// Whoever writes a file can wait longer for a line than whoever looks at it.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// What is at work is looked after at such moments, so that they seldom change while code comes in.
+/// Milliseconds between two checks of running threads, so that few of them happen while code arrives.
 const LOOK_MS: u64 = 1000;
 /// After so many threads that went round for ever nobody is sent after them any more.
 const MOST_GIVEN_UP: usize = 3;
-/// What all finished and growing blocks may weigh together.
+/// Bytes that all finished and growing blocks may take together.
 const LIMIT_BYTES: usize = 8 << 20;
 
 /// Is told, from the background thread, that [`Highlighter::take_ready`] has something.
@@ -70,7 +70,7 @@ struct Crew {
     sent_ms: u64,
 }
 
-/// What a thread is doing, for those who look from outside.
+/// State of a thread, for other threads.
 #[derive(Default)]
 struct Beat {
     /// Milliseconds since `epoch` at which the line was begun, plus one; 0 while it waits.
@@ -99,7 +99,7 @@ struct Blocks {
     plain: HashSet<u64>,
 }
 
-/// What is known of a block: the source that was handed over, and the lines that came back.
+/// A block: the source that was handed over, and the lines that are ready.
 struct Block {
     language: String,
     source: String,
@@ -111,7 +111,7 @@ struct Block {
     weight_bytes: usize,
 }
 
-/// What is done with the lines of a block.
+/// Work on the lines of a block.
 #[derive(Clone, Copy)]
 enum Work {
     Colour(&'static Language),
@@ -620,7 +620,7 @@ enum Parser {
 struct Grammar {
     state: ParseState,
     stack: ScopeStack,
-    /// What each scope met so far stands for; `None` asks the scope around it.
+    /// Meaning of each scope met so far; `None` means that of the scope around it.
     meanings: HashMap<Scope, Option<Meaning>>,
     line: String,
 }
@@ -628,7 +628,7 @@ struct Grammar {
 impl Parser {
     /// `start` is how the source begins.
     fn new(language: &'static Language, start: &str) -> Self {
-        if *language == language::CONSOLE {
+        if language.tag == language::CONSOLE {
             return Self::Console;
         }
         // PHP outside of `<?php` is HTML, but in a fence people write bare statements.
@@ -674,7 +674,7 @@ fn console(line: &Sanitized) -> CodeLine {
         let named = before.is_empty() || (before.contains(['@', '~']) && !before.trim().contains(' '));
         named.then_some(at + sign.len())
     });
-    let coloured = prompt.and_then(|at| Grammar::new(language::CONSOLE.grammar)?.line(line, at));
+    let coloured = prompt.and_then(|at| Grammar::new(language::find(language::CONSOLE)?.grammar)?.line(line, at));
     coloured.unwrap_or_else(|| plain(line))
 }
 
@@ -712,7 +712,7 @@ impl Grammar {
         Some(CodeLine::from(pieces.spans))
     }
 
-    /// What lies between the last step and `to` is one token.
+    /// Adds the text from the last step to `to` as one token.
     fn piece(&mut self, pieces: &mut Pieces<'_>, to: usize) {
         let to = to.min(pieces.line.len());
         let token = pieces.line.get(pieces.end..to).unwrap_or_default();
@@ -784,7 +784,8 @@ enum Meaning {
     String,
 }
 
-/// What a scope stands for: the longest entry of the table that it begins with.
+/// Returns the meaning of a scope: that of the longest entry in the table that it begins with. `None` if there is
+/// none.
 fn meaning(scope: Scope) -> Option<Meaning> {
     let fitting = MEANINGS.iter().filter(|(prefix, _)| prefix.is_prefix_of(scope));
     fitting.max_by_key(|(prefix, _)| prefix.len()).and_then(|it| it.1)
@@ -850,7 +851,7 @@ static MEANINGS: LazyLock<Table> = LazyLock::new(|| {
     table.into_iter().filter_map(scope).collect()
 });
 
-/// Where a string is the key of a mapping.
+/// Scopes in which a string is the key of a mapping.
 static KEYS: LazyLock<Vec<Scope>> = LazyLock::new(|| {
     let names = [
         "meta.mapping.key",

@@ -17,169 +17,8 @@ const MOST_ROWS: usize = 32;
 /// Putting things beside something that is several lines high costs all of its cells. So many of them, and a formula is not simple.
 const MOST_CELLS: usize = 50_000;
 
-/// Commands that are one sign.
-const SIGNS: &[(&str, &str)] = &[
-    ("alpha", "α"),
-    ("beta", "β"),
-    ("gamma", "γ"),
-    ("delta", "δ"),
-    ("epsilon", "ϵ"),
-    ("varepsilon", "ε"),
-    ("zeta", "ζ"),
-    ("eta", "η"),
-    ("theta", "θ"),
-    ("vartheta", "ϑ"),
-    ("iota", "ι"),
-    ("kappa", "κ"),
-    ("lambda", "λ"),
-    ("mu", "μ"),
-    ("nu", "ν"),
-    ("xi", "ξ"),
-    ("omicron", "ο"),
-    ("pi", "π"),
-    ("varpi", "ϖ"),
-    ("rho", "ρ"),
-    ("varrho", "ϱ"),
-    ("sigma", "σ"),
-    ("varsigma", "ς"),
-    ("tau", "τ"),
-    ("upsilon", "υ"),
-    ("phi", "ϕ"),
-    ("varphi", "φ"),
-    ("chi", "χ"),
-    ("psi", "ψ"),
-    ("omega", "ω"),
-    ("Gamma", "Γ"),
-    ("Delta", "Δ"),
-    ("Theta", "Θ"),
-    ("Lambda", "Λ"),
-    ("Xi", "Ξ"),
-    ("Pi", "Π"),
-    ("Sigma", "Σ"),
-    ("Upsilon", "Υ"),
-    ("Phi", "Φ"),
-    ("Psi", "Ψ"),
-    ("Omega", "Ω"),
-    ("ell", "ℓ"),
-    ("hbar", "ℏ"),
-    ("Re", "ℜ"),
-    ("Im", "ℑ"),
-    ("aleph", "ℵ"),
-    ("partial", "∂"),
-    ("nabla", "∇"),
-    ("infty", "∞"),
-    ("emptyset", "∅"),
-    ("varnothing", "∅"),
-    ("prime", "′"),
-    ("degree", "°"),
-    ("sum", "∑"),
-    ("prod", "∏"),
-    ("coprod", "∐"),
-    ("int", "∫"),
-    ("iint", "∬"),
-    ("iiint", "∭"),
-    ("oint", "∮"),
-    ("bigcup", "⋃"),
-    ("bigcap", "⋂"),
-    ("pm", "±"),
-    ("mp", "∓"),
-    ("times", "×"),
-    ("div", "÷"),
-    ("cdot", "·"),
-    ("ast", "∗"),
-    ("star", "⋆"),
-    ("circ", "∘"),
-    ("bullet", "•"),
-    ("oplus", "⊕"),
-    ("ominus", "⊖"),
-    ("otimes", "⊗"),
-    ("odot", "⊙"),
-    ("wedge", "∧"),
-    ("land", "∧"),
-    ("vee", "∨"),
-    ("lor", "∨"),
-    ("neg", "¬"),
-    ("lnot", "¬"),
-    ("cap", "∩"),
-    ("cup", "∪"),
-    ("setminus", "∖"),
-    ("le", "≤"),
-    ("leq", "≤"),
-    ("leqslant", "⩽"),
-    ("ge", "≥"),
-    ("geq", "≥"),
-    ("geqslant", "⩾"),
-    ("ll", "≪"),
-    ("gg", "≫"),
-    ("ne", "≠"),
-    ("neq", "≠"),
-    ("equiv", "≡"),
-    ("approx", "≈"),
-    ("sim", "∼"),
-    ("simeq", "≃"),
-    ("cong", "≅"),
-    ("propto", "∝"),
-    ("prec", "≺"),
-    ("succ", "≻"),
-    ("in", "∈"),
-    ("notin", "∉"),
-    ("ni", "∋"),
-    ("subset", "⊂"),
-    ("subseteq", "⊆"),
-    ("supset", "⊃"),
-    ("supseteq", "⊇"),
-    ("forall", "∀"),
-    ("exists", "∃"),
-    ("nexists", "∄"),
-    ("perp", "⊥"),
-    ("bot", "⊥"),
-    ("top", "⊤"),
-    ("parallel", "∥"),
-    ("mid", "∣"),
-    ("angle", "∠"),
-    ("vdash", "⊢"),
-    ("models", "⊨"),
-    ("to", "→"),
-    ("rightarrow", "→"),
-    ("longrightarrow", "⟶"),
-    ("leftarrow", "←"),
-    ("gets", "←"),
-    ("leftrightarrow", "↔"),
-    ("Rightarrow", "⇒"),
-    ("implies", "⟹"),
-    ("Leftarrow", "⇐"),
-    ("Leftrightarrow", "⇔"),
-    ("iff", "⟺"),
-    ("mapsto", "↦"),
-    ("uparrow", "↑"),
-    ("downarrow", "↓"),
-    ("hookrightarrow", "↪"),
-    ("dots", "…"),
-    ("ldots", "…"),
-    ("cdots", "⋯"),
-    ("vdots", "⋮"),
-    ("ddots", "⋱"),
-    ("langle", "⟨"),
-    ("rangle", "⟩"),
-    ("lceil", "⌈"),
-    ("rceil", "⌉"),
-    ("lfloor", "⌊"),
-    ("rfloor", "⌋"),
-    ("lvert", "|"),
-    ("rvert", "|"),
-    ("vert", "|"),
-    ("lVert", "‖"),
-    ("rVert", "‖"),
-    ("Vert", "‖"),
-    ("lbrace", "{"),
-    ("rbrace", "}"),
-    ("therefore", "∴"),
-    ("because", "∵"),
-    ("quad", "  "),
-    ("qquad", "    "),
-    ("colon", ":"),
-    ("backslash", "\\"),
-];
+/// Commands that are one sign: command, tab, sign.
+const SIGNS: &str = include_str!("../../assets/latex.txt");
 
 /// Commands that are words.
 const WORDS: &[&str] = &[
@@ -210,7 +49,7 @@ const PLAIN: &[&str] = &[
     "nolimits",
 ];
 
-/// Of those, the ones without an argument.
+/// Commands of those that have no argument.
 const SILENT: &[&str] = &["displaystyle", "textstyle", "limits", "nolimits"];
 
 const BLACKBOARD: &[(char, &str)] = &[
@@ -247,7 +86,7 @@ pub fn unicode(source: &str) -> Option<Vec<String>> {
     if source.len() > LONGEST_BYTES || source.contains(|it: char| it.is_control() && !it.is_whitespace()) {
         return None;
     }
-    let mut reader = Reader {
+    let mut reader = FormulaReader {
         rest: source,
         depth: 0,
         cells: MOST_CELLS,
@@ -257,7 +96,7 @@ pub fn unicode(source: &str) -> Option<Vec<String>> {
     lines.iter().any(|it| !it.trim().is_empty()).then_some(lines)
 }
 
-/// Whether what stands between two dollar signs was meant as a formula.
+/// Returns true if the text between two dollar signs was meant as a formula.
 pub fn is_formula(source: &str) -> bool {
     if source.contains(['\\', '^', '{', '=', '<', '>']) {
         return true;
@@ -275,21 +114,21 @@ pub fn is_formula(source: &str) -> bool {
 
 /// Text in lines, one of which stands in line with what is beside it.
 #[derive(Clone, Debug)]
-struct Piece {
+struct TextBox {
     lines: Vec<String>,
     base: usize,
-    /// How it is written where something follows, or stands before it, that would be taken for a part of it: `(1/2)` for `1/2`.
+    /// The text with parentheses, for neighbours that would be taken for a part of it: `(1/2)` for `1/2`.
     closed: Option<Closed>,
 }
 
 #[derive(Clone, Debug)]
 struct Closed {
     text: String,
-    /// What stands before it matters, too.
+    /// True if the text before it matters, too.
     is_both: bool,
 }
 
-/// Whether a text that ends or begins with this letter would join what is beside it.
+/// Returns true if a text that begins or ends with this letter would join its neighbour.
 fn joins(letter: char) -> bool {
     letter.is_alphanumeric()
         || matches!(
@@ -298,7 +137,7 @@ fn joins(letter: char) -> bool {
         )
 }
 
-impl Piece {
+impl TextBox {
     fn of(text: &str) -> Self {
         Self {
             lines: vec![text.to_owned()],
@@ -353,16 +192,16 @@ impl Piece {
     }
 }
 
-struct Reader<'a> {
+struct FormulaReader<'a> {
     rest: &'a str,
     depth: usize,
     /// That may still be laid out.
     cells: usize,
 }
 
-impl Reader<'_> {
+impl FormulaReader<'_> {
     /// Puts another piece to the right of one, as far as that is not too much.
-    fn join(&mut self, piece: &mut Piece, other: Piece) -> Option<()> {
+    fn join(&mut self, piece: &mut TextBox, other: TextBox) -> Option<()> {
         if piece.lines.len() > 1 || other.lines.len() > 1 {
             let rows = piece.lines.len() + other.lines.len();
             self.cells = self.cells.checked_sub(rows * (piece.columns() + other.columns() + 1))?;
@@ -372,21 +211,21 @@ impl Reader<'_> {
     }
 
     /// Reads to the end of the source, or to what closes an environment; lines that `\\` ends stand below each other.
-    fn lines(&mut self, environment: Option<&str>) -> Option<Piece> {
+    fn lines(&mut self, environment: Option<&str>) -> Option<TextBox> {
         let rows = self.rows(environment)?;
         let is_aligned = environment.is_some();
         // What stands before `&` ends in the same column in each row.
         let wide = widths(&rows);
         let mut lines = Vec::new();
         for row in rows {
-            let mut line = Piece::of("");
+            let mut line = TextBox::of("");
             let last = row.len().saturating_sub(1);
             for (at, cell) in row.into_iter().enumerate() {
                 if at > 0 && !is_aligned {
                     return None;
                 }
                 let room = wide.get(at).copied().unwrap_or(0).saturating_sub(cell.columns());
-                let room = Piece::of(&" ".repeat(room));
+                let room = TextBox::of(&" ".repeat(room));
                 if at % 2 == 0 && last > 0 {
                     self.join(&mut line, room)?;
                     self.join(&mut line, cell)?;
@@ -400,11 +239,11 @@ impl Reader<'_> {
             lines.append(&mut line.lines);
         }
         let base = lines.len().saturating_sub(1) / 2;
-        (!lines.is_empty()).then(|| Piece::rows(lines, base))
+        (!lines.is_empty()).then(|| TextBox::rows(lines, base))
     }
 
     /// Rows of cells, up to `\end` of the environment or the end of the source.
-    fn rows(&mut self, environment: Option<&str>) -> Option<Vec<Vec<Piece>>> {
+    fn rows(&mut self, environment: Option<&str>) -> Option<Vec<Vec<TextBox>>> {
         let mut rows = vec![Vec::new()];
         loop {
             let cell = self.sequence()?;
@@ -447,12 +286,12 @@ impl Reader<'_> {
     }
 
     /// Everything up to a brace that closes, `&`, `\\`, `\end` or `\right`.
-    fn sequence(&mut self) -> Option<Piece> {
+    fn sequence(&mut self) -> Option<TextBox> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return None;
         }
-        let mut piece = Piece::of("");
+        let mut piece = TextBox::of("");
         // Where the last atom begins in the only line, and how it is written if it has to be closed.
         let mut tail: Option<(usize, String)> = None;
         loop {
@@ -472,13 +311,13 @@ impl Reader<'_> {
                     .get(piece.base)
                     .is_none_or(|it| it.is_empty() || it.ends_with(' '))
                 {
-                    self.join(&mut piece, Piece::of(" "))?;
+                    self.join(&mut piece, TextBox::of(" "))?;
                 }
                 tail = None;
                 continue;
             }
             let mut atom = if self.rest.starts_with(['^', '_']) {
-                Piece::of(&self.script()?)
+                TextBox::of(&self.script()?)
             } else {
                 self.atom()?
             };
@@ -494,7 +333,7 @@ impl Reader<'_> {
             let is_closed = closed.as_ref().is_some_and(|it| it.is_both) && before.is_some_and(joins);
             match closed {
                 Some(closed) if is_closed => {
-                    self.join(&mut piece, Piece::of(&closed.text))?;
+                    self.join(&mut piece, TextBox::of(&closed.text))?;
                     tail = None;
                 }
                 closed => {
@@ -544,19 +383,19 @@ impl Reader<'_> {
     }
 
     /// A group, a command with what belongs to it, or one letter.
-    fn argument(&mut self) -> Option<Piece> {
+    fn argument(&mut self) -> Option<TextBox> {
         self.rest = self.rest.trim_start();
         self.atom()
     }
 
-    fn atom(&mut self) -> Option<Piece> {
+    fn atom(&mut self) -> Option<TextBox> {
         self.depth += 1;
         let atom = (self.depth <= 2 * DEEPEST).then(|| self.one())?;
         self.depth -= 1;
         atom
     }
 
-    fn one(&mut self) -> Option<Piece> {
+    fn one(&mut self) -> Option<TextBox> {
         if self.take("{") {
             let piece = self.sequence()?;
             return self.take("}").then_some(piece);
@@ -567,7 +406,7 @@ impl Reader<'_> {
         }
         let letter = self.rest.chars().next()?;
         self.rest = self.rest.get(letter.len_utf8()..)?;
-        Some(Piece::of(&match letter {
+        Some(TextBox::of(&match letter {
             '-' => "−".to_owned(),
             '\'' => "′".to_owned(),
             '~' => " ".to_owned(),
@@ -577,7 +416,7 @@ impl Reader<'_> {
         }))
     }
 
-    fn command(&mut self) -> Option<Piece> {
+    fn command(&mut self) -> Option<TextBox> {
         let end = self
             .rest
             .find(|it: char| !it.is_ascii_alphabetic())
@@ -585,7 +424,7 @@ impl Reader<'_> {
         if end == 0 {
             let letter = self.rest.chars().next()?;
             self.rest = self.rest.get(letter.len_utf8()..)?;
-            return Some(Piece::of(match letter {
+            return Some(TextBox::of(match letter {
                 ',' | ':' | ';' | ' ' => " ",
                 '!' => "",
                 '%' => "%",
@@ -601,15 +440,17 @@ impl Reader<'_> {
         }
         let (name, rest) = self.rest.split_at(end);
         self.rest = rest;
-        if let Some((_, sign)) = SIGNS.iter().find(|it| it.0 == name) {
-            return Some(Piece::of(sign));
+        let spaces = [("quad", "  "), ("qquad", "    ")];
+        let mut signs = SIGNS.lines().filter_map(|it| it.split_once('\t')).chain(spaces);
+        if let Some((_, sign)) = signs.find(|it| it.0 == name) {
+            return Some(TextBox::of(sign));
         }
         if WORDS.contains(&name) {
-            return Some(Piece::of(name));
+            return Some(TextBox::of(name));
         }
         if SILENT.contains(&name) {
             self.rest = self.rest.trim_start();
-            return Some(Piece::of(""));
+            return Some(TextBox::of(""));
         }
         if PLAIN.contains(&name) {
             return self.words();
@@ -619,34 +460,34 @@ impl Reader<'_> {
             let mut text = argument.line()?.to_owned();
             (text.chars().count() == 1 && text.chars().all(char::is_alphanumeric)).then_some(())?;
             text.push(*accent);
-            return Some(Piece::of(&text));
+            return Some(TextBox::of(&text));
         }
         match name {
             "frac" | "dfrac" | "tfrac" => {
                 let (above, below) = (self.argument()?, self.argument()?);
                 let text = format!("{}/{}", grouped(above.line()?), grouped(below.line()?));
                 let closed = format!("({text})");
-                Some(Piece::of(&text).or_closed(closed, true))
+                Some(TextBox::of(&text).or_closed(closed, true))
             }
             "binom" => {
                 let (above, below) = (self.argument()?, self.argument()?);
-                Some(Piece::of(&format!("C({}, {})", above.line()?, below.line()?)))
+                Some(TextBox::of(&format!("C({}, {})", above.line()?, below.line()?)))
             }
             "sqrt" => self.root(),
             "mathbb" => {
                 let argument = self.argument()?;
                 let letter = argument.line()?.chars().next()?;
                 let found = BLACKBOARD.iter().find(|it| it.0 == letter)?;
-                (argument.line()?.chars().count() == 1).then(|| Piece::of(found.1))
+                (argument.line()?.chars().count() == 1).then(|| TextBox::of(found.1))
             }
             "mathcal" | "mathscr" | "mathfrak" => self.argument(),
             "pmod" => {
                 let argument = self.argument()?;
-                Some(Piece::of(&format!("(mod {})", argument.line()?)))
+                Some(TextBox::of(&format!("(mod {})", argument.line()?)))
             }
             "left" => self.fenced(),
             "big" | "Big" | "bigg" | "Bigg" | "bigl" | "bigr" | "Bigl" | "Bigr" => {
-                self.delimiter().map(|it| Piece::of(&it))
+                self.delimiter().map(|it| TextBox::of(&it))
             }
             "begin" => self.environment(),
             _ => None,
@@ -654,16 +495,16 @@ impl Reader<'_> {
     }
 
     /// The words of `\text{…}`, spaces as they are.
-    fn words(&mut self) -> Option<Piece> {
+    fn words(&mut self) -> Option<TextBox> {
         self.rest = self.rest.trim_start();
         let inner = self.rest.strip_prefix('{')?;
         let end = inner.find(['{', '}', '\\', '$'])?;
         let (text, rest) = inner.split_at(end);
         self.rest = rest.strip_prefix('}')?;
-        Some(Piece::of(&text.replace(['\n', '\t'], " ")))
+        Some(TextBox::of(&text.replace(['\n', '\t'], " ")))
     }
 
-    fn root(&mut self) -> Option<Piece> {
+    fn root(&mut self) -> Option<TextBox> {
         let mut sign = "√".to_owned();
         if let Some(inner) = self.rest.strip_prefix('[') {
             let (degree, rest) = inner.split_once(']')?;
@@ -690,9 +531,9 @@ impl Reader<'_> {
         let is_one = text.chars().count() == 1 || text.chars().all(|it| it.is_ascii_digit());
         let closed = format!("{sign}({text})");
         Some(if is_one {
-            Piece::of(&format!("{sign}{text}")).or_closed(closed, false)
+            TextBox::of(&format!("{sign}{text}")).or_closed(closed, false)
         } else {
-            Piece::of(&closed)
+            TextBox::of(&closed)
         })
     }
 
@@ -710,7 +551,7 @@ impl Reader<'_> {
     }
 
     /// `\left( … \right)`.
-    fn fenced(&mut self) -> Option<Piece> {
+    fn fenced(&mut self) -> Option<TextBox> {
         let open = self.delimiter()?;
         let mut inner = self.sequence()?;
         if let [line] = inner.lines.as_mut_slice() {
@@ -725,7 +566,7 @@ impl Reader<'_> {
         Some(piece)
     }
 
-    fn environment(&mut self) -> Option<Piece> {
+    fn environment(&mut self) -> Option<TextBox> {
         let inner = self.rest.strip_prefix('{')?;
         let (name, rest) = inner.split_once('}')?;
         self.rest = rest;
@@ -771,7 +612,7 @@ impl Reader<'_> {
             .collect();
         let (count, base) = (lines.len(), lines.len().saturating_sub(1) / 2);
         let mut piece = side(open, count, base, true)?;
-        self.join(&mut piece, Piece::rows(lines, base))?;
+        self.join(&mut piece, TextBox::rows(lines, base))?;
         self.join(&mut piece, side(close, count, base, false)?)?;
         Some(piece)
     }
@@ -787,17 +628,17 @@ impl Reader<'_> {
     }
 }
 
-/// How wide the columns of the rows are.
-fn widths(rows: &[Vec<Piece>]) -> Vec<usize> {
+/// Returns the width of each column, in terminal columns.
+fn widths(rows: &[Vec<TextBox>]) -> Vec<usize> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let of = |at: usize| rows.iter().filter_map(|it| it.get(at)).map(Piece::columns).max();
+    let of = |at: usize| rows.iter().filter_map(|it| it.get(at)).map(TextBox::columns).max();
     (0..columns).map(|at| of(at).unwrap_or(0)).collect()
 }
 
 /// A delimiter as high as what it stands beside.
-fn side(sign: &str, lines: usize, base: usize, is_left: bool) -> Option<Piece> {
+fn side(sign: &str, lines: usize, base: usize, is_left: bool) -> Option<TextBox> {
     let parts = match (sign, is_left) {
-        _ if lines == 1 => return Some(Piece::of(sign)),
+        _ if lines == 1 => return Some(TextBox::of(sign)),
         ("", _) => ["", "", ""],
         ("(", true) => ["⎛", "⎜", "⎝"],
         (")", false) => ["⎞", "⎟", "⎠"],
@@ -815,7 +656,7 @@ fn side(sign: &str, lines: usize, base: usize, is_left: bool) -> Option<Piece> {
             _ => middle,
         })
         .map(str::to_owned);
-    Some(Piece::rows(lines.collect(), base))
+    Some(TextBox::rows(lines.collect(), base))
 }
 
 /// With parentheses, unless it is one number or letter.

@@ -11,7 +11,7 @@ use std::{
 
 use regex::Regex;
 
-/// What stands in the place of a key. It is text in JSON, too.
+/// Replacement for a key. It needs no escape in JSON.
 pub const REDACTED: &str = "[redacted]";
 
 /// A shorter one, or one without a digit, is a word that somebody put where a key was asked for.
@@ -21,7 +21,7 @@ const SHORTEST_OF_LETTERS: usize = 24;
 /// The keys of this program, each as it is and as it stands in JSON.
 static HELD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// What keys look like. Nothing in here reaches over a quotation mark, so that JSON stays JSON.
+/// Pattern of keys. Nothing in it matches a quotation mark, so that JSON stays JSON.
 static LIKE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"(?x-u)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Sanitized;
 
-/// What a piece of text means; the theme decides how that looks.
+/// Meaning of a piece of text; the theme decides how it looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
     #[default]
@@ -43,7 +43,7 @@ pub enum Role {
     Picture(u8, u8, u8),
 }
 
-/// What a piece of text stands on.
+/// Background of a piece of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Background {
     /// The terminal's own background.
@@ -72,7 +72,7 @@ impl Modifier {
     pub const REVERSE: Self = Self(16);
     pub const FAINT: Self = Self(32);
 
-    /// Whether every mark of `other` is set.
+    /// Returns true if every flag of `other` is set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -98,7 +98,7 @@ pub struct Span {
     pub role: Role,
     pub modifier: Modifier,
     pub background: Background,
-    /// Where OSC 8 points; already checked to be http, https, mailto or a workspace file.
+    /// Target of the OSC 8 link; checked to be http, https, mailto or a workspace file.
     pub link: Option<Arc<str>>,
 }
 
@@ -144,7 +144,8 @@ pub struct StyledLine {
     pub continues: bool,
     /// It continues it behind spaces, which the end of the row above swallowed.
     pub spaced: bool,
-    /// So many spans at its beginning are not the text's own: line numbers, bars, the indent of what was broken.
+    /// Number of spans at the beginning that are not the text's own: line numbers, bars, the indent of a wrapped
+    /// line.
     pub gutter: u8,
 }
 
@@ -174,7 +175,7 @@ impl StyledLine {
         self
     }
 
-    /// Whether it is a part of a picture, which has no words.
+    /// Returns true if the line is a part of a picture, which has no words.
     pub fn is_picture(&self) -> bool {
         self.spans.iter().any(|it| matches!(it.role, Role::Picture(..)))
     }
@@ -194,7 +195,7 @@ impl StyledLine {
         self.spans.get(..usize::from(self.gutter)).unwrap_or(&self.spans)
     }
 
-    /// Of what is wrapped into this row and others: where it stands among them.
+    /// Takes over from `other`, a row of the same wrapped line, how it joins the row before it.
     pub fn joins_like(&mut self, other: &Self) {
         self.continues = other.continues;
         self.spaced = other.spaced;
@@ -205,7 +206,7 @@ impl StyledLine {
 /// One line of code in colours; its spans' texts make up the source line exactly.
 pub type CodeLine = Arc<[Span]>;
 
-/// Where coloured code comes from. Never blocks: what is not ready yet is missing from the end.
+/// Source of coloured code. It never blocks: lines that are not ready are missing from the end.
 pub trait Colours {
     /// The coloured lines of `source` so far, at most one per line of it; the caller draws the rest plain.
     ///

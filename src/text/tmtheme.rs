@@ -15,7 +15,7 @@ use super::{Modifier, Role};
 /// Dictionaries in dictionaries: a theme has four levels.
 const DEEPEST: usize = 16;
 
-/// What a role is found by: scopes that tokens of it have, those that most themes name first.
+/// Scopes that a role's colour is taken from; those that most themes name come first.
 const TOKENS: [(Role, &[&str]); 6] = [
     (
         Role::Keyword,
@@ -55,7 +55,7 @@ const TOKENS: [(Role, &[&str]); 6] = [
     ),
 ];
 
-/// How a theme shows a role.
+/// Colour and style that a theme gives a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shade {
     pub role: Role,
@@ -64,7 +64,7 @@ pub struct Shade {
     pub modifier: Modifier,
 }
 
-/// What is wrong with a file, and at which bytes of it.
+/// A defect of a file, and the byte at which it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     pub at: Range<usize>,
@@ -73,7 +73,7 @@ pub struct Wrong {
 
 /// Reads a theme. What is wrong in it is left out.
 pub fn read(text: &str) -> (Vec<Shade>, Vec<Wrong>) {
-    let mut reader = Reader {
+    let mut reader = PlistReader {
         text,
         at: 0,
         wrong: Vec::new(),
@@ -102,13 +102,13 @@ pub fn read(text: &str) -> (Vec<Shade>, Vec<Wrong>) {
     (shades.collect(), reader.wrong)
 }
 
-struct Rule {
+struct ScopeRule {
     scopes: ScopeSelectors,
     colour: (u8, u8, u8),
     mark: Modifier,
 }
 
-fn rules(root: &Value, wrong: &mut Vec<Wrong>) -> Vec<Rule> {
+fn rules(root: &Value, wrong: &mut Vec<Wrong>) -> Vec<ScopeRule> {
     let Some(Value::List(entries)) = root.member("settings") else {
         return Vec::new();
     };
@@ -148,7 +148,7 @@ fn rules(root: &Value, wrong: &mut Vec<Wrong>) -> Vec<Rule> {
                 };
             }
         }
-        rules.push(Rule { scopes, colour, mark });
+        rules.push(ScopeRule { scopes, colour, mark });
     }
     rules
 }
@@ -186,13 +186,13 @@ impl Value {
     }
 }
 
-struct Reader<'a> {
+struct PlistReader<'a> {
     text: &'a str,
     at: usize,
     wrong: Vec<Wrong>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PlistReader<'a> {
     fn fail(&mut self, at: Range<usize>, message: String) {
         self.wrong.push(Wrong { at, message });
     }

@@ -1,8 +1,8 @@
-//! How many columns text takes, and cutting it to a number of columns.
+//! Width of text in columns, and cutting text to a number of columns.
 //!
-//! The unit is the grapheme, as in the painter: an emoji family is one sign of two columns. A tab
-//! counts to the next stop of four columns but cannot be painted: [`expand_tabs`] first. Line
-//! breaks take no column. Nothing here splits a grapheme or returns more columns than asked for.
+//! The unit is the grapheme, as in the painter: an emoji family is one sign of two columns. A tab counts to the next
+//! stop of four columns but cannot be painted: call [`expand_tabs`] first. Line breaks take no column. Nothing here
+//! splits a grapheme or returns more columns than asked for.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ pub fn spans_width(spans: &[Span]) -> usize {
 /// One sign: what the painter puts into one cell, or into two for wide ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grapheme<'a> {
-    /// Where it starts, in bytes.
+    /// Byte at which it starts.
     pub start: usize,
     pub text: &'a str,
     /// Columns; 1 for a tab.

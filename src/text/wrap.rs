@@ -37,7 +37,7 @@ pub(super) fn wrap_open(spans: &[Span], width: usize) -> (Vec<StyledLine>, Vec<S
         paragraph.push_span(span);
     }
     paragraph.end_row(paragraph.reach());
-    let Some(Place { span, byte }) = paragraph.last else {
+    let Some(TextPosition { span, byte }) = paragraph.last else {
         return (paragraph.rows, Vec::new());
     };
     let mut rest = vec![part(&spans[span], byte..spans[span].text.len())];
@@ -81,15 +81,15 @@ fn without_tabs(spans: &[Span]) -> Vec<Span> {
 
 /// A run of graphemes of one span, or the sign for one that is too wide.
 #[derive(Clone, Debug)]
-struct Piece {
+struct GraphemeRun {
     span: usize,
     range: Range<usize>,
     too_wide: bool,
 }
 
-impl Piece {
-    fn end(&self) -> Place {
-        Place {
+impl GraphemeRun {
+    fn end(&self) -> TextPosition {
+        TextPosition {
             span: self.span,
             byte: self.range.end,
         }
@@ -98,20 +98,20 @@ impl Piece {
 
 /// A border between two graphemes of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct TextPosition {
     span: usize,
     byte: usize,
 }
 
-/// Where the row being filled may end.
+/// A point at which the row being filled may end.
 #[derive(Clone, Copy, Debug)]
 struct Break {
-    /// What stands behind it begins the next row.
-    place: Place,
+    /// The next row begins here.
+    place: TextPosition,
     /// Columns before it.
     columns: usize,
     /// The end of what the row shows then: the spaces before `place` are swallowed.
-    visible: Place,
+    visible: TextPosition,
 }
 
 struct Paragraph<'a> {
@@ -119,10 +119,10 @@ struct Paragraph<'a> {
     indents: Indents,
     words: bool,
     rows: Vec<StyledLine>,
-    /// Where the last row of `rows` begins, and where it ends.
-    last: Option<Place>,
-    ended: Option<Place>,
-    /// Whether the row being filled continues the one before it.
+    /// Start of the last row of `rows`; `ended` is its end.
+    last: Option<TextPosition>,
+    ended: Option<TextPosition>,
+    /// True if the row being filled continues the one before it.
     continues: bool,
     line: Filling,
     /// First characters of the two graphemes before; they decide whether a row may end here.
@@ -141,10 +141,10 @@ struct Indents {
 /// Line being filled, without its indent.
 #[derive(Default)]
 struct Filling {
-    pieces: Vec<Piece>,
+    pieces: Vec<GraphemeRun>,
     columns: usize,
     /// The end of the row without its trailing spaces; none while it has nothing but spaces.
-    visible: Option<Place>,
+    visible: Option<TextPosition>,
     /// The last break between words.
     gap: Option<Break>,
     /// The last break inside the word after `gap`.
@@ -183,7 +183,7 @@ impl<'a> Paragraph<'a> {
         }
     }
 
-    /// Whether everything stands on the first row, read no further than that.
+    /// Returns true if everything fits on the first row; reads no further than that.
     fn fits(&self) -> bool {
         let mut left = self.indents.first_room;
         self.spans.iter().all(|span| {
@@ -291,7 +291,7 @@ impl<'a> Paragraph<'a> {
         let range = grapheme.start..grapheme.end();
         if grapheme.width > self.room() {
             self.line.columns += 1;
-            self.line.pieces.push(Piece {
+            self.line.pieces.push(GraphemeRun {
                 span,
                 range,
                 too_wide: true,
@@ -303,7 +303,7 @@ impl<'a> Paragraph<'a> {
             Some(last) if last.span == span && !last.too_wide && last.range.end == range.start => {
                 last.range.end = range.end;
             }
-            _ => self.line.pieces.push(Piece {
+            _ => self.line.pieces.push(GraphemeRun {
                 span,
                 range,
                 too_wide: false,
@@ -311,8 +311,8 @@ impl<'a> Paragraph<'a> {
         }
     }
 
-    fn reach(&self) -> Option<Place> {
-        self.line.pieces.last().map(Piece::end)
+    fn reach(&self) -> Option<TextPosition> {
+        self.line.pieces.last().map(GraphemeRun::end)
     }
 
     /// A break at the end of the row so far; none where that would leave a row without anything to see.
@@ -333,7 +333,7 @@ impl<'a> Paragraph<'a> {
         }
     }
 
-    fn end_row(&mut self, until: Option<Place>) {
+    fn end_row(&mut self, until: Option<TextPosition>) {
         self.emit(until);
         self.clear();
     }
@@ -371,14 +371,14 @@ impl<'a> Paragraph<'a> {
         };
     }
 
-    fn emit(&mut self, until: Option<Place>) {
+    fn emit(&mut self, until: Option<TextPosition>) {
         let indent = if self.rows.is_empty() {
             &self.indents.first_indent
         } else {
             &self.indents.rest_indent
         };
         let mut spans = indent.clone();
-        self.last = self.line.pieces.first().map(|it| Place {
+        self.last = self.line.pieces.first().map(|it| TextPosition {
             span: it.span,
             byte: it.range.start,
         });
@@ -416,7 +416,7 @@ impl<'a> Paragraph<'a> {
         self.continues = true;
     }
 
-    /// Whether something was left out between the end of the row before and the beginning of the last one.
+    /// Returns true if spaces were left out between the previous row and the last one.
     fn is_behind_spaces(&self) -> bool {
         let (Some(before), Some(after)) = (self.ended, self.last) else {
             return false;
@@ -433,7 +433,7 @@ impl<'a> Paragraph<'a> {
     }
 }
 
-/// How many ASCII letters and digits stand from `start`, at most `most` and without one that a combining mark may follow.
+/// Counts the ASCII letters and digits from `start` on, at most `most`, without one that a combining mark may follow.
 fn letters(text: &[u8], start: usize, most: usize) -> usize {
     let rest = text.get(start..).unwrap_or_default();
     let run = rest
@@ -448,13 +448,14 @@ fn letters(text: &[u8], start: usize, most: usize) -> usize {
     }
 }
 
-/// Whether a row may end between two signs that no space parts: around ideographs, but not before
-/// closing or after opening punctuation.
+/// Returns true if a row may end between two characters without a space: around ideographs, but not before closing or
+/// after opening punctuation.
 fn may_part(before: char, after: char) -> bool {
     (is_ideographic(before) || is_ideographic(after)) && !is_closing(after) && !is_opening(before)
 }
 
-/// Whether a word that is too long may be broken between `before` and `after`: after a slash or hyphen inside it.
+/// Returns true if a word that is too long may be broken between `before` and `after`: after a slash or hyphen inside
+/// it.
 fn is_joint(before_that: Option<char>, before: char, after: char) -> bool {
     let inside = before_that.is_some_and(|it| it != ' ' && it != before);
     matches!(before, '/' | '\\' | '-' | '?' | '&' | '\u{2010}' | '\u{2013}')

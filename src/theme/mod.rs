@@ -48,85 +48,42 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("tokyo-night", include_str!("../../themes/tokyo-night.toml")),
 ];
 
-/// Roles that a theme styles, with their names in its file.
-pub const ROLES: [(&str, Role); 24] = [
-    ("text", Role::Text),
-    ("strong", Role::Strong),
-    ("dim", Role::Dim),
-    ("faint", Role::Faint),
-    ("rule", Role::Rule),
-    ("user", Role::User),
-    ("accent", Role::Accent),
-    ("waiting", Role::Waiting),
-    ("link", Role::Link),
-    ("error", Role::Error),
-    ("done", Role::Done),
-    ("added", Role::Added),
-    ("removed", Role::Removed),
-    ("code", Role::Code),
-    ("number", Role::Number),
-    ("keyword", Role::Keyword),
-    ("type", Role::Type),
-    ("function", Role::Function),
-    ("string", Role::String),
-    ("comment", Role::Comment),
-    ("mode.agent", Role::ModeAgent),
-    ("mode.plan", Role::ModePlan),
-    ("mode.ask", Role::ModeAsk),
-    ("mode.debug", Role::ModeDebug),
-];
+/// Generates a table of names and values, and a function that returns a value's index in it: `None` for values that only
+/// the output of commands has.
+macro_rules! indexed {
+    ($(#[$doc:meta])* $table:ident: $type:ident, $index:ident, $indices:ident { $($value:ident = $name:literal,)* }) => {
+        $(#[$doc])*
+        pub const $table: [(&str, $type); [$($name),*].len()] = [$(($name, $type::$value)),*];
 
-/// Backgrounds that a theme styles, with their names in its file. The terminal's own comes first and has no name.
-pub const GROUNDS: [(&str, Background); 6] = [
-    ("", Background::Plain),
-    ("selection", Background::Selection),
-    ("added.line", Background::Added),
-    ("added.word", Background::AddedWord),
-    ("removed.line", Background::Removed),
-    ("removed.word", Background::RemovedWord),
-];
+        #[derive(Clone, Copy)]
+        enum $indices { $($value,)* }
 
-/// Returns the index of a role in [`ROLES`]; `None` for a colour that a command printed.
-const fn role_index(role: Role) -> Option<usize> {
-    Some(match role {
-        Role::Text => 0,
-        Role::Strong => 1,
-        Role::Dim => 2,
-        Role::Faint => 3,
-        Role::Rule => 4,
-        Role::User => 5,
-        Role::Accent => 6,
-        Role::Waiting => 7,
-        Role::Link => 8,
-        Role::Error => 9,
-        Role::Done => 10,
-        Role::Added => 11,
-        Role::Removed => 12,
-        Role::Code => 13,
-        Role::Number => 14,
-        Role::Keyword => 15,
-        Role::Type => 16,
-        Role::Function => 17,
-        Role::String => 18,
-        Role::Comment => 19,
-        Role::ModeAgent => 20,
-        Role::ModePlan => 21,
-        Role::ModeAsk => 22,
-        Role::ModeDebug => 23,
-        Role::Indexed(_) | Role::Rgb(..) | Role::Picture(..) => return None,
-    })
+        const fn $index(value: $type) -> Option<usize> {
+            match value {
+                $($type::$value => Some($indices::$value as usize),)*
+                _ => None,
+            }
+        }
+    };
 }
 
-const fn ground_index(ground: Background) -> Option<usize> {
-    Some(match ground {
-        Background::Plain => 0,
-        Background::Selection => 1,
-        Background::Added => 2,
-        Background::AddedWord => 3,
-        Background::Removed => 4,
-        Background::RemovedWord => 5,
-        Background::Indexed(_) | Background::Rgb(..) => return None,
-    })
+indexed! {
+    /// Roles that a theme styles, with their names in its file.
+    ROLES: Role, role_index, RoleIndex {
+        Text = "text", Strong = "strong", Dim = "dim", Faint = "faint", Rule = "rule", User = "user", Accent = "accent",
+        Waiting = "waiting", Link = "link", Error = "error", Done = "done", Added = "added", Removed = "removed",
+        Code = "code", Number = "number", Keyword = "keyword", Type = "type", Function = "function", String = "string",
+        Comment = "comment", ModeAgent = "mode.agent", ModePlan = "mode.plan", ModeAsk = "mode.ask",
+        ModeDebug = "mode.debug",
+    }
+}
+
+indexed! {
+    /// Backgrounds that a theme styles, with their names in its file. The terminal's own comes first and has no name.
+    GROUNDS: Background, ground_index, GroundIndex {
+        Plain = "", Selection = "selection", Added = "added.line", AddedWord = "added.word", Removed = "removed.line",
+        RemovedWord = "removed.word",
+    }
 }
 
 /// Returns the WCAG contrast that a role must reach on a ground.
@@ -277,12 +234,7 @@ impl Theme {
                 let colour = Rgb(red, green, blue);
                 (on(self.plain(colour)), Some(colour))
             }
-            Background::Plain
-            | Background::Selection
-            | Background::Added
-            | Background::AddedWord
-            | Background::Removed
-            | Background::RemovedWord => {
+            _ => {
                 let index = ground_index(ground).unwrap_or_default();
                 (self.table.bare[index], self.table.grounds[index])
             }
@@ -296,30 +248,7 @@ impl Theme {
             },
             Role::Rgb(red, green, blue) => self.shown(push(Rgb(red, green, blue)), behind, needed),
             Role::Picture(red, green, blue) => Some(Color::Rgb(red, green, blue)),
-            Role::Text
-            | Role::Strong
-            | Role::Dim
-            | Role::Faint
-            | Role::Rule
-            | Role::User
-            | Role::Accent
-            | Role::Waiting
-            | Role::Link
-            | Role::Error
-            | Role::Done
-            | Role::Added
-            | Role::Removed
-            | Role::Code
-            | Role::Number
-            | Role::Keyword
-            | Role::Type
-            | Role::Function
-            | Role::String
-            | Role::Comment
-            | Role::ModeAgent
-            | Role::ModePlan
-            | Role::ModeAsk
-            | Role::ModeDebug => {
+            _ => {
                 let index = role_index(role).unwrap_or_default();
                 let paint = self.palette.roles[index];
                 style = style.add_modifier(self.table.styles[index][0].add_modifier);
@@ -467,9 +396,9 @@ impl StyleTable {
 
 /// Index of the role whose colour tints a ground if the ground's own colour does not fit the terminal's background.
 const TINT_ROLES: [usize; GROUNDS.len()] = [ROLE_TEXT, ROLE_TEXT, ROLE_ADDED, ROLE_ADDED, ROLE_REMOVED, ROLE_REMOVED];
-const ROLE_TEXT: usize = 0;
-const ROLE_ADDED: usize = 11;
-const ROLE_REMOVED: usize = 12;
+const ROLE_TEXT: usize = RoleIndex::Text as usize;
+const ROLE_ADDED: usize = RoleIndex::Added as usize;
+const ROLE_REMOVED: usize = RoleIndex::Removed as usize;
 
 #[derive(Clone, Copy)]
 enum PaletteSlot {

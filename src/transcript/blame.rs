@@ -1,8 +1,9 @@
-//! Who wrote a line: the changes of a file taken back one after the other, the newest first, until one has brought the line.
+//! Finds who wrote a line: undoes the changes of a file, the newest first, until one of them brought the line.
 //!
-//! What somebody else has changed meanwhile cannot be taken back; such a change is left out, and the line follows by its words.
+//! A change that cannot be undone because somebody else edited the file since is left out, and the line is followed
+//! by its words.
 
-use crate::text::diff::{self, Kind};
+use crate::text::diff::{self, LineKind};
 
 /// One change of the file.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +82,8 @@ pub fn origin<'a>(text: &str, line: usize, steps: impl Iterator<Item = Edit<'a>>
     alike
 }
 
-/// Where a change's new text is: where it was put, else the only place there is.
+/// Returns the byte at which a change's new text stands: at the line where it was put, else the only place that has
+/// it.
 fn find(text: &str, new: &str, first_line: Option<u64>) -> Option<usize> {
     if new.is_empty() {
         // A removal leaves nothing to look for but its place.
@@ -113,16 +115,16 @@ fn behind(old: &str, new: &str, at: usize) -> Option<usize> {
     let line = whole
         .lines
         .iter()
-        .find(|it| it.new == Some(at) && it.kind != Kind::Removed)?;
+        .find(|it| it.new == Some(at) && it.kind != LineKind::Removed)?;
     match line.kind {
-        Kind::Context => line.old,
-        Kind::Added | Kind::Removed | Kind::Skip(_) => None,
+        LineKind::Context => line.old,
+        LineKind::Added | LineKind::Removed | LineKind::Skip(_) => None,
     }
 }
 
 fn adds(old: &str, new: &str, words: &str) -> bool {
     let lines = diff::diff(old, new, 1, 1, 0).lines;
-    lines.iter().any(|it| it.kind == Kind::Added && it.text == words)
+    lines.iter().any(|it| it.kind == LineKind::Added && it.text == words)
 }
 
 #[cfg(test)]

@@ -14,20 +14,20 @@ use crate::protocol::{Branch, Document, DocumentId, Event, FinishReason, Kind, T
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fork {
     pub turn: Turn,
-    /// How many times the way to it forks.
+    /// Number of forks on the way to it.
     pub depth: usize,
     /// It is on the branch that one is on.
     pub is_here: bool,
     /// Which of the ways behind the same turn it is, counted from 1, and of how many.
     pub sibling: (usize, usize),
-    /// Whether no other turns follow it.
+    /// True if no turns follow it.
     pub is_end: bool,
     /// Not the turn, but what it went on to say where others go on behind a part of it: its documents from this one on.
     pub rest_from: Option<usize>,
 }
 
 /// A turn or the rest of one, how often the way to it forks, and which of the ways behind the same turn it is.
-type Way = (Turn, Option<usize>, usize, (usize, usize));
+type BranchWalk = (Turn, Option<usize>, usize, (usize, usize));
 
 impl Transcript {
     /// All exchanges there are, on whatever branch, in the order in which they began; each of them whole.
@@ -47,13 +47,13 @@ impl Transcript {
             .or_else(|| self.exchanges.iter().find(is_it))
     }
 
-    /// Whether there is more than one branch.
+    /// Returns true if there is more than one branch.
     pub fn is_branched(&self) -> bool {
         !self.shelf.is_empty()
     }
 
-    /// What is not on this branch, branch by branch: the turn that each of them goes on behind, and its exchanges in order,
-    /// each with the number of its first documents that are on this branch all the same.
+    /// Returns the other branches: for each the turn after which it continues, and its exchanges in order, each with
+    /// the number of its first documents that are also on this branch.
     pub fn other_branches(&self) -> Vec<(Turn, Vec<(&Exchange, usize)>)> {
         let mut others: Vec<(Turn, Vec<(&Exchange, usize)>)> = Vec::new();
         for fork in self.tree().iter().filter(|it| it.rest_from.is_none()) {
@@ -71,7 +71,7 @@ impl Transcript {
         others
     }
 
-    /// Where the conversation would go on now.
+    /// Returns the point after which the conversation would continue now.
     pub fn head(&self) -> Branch {
         match self.exchanges.last() {
             None => Branch::default(),
@@ -86,7 +86,7 @@ impl Transcript {
         }
     }
 
-    /// What leads to before a turn: the end of the one before it on its branch.
+    /// Returns the branch that ends just before a turn.
     pub fn parent_of(&self, turn: Turn) -> Branch {
         self.exchange_of(turn).map(|it| it.parent.clone()).unwrap_or_default()
     }
@@ -121,8 +121,8 @@ impl Transcript {
         let children = self.children();
         let mut forks = Vec::new();
         // What is still to be listed, the next one last.
-        let mut left: Vec<Way> = Vec::new();
-        let push = |parent: Option<Turn>, depth: usize, left: &mut Vec<Way>| {
+        let mut left: Vec<BranchWalk> = Vec::new();
+        let push = |parent: Option<Turn>, depth: usize, left: &mut Vec<BranchWalk>| {
             let turns = children.get(&parent).map(Vec::as_slice).unwrap_or_default();
             let rest = parent.and_then(|it| Some((it, Some(self.rest_of(it, turns)?))));
             let ways: Vec<(Turn, Option<usize>)> = rest.into_iter().chain(turns.iter().map(|it| (*it, None))).collect();
@@ -152,7 +152,8 @@ impl Transcript {
         forks
     }
 
-    /// Where what only this answer went on to say begins: the turns behind it go on behind a part of it, every one of them.
+    /// Returns the index of the first document that belongs to this answer alone; the turns in `behind` continue
+    /// after parts of it. `None` if one of them continues after the entire answer.
     fn rest_of(&self, turn: Turn, behind: &[Turn]) -> Option<usize> {
         let whole = self.exchange_of(turn)?;
         let count = whole.response.documents.len();
@@ -316,7 +317,7 @@ mod tests {
         }));
     }
 
-    /// What is said on the branch: each message, and the documents of its answer.
+    /// Messages and documents of the current branch, as text.
     fn said(log: &Log) -> String {
         let transcript = log.transcript();
         let lines = transcript.exchanges.iter().map(|it| {

@@ -24,18 +24,18 @@ use crate::protocol::{
 /// A whole conversation as it is known now.
 #[derive(Debug, Default)]
 pub struct Transcript {
-    /// Of the branch that one is on.
+    /// Exchanges of the current branch, in order.
     pub exchanges: Vec<Exchange>,
-    /// What is on none of its turns, whole.
+    /// Exchanges outside of the current branch, with all their documents.
     shelf: Vec<Exchange>,
     pub todos: Todos,
     title: Option<Title>,
     pub progress: Option<Progress>,
-    /// What the todos came to after each update of them: completed and all.
+    /// Completed and total todos after each update of them.
     steps: HashMap<DocumentIndex, (usize, usize)>,
     /// Turns before this one are kept elsewhere, and were not folded.
     since: Option<Turn>,
-    /// What they have cost.
+    /// Cost of the turns that are not folded.
     spent: Cost,
     /// The turns before this one are what `spent` is about.
     spent_before: Turn,
@@ -52,7 +52,7 @@ pub struct Exchange {
     /// When its last event came.
     pub last_ms: u64,
     pub response: Response,
-    /// What it goes on behind.
+    /// The point after which this exchange continues.
     pub parent: Branch,
     /// Only the first of its documents count on this branch.
     pub is_cut: bool,
@@ -61,20 +61,20 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Whether its end says how much the model is told.
+    /// Returns true if the end of the answer states the size of the context.
     fn says_context(&self) -> bool {
         self.response.usage.total_tokens > 0 || self.response.extra_usage.contains_key("contextTokens")
     }
 }
 
-/// Where a document is: indices into [`Transcript::exchanges`] and its response's documents.
+/// Index of a document in [`Transcript::exchanges`] and in its response's documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DocumentIndex {
     pub exchange: usize,
     pub document: usize,
 }
 
-/// What an entry did and to which exchange.
+/// Effect of an entry, and the exchange that it changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeChange {
     pub exchange: usize,
@@ -82,14 +82,14 @@ pub struct ExchangeChange {
 }
 
 impl Transcript {
-    /// What entries come to.
+    /// Folds entries into a transcript.
     pub fn from_entries(entries: &[Arc<Entry>]) -> Self {
         let mut transcript = Self::default();
         transcript.apply_all(entries);
         transcript
     }
 
-    /// Of a conversation whose turns before `turn` are not folded, and what it was called by then.
+    /// Creates a transcript that starts at `turn`: older turns are not folded. `title` is the title by then.
     pub fn starting_at(turn: Turn, title: Option<Title>) -> Self {
         Self {
             since: Some(turn),
@@ -98,12 +98,12 @@ impl Transcript {
         }
     }
 
-    /// Whether there are older turns than those here.
+    /// Returns true if there are older turns than those here.
     pub fn is_partial(&self) -> bool {
         self.since.is_some()
     }
 
-    /// What the turns before one have cost, of which some or none were folded.
+    /// Sets the cost of the turns before `before`; some or none of them are folded.
     pub fn set_earlier_cost(&mut self, spent: Cost, before: Turn) {
         if self.since.is_some() {
             (self.spent, self.spent_before) = (spent, before);
@@ -120,7 +120,7 @@ impl Transcript {
         self.exchanges.iter().filter(|it| it.turn >= self.spent_before)
     }
 
-    /// What it is called.
+    /// Returns the title. `None` if the conversation has none.
     pub fn title(&self) -> Option<&str> {
         self.title.as_ref().map(|it| it.text.as_str())
     }
@@ -240,7 +240,7 @@ impl Transcript {
         })
     }
 
-    /// Whether a response is on its way.
+    /// Returns true if a response is streaming.
     pub fn is_running(&self) -> bool {
         self.exchanges.last().is_some_and(|it| it.response.is_running())
     }
@@ -259,7 +259,7 @@ impl Transcript {
         Some(DocumentIndex { exchange, document })
     }
 
-    /// Whether the document is a question that can be answered now.
+    /// Returns true if the document is a question that can be answered now.
     pub fn is_open_question(&self, exchange: usize, document: &Document) -> bool {
         if document.kind != Kind::Clarification || exchange + 1 != self.exchanges.len() {
             return false;
@@ -305,7 +305,7 @@ impl Transcript {
         })
     }
 
-    /// What the model that answered last takes in, where whoever answered says so.
+    /// Returns the context window of the model that answered last, in tokens. `None` if the answer does not state it.
     pub fn context_window(&self) -> Option<u64> {
         let last = self.exchanges.iter().rev().find(|it| it.says_context())?;
         let said = last.response.extra_usage.get("contextWindow")?;
@@ -431,7 +431,7 @@ fn unanswered(response: &Response) -> Vec<DocumentId> {
         .collect()
 }
 
-/// Whether an approval or a question; both are the same widget.
+/// Returns true for an approval, false for any other question; both are the same kind.
 pub fn is_approval(document: &Document) -> bool {
     matches!(document.view(), View::Clarification(it) if it.kind == QuestionKind::Approval)
 }

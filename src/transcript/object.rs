@@ -179,7 +179,7 @@ fn in_order(value: &Value) -> Vec<&Value> {
     all
 }
 
-/// What a turn goes on behind, with the number that this turn has now.
+/// Reads the point after which a turn continues, with this turn's new number.
 fn way(value: Option<&Value>, numbers: &HashMap<u64, u32>) -> Option<Branch> {
     let old: Branch = serde_json::from_value(value?.clone()).ok()?;
     let after = match old.after.0 {
@@ -192,7 +192,7 @@ fn way(value: Option<&Value>, numbers: &HashMap<u64, u32>) -> Option<Branch> {
     })
 }
 
-/// What was thought, and in front of which document.
+/// Returns pieces of reasoning, each with the number of documents before it.
 fn thoughts(turn: &Value) -> Vec<(usize, String)> {
     let list = turn.get("thinking").and_then(Value::as_array);
     let read = |it: &Value| {

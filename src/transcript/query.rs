@@ -17,7 +17,7 @@ use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::Exchange;
-use crate::protocol::{Applied, CommandState, Document, Kind, View};
+use crate::protocol::{Applied, CommandState, Document, KINDS, Kind, View};
 
 #[derive(Debug, Default)]
 pub struct Query {
@@ -27,16 +27,16 @@ pub struct Query {
 #[derive(Debug)]
 struct Term {
     is_turned: bool,
-    what: What,
+    what: Condition,
 }
 
 #[derive(Debug)]
-enum What {
+enum Condition {
     Says { word: String, finder: Regex },
     Kind(Kind),
     Message,
     Path(GlobMatcher),
-    Exit(Order, i64),
+    Exit(Comparison, i64),
     State(String),
     Tool(String),
     Model(String),
@@ -46,7 +46,7 @@ enum What {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum Comparison {
     Is,
     IsNot,
     Less,
@@ -55,7 +55,7 @@ enum Order {
     AtLeast,
 }
 
-/// What a query is held against: a document, or the message of an exchange.
+/// Something that a query is matched against: a document, or the message of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     pub exchange: &'a Exchange,
@@ -71,20 +71,6 @@ pub struct QueryError {
 }
 
 const DAY_MS: u64 = 86_400_000;
-
-/// Short names beside those of the protocol.
-const SHORT: &[(&str, Kind)] = &[
-    ("reference", Kind::CodeReference),
-    ("ref", Kind::CodeReference),
-    ("code", Kind::CodeBlock),
-    ("edit", Kind::FileEdit),
-    ("call", Kind::ToolCall),
-    ("tool", Kind::ToolCall),
-    ("command", Kind::TerminalCommand),
-    ("terminal", Kind::TerminalCommand),
-    ("question", Kind::Clarification),
-    ("todo", Kind::TodoUpdate),
-];
 
 impl Query {
     /// `now_ms` is what `7d` counts back from, in milliseconds since the Unix epoch.
@@ -105,29 +91,30 @@ impl Query {
             .iter()
             .filter(|it| !it.is_turned)
             .filter_map(|it| match &it.what {
-                What::Says { word, .. } => Some(word.as_str()),
+                Condition::Says { word, .. } => Some(word.as_str()),
                 _ => None,
             })
     }
 
-    /// What documents have to be, as [`facts`] says it: for who knows the facts of a conversation and not its documents.
+    /// Returns the facts, as [`facts`] writes them, that a matching document must have. For an index that stores
+    /// facts instead of documents.
     pub fn facts(&self) -> impl Iterator<Item = String> {
         self.terms
             .iter()
             .filter(|it| !it.is_turned)
             .filter_map(|it| match &it.what {
-                What::Kind(kind) => Some(fact_of_kind(kind)),
-                What::Exit(Order::Is, code) => Some(fact_of_exit(*code)),
-                What::Exit(order, code) => (!order.holds(0, *code)).then(|| FAILED.to_owned()),
-                What::Tool(name) => Some(fact_of_tool(name)),
-                What::Says { .. }
-                | What::Message
-                | What::Path(_)
-                | What::State(_)
-                | What::Model(_)
-                | What::Mode(_)
-                | What::Since(_)
-                | What::Until(_) => None,
+                Condition::Kind(kind) => Some(fact_of_kind(kind)),
+                Condition::Exit(Comparison::Is, code) => Some(fact_of_exit(*code)),
+                Condition::Exit(order, code) => (!order.holds(0, *code)).then(|| FAILED.to_owned()),
+                Condition::Tool(name) => Some(fact_of_tool(name)),
+                Condition::Says { .. }
+                | Condition::Message
+                | Condition::Path(_)
+                | Condition::State(_)
+                | Condition::Model(_)
+                | Condition::Mode(_)
+                | Condition::Since(_)
+                | Condition::Until(_) => None,
             })
     }
 
@@ -138,19 +125,19 @@ impl Query {
             .iter()
             .filter(|it| !it.is_turned)
             .filter_map(|it| match it.what {
-                What::Since(ms) => Some(ms),
+                Condition::Since(ms) => Some(ms),
                 _ => None,
             });
         moments.max()
     }
 
-    /// Where the first word stands in a text.
+    /// Returns the byte range of the first word found in a text. `None` if the text has none of the words.
     pub fn find(&self, text: &str) -> Option<std::ops::Range<usize>> {
         self.terms
             .iter()
             .filter(|it| !it.is_turned)
             .find_map(|it| match &it.what {
-                What::Says { finder, .. } => finder.find(text).map(|it| it.range()),
+                Condition::Says { finder, .. } => finder.find(text).map(|it| it.range()),
                 _ => None,
             })
     }
@@ -160,7 +147,7 @@ impl Query {
     }
 }
 
-impl What {
+impl Condition {
     fn holds(&self, it: Candidate<'_>) -> bool {
         let response = &it.exchange.response;
         match self {
@@ -191,7 +178,7 @@ impl What {
     }
 }
 
-impl Order {
+impl Comparison {
     fn holds(self, left: i64, right: i64) -> bool {
         match self {
             Self::Is => left == right,
@@ -204,7 +191,7 @@ impl Order {
     }
 }
 
-/// What a document is, in words that [`Query::facts`] uses, too.
+/// Describes a document in the words that [`Query::facts`] uses.
 pub fn facts(document: &Document) -> Vec<String> {
     let mut facts = vec![fact_of_kind(&document.kind)];
     facts.extend(tool_of(document).map(fact_of_tool));
@@ -243,7 +230,8 @@ fn says(document: &Document, finder: &Regex) -> bool {
     finder.is_match(content) || document.metadata.values().any(|it| anywhere(it, finder))
 }
 
-/// Whether a document is about a file that the glob names. A command names files in its line and in what it prints.
+/// Returns true if a document is about a file that the glob matches. A command names files in its line and in its
+/// output.
 fn is_about(document: &Document, glob: &GlobMatcher) -> bool {
     if let View::TerminalCommand(it) = document.view() {
         let mut words = [it.command, it.output].into_iter().flat_map(words_like_paths);
@@ -263,7 +251,7 @@ fn fits(glob: &GlobMatcher, path: &str) -> bool {
                 .any(|(at, _)| path.get(at + 1..).is_some_and(|it| glob.is_match(it)))
 }
 
-/// What may be the name of a file, without the place in it that stands behind a colon.
+/// Returns words that may be the name of a file, without a position after a colon.
 fn words_like_paths(text: &str) -> impl Iterator<Item = &str> {
     let is_between = |it: char| it.is_whitespace() || "\"'`()[]{}<>|;&=,:".contains(it);
     text.split(is_between)
@@ -307,12 +295,7 @@ fn has_state(document: &Document, state: &str) -> bool {
         View::FileEdit(it) => (it.applied == Applied::Failed, Some(it.applied.to_string())),
         View::Clarification(it) => (false, it.outcome.map(|it| it.to_string())),
         View::Error(_) => (true, None),
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::Plan(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => (false, None),
+        _ => (false, None),
     };
     match state {
         "failed" => failed,
@@ -372,7 +355,7 @@ fn term(text: &str, now_ms: u64) -> Result<Term, QueryError> {
         && let Some((order, number)) = comparison(rest)
     {
         let number = number.parse().map_err(|_| bad("an exit code is a number".to_owned()))?;
-        return made(What::Exit(order, number));
+        return made(Condition::Exit(order, number));
     }
     let Some((name, value)) = rest.split_once(':') else {
         return made(word(rest).map_err(bad)?);
@@ -381,32 +364,32 @@ fn term(text: &str, now_ms: u64) -> Result<Term, QueryError> {
         return Err(bad(format!("what stands behind `{name}:` is missing")));
     }
     let what = match name {
-        "type" | "kind" if value.eq_ignore_ascii_case("message") => What::Message,
+        "type" | "kind" if value.eq_ignore_ascii_case("message") => Condition::Message,
         "type" | "kind" => {
-            let short = SHORT
+            let short = KINDS
                 .iter()
-                .find(|it| it.0.eq_ignore_ascii_case(value))
-                .map(|it| it.1.clone());
+                .find(|(_, row)| row.aliases.iter().any(|it| it.eq_ignore_ascii_case(value)))
+                .map(|(kind, _)| kind.clone());
             let known = Kind::parse(&value.to_lowercase());
             match (short, known) {
-                (Some(kind), _) => What::Kind(kind),
+                (Some(kind), _) => Condition::Kind(kind),
                 (None, Kind::Other(_)) => {
                     let names = Kind::KNOWN.join(", ");
                     return Err(bad(format!("there is no such kind\n  kinds: {names}, message")));
                 }
-                (None, kind) => What::Kind(kind),
+                (None, kind) => Condition::Kind(kind),
             }
         }
         "path" => {
             let glob = GlobBuilder::new(value).literal_separator(true).build();
-            What::Path(glob.map_err(|it| bad(it.to_string()))?.compile_matcher())
+            Condition::Path(glob.map_err(|it| bad(it.to_string()))?.compile_matcher())
         }
-        "state" => What::State(value.to_lowercase()),
-        "tool" => What::Tool(value.to_owned()),
-        "model" => What::Model(value.to_lowercase()),
-        "mode" => What::Mode(value.to_owned()),
-        "since" => What::Since(moment(value, now_ms).ok_or_else(|| bad(MOMENT.to_owned()))?),
-        "until" => What::Until(moment(value, now_ms).ok_or_else(|| bad(MOMENT.to_owned()))?),
+        "state" => Condition::State(value.to_lowercase()),
+        "tool" => Condition::Tool(value.to_owned()),
+        "model" => Condition::Model(value.to_lowercase()),
+        "mode" => Condition::Mode(value.to_owned()),
+        "since" => Condition::Since(moment(value, now_ms).ok_or_else(|| bad(MOMENT.to_owned()))?),
+        "until" => Condition::Until(moment(value, now_ms).ok_or_else(|| bad(MOMENT.to_owned()))?),
         // `https://…`, `std::mem`: words that happen to have a colon.
         _ => word(rest).map_err(bad)?,
     };
@@ -415,23 +398,23 @@ fn term(text: &str, now_ms: u64) -> Result<Term, QueryError> {
 
 const MOMENT: &str = "a time is 30m, 12h, 7d, 2w, or a day such as 2026-11-01";
 
-fn word(text: &str) -> Result<What, String> {
+fn word(text: &str) -> Result<Condition, String> {
     let finder = RegexBuilder::new(&regex::escape(text)).case_insensitive(true).build();
-    Ok(What::Says {
+    Ok(Condition::Says {
         word: text.to_owned(),
         finder: finder.map_err(|_| "it is too long".to_owned())?,
     })
 }
 
-fn comparison(text: &str) -> Option<(Order, &str)> {
-    const SIGNS: [(&str, Order); 7] = [
-        ("!=", Order::IsNot),
-        ("<=", Order::AtMost),
-        (">=", Order::AtLeast),
-        ("=", Order::Is),
-        (":", Order::Is),
-        ("<", Order::Less),
-        (">", Order::More),
+fn comparison(text: &str) -> Option<(Comparison, &str)> {
+    const SIGNS: [(&str, Comparison); 7] = [
+        ("!=", Comparison::IsNot),
+        ("<=", Comparison::AtMost),
+        (">=", Comparison::AtLeast),
+        ("=", Comparison::Is),
+        (":", Comparison::Is),
+        ("<", Comparison::Less),
+        (">", Comparison::More),
     ];
     SIGNS
         .iter()

@@ -27,7 +27,7 @@ impl Todos {
         self.list.iter().find(|it| it.id == id)
     }
 
-    /// How many are completed, of how many that were not cancelled.
+    /// Returns the number of completed todos and the number of all that are not cancelled.
     pub fn progress(&self) -> (usize, usize) {
         let counted = self.list.iter().filter(|it| it.status != TodoStatus::Cancelled).count();
         let completed = self.list.iter().filter(|it| it.status == TodoStatus::Completed).count();

@@ -174,13 +174,7 @@ pub fn has_failed(document: &Document) -> bool {
         View::ToolCall(it) => it.result.is_some_and(|it| it.failed),
         View::TerminalCommand(it) => it.exit_code.is_some_and(|it| it != 0),
         View::FileEdit(it) => it.applied == Applied::Failed,
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => false,
+        _ => false,
     }
 }
 

@@ -160,22 +160,12 @@ pub fn hunk(staged: &Document, index: u64, said: Option<&HunkAnswer>) -> Documen
 
 /// What a hunk would put there.
 pub fn text(hunk: &Document) -> String {
-    match hunk.view() {
-        View::FileEdit(it) => it
-            .diff
-            .map_or_else(|| it.content.unwrap_or_default(), |it| it.new)
-            .to_owned(),
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::ToolCall(_)
-        | View::TerminalCommand(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => String::new(),
-    }
+    let View::FileEdit(it) = hunk.view() else {
+        return String::new();
+    };
+    it.diff
+        .map_or_else(|| it.content.unwrap_or_default(), |it| it.new)
+        .to_owned()
 }
 
 /// All of it is a yes, a part is a no, so that whoever knows nothing of hunks writes nothing and can read why. Both say of

@@ -202,7 +202,7 @@ fn script() -> Vec<Event> {
     refused["answers"] =
         json!([{ "questionId": "approval", "selectedOptionIds": ["reject_once"], "freeText": "not now" }]);
     let found = json!({ "status": "success", "data": "src/cart.rs:21: pub fn total" });
-    vec![
+    let mut events = vec![
         Event::UserMessage(Message::user("Add a **discount** code 語漢字")),
         Event::ResponseStart(ResponseStart {
             id: Some("chat_1".into()),
@@ -419,7 +419,22 @@ fn script() -> Vec<Event> {
             turn_count: Some(1),
             ..Done::default()
         }),
-    ]
+    ];
+    // Kinds that have no document of their own above.
+    let starts = |it: &Event, kind: &str| matches!(it, Event::DocumentStart(it) if it.kind.as_str() == kind);
+    for (at, kind) in Kind::KNOWN.iter().enumerate() {
+        if !events.iter().any(|it| starts(it, kind)) {
+            let id = format!("doc_other_{at}");
+            let sequence = 100 + at as u64;
+            let rest = [
+                numbered(sequence, start(&id, kind, json!({}))),
+                end(&id, None, json!({})),
+            ];
+            let before_done = events.len() - 1;
+            events.splice(before_done..before_done, rest);
+        }
+    }
+    events
 }
 
 /// A gateway in this very process; each link that it opens is told.

@@ -5,26 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::source::{Source, Token, files, group_end, root, shipped, starts};
 
 /// Folders that still have an import cycle. None may be added.
-const CYCLES: &[&str] = &[
-    "config",
-    "conform",
-    "link/replay",
-    "models",
-    "protocol/document",
-    "server",
-    "text/markdown",
-    "tui",
-    "tui/actions",
-    "tui/effects",
-    "tui/overlays",
-    "tui/widgets",
-];
+const CYCLES: &[&str] = &["tui", "tui/actions", "tui/effects", "tui/overlays", "tui/widgets"];
 
 /// Wide structs that are still there, as `path: Name`. None may be added.
 const WIDE: &[&str] = &["tui/"];
 
 /// Docs that still begin with a riddle; the number may only fall.
-const RIDDLES_LEFT: usize = 660;
+const RIDDLES_LEFT: usize = 184;
 
 /// A path as the source writes it, or a module's place in the library: `["tui", "widgets", "plan"]`.
 type Path = Vec<String>;

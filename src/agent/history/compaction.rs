@@ -14,7 +14,7 @@ use crate::{
     models::{ModelMessage, Part, Said},
     protocol::{
         Address, DocumentId, Turn,
-        document::{Cause, Compaction, Way},
+        document::{Cause, Compaction, CompactionMethod},
     },
     text::figure,
 };
@@ -61,7 +61,7 @@ pub struct CompactionPlan {
     pub at: usize,
     pub turns: usize,
     pub behind: Option<DocumentId>,
-    pub way: Way,
+    pub way: CompactionMethod,
     /// Tokens before, and those that a summary may take.
     pub before: u64,
     pub summary: u64,
@@ -105,7 +105,7 @@ pub fn plan(told: &MessageHistory, sizes: &Sizes, cause: Cause) -> Result<Compac
         (None, _) => before,
     };
     let summary = (most / SUMMARY_PART).min(SUMMARY_TOKENS);
-    let make = |at: usize, way: Way| CompactionPlan {
+    let make = |at: usize, way: CompactionMethod| CompactionPlan {
         at,
         turns: told.turns_from(at),
         behind: told
@@ -121,7 +121,7 @@ pub fn plan(told: &MessageHistory, sizes: &Sizes, cause: Cause) -> Result<Compac
         return Err(CannotCompact::Nothing);
     }
     if cause == Cause::Asked {
-        return Ok(make(asked(told), Way::Summary));
+        return Ok(make(asked(told), CompactionMethod::Summary));
     }
     let surroundings = told.opened_at.map_or(0, |it| told.size_of(it..=it));
     // What is left when one cuts there, without what stands for the rest.
@@ -140,14 +140,14 @@ pub fn plan(told: &MessageHistory, sizes: &Sizes, cause: Cause) -> Result<Compac
     };
     let (count, saved) = told.droppable(at);
     if count > 0 && before.saturating_sub(scaled(saved)) <= percent(most, ROOM_PERCENT) {
-        return Ok(make(at, Way::Results));
+        return Ok(make(at, CompactionMethod::Results));
     }
     let is_enough = left(at) <= percent(most, FULL_PERCENT) && is_worth(before, left(at));
     if is_enough {
-        return Ok(make(at, Way::Summary));
+        return Ok(make(at, CompactionMethod::Summary));
     }
     if count > 0 && before.saturating_sub(scaled(saved)) <= percent(most, FULL_PERCENT) {
-        return Ok(make(at, Way::Results));
+        return Ok(make(at, CompactionMethod::Results));
     }
     Err(biggest(told, sizes))
 }
@@ -311,16 +311,16 @@ impl CompactionPlan {
 /// Does again what a document says was done: `told` is what was told before it.
 pub fn apply(told: &mut MessageHistory, mark: &Compaction, summary: &str) {
     match mark.way {
-        Way::Single => {
+        CompactionMethod::Single => {
             // Whoever reads a conversation again gives the calls ids that every server takes.
             let calls: Vec<String> = mark.calls.iter().map(|it| plain_id(it)).collect();
             told.drop_calls(&calls);
         }
-        Way::Results => {
+        CompactionMethod::Results => {
             let at = told.cut(mark.kept_turns, mark.behind.as_ref());
             told.drop_results(at);
         }
-        Way::Summary => {
+        CompactionMethod::Summary => {
             told.is_short |= !told.has_turns(mark.kept_turns);
             let at = told.cut(mark.kept_turns, mark.behind.as_ref());
             told.summarise(at, summary);

@@ -17,13 +17,13 @@ use crate::{
     models::{EndReason, Failure, Piece, Tokens, catalogue},
     protocol::{
         Address, CompactionScope, DocumentId, Event, FinishReason, Kind, Severity, Status, TodoStatus,
-        document::{COMPACT, Cause, Compaction, Way},
+        document::{COMPACT, Cause, Compaction, CompactionMethod},
     },
     text::figure,
     tools::object,
 };
 
-/// OpenCompaction that is being made: a model writes a summary.
+/// A compaction for which a model writes the summary.
 #[derive(Debug)]
 pub struct OpenCompaction {
     plan: CompactionPlan,
@@ -180,7 +180,7 @@ impl Running {
         let shown = self.open_compaction(json!({ "result": address.to_string() }));
         let mark = Compaction {
             cause: Cause::Asked,
-            way: Way::Single,
+            way: CompactionMethod::Single,
             before_tokens: before,
             after_tokens: after,
             window_tokens: sizes.window,
@@ -201,7 +201,7 @@ impl Running {
         };
         let shown = self.open_compaction(arguments);
         self.request.has_compacted = true;
-        if plan.way == Way::Results {
+        if plan.way == CompactionMethod::Results {
             self.drop_old(shown, plan, cause, memory);
             return self.go_on(cause, memory);
         }
@@ -337,7 +337,7 @@ impl Running {
         let (count, saved) = memory.history.droppable(plan.at);
         if count > 0 && cause != Cause::Asked && compaction::is_worth(plan.before, plan.before.saturating_sub(saved)) {
             let plan = CompactionPlan {
-                way: Way::Results,
+                way: CompactionMethod::Results,
                 ..plan
             };
             self.drop_old(shown, plan, cause, memory);

@@ -16,7 +16,6 @@ use crate::{
     protocol::{
         Document, DocumentId, Event, FileChange, Operation, Response, Restore, RestoreConflict, RestorePreview,
         RestoreTarget, Turn, TurnChanges, View,
-        document::{FileEdit, TerminalCommand},
     },
     sandbox::{self, Checkpoints, Marked, Plan, Seen, Stand, Turning, Which, Workspace},
     text::{diff::diff, figure},
@@ -381,12 +380,11 @@ fn response(transcript: &Transcript, turn: Turn) -> Option<&Response> {
 
 /// The call that made a document of a command or a change; `None` for other documents.
 fn call_of(document: &Document) -> Option<&str> {
-    if let View::FileEdit(FileEdit { tool_call_id, .. }) | View::TerminalCommand(TerminalCommand { tool_call_id, .. }) =
-        document.view()
-    {
-        return tool_call_id;
+    match document.view() {
+        View::FileEdit(it) => it.tool_call_id,
+        View::TerminalCommand(it) => it.tool_call_id,
+        _ => None,
     }
-    None
 }
 
 /// The files that a change is about; empty for a command, whatever it did.

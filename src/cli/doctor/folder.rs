@@ -16,7 +16,7 @@ const NOTHING_BYTES: u64 = 1_000_000;
 struct FolderFacts {
     path: PathBuf,
     kind: FolderKind,
-    /// Of the folder, or of the nearest one above it that exists.
+    /// True if the folder, or the nearest existing one above it, is writable.
     is_writable: bool,
     free_bytes: Option<u64>,
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{JSON, Judged, OBJECT_LIMIT_BYTES, Probe, REFUSAL_LIMIT_BYTES, STREAM};
 use crate::{
-    conform::{Findings, head::Head, rule},
+    conform::{Findings, head::AnswerHead, rule},
     net::{client::Request, sse::Frames},
 };
 
@@ -71,7 +71,7 @@ impl Probe<'_> {
         body.to_string()
     }
 
-    async fn fetch(&mut self, what: &str, request: Request) -> Option<(Head, Vec<u8>)> {
+    async fn fetch(&mut self, what: &str, request: Request) -> Option<(AnswerHead, Vec<u8>)> {
         let (head, response) = match self.open(request, self.wish.token.as_deref()).await {
             Ok(opened) => opened,
             Err(error) => {
@@ -112,12 +112,12 @@ fn read(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_default()
 }
 
-fn refused(head: &Head, bytes: &[u8]) -> Option<String> {
+fn refused(head: &AnswerHead, bytes: &[u8]) -> Option<String> {
     let message = read(bytes).pointer("/error/message").map(Value::to_string);
     (head.status >= 400).then(|| format!("it was refused with {}: {}", head.status, message.unwrap_or_default()))
 }
 
-/// What is missing in a whole answer.
+/// Returns what an entire answer lacks.
 fn answer(answer: &Value) -> Vec<String> {
     let is_text = |at: &str| answer.pointer(at).is_some_and(Value::is_string);
     let is_number = |at: &str| answer.pointer(at).is_some_and(Value::is_u64);
@@ -148,7 +148,7 @@ fn answer(answer: &Value) -> Vec<String> {
     missing
 }
 
-/// What is wrong with the data of a stream.
+/// Returns the defects of a stream's data.
 fn stream(heard: &[String]) -> Vec<String> {
     let mut wrong = Vec::new();
     let Some((last, chunks)) = heard.split_last() else {

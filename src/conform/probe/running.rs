@@ -17,7 +17,7 @@ use crate::{
     protocol::Dialect,
 };
 
-/// What is stopped should have more to say than one word.
+/// A request whose answer takes long enough to be stopped.
 const LONG_MESSAGE: &str = "Count from 1 to 300, one number on each line, and nothing else.";
 
 /// Silence after which a response is left alone; it may wait for an answer.

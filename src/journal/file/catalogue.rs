@@ -17,13 +17,13 @@ use crate::{
     protocol::{Event, Position, Title, Turn},
 };
 
-/// How much of each end is looked at; more only where that holds no whole line.
+/// Bytes that are read of each end of a file; a later value is used only if the one before holds no complete line.
 const END_BYTES: [u64; 3] = [32 << 10, 512 << 10, 8 << 20];
 
-/// What a line of interest holds near its beginning.
+/// Pattern that a line of interest contains near its beginning.
 const MARKS: &str = r#"(?-u)"(session|event":"(title|user_message))""#;
 
-/// Where that begins at the latest: behind three numbers.
+/// Latest byte at which the pattern begins: after three numbers.
 const NEAR_BYTES: usize = 128;
 
 /// The first message serves as a title up to this many characters.
@@ -86,7 +86,7 @@ fn read(path: &Path, marks: &Regex, known: &HashMap<String, Listed>) -> Option<L
     let mut file = file::open(path).ok()?;
     let facts = file.metadata().ok()?;
     let changed = changed(&facts);
-    let mut found = Found::new(marks.clone());
+    let mut found = SessionHead::new(marks.clone());
     let mut looked_at = 0;
     for window in END_BYTES {
         found.scan(&part(&mut file, 0, window)?, false);
@@ -130,7 +130,7 @@ fn part(file: &mut File, from: u64, limit: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-struct Found {
+struct SessionHead {
     marks: Regex,
     is_session: bool,
     session: Option<Session>,
@@ -140,7 +140,7 @@ struct Found {
     turns: Turn,
 }
 
-impl Found {
+impl SessionHead {
     fn new(marks: Regex) -> Self {
         Self {
             marks,

@@ -1,4 +1,4 @@
-//! What is wrong with the sessions on the disk, and what can be done about it. Looking changes nothing.
+//! Examines the sessions on disk and offers repairs. Examining changes nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,18 +17,18 @@ use crate::{
     text::figure,
 };
 
-/// What was looked at, and what was found.
+/// The sessions that were examined, and their defects.
 #[derive(Debug, Default)]
 pub struct Examined {
     pub sessions: usize,
     /// The conversations that they hold, by the names that answers bear.
     pub conversations: BTreeSet<ConversationId>,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<FileFinding>,
 }
 
 /// Something about a file of the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct FileFinding {
     /// The file's name.
     pub file: String,
     pub wrong: Wrong,
@@ -42,15 +42,15 @@ pub enum Wrong {
     Newer,
     /// The line that says what it is about is lost.
     Nameless,
-    /// So many bytes at its end cannot be read.
+    /// Bytes at the end that cannot be read.
     Tail(usize),
-    /// So many lines cannot be read, with good ones behind them.
+    /// Unreadable lines with good ones after them.
     Lines(usize),
-    /// So many lines are whole and mean nothing to this sheaf.
+    /// Complete lines that mean nothing to this version.
     Strange(usize),
-    /// So many lines stand in the wrong order, or twice.
+    /// Lines that are out of order, or repeated.
     Order(usize),
-    /// So many answers have no end.
+    /// Answers without an end.
     Open(usize),
     /// Others may read it.
     Exposed(u32),
@@ -61,7 +61,7 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    /// What it is, in words.
+    /// Describes the defect.
     pub fn words(&self) -> String {
         let lines = |count: usize| figure::count(count, "line", "lines").as_str().to_owned();
         match self {
@@ -79,7 +79,7 @@ impl Wrong {
         }
     }
 
-    /// What a repair does about it; `None`: nothing is to be done, or nothing can be.
+    /// Describes the repair. `None` if nothing needs to be done, or nothing can be.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Self::Tail(_) => Some("the end is moved out of the way"),
@@ -96,7 +96,7 @@ impl Wrong {
         }
     }
 
-    /// What it means for whoever reads the session, where nothing is to be done.
+    /// Describes the effect on readers if nothing needs to be done.
     pub fn comfort(&self) -> &'static str {
         match self {
             Self::Unreadable(_) => "look at its owner and mode",
@@ -126,7 +126,7 @@ impl Store {
         for name in &names {
             let path = self.folder().join(name);
             let mut say = |wrong: Wrong| {
-                examined.findings.push(Finding {
+                examined.findings.push(FileFinding {
                     file: name.clone(),
                     wrong,
                 });
@@ -157,7 +157,7 @@ impl Store {
     }
 
     /// Does what [`Wrong::remedy`] says. `Err`: why it cannot be done now.
-    pub fn repair(&self, finding: &Finding, now_ms: u64) -> Result<(), StoreError> {
+    pub fn repair(&self, finding: &FileFinding, now_ms: u64) -> Result<(), StoreError> {
         let path = self.folder().join(&finding.file);
         let id = finding.file.rsplit_once('.').map_or("", |it| it.0);
         let failed = |source: io::Error| StoreError::Failed {
@@ -198,7 +198,7 @@ fn exposed(path: &Path) -> Option<u32> {
     (mode & 0o077 != 0).then_some(mode)
 }
 
-/// What is wrong with the bytes of a session, and the conversations that they are about.
+/// Returns the defects of a session's bytes, and the conversations in it.
 fn journal(bytes: &[u8]) -> (Vec<Wrong>, BTreeSet<ConversationId>) {
     let mut conversations = BTreeSet::new();
     let mut open: BTreeMap<Turn, bool> = BTreeMap::new();

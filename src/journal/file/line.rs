@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::text::redact;
 
-/// What `v` says of a line that every sheaf reads.
+/// Value of `v` in a line that every version can read.
 pub const VERSION: u64 = 1;
 /// And of one without which the rest of the file would be misread: a branch. Who does not know it must not go on.
 pub const BRANCHED: u64 = 2;
@@ -85,7 +85,7 @@ pub fn read(line: &[u8], sealed: bool) -> Result<(u64, Map<String, Value>), Bad>
     }
 }
 
-/// Where a line stands, as its beginning says.
+/// Position, turn and time of a line, from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Glance {
     pub position: u64,
@@ -93,8 +93,8 @@ pub struct Glance {
     pub at_ms: u64,
 }
 
-/// Where a whole line that [`write`] has written stands, without reading the rest of it: a list of sessions asks for nothing
-/// else of most lines. `None`: it has to be read.
+/// Reads position, turn and time of a complete line written by [`write`] without reading the rest: a list of sessions
+/// needs no more of most lines. `None` if the line must be read.
 pub fn glance(line: &[u8]) -> Option<Glance> {
     let (body, crc) = seal(line)?;
     if checksum(body) != crc {

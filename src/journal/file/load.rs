@@ -22,7 +22,7 @@ pub struct Stored {
     pub session: Session,
     /// Ordered by position.
     pub entries: Vec<Entry>,
-    /// What was damaged and what became of it.
+    /// Damage that was found, and its repair.
     pub notices: Vec<Notice>,
     /// Behind the last line that is whole.
     pub(super) good_bytes: usize,
@@ -177,7 +177,7 @@ impl Stored {
         }
     }
 
-    /// What ends the responses that have no end, in order.
+    /// Returns an end for each response that has none, in order.
     pub(super) fn endings(&self) -> Vec<(Turn, u64, Event)> {
         let mut turns: BTreeMap<Turn, (bool, u64, Response)> = BTreeMap::new();
         for entry in self.entries.iter().filter(|it| it.turn >= self.from) {
@@ -200,7 +200,7 @@ impl Stored {
             .collect()
     }
 
-    /// What it is called.
+    /// Returns the title. `None` if the session has none.
     pub(super) fn title(&self) -> Option<Title> {
         let mut title = None;
         for entry in &self.entries {
@@ -285,7 +285,7 @@ fn about(event: &Event) -> Option<(&DocumentId, Kind)> {
     }
 }
 
-/// What has these members; the first that fits.
+/// Guesses the kind of a document by its members; the first that matches wins.
 fn kind_of(metadata: &Map<String, Value>) -> Kind {
     let telling = [
         ("questions", Kind::Clarification),

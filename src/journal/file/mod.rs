@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use catalogue::Listed;
-pub use doctor::{Examined, Finding, Wrong};
+pub use doctor::{Examined, FileFinding, Wrong};
 pub use load::Stored;
 pub use parts::Parts;
 pub use recorder::Recorder;
@@ -47,7 +47,7 @@ use crate::{
     protocol::{Event, Position},
 };
 
-/// What a session is beside its events.
+/// Facts about a session beside its events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     /// Also the name of its file: letters, digits, `-` and `_`.
@@ -56,7 +56,7 @@ pub struct Session {
     pub created: u64,
     /// The folder that it is about.
     pub workspace: String,
-    /// Of the program that began it.
+    /// Version of the program that created it.
     pub version: String,
 }
 
@@ -76,7 +76,7 @@ impl Session {
     }
 }
 
-/// What the mark of a session that is out of the way ends with.
+/// Extension of the mark of an archived session.
 const ARCHIVED: &str = "archived";
 
 /// Why a session cannot be had.
@@ -313,7 +313,7 @@ pub fn read_lines(name: &str, bytes: &[u8]) -> Option<Stored> {
     load::read_loosely(name, bytes).ok()
 }
 
-/// Whether `id` can be the name of a file here and of none elsewhere.
+/// Returns true if `id` can be a file name here and leads nowhere else.
 fn is_id(id: &str) -> bool {
     !id.is_empty()
         && id.len() <= 64

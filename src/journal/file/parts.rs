@@ -13,7 +13,7 @@ use super::{
 };
 use crate::protocol::{Entry, Turn};
 
-/// What a question says of itself: its answer stands in the turn behind it, so such a turn cannot be read by itself.
+/// Text in a question's line. Its answer is in the next turn, so such a turn cannot be read alone.
 const QUESTION: &str = r#""type":"clarification""#;
 
 /// A session whose lines are sorted by turn, and not read yet.
@@ -21,22 +21,22 @@ const QUESTION: &str = r#""type":"clarification""#;
 pub struct Parts {
     pub session: Session,
     bytes: Vec<u8>,
-    turns: BTreeMap<Turn, Part>,
+    turns: BTreeMap<Turn, TurnLines>,
     question: Option<Regex>,
     /// Lines are missing that may be of any turn.
     is_damaged: bool,
 }
 
-/// Where the lines of a turn stand, in order, neighbours as one.
+/// Byte ranges of a turn's lines in order, neighbours joined, and the time of the last one.
 #[derive(Debug, Default)]
-struct Part {
+struct TurnLines {
     places: Vec<Range<usize>>,
     last_ms: u64,
 }
 
 impl Parts {
     pub(super) fn of(id: &str, bytes: Vec<u8>) -> Result<Self, Newer> {
-        let mut turns: BTreeMap<Turn, Part> = BTreeMap::new();
+        let mut turns: BTreeMap<Turn, TurnLines> = BTreeMap::new();
         let mut session = None;
         let (mut at, mut last, mut is_damaged) = (0, 0, false);
         for whole in bytes.split_inclusive(|&it| it == b'\n') {
@@ -110,7 +110,7 @@ impl Parts {
         &self.bytes
     }
 
-    /// Whether a turn is what its own lines say, whatever was said behind it.
+    /// Returns true if a turn can be read from its own lines, whatever follows it.
     pub fn is_by_itself(&self, turn: Turn) -> bool {
         let asks = |lines: &[u8]| self.question.as_ref().is_none_or(|it| it.is_match(lines));
         !self.is_damaged && !self.lines(turn).any(asks)

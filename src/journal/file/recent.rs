@@ -27,28 +27,28 @@ use crate::{
 
 /// A smaller session is read whole: that costs a few hundredths of a second.
 const LONG_BYTES: u64 = 8 << 20;
-/// How much of the end is looked at; more where that has no beginning that will do.
+/// Bytes that are read of the end; a later value is used if the part has no suitable beginning.
 const END_BYTES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
 /// The first line says what the session is, and is no longer than this.
 const FIRST_BYTES: u64 = 64 << 10;
-/// What the line of a message holds near its beginning, which opens a turn.
+/// Pattern near the beginning of a message's line, which opens a turn.
 const MESSAGE: &str = r#"(?-u)^.{0,128}?"event":"user_message""#;
-/// What the end of an answer holds near its beginning, behind three numbers.
+/// Pattern near the beginning of the line that ends an answer, after three numbers.
 const DONE: &str = r#"(?-u)^.{0,128}?"event":"done""#;
 
 /// The end of a session, and where it begins in the file.
 pub struct End {
     /// Its good bytes are counted from the beginning of the file.
     pub stored: Stored,
-    /// Whether its last whole line has its newline.
+    /// True if the last complete line has its newline.
     pub is_ended: bool,
-    /// What stands behind the last whole line.
+    /// Bytes after the last complete line.
     pub torn: Vec<u8>,
     pub recent: Recent,
     pub front: Front,
 }
 
-/// What stands before the end.
+/// The part of the session before the end that was read.
 #[derive(Debug)]
 pub struct Front {
     path: PathBuf,
@@ -113,7 +113,7 @@ impl End {
     }
 }
 
-/// Where the first turn begins that begins in a part of a file.
+/// Returns the offset and the glance of the first turn that begins in a part of a file. `None` if none does.
 fn first_turn(bytes: &[u8], mark: &Regex) -> Option<(usize, line::Glance)> {
     let mut start = 0;
     for (nth, line) in bytes.split_inclusive(|it| *it == b'\n').enumerate() {
@@ -127,7 +127,7 @@ fn first_turn(bytes: &[u8], mark: &Regex) -> Option<(usize, line::Glance)> {
     None
 }
 
-/// What the session is, and what it is called where that is said early only: the list looks for it in the same places.
+/// Reads the session's facts, and the title if it is set early; the list of sessions looks in the same places.
 fn beginning(file: &mut File) -> Option<(Session, Option<Title>)> {
     let mut bytes = Vec::new();
     file.take(FIRST_BYTES).read_to_end(&mut bytes).ok()?;
@@ -145,7 +145,7 @@ fn beginning(file: &mut File) -> Option<(Session, Option<Title>)> {
     Some((session, title))
 }
 
-/// Whether entries from a turn on cannot be understood without what was before.
+/// Returns true if the entries from a turn on cannot be understood without earlier ones.
 fn leads_back(entries: &[Entry], turn: Turn) -> bool {
     let mut has_plan = false;
     entries.iter().any(|it| match &it.event {

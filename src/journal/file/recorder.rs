@@ -26,8 +26,8 @@ use crate::{
     protocol::{ASIDE, DocumentId, Entry, Event, Kind, Notice, Severity, Title, Turn},
 };
 
-/// How long pieces that were seen may be in memory only. They are looked for as often, so that half a second of an open
-/// document is the most that a crash can cost.
+/// Longest time that deltas are kept in memory only. They are checked as often, so a crash loses at most half a
+/// second of an open document.
 const HOLD: Duration = Duration::from_millis(250);
 
 /// Entries in one write. When the disk fails, a try costs no more than this, however much waits.
@@ -137,7 +137,7 @@ pub(super) struct Writer {
     has_failed: bool,
     /// A response is on its way.
     is_answering: bool,
-    /// What the session is called, and how many bytes were written since that was.
+    /// Title of the session; `since_title` counts the bytes written after it.
     title: Option<Title>,
     since_title: u64,
 }
@@ -292,8 +292,8 @@ impl Writer {
     }
 }
 
-/// Whether there is a conversation from here on: notices, titles, and what is between the user and the program alone, are
-/// none.
+/// Returns true if a conversation begins with the event. Notices, titles, and what is only between user and program,
+/// are no conversation.
 fn is_worth_a_file(event: &Event) -> bool {
     match event {
         Event::DocumentStart(start) => !start.metadata.contains_key(ASIDE),
@@ -301,7 +301,7 @@ fn is_worth_a_file(event: &Event) -> bool {
     }
 }
 
-/// Whether an answer is on its way from here on.
+/// Returns true if an answer begins with the event.
 fn begins(event: &Event) -> bool {
     matches!(
         event,
@@ -309,7 +309,7 @@ fn begins(event: &Event) -> bool {
     )
 }
 
-/// Whether the machine may not lose it either: what the user said, what was done to the machine, what is finished.
+/// Returns true if the event must survive a power failure: messages, changes of the machine, ends.
 fn must_stay(event: &Event) -> bool {
     match event {
         Event::UserMessage(_) | Event::ToolResult { .. } | Event::DocumentEnd { .. } | Event::Done(_) => true,
@@ -417,7 +417,7 @@ pub struct Reel {
     pub good_bytes: u64,
     /// The last whole line does not end in a newline yet.
     pub lacks_newline: bool,
-    /// What follows may be half a line.
+    /// True if an incomplete line may follow.
     pub is_torn: bool,
 }
 

@@ -11,7 +11,7 @@ use crate::{
     protocol::{Entry, Position},
 };
 
-/// Where one is in the file of a session.
+/// A position in the file of a session.
 #[derive(Debug)]
 pub struct Tail {
     path: PathBuf,
@@ -31,7 +31,8 @@ impl Tail {
         }
     }
 
-    /// What has come since, in order. Lines that cannot be read are left out: whoever writes the file says so.
+    /// Reads the entries written since the last call, in order. Unreadable lines are left out; their writer reports
+    /// them.
     pub fn read(&mut self) -> io::Result<Vec<Entry>> {
         let mut file = file::open(&self.path).map_err(io::Error::other)?;
         // A torn end was taken away: what came in its place is longer soon.

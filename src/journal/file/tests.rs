@@ -110,7 +110,7 @@ fn conversation() -> Vec<Event> {
     events
 }
 
-/// What a reader sees, as text that can be compared: messages, documents, ends.
+/// Messages, documents and ends as a reader sees them, as text.
 fn seen(entries: &[Entry]) -> Vec<String> {
     let mut turns: Vec<(Turn, Option<String>, Response)> = Vec::new();
     for entry in entries {

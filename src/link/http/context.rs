@@ -1,4 +1,4 @@
-//! What a gateway is told of the workspace: known, or found out while a message is on its way.
+//! The workspace context for a gateway: known, or gathered while a message is on its way.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// So long a message waits for it; later it is told with the next one.
+/// Time that a message waits for it; a later result goes with the next message.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The workspace as the protocol describes it.
@@ -18,7 +18,7 @@ pub enum Context {
     /// Looked at anew for each message, because files change. It may take its time.
     Found {
         find: Arc<dyn Fn() -> Value + Send + Sync>,
-        /// What is told until it was found.
+        /// Context to send until it was found.
         meanwhile: Value,
     },
 }
@@ -29,7 +29,7 @@ impl From<Value> for Context {
     }
 }
 
-/// What was found, and what is being looked for.
+/// The last context that was found, and the running search.
 #[derive(Default)]
 pub(super) struct Finding {
     last: Option<Value>,
@@ -37,7 +37,7 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// What to tell now.
+    /// Returns the context to send now.
     pub async fn now(&mut self, context: Option<&Context>) -> Option<Value> {
         let (find, meanwhile) = match context? {
             Context::Is(value) => return Some(value.clone()),

@@ -41,7 +41,7 @@ use crate::{
     transcript::Transcript,
 };
 
-/// What a message is answered by when nobody chose a model: gateways have one of their own.
+/// Model name to send when nobody chose one: gateways have a default.
 const ANY_MODEL: &str = "default";
 
 /// Connecting takes no longer on most days; then it is the answer that is waited for.
@@ -54,7 +54,7 @@ const STALL_CHECK: Duration = Duration::from_secs(5);
 /// The longest pause a gateway is granted while somebody watches the countdown.
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
-/// How long the answer to a question, or a wish to stop, may take to be taken.
+/// Time limit for delivering an answer to a question, or a cancellation.
 const ASIDE: Duration = Duration::from_secs(5);
 
 /// As much of an error's body as is read.
@@ -63,10 +63,10 @@ const ERROR_LIMIT_BYTES: usize = 64 << 10;
 /// As much of an answer without a known type as is looked at.
 const SNIFF_LIMIT_BYTES: usize = 4 << 10;
 
-/// What came at once is read in parts, between which commands are heard.
+/// Bytes that are read before commands are heard again.
 const PART_BYTES: usize = 16 << 10;
 
-/// What is left of a stream after its end is read for so long, so that the connection can serve again.
+/// Time for reading the rest of a stream after its end, so that the connection can be reused.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
 /// Why a turn goes no further.
@@ -77,7 +77,7 @@ enum Stop {
     Gone,
 }
 
-/// How one try went.
+/// Result of one attempt.
 enum Tried {
     /// The answer ended, well or not, and is in the log.
     Over,
@@ -87,7 +87,7 @@ enum Tried {
     Otherwise(Failure),
 }
 
-/// What came of handing over an answer to a question.
+/// Result of delivering an answer to a question.
 struct Handed {
     turn: Turn,
     document: DocumentId,
@@ -103,7 +103,7 @@ pub struct Driver {
     /// Messages that wait for their turn.
     queue: VecDeque<Submit>,
     history: History,
-    /// What was said before this turn is on the disk, and not in the history.
+    /// Turns before this one are on disk, and not in the history.
     front: Option<Turn>,
     server: Server,
     wanted: Wanted,
@@ -125,7 +125,7 @@ struct Wanted {
     model: Option<String>,
 }
 
-/// What requests are authorised with.
+/// The gateway's token.
 enum Token {
     /// Nobody needed it yet; finding it may run a command.
     Unasked,
@@ -133,7 +133,7 @@ enum Token {
     Is(Secret),
 }
 
-/// What the gateway has told of itself.
+/// Properties that the gateway has reported.
 #[derive(Default)]
 struct Known {
     conversation: Option<ConversationId>,
@@ -832,7 +832,7 @@ impl Driver {
         self.breach("STREAM_INTERRUPTED", &message, &details);
     }
 
-    /// What came is no answer that can be read.
+    /// Ends the answer, because the response cannot be read.
     fn break_down(&mut self, message: &str) {
         let (message, details) = message.split_once('\n').unwrap_or((message, ""));
         self.breach("STREAM_PROTOCOL", message, details);

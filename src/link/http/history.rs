@@ -1,4 +1,4 @@
-//! What goes up: the conversation so far, ready to be sent, and the body around it. Pure.
+//! The request body: the conversation so far, and the options around it. Pure.
 
 use serde_json::{Map, Value, json};
 
@@ -64,7 +64,7 @@ impl History {
         self.turns.push(Past { turn, question, answer });
     }
 
-    /// What was said before the first turn there is.
+    /// Puts older turns before the first one.
     pub fn put_in_front(&mut self, before: Self) {
         self.turns.splice(0..0, before.turns);
     }
@@ -108,7 +108,7 @@ impl History {
     }
 }
 
-/// What a request says of itself.
+/// Options of a request.
 pub struct Ask<'a> {
     pub message: &'a Message,
     pub mode: Mode,
@@ -171,7 +171,7 @@ fn answer(response: &Response) -> Option<String> {
     Some(json!({ "role": "assistant", "content": parts.join("\n\n"), "documents": documents }).to_string())
 }
 
-/// Whether we wrote the document ourselves, about a failure: no part of the conversation.
+/// Returns true if we wrote the document ourselves, about a failure: it is no part of the conversation.
 fn is_ours(document: &Document) -> bool {
     document.kind == Kind::Error
         && matches!(
@@ -201,7 +201,7 @@ pub fn answering(document: &Document, response: ClarificationResponse) -> Messag
     }
 }
 
-/// Whether the document can still be answered.
+/// Returns true if the document can still be answered.
 pub fn is_open_question(document: &Document) -> bool {
     document.clarification().is_some_and(|it| it.outcome.is_none())
 }

@@ -32,7 +32,7 @@ use crate::{
     protocol::{Command, Dialect, Query, Reply},
 };
 
-/// How long a question beside the conversation may take.
+/// Time limit for a query beside the conversation.
 const ASIDE: Duration = Duration::from_secs(10);
 
 /// A list of models is not longer.
@@ -44,7 +44,7 @@ pub struct Settings {
     /// The address may be that of the server or of one of its endpoints, as people paste it.
     pub peer: Peer,
     pub token: KeySource,
-    /// Where the token's variables are looked up.
+    /// Environment in which the token's variables are looked up.
     pub environment: Environment,
     /// For messages that name none.
     pub model: Option<String>,
@@ -160,7 +160,7 @@ impl Link for Http {
     }
 }
 
-/// What the gateway lists under `/v1/models`, in the form that model servers use; `None` when it has no such list.
+/// Returns the list at `/v1/models`, in the form of model servers. `None` if the gateway has no such list.
 async fn models(
     client: &Client,
     settings: &Settings,

@@ -29,7 +29,7 @@ use crate::{
     transcript::Transcript,
 };
 
-/// What a gateway does with a request.
+/// A gateway's reaction to a request.
 #[derive(Clone)]
 enum Does {
     /// Answers and waits for the next one on the same connection.
@@ -371,7 +371,7 @@ async fn a_conversation_goes_on_where_its_log_ends() {
     assert_eq!(body["messages"][1]["content"], "one");
 }
 
-/// What stands in front of the end, and how often it was read.
+/// The entries before the end, and the number of times that they were read.
 #[derive(Debug)]
 struct Front(Vec<Entry>, Arc<AtomicUsize>);
 

@@ -7,6 +7,7 @@
 //! Recording (what happened, when) ─► Player (pure: what comes next) ─► the task here (clock, commands) ─► Log
 //! ```
 
+mod branch;
 mod player;
 mod recording;
 
@@ -23,13 +24,13 @@ use crate::{
     protocol::{Command, Query, Reply},
 };
 
-/// How many events go out without a look at the commands when nothing has to be waited for.
+/// Events that are sent without a look at the commands when no pause is due.
 const STEPS_AT_ONCE: usize = 256;
 
 /// The longest pause at any speed.
 const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
-/// How fast a recording is played.
+/// Pace of a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
     /// Times the recorded pace; 1 is as it was.
@@ -57,7 +58,7 @@ impl Speed {
         }
     }
 
-    /// How long a pause takes that was recorded as `recorded`.
+    /// Returns the length of a pause that was recorded as `recorded`.
     pub fn takes(self, recorded: Duration) -> Duration {
         match self {
             // A tiny factor makes more than a duration can hold; an hour is as good as for ever.
@@ -68,7 +69,7 @@ impl Speed {
     }
 }
 
-/// Who the recording is played for.
+/// Readers of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
     /// Someone at a keyboard: the first turn plays, each further one waits for a message, questions wait for answers.
@@ -300,7 +301,7 @@ mod tests {
         }
     }
 
-    /// What a reader sees: messages with `>`, then each document's text or outcome, then how it ended.
+    /// Returns what a reader sees: messages with `>`, then each document's text or outcome, then the end.
     fn shown(transcript: &Transcript) -> String {
         let mut lines = Vec::new();
         for exchange in &transcript.exchanges {

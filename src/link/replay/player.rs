@@ -1,4 +1,4 @@
-//! What comes next in a recording. Pure but for the log it appends to: it has no clock and waits for nothing.
+//! The next step of a recording. Pure except for the log it appends to: no clock, no waiting.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{Audience, Recording, Speed};
+use super::{Audience, Recording, Speed, branch::Mark};
 use crate::{
     journal::{Cut, Log, closing, settled},
     protocol::{
@@ -20,7 +20,7 @@ use crate::{
 /// No pause of a recording is longer: nobody wants to wait again for what somebody once waited for.
 const LONGEST_GAP: Duration = Duration::from_secs(5);
 
-/// What the player waits for before its next step.
+/// Condition for the player's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// This much recorded time.
@@ -100,7 +100,7 @@ impl Player {
         self.steps
     }
 
-    /// Whether a document, or an answer, has ended since [`Self::go_on`].
+    /// Returns true if a document, or an answer, has ended since [`Self::go_on`].
     pub fn has_shown(&self) -> bool {
         self.has_shown
     }
@@ -204,7 +204,7 @@ impl Player {
         }
     }
 
-    /// Whether the script goes on with a new turn although the response has no end.
+    /// Returns true if the script goes on with a new turn although the response has no end.
     fn must_close(&self) -> bool {
         self.current.is_open
             && self
@@ -522,77 +522,6 @@ impl Player {
 
     fn time(&self, recorded_ms: u64, now_ms: u64) -> u64 {
         if self.keeps_times { recorded_ms } else { now_ms }
-    }
-}
-
-/// `entries` with the branches decided that hang on `answers`.
-pub fn without_marks(entries: &[Entry], answers: &[ClarificationResponse]) -> Vec<Entry> {
-    let chosen: HashMap<_, Vec<_>> = answers
-        .iter()
-        .map(|it| {
-            let ids = it.answers.iter().flat_map(|it| it.selected_option_ids.clone());
-            (it.document_id.clone(), ids.collect())
-        })
-        .collect();
-    let (mut in_branch, mut is_taken) = (false, true);
-    let mut decided = Vec::new();
-    for entry in entries {
-        match Mark::of(&entry.event) {
-            Some(Mark::Branch(branch)) if chosen.contains_key(&DocumentId::from(branch.document)) => {
-                in_branch = true;
-                is_taken = branch.is_taken(&chosen);
-            }
-            Some(Mark::Join) if in_branch => (in_branch, is_taken) = (false, true),
-            Some(_) | None if is_taken => decided.push(entry.clone()),
-            Some(_) | None => {}
-        }
-    }
-    decided
-}
-
-/// A mark of ours in a recording: events between a branch and its join are played for some answers only.
-enum Mark<'a> {
-    Branch(Branch<'a>),
-    Join,
-}
-
-/// `{"document": id, "when": [option ids]}` or `"unless"`, or both.
-struct Branch<'a> {
-    document: &'a str,
-    when: Option<&'a Value>,
-    unless: Option<&'a Value>,
-}
-
-impl<'a> Mark<'a> {
-    fn of(event: &'a Event) -> Option<Self> {
-        let Event::Unknown { name, data } = event else {
-            return None;
-        };
-        match name.as_str() {
-            "replay_branch" => Some(Self::Branch(Branch {
-                document: data.get("document").and_then(Value::as_str).unwrap_or_default(),
-                when: data.get("when"),
-                unless: data.get("unless"),
-            })),
-            "replay_join" => Some(Self::Join),
-            _ => None,
-        }
-    }
-}
-
-impl Branch<'_> {
-    fn is_taken(&self, chosen: &HashMap<DocumentId, Vec<String>>) -> bool {
-        let chosen = chosen
-            .get(&DocumentId::from(self.document))
-            .map_or(&[][..], Vec::as_slice);
-        let names = |list: &Value| {
-            list.as_array().is_some_and(|list| {
-                list.iter()
-                    .filter_map(Value::as_str)
-                    .any(|id| chosen.iter().any(|it| it == id))
-            })
-        };
-        self.when.is_none_or(names) && !self.unless.is_some_and(names)
     }
 }
 

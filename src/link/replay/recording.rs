@@ -1,4 +1,4 @@
-//! What a recording holds: entries with times, from whatever it was kept in.
+//! Recordings: entries with times, read from any form in which they were saved.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::player;
+use super::branch::without_marks;
 use crate::{
     journal::file::read_lines,
     net::sse::{Frame, Frames},
@@ -36,7 +36,7 @@ pub struct Recording {
     derived: Arc<Derived>,
 }
 
-/// What is made of a recording once, for all who play it.
+/// Forms of a recording that are computed once, for all who play it.
 #[derive(Debug, Default)]
 struct Derived {
     paced: OnceLock<Arc<Vec<Entry>>>,
@@ -142,7 +142,7 @@ impl Recording {
         Arc::clone(&self.entries)
     }
 
-    /// Whether the times are the recorded ones.
+    /// Returns true if the times are the recorded ones.
     pub fn is_timed(&self) -> bool {
         self.is_timed
     }
@@ -158,8 +158,8 @@ impl Recording {
         })
     }
 
-    /// What answers the last of `messages`, as a recording of its own: each message of the user has its turn, and after
-    /// the last turn comes the first.
+    /// Returns the answer to the last of `messages` as a recording of its own: the n-th message of the user gets the
+    /// n-th turn, and after the last turn comes the first.
     ///
     /// A message that answers a question inside of a turn is answered by what follows the question there.
     pub fn reply_to(&self, messages: &[Message]) -> Self {
@@ -189,7 +189,7 @@ impl Recording {
         let rest = end.and_then(|it| turn.get(it + 1..)).unwrap_or_default();
         let begin = |it: &&Entry| matches!(it.event, Event::UserMessage(_) | Event::ResponseStart(_));
         let begin = turn.iter().filter(begin).cloned();
-        let entries = begin.chain(player::without_marks(rest, &answers)).collect();
+        let entries = begin.chain(without_marks(rest, &answers)).collect();
         Self::of(self.name.clone(), Arc::new(entries), self.is_timed)
     }
 
@@ -260,7 +260,7 @@ impl Recording {
         streamed
     }
 
-    /// Where each document ends.
+    /// Returns the index of each document's end.
     fn ends(&self) -> HashMap<(Turn, DocumentId), usize> {
         let mut ends = HashMap::new();
         for (at, entry) in self.entries.iter().enumerate() {
@@ -304,13 +304,13 @@ impl Recording {
     }
 }
 
-/// Whether the event ends the question that `answer` is for, with the answer that was recorded.
+/// Returns true if the event ends the question that `answer` is for, with the recorded answer.
 fn is_end_of_live_question(event: &Event, answer: &ClarificationResponse) -> bool {
     matches!(event, Event::DocumentEnd { document, metadata, .. }
         if *document == answer.document_id && metadata.contains_key("outcome"))
 }
 
-/// What a recording was kept in.
+/// File format of a recording.
 enum Form {
     Lines,
     Body,
@@ -400,7 +400,7 @@ fn of_no_time(turn: Turn, event: Event) -> Entry {
     }
 }
 
-/// Whether there is something to see in it.
+/// Returns true if the event is visible.
 fn shows(event: &Event) -> bool {
     matches!(
         event,
@@ -408,7 +408,7 @@ fn shows(event: &Event) -> bool {
     )
 }
 
-/// What a response is called that does not say itself.
+/// Returns the identity of a response that does not name its own.
 fn identity() -> Identity {
     Identity::local("", Mode::Agent, super::now_ms())
 }

@@ -1,9 +1,9 @@
-//! What a model's name says of how it wants to be asked.
+//! Request rules by the generation in a model's name.
 //!
 //! The server answers 400 to a way of thinking, or to a temperature, that the model does not have. The rules go by
 //! generation, so that a model of next month is most likely asked as the ones before it.
 
-/// How a model is made to think.
+/// The way to make a model think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinking {
     Never,
@@ -18,7 +18,7 @@ pub enum Thinking {
     },
 }
 
-/// What is known of a model by its name.
+/// Properties of a model, from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
     pub thinking: Thinking,

@@ -33,7 +33,7 @@ const PAGE_MODELS: &str = "1000";
 
 /// Messages.
 pub struct Messages {
-    /// Whether it is Anthropic itself: what stands in between often wants the key the way OpenAI takes it.
+    /// True for Anthropic itself: proxies often want the key the way OpenAI takes it.
     is_anthropic: bool,
     /// The server has refused to hear how the model is to think.
     is_plain: AtomicBool,

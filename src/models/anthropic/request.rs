@@ -25,7 +25,8 @@ pub fn base(pasted: &Url) -> Url {
     url
 }
 
-/// What a server that knows the format takes, and what the settings ask for; a `plain` one says nothing of thinking.
+/// Returns the request body for a server that knows the format, with the configured options; a `plain` one omits
+/// thinking.
 pub fn body(request: &ModelRequest, settings: &config::Provider, plain: bool) -> Value {
     let takes = |field: &str| {
         let allowed = settings.allow_fields.as_ref();

@@ -7,29 +7,21 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::{
-    models::{
-        EndReason, Failure, FailureKind, Piece, Tokens,
-        body::Decode,
-        lenient::{self, BAD_JSON, CALLS_LIMIT, Ledger, Step, broken_off, values, whole_number},
-    },
-    net::sse::Frame,
+use crate::models::{
+    EndReason, Failure, FailureKind, Piece, Tokens,
+    body::Decode,
+    lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, whole_number},
 };
 
-const WHAT: &str = "messages";
-
-/// What an empty block weighs, so that a flood of them meets the limit too.
+/// Size charged for an empty block, so that a flood of them meets the limit, too.
 const BLOCK_BYTES: usize = 256;
 
 /// The state between two frames.
 #[derive(Debug, Default)]
 pub struct Decoder {
     begun: Begun,
-    /// The end or an error was given.
-    is_over: bool,
     stop: Option<String>,
     usage: Usage,
-    given: Tokens,
     /// The blocks that were started and not stopped, by index.
     blocks: BTreeMap<u64, Block>,
     has_opened: bool,
@@ -38,13 +30,12 @@ pub struct Decoder {
     calls: usize,
     /// A call whose block has stopped, until more is known.
     held: Option<Call>,
-    ledger: Ledger,
+    answer: AnswerState,
 }
 
-/// How much of the message has arrived.
+/// Parts of the message that have arrived.
 #[derive(Debug, Default)]
 struct Begun {
-    has_started: bool,
     /// Something of a message came.
     has_message: bool,
     /// Something that one can see came.
@@ -66,7 +57,7 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
-    /// What stood at the start of the block, which holds if nothing follows.
+    /// Arguments at the start of the block, used if no deltas follow.
     begun: String,
 }
 
@@ -81,153 +72,111 @@ struct Usage {
 }
 
 impl Decode for Decoder {
-    fn push(&mut self, frame: &Frame) -> Vec<Piece> {
-        let mut out = Vec::new();
-        let data = frame.data.trim();
-        // Proxies turn comments into data.
-        if self.is_over || data.is_empty() || data.starts_with(':') {
-            return out;
-        }
-        if data.trim_matches('"') == "[DONE]" {
-            // The word of the message itself is missing: what has not stopped then is not whole.
-            if self.stop.is_none() {
-                self.blocks.clear();
-            }
-            if self.begun.has_message {
-                self.end(&mut out);
-            }
-            return out;
-        }
-        let event = frame.event.as_deref().unwrap_or_default();
-        match values(data) {
-            Ok(values) => {
-                if values.len() > 1 {
-                    self.ledger
-                        .notice("glued-json", "several JSON objects came in one event", &mut out);
-                }
-                for value in values {
-                    self.value(&value, event, &mut out);
-                }
-            }
-            Err(_) if event == "error" => {
-                self.fail(Failure::from_server(None, &Value::String(data.to_owned())), &mut out);
-            }
-            Err(_) => {
-                let message = "a line of the answer is no JSON and was skipped";
-                self.ledger.notice(BAD_JSON, message, &mut out);
-            }
-        }
-        out
+    const FORMAT: &'static str = "messages";
+
+    fn answer(&mut self) -> &mut AnswerState {
+        &mut self.answer
     }
 
-    fn finish(&mut self) -> Vec<Piece> {
-        let failure = broken_off(self.begun.has_message, &self.ledger, WHAT);
-        self.cut(failure)
-    }
-
-    fn cut(&mut self, failure: Failure) -> Vec<Piece> {
-        let mut out = Vec::new();
-        if self.is_over {
-            return out;
-        }
-        if self.stop.is_some() {
-            self.end(&mut out);
-        } else {
-            self.fail(failure, &mut out);
-        }
-        out
+    fn has_answer(&self) -> bool {
+        self.begun.has_message
     }
 
     fn is_finished(&self) -> bool {
         self.stop.is_some()
     }
 
-    fn whole(mut self, body: &str) -> Vec<Piece> {
-        let mut out = Vec::new();
-        let body = body.trim_start_matches('\u{feff}').trim();
-        match values(body) {
-            Ok(values) => {
-                for value in values {
-                    self.value(&value, "", &mut out);
+    fn done(&mut self, out: &mut Vec<Piece>) {
+        // The word of the message itself is missing: what has not stopped then is not whole.
+        if self.stop.is_none() {
+            self.blocks.clear();
+        }
+        if self.begun.has_message {
+            self.end(out);
+        }
+    }
+
+    fn object(&mut self, value: &Value, members: &Map<String, Value>, event: &str, out: &mut Vec<Piece>) {
+        let result = lenient::kind_of(value, members, event).and_then(|kind| self.event(kind, value, members, out));
+        if let Err(failure) = result {
+            self.answer.fail(failure, out);
+        }
+    }
+
+    fn end(&mut self, out: &mut Vec<Piece>) {
+        let word = self.stop.take().unwrap_or_default();
+        let is_cut = matches!(word.as_str(), "max_tokens" | "model_context_window_exceeded");
+        if word == "model_context_window_exceeded" && !self.begun.has_said {
+            let message = "the conversation is too long for the model";
+            return self.answer.fail(Failure::new(FailureKind::TooLong, message), out);
+        }
+        if is_cut {
+            self.blocks.clear();
+            let is_whole =
+                |it: &Call| !it.arguments.trim().is_empty() && lenient::arguments(it.arguments.clone()).is_ok();
+            self.held = self.held.take().filter(is_whole);
+        }
+        // Servers forget to stop their blocks.
+        for index in self.blocks.keys().copied().collect::<Vec<_>>() {
+            self.close(index, out);
+        }
+        self.release(out);
+        let reason = match word.as_str() {
+            "max_tokens" | "model_context_window_exceeded" => EndReason::Length,
+            "pause_turn" => EndReason::Pause,
+            "refusal" => EndReason::Refusal,
+            // Whether tools were called is seen in the calls: servers write `end_turn` beside them.
+            "end_turn" | "stop_sequence" | "tool_use" | "stop" | "" => {
+                if self.calls > 0 {
+                    EndReason::ToolUse
+                } else {
+                    EndReason::Stop
                 }
             }
-            Err(_) => self.fail(lenient::something_else(WHAT).saying(body), &mut out),
-        }
-        if !self.is_over {
-            if self.begun.has_message {
-                self.end(&mut out);
-            } else {
-                self.fail(lenient::something_else(WHAT).saying(body), &mut out);
-            }
-        }
-        out
+            _ => EndReason::Other(word),
+        };
+        self.answer.end(reason, out);
     }
 }
 
 impl Decoder {
-    fn value(&mut self, value: &Value, event: &str, out: &mut Vec<Piece>) {
-        if self.is_over {
-            return;
-        }
-        let (kind, members) = match Step::of(value, event) {
-            Step::Event(kind, members) => (kind, members),
-            Step::Error(failure) => {
-                self.fail(failure, out);
-                return;
-            }
-            Step::Many(items) => {
-                for item in items.iter().filter(|it| it.is_object()) {
-                    self.value(item, event, out);
-                }
-                return;
-            }
-            Step::Nothing => {
-                let message = "an event of the answer is no JSON object and was skipped";
-                self.ledger.notice(BAD_JSON, message, out);
-                return;
-            }
-        };
-        let result = match kind {
-            "message_start" => {
-                self.begin(members.get("message"), out);
-                Ok(())
-            }
-            "content_block_start" => self.open(members, out),
-            "content_block_delta" => self.fill(members, out),
+    fn event(
+        &mut self,
+        kind: &str,
+        value: &Value,
+        members: &Map<String, Value>,
+        out: &mut Vec<Piece>,
+    ) -> Result<(), Failure> {
+        match kind {
+            "message_start" => self.begin(members.get("message"), out),
+            "content_block_start" => self.open(members, out)?,
+            "content_block_delta" => self.fill(members, out)?,
             "content_block_stop" => {
                 let index = self.index(members);
                 self.close(index, out);
-                Ok(())
             }
             "message_delta" => {
                 self.begun.has_message = true;
                 self.stopping(members.get("delta"), out);
                 self.count(members.get("usage"), out);
-                Ok(())
             }
             "message_stop" => {
                 self.begun.has_message = true;
                 self.end(out);
-                Ok(())
             }
-            "message" => self.message(value, out),
-            "ping" => Ok(()),
-            _ => {
-                match foreign(members) {
-                    Some(failure) => self.fail(failure, out),
-                    None if self.begun.has_message => {
-                        let message = "an event of the answer is unknown and was left out";
-                        self.ledger.notice("unknown-event", message, out);
-                    }
-                    // What was never a message is named at the end.
-                    None => self.ledger.notice(BAD_JSON, "an event is not of a message", out),
+            "message" => self.message(value, out)?,
+            "ping" => {}
+            _ => match lenient::foreign(text(members, "type"), members, "Anthropic messages") {
+                Some(failure) => return Err(failure),
+                None if self.begun.has_message => {
+                    let message = "an event of the answer is unknown and was left out";
+                    self.answer.notice("unknown-event", message, out);
                 }
-                Ok(())
-            }
-        };
-        if let Err(failure) = result {
-            self.fail(failure, out);
+                // What was never a message is named at the end.
+                None => self.answer.notice(BAD_JSON, "an event is not of a message", out),
+            },
         }
+        Ok(())
     }
 
     /// A whole one, in spite of the wish for a stream.
@@ -251,15 +200,8 @@ impl Decoder {
 
     fn begin(&mut self, message: Option<&Value>, out: &mut Vec<Piece>) {
         self.begun.has_message = true;
-        let part = |name: &str| {
-            let text = message.and_then(|it| it.get(name)?.as_str());
-            text.filter(|it| !it.is_empty()).map(str::to_owned)
-        };
-        let (response_id, model) = (part("id"), part("model"));
-        if !self.begun.has_started && (response_id.is_some() || model.is_some()) {
-            self.begun.has_started = true;
-            out.push(Piece::Start { response_id, model });
-        }
+        let part = |name: &str| message.and_then(|it| it.get(name));
+        self.answer.start(part("id"), part("model"), out);
         self.count(message.and_then(|it| it.get("usage")), out);
     }
 
@@ -286,7 +228,7 @@ impl Decoder {
             .and_then(Value::as_object)
             .unwrap_or(&empty);
         let begun = |name: &str| text(given, name).to_owned();
-        self.ledger.weigh(BLOCK_BYTES)?;
+        self.answer.weigh(BLOCK_BYTES)?;
         let block = match text(given, "type") {
             "text" => {
                 self.say(text(given, "text"), out)?;
@@ -302,12 +244,11 @@ impl Decoder {
             }
             "redacted_thinking" => {
                 let data = begun("data");
-                self.ledger.weigh(data.len())?;
+                self.answer.weigh(data.len())?;
                 Block::Redacted(json!({ "type": "redacted_thinking", "data": data }))
             }
             "tool_use" if self.calls >= CALLS_LIMIT => {
-                let message = "the answer asks for more tools than can be meant; the rest was left out";
-                self.ledger.notice("too-many-calls", message, out);
+                self.answer.notice_call_limit(out);
                 Block::Ignored
             }
             "tool_use" => {
@@ -316,19 +257,15 @@ impl Decoder {
                 self.begun.has_said = true;
                 let name = begun("name");
                 let id = begun("id");
-                self.ledger.weigh(name.len() + id.len())?;
-                out.push(Piece::CallStart {
-                    slot,
-                    id: id.clone(),
-                    name: name.clone(),
-                });
+                self.answer.weigh(name.len() + id.len())?;
+                out.push(Piece::call_start(slot, &id, &name));
                 // Mostly it is empty, the place for what follows.
                 let begun = match given.get("input") {
                     Some(Value::Object(input)) if !input.is_empty() => Value::Object(input.clone()).to_string(),
                     Some(Value::String(input)) => input.clone(),
                     Some(_) | None => String::new(),
                 };
-                self.ledger.weigh(begun.len())?;
+                self.answer.weigh(begun.len())?;
                 Block::Call(Call {
                     slot,
                     id,
@@ -339,7 +276,7 @@ impl Decoder {
             }
             _ => {
                 let message = "a part of the answer is neither text, reasoning nor a call and was left out";
-                self.ledger.notice("unknown-part", message, out);
+                self.answer.notice("unknown-part", message, out);
                 Block::Ignored
             }
         };
@@ -365,7 +302,7 @@ impl Decoder {
             }
             "signature_delta" => {
                 let proof = text(delta, "signature");
-                self.ledger.weigh(proof.len())?;
+                self.answer.weigh(proof.len())?;
                 if let Some(Block::Thinking { signature, .. }) = self.blocks.get_mut(&index) {
                     proof.clone_into(signature);
                 }
@@ -377,18 +314,15 @@ impl Decoder {
                     Some(whole @ Value::Object(_)) => whole.to_string(),
                     Some(_) | None => String::new(),
                 };
-                self.ledger.weigh(fragment.len())?;
+                self.answer.weigh(fragment.len())?;
                 match self.blocks.get_mut(&index) {
                     Some(Block::Call(call)) if !fragment.is_empty() => {
                         call.arguments.push_str(&fragment);
-                        out.push(Piece::CallArguments {
-                            slot: call.slot,
-                            fragment,
-                        });
+                        out.push(Piece::call_arguments(call.slot, &fragment));
                     }
                     Some(Block::Text | Block::Thinking { .. } | Block::Redacted(_)) | None => {
                         let message = "arguments came for something that is no call and were left out";
-                        self.ledger.notice("lost-arguments", message, out);
+                        self.answer.notice("lost-arguments", message, out);
                     }
                     Some(Block::Call(_) | Block::Ignored) => {}
                 }
@@ -397,14 +331,14 @@ impl Decoder {
             "citations_delta" => Ok(()),
             _ => {
                 let message = "a part of the answer is neither text, reasoning nor a call and was left out";
-                self.ledger.notice("unknown-part", message, out);
+                self.answer.notice("unknown-part", message, out);
                 Ok(())
             }
         }
     }
 
     fn say(&mut self, text: &str, out: &mut Vec<Piece>) -> Result<(), Failure> {
-        self.ledger.weigh(text.len())?;
+        self.answer.weigh(text.len())?;
         if !text.is_empty() {
             self.begun.has_said = true;
             out.push(Piece::Text(text.to_owned()));
@@ -413,7 +347,7 @@ impl Decoder {
     }
 
     fn think(&mut self, text: &str, out: &mut Vec<Piece>) -> Result<(), Failure> {
-        self.ledger.weigh(text.len())?;
+        self.answer.weigh(text.len())?;
         if !text.is_empty() {
             self.begun.has_said = true;
             out.push(Piece::Thinking(text.to_owned()));
@@ -432,10 +366,7 @@ impl Decoder {
                 self.release(out);
                 if call.arguments.trim().is_empty() && !call.begun.is_empty() {
                     call.arguments = std::mem::take(&mut call.begun);
-                    out.push(Piece::CallArguments {
-                        slot: call.slot,
-                        fragment: call.arguments.clone(),
-                    });
+                    out.push(Piece::call_arguments(call.slot, &call.arguments));
                 }
                 self.held = Some(call);
             }
@@ -444,16 +375,10 @@ impl Decoder {
         }
     }
 
-    /// What comes after a call shows that it is whole.
+    /// Completes the held call, because something follows it.
     fn release(&mut self, out: &mut Vec<Piece>) {
         if let Some(call) = self.held.take() {
-            out.push(Piece::CallDone {
-                slot: call.slot,
-                id: call.id,
-                name: call.name,
-                arguments: lenient::arguments(call.arguments),
-                opaque: None,
-            });
+            out.push(Piece::call_done(call.slot, call.id, call.name, call.arguments, None));
         }
     }
 
@@ -467,7 +392,7 @@ impl Decoder {
         self.stop = Some(reason.to_owned());
         let why = said.pointer("/stop_details/explanation").and_then(Value::as_str);
         if let Some(why) = why.filter(|it| reason == "refusal" && !it.trim().is_empty())
-            && self.ledger.weigh(why.len()).is_ok()
+            && self.answer.weigh(why.len()).is_ok()
         {
             self.begun.has_said = true;
             out.push(Piece::Refusal(why.to_owned()));
@@ -502,71 +427,13 @@ impl Decoder {
             completion: *output,
             reasoning: *thinking,
         };
-        if tokens != self.given && tokens != Tokens::default() {
-            self.given = tokens;
-            out.push(Piece::Usage(tokens));
-        }
-    }
-
-    fn end(&mut self, out: &mut Vec<Piece>) {
-        let word = self.stop.take().unwrap_or_default();
-        let is_cut = matches!(word.as_str(), "max_tokens" | "model_context_window_exceeded");
-        if word == "model_context_window_exceeded" && !self.begun.has_said {
-            let message = "the conversation is too long for the model";
-            return self.fail(Failure::new(FailureKind::TooLong, message), out);
-        }
-        if is_cut {
-            self.blocks.clear();
-            let is_whole =
-                |it: &Call| !it.arguments.trim().is_empty() && lenient::arguments(it.arguments.clone()).is_ok();
-            self.held = self.held.take().filter(is_whole);
-        }
-        // Servers forget to stop their blocks.
-        for index in self.blocks.keys().copied().collect::<Vec<_>>() {
-            self.close(index, out);
-        }
-        self.release(out);
-        let reason = match word.as_str() {
-            "max_tokens" | "model_context_window_exceeded" => EndReason::Length,
-            "pause_turn" => EndReason::Pause,
-            "refusal" => EndReason::Refusal,
-            // Whether tools were called is seen in the calls: servers write `end_turn` beside them.
-            "end_turn" | "stop_sequence" | "tool_use" | "stop" | "" => {
-                if self.calls > 0 {
-                    EndReason::ToolUse
-                } else {
-                    EndReason::Stop
-                }
-            }
-            _ => EndReason::Other(word),
-        };
-        self.is_over = true;
-        out.push(Piece::End(reason));
-    }
-
-    fn fail(&mut self, failure: Failure, out: &mut Vec<Piece>) {
-        self.is_over = true;
-        out.push(Piece::Error(failure));
+        self.answer.count(tokens, out);
     }
 }
 
 /// A member's text; empty when there is none.
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> &'a str {
     members.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Formats that people point us at by mistake.
-fn foreign(members: &Map<String, Value>) -> Option<Failure> {
-    let message = if members.contains_key("choices") {
-        "this address speaks OpenAI chat completions, not Anthropic messages"
-    } else if text(members, "type").starts_with("response.") {
-        "this address speaks OpenAI responses, not Anthropic messages"
-    } else if text(members, "type") == "document_start" || members.get("documents").is_some_and(Value::is_array) {
-        "this is a documents gateway: start with --gateway and its address"
-    } else {
-        return None;
-    };
-    Some(Failure::new(FailureKind::Garbled, message))
 }
 
 #[cfg(test)]

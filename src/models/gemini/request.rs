@@ -10,7 +10,7 @@ use crate::{
     models::{Call, CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said},
 };
 
-/// What Gemini 3 takes in place of a signature for a call that it did not make itself.
+/// Accepted by Gemini 3 in place of the signature of a call that it did not make itself.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// The address under which the endpoints lie, from one as users paste it: up to the version.
@@ -81,7 +81,8 @@ fn version(model: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// How hard to think. Models before 2.5 refuse to be asked, 2.5 counts tokens, later ones know levels.
+/// Returns the thinking configuration. `None` for models before 2.5, which refuse it; 2.5 counts tokens, later ones
+/// have levels.
 fn thinking(model: &str, effort: Option<Effort>) -> Option<Value> {
     let is_latest = model.contains("gemini-") && model.ends_with("-latest");
     let version = version(model).or(is_latest.then_some((3, 0)))?;

@@ -122,7 +122,7 @@ fn members(schema: &Value) -> Vec<(&str, String)> {
     names.into_iter().zip(sent).collect()
 }
 
-/// What options that are letters are called where a letter behind a dash is no name.
+/// Names of options that are letters, because a letter after a dash is no name.
 const SPOKEN: [(&str, &str); 4] = [
     ("-A", "context_after"),
     ("-B", "context_before"),
@@ -249,7 +249,7 @@ fn merge(out: &mut Map<String, Value>, more: Value) {
     }
 }
 
-/// What Gemini takes of a resolved schema.
+/// Returns the part of a resolved schema that Gemini accepts.
 fn subset(schema: &Value) -> Value {
     let get = |name: &str| schema.get(name);
     let text = |name: &str| get(name).and_then(Value::as_str);

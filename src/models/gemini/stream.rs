@@ -11,13 +11,13 @@ use crate::{
     models::{
         EndReason, Failure, FailureKind, Piece, Tokens,
         body::Read,
-        lenient::{self, BAD_JSON, CALLS_LIMIT, Ledger, whole_number},
+        lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, whole_number},
         objects::{Found, Objects},
     },
     net::sse::Frames,
 };
 
-/// What a call that cannot be read is reported as; it is worth asking once more.
+/// Message for a call that cannot be read; one more attempt is worthwhile.
 pub const MALFORMED: &str = "the model wrote a call that Gemini itself could not read";
 
 const WHAT: &str = "a Gemini stream";
@@ -118,18 +118,15 @@ impl Read for Reading {
 /// The state between two chunks.
 struct Decoder {
     tools: Tools,
-    ledger: Ledger,
-    has_started: bool,
+    answer: AnswerState,
     has_candidate: bool,
-    is_over: bool,
     finish: Option<String>,
-    /// What the server says beside its finish reason.
+    /// The server's text beside its finish reason.
     said: String,
     /// Why the question itself was refused.
     blocked: Option<String>,
-    /// What came in place of chunks.
+    /// Text received in place of chunks.
     junk: String,
-    usage: Tokens,
     calls: Vec<Called>,
 }
 
@@ -144,15 +141,12 @@ impl Decoder {
     fn new(tools: Tools) -> Self {
         Self {
             tools,
-            ledger: Ledger::default(),
-            has_started: false,
+            answer: AnswerState::default(),
             has_candidate: false,
-            is_over: false,
             finish: None,
             said: String::new(),
             blocked: None,
             junk: String::new(),
-            usage: Tokens::default(),
             calls: Vec::new(),
         }
     }
@@ -171,25 +165,25 @@ impl Decoder {
 
     fn found(&mut self, found: Found, out: &mut Vec<Piece>) {
         match found {
-            _ if self.is_over => {}
+            _ if self.answer.is_over => {}
             Found::Object(members) => self.members(&members, out),
             Found::Junk(text) => {
                 if self.junk.is_empty() {
                     self.junk = text;
                 }
-                self.ledger
+                self.answer
                     .notice(BAD_JSON, "a part of the answer is no JSON and was skipped", out);
             }
             Found::TooLong => {
                 let message = "a part of the answer is longer than is read";
-                self.fail(Failure::new(FailureKind::Oversized, message), out);
+                self.answer.fail(Failure::new(FailureKind::Oversized, message), out);
             }
         }
     }
 
     fn value(&mut self, value: &Value, out: &mut Vec<Piece>) {
         match value {
-            _ if self.is_over => {}
+            _ if self.answer.is_over => {}
             Value::Object(members) => self.members(members, out),
             Value::Array(items) => items
                 .iter()
@@ -203,7 +197,7 @@ impl Decoder {
 
     fn members(&mut self, members: &Map<String, Value>, out: &mut Vec<Piece>) {
         if let Some(error) = lenient::error_of(members) {
-            return self.fail(Failure::from_server(None, error), out);
+            return self.answer.fail(Failure::from_server(None, error), out);
         }
         // Code Assist and some proxies wrap the chunk.
         if let Some(Value::Object(inner)) = members.get("response")
@@ -213,16 +207,10 @@ impl Decoder {
         }
         if members.contains_key("choices") {
             let message = "this address speaks OpenAI chat completions, not Gemini";
-            return self.fail(Failure::new(FailureKind::Garbled, message), out);
+            return self.answer.fail(Failure::new(FailureKind::Garbled, message), out);
         }
-        let text = |name: &str| members.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
-        if !self.has_started && (text("responseId").is_some() || text("modelVersion").is_some()) {
-            self.has_started = true;
-            out.push(Piece::Start {
-                response_id: text("responseId").map(str::to_owned),
-                model: text("modelVersion").map(str::to_owned),
-            });
-        }
+        self.answer
+            .start(members.get("responseId"), members.get("modelVersion"), out);
         if let Some(usage) = members.get("usageMetadata") {
             self.count(usage, out);
         }
@@ -241,7 +229,7 @@ impl Decoder {
 
     fn candidate(&mut self, candidate: &Map<String, Value>, out: &mut Vec<Piece>) {
         if candidate.get("index").and_then(whole_number).is_some_and(|it| it > 0) {
-            self.ledger
+            self.answer
                 .notice("second-choice", "a second choice of the answer was left out", out);
             return;
         }
@@ -266,7 +254,7 @@ impl Decoder {
     }
 
     fn part(&mut self, part: &Map<String, Value>, out: &mut Vec<Piece>) {
-        if self.is_over {
+        if self.answer.is_over {
             return;
         }
         let signature = part
@@ -289,14 +277,14 @@ impl Decoder {
             .any(|it| part.contains_key(*it))
             {
                 let message = "a part of the answer is neither text nor a call and was left out";
-                self.ledger.notice("unknown-part", message, out);
+                self.answer.notice("unknown-part", message, out);
             }
             return;
         }
         let text = text.unwrap_or_default();
         let weight = text.len() + signature.map_or(0, str::len);
-        if let Err(failure) = self.ledger.weigh(weight) {
-            return self.fail(failure, out);
+        if !self.answer.takes(weight, out) {
+            return;
         }
         let is_thought = part.get("thought").and_then(Value::as_bool) == Some(true);
         if !text.is_empty() {
@@ -322,13 +310,12 @@ impl Decoder {
         let text = |name: &str| call.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
         let arguments = call.get("args").and_then(Value::as_object);
         let Some(sent) = text("name") else {
-            self.ledger
+            self.answer
                 .notice("nameless-call", "a call without a name was left out", out);
             return;
         };
         if self.calls.len() == CALLS_LIMIT {
-            let message = "the answer asks for more tools than can be meant; the rest was left out";
-            self.ledger.notice("too-many-calls", message, out);
+            self.answer.notice_call_limit(out);
             return;
         }
         let name = self.tools.own(sent).to_owned();
@@ -337,8 +324,8 @@ impl Decoder {
             .clone()
             .map(|it| Value::Object(it).to_string())
             .unwrap_or_default();
-        if let Err(failure) = self.ledger.weigh(fragment.len() + signature.map_or(0, str::len)) {
-            return self.fail(failure, out);
+        if !self.answer.takes(fragment.len() + signature.map_or(0, str::len), out) {
+            return;
         }
         let mut opaque = Map::new();
         if let Some(signature) = signature {
@@ -349,13 +336,9 @@ impl Decoder {
         }
         let slot = self.calls.len();
         let id = text("id").unwrap_or_default().to_owned();
-        out.push(Piece::CallStart {
-            slot,
-            id: id.clone(),
-            name: name.clone(),
-        });
+        out.push(Piece::call_start(slot, &id, &name));
         if !fragment.is_empty() {
-            out.push(Piece::CallArguments { slot, fragment });
+            out.push(Piece::call_arguments(slot, &fragment));
         }
         self.calls.push(Called {
             id,
@@ -376,20 +359,17 @@ impl Decoder {
             completion: count("candidatesTokenCount").saturating_add(reasoning),
             reasoning,
         };
-        if tokens != Tokens::default() && tokens != self.usage {
-            self.usage = tokens;
-            out.push(Piece::Usage(tokens));
-        }
+        self.answer.count(tokens, out);
     }
 
-    /// What is missing when the body ended without an end.
+    /// Returns the failure for a body that ended without an end of the answer.
     fn unfinished(&self) -> Failure {
-        lenient::broken_off(self.has_candidate, &self.ledger, WHAT).saying(&self.junk)
+        lenient::broken_off(self.has_candidate, &self.answer, WHAT).saying(&self.junk)
     }
 
     /// The body is over or cannot be read further. An answer that had its finish reason is whole all the same.
     fn cut(&mut self, failure: Failure, out: &mut Vec<Piece>) {
-        if self.is_over {
+        if self.answer.is_over {
             return;
         }
         if let Some(reason) = self.finish.take() {
@@ -397,12 +377,10 @@ impl Decoder {
         }
         if let Some(blocked) = self.blocked.take() {
             let message = format!("Gemini refused the question: {blocked}");
-            self.ledger.notice("blocked", &message, out);
-            self.is_over = true;
-            out.push(Piece::End(EndReason::ContentFilter));
-            return;
+            self.answer.notice("blocked", &message, out);
+            return self.answer.end(EndReason::ContentFilter, out);
         }
-        self.fail(failure, out);
+        self.answer.fail(failure, out);
     }
 
     fn end(&mut self, word: &str, out: &mut Vec<Piece>) {
@@ -425,18 +403,18 @@ impl Decoder {
             // What came with it is kept where there is anything; the calls in front of the broken one are sound.
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" if !has_calls => {
                 let failure = failed(MALFORMED);
-                return self.fail(failure, out);
+                return self.answer.fail(failure, out);
             }
             "MISSING_THOUGHT_SIGNATURE" => {
                 let failure = failed("Gemini misses a signature of its own earlier calls");
-                return self.fail(failure, out);
+                return self.answer.fail(failure, out);
             }
             _ if has_calls => EndReason::ToolUse,
             _ => EndReason::Other(word.to_owned()),
         };
         if reason == EndReason::ContentFilter && !self.said.is_empty() {
             let message = std::mem::take(&mut self.said);
-            self.ledger.notice("blocked", &message, out);
+            self.answer.notice("blocked", &message, out);
         }
         for (slot, call) in std::mem::take(&mut self.calls).into_iter().enumerate() {
             out.push(Piece::CallDone {
@@ -447,15 +425,7 @@ impl Decoder {
                 opaque: call.opaque,
             });
         }
-        self.is_over = true;
-        out.push(Piece::End(reason));
-    }
-
-    fn fail(&mut self, failure: Failure, out: &mut Vec<Piece>) {
-        if !self.is_over {
-            self.is_over = true;
-            out.push(Piece::Error(failure));
-        }
+        self.answer.end(reason, out);
     }
 }
 

@@ -34,7 +34,7 @@ pub const FORMAT: Format = Format {
 
 #[derive(Default)]
 pub struct Ollama {
-    /// What was asked about a model, by its name; empty where the server could not say.
+    /// Properties of models by name; empty if the server could not tell.
     shown: Mutex<HashMap<String, Shown>>,
 }
 

@@ -1,4 +1,4 @@
-//! What an Ollama says of a model: its window, and whether it thinks and calls.
+//! Ollama's description of a model: its window, and whether it thinks and calls tools.
 
 use serde_json::Value;
 
@@ -9,9 +9,9 @@ const WINDOW_LIMIT: u64 = 32_768;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// What the model was made for.
+    /// Context length that the model was made for, in tokens.
     pub context: Option<u64>,
-    /// What its own file sets.
+    /// Context length that its Modelfile sets, in tokens.
     pub set: Option<u64>,
     /// None: the server is too old to say.
     pub thinks: Option<bool>,

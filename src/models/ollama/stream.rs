@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::models::{
     EndReason, Failure, FailureKind, Piece, Tokens,
     body::Read,
-    lenient::{self, BAD_JSON, CALLS_LIMIT, Ledger, whole_number},
+    lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, whole_number},
     objects::{Found, Objects},
 };
 
@@ -18,10 +18,8 @@ const WHAT: &str = "Ollama's chat";
 #[derive(Default)]
 pub struct Reading {
     objects: Objects,
-    ledger: Ledger,
-    has_started: bool,
+    answer: AnswerState,
     has_message: bool,
-    is_over: bool,
     /// All that was thought: it goes back in one.
     thinking: String,
     calls: Vec<Called>,
@@ -48,64 +46,56 @@ impl Read for Reading {
         if let Some(found) = self.objects.finish() {
             self.found(found, &mut out);
         }
-        let failure = lenient::broken_off(self.has_message, &self.ledger, WHAT).saying(&self.junk);
-        self.fail(failure, &mut out);
+        let failure = lenient::broken_off(self.has_message, &self.answer, WHAT).saying(&self.junk);
+        self.answer.fail(failure, &mut out);
         out
     }
 
     fn cut(mut self: Box<Self>, failure: Failure) -> Vec<Piece> {
         let mut out = Vec::new();
-        self.fail(failure, &mut out);
+        self.answer.fail(failure, &mut out);
         out
     }
 
     fn is_finished(&self) -> bool {
-        self.is_over
+        self.answer.is_over
     }
 }
 
 impl Reading {
     fn found(&mut self, found: Found, out: &mut Vec<Piece>) {
         match found {
-            _ if self.is_over => {}
+            _ if self.answer.is_over => {}
             Found::Object(members) => self.line(&members, out),
             Found::Junk(text) => {
                 if self.junk.is_empty() {
                     self.junk = text;
                 }
-                self.ledger
+                self.answer
                     .notice(BAD_JSON, "a line of the answer is no JSON and was skipped", out);
             }
             Found::TooLong => {
                 let message = "a line of the answer is longer than is read";
-                self.fail(Failure::new(FailureKind::Oversized, message), out);
+                self.answer.fail(Failure::new(FailureKind::Oversized, message), out);
             }
         }
     }
 
     fn line(&mut self, line: &Map<String, Value>, out: &mut Vec<Piece>) {
         if let Some(error) = lenient::error_of(line) {
-            return self.fail(Failure::from_server(None, error), out);
+            return self.answer.fail(Failure::from_server(None, error), out);
         }
         if line.contains_key("choices") {
             let message = "this address speaks OpenAI chat completions, not Ollama's own chat";
-            return self.fail(Failure::new(FailureKind::Garbled, message), out);
+            return self.answer.fail(Failure::new(FailureKind::Garbled, message), out);
         }
         let text = |name: &str| line.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
-        if !self.has_started
-            && let Some(model) = text("model")
-        {
-            self.has_started = true;
-            out.push(Piece::Start {
-                response_id: None,
-                model: Some(model.to_owned()),
-            });
-        }
+        self.answer.start(None, line.get("model"), out);
         if let Some(message) = line.get("message").and_then(Value::as_object) {
             self.has_message = true;
             self.message(message, out);
         }
-        if line.get("done").and_then(Value::as_bool) == Some(true) && !self.is_over {
+        if line.get("done").and_then(Value::as_bool) == Some(true) && !self.answer.is_over {
             self.end(line, text("done_reason").unwrap_or("stop"), out);
         }
     }
@@ -113,8 +103,8 @@ impl Reading {
     fn message(&mut self, message: &Map<String, Value>, out: &mut Vec<Piece>) {
         let text = |name: &str| message.get(name).and_then(Value::as_str).unwrap_or_default();
         let (thinking, content) = (text("thinking"), text("content"));
-        if let Err(failure) = self.ledger.weigh(thinking.len() + content.len()) {
-            return self.fail(failure, out);
+        if !self.answer.takes(thinking.len() + content.len(), out) {
+            return;
         }
         if !thinking.is_empty() {
             self.thinking.push_str(thinking);
@@ -135,20 +125,19 @@ impl Reading {
     }
 
     fn call(&mut self, call: &Map<String, Value>, out: &mut Vec<Piece>) {
-        if self.is_over {
+        if self.answer.is_over {
             return;
         }
         let function = call.get("function").and_then(Value::as_object).unwrap_or(call);
         let text = |it: Option<&Value>| it.and_then(Value::as_str).unwrap_or_default().to_owned();
         let (id, name) = (text(call.get("id")), text(function.get("name")));
         if name.is_empty() {
-            self.ledger
+            self.answer
                 .notice("nameless-call", "a call without a name was left out", out);
             return;
         }
         if self.calls.len() == CALLS_LIMIT {
-            let message = "the answer asks for more tools than can be meant; the rest was left out";
-            self.ledger.notice("too-many-calls", message, out);
+            self.answer.notice_call_limit(out);
             return;
         }
         // An object, but proxies and old versions write text.
@@ -157,20 +146,13 @@ impl Reading {
             Some(whole @ (Value::Object(_) | Value::Array(_))) => whole.to_string(),
             Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => String::new(),
         };
-        if let Err(failure) = self.ledger.weigh(fragment.len()) {
-            return self.fail(failure, out);
+        if !self.answer.takes(fragment.len(), out) {
+            return;
         }
         let slot = self.calls.len();
-        out.push(Piece::CallStart {
-            slot,
-            id: id.clone(),
-            name: name.clone(),
-        });
+        out.push(Piece::call_start(slot, &id, &name));
         if !fragment.is_empty() {
-            out.push(Piece::CallArguments {
-                slot,
-                fragment: fragment.clone(),
-            });
+            out.push(Piece::call_arguments(slot, &fragment));
         }
         self.calls.push(Called {
             id,
@@ -186,9 +168,7 @@ impl Reading {
             completion: count("eval_count"),
             ..Tokens::default()
         };
-        if tokens != Tokens::default() {
-            out.push(Piece::Usage(tokens));
-        }
+        self.answer.count(tokens, out);
         if !self.thinking.is_empty() {
             let thinking = std::mem::take(&mut self.thinking);
             out.push(Piece::ThinkingDone {
@@ -205,21 +185,14 @@ impl Reading {
                 opaque: None,
             });
         }
-        self.is_over = true;
-        out.push(Piece::End(match word {
+        let reason = match word {
             "length" => EndReason::Length,
             "stop" if has_calls => EndReason::ToolUse,
             "stop" => EndReason::Stop,
             // `load` and `unload` end a request that asked for nothing.
             other => EndReason::Other(other.to_owned()),
-        }));
-    }
-
-    fn fail(&mut self, failure: Failure, out: &mut Vec<Piece>) {
-        if !self.is_over {
-            self.is_over = true;
-            out.push(Piece::Error(failure));
-        }
+        };
+        self.answer.end(reason, out);
     }
 }
 

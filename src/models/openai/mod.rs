@@ -13,18 +13,15 @@ use base64::Engine;
 use serde_json::{Value, json};
 
 use super::{
-    Failure, FailureKind, Format, ModelRequest, Piece,
-    body::{Decode, Read, Reading},
+    Failure, FailureKind, Format, ModelRequest,
+    body::{Read, Reading},
     lenient,
     listing::{self, Page},
     request::{Server, Wire},
 };
 use crate::{
     config::{self, Secret},
-    net::{
-        client::{Request, Url},
-        sse::Frame,
-    },
+    net::client::{Request, Url},
 };
 
 pub use request::base;
@@ -92,28 +89,6 @@ impl Wire for Chat {
     fn listed(&self, body: &[u8]) -> Result<Page, Failure> {
         let page = listing::listed(body)?;
         Ok(Page { next: None, ..page })
-    }
-}
-
-impl Decode for stream::Decoder {
-    fn push(&mut self, frame: &Frame) -> Vec<Piece> {
-        self.push(frame)
-    }
-
-    fn finish(&mut self) -> Vec<Piece> {
-        self.finish()
-    }
-
-    fn cut(&mut self, failure: Failure) -> Vec<Piece> {
-        self.cut(failure)
-    }
-
-    fn is_finished(&self) -> bool {
-        self.is_finished()
-    }
-
-    fn whole(self, body: &str) -> Vec<Piece> {
-        self.whole(body)
     }
 }
 

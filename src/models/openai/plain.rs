@@ -121,7 +121,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{models::openai::stream::Decoder, net::sse::Frame};
+    use crate::{
+        models::{body::Decode as _, openai::stream::Decoder},
+        net::sse::Frame,
+    };
 
     fn text(data: &Value) -> Option<String> {
         read(&data.to_string()).map(|it| format!("{} {}", it.index, it.text))

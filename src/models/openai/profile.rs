@@ -1,4 +1,4 @@
-//! What servers of chat completions want otherwise than OpenAI does, by where they are and what their models are called.
+//! Differences of chat completion servers from OpenAI, by their address and their models' names.
 //!
 //! A rule stands here only where a server refuses the common form, or reads it wrongly. Whatever else a server refuses
 //! is learned from its refusal ([`Learned`]), so that a server nobody has heard of works at the second try.
@@ -29,7 +29,7 @@ pub struct Profile {
     pub wants_reasoning: bool,
 }
 
-/// How a server is told how hard to think.
+/// The request field that sets the reasoning effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffortWord {
     /// `reasoning_effort`; with the word that turns thinking off.
@@ -182,7 +182,7 @@ impl Replay {
     }
 }
 
-/// What a server's refusals have taught.
+/// Adjustments learned from a server's refusals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Learned {
     pub replay: Option<Replay>,
@@ -204,7 +204,7 @@ const OPTIONAL: &[&str] = &[
 ];
 
 impl Learned {
-    /// Whether there is a lesson in a refusal; then the same question may be asked again. In words for the user.
+    /// Learns from a refusal and adapts the request. Returns a note for the user if the request may be repeated.
     pub fn from(&mut self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
         let said = failure.said.as_deref().unwrap_or_default();
         // A model that wrote no sound call may do so when it is told.

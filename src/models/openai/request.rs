@@ -270,7 +270,7 @@ impl<'a> Ids<'a> {
     }
 }
 
-/// What the user says: a plain string where it is nothing but text, which every server understands.
+/// Returns the user's content: a plain string if it is nothing but text, which every server understands.
 fn content(parts: &[Part]) -> Value {
     let text: Vec<&str> = parts
         .iter()

@@ -10,30 +10,24 @@ use super::plain;
 use crate::{
     models::{
         EndReason, Failure, FailureKind, Piece, Tokens,
-        lenient::{ANSWER_LIMIT_BYTES, CALLS_LIMIT, arguments as parse_arguments, error_of, values, whole_number},
+        body::Decode,
+        lenient::{self, AnswerState, CALLS_LIMIT, error_of, whole_number},
     },
     net::sse::Frame,
-    protocol::{Notice, Severity},
 };
 
 /// The state between two frames.
 #[derive(Debug)]
 pub struct Decoder {
     inline: Inline,
-    has_started: bool,
     choice: Choice,
-    /// The end or an error was given.
-    is_over: bool,
-    usage: Tokens,
     has_text: bool,
     is_refused: bool,
     calls: Vec<Call>,
     /// The call that was written to last.
     writing: usize,
     reasoning: Reasoning,
-    /// What was said already, by code.
-    noticed: Vec<&'static str>,
-    bytes: usize,
+    answer: AnswerState,
 }
 
 /// The choice that is read.
@@ -54,12 +48,12 @@ struct Reasoning {
     thought: Option<(&'static str, String)>,
 }
 
-/// Where we are in an answer that may start with `<think>`.
+/// State of an answer that may start with `<think>`.
 #[derive(Debug)]
 enum Inline {
     /// Nothing visible came yet, but for a part of the tag.
     Before(String),
-    /// What is held back may be the start of the closing tag.
+    /// `held` may be the start of the closing tag.
     Inside { held: String, has_begun: bool },
     /// Text is text.
     Off,
@@ -72,7 +66,7 @@ struct Call {
     name: String,
     arguments: String,
     is_announced: bool,
-    /// What Google's door wants back with this very call.
+    /// Value that Google's endpoint wants back with this call.
     opaque: Option<Value>,
 }
 
@@ -90,148 +84,55 @@ impl Decoder {
             } else {
                 Inline::Off
             },
-            has_started: false,
             choice: Choice::default(),
-            is_over: false,
-            usage: Tokens::default(),
             has_text: false,
             is_refused: false,
             calls: Vec::new(),
             writing: 0,
             reasoning: Reasoning::default(),
-            noticed: Vec::new(),
-            bytes: 0,
+            answer: AnswerState::default(),
         }
     }
+}
 
-    pub fn push(&mut self, frame: &Frame) -> Vec<Piece> {
-        let mut out = Vec::new();
-        let data = frame.data.trim();
-        // Proxies turn comments into data.
-        if self.is_over || data.is_empty() || data.starts_with(':') {
-            return out;
-        }
-        if data.trim_matches('"') == "[DONE]" {
-            self.end(&mut out);
-            return out;
-        }
-        if self.has_started
-            && frame.event.is_none()
-            && let Some(chunk) = plain::read(data)
-            && self.choice.index == Some(chunk.index)
-        {
-            self.choice.is_known = true;
-            self.text(&chunk.text, &mut out);
-            return out;
-        }
-        let is_error = frame.event.as_deref() == Some("error");
-        match values(data) {
-            Ok(values) => {
-                if values.len() > 1 {
-                    self.notice("glued-json", "several JSON objects came in one event", &mut out);
-                }
-                for value in values {
-                    self.value(&value, is_error, &mut out);
-                }
-            }
-            Err(_) if is_error => self.fail(Failure::from_server(None, &Value::String(data.to_owned())), &mut out),
-            Err(_) => self.notice("bad-json", "a line of the answer is no JSON and was skipped", &mut out),
-        }
-        out
+impl Decode for Decoder {
+    const FORMAT: &'static str = "chat completions";
+
+    fn answer(&mut self) -> &mut AnswerState {
+        &mut self.answer
     }
 
-    /// The body ended. Without a finish reason that is no end.
-    pub fn finish(&mut self) -> Vec<Piece> {
-        let failure = if self.choice.is_known {
-            Failure::new(FailureKind::Interrupted, "the answer broke off before its end")
-        } else if self.noticed.contains(&"bad-json") {
-            Failure::new(
-                FailureKind::Garbled,
-                "the server answered with something else than chat completions",
-            )
-        } else {
-            Failure::new(
-                FailureKind::Interrupted,
-                "the server ended the stream without an answer",
-            )
-        };
-        self.cut(failure)
-    }
-
-    /// The body cannot be read further. An answer that had its finish reason is whole all the same.
-    pub fn cut(&mut self, failure: Failure) -> Vec<Piece> {
-        let mut out = Vec::new();
-        if self.is_over {
-            return out;
-        }
-        if self.choice.finish.is_some() {
-            self.end(&mut out);
-        } else {
-            self.flush_inline(&mut out);
-            self.fail(failure, &mut out);
-        }
-        out
+    fn has_answer(&self) -> bool {
+        self.choice.is_known
     }
 
     /// A finish reason came: at most a count of tokens is missing.
-    pub fn is_finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.choice.finish.is_some()
     }
 
-    /// An answer that was not streamed: one JSON body, an error or a whole completion.
-    pub fn whole(mut self, body: &str) -> Vec<Piece> {
-        let mut out = Vec::new();
-        let body = body.trim_start_matches('\u{feff}').trim();
-        match values(body) {
-            Ok(values) => {
-                for value in values {
-                    self.value(&value, false, &mut out);
-                }
-            }
-            Err(_) => self.fail(no_completion(body), &mut out),
-        }
-        if self.is_over {
-            return out;
-        }
-        if self.choice.is_known {
-            self.end(&mut out);
-        } else {
-            self.fail(no_completion(body), &mut out);
-        }
-        out
+    fn done(&mut self, out: &mut Vec<Piece>) {
+        self.end(out);
     }
 
-    fn value(&mut self, value: &Value, is_error: bool, out: &mut Vec<Piece>) {
-        if self.is_over {
-            return;
+    fn fast_path(&mut self, frame: &Frame, data: &str, out: &mut Vec<Piece>) -> bool {
+        if !self.answer.has_started || frame.event.is_some() {
+            return false;
         }
-        let members = match value {
-            Value::Object(members) => members,
-            // Some gateways wrap an error, or everything, into a list of one.
-            Value::Array(items) => {
-                for item in items.iter().filter(|it| it.is_object()) {
-                    self.value(item, is_error, out);
-                }
-                return;
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                if is_error {
-                    self.fail(Failure::from_server(None, value), out);
-                } else {
-                    self.notice(
-                        "bad-json",
-                        "an event of the answer is no JSON object and was skipped",
-                        out,
-                    );
-                }
-                return;
-            }
+        let Some(chunk) = plain::read(data).filter(|it| self.choice.index == Some(it.index)) else {
+            return false;
         };
+        self.choice.is_known = true;
+        self.text(&chunk.text, out);
+        true
+    }
+
+    fn object(&mut self, value: &Value, members: &Map<String, Value>, event: &str, out: &mut Vec<Piece>) {
         if let Some(failure) = foreign(members) {
-            self.fail(failure, out);
+            self.answer.fail(failure, out);
             return;
         }
-        let error = if is_error {
+        let error = if event == "error" {
             Some(error_of(members).unwrap_or(value))
         } else {
             error_of(members).or_else(|| is_bare_error(members).then_some(value))
@@ -240,20 +141,83 @@ impl Decoder {
             self.chunk(members, out);
         }
         if let Some(error) = error {
-            self.flush_inline(out);
-            self.fail(Failure::from_server(None, error), out);
+            self.flush(out);
+            self.answer.fail(Failure::from_server(None, error), out);
         }
     }
 
-    fn chunk(&mut self, members: &Map<String, Value>, out: &mut Vec<Piece>) {
-        let text = |name: &str| members.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
-        if !self.has_started && (text("id").is_some() || text("model").is_some()) {
-            self.has_started = true;
-            out.push(Piece::Start {
-                response_id: text("id").map(str::to_owned),
-                model: text("model").map(str::to_owned),
-            });
+    fn end(&mut self, out: &mut Vec<Piece>) {
+        self.flush(out);
+        let word = self.choice.finish.take().unwrap_or_else(|| "stop".to_owned());
+        match word.as_str() {
+            "error" => {
+                let failure = Failure::new(FailureKind::Unreachable, "the server ended the answer with an error");
+                return self.answer.fail(failure, out);
+            }
+            "insufficient_system_resource" => {
+                let failure = Failure::new(FailureKind::Overloaded, "the server ran out of capacity in mid-answer");
+                return self.answer.fail(failure, out);
+            }
+            _ => {}
         }
+        let mut opaque = Map::new();
+        if let Some((name, text)) = self.reasoning.thought.take() {
+            opaque.insert(name.to_owned(), text.into());
+        }
+        if !self.reasoning.opaque.is_empty() {
+            opaque.insert(
+                "reasoning_details".to_owned(),
+                std::mem::take(&mut self.reasoning.opaque).into(),
+            );
+        }
+        if !opaque.is_empty() {
+            out.push(Piece::ThinkingDone { opaque: opaque.into() });
+        }
+        let has_calls = !self.calls.is_empty();
+        let reason = match word.as_str() {
+            "length" | "max_tokens" | "max_output_tokens" | "model_length" => EndReason::Length,
+            "content_filter" | "safety" => EndReason::ContentFilter,
+            "refusal" => EndReason::Refusal,
+            // Whether tools were called is seen in the calls: servers write `stop` beside them.
+            "stop" | "end_turn" | "eos" | "eos_token" | "stop_sequence" | "complete" | "tool_calls" | "tool_use"
+            | "function_call" => {
+                if has_calls {
+                    EndReason::ToolUse
+                } else if self.is_refused {
+                    EndReason::Refusal
+                } else {
+                    EndReason::Stop
+                }
+            }
+            _ => EndReason::Other(word),
+        };
+        // Where the model did not stop by itself, what it wrote last may be half of what it meant: no arguments at all
+        // are as cut as half of them.
+        let is_stopped = matches!(reason, EndReason::Length | EndReason::Other(_));
+        for (slot, call) in std::mem::take(&mut self.calls).into_iter().enumerate() {
+            if !call.is_announced {
+                out.push(Piece::call_start(slot, &call.id, &call.name));
+            }
+            if is_stopped && slot == self.writing && !is_object(&call.arguments) {
+                continue;
+            }
+            out.push(Piece::call_done(slot, call.id, call.name, call.arguments, call.opaque));
+        }
+        self.answer.end(reason, out);
+    }
+
+    fn flush(&mut self, out: &mut Vec<Piece>) {
+        match std::mem::replace(&mut self.inline, Inline::Off) {
+            Inline::Before(held) if !held.is_empty() => out.push(Piece::Text(held)),
+            Inline::Inside { held, .. } if !held.is_empty() => out.push(Piece::Thinking(held)),
+            Inline::Before(_) | Inline::Inside { .. } | Inline::Off => {}
+        }
+    }
+}
+
+impl Decoder {
+    fn chunk(&mut self, members: &Map<String, Value>, out: &mut Vec<Piece>) {
+        self.answer.start(members.get("id"), members.get("model"), out);
         let groq = members.get("x_groq").and_then(|it| it.get("usage"));
         for usage in [members.get("usage"), groq].into_iter().flatten() {
             self.count(usage, out);
@@ -274,7 +238,8 @@ impl Decoder {
         if let Some(index) = members.get("index").and_then(whole_number)
             && *self.choice.index.get_or_insert(index) != index
         {
-            self.notice("second-choice", "a second choice of the answer was left out", out);
+            self.answer
+                .notice("second-choice", "a second choice of the answer was left out", out);
             return;
         }
         self.choice.is_known = true;
@@ -310,7 +275,7 @@ impl Decoder {
         }
         if let Some(text) = delta.get("refusal").and_then(Value::as_str)
             && !text.is_empty()
-            && self.weigh(text, out)
+            && self.answer.takes(text.len(), out)
         {
             self.is_refused = true;
             out.push(Piece::Refusal(text.to_owned()));
@@ -341,7 +306,7 @@ impl Decoder {
             .find_map(|name| Some((*name, delta.get(*name)?.as_str().filter(|it| !it.is_empty())?)));
         if let Some((name, text)) = named {
             self.think(text, out);
-            if !self.is_over {
+            if !self.answer.is_over {
                 let thought = self.reasoning.thought.get_or_insert_with(|| (name, String::new()));
                 thought.1.push_str(text);
             }
@@ -352,7 +317,7 @@ impl Decoder {
             }
         }
         for detail in details.into_iter().flatten() {
-            if self.weigh(&detail.to_string(), out) {
+            if self.answer.takes(detail.to_string().len(), out) {
                 self.reasoning.opaque.push(detail.clone());
             }
         }
@@ -375,7 +340,7 @@ impl Decoder {
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
             }
         } else {
-            self.notice(
+            self.answer.notice(
                 "unknown-part",
                 "a part of the answer is neither text nor reasoning and was left out",
                 out,
@@ -384,16 +349,16 @@ impl Decoder {
     }
 
     fn think(&mut self, text: &str, out: &mut Vec<Piece>) {
-        if text.is_empty() || !self.weigh(text, out) {
+        if text.is_empty() || !self.answer.takes(text.len(), out) {
             return;
         }
         // A server that tells reasoning apart leaves none in the text.
-        self.flush_inline(out);
+        self.flush(out);
         out.push(Piece::Thinking(text.to_owned()));
     }
 
     fn text(&mut self, text: &str, out: &mut Vec<Piece>) {
-        if text.is_empty() || !self.weigh(text, out) {
+        if text.is_empty() || !self.answer.takes(text.len(), out) {
             return;
         }
         self.has_text = true;
@@ -410,7 +375,7 @@ impl Decoder {
                     };
                     self.inside(&inside, out);
                 } else if !OPENING.starts_with(visible) || held.len() > INLINE_LIMIT_BYTES {
-                    self.flush_inline(out);
+                    self.flush(out);
                 }
             }
             Inline::Inside { .. } => self.inside(text, out),
@@ -448,14 +413,6 @@ impl Decoder {
         }
     }
 
-    fn flush_inline(&mut self, out: &mut Vec<Piece>) {
-        match std::mem::replace(&mut self.inline, Inline::Off) {
-            Inline::Before(held) if !held.is_empty() => out.push(Piece::Text(held)),
-            Inline::Inside { held, .. } if !held.is_empty() => out.push(Piece::Thinking(held)),
-            Inline::Before(_) | Inline::Inside { .. } | Inline::Off => {}
-        }
-    }
-
     fn call(&mut self, fragment: &Value, out: &mut Vec<Piece>) {
         let Value::Object(members) = fragment else { return };
         // A few servers leave the wrapper out.
@@ -470,19 +427,15 @@ impl Decoder {
         let index = members.get("index").and_then(whole_number);
         let slot = self.slot(index, &id, &name, &arguments);
         if slot == CALLS_LIMIT {
-            self.notice(
-                "too-many-calls",
-                "the answer asks for more tools than can be meant; the rest was left out",
-                out,
-            );
+            self.answer.notice_call_limit(out);
             return;
         }
         let extra = members.get("extra_content").filter(|it| it.is_object());
-        let weight = extra.map(ToString::to_string).unwrap_or_default();
-        if !self.weigh(&arguments, out) || !self.weigh(&weight, out) {
+        let weight = arguments.len() + extra.map_or(0, |it| it.to_string().len());
+        if !self.answer.takes(weight, out) {
             return;
         }
-        self.flush_inline(out);
+        self.flush(out);
         if slot == self.calls.len() {
             self.calls.push(Call {
                 index,
@@ -506,22 +459,12 @@ impl Decoder {
         }
         if !call.is_announced && !call.name.is_empty() {
             call.is_announced = true;
-            out.push(Piece::CallStart {
-                slot,
-                id: call.id.clone(),
-                name: call.name.clone(),
-            });
+            out.push(Piece::call_start(slot, &call.id, &call.name));
             if !call.arguments.is_empty() {
-                out.push(Piece::CallArguments {
-                    slot,
-                    fragment: call.arguments.clone(),
-                });
+                out.push(Piece::call_arguments(slot, &call.arguments));
             }
         } else if call.is_announced && !arguments.is_empty() {
-            out.push(Piece::CallArguments {
-                slot,
-                fragment: arguments,
-            });
+            out.push(Piece::call_arguments(slot, &arguments));
         }
     }
 
@@ -581,118 +524,7 @@ impl Decoder {
                 "output_tokens_details.reasoning_tokens",
             ]),
         };
-        if tokens != Tokens::default() && tokens != self.usage {
-            self.usage = tokens;
-            out.push(Piece::Usage(tokens));
-        }
-    }
-
-    fn end(&mut self, out: &mut Vec<Piece>) {
-        self.flush_inline(out);
-        let word = self.choice.finish.take().unwrap_or_else(|| "stop".to_owned());
-        match word.as_str() {
-            "error" => {
-                let failure = Failure::new(FailureKind::Unreachable, "the server ended the answer with an error");
-                return self.fail(failure, out);
-            }
-            "insufficient_system_resource" => {
-                let failure = Failure::new(FailureKind::Overloaded, "the server ran out of capacity in mid-answer");
-                return self.fail(failure, out);
-            }
-            _ => {}
-        }
-        let mut opaque = Map::new();
-        if let Some((name, text)) = self.reasoning.thought.take() {
-            opaque.insert(name.to_owned(), text.into());
-        }
-        if !self.reasoning.opaque.is_empty() {
-            opaque.insert(
-                "reasoning_details".to_owned(),
-                std::mem::take(&mut self.reasoning.opaque).into(),
-            );
-        }
-        if !opaque.is_empty() {
-            out.push(Piece::ThinkingDone { opaque: opaque.into() });
-        }
-        let has_calls = !self.calls.is_empty();
-        let reason = match word.as_str() {
-            "length" | "max_tokens" | "max_output_tokens" | "model_length" => EndReason::Length,
-            "content_filter" | "safety" => EndReason::ContentFilter,
-            "refusal" => EndReason::Refusal,
-            // Whether tools were called is seen in the calls: servers write `stop` beside them.
-            "stop" | "end_turn" | "eos" | "eos_token" | "stop_sequence" | "complete" | "tool_calls" | "tool_use"
-            | "function_call" => {
-                if has_calls {
-                    EndReason::ToolUse
-                } else if self.is_refused {
-                    EndReason::Refusal
-                } else {
-                    EndReason::Stop
-                }
-            }
-            _ => EndReason::Other(word),
-        };
-        // Where the model did not stop by itself, what it wrote last may be half of what it meant: no arguments at all
-        // are as cut as half of them.
-        let is_stopped = matches!(reason, EndReason::Length | EndReason::Other(_));
-        for (slot, call) in std::mem::take(&mut self.calls).into_iter().enumerate() {
-            let id = call.id;
-            if !call.is_announced {
-                out.push(Piece::CallStart {
-                    slot,
-                    id: id.clone(),
-                    name: call.name.clone(),
-                });
-            }
-            if is_stopped && slot == self.writing && !is_object(&call.arguments) {
-                continue;
-            }
-            out.push(Piece::CallDone {
-                slot,
-                id,
-                name: call.name,
-                arguments: parse_arguments(call.arguments),
-                opaque: call.opaque,
-            });
-        }
-        self.is_over = true;
-        out.push(Piece::End(reason));
-    }
-
-    fn fail(&mut self, failure: Failure, out: &mut Vec<Piece>) {
-        self.is_over = true;
-        out.push(Piece::Error(failure));
-    }
-
-    /// Adds to what the answer weighs; `false` when it has become too much.
-    fn weigh(&mut self, text: &str, out: &mut Vec<Piece>) -> bool {
-        if self.is_over {
-            return false;
-        }
-        self.bytes = self.bytes.saturating_add(text.len());
-        if self.bytes > ANSWER_LIMIT_BYTES {
-            let limit = ANSWER_LIMIT_BYTES >> 20;
-            self.fail(
-                Failure::new(FailureKind::Oversized, format!("the answer is larger than {limit} MiB")),
-                out,
-            );
-            return false;
-        }
-        true
-    }
-
-    /// Says what was repaired, the first time only.
-    fn notice(&mut self, code: &'static str, message: &str, out: &mut Vec<Piece>) {
-        if self.noticed.contains(&code) {
-            return;
-        }
-        self.noticed.push(code);
-        out.push(Piece::Notice(Notice {
-            severity: Severity::Warning,
-            code: code.to_owned(),
-            message: message.to_owned(),
-            document: None,
-        }));
+        self.answer.count(tokens, out);
     }
 }
 
@@ -709,36 +541,21 @@ fn is_bare_error(members: &Map<String, Value>) -> bool {
 
 /// Formats that people point us at by mistake.
 fn foreign(members: &Map<String, Value>) -> Option<Failure> {
-    if members.contains_key("choices") {
-        return None;
-    }
     let kind = members.get("type").and_then(Value::as_str).unwrap_or_default();
-    let message = if kind == "message_start" || (kind == "message" && members.contains_key("content")) {
-        "this address speaks Anthropic messages, not OpenAI chat completions"
-    } else if kind.starts_with("response.") {
-        "this address speaks OpenAI responses, not chat completions"
-    } else if kind == "document_start" || members.get("documents").is_some_and(Value::is_array) {
-        "this is a documents gateway: start with --gateway and its address"
+    let message = if members.contains_key("choices") {
+        return None;
     } else if members.contains_key("candidates") {
         "this address speaks Gemini, not OpenAI chat completions"
     } else if members.get("message").is_some_and(Value::is_object) && members.contains_key("done") {
         "this is the native address of Ollama: its OpenAI-compatible one ends in /v1"
     } else {
-        return None;
+        return lenient::foreign(kind, members, "OpenAI chat completions");
     };
     Some(Failure::new(FailureKind::Garbled, message))
 }
 
 fn is_object(text: &str) -> bool {
     serde_json::from_str::<Map<String, Value>>(text).is_ok()
-}
-
-fn no_completion(body: &str) -> Failure {
-    Failure::new(
-        FailureKind::Garbled,
-        "the server answered with something else than chat completions",
-    )
-    .saying(body)
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub const FORMAT: Format = Format {
 /// Responses.
 #[derive(Default)]
 pub struct Responses {
-    /// How many of the wishes about reasoning the server has refused: first the summary, then all.
+    /// Number of reasoning options that the server has refused: first the summary, then all.
     refused: AtomicU8,
 }
 

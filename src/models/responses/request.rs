@@ -8,7 +8,7 @@ use crate::{
     models::{CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, tool_pairing::paired},
 };
 
-/// What is asked for about reasoning, beside the effort.
+/// Reasoning options to request beside the effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wishes {
     All,
@@ -78,7 +78,7 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes)
     body
 }
 
-/// Whether a model of OpenAI's reasons, by its name; the others refuse to hear of it.
+/// Returns true if a model of OpenAI's reasons, by its name; other models refuse reasoning options.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
     let digits = |after: &str| -> Option<u32> {

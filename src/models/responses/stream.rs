@@ -8,39 +8,30 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::{
-    models::{
-        EndReason, Failure, FailureKind, Piece, Tokens,
-        body::Decode,
-        lenient::{self, BAD_JSON, CALLS_LIMIT, Ledger, Step, broken_off, values, whole_number},
-    },
-    net::sse::Frame,
+use crate::models::{
+    EndReason, Failure, FailureKind, Piece, Tokens,
+    body::Decode,
+    lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, whole_number},
 };
-
-const WHAT: &str = "responses";
 
 /// More items than this are no answer. Each event looks through them.
 const ITEMS_LIMIT: usize = 1024;
 
-/// What an empty item weighs, so that a flood of them meets the limit too.
+/// Size charged for an empty item, so that a flood of them meets the limit, too.
 const ITEM_BYTES: usize = 256;
 
 /// The state between two frames.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    has_started: bool,
     /// Something of a response came.
     has_response: bool,
-    /// The end or an error was given.
-    is_over: bool,
     is_refused: bool,
-    given: Tokens,
     items: Vec<Item>,
     /// The calls that have a name.
     calls: usize,
     /// A call that is done, until more is known: the limit of tokens may have cut it.
     held: Option<Call>,
-    ledger: Ledger,
+    answer: AnswerState,
 }
 
 #[derive(Debug)]
@@ -78,7 +69,7 @@ impl Item {
     }
 }
 
-/// Where an item's reasoning was read: servers that know both send one as the summary of the other.
+/// Source of an item's reasoning: servers that know both send one as the summary of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Summary,
@@ -96,104 +87,45 @@ struct Call {
 }
 
 impl Decode for Decoder {
-    fn push(&mut self, frame: &Frame) -> Vec<Piece> {
-        let mut out = Vec::new();
-        let data = frame.data.trim();
-        // Proxies turn comments into data.
-        if self.is_over || data.is_empty() || data.starts_with(':') {
-            return out;
-        }
-        if data.trim_matches('"') == "[DONE]" {
-            // The word of the response itself is missing: what was not done then is not whole.
-            for item in &mut self.items {
-                item.is_done = true;
-            }
-            if self.has_response {
-                self.end("", &mut out);
-            }
-            return out;
-        }
-        let event = frame.event.as_deref().unwrap_or_default();
-        match values(data) {
-            Ok(values) => {
-                if values.len() > 1 {
-                    self.ledger
-                        .notice("glued-json", "several JSON objects came in one event", &mut out);
-                }
-                for value in values {
-                    self.value(&value, event, &mut out);
-                }
-            }
-            Err(_) if event == "error" => {
-                self.fail(Failure::from_server(None, &Value::String(data.to_owned())), &mut out);
-            }
-            Err(_) => {
-                let message = "a line of the answer is no JSON and was skipped";
-                self.ledger.notice(BAD_JSON, message, &mut out);
-            }
-        }
-        out
+    const FORMAT: &'static str = "responses";
+    const ENDS_BY_EVENT: bool = true;
+
+    fn answer(&mut self) -> &mut AnswerState {
+        &mut self.answer
     }
 
-    fn finish(&mut self) -> Vec<Piece> {
-        let failure = broken_off(self.has_response, &self.ledger, WHAT);
-        self.cut(failure)
-    }
-
-    fn cut(&mut self, failure: Failure) -> Vec<Piece> {
-        let mut out = Vec::new();
-        if !self.is_over {
-            self.fail(failure, &mut out);
-        }
-        out
+    fn has_answer(&self) -> bool {
+        self.has_response
     }
 
     /// The event that ends a response holds everything: nothing is waited for after it.
     fn is_finished(&self) -> bool {
-        self.is_over
+        self.answer.is_over
     }
 
-    fn whole(mut self, body: &str) -> Vec<Piece> {
-        let mut out = Vec::new();
-        let body = body.trim_start_matches('\u{feff}').trim();
-        for value in values(body).unwrap_or_default() {
-            self.value(&value, "", &mut out);
+    fn done(&mut self, out: &mut Vec<Piece>) {
+        // The word of the response itself is missing: what was not done then is not whole.
+        for item in &mut self.items {
+            item.is_done = true;
         }
-        if !self.is_over {
-            self.fail(lenient::something_else(WHAT).saying(body), &mut out);
+        if self.has_response {
+            self.end(out);
         }
-        out
+    }
+
+    fn end(&mut self, out: &mut Vec<Piece>) {
+        self.end_with("", out);
+    }
+
+    fn object(&mut self, value: &Value, members: &Map<String, Value>, event: &str, out: &mut Vec<Piece>) {
+        let result = lenient::kind_of(value, members, event).and_then(|kind| self.event(kind, members, out));
+        if let Err(failure) = result {
+            self.answer.fail(failure, out);
+        }
     }
 }
 
 impl Decoder {
-    fn value(&mut self, value: &Value, event: &str, out: &mut Vec<Piece>) {
-        if self.is_over {
-            return;
-        }
-        let (kind, members) = match Step::of(value, event) {
-            Step::Event(kind, members) => (kind, members),
-            Step::Error(failure) => {
-                self.fail(failure, out);
-                return;
-            }
-            Step::Many(items) => {
-                for item in items.iter().filter(|it| it.is_object()) {
-                    self.value(item, event, out);
-                }
-                return;
-            }
-            Step::Nothing => {
-                let message = "an event of the answer is no JSON object and was skipped";
-                self.ledger.notice(BAD_JSON, message, out);
-                return;
-            }
-        };
-        if let Err(failure) = self.event(kind, members, out) {
-            self.fail(failure, out);
-        }
-    }
-
     fn event(&mut self, kind: &str, members: &Map<String, Value>, out: &mut Vec<Piece>) -> Result<(), Failure> {
         let response = members.get("response").unwrap_or(&Value::Null);
         self.has_response |= kind.starts_with("response.");
@@ -249,11 +181,11 @@ impl Decoder {
                 self.close("", &Value::Object(members.clone()), out)?;
             }
             _ if kind.starts_with("response.") || kind == "ping" || kind == "keepalive" => {}
-            _ => match foreign(kind, members) {
+            _ => match lenient::foreign(kind, members, "OpenAI responses") {
                 Some(failure) => return Err(failure),
                 None => {
                     let message = "an event of the answer is unknown and was left out";
-                    self.ledger.notice(BAD_JSON, message, out);
+                    self.answer.notice(BAD_JSON, message, out);
                 }
             },
         }
@@ -261,15 +193,7 @@ impl Decoder {
     }
 
     fn begin(&mut self, response: &Value, out: &mut Vec<Piece>) {
-        let part = |name: &str| {
-            let text = response.get(name).and_then(Value::as_str);
-            text.filter(|it| !it.is_empty()).map(str::to_owned)
-        };
-        let (response_id, model) = (part("id"), part("model"));
-        if !self.has_started && (response_id.is_some() || model.is_some()) {
-            self.has_started = true;
-            out.push(Piece::Start { response_id, model });
-        }
+        self.answer.start(response.get("id"), response.get("model"), out);
     }
 
     /// The place of the item that an event names; else the last of those that `fits` and are not done.
@@ -321,7 +245,7 @@ impl Decoder {
     }
 
     fn add(&mut self, id: &str, index: Option<u64>, content: Content, out: &mut Vec<Piece>) -> Result<usize, Failure> {
-        self.ledger.weigh(ITEM_BYTES + id.len())?;
+        self.answer.weigh(ITEM_BYTES + id.len())?;
         if self.items.len() >= ITEMS_LIMIT {
             let message = format!("the answer has more than {ITEMS_LIMIT} parts");
             return Err(Failure::new(FailureKind::Oversized, message));
@@ -344,8 +268,7 @@ impl Decoder {
             .filter(|it| matches!(it.content, Content::Call(_)))
             .count();
         if calls >= CALLS_LIMIT {
-            let message = "the answer asks for more tools than can be meant; the rest was left out";
-            self.ledger.notice("too-many-calls", message, out);
+            self.answer.notice_call_limit(out);
             return self.add(id, index, Content::Other, out);
         }
         self.add(id, index, Content::Call(Some(Call::default())), out)
@@ -365,7 +288,7 @@ impl Decoder {
         } else {
             part("call_id")
         };
-        self.ledger.weigh(id.len() + part("name").len())?;
+        self.answer.weigh(id.len() + part("name").len())?;
         id.clone_into(&mut call.id);
         part("name").clone_into(&mut call.name);
         if call.name.is_empty() {
@@ -374,22 +297,15 @@ impl Decoder {
         call.is_announced = true;
         call.slot = self.calls;
         self.calls += 1;
-        out.push(Piece::CallStart {
-            slot: call.slot,
-            id: call.id.clone(),
-            name: call.name.clone(),
-        });
+        out.push(Piece::call_start(call.slot, &call.id, &call.name));
         if call.arguments.is_empty()
             && let Some(arguments) = item.get("arguments").and_then(arguments)
         {
-            self.ledger.weigh(arguments.len())?;
+            self.answer.weigh(arguments.len())?;
             call.arguments = arguments;
         }
         if !call.arguments.is_empty() {
-            out.push(Piece::CallArguments {
-                slot: call.slot,
-                fragment: call.arguments.clone(),
-            });
+            out.push(Piece::call_arguments(call.slot, &call.arguments));
         }
         Ok(())
     }
@@ -418,7 +334,7 @@ impl Decoder {
                         let texts: Vec<&str> = parts.filter_map(|it| it.get("text")?.as_str()).collect();
                         let text = texts.join("\n\n");
                         if !text.is_empty() {
-                            self.ledger.weigh(text.len())?;
+                            self.answer.weigh(text.len())?;
                             out.push(Piece::Thinking(text));
                             break;
                         }
@@ -430,7 +346,7 @@ impl Decoder {
                     Some(_) | None => false,
                 };
                 if is_whole && (has("encrypted_content") || has("content")) {
-                    self.ledger.weigh(item.to_string().len())?;
+                    self.answer.weigh(item.to_string().len())?;
                     out.push(Piece::ThinkingDone { opaque: item.clone() });
                 }
             }
@@ -470,7 +386,7 @@ impl Decoder {
         };
         let is_first = told.insert(number);
         if is_first {
-            self.ledger.weigh(ITEM_BYTES)?;
+            self.answer.weigh(ITEM_BYTES)?;
         }
         Ok(is_first)
     }
@@ -506,7 +422,7 @@ impl Decoder {
     }
 
     fn give(&mut self, said: &str, refuses: bool, out: &mut Vec<Piece>) -> Result<(), Failure> {
-        self.ledger.weigh(said.len())?;
+        self.answer.weigh(said.len())?;
         if refuses {
             self.is_refused = true;
             out.push(Piece::Refusal(said.to_owned()));
@@ -551,7 +467,7 @@ impl Decoder {
             .iter()
             .find_map(|it| members.get(*it).and_then(whole_number));
         let number = number.unwrap_or(*part);
-        self.ledger.weigh(thought.len())?;
+        self.answer.weigh(thought.len())?;
         if number != *part {
             *part = number;
             out.push(Piece::Thinking("\n\n".to_owned()));
@@ -574,16 +490,13 @@ impl Decoder {
 
     fn argue(&mut self, members: &Map<String, Value>, fragment: &str, out: &mut Vec<Piece>) -> Result<(), Failure> {
         let at = self.arguing(members, out)?;
-        self.ledger.weigh(fragment.len())?;
+        self.answer.weigh(fragment.len())?;
         let Some(Content::Call(Some(call))) = self.items.get_mut(at).map(|it| &mut it.content) else {
             return Ok(());
         };
         call.arguments.push_str(fragment);
         if call.is_announced && !fragment.is_empty() {
-            out.push(Piece::CallArguments {
-                slot: call.slot,
-                fragment: fragment.to_owned(),
-            });
+            out.push(Piece::call_arguments(call.slot, fragment));
         }
         Ok(())
     }
@@ -601,13 +514,10 @@ impl Decoder {
         if arguments.is_empty() || call.arguments == arguments {
             return Ok(());
         }
-        self.ledger.weigh(arguments.len())?;
+        self.answer.weigh(arguments.len())?;
         let rest = arguments.strip_prefix(call.arguments.as_str());
         if let Some(rest) = rest.filter(|_| call.is_announced) {
-            out.push(Piece::CallArguments {
-                slot: call.slot,
-                fragment: rest.to_owned(),
-            });
+            out.push(Piece::call_arguments(call.slot, rest));
         }
         arguments.clone_into(&mut call.arguments);
         Ok(())
@@ -626,13 +536,7 @@ impl Decoder {
 
     fn release(&mut self, out: &mut Vec<Piece>) {
         if let Some(call) = self.held.take() {
-            out.push(Piece::CallDone {
-                slot: call.slot,
-                id: call.id,
-                name: call.name,
-                arguments: lenient::arguments(call.arguments),
-                opaque: None,
-            });
+            out.push(Piece::call_done(call.slot, call.id, call.name, call.arguments, None));
         }
     }
 
@@ -679,7 +583,7 @@ impl Decoder {
             "incomplete" => reason.unwrap_or("max_output_tokens"),
             _ => "",
         };
-        self.end(word, out);
+        self.end_with(word, out);
         Ok(())
     }
 
@@ -697,14 +601,11 @@ impl Decoder {
             completion: count("/output_tokens"),
             reasoning: count("/output_tokens_details/reasoning_tokens"),
         };
-        if tokens != self.given && tokens != Tokens::default() {
-            self.given = tokens;
-            out.push(Piece::Usage(tokens));
-        }
+        self.answer.count(tokens, out);
     }
 
-    /// `word` says why the answer is incomplete; empty when it is not.
-    fn end(&mut self, word: &str, out: &mut Vec<Piece>) {
+    /// Ends the answer. `word` is the reason why it is incomplete; empty if it is complete.
+    fn end_with(&mut self, word: &str, out: &mut Vec<Piece>) {
         if word.is_empty() {
             // Servers forget to say that an item is done.
             for at in 0..self.items.len() {
@@ -726,17 +627,11 @@ impl Decoder {
             "content_filter" => EndReason::ContentFilter,
             other => EndReason::Other(other.to_owned()),
         };
-        self.is_over = true;
-        out.push(Piece::End(reason));
-    }
-
-    fn fail(&mut self, failure: Failure, out: &mut Vec<Piece>) {
-        self.is_over = true;
-        out.push(Piece::Error(failure));
+        self.answer.end(reason, out);
     }
 }
 
-/// Whether a content is of the kind that an item names.
+/// Returns a check that a content is of the kind that an item names.
 fn fitting(kind: &str) -> fn(&Content) -> bool {
     match kind {
         "message" => |it| matches!(it, Content::Message { .. }),
@@ -758,20 +653,6 @@ fn arguments(value: &Value) -> Option<String> {
         Value::Object(_) => Some(value.to_string()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
     }
-}
-
-/// Formats that people point us at by mistake.
-fn foreign(kind: &str, members: &Map<String, Value>) -> Option<Failure> {
-    let message = if members.contains_key("choices") {
-        "this address speaks OpenAI chat completions, not responses"
-    } else if kind == "message_start" || (kind == "message" && members.contains_key("content")) {
-        "this address speaks Anthropic messages, not OpenAI responses"
-    } else if kind == "document_start" || members.get("documents").is_some_and(Value::is_array) {
-        "this is a documents gateway: start with --gateway and its address"
-    } else {
-        return None;
-    };
-    Some(Failure::new(FailureKind::Garbled, message))
 }
 
 #[cfg(test)]

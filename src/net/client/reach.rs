@@ -1,8 +1,8 @@
-//! How far away a server is, and a resolver that does not let it be farther than it may.
+//! Reach of an address (this machine, private network, public), and a resolver that enforces a limit.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// How far away an address is.
+/// Reach of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reach {
     /// This machine.

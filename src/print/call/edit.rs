@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Around, Call, Outcome, Shape, id, rejected};
+use super::{Around, CursorCall, Outcome, Shape, id, rejected};
 use crate::{
     protocol::{Applied, Document, FileEdit, Operation, View},
     tools::{cursor::edit_arguments, object},
@@ -11,7 +11,12 @@ use crate::{
 /// The call behind the documents of one file's change, and how it went. `why`: the error that came with it.
 ///
 /// `nth`: the number of the file among those of the same call, from 0.
-pub fn edit(documents: &[Document], nth: usize, why: Option<&str>, around: Around<'_>) -> Option<(Call, Outcome)> {
+pub fn edit(
+    documents: &[Document],
+    nth: usize,
+    why: Option<&str>,
+    around: Around<'_>,
+) -> Option<(CursorCall, Outcome)> {
     let document = documents.first()?;
     let edits: Vec<FileEdit<'_>> = documents
         .iter()
@@ -69,7 +74,7 @@ pub fn edit(documents: &[Document], nth: usize, why: Option<&str>, around: Aroun
         Applied::Failed => Outcome::error(why.unwrap_or("it could not be applied"), &[("path", path)]),
     };
     let kind = Shape::Known { kind, arguments };
-    Some((Call { id, kind }, outcome))
+    Some((CursorCall { id, kind }, outcome))
 }
 
 fn changed_arguments(documents: &[Document], edits: &[FileEdit<'_>], path: &str) -> Map<String, Value> {

@@ -25,7 +25,7 @@ pub struct Decoder {
     phase: Phase,
     /// Notices and unknown events from before the response began; `response_start` comes first.
     held: Vec<Event>,
-    /// What a second or late `response_start` said; goes out with `done`.
+    /// A second or late `response_start`; it is sent with `done`.
     late: Option<ResponseStart>,
     /// Metadata of the response that came with its start.
     metadata: Map<String, Value>,
@@ -88,7 +88,7 @@ impl Name {
         })
     }
 
-    /// Whether `data` wraps the event's members (`{type, documentId, data}`) instead of being one of them.
+    /// Returns true if `data` wraps the event's members (`{type, documentId, data}`) instead of being one of them.
     fn is_wrapped(self, members: &Map<String, Value>) -> bool {
         let needs: &[&str] = match self {
             Self::ResponseStart => &["response", "id", "model", "conversationId", "capabilities"],
@@ -112,7 +112,7 @@ impl Name {
     }
 }
 
-/// Where the connection or the writer broke a response off.
+/// A failure that broke a response off: of the connection or of its writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach<'a> {
     /// One of the protocol's error codes.
@@ -198,15 +198,7 @@ impl Decoder {
                         Kind::Clarification => {
                             document.metadata.entry("outcome").or_insert_with(|| "cancelled".into());
                         }
-                        Kind::ToolCall
-                        | Kind::Text
-                        | Kind::CodeReference
-                        | Kind::CodeBlock
-                        | Kind::FileEdit
-                        | Kind::Plan
-                        | Kind::Error
-                        | Kind::TodoUpdate
-                        | Kind::Other(_) => {}
+                        _ => {}
                     }
                 }
                 self.close(&id, true);

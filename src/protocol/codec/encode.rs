@@ -81,50 +81,15 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
             add(&mut whole, &start.extra);
             ("response_start", wrapped(dialect, "response", whole))
         }
-        Event::DocumentStart(start) => {
-            let mut document = members([("id", start.id.as_str().into()), ("type", start.kind.as_str().into())]);
-            if let Some(sequence) = start.sequence {
-                document.insert("sequence".into(), sequence.into());
-            }
-            if let Some(content) = &start.content {
-                document.insert("content".into(), content.as_str().into());
-            }
-            document.insert("metadata".into(), start.metadata.clone().into());
+        Event::DocumentStart(_) => {
+            let mut document = object(record::parts(event).1);
+            document.entry("metadata").or_insert_with(|| Map::new().into());
             ("document_start", wrapped(dialect, "document", document))
         }
         Event::ContentDelta { document, delta } => {
             let mut data = about(document);
             data.insert("delta".into(), delta.as_str().into());
             ("content_delta", data)
-        }
-        Event::ToolCallStart {
-            document,
-            tool_name,
-            tool_call_id,
-        } => {
-            let mut data = about(document);
-            data.insert("toolName".into(), tool_name.as_str().into());
-            if let Some(id) = tool_call_id {
-                data.insert("toolCallId".into(), id.as_str().into());
-            }
-            ("tool_call_start", data)
-        }
-        Event::ToolCallArguments { document, arguments } => {
-            let mut data = about(document);
-            data.insert("arguments".into(), arguments.clone());
-            ("tool_call_arguments", data)
-        }
-        Event::ToolResult {
-            document,
-            result,
-            duration_ms,
-        } => {
-            let mut data = about(document);
-            data.insert("result".into(), result.clone());
-            if let Some(duration) = duration_ms {
-                data.insert("duration_ms".into(), (*duration).into());
-            }
-            ("tool_result", data)
         }
         Event::MetadataDelta {
             document,
@@ -142,23 +107,6 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
             ("metadata_delta", data)
         }
         Event::ThinkingDelta { delta } => ("thinking_delta", members([("delta", delta.as_str().into())])),
-        Event::DocumentEnd {
-            document,
-            final_content,
-            metadata,
-        } => {
-            let mut data = about(document);
-            if let Some(text) = final_content {
-                data.insert("finalContent".into(), text.as_str().into());
-            }
-            data.insert("metadata".into(), metadata.clone().into());
-            ("document_end", data)
-        }
-        Event::DocumentUpdate { document, metadata } => {
-            let mut data = about(document);
-            data.insert("metadata".into(), metadata.clone().into());
-            ("document_update", data)
-        }
         Event::UserMessage(_) | Event::Notice(_) | Event::Title(_) | Event::Branch(_) => {
             let (name, data) = record::parts(event);
             return any(dialect, &name, data);
@@ -172,6 +120,17 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
             return text;
         }
         Event::Unknown { name, data } => return any(dialect, name, data.clone()),
+        Event::ToolCallStart { .. }
+        | Event::ToolCallArguments { .. }
+        | Event::ToolResult { .. }
+        | Event::DocumentEnd { .. }
+        | Event::DocumentUpdate { .. } => {
+            let (name, data) = record::parts(event);
+            let mut data = object(data);
+            let is_optional = |name: &str| matches!(name, "toolCallId" | "duration_ms" | "finalContent");
+            data.retain(|name, value| !(value.is_null() && is_optional(name)));
+            return written(dialect, &name, &mut data);
+        }
     };
     written(dialect, name, &mut data)
 }
@@ -314,6 +273,14 @@ fn usage(usage: Usage, extra: &Map<String, Value>) -> Value {
     ]);
     add(&mut whole, extra);
     whole.into()
+}
+
+/// Returns the members of an object; none of any other value.
+fn object(data: Value) -> Map<String, Value> {
+    match data {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
 }
 
 fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::payload::{cut, parse, take_text, text_of};
 
-/// How much of a page that is no JSON is shown.
+/// Bytes shown of a page that is not JSON.
 const PAGE_BYTES: usize = 300;
 
 /// Why a gateway refused or broke off, ready for an `error` document.

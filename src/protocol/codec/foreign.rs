@@ -70,7 +70,7 @@ pub enum DecodeError {
     /// The gateway sent a page, plain text or a piece of an answer.
     #[error("{}: {start}", if start.trim_start().starts_with('<') { "the answer is a web page" } else { "the answer is no JSON object" })]
     NotAnObject {
-        /// How it begins.
+        /// First bytes of the body.
         start: String,
         source: Option<serde_json::Error>,
     },

@@ -28,7 +28,7 @@ pub use time::{is_time, iso};
 
 use super::{ConversationId, Mode, ResponseId};
 
-/// What a response is called where its writer does not say.
+/// Names of a response whose writer gives none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identity {
     pub id: ResponseId,
@@ -54,7 +54,7 @@ impl Identity {
     }
 }
 
-/// How much of one response is read. Beyond a limit things are cut or skipped, and a notice says so.
+/// Limits for reading one response. Beyond a limit content is cut or skipped, and a notice reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The data of one event.

@@ -12,7 +12,7 @@ use super::{
 use crate::protocol::{Document, DocumentId};
 
 /// One open document: the decoder's own copy, from which its end is written.
-pub struct Open {
+pub struct OpenDocument {
     pub document: Document,
     /// Which document of the response it is, by arrival.
     pub arrival: u64,
@@ -26,7 +26,7 @@ pub struct Open {
     pub is_cut: bool,
 }
 
-impl Open {
+impl OpenDocument {
     pub fn new(document: Document, arrival: u64) -> Self {
         let mut open = Self {
             document,
@@ -41,10 +41,10 @@ impl Open {
         open
     }
 
-    /// How many of `wanted` bytes there is room for.
+    /// Returns the number of `wanted` bytes that fit into the document.
     ///
-    /// The bound counts what patches replaced as if it were still there, so the document is measured before anything is
-    /// cut. One that is nearly full by then is closed to more, because measuring it for every event would be quadratic.
+    /// The bound counts replaced members as if they were still there, so the document is measured before anything is
+    /// cut. One that is nearly full by then accepts no more, because measuring it for every event would be quadratic.
     pub fn room(&mut self, wanted: usize, limit: usize) -> usize {
         if self.is_cut {
             return 0;
@@ -83,7 +83,7 @@ impl Open {
 /// All open documents, by id and by arrival.
 #[derive(Default)]
 pub struct Shelf {
-    open: HashMap<DocumentId, Open>,
+    open: HashMap<DocumentId, OpenDocument>,
     by_arrival: BTreeMap<u64, DocumentId>,
     /// Every id that was given out, open or not.
     known: HashSet<DocumentId>,
@@ -93,7 +93,7 @@ pub struct Shelf {
     fresh: u64,
 }
 
-/// How a document got its id.
+/// Origin of a document's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
     AsSent,
@@ -141,7 +141,7 @@ impl Shelf {
     }
 
     /// Puts a document on the shelf. From here on `wire` means it, until it ends.
-    pub fn put(&mut self, wire: Option<&str>, mut open: Open, limits: &Limits) {
+    pub fn put(&mut self, wire: Option<&str>, mut open: OpenDocument, limits: &Limits) {
         let id = open.document.id.clone();
         if let Some(wire) = wire {
             let before = self.route(wire, limits);
@@ -158,7 +158,7 @@ impl Shelf {
         self.open.insert(id, open);
     }
 
-    pub fn take(&mut self, id: &DocumentId) -> Option<Open> {
+    pub fn take(&mut self, id: &DocumentId) -> Option<OpenDocument> {
         let mut open = self.open.remove(id)?;
         self.by_arrival.remove(&open.arrival);
         if let Some((wire, before)) = open.shadows.take()
@@ -169,7 +169,7 @@ impl Shelf {
         Some(open)
     }
 
-    pub fn get(&mut self, id: &DocumentId) -> Option<&mut Open> {
+    pub fn get(&mut self, id: &DocumentId) -> Option<&mut OpenDocument> {
         self.open.get_mut(id)
     }
 
@@ -181,7 +181,7 @@ impl Shelf {
         self.known.contains(id)
     }
 
-    /// How many documents there have been.
+    /// Returns the number of documents so far.
     pub fn count(&self) -> usize {
         self.known.len()
     }

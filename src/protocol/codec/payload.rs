@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+pub use crate::protocol::document::member::text_of;
 use crate::protocol::{Kind, Usage, document::member};
 
 /// A document as it came, in either shape.
@@ -12,7 +13,7 @@ pub struct Parts {
     pub content: Option<String>,
     /// Not normalised yet.
     pub metadata: Map<String, Value>,
-    /// What had to be guessed or turned into something else.
+    /// Names of members that were guessed or converted.
     pub odd: Vec<&'static str>,
 }
 
@@ -79,7 +80,7 @@ impl Parts {
     }
 }
 
-/// What a document without a type most likely is, by the members that only one kind has.
+/// Guesses the kind of a document without a type by members that only one kind has. `Text` if there is none.
 fn guess(metadata: &Map<String, Value>) -> Kind {
     let has = |name: &str| metadata.contains_key(name);
     if has("toolName") || has("arguments") {
@@ -102,27 +103,6 @@ fn guess(metadata: &Map<String, Value>) -> Kind {
         Kind::CodeBlock
     } else {
         Kind::Text
-    }
-}
-
-/// A text however it was wrapped: scalars are printed, lists of parts joined, anything else becomes JSON.
-pub fn text_of(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::Object(members) => match members.get("text").or_else(|| members.get("content")) {
-            Some(Value::String(text)) => text.clone(),
-            Some(_) | None => value.to_string(),
-        },
-        Value::Array(parts) => {
-            let is_part = |it: &Value| it.is_string() || it.get("text").is_some_and(Value::is_string);
-            if !parts.is_empty() && parts.iter().all(is_part) {
-                parts.iter().map(text_of).collect()
-            } else {
-                value.to_string()
-            }
-        }
     }
 }
 

@@ -21,7 +21,7 @@ pub enum RequestError {
     Empty { member: String },
 }
 
-/// What the client says about its surroundings.
+/// The client's description of its environment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
     /// Absolute, as the gateway sees it.
@@ -316,12 +316,12 @@ impl Request {
         body.into()
     }
 
-    /// What the client says about its surroundings, empty where it says nothing.
+    /// Returns the client's description of its environment; empty if it sent none.
     pub fn surroundings(&self) -> Context {
         self.context.as_ref().map(Context::from_json).unwrap_or_default()
     }
 
-    /// Whether the client allows the tool: by its list and by its registry, where it sent them.
+    /// Returns true if the client allows the tool, by its list and by its registry, as far as it sent them.
     pub fn permits(&self, tool: &str) -> bool {
         let listed = self.tools.as_ref().is_none_or(|it| it.iter().any(|name| name == tool));
         let registered = self

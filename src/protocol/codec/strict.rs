@@ -16,10 +16,10 @@ use super::{
 };
 use crate::protocol::{Document, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, ResponseStart, Status};
 
-/// How many bytes of text one event carries. Each byte may take six in JSON, and readers stop at lines of 16 MiB.
+/// Largest text of one event in bytes. Each byte may take six in JSON, and readers stop at lines of 16 MiB.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// How many bytes of metadata one event carries; what is larger travels in pieces.
+/// Largest metadata of one event in bytes; larger metadata is sent in several events.
 const METADATA_BYTES: usize = 2 << 20;
 
 /// Makes the events of one response strict.
@@ -85,7 +85,7 @@ impl Strict {
         self.is_done
     }
 
-    /// What is said for one event of the source, often nothing.
+    /// Returns the events to send for one event of the source; often none.
     pub fn push(&mut self, event: &Event) -> Vec<Event> {
         if !self.is_done {
             self.take_over(event);
@@ -531,7 +531,7 @@ impl Strict {
     }
 }
 
-/// Whether an object in the value holds a null, which a merge patch would take for a removal.
+/// Returns true if an object in the value contains a null, which a merge patch would take for a removal.
 fn carries_null(value: &Value) -> bool {
     match value {
         Value::Object(members) => members.values().any(|it| it.is_null() || carries_null(it)),
@@ -539,7 +539,7 @@ fn carries_null(value: &Value) -> bool {
     }
 }
 
-/// What fits into one event, and what does not.
+/// Divides metadata into members that fit into one event and texts that do not.
 fn divide(mut metadata: Map<String, Value>) -> (Map<String, Value>, Vec<(String, Value)>) {
     let mut room = METADATA_BYTES;
     let mut large = Vec::new();

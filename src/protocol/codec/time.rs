@@ -36,7 +36,7 @@ pub fn read(value: &Value) -> Option<String> {
     Some(print(time))
 }
 
-/// Whether the text is a point in time to the letter of ISO 8601.
+/// Returns true if the text is a time in strict ISO 8601.
 pub fn is_time(text: &str) -> bool {
     DateTime::parse_from_rfc3339(text).is_ok()
 }

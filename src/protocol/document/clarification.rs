@@ -2,8 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Document, member, normal::rename};
-use crate::protocol::{ClarificationResponse, Outcome, QuestionAnswer, QuestionKind};
+use super::{
+    Document, KindGroup, KindRow,
+    MemberForm::{List, Object, Text, Word},
+    Need::{Always, Free},
+    member,
+    normal::rename,
+};
+use crate::{
+    protocol::{ClarificationResponse, Outcome, QuestionAnswer, QuestionKind},
+    text::Role,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clarification<'a> {
@@ -60,6 +69,17 @@ impl<'a> Clarification<'a> {
         }
     }
 
+    pub(super) fn plain_text(&self) -> String {
+        let mut text = self.content.to_owned();
+        for question in &self.questions {
+            text.extend(["\n", question.text]);
+            for option in &question.options {
+                text.extend(["\n- ", option.label]);
+            }
+        }
+        text.trim_start().to_owned()
+    }
+
     /// An answer as a line for each question, for whoever reads the message alone.
     pub fn readable(&self, response: &ClarificationResponse) -> String {
         if response.outcome != Outcome::Answered {
@@ -108,13 +128,29 @@ impl<'a> QuestionOption<'a> {
     }
 }
 
-pub(super) fn fill(metadata: &mut Map<String, Value>) {
-    member::default(metadata, "questions", Vec::<Value>::new());
-    settle_questions(metadata);
-}
+pub(super) static ROW: KindRow = KindRow {
+    aliases: &["question"],
+    members: &[
+        ("questions", List, Always),
+        ("kind", Word(QuestionKind::KNOWN), Free),
+        ("outcome", Word(Outcome::KNOWN), Free),
+        ("answers", List, Free),
+        ("subject", Object, Free),
+        ("toolCallId", Text, Free),
+    ],
+    group: KindGroup::Page,
+    label: "plain-kind-question",
+    sign: ("?", Role::Waiting),
+    normalise: settle_questions,
+    fill: |metadata, _| {
+        member::default(metadata, "questions", Vec::<Value>::new());
+        settle_questions(metadata);
+    },
+    ..KindRow::DEFAULT
+};
 
 /// Gives questions ids and turns plain strings into options; done on arrival, so that an open form can be answered.
-pub(super) fn settle_questions(metadata: &mut Map<String, Value>) {
+fn settle_questions(metadata: &mut Map<String, Value>) {
     let Some(Value::Array(questions)) = metadata.get_mut("questions") else {
         return;
     };

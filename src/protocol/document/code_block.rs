@@ -1,9 +1,13 @@
 //! `code_block`: new or suggested code that has no file.
 
-use serde_json::{Map, Value};
-
-use super::{Document, member};
-use crate::protocol::Purpose;
+use super::{
+    Document, KindRow,
+    MemberForm::{Text, Word},
+    Need::Structure,
+    member,
+    normal::fenced,
+};
+use crate::{protocol::Purpose, text::Role};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct CodeBlock<'a> {
@@ -21,9 +25,24 @@ impl<'a> CodeBlock<'a> {
             purpose: member::text(&it.metadata, "purpose").map_or(Purpose::NewCode, Purpose::parse),
         }
     }
+
+    pub(super) fn plain_text(&self) -> String {
+        fenced(self.language, self.content)
+    }
 }
 
-pub(super) fn fill(metadata: &mut Map<String, Value>) {
-    member::default(metadata, "language", "");
-    member::default(metadata, "purpose", "new_code");
-}
+pub(super) static ROW: KindRow = KindRow {
+    aliases: &["code"],
+    members: &[
+        ("language", Text, Structure),
+        ("purpose", Word(Purpose::KNOWN), Structure),
+    ],
+    label: "plain-kind-code-block",
+    heading: Some("code-word"),
+    sign: ("≡", Role::Dim),
+    fill: |metadata, _| {
+        member::default(metadata, "language", "");
+        member::default(metadata, "purpose", "new_code");
+    },
+    ..KindRow::DEFAULT
+};

@@ -2,11 +2,18 @@
 
 use serde_json::{Map, Value};
 
-use super::{Document, member, normal::language_of};
+use super::{
+    ContentRule, Document, KindRow,
+    MemberForm::{Count, Text},
+    Need::{Always, Structure},
+    member,
+    normal::{fenced, language_of, settle_path},
+};
+use crate::text::Role;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct CodeReference<'a> {
-    /// What the model wrote; may be shortened or wrong.
+    /// Code as the model quoted it; may be shortened or wrong.
     pub content: &'a str,
     /// From the workspace root, `/` separators.
     pub file_path: &'a str,
@@ -28,6 +35,11 @@ impl<'a> CodeReference<'a> {
             language: member::text(&it.metadata, "language").unwrap_or_else(|| language_of(file_path)),
         }
     }
+
+    pub(super) fn plain_text(&self) -> String {
+        let info = format!("{}:{}:{}", self.start_line, self.end_line, self.file_path);
+        fenced(&info, self.content)
+    }
 }
 
 /// Clamped to 1 and swapped when reversed; a missing end is the start.
@@ -37,11 +49,25 @@ fn lines(metadata: &Map<String, Value>) -> (u64, u64) {
     (start.min(end), start.max(end))
 }
 
-pub(super) fn fill(metadata: &mut Map<String, Value>) {
-    let (start, end) = lines(metadata);
-    member::default(metadata, "filePath", "");
-    metadata.insert("startLine".into(), start.into());
-    metadata.insert("endLine".into(), end.into());
-    let language = language_of(member::text(metadata, "filePath").unwrap_or_default());
-    member::default(metadata, "language", language);
-}
+pub(super) static ROW: KindRow = KindRow {
+    aliases: &["reference", "ref"],
+    members: &[
+        ("filePath", Text, Always),
+        ("startLine", Count(1), Always),
+        ("endLine", Count(0), Always),
+        ("language", Text, Structure),
+    ],
+    content: ContentRule::Required,
+    label: "plain-kind-code-reference",
+    sign: ("↗", Role::Link),
+    normalise: settle_path,
+    fill: |metadata, _| {
+        let (start, end) = lines(metadata);
+        member::default(metadata, "filePath", "");
+        metadata.insert("startLine".into(), start.into());
+        metadata.insert("endLine".into(), end.into());
+        let language = language_of(member::text(metadata, "filePath").unwrap_or_default());
+        member::default(metadata, "language", language);
+    },
+    ..KindRow::DEFAULT
+};

@@ -1,7 +1,7 @@
-//! What a `tool_call` says that made room in the conversation: the member `compaction`, ours.
+//! The member `compaction` of a `tool_call`, sheaf's own: how the conversation was shortened for the model.
 //!
-//! It holds what is needed to do the same again when the conversation is read from its journal. Turns are counted back
-//! from the document, because a conversation that travels is numbered anew.
+//! It holds what is needed to repeat the compaction when the conversation is read from its journal. Turns are counted
+//! back from the document, because a conversation that is sent elsewhere is numbered anew.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,21 +15,22 @@ pub const COMPACT: &str = "compact_conversation";
 /// The member of the document.
 pub(super) const MEMBER: &str = "compaction";
 
-/// How room was made, and how much.
+/// Cause, method and size of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Compaction {
     pub cause: Cause,
-    pub way: Way,
+    pub way: CompactionMethod,
     /// Tokens of the whole request before and after; estimates where the server did not count.
     pub before_tokens: u64,
     pub after_tokens: u64,
-    /// What the model takes in, as far as that is known.
+    /// Context window of the model; `None` if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_tokens: Option<u64>,
-    /// So many of the turns up to this document stay as they were, its own included if it is one of the model's.
+    /// Number of turns up to this document that stay unchanged. It includes the document's own turn if that is one of
+    /// the model's.
     pub kept_turns: usize,
-    /// Of the oldest of them only what stands behind this document, beside the user's message.
+    /// In the oldest of these turns, only the user's message and the documents after this one stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind: Option<DocumentId>,
     /// The calls whose results are told no more, where single ones were meant.
@@ -50,10 +51,10 @@ pub enum Cause {
     Asked,
 }
 
-/// What became shorter.
+/// Method of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum CompactionMethod {
     /// A line stands for each older result of a tool.
     Results,
     /// A summary stands for what was said before. It is the text of the result.
@@ -71,7 +72,8 @@ impl Compaction {
 }
 
 impl Document {
-    /// How this document made room, if it did, and the summary, where there is one.
+    /// Returns the compaction that this document describes and its summary (`""` if it has none). `None` for other
+    /// documents.
     pub fn compaction(&self) -> Option<(Compaction, &str)> {
         let said = self.metadata.get(MEMBER)?;
         let compaction = serde_json::from_value(said.clone()).ok()?;

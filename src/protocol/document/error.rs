@@ -2,9 +2,15 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{Document, member};
+use super::{
+    ContentRule, Document, KindGroup, KindRow,
+    MemberForm::{Details, Text},
+    Need::{Always, Expected},
+    member,
+};
+use crate::text::Role;
 
 /// The codes that writers choose from, section 11 of the protocol. Readers take any.
 pub const ERROR_CODES: [&str; 29] = [
@@ -64,10 +70,28 @@ impl<'a> Error<'a> {
             },
         }
     }
+
+    pub(super) fn plain_text(&self) -> String {
+        let text = format!("[error {}] {}\n{}", self.code, self.content, self.details);
+        text.trim_end().to_owned()
+    }
 }
 
-pub(super) fn fill(metadata: &mut Map<String, Value>) {
-    member::default(metadata, "errorCode", "INTERNAL");
-    member::default(metadata, "source", "gateway");
-    member::default(metadata, "details", "");
-}
+pub(super) static ROW: KindRow = KindRow {
+    members: &[
+        ("errorCode", Text, Always),
+        ("source", Text, Always),
+        ("details", Details, Expected),
+    ],
+    content: ContentRule::Required,
+    group: KindGroup::Failure,
+    label: "plain-kind-error",
+    heading: Some("error-word"),
+    sign: ("✗", Role::Error),
+    fill: |metadata, _| {
+        member::default(metadata, "errorCode", "INTERNAL");
+        member::default(metadata, "source", "gateway");
+        member::default(metadata, "details", "");
+    },
+    ..KindRow::DEFAULT
+};

@@ -1,11 +1,17 @@
 //! `file_edit`: one replacement in a file, or its creation, deletion or renaming.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{Document, member, normal::language_of};
+use super::{
+    ContentRule, Document, KindGroup, KindRow,
+    MemberForm::{Object, ObjectOrNull, Text, Word},
+    Need::{Always, Free, Structure},
+    member,
+    normal::{fenced, language_of, rename, settle_path},
+};
 use crate::{
     protocol::{Applied, Operation},
-    text::diff,
+    text::{Role, diff},
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -88,9 +94,22 @@ impl<'a> FileEdit<'a> {
 }
 
 impl FileEdit<'_> {
-    /// What changes line by line, with `context` lines around it; `None` without a replacement.
+    pub(super) fn plain_text(&self) -> String {
+        let head = format!("[{} {}]", self.operation, self.file_path);
+        match (&self.diff, self.content) {
+            (Some(diff), _) => {
+                let lines = format!("{}{}", prefixed('-', diff.old), prefixed('+', diff.new));
+                format!("{head}\n{}", fenced("diff", &lines))
+            }
+            (None, Some(content)) => format!("{head}\n{}", fenced(self.language, content)),
+            (None, None) => head,
+        }
+    }
+
+    /// Compares the replacement line by line, with `context` lines around each change. `None` without a replacement.
     ///
-    /// The texts are pieces of a file: where one of them does not end with its line, the rest of the line follows both.
+    /// The texts are pieces of a file: if one of them does not end with a line break, the rest of the line follows
+    /// both.
     pub fn compare(&self, context: usize) -> Option<diff::Diff> {
         let texts = self.diff.as_ref()?;
         let is_whole = |text: &str| text.is_empty() || text.ends_with('\n');
@@ -121,14 +140,76 @@ fn guess(metadata: &Map<String, Value>) -> Operation {
     }
 }
 
-pub(super) fn fill(metadata: &mut Map<String, Value>) {
-    member::default(metadata, "filePath", "");
-    let operation = guess(metadata);
-    member::default(metadata, "operation", operation.as_str());
-    let language = language_of(member::text(metadata, "filePath").unwrap_or_default());
-    member::default(metadata, "language", language);
-    // Absent and null say the same; one of them has to be the form that is kept.
-    if metadata.get("diff").is_some_and(Value::is_null) {
-        metadata.shift_remove("diff");
+fn prefixed(sign: char, text: &str) -> String {
+    text.lines().map(|it| format!("{sign}{it}\n")).collect()
+}
+
+pub(super) static ROW: KindRow = KindRow {
+    aliases: &["edit"],
+    members: &[
+        ("filePath", Text, Always),
+        ("operation", Word(Operation::KNOWN), Always),
+        ("language", Text, Structure),
+        ("diff", ObjectOrNull, Free),
+        ("newFilePath", Text, Free),
+        ("toolCallId", Text, Free),
+        ("toolName", Text, Free),
+        ("applied", Word(Applied::KNOWN), Free),
+        ("hunk", Object, Free),
+    ],
+    content: ContentRule::Nullable,
+    group: KindGroup::Action,
+    label: "plain-kind-file-edit",
+    heading: Some("edit-edit"),
+    sign: ("±", Role::Done),
+    normalise: |members| {
+        settle_path(members);
+        settle_diff(members);
+    },
+    fill: |metadata, _| {
+        member::default(metadata, "filePath", "");
+        let operation = guess(metadata);
+        member::default(metadata, "operation", operation.as_str());
+        let language = language_of(member::text(metadata, "filePath").unwrap_or_default());
+        member::default(metadata, "language", language);
+        // Absent and null mean the same; one form is kept.
+        if metadata.get("diff").is_some_and(Value::is_null) {
+            metadata.shift_remove("diff");
+        }
+    },
+    ..KindRow::DEFAULT
+};
+
+/// `old_string` and `new_string`, inside `diff` or beside it, become one `diff`.
+fn settle_diff(members: &mut Map<String, Value>) {
+    for (alias, name) in [("old_string", "oldString"), ("new_string", "newString")] {
+        rename(members, alias, name);
+    }
+    if let Some(Value::Object(diff)) = members.get_mut("diff") {
+        for (alias, name) in [
+            ("old_string", "oldString"),
+            ("new_string", "newString"),
+            ("start_line", "startLine"),
+            ("end_line", "endLine"),
+        ] {
+            rename(diff, alias, name);
+        }
+        member::coerce(diff, &["oldString", "newString"], &["startLine", "endLine"], &[]);
+    }
+    let loose: Vec<_> = ["oldString", "newString", "startLine", "endLine"]
+        .into_iter()
+        .filter_map(|name| members.shift_remove(name).map(|value| (name, value)))
+        .collect();
+    if loose.is_empty() {
+        return;
+    }
+    let slot = members.entry("diff").or_insert_with(|| json!({}));
+    if !slot.is_object() {
+        *slot = json!({});
+    }
+    if let Value::Object(diff) = slot {
+        for (name, value) in loose {
+            diff.entry(name).or_insert(value);
+        }
     }
 }

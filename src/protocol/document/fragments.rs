@@ -52,7 +52,7 @@ impl Fragments {
         self.text.len()
     }
 
-    /// Whether `c` closes the outermost brace.
+    /// Returns true if `c` closes the outermost brace.
     fn closes(&mut self, c: char) -> bool {
         if self.broken || !self.text.starts_with('{') {
             return false;

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::{Member, MemberForm};
+
 pub fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     members.get(name).and_then(Value::as_str)
 }
@@ -54,26 +56,75 @@ pub fn default(members: &mut Map<String, Value>, name: &str, value: impl Into<Va
 /// Gives scalars of the wrong type the right one: a number that should be a text, digits in a text, `"true"`.
 /// What has no counterpart stays, and readers treat it as absent.
 pub fn coerce(members: &mut Map<String, Value>, texts: &[&str], integers: &[&str], booleans: &[&str]) {
-    for &name in texts {
-        if let Some(value @ (Value::Number(_) | Value::Bool(_))) = members.get_mut(name) {
-            *value = Value::String(value.to_string());
+    for name in texts {
+        coerce_text(members, name);
+    }
+    for name in integers {
+        coerce_integer(members, name);
+    }
+    for name in booleans {
+        coerce_boolean(members, name);
+    }
+}
+
+/// Does the same for the members of a kind.
+pub fn coerce_members(members: &mut Map<String, Value>, table: &[Member]) {
+    for (name, form, _) in table {
+        match form {
+            MemberForm::Text | MemberForm::Word(_) => coerce_text(members, name),
+            MemberForm::Count(_) | MemberForm::Code => coerce_integer(members, name),
+            MemberForm::Flag => coerce_boolean(members, name),
+            MemberForm::Details
+            | MemberForm::Object
+            | MemberForm::ObjectOrNull
+            | MemberForm::List
+            | MemberForm::Any => {}
         }
     }
-    for &name in integers {
-        if let Some(Value::String(_) | Value::Number(_)) = members.get(name)
-            && let Some(number) = integer(members, name)
-        {
-            members.insert(name.to_owned(), number.into());
-        }
+}
+
+fn coerce_text(members: &mut Map<String, Value>, name: &str) {
+    if let Some(value @ (Value::Number(_) | Value::Bool(_))) = members.get_mut(name) {
+        *value = Value::String(value.to_string());
     }
-    for &name in booleans {
-        let truth = match members.get(name) {
-            Some(Value::String(word)) => word.trim().to_ascii_lowercase().parse().ok(),
-            Some(Value::Number(number)) => number.as_i64().map(|it| it != 0),
-            Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => None,
-        };
-        if let Some(truth) = truth {
-            members.insert(name.to_owned(), Value::Bool(truth));
+}
+
+fn coerce_integer(members: &mut Map<String, Value>, name: &str) {
+    if let Some(value @ (Value::String(_) | Value::Number(_))) = members.get_mut(name)
+        && let Some(number) = whole(value)
+    {
+        *value = number.into();
+    }
+}
+
+fn coerce_boolean(members: &mut Map<String, Value>, name: &str) {
+    let truth = match members.get(name) {
+        Some(Value::String(word)) => word.trim().to_ascii_lowercase().parse().ok(),
+        Some(Value::Number(number)) => number.as_i64().map(|it| it != 0),
+        Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => None,
+    };
+    if let Some(truth) = truth {
+        members.insert(name.to_owned(), Value::Bool(truth));
+    }
+}
+
+/// A text however it was wrapped: scalars are printed, lists of parts joined, anything else becomes JSON.
+pub fn text_of(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Object(members) => match members.get("text").or_else(|| members.get("content")) {
+            Some(Value::String(text)) => text.clone(),
+            Some(_) | None => value.to_string(),
+        },
+        Value::Array(parts) => {
+            let is_part = |it: &Value| it.is_string() || it.get("text").is_some_and(Value::is_string);
+            if !parts.is_empty() && parts.iter().all(is_part) {
+                parts.iter().map(text_of).collect()
+            } else {
+                value.to_string()
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ mod compaction;
 mod error;
 mod file_edit;
 mod fragments;
+mod kind;
 pub(super) mod member;
 mod normal;
 mod plan;
@@ -20,14 +21,16 @@ mod todo_update;
 mod tool_call;
 mod unknown;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use clarification::{Clarification, Question, QuestionOption};
 pub use code_block::CodeBlock;
 pub use code_reference::CodeReference;
-pub use compaction::{COMPACT, Cause, Compaction, Way};
+pub use compaction::{COMPACT, Cause, Compaction, CompactionMethod};
 pub use error::{ERROR_CODES, Error};
 pub use file_edit::{FileEdit, Hunk, NotebookCell, Replacement};
+pub use kind::{ContentRule, KindGroup, KindRow, Member, MemberForm, Need};
 pub use normal::{language_of, merge_patch, normalise, normalise_arguments, normalise_result};
 pub use plan::{Plan, Todo};
 pub use terminal_command::TerminalCommand;
@@ -36,14 +39,30 @@ pub use todo_update::{TodoChange, TodoUpdate};
 pub use tool_call::{CallResult, ToolCall};
 pub use unknown::Unknown;
 
-use super::{DocumentId, Kind, event::DocumentStart};
+use super::{DocumentId, word::words};
+use kind::kinds;
 
-/// Whether a document still grows.
+/// State of a document: open while its end has not arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     #[default]
     Open,
     Closed,
+}
+
+/// The first event of a document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DocumentStart {
+    pub id: DocumentId,
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// Normalised: aliases resolved, flat members moved in.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
+    pub metadata: Map<String, Value>,
 }
 
 /// One document of a response.
@@ -78,20 +97,17 @@ impl PartialEq for Document {
     }
 }
 
-/// What a document is, with every default filled in.
-#[derive(Clone, Debug, PartialEq)]
-pub enum View<'a> {
-    Text(Text<'a>),
-    CodeReference(CodeReference<'a>),
-    CodeBlock(CodeBlock<'a>),
-    FileEdit(FileEdit<'a>),
-    ToolCall(ToolCall<'a>),
-    TerminalCommand(TerminalCommand<'a>),
-    Plan(Plan<'a>),
-    Clarification(Clarification<'a>),
-    Error(Error<'a>),
-    TodoUpdate(TodoUpdate<'a>),
-    Unknown(Unknown<'a>),
+kinds! { $
+    text: Text = "text",
+    code_reference: CodeReference = "code_reference",
+    code_block: CodeBlock = "code_block",
+    file_edit: FileEdit = "file_edit",
+    tool_call: ToolCall = "tool_call",
+    terminal_command: TerminalCommand = "terminal_command",
+    plan: Plan = "plan",
+    clarification: Clarification = "clarification",
+    error: Error = "error",
+    todo_update: TodoUpdate = "todo_update",
 }
 
 impl Document {
@@ -110,36 +126,12 @@ impl Document {
         }
     }
 
-    /// What is asked, if this is a question.
+    /// Returns the typed view of a clarification. `None` for other kinds.
     pub fn clarification(&self) -> Option<Clarification<'_>> {
-        match self.view() {
-            View::Clarification(it) => Some(it),
-            View::Text(_)
-            | View::CodeReference(_)
-            | View::CodeBlock(_)
-            | View::FileEdit(_)
-            | View::ToolCall(_)
-            | View::TerminalCommand(_)
-            | View::Plan(_)
-            | View::Error(_)
-            | View::TodoUpdate(_)
-            | View::Unknown(_) => None,
-        }
-    }
-
-    pub fn view(&self) -> View<'_> {
-        match &self.kind {
-            Kind::Text => View::Text(Text::read(self)),
-            Kind::CodeReference => View::CodeReference(CodeReference::read(self)),
-            Kind::CodeBlock => View::CodeBlock(CodeBlock::read(self)),
-            Kind::FileEdit => View::FileEdit(FileEdit::read(self)),
-            Kind::ToolCall => View::ToolCall(ToolCall::read(self)),
-            Kind::TerminalCommand => View::TerminalCommand(TerminalCommand::read(self)),
-            Kind::Plan => View::Plan(Plan::read(self)),
-            Kind::Clarification => View::Clarification(Clarification::read(self)),
-            Kind::Error => View::Error(Error::read(self)),
-            Kind::TodoUpdate => View::TodoUpdate(TodoUpdate::read(self)),
-            Kind::Other(_) => View::Unknown(Unknown::read(self)),
+        if let View::Clarification(it) = self.view() {
+            Some(it)
+        } else {
+            None
         }
     }
 
@@ -230,7 +222,7 @@ impl Document {
         merge_patch(&mut self.metadata, patch);
     }
 
-    /// What `document_end` carries: each member replaces its namesake whole, null takes it away.
+    /// Takes the members of `document_end`: each replaces the old value entirely, null removes it.
     pub(super) fn assign(&mut self, members: &Map<String, Value>) {
         self.version += 1;
         for (name, value) in normalise(&self.kind, members.clone()) {
@@ -270,28 +262,15 @@ impl Document {
 
     /// Writes down what the kind's tables say of absent members and content.
     pub(super) fn fill(&mut self) {
-        self.content = match (&self.kind, self.content.take()) {
-            (Kind::ToolCall | Kind::TerminalCommand | Kind::TodoUpdate, Some(text)) if text.is_empty() => None,
-            (Kind::ToolCall | Kind::TerminalCommand | Kind::TodoUpdate | Kind::FileEdit | Kind::Other(_), content) => {
-                content
+        let row = self.kind.row();
+        self.content = match (row.content, self.content.take()) {
+            (ContentRule::Absent, content) => content.filter(|it| !it.is_empty()),
+            (ContentRule::Nullable, content) => content,
+            (ContentRule::NotEmpty | ContentRule::Required | ContentRule::Optional, content) => {
+                Some(content.unwrap_or_default())
             }
-            (_, content) => Some(content.unwrap_or_default()),
         };
-        let mut filled = std::mem::take(&mut self.metadata);
-        match &self.kind {
-            Kind::Text => text::fill(&mut filled),
-            Kind::CodeReference => code_reference::fill(&mut filled),
-            Kind::CodeBlock => code_block::fill(&mut filled),
-            Kind::FileEdit => file_edit::fill(&mut filled),
-            Kind::ToolCall => tool_call::fill(&mut filled, &self.id),
-            Kind::TerminalCommand => terminal_command::fill(&mut filled),
-            Kind::Plan => plan::fill(&mut filled),
-            Kind::Clarification => clarification::fill(&mut filled),
-            Kind::Error => error::fill(&mut filled),
-            Kind::TodoUpdate => todo_update::fill(&mut filled),
-            Kind::Other(_) => {}
-        }
-        self.metadata = filled;
+        (row.fill)(&mut self.metadata, &self.id);
     }
 
     pub(super) fn settle_arguments(&mut self) -> Option<Value> {
@@ -335,118 +314,8 @@ impl Document {
         whole.into()
     }
 
-    /// What a reader without documents would be told; `""` where there is nothing to say.
+    /// Text for a reader that knows no documents; `""` if there is nothing to say.
     pub fn plain_text(&self) -> String {
-        match self.view() {
-            View::Text(it) => it.content.to_owned(),
-            View::CodeReference(it) => fenced(
-                &format!("{}:{}:{}", it.start_line, it.end_line, it.file_path),
-                it.content,
-            ),
-            View::CodeBlock(it) => fenced(it.language, it.content),
-            View::FileEdit(it) => match &it.diff {
-                Some(diff) => format!(
-                    "[{} {}]\n{}",
-                    it.operation,
-                    it.file_path,
-                    fenced(
-                        "diff",
-                        &format!("{}{}", prefixed('-', diff.old), prefixed('+', diff.new))
-                    )
-                ),
-                None => match it.content {
-                    Some(content) => {
-                        format!("[{} {}]\n{}", it.operation, it.file_path, fenced(it.language, content))
-                    }
-                    None => format!("[{} {}]", it.operation, it.file_path),
-                },
-            },
-            View::ToolCall(it) => {
-                let arguments = Value::Object(it.arguments.clone());
-                match it.result {
-                    Some(result) => {
-                        let data = result
-                            .data
-                            .as_str()
-                            .map_or_else(|| result.data.to_string(), str::to_owned);
-                        let word = if result.failed { "failed" } else { "result" };
-                        format!("[{} {arguments}]\n{word}: {data}", it.tool_name)
-                    }
-                    None => format!("[{} {arguments}]", it.tool_name),
-                }
-            }
-            View::TerminalCommand(it) => {
-                let exit = it
-                    .exit_code
-                    .map_or_else(|| it.state.to_string(), |code| format!("exit {code}"));
-                format!("$ {}\n{}[{exit}]", it.command, lines_closed(it.output))
-            }
-            View::Plan(it) => {
-                let mut text = format!("# {}\n", it.title);
-                for part in [it.overview, it.content] {
-                    if !part.is_empty() {
-                        text.extend(["\n", part, "\n"]);
-                    }
-                }
-                for todo in &it.todos {
-                    let mark = if todo.status == super::TodoStatus::Completed {
-                        "x"
-                    } else {
-                        " "
-                    };
-                    text.extend(["\n- [", mark, "] ", todo.content]);
-                }
-                text
-            }
-            View::Clarification(it) => {
-                let mut text = it.content.to_owned();
-                for question in &it.questions {
-                    text.extend(["\n", question.text]);
-                    for option in &question.options {
-                        text.extend(["\n- ", option.label]);
-                    }
-                }
-                text.trim_start().to_owned()
-            }
-            View::Error(it) => format!("[error {}] {}\n{}", it.code, it.content, it.details)
-                .trim_end()
-                .to_owned(),
-            View::TodoUpdate(it) => {
-                let line = |todo: &TodoChange<'_>| {
-                    let status = todo.status.as_ref().map_or("changed", super::TodoStatus::as_str);
-                    format!("- {}: {status}", todo.content.unwrap_or(todo.id))
-                };
-                it.todos.iter().map(line).collect::<Vec<_>>().join("\n")
-            }
-            View::Unknown(it) => it.content.unwrap_or_default().to_owned(),
-        }
-    }
-}
-
-/// A fence long enough for what it holds.
-fn fenced(info: &str, content: &str) -> String {
-    let longest = content
-        .lines()
-        .map(str::trim_start)
-        .map(|it| it.chars().take_while(|&c| c == '`').count())
-        .max();
-    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
-    format!("{fence}{info}\n{}{fence}", lines_closed(content))
-}
-
-fn prefixed(sign: char, text: &str) -> String {
-    let mut marked = String::with_capacity(text.len() + 16);
-    for line in text.lines() {
-        marked.push(sign);
-        marked.extend([line, "\n"]);
-    }
-    marked
-}
-
-fn lines_closed(text: &str) -> String {
-    if text.is_empty() || text.ends_with('\n') {
-        text.to_owned()
-    } else {
-        format!("{text}\n")
+        with_view!(self, it => it.plain_text())
     }
 }

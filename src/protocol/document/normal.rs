@@ -2,10 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{clarification::settle_questions, member, plan::settle_todos};
-use crate::protocol::Kind;
+use super::{Kind, member};
 
-/// How deep a member's value may nest. JSON is read to a depth of 128; a response object, an event and a line of the
+/// Deepest nesting of a member's value. JSON is read to a depth of 128; a response object, an event and a line of the
 /// journal each wrap a member a few levels more and must still be readable.
 pub const DEPTH_LIMIT: usize = 96;
 
@@ -18,92 +17,15 @@ pub fn normalise(kind: &Kind, mut members: Map<String, Value>) -> Map<String, Va
     for alias in ["call_id", "callId"] {
         rename(&mut members, alias, "toolCallId");
     }
-    match kind {
-        Kind::FileEdit => {
-            settle_path(&mut members);
-            settle_diff(&mut members);
-        }
-        Kind::CodeReference => settle_path(&mut members),
-        Kind::TerminalCommand => {
-            rename(&mut members, "cwd", "workingDirectory");
-            rename(&mut members, "exit_code", "exitCode");
-            if let Some(word @ Value::String(_)) = members.get_mut("permissions") {
-                *word = json!([word.take()]);
-            }
-        }
-        Kind::ToolCall => {
-            rename(&mut members, "name", "toolName");
-            if let Some(arguments) = members.get_mut("arguments") {
-                *arguments = normalise_arguments(arguments.take());
-            }
-            if let Some(result) = members.get_mut("result").filter(|it| !it.is_null()) {
-                *result = normalise_result(result.take());
-            }
-        }
-        Kind::Plan => {
-            rename(&mut members, "name", "title");
-            settle_todos(&mut members);
-        }
-        Kind::TodoUpdate => settle_todos(&mut members),
-        Kind::Clarification => settle_questions(&mut members),
-        Kind::Text | Kind::CodeBlock | Kind::Error | Kind::Other(_) => {}
+    (kind.row().normalise)(&mut members);
+    member::coerce_members(&mut members, kind.row().members);
+    if !matches!(kind, Kind::Other(_)) {
+        member::coerce(&mut members, &[], &[], &["incomplete"]);
     }
-    let known = Known::of(kind);
-    member::coerce(&mut members, known.texts, known.integers, known.booleans);
     for value in members.values_mut().filter(|it| is_deeper(it, DEPTH_LIMIT)) {
         *value = Value::String(value.to_string());
     }
     members
-}
-
-/// The members of a kind whose scalar type is fixed, by that type.
-struct Known {
-    texts: &'static [&'static str],
-    integers: &'static [&'static str],
-    booleans: &'static [&'static str],
-}
-
-impl Known {
-    fn of(kind: &Kind) -> Self {
-        let (texts, integers, booleans): (&[_], &[_], &[_]) = match kind {
-            Kind::Text => (&["format"], &[], &["incomplete"]),
-            Kind::CodeReference => (&["filePath", "language"], &["startLine", "endLine"], &["incomplete"]),
-            Kind::CodeBlock => (&["language", "purpose"], &[], &["incomplete"]),
-            Kind::FileEdit => (
-                &[
-                    "filePath",
-                    "newFilePath",
-                    "operation",
-                    "language",
-                    "applied",
-                    "toolCallId",
-                    "toolName",
-                ],
-                &[],
-                &["incomplete"],
-            ),
-            Kind::ToolCall => (
-                &["toolName", "toolCallId"],
-                &["duration_ms"],
-                &["truncated", "incomplete"],
-            ),
-            Kind::TerminalCommand => (
-                &["command", "workingDirectory", "output", "state", "toolCallId"],
-                &["exitCode", "duration_ms"],
-                &["truncated", "incomplete"],
-            ),
-            Kind::Plan => (&["title", "overview", "format"], &[], &["incomplete"]),
-            Kind::Clarification => (&["kind", "outcome", "toolCallId"], &[], &["incomplete"]),
-            Kind::Error => (&["errorCode", "source"], &[], &["incomplete"]),
-            Kind::TodoUpdate => (&[], &[], &["merge", "incomplete"]),
-            Kind::Other(_) => (&[], &[], &[]),
-        };
-        Self {
-            texts,
-            integers,
-            booleans,
-        }
-    }
 }
 
 /// Arguments as an object: JSON text is parsed, anything else is kept under `_raw`.
@@ -153,7 +75,7 @@ fn shallow(data: Value) -> Value {
     }
 }
 
-/// Whether arrays and objects nest more than `limit` times.
+/// Returns true if arrays and objects nest more than `limit` times.
 pub fn is_deeper(value: &Value, limit: usize) -> bool {
     match value {
         Value::Array(items) => limit == 0 || items.iter().any(|it| is_deeper(it, limit - 1)),
@@ -185,48 +107,14 @@ pub fn merge_patch(target: &mut Map<String, Value>, patch: Map<String, Value>) {
     }
 }
 
-/// `old_string` and `new_string`, inside `diff` or beside it, become one `diff`.
-fn settle_diff(members: &mut Map<String, Value>) {
-    for (alias, name) in [("old_string", "oldString"), ("new_string", "newString")] {
-        rename(members, alias, name);
-    }
-    if let Some(Value::Object(diff)) = members.get_mut("diff") {
-        for (alias, name) in [
-            ("old_string", "oldString"),
-            ("new_string", "newString"),
-            ("start_line", "startLine"),
-            ("end_line", "endLine"),
-        ] {
-            rename(diff, alias, name);
-        }
-        member::coerce(diff, &["oldString", "newString"], &["startLine", "endLine"], &[]);
-    }
-    let loose: Vec<_> = ["oldString", "newString", "startLine", "endLine"]
-        .into_iter()
-        .filter_map(|name| members.shift_remove(name).map(|value| (name, value)))
-        .collect();
-    if loose.is_empty() {
-        return;
-    }
-    let slot = members.entry("diff").or_insert_with(|| json!({}));
-    if !slot.is_object() {
-        *slot = json!({});
-    }
-    if let Value::Object(diff) = slot {
-        for (name, value) in loose {
-            diff.entry(name).or_insert(value);
-        }
-    }
-}
-
 /// Every name that a path travels under.
-fn settle_path(members: &mut Map<String, Value>) {
+pub(super) fn settle_path(members: &mut Map<String, Value>) {
     for alias in ["path", "file", "target_file"] {
         rename(members, alias, "filePath");
     }
 }
 
-/// Where both are there, the name wins and the alias stays what it is: an unknown member.
+/// Renames a member. If both names are present, `name` wins and the alias stays as an unknown member.
 pub(super) fn rename(members: &mut Map<String, Value>, alias: &str, name: &str) {
     if members.get(name).is_none_or(Value::is_null)
         && let Some(value) = members.shift_remove(alias)
@@ -235,102 +123,36 @@ pub(super) fn rename(members: &mut Map<String, Value>, alias: &str, name: &str) 
     }
 }
 
-/// The fence tag for a path, `""` when its ending says nothing.
-pub fn language_of(path: &str) -> &'static str {
-    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-    let known = |table: &[(&str, &'static str)], key: &str| {
-        table
-            .iter()
-            .find(|(it, _)| it.eq_ignore_ascii_case(key))
-            .map(|(_, tag)| *tag)
-    };
-    known(NAMES, name)
-        .or_else(|| known(ENDINGS, ending))
-        .unwrap_or_default()
+/// Returns text in a fence that is longer than any run of backticks in it.
+pub(super) fn fenced(info: &str, content: &str) -> String {
+    let longest = content
+        .lines()
+        .map(str::trim_start)
+        .map(|it| it.chars().take_while(|&c| c == '`').count())
+        .max();
+    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
+    format!("{fence}{info}\n{}{fence}", lines_closed(content))
 }
 
-const NAMES: &[(&str, &str)] = &[
-    ("Dockerfile", "dockerfile"),
-    ("Makefile", "makefile"),
-    ("CMakeLists.txt", "cmake"),
-    ("Cargo.lock", "toml"),
-    ("Gemfile", "ruby"),
-    ("Rakefile", "ruby"),
-];
+/// Returns text that ends with a line break; `""` for empty text.
+pub(super) fn lines_closed(text: &str) -> String {
+    if text.is_empty() || text.ends_with('\n') {
+        text.to_owned()
+    } else {
+        format!("{text}\n")
+    }
+}
 
-const ENDINGS: &[(&str, &str)] = &[
-    ("rs", "rust"),
-    ("py", "python"),
-    ("pyi", "python"),
-    ("js", "javascript"),
-    ("mjs", "javascript"),
-    ("cjs", "javascript"),
-    ("jsx", "jsx"),
-    ("ts", "typescript"),
-    ("mts", "typescript"),
-    ("cts", "typescript"),
-    ("tsx", "tsx"),
-    ("go", "go"),
-    ("c", "c"),
-    ("h", "c"),
-    ("cc", "cpp"),
-    ("cpp", "cpp"),
-    ("cxx", "cpp"),
-    ("hpp", "cpp"),
-    ("hh", "cpp"),
-    ("cs", "csharp"),
-    ("java", "java"),
-    ("kt", "kotlin"),
-    ("kts", "kotlin"),
-    ("scala", "scala"),
-    ("swift", "swift"),
-    ("rb", "ruby"),
-    ("php", "php"),
-    ("pl", "perl"),
-    ("pm", "perl"),
-    ("lua", "lua"),
-    ("r", "r"),
-    ("jl", "julia"),
-    ("dart", "dart"),
-    ("ex", "elixir"),
-    ("exs", "elixir"),
-    ("erl", "erlang"),
-    ("hs", "haskell"),
-    ("ml", "ocaml"),
-    ("mli", "ocaml"),
-    ("clj", "clojure"),
-    ("zig", "zig"),
-    ("nim", "nim"),
-    ("sh", "bash"),
-    ("bash", "bash"),
-    ("zsh", "zsh"),
-    ("fish", "fish"),
-    ("ps1", "powershell"),
-    ("sql", "sql"),
-    ("html", "html"),
-    ("htm", "html"),
-    ("css", "css"),
-    ("scss", "scss"),
-    ("less", "less"),
-    ("vue", "vue"),
-    ("svelte", "svelte"),
-    ("json", "json"),
-    ("jsonc", "jsonc"),
-    ("yaml", "yaml"),
-    ("yml", "yaml"),
-    ("toml", "toml"),
-    ("ini", "ini"),
-    ("xml", "xml"),
-    ("md", "markdown"),
-    ("tex", "latex"),
-    ("proto", "protobuf"),
-    ("graphql", "graphql"),
-    ("tf", "terraform"),
-    ("nix", "nix"),
-    ("diff", "diff"),
-    ("patch", "diff"),
-    ("mk", "makefile"),
-    ("cmake", "cmake"),
-    ("dockerfile", "dockerfile"),
-];
+/// Names of files and `.` with their extensions, each with its fence tag.
+const FENCE_TAGS: &str = include_str!("../../../assets/fence-tags.txt");
+
+/// Returns the fence tag for a path, by its name or extension in any case. `""` if neither is known.
+pub fn language_of(path: &str) -> &'static str {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    let extension = name.rfind('.').and_then(|at| name.get(at..));
+    let tag = |key: &str| {
+        let mut rows = FENCE_TAGS.lines().filter_map(|it| it.split_once(' '));
+        rows.find(|(it, _)| it.eq_ignore_ascii_case(key)).map(|(_, tag)| tag)
+    };
+    tag(name).or_else(|| tag(extension?)).unwrap_or_default()
+}

@@ -4,8 +4,14 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Document, member};
-use crate::protocol::TodoStatus;
+use super::{
+    Document, KindGroup, KindRow,
+    MemberForm::{List, Text, Word},
+    Need::{Always, Structure},
+    member,
+    normal::rename,
+};
+use crate::{protocol::TodoStatus, text::Role};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<'a> {
@@ -39,7 +45,22 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether a todo depends on one that is not there or, in the end, on itself; such dependencies are not shown.
+    pub(super) fn plain_text(&self) -> String {
+        let mut text = format!("# {}\n", self.title);
+        for part in [self.overview, self.content] {
+            if !part.is_empty() {
+                text.extend(["\n", part, "\n"]);
+            }
+        }
+        for todo in &self.todos {
+            let is_done = todo.status == TodoStatus::Completed;
+            text.extend(["\n- [", if is_done { "x" } else { " " }, "] ", todo.content]);
+        }
+        text
+    }
+
+    /// Returns true if a todo depends on one that does not exist or, in the end, on itself. Such dependencies are not
+    /// shown.
     pub(in crate::protocol) fn is_unsound(metadata: &Map<String, Value>) -> bool {
         drop_unsound(&mut todos(metadata)) > 0
     }
@@ -97,8 +118,8 @@ fn drop_unsound(todos: &mut [Todo<'_>]) -> usize {
     dropped
 }
 
-/// What can be reached from `root` and was not seen yet, in the order in which it is left. A plan may be a chain of any
-/// length, hence a stack of its own.
+/// Returns what `root` reaches and `seen` does not hold, in the order in which a depth-first search leaves it. Uses
+/// its own stack, because a plan may be a chain of any length.
 fn walk(edges: &[Vec<usize>], seen: &mut [bool], root: usize) -> Vec<usize> {
     let mut left = Vec::new();
     let mut stack = Vec::new();
@@ -131,23 +152,40 @@ impl<'a> Todo<'a> {
     }
 }
 
-pub(super) fn fill(metadata: &mut Map<String, Value>) {
-    member::default(metadata, "title", "");
-    member::default(metadata, "overview", "");
-    member::default(metadata, "todos", Vec::<Value>::new());
-    member::default(metadata, "format", "markdown");
-    let Some(Value::Array(todos)) = metadata.get_mut("todos") else {
-        return;
-    };
-    for (at, todo) in todos.iter_mut().enumerate() {
-        let Value::Object(members) = todo else { continue };
-        member::default(members, "id", format!("todo-{}", at + 1));
-        let id = member::text(members, "id").unwrap_or_default().to_owned();
-        member::default(members, "content", id);
-        member::default(members, "status", "pending");
-        member::default(members, "dependencies", Vec::<Value>::new());
-    }
-}
+pub(super) static ROW: KindRow = KindRow {
+    members: &[
+        ("title", Text, Always),
+        ("overview", Text, Structure),
+        ("todos", List, Always),
+        ("format", Word(&["markdown"]), Structure),
+    ],
+    group: KindGroup::Page,
+    label: "plain-kind-plan",
+    heading: Some("plan-word"),
+    sign: ("≡", Role::ModePlan),
+    normalise: |members| {
+        rename(members, "name", "title");
+        settle_todos(members);
+    },
+    fill: |metadata, _| {
+        member::default(metadata, "title", "");
+        member::default(metadata, "overview", "");
+        member::default(metadata, "todos", Vec::<Value>::new());
+        member::default(metadata, "format", "markdown");
+        let Some(Value::Array(todos)) = metadata.get_mut("todos") else {
+            return;
+        };
+        for (at, todo) in todos.iter_mut().enumerate() {
+            let Value::Object(members) = todo else { continue };
+            member::default(members, "id", format!("todo-{}", at + 1));
+            let id = member::text(members, "id").unwrap_or_default().to_owned();
+            member::default(members, "content", id);
+            member::default(members, "status", "pending");
+            member::default(members, "dependencies", Vec::<Value>::new());
+        }
+    },
+    ..KindRow::DEFAULT
+};
 
 /// Turns plain strings into todos and numbers into ids; done on arrival, for plans and for updates.
 pub(super) fn settle_todos(metadata: &mut Map<String, Value>) {

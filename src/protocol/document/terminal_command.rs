@@ -1,9 +1,18 @@
 //! `terminal_command`: a command, what it printed and how it ended.
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
-use super::{Document, member};
-use crate::protocol::{CommandState, Permission};
+use super::{
+    ContentRule, Document, KindGroup, KindRow,
+    MemberForm::{Code, Count, Flag, List, Text, Word},
+    Need::{Always, Expected, Free, Structure, Timed},
+    member,
+    normal::{lines_closed, rename},
+};
+use crate::{
+    protocol::{CommandState, Permission},
+    text::Role,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct TerminalCommand<'a> {
@@ -16,7 +25,7 @@ pub struct TerminalCommand<'a> {
     pub duration_ms: Option<u64>,
     /// Empty: the sandbox's default.
     pub permissions: Vec<Permission>,
-    /// What held it where it ran: `full`, `partial` or `none`. Other writers do not say.
+    /// Strength of the sandbox around it: `full`, `partial` or `none`. `None` from other writers.
     pub sandbox: Option<&'a str>,
     pub state: CommandState,
     pub truncated: bool,
@@ -53,13 +62,44 @@ impl<'a> TerminalCommand<'a> {
             tool_call_id: member::text(members, "toolCallId"),
         }
     }
-}
 
-pub(super) fn fill(metadata: &mut Map<String, Value>) {
-    member::default(metadata, "command", "");
-    member::default(metadata, "output", "");
-    member::default(metadata, "permissions", Vec::<Value>::new());
-    if metadata.get("exitCode").is_none() {
-        metadata.insert("exitCode".into(), Value::Null);
+    pub(super) fn plain_text(&self) -> String {
+        let exit = self
+            .exit_code
+            .map_or_else(|| self.state.to_string(), |code| format!("exit {code}"));
+        format!("$ {}\n{}[{exit}]", self.command, lines_closed(self.output))
     }
 }
+
+pub(super) static ROW: KindRow = KindRow {
+    aliases: &["command", "terminal"],
+    members: &[
+        ("command", Text, Always),
+        ("workingDirectory", Text, Free),
+        ("exitCode", Code, Free),
+        ("output", Text, Expected),
+        ("duration_ms", Count(0), Timed),
+        ("permissions", List, Structure),
+        ("toolCallId", Text, Free),
+        ("state", Word(CommandState::KNOWN), Free),
+        ("truncated", Flag, Free),
+    ],
+    content: ContentRule::Absent,
+    group: KindGroup::Action,
+    label: "plain-kind-terminal-command",
+    sign: ("$", Role::Done),
+    normalise: |members| {
+        rename(members, "cwd", "workingDirectory");
+        rename(members, "exit_code", "exitCode");
+        if let Some(word @ Value::String(_)) = members.get_mut("permissions") {
+            *word = json!([word.take()]);
+        }
+    },
+    fill: |metadata, _| {
+        member::default(metadata, "command", "");
+        member::default(metadata, "output", "");
+        member::default(metadata, "permissions", Vec::<Value>::new());
+        metadata.entry("exitCode").or_insert(Value::Null);
+    },
+    ..KindRow::DEFAULT
+};

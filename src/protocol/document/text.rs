@@ -1,9 +1,7 @@
 //! `text`: what the model says.
 
-use serde_json::{Map, Value};
-
-use super::{Document, member};
-use crate::protocol::TextFormat;
+use super::{ContentRule, Document, KindRow, MemberForm::Word, Need::Structure, member};
+use crate::{protocol::TextFormat, text::Role};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Text<'a> {
@@ -18,8 +16,17 @@ impl<'a> Text<'a> {
             format: member::text(&it.metadata, "format").map_or(TextFormat::Markdown, TextFormat::parse),
         }
     }
+
+    pub(super) fn plain_text(&self) -> String {
+        self.content.to_owned()
+    }
 }
 
-pub(super) fn fill(metadata: &mut Map<String, Value>) {
-    member::default(metadata, "format", "markdown");
-}
+pub(super) static ROW: KindRow = KindRow {
+    members: &[("format", Word(TextFormat::KNOWN), Structure)],
+    content: ContentRule::NotEmpty,
+    label: "plain-kind-text",
+    sign: ("·", Role::Faint),
+    fill: |metadata, _| member::default(metadata, "format", "markdown"),
+    ..KindRow::DEFAULT
+};

@@ -2,8 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::{Document, member};
-use crate::protocol::TodoStatus;
+use super::{
+    ContentRule, Document, KindGroup, KindRow,
+    MemberForm::{Flag, List},
+    Need::{Always, Free},
+    member,
+    plan::settle_todos,
+};
+use crate::{protocol::TodoStatus, text::Role};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct TodoUpdate<'a> {
@@ -45,8 +51,25 @@ impl<'a> TodoUpdate<'a> {
             merge: member::boolean(metadata, "merge").unwrap_or(true),
         }
     }
+
+    pub(super) fn plain_text(&self) -> String {
+        let line = |todo: &TodoChange<'_>| {
+            let status = todo.status.as_ref().map_or("changed", TodoStatus::as_str);
+            format!("- {}: {status}", todo.content.unwrap_or(todo.id))
+        };
+        self.todos.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
 }
 
-pub(super) fn fill(metadata: &mut Map<String, Value>) {
-    member::default(metadata, "todos", Vec::<Value>::new());
-}
+pub(super) static ROW: KindRow = KindRow {
+    aliases: &["todo"],
+    members: &[("todos", List, Always), ("merge", Flag, Free)],
+    content: ContentRule::Absent,
+    group: KindGroup::Action,
+    label: "plain-kind-todo-update",
+    heading: Some("todo-word"),
+    sign: ("✓", Role::Dim),
+    is_line: true,
+    normalise: settle_todos,
+    fill: |metadata, _| member::default(metadata, "todos", Vec::<Value>::new()),
+};

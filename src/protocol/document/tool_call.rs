@@ -4,8 +4,14 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::{Document, member};
-use crate::protocol::DocumentId;
+use super::{
+    ContentRule, Document, KindGroup, KindRow,
+    MemberForm::{Any, Count, Flag, Object, Text},
+    Need::{Always, Free, Structure, Timed},
+    member,
+    normal::{normalise_arguments, normalise_result, rename},
+};
+use crate::text::Role;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall<'a> {
@@ -26,7 +32,7 @@ pub struct CallResult<'a> {
     pub data: &'a Value,
 }
 
-/// What a strict writer gives as the result of a call that never got one.
+/// Result that a strict writer gives a call that never got one.
 pub(super) const NO_RESULT: &str = "no result received";
 
 static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
@@ -48,10 +54,49 @@ impl<'a> ToolCall<'a> {
             truncated: member::boolean(members, "truncated").unwrap_or_default(),
         }
     }
+
+    pub(super) fn plain_text(&self) -> String {
+        let arguments = Value::Object(self.arguments.clone());
+        let mut text = format!("[{} {arguments}]", self.tool_name);
+        if let Some(result) = &self.result {
+            text.push_str(if result.failed { "\nfailed: " } else { "\nresult: " });
+            match result.data {
+                Value::String(data) => text.push_str(data),
+                data => text.push_str(&data.to_string()),
+            }
+        }
+        text
+    }
 }
 
-pub(super) fn fill(metadata: &mut Map<String, Value>, id: &DocumentId) {
-    member::default(metadata, "toolName", "tool");
-    member::default(metadata, "toolCallId", format!("call_{id}"));
-    member::default(metadata, "arguments", Map::new());
-}
+pub(super) static ROW: KindRow = KindRow {
+    aliases: &["call", "tool"],
+    members: &[
+        ("toolName", Text, Always),
+        ("toolCallId", Text, Structure),
+        ("arguments", Object, Always),
+        ("result", Any, Free),
+        ("duration_ms", Count(0), Timed),
+        ("truncated", Flag, Free),
+    ],
+    content: ContentRule::Absent,
+    group: KindGroup::Action,
+    label: "plain-kind-tool-call",
+    sign: ("●", Role::Dim),
+    is_line: true,
+    normalise: |members| {
+        rename(members, "name", "toolName");
+        if let Some(arguments) = members.get_mut("arguments") {
+            *arguments = normalise_arguments(arguments.take());
+        }
+        if let Some(result) = members.get_mut("result").filter(|it| !it.is_null()) {
+            *result = normalise_result(result.take());
+        }
+    },
+    fill: |metadata, id| {
+        member::default(metadata, "toolName", "tool");
+        member::default(metadata, "toolCallId", format!("call_{id}"));
+        member::default(metadata, "arguments", Map::new());
+    },
+    ..KindRow::DEFAULT
+};

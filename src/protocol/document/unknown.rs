@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Document;
+use super::{ContentRule, Document, KindGroup, KindRow};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unknown<'a> {
@@ -19,4 +19,14 @@ impl<'a> Unknown<'a> {
             metadata: &it.metadata,
         }
     }
+
+    pub(super) fn plain_text(&self) -> String {
+        self.content.unwrap_or_default().to_owned()
+    }
 }
+
+pub(super) static ROW: KindRow = KindRow {
+    content: ContentRule::Nullable,
+    group: KindGroup::Unknown,
+    ..KindRow::DEFAULT
+};

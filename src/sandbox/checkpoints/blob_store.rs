@@ -14,11 +14,11 @@ use crate::os::file;
 
 /// The name of the list of steps in a conversation's folder.
 pub const LIST: &str = "steps";
-/// Of so many conversations, and so much of all of them; the ones that were used longest ago go.
+/// Maximum number of conversations with stored undo data; the least recently used are removed.
 pub const MOST_CONVERSATIONS: usize = 64;
 pub const MOST_IN_ALL: u64 = 2 << 30;
 
-/// What is kept, and how much of it.
+/// Store of one conversation's blobs: bytes under their hash, in a folder.
 #[derive(Debug)]
 pub struct Kept {
     folder: PathBuf,
@@ -29,7 +29,7 @@ pub struct Kept {
     is_made: bool,
 }
 
-/// How sure it has to be that bytes are on the disk.
+/// Durability that a write needs before it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Care {
     /// Before this returns.
@@ -39,7 +39,7 @@ pub enum Care {
 }
 
 impl Kept {
-    /// What a conversation's `folder` holds. It is made when there is something to keep.
+    /// Opens the store in a conversation's `folder`, which is created with the first blob.
     pub fn open(folder: PathBuf, most_bytes: u64) -> Self {
         let mut sizes = BTreeMap::new();
         for entry in fs::read_dir(folder.join("kept")).into_iter().flatten().flatten() {
@@ -59,7 +59,7 @@ impl Kept {
         &self.folder
     }
 
-    /// Whether so many bytes more fit.
+    /// Returns true if `bytes` more bytes fit.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.bytes.saturating_add(bytes) <= self.most_bytes
     }
@@ -150,7 +150,7 @@ fn used(folder: &Path) -> SystemTime {
     used.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// What was used within this may be in use.
+/// Age up to which a conversation may be in use and is not pruned.
 const RECENT: Duration = Duration::from_hours(24);
 
 /// Removes the conversations that were used longest ago, but not `own`, until the others keep no more than so many bytes.

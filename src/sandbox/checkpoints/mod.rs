@@ -1,4 +1,4 @@
-//! What files were before the agent changed them, and what it made of them, so that it can be undone and done again.
+//! Checkpoints: undo and redo of the changes that the agent made to files.
 //!
 //! Every change is a *step*: which call made it, in which turn, and what stood at each path before and after. Bytes are kept
 //! under their hash, beside a list that is only ever appended to: a crash loses nothing that was listed. Taking back is a step,
@@ -36,7 +36,7 @@ use super::{files::Refused, workspace::Workspace};
 #[derive(Debug)]
 pub struct Checkpoints {
     state: Mutex<State>,
-    /// Of the workspace, from the first command on.
+    /// Last survey of the workspace; `None` until the first command.
     survey: Mutex<Option<Survey>>,
 }
 
@@ -50,12 +50,12 @@ impl Checkpoints {
         })
     }
 
-    /// What is kept below `folder`, conversation by conversation: the folder's name, its bytes, and when it was last used.
+    /// Returns the stores below `folder`: name of the folder, size in bytes, time of the last use.
     pub fn stores(folder: &Path) -> Vec<(String, u64, SystemTime)> {
         blob_store::stores(folder)
     }
 
-    /// Whether what is kept under this name is that of the conversation.
+    /// Returns true if `name` is the folder of `conversation`.
     pub fn is_of(name: &str, conversation: &str) -> bool {
         folder_name(conversation) == name
     }
@@ -128,7 +128,7 @@ impl Checkpoints {
         self.lock().changed()
     }
 
-    /// What it would take. Of files that `wanted` does not want nothing is said.
+    /// Plans an undo or redo, without carrying it out. Files for which `wanted` is false are left out.
     pub fn plan(&self, workspace: &Workspace, which: Which<'_>, wanted: &dyn Fn(&str) -> bool) -> Plan {
         self.lock().plan(workspace, which, wanted)
     }

@@ -1,4 +1,4 @@
-//! What stands at a path, and putting it there: bytes and mode of a file, the target of a link, the mode of a folder.
+//! The state of a path, and restoring it: bytes and mode of a file, the target of a link, the mode of a folder.
 //!
 //! Everything is looked at and put in place through the folder that holds the name, opened without following a link.
 
@@ -29,7 +29,7 @@ use crate::sandbox::{
     workspace::Workspace,
 };
 
-/// What stands at a path.
+/// State of a path, without the bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stand {
@@ -46,11 +46,11 @@ pub enum Stand {
     Folder {
         mode: u32,
     },
-    /// What is never kept: a pipe, a device, a file that is too large.
+    /// Never stored: a pipe, a device, a file that is too large.
     Other,
 }
 
-/// What stands there, with the bytes of a file.
+/// State of a path, with the bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub stand: Stand,
@@ -101,7 +101,7 @@ impl Stand {
     }
 }
 
-/// What stands at `inner` below `base`. Files of more than `most` bytes are not read.
+/// Reads the state of `path`. Files of more than `most` bytes are not read.
 pub fn look(workspace: &Workspace, path: &Path, most: u64) -> io::Result<Found> {
     let (base, inner) = place(workspace, path)?;
     let folder = match open::folder_of(&base, inner) {

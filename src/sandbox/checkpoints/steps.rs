@@ -73,7 +73,7 @@ pub struct Touched {
 #[serde(rename_all = "snake_case")]
 enum Line {
     Began(Step),
-    /// What stands at the paths of the step now, in their order.
+    /// The states of the step's paths after it, in their order.
     Ended {
         step: u64,
         after: Vec<Stand>,
@@ -82,13 +82,13 @@ enum Line {
     Dropped {
         step: u64,
     },
-    /// What was kept before this turn is gone.
+    /// Blobs of steps before this turn have been removed.
     Forgot {
         before: u64,
     },
 }
 
-/// What the calls of a turn did to files.
+/// The files that the calls of one turn changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     pub turn: u64,
@@ -152,7 +152,7 @@ impl State {
         id
     }
 
-    /// What stands there now is what the step made of it.
+    /// Records the current states of a step's paths as its result.
     pub fn end(&mut self, workspace: &Workspace, id: u64) {
         let paths: Vec<PathBuf> = match self.steps.iter().find(|it| it.id == id) {
             Some(step) => step.files.iter().map(|it| it.path.clone()).collect(),

@@ -1,4 +1,4 @@
-//! What stands in the workspace, so that it is known what a command changed.
+//! A survey of the workspace, which finds what a command has changed.
 //!
 //! The first look reads every file that searches see (what git ignores is build output) into a scratch file that goes with the
 //! program. From then on a look asks the system about each file and each folder, and reads only what is not as it was. A name
@@ -33,7 +33,7 @@ use crate::{os::file, sandbox::workspace::Workspace};
 const MOST_FILES: usize = 100_000;
 /// Larger files are not kept.
 const FILE_BYTES: u64 = 2 << 20;
-/// Of all files so much is kept …
+/// Maximum bytes that are stored of all files …
 const ALL_BYTES: u64 = 256 << 20;
 /// … and of what they became; then the first look is made anew.
 const SCRATCH_BYTES: u64 = 384 << 20;
@@ -42,12 +42,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// A file that was changed so shortly before it was read may be changed again without its times showing it: clocks of
 /// file systems tick slowly.
 const TICK_NANOS: i128 = 20_000_000;
-/// Where more folders have changed all of it is walked.
+/// Number of changed folders above which the whole workspace is walked again.
 const MOST_FOLDERS_LISTED: usize = 200;
 /// Two threads are worth their start from here on.
 const WORTH_TWO: usize = 2000;
 
-/// How many wait for a first look.
+/// Number of callers that wait for a first survey.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 pub fn hurry() {
@@ -85,7 +85,7 @@ struct Known {
     read: i128,
 }
 
-/// What stood at a path.
+/// State of a path, with bytes in the scratch file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     Nothing,
@@ -117,7 +117,7 @@ pub struct Piece {
 /// Paths at which something else stands than before: what stood there, and what does.
 pub type Differences = BTreeMap<PathBuf, (Seen, Seen)>;
 
-/// What the system says: it changes whenever somebody writes.
+/// Metadata of a file, which change with every write to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct About {
     device: u64,
@@ -150,7 +150,7 @@ impl About {
     }
 }
 
-/// What a look at what was known has found to be otherwise.
+/// A difference found by comparing a known path with the disk.
 enum News {
     Folder(PathBuf, About),
     FolderGone(PathBuf),
@@ -258,7 +258,7 @@ impl Survey {
         differences
     }
 
-    /// What was seen, as it is kept for good.
+    /// Returns a state in the form that checkpoints store.
     pub fn found(&self, seen: &Seen) -> Found {
         let bare = |stand| Found { stand, bytes: None };
         match seen {
@@ -329,7 +329,7 @@ impl Survey {
         }
     }
 
-    /// What stands there; where it is the same as before, as it was kept before.
+    /// Reads the state of `name`. Where `old` is still true, its bytes are not stored again.
     fn read(&mut self, folder: &OwnedFd, name: &OsStr, about: &About, old: Option<&Seen>) -> Seen {
         match about.kind() {
             FileType::Symlink => target(folder, name).map_or(Seen::Other, Seen::Link),
@@ -445,7 +445,7 @@ fn note(differences: &mut Differences, path: PathBuf, before: Seen, after: Seen)
     }
 }
 
-/// How far a walk goes.
+/// Bounds of a walk: number of files, and time if a caller waits.
 #[derive(Default)]
 struct Limit {
     waited: Option<Instant>,

@@ -548,7 +548,7 @@ fn a_path_that_is_no_text_is_kept_as_it_is() {
     assert_eq!(fs::read(bench.ground.path("shop").join(name)).unwrap(), b"0");
 }
 
-/// What may be done to one of a few names.
+/// An operation on one of a few names.
 #[derive(Clone, Debug)]
 enum Deed {
     Write(usize, Vec<u8>),

@@ -1,4 +1,4 @@
-//! How files become again what they were, or what was made of them: worked out first, so that it can be shown, then done.
+//! Plans of undo and redo: computed first, so that they can be shown, then carried out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,27 +17,27 @@ use crate::sandbox::{
     workspace::Workspace,
 };
 
-/// What is to be taken back or done again.
+/// The changes to undo or redo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which<'a> {
-    /// What a call of a turn did.
+    /// Undoes one call of a turn.
     Call { turn: u64, call: &'a str },
-    /// What all calls of a turn did.
+    /// Undoes all calls of a turn.
     Turn(u64),
     /// Everything that happened from this turn on: files are as they were before it.
     Since(u64),
-    /// What a call did and what was taken back, again.
+    /// Redoes an undone call.
     CallAgain { turn: u64, call: &'a str },
-    /// What was taken back last, again.
+    /// Redoes the last undo.
     LastAgain,
 }
 
-/// What would become of files.
+/// Effect of an undo or redo on files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// In order of their names.
     pub files: Vec<Turning>,
-    /// What was kept for the first of the turns is gone: there was no room for it.
+    /// True if the blobs of the first turns have been removed, for lack of room.
     pub is_partial: bool,
     off: Vec<u64>,
     on: Vec<u64>,
@@ -60,7 +60,7 @@ pub struct Turning {
     pub is_lost: bool,
 }
 
-/// Who has changed a file since.
+/// The author of a later change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clash {
     /// Somebody else.
@@ -69,17 +69,17 @@ pub enum Clash {
     Turn(u64),
 }
 
-/// What was done.
+/// Result of an undo or redo.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Done {
     pub files: Vec<PathBuf>,
-    /// What stays as it is because it clashes or was lost.
+    /// Files left unchanged, because they clash or their blobs are gone.
     pub left: Vec<String>,
     pub off: Vec<Marked>,
     pub on: Vec<Marked>,
 }
 
-/// What a call did to these files is taken back, or done again.
+/// A call whose changes to these files were undone or redone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marked {
     pub turn: u64,
@@ -89,7 +89,7 @@ pub struct Marked {
     pub is_whole: bool,
 }
 
-/// What is known of a path while steps are gone through.
+/// State of a path while steps are gone through.
 struct Way<'a> {
     first: u64,
     before: &'a Stand,
@@ -372,7 +372,7 @@ impl State {
         })
     }
 
-    /// What steps did to these files, and whether that is all of it.
+    /// Returns the steps' calls with their paths among `files`, and whether that is all that they changed.
     fn marked(&self, ids: &[u64], files: &[PathBuf], is_off: bool) -> Vec<Marked> {
         let now = self.off(u64::MAX);
         let steps = self
@@ -426,7 +426,8 @@ fn apply(workspace: &Workspace, files: &[Turning]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// What has left the workspace, is hidden now, or is git's, is not ours to touch. `folders` are there by the time it is.
+/// Returns true if undo may change `path`: it is in the workspace, not hidden, and not git's. `folders` will exist by
+/// then.
 fn may_touch(workspace: &Workspace, path: &Path, folders: &BTreeSet<&Path>) -> bool {
     let Some(parent) = path.parent() else { return false };
     let Some(base) = workspace.base(path) else { return false };

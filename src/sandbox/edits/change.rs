@@ -40,15 +40,15 @@ const MOST_BYTES: u64 = 50 << 20;
 pub struct Change {
     pub file: Located,
     pub operation: Operation,
-    /// Where a renamed file goes.
+    /// New location of a renamed file.
     pub to: Option<Located>,
-    /// What was there when the change was worked out; the change is not made where it differs by then.
+    /// Content when the change was computed; the change is refused if the file has changed since.
     pub old: Option<Arc<[u8]>>,
-    /// What will be there; `None`: nothing. A folder that is deleted has neither, and must be empty.
+    /// New content; `None`: the path is deleted. A deleted folder has neither, and must be empty.
     pub new: Option<Arc<[u8]>>,
     /// The places that differ, first to last, as text with `\n`.
     pub hunks: Vec<Hunk>,
-    /// Where it is a cell of a notebook whose lines the hunks count, and not those of the file.
+    /// The notebook cell whose lines the hunks count. `None`: they count lines of the file.
     pub cell: Option<Cell>,
 }
 
@@ -59,7 +59,7 @@ pub struct Cell {
     pub index: usize,
     /// Its source before; `None`: it is a new one.
     pub source: Option<String>,
-    /// What it is written in.
+    /// Language of the cell.
     pub language: String,
 }
 
@@ -73,7 +73,7 @@ pub struct Hunk {
     pub end: u64,
 }
 
-/// What stands at a path.
+/// State of a path before a change.
 #[derive(Clone)]
 enum Was {
     Nothing,
@@ -87,7 +87,7 @@ struct Step<'a> {
     base: PathBuf,
     was: Was,
     new: Option<Arc<[u8]>>,
-    /// Of the file that this one comes from.
+    /// Metadata of the file that this one is renamed from.
     like: Option<About>,
 }
 
@@ -206,7 +206,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Whether tools may write the file at all; what is refused here is refused by [`Self::commit`] too.
+    /// Checks that tools may write the file; [`Self::commit`] refuses the same files.
     pub fn may_change(&self, file: &Located) -> Result<(), Refused> {
         self.writable(file).map(drop)
     }
@@ -254,7 +254,7 @@ impl Workspace {
     }
 }
 
-/// What stands where the steps will write, the folders that they will make included.
+/// Returns the states of all paths that the steps will write, including folders that they will create.
 fn kept_of(steps: &[Step<'_>]) -> Vec<(PathBuf, Found)> {
     let mut found: Vec<(PathBuf, Found)> = Vec::new();
     for step in steps {
@@ -289,7 +289,7 @@ fn kept_of(steps: &[Step<'_>]) -> Vec<(PathBuf, Found)> {
 }
 
 impl Step<'_> {
-    /// Where the name stands: its folder, opened, and the name in it.
+    /// Returns the opened parent folder and the file name.
     fn place(&self) -> io::Result<(OwnedFd, &OsStr)> {
         let name = self.file.path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         Ok((open::folder_of(&self.base, self.inner())?, name))
@@ -342,7 +342,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Whether the name still stands for what was compared; a moment is left that no system call closes.
+    /// Compares the path with its earlier state once more; no system call closes the moment that is left.
     fn check_again(&self, folder: &OwnedFd, name: &OsStr) -> Result<(), Refused> {
         let Was::File { about: Some(about), .. } = &self.was else {
             return Ok(());

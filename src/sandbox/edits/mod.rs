@@ -1,4 +1,4 @@
-//! What tools do to files: reading them for the model, and changing them, all at once or not at all.
+//! Operations of tools on files: reading for the model, and changing all of them or none.
 
 mod change;
 mod seen_files;

@@ -1,4 +1,4 @@
-//! What the agent has read and written in a conversation: an edit of what it never saw is a guess.
+//! Record of the files that the agent has read and written in a conversation: an edit of an unread file is a guess.
 
 use std::{
     collections::BTreeMap,
@@ -77,7 +77,7 @@ impl Seen {
         }
     }
 
-    /// Whether the model may change the file, which is `bytes` now: it has read it, and it is still what it read.
+    /// Checks that the model has read the file, and that `bytes` (its content now) are what it read.
     pub fn check(&self, file: &Located, bytes: &[u8]) -> Result<(), Refused> {
         let hash: [u8; 32] = Sha256::digest(bytes).into();
         match self.lock().get(&file.path) {

@@ -1,4 +1,4 @@
-//! Whether git put a file where it lies: it remembers what the system said of each file that it wrote.
+//! Recognises files that git wrote, by the metadata that git's index holds.
 //!
 //! A command that may not write git's folder cannot have made that up, so the file came by the user's own git.
 
@@ -14,7 +14,7 @@ const HASH: usize = 20;
 /// A flag: two more bytes of flags follow.
 const IS_LONGER: u16 = 0x4000;
 
-/// What git remembers of a file.
+/// Metadata of a file in git's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stated {
     changed: (u32, u32),
@@ -23,7 +23,7 @@ struct Stated {
     size: u32,
 }
 
-/// Whether git wrote the file `inner` below `root`, and nobody has touched it since.
+/// Returns true if git wrote the file `inner` below `root` and it has not changed since.
 pub fn is_gits(root: &Path, inner: &Path) -> bool {
     let found = || -> io::Result<bool> {
         let about = fs::symlink_metadata(root.join(inner))?;
@@ -46,7 +46,7 @@ pub fn is_gits(root: &Path, inner: &Path) -> bool {
     found().unwrap_or(false)
 }
 
-/// What an index says of the file with this name; `None`: nothing, or it is of a form that is not known here.
+/// Returns the entry of a file in an index. `None` if there is none, or the index has an unknown version.
 fn stated(index: &[u8], name: &[u8]) -> Option<Stated> {
     let number = |bytes: &[u8], at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let version = number(index, 4).filter(|_| index.starts_with(b"DIRC"))?;

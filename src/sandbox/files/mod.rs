@@ -6,7 +6,7 @@ pub mod replace;
 
 use std::{io, path::PathBuf};
 
-/// Where a path leads.
+/// A resolved path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
     /// Absolute, links resolved as far as the path exists.

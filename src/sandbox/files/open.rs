@@ -37,7 +37,7 @@ pub fn below(base: &Path, path: &Path, flags: OFlags, mode: Mode) -> io::Result<
     step_by_step(folder, path, flags, mode)
 }
 
-/// How often a path is looked at while names on it move.
+/// Maximum attempts to resolve a path while names on it move.
 #[cfg(target_os = "linux")]
 const MOST_TRIES: usize = 16;
 
@@ -72,7 +72,7 @@ fn step_by_step(base: OwnedFd, path: &Path, flags: OFlags, mode: Mode) -> io::Re
     Err(io::ErrorKind::InvalidInput.into())
 }
 
-/// What a file holds, and what the system says about it.
+/// Reads a file. Returns its bytes and its metadata. Errors: it is a folder, no regular file, or longer than `limit`.
 pub fn contents(found: OwnedFd, file: &Located, limit: u64) -> Result<(Vec<u8>, std::fs::Metadata), Refused> {
     let failed = |error| refusal(file, error);
     let is_kernels = is_kernels(&found);
@@ -103,8 +103,7 @@ pub fn contents(found: OwnedFd, file: &Located, limit: u64) -> Result<(Vec<u8>, 
     Ok((bytes, about))
 }
 
-/// Whether a file is made up by the kernel: it says nothing about the project, may tell the secrets of any process and may
-/// never end.
+/// Returns true for files of `/proc` and the like: they may tell the secrets of any process and may never end.
 #[cfg(target_os = "linux")]
 fn is_kernels(file: &OwnedFd) -> bool {
     use rustix::fs::FsWord;

@@ -14,7 +14,7 @@ use rustix::{
 
 use crate::sandbox::policy::resolve::LONGEST_NAME;
 
-/// What the system says about a file: it changes whenever somebody writes it.
+/// Metadata of a file, which change with every write to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct About {
     device: u64,

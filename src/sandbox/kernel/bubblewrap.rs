@@ -22,9 +22,9 @@ use super::{
 };
 use crate::sandbox::policy::Policy;
 
-/// Where systems put it. A path of the user's is not searched: what is found there could be anything.
+/// Paths of bubblewrap. The user's `PATH` is not searched, because anything could be found there.
 const PROGRAMS: [&str; 2] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap"];
-/// Where the inner helper finds this program, whatever has become of its file.
+/// Descriptor through which the inner helper finds this program, even if its file has been replaced.
 const PROGRAM_DESCRIPTOR: i32 = 199;
 
 /// The bubblewrap of this machine, if it belongs to the machine.
@@ -62,7 +62,7 @@ pub fn enter(order: &Order, is_report: bool) -> io::Error {
     }
 }
 
-/// What bubblewrap is told.
+/// Returns bubblewrap's arguments for a policy.
 fn arguments(policy: &Policy, keeps_terminal: bool) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
     let mut put = |parts: &[&std::ffi::OsStr]| words.extend(parts.iter().map(|it| (*it).to_owned()));

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::sandbox::policy::{Limits, Tier};
 
-/// What is handed on to the command.
+/// Signals that are forwarded to the command.
 const HANDED_ON: [c_int; 6] = [
     libc::SIGTERM,
     libc::SIGINT,
@@ -37,7 +37,7 @@ const HANDED_ON: [c_int; 6] = [
 ];
 /// Longer than any order.
 const MOST_ORDER: u64 = 64 << 20;
-/// How often what a command left is looked for before it is given up.
+/// Maximum passes that look for processes left by the command.
 const MOST_PASSES: usize = 200;
 /// A program that is not there, and one that cannot be run, as shells say it.
 const ABSENT: c_int = 127;
@@ -327,7 +327,7 @@ fn last(order: &Order, is_report: bool, pipe: Option<c_int>) -> Result<(), Faile
     })
 }
 
-/// What is in force, seen from inside.
+/// Prints the restrictions in force, as seen from inside, and exits.
 fn report() -> ! {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let value = |name: &str| {

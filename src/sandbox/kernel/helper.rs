@@ -17,9 +17,9 @@ pub const WORD: &str = "__sandbox";
 pub const REPORT: &str = "report";
 /// Behind the word: bubblewrap has built the tree around this one.
 pub const INNER: &str = "inner";
-/// Where the helper finds its order: no descriptor that people use.
+/// Descriptor from which the helper reads its order: a number that commands do not use.
 pub const ORDER_DESCRIPTOR: i32 = 197;
-/// Where the shell says in which folder it ended; the one descriptor beside the usual three that a command inherits.
+/// Descriptor to which the shell writes its last folder; the only one that a command inherits beside the usual three.
 pub const FOLDER_DESCRIPTOR: i32 = 198;
 /// The helper's exit code where a wall could not be built. As `env` and `timeout` have it for failures of their own.
 pub const NOT_BUILT: u8 = 125;

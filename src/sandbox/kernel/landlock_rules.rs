@@ -17,7 +17,7 @@ const NEWEST: ABI = ABI::V6;
 /// From this one on it holds files, also their renaming and cutting. Less is no wall by itself.
 const LEAST: u32 = 3;
 
-/// Where the kernel's own files are, and those that every program writes to.
+/// Folders of the kernel's own files, with those that every program writes to.
 const DEVICES: [&str; 2] = ["/dev", "/proc"];
 
 /// Puts the rules into force, for good.
@@ -47,7 +47,7 @@ pub fn apply(policy: &Policy) -> Result<(), Error> {
     Ok(())
 }
 
-/// What may be done with a path and all below.
+/// Access to a path and all below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rule {
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! What the kernel holds around a command: the policy, and the helper that puts it into force.
+//! Restrictions that the kernel enforces around a command: the policy, and the helper that applies it.
 //!
 //! A command is started as `sheaf __sandbox`, which is this program once more, with one thread. It reads an [`Order`] from
 //! a pipe, builds the walls around itself, and becomes the command. What cannot be built is an error and the command does

@@ -15,10 +15,10 @@ use std::{
 use super::syscalls::{self as system, MOUNT_ATTR_NODEV, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY};
 use crate::sandbox::policy::Policy;
 
-/// What failed, and with what.
+/// A failed step of building the tree, and its error.
 pub struct Failed(pub String, pub io::Error);
 
-/// What comes over a path. A later one wins where two mean the same path.
+/// A mount over a path. Of two for one path, the later variant wins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cover {
     /// An empty folder in memory.
@@ -258,10 +258,10 @@ pub fn lock_controls() -> Result<(), Failed> {
     Ok(())
 }
 
-/// What covers secrets: folders and files that nobody may open, one for each path.
+/// Empty folders and files that nobody may open, one for each secret path.
 struct Masks(BTreeMap<PathBuf, OwnedFd>);
 
-/// Where they are made, before it is covered itself.
+/// Folder in which they are made, before it is covered itself.
 const WORKSHOP: &str = "/dev";
 
 impl Masks {

@@ -1,4 +1,4 @@
-//! What is allowed to a command, and the form in which the helper reads it.
+//! The permissions of a command, in the form that the helper reads.
 
 use std::{
     ffi::{OsStr, OsString},

@@ -1,4 +1,4 @@
-//! What this machine's kernel holds, found out by trying it once.
+//! The sandbox layers of this machine's kernel, found by one trial.
 //!
 //! The trial takes some milliseconds, so whoever starts a program begins it on a thread of its own with [`layers`]; who asks
 //! before it has ended waits for it.
@@ -24,7 +24,7 @@ const AT_MOST: &str = "SHEAF_SANDBOX_AT_MOST";
 /// A value of it: all of it, but built by bubblewrap.
 const BUBBLEWRAP: &str = "bubblewrap";
 
-/// What the walls are called.
+/// Names of the layers, for `sheaf sandbox`.
 const NAMES: [&str; 6] = [
     "files",
     "processes",
@@ -49,12 +49,12 @@ pub fn force_off() {
     IS_OFF.store(true, Ordering::Release);
 }
 
-/// Whether the user wants it so.
+/// Returns true if the user turned the sandbox off.
 pub fn is_off() -> bool {
     IS_OFF.load(Ordering::Acquire)
 }
 
-/// What there is, and what is not, and why.
+/// The layers of the sandbox on this machine: which are active, and why others are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layers {
     pub tier: Tier,
@@ -70,15 +70,15 @@ pub struct Layers {
 pub struct Layer {
     pub name: &'static str,
     pub holds: bool,
-    /// What holds it, for whoever has words for that.
+    /// The mechanism that enforces it. `None` if it is missing.
     pub means: Option<Mechanism>,
-    /// What it does, or why it is missing.
+    /// Its effect, or the reason why it is missing.
     pub about: String,
-    /// What to do about it, if anything can be done.
+    /// A way to get it. Empty: there is none.
     pub remedy: String,
 }
 
-/// What does not hold of a partial sandbox.
+/// Gaps of a partial sandbox.
 const STRICT: &str = ".git top level, metadata";
 /// The same where the user lets commands write the whole workspace.
 const GUARDED: &str = "guard: .git put back, metadata";
@@ -93,7 +93,7 @@ impl Layers {
         }
     }
 
-    /// What does not hold.
+    /// Returns the gaps of the sandbox.
     pub fn but(&self, is_guarded: bool) -> &str {
         if self.tier == Tier::Partial && is_guarded {
             GUARDED
@@ -103,7 +103,7 @@ impl Layers {
     }
 }
 
-/// What the trial has found; the first to ask makes it.
+/// Returns the result of the trial, which the first caller runs.
 pub fn layers() -> &'static Layers {
     LAYERS.get_or_init(|| {
         let layers = examine();
@@ -112,7 +112,7 @@ pub fn layers() -> &'static Layers {
     })
 }
 
-/// Whether bubblewrap builds what holds all of it.
+/// Returns true if bubblewrap builds the full sandbox.
 pub fn wraps() -> bool {
     layers().wraps
 }
@@ -207,8 +207,8 @@ fn examine() -> Layers {
     layers
 }
 
-/// What the trial means on macOS, where one system holds files and sockets. It is called partial, so that commands ask:
-/// nobody has tried yet to break out of it.
+/// Interprets the trial on macOS, where one mechanism guards files and sockets. It counts as partial, so that commands
+/// ask: it has not been tested against attacks yet.
 fn by_seatbelt(held: Result<String, String>) -> Layers {
     if let Err(why) = &held {
         return none(why);
@@ -263,7 +263,7 @@ fn wrapped() -> Result<String, String> {
     Err("there is none for this system".to_owned())
 }
 
-/// What the two trials mean. Each gives what the helper saw from inside, or why it could not be built.
+/// Interprets the two trials. Each gives the helper's report from inside, or the reason why it could not start.
 fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layers {
     let tier = match (&full, &partial) {
         (Ok(_), _) => Tier::Full,
@@ -344,7 +344,7 @@ fn value<'a>(seen: &'a str, name: &str) -> Option<&'a str> {
         .find_map(|it| it.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// What helps against the usual reasons.
+/// Returns a remedy for the usual reasons. Empty: none is known.
 fn remedy(why: &str) -> &'static str {
     let is_restricted = |path: &str, is: &str| std::fs::read_to_string(path).is_ok_and(|it| it.trim() == is);
     if is_restricted("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {

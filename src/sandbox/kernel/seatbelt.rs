@@ -16,7 +16,7 @@ pub struct Profile {
     pub parameters: Vec<(String, OsString)>,
 }
 
-/// What every program needs: itself, its children, the machine's facts, a terminal of its own.
+/// Rules that every program needs: itself, its children, facts about the machine, a terminal of its own.
 const BASE: &str = r#"(version 1)
 (deny default)
 (allow process-exec)
@@ -39,7 +39,7 @@ const BASE: &str = r#"(version 1)
   (global-name "com.apple.SecurityServer"))
 "#;
 
-/// What `network` adds. Sockets of other programs in folders stay closed.
+/// Rules that the permission `network` adds. Unix sockets of other programs stay closed.
 const NETWORK: &str = r#"(allow network-outbound (remote ip "*:*"))
 (allow network-inbound (local ip "*:*"))
 (allow network-bind (local ip "*:*"))

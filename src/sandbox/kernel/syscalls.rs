@@ -61,7 +61,7 @@ pub fn unshare(flags: c_int) -> io::Result<()> {
     checked(result.into()).map(drop)
 }
 
-/// Who one is after a fork.
+/// The side of a fork that this process is on.
 pub enum Fork {
     Child,
     Parent(libc::pid_t),
@@ -144,7 +144,7 @@ pub fn unmount(path: &str) -> io::Result<()> {
     checked(result.into()).map(drop)
 }
 
-/// What is mounted from here on is seen by nobody else, and the other way round.
+/// Makes later mounts private: they and those of other namespaces do not affect each other.
 pub fn make_private() -> io::Result<()> {
     set_attributes(libc::AT_FDCWD, c"/", AT_RECURSIVE, 0, libc::MS_PRIVATE)
 }
@@ -196,7 +196,7 @@ pub fn new_tree(kind: &CStr, options: &[(&CStr, &CStr)], attributes: u64) -> io:
     checked(tree).map(descriptor)
 }
 
-/// Whether this process may do what the administrator may.
+/// Returns true if this process may administer the system (`CAP_SYS_ADMIN`).
 pub fn may_administer() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -279,7 +279,7 @@ fn prctl(what: c_int, value: c_long) -> io::Result<()> {
     checked(result.into()).map(drop)
 }
 
-/// What the kernel knows of Landlock; `None`: nothing.
+/// Returns the kernel's Landlock version. `None`: it has no Landlock.
 pub fn landlock_version() -> Option<u32> {
     const VERSION: c_uint = 1;
     #[expect(unsafe_code, reason = "asked for the version it reads no structure")]
@@ -367,7 +367,7 @@ fn set_of(signals: &[c_int]) -> libc::sigset_t {
     }
 }
 
-/// What happens at a signal.
+/// Disposition of a signal.
 #[derive(Clone, Copy)]
 pub enum Handling {
     Usual,

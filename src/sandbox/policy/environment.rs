@@ -1,14 +1,14 @@
-//! What a command is told: a short list of variables, so that no key and no door of the user's is among them.
+//! The variables of a command: a short list, so that no key and no socket of the user's is among them.
 
 use std::{
     ffi::{OsStr, OsString},
     path::Path,
 };
 
-/// What is passed on as it is, beside `LC_…`.
+/// Variables passed on unchanged, beside `LC_…`.
 const PASSED: &[&str] = &["HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ"];
 
-/// What every command finds, so that nothing waits for a reader or asks for a password.
+/// Variables set for every command, so that nothing starts a pager or asks for a password.
 const GIVEN: &[(&str, &str)] = &[
     ("TERM", "xterm-256color"),
     ("PAGER", "cat"),

@@ -1,4 +1,4 @@
-//! What no tool sees: secrets by their names, and what `.cursorignore` and `.sheafignore` name.
+//! Files that no tool sees: secrets by their names, and files that `.cursorignore` and `.sheafignore` list.
 //!
 //! The ignore files follow git: patterns are relative to the file's folder, a deeper file wins over a higher one, the last
 //! pattern that fits wins in a file, and nothing comes back below a folder that is out. Files below the workspace's folder
@@ -102,7 +102,7 @@ struct Lists {
     /// Each pattern of that is a name, which holds in any folder.
     is_by_name: bool,
     home: Option<(PathBuf, Gitignore)>,
-    /// What the user has named in the home, without a pattern.
+    /// Paths in the home folder that the user named without a pattern.
     named: Vec<PathBuf>,
     doors: Vec<PathBuf>,
 }
@@ -146,7 +146,7 @@ impl Secrets {
         }))
     }
 
-    /// Whether an absolute path, or a folder on the way to it, has the name of a secret.
+    /// Returns true if an absolute path, or a folder on the way to it, has the name of a secret.
     pub fn cover(&self, path: &Path, is_folder: bool) -> bool {
         let lists = &*self.0;
         let is_at_home = lists.home.as_ref().is_some_and(|(home, list)| {
@@ -216,7 +216,7 @@ fn add(list: &mut GitignoreBuilder, pattern: &str) {
     }
 }
 
-/// Whether a list names the path or a folder on the way.
+/// Returns true if a list names the path or a folder on the way.
 fn is_named(list: &Gitignore, parts: &[String], is_folder: bool) -> bool {
     let mut path = PathBuf::new();
     parts.iter().enumerate().any(|(at, part)| {
@@ -225,7 +225,7 @@ fn is_named(list: &Gitignore, parts: &[String], is_folder: bool) -> bool {
     })
 }
 
-/// Whether ignore files between `base` and the path hide it.
+/// Returns true if ignore files between `base` and the path hide it.
 pub fn is_ignored(base: Option<PathBuf>, path: &Path, is_folder: bool) -> bool {
     let Some(base) = base else { return false };
     let Ok(inner) = path.strip_prefix(&base) else {
@@ -448,7 +448,7 @@ mod tests {
         })
     }
 
-    /// What git says of each path, asked once for all.
+    /// Returns git's verdict on each path, from one call of git.
     fn git(folder: &Path) -> Vec<bool> {
         let mut child = Command::new("git")
             .args(["check-ignore", "--no-index", "-v", "-n", "--stdin"])

@@ -1,4 +1,4 @@
-//! What a command may touch: the [`Policy`], and the tables and files that it is made from.
+//! The permissions of a command: the [`Policy`], and the tables and files from which it is made.
 
 pub mod environment;
 pub mod hidden;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 pub use roots::{GIT_FIXED, Ground, git_folder, linked};
 
-/// How much of the boundary around commands exists on this machine.
+/// Strength of the sandbox on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
     /// The kernel holds all of it.
@@ -32,7 +32,7 @@ impl Tier {
     }
 }
 
-/// What may be touched. All paths are absolute and without links.
+/// Permissions of one command. All paths are absolute and free of links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub tier: Tier,
@@ -43,22 +43,22 @@ pub struct Policy {
     pub writable: Vec<PathBuf>,
     /// Parts of those that may not.
     pub read_only: Vec<PathBuf>,
-    /// What may not even be read.
+    /// Paths that may not be read.
     pub hidden: Vec<PathBuf>,
-    /// What becomes `/tmp`; none: an empty one in memory.
+    /// Folder mounted as `/tmp`. `None`: an empty one in memory.
     pub temporary: Option<PathBuf>,
     pub network: bool,
     pub git_write: bool,
     pub limits: Limits,
 }
 
-/// What a command may use up.
+/// Resource limits of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub processes: u64,
     pub file_bytes: u64,
     pub open_files: u64,
-    /// Of each file system in memory.
+    /// Size of each file system in memory, in bytes.
     pub memory_bytes: u64,
 }
 

@@ -115,12 +115,12 @@ pub fn is_git(name: &OsStr) -> bool {
     folded(name) == ".git"
 }
 
-/// Whether a path leads into git's own folder, or is the file that stands for it.
+/// Returns true if a path leads into git's own folder, or is the file that stands for it.
 pub fn leads_to_git(path: &Path) -> bool {
     parts(path).iter().any(|it| it == ".git")
 }
 
-/// Whether a change of the file at this path always asks.
+/// Returns true if every change of the file at this path asks.
 pub fn is_protected(path: &Path) -> bool {
     let parts = parts(path);
     let holds = |list: &[&[&str]]| {
@@ -135,7 +135,7 @@ pub fn is_protected(path: &Path) -> bool {
     is_named || (holds(FOLDERS) && !is_free)
 }
 
-/// How many folders of tools are on the way.
+/// Counts the tool folders on the way.
 fn count(parts: &[String]) -> usize {
     FOLDERS
         .iter()

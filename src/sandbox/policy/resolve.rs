@@ -10,7 +10,7 @@ use std::{
 pub const LONGEST_PATH: usize = 4096;
 /// Longest name of a file: the limit of the usual file systems.
 pub const LONGEST_NAME: usize = 255;
-/// So many links are followed on one path, as the kernel does.
+/// Maximum number of links followed on one path, as in the kernel.
 pub const MOST_LINKS: usize = 40;
 
 /// Takes off what is not part of a path.

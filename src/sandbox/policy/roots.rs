@@ -1,4 +1,4 @@
-//! What a command may touch in these folders: the policy, made of what stands on the disk when it starts.
+//! The policy for the folders of a conversation, computed from the disk when a command starts.
 //!
 //! | what | for a command |
 //! | --- | --- |
@@ -28,11 +28,11 @@ use crate::protocol::Permission;
 
 /// A survey looks at no more entries than this; what lies deeper than they reach is not protected one by one.
 const MOST_ENTRIES: usize = 50_000;
-/// So many ignored files are kept from being written. Where there are more of them they are build output.
+/// Maximum number of ignored files that are protected from writing. More are build output.
 const MOST_IGNORED: usize = 256;
-/// So deep it is looked for secrets in what git ignores.
+/// Depth in git-ignored folders to which secrets are searched.
 const DEPTH_IGNORED: usize = 2;
-/// Of a file that says where git's folder is.
+/// Maximum size of a file that points to git's folder, in bytes.
 const LONGEST_POINTER: u64 = 8 << 10;
 /// Parts of git's folder that run or decide what runs.
 pub const GIT_FIXED: [&str; 4] = ["hooks", "config", "config.worktree", "info"];
@@ -71,7 +71,7 @@ pub struct Ground {
     pub own: Vec<PathBuf>,
 }
 
-/// What a walk over a folder has found.
+/// Result of a walk over a folder.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Survey {
     protected: Vec<PathBuf>,
@@ -245,19 +245,19 @@ impl Ground {
 struct Folder {
     path: PathBuf,
     level: Arc<Level>,
-    /// So deep in what git ignores.
+    /// Depth below the first git-ignored folder.
     ignored: usize,
     is_protected: bool,
 }
 
-/// What git ignores from a folder on, the folders above behind it.
+/// Git's ignore rules of a folder, linked to those of the folders above.
 struct Level {
     rules: Gitignore,
     above: Option<Arc<Level>>,
 }
 
 impl Level {
-    /// What the user and the repository ignore everywhere.
+    /// Returns the rules that apply everywhere: the user's and the repository's exclude files.
     fn outermost(root: &Path) -> Arc<Self> {
         let everywhere = Arc::new(Self {
             rules: Gitignore::global().0,
@@ -302,7 +302,7 @@ impl Level {
     }
 }
 
-/// Where links at the top of a folder lead that have the name of something protected, whether that exists or not.
+/// Returns the targets of links at the top of `root` that have a protected name. The targets need not exist.
 pub fn linked(root: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     entries
@@ -324,7 +324,7 @@ fn first_missing(path: &Path) -> Option<PathBuf> {
     missing
 }
 
-/// Where git keeps what it knows of the workspace at `root`.
+/// Returns the git folder of the workspace at `root`. `None` if it has none.
 pub fn git_folder(root: &Path) -> Option<PathBuf> {
     let git = root.join(".git");
     if git.is_dir() {

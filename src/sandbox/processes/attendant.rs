@@ -1,4 +1,4 @@
-//! Who attends a command until its end.
+//! The task that attends a command until its end.
 
 use std::{
     fs::File,
@@ -21,11 +21,11 @@ use super::{
 };
 use crate::sandbox::protect::{Around, Settled};
 
-/// How long a command has to end by itself once it was asked to.
+/// Time that a command has to end by itself after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long the pipe of a command is read that has ended, where something that cannot be killed holds it open.
+/// Time that an ended command's pipe is still read, if a process that cannot be killed holds it open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// How often it is looked whether the asked have gone.
+/// Interval at which it is checked whether the asked processes have gone.
 const LOOK: Duration = Duration::from_millis(10);
 /// Read at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -174,7 +174,7 @@ impl Drop for Attendant {
     }
 }
 
-/// How many bytes came; none at the end, and for ever where there is nothing to read.
+/// Reads into `piece`; returns the number of bytes. Zero at the end; never returns without a reader.
 async fn read(reader: Option<&mut Receiver>, piece: &mut [u8]) -> usize {
     match reader {
         Some(reader) => reader.read(piece).await.unwrap_or(0),

@@ -42,14 +42,14 @@ use crate::{
     },
 };
 
-/// What is to run.
+/// A command to run.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// For `bash -c`.
     pub line: String,
     /// Absolute.
     pub directory: PathBuf,
-    /// What the boundary lets through for this command.
+    /// Permissions that the user granted for this command.
     pub permissions: Vec<Permission>,
     /// It looks at the workspace and changes nothing there, where there is a boundary.
     pub only_reads: bool,
@@ -63,7 +63,7 @@ pub struct Spec {
 #[derive(Debug)]
 pub struct Commands {
     ground: Ground,
-    /// Where commands are begun that say nothing else.
+    /// Folder in which the next command starts unless it names one.
     directory: Mutex<PathBuf>,
     /// Names of our variables that are passed on.
     passed: Vec<String>,
@@ -73,7 +73,7 @@ pub struct Commands {
     is_guarded: AtomicBool,
     /// A command did what only the kernel could have kept it from.
     is_halted: Arc<AtomicBool>,
-    /// What was done about protected files, for whoever tells the user.
+    /// Reports of restored protected files, for the user.
     settled: (UnboundedSender<Settled>, Mutex<Option<UnboundedReceiver<Settled>>>),
     session: OnceLock<Session>,
 }
@@ -107,7 +107,8 @@ impl Commands {
         fresh
     }
 
-    /// Whether commands in a partial sandbox may write the whole workspace, what is protected being compared afterwards.
+    /// Returns true if commands in a partial sandbox may write the whole workspace, with protected files compared
+    /// afterwards.
     pub fn is_guarded(&self) -> bool {
         self.is_guarded.load(Ordering::Acquire)
     }
@@ -117,12 +118,13 @@ impl Commands {
         self.is_guarded.store(is_guarded, Ordering::Release);
     }
 
-    /// Whether a command has changed what is protected: from there on each asks, and none may write the whole workspace.
+    /// Returns true if a command has changed protected files: then every command asks, and none may write the whole
+    /// workspace.
     pub fn is_halted(&self) -> bool {
         self.is_halted.load(Ordering::Acquire)
     }
 
-    /// What is done about protected files that commands made or changed, as it is done; for the first who asks.
+    /// Returns the reports of protected files that commands created or changed. `None` after the first call.
     pub fn settled(&self) -> Option<UnboundedReceiver<Settled>> {
         lock(&self.settled.1).take()
     }
@@ -139,7 +141,7 @@ impl Commands {
         &self.shared
     }
 
-    /// What keeps a command within its bounds here. The first to ask waits for a trial of some milliseconds.
+    /// Returns the strength of the sandbox here. The first caller waits for a trial of some milliseconds.
     pub fn tier() -> Tier {
         kernel::layers().tier
     }
@@ -152,7 +154,7 @@ impl Commands {
         &self.passed
     }
 
-    /// Where the next command begins.
+    /// Returns the folder in which the next command starts.
     pub fn directory(&self) -> PathBuf {
         lock(&self.directory).clone()
     }

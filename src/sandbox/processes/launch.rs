@@ -1,4 +1,4 @@
-//! How a command comes to run, and what outlives the program to end it.
+//! Starting a command, and the sentinel that ends it if the program is killed.
 
 use std::{
     ffi::OsString,
@@ -76,7 +76,7 @@ pub fn told(temporary: &Path) -> io::Result<File> {
     Ok(File::from(file))
 }
 
-/// What the shell wrote there at its end.
+/// Returns the last folder of the shell, as it wrote it. `None` if it wrote none or the folder is gone.
 pub fn told_folder(told: &mut File) -> Option<PathBuf> {
     let mut bytes = Vec::new();
     told.rewind().ok()?;
@@ -88,7 +88,7 @@ pub fn told_folder(told: &mut File) -> Option<PathBuf> {
     (path.is_absolute() && path.is_dir()).then_some(path)
 }
 
-/// What holds a command that was given these permissions.
+/// Returns the sandbox of a command with these permissions.
 pub fn held(tier: Tier, permissions: &[Permission]) -> Tier {
     if permissions.contains(&Permission::All) {
         Tier::None
@@ -113,7 +113,7 @@ pub fn shell(line: &str, variables: &[(OsString, OsString)]) -> Result<Vec<OsStr
     .into())
 }
 
-/// How a command comes to run.
+/// The way to start a command.
 pub enum Start {
     /// By itself.
     Plain(Vec<OsString>),

@@ -1,4 +1,4 @@
-//! What a command prints: the beginning and the end in memory, all of it in a file once it is long.
+//! The output of a command: beginning and end in memory, and a log file once it is long.
 
 use std::{collections::VecDeque, fs::File, io::Write, path::PathBuf};
 
@@ -10,7 +10,7 @@ const HEAD_BYTES: usize = 256 << 10;
 const TAIL_BYTES: usize = 768 << 10;
 /// From here on there is a file.
 const SHORT_BYTES: u64 = 32 << 10;
-/// What the file may hold: a command in a loop must not fill the disk.
+/// Maximum size of the log file, in bytes: a command in a loop must not fill the disk.
 const MOST_LOGGED: u64 = 256 << 20;
 
 /// The output of one command.
@@ -39,10 +39,10 @@ enum Log {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Excerpt {
     pub first: Vec<u8>,
-    /// So many bytes are left out here.
+    /// Number of bytes left out between `first` and `last`.
     pub skipped: u64,
     pub last: Vec<u8>,
-    /// Where the next part begins.
+    /// Position at which the next part begins, in bytes.
     pub end: u64,
 }
 

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 /// The variable by which every process of a command is known, unless it throws its environment away.
 pub const MARK: &str = "SHEAF_COMMAND";
 
-/// So often it is looked whether one was missed that was being born.
+/// Maximum passes that look for a process that was being created meanwhile.
 const MOST_PASSES: usize = 20;
 
 /// The processes of a command: its group, and whatever bears its mark.
@@ -55,7 +55,7 @@ impl Family {
         found
     }
 
-    /// Whether one of the group is there; the dead whom nobody has buried count.
+    /// Returns true if a process of the group exists; unreaped ones count.
     pub fn is_group_alive(&self) -> bool {
         self.group
             .is_some_and(|it| rustix::process::test_kill_process_group(it).is_ok())

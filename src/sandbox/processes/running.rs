@@ -15,7 +15,7 @@ use super::{
 };
 use crate::sandbox::{policy::Tier, protect::Settled};
 
-/// How a command ended.
+/// End of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     pub how: How,
@@ -42,24 +42,24 @@ pub struct Command {
     pub id: String,
     pub line: String,
     pub directory: PathBuf,
-    /// What held it.
+    /// Sandbox that it runs in.
     pub tier: Tier,
     pub is_guarded: bool,
     pub family: Family,
     pub printed: Mutex<Printed>,
-    /// How much of the output the model has been shown.
+    /// Bytes of the output that the model has been shown.
     pub shown: Mutex<u64>,
     /// Why it is to end.
     pub stop: watch::Sender<Option<How>>,
     pub ended: watch::Sender<Option<Ended>>,
     /// Counts what was printed, for those who wait for more.
     pub news: watch::Sender<u64>,
-    /// What became of the protected files that it made or changed.
+    /// Results for the protected files that it created or changed.
     pub settled: OnceLock<Settled>,
 }
 
 impl Running {
-    /// What `await_command` asks for.
+    /// Returns the id by which `await_command` asks for it.
     pub fn id(&self) -> &str {
         &self.0.id
     }
@@ -68,22 +68,22 @@ impl Running {
         &self.0.line
     }
 
-    /// Where it was begun.
+    /// Returns the folder in which it was started.
     pub fn directory(&self) -> &Path {
         &self.0.directory
     }
 
-    /// What held it while it ran.
+    /// Returns the sandbox that it ran in.
     pub fn tier(&self) -> Tier {
         self.0.tier
     }
 
-    /// Whether it could write the whole workspace although the sandbox is partial.
+    /// Returns true if it could write the whole workspace although the sandbox is partial.
     pub fn is_guarded(&self) -> bool {
         self.0.is_guarded
     }
 
-    /// How it ended, if it has.
+    /// Returns its end. `None` while it runs.
     pub fn outcome(&self) -> Option<Ended> {
         self.0.ended.borrow().clone()
     }
@@ -111,7 +111,7 @@ impl Running {
         lock(&self.0.printed).since(start)
     }
 
-    /// What was printed since this was last asked.
+    /// Returns the output since the last call.
     pub fn unread(&self) -> Excerpt {
         let mut shown = lock(&self.0.shown);
         let part = self.since(*shown);
@@ -129,7 +129,7 @@ impl Running {
         lock(&self.0.printed).log_failure()
     }
 
-    /// What became of protected files that it made or changed; known once it has ended.
+    /// Returns the results for protected files that it created or changed. Empty until it has ended.
     pub fn settled(&self) -> Settled {
         self.0.settled.get().cloned().unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! What the commands of a conversation share once the first has run: folders for temporary files and logs, and the sentinel.
+//! State that a conversation's commands share once the first has run: folders for temporary files and logs, and the
+//! sentinel.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +21,7 @@ const MOST_CONVERSATIONS: usize = 32;
 /// Ended commands of a conversation whose output is kept in memory.
 const MOST_ENDED: usize = 50;
 
-/// What there is once a command was run.
+/// State of a conversation that has run a command.
 #[derive(Debug)]
 pub struct Session {
     pub name: String,
@@ -79,7 +80,7 @@ impl Session {
         }
     }
 
-    /// What says that a group has ended.
+    /// Returns a pipe to the sentinel whose closing tells it that `group` has ended, and the sentinel's id.
     pub fn sentinel_end(&self, group: Option<Pid>) -> Option<(io::PipeWriter, Pid)> {
         let sentinel = lock(&self.sentinel);
         sentinel.as_ref().and_then(|it| it.try_clone().ok()).zip(group)

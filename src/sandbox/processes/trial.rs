@@ -31,11 +31,11 @@ pub enum NotRun {
     Failed(#[from] io::Error),
 }
 
-/// How it ended.
+/// Result of a trial run.
 #[derive(Debug)]
 pub struct Tried {
     pub status: ExitStatus,
-    /// What became of protected files that it made or changed.
+    /// Results for the protected files that it created or changed.
     pub settled: Settled,
 }
 

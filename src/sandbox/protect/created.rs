@@ -14,7 +14,7 @@ use std::{
 use super::quarantine::Quarantine;
 use crate::sandbox::{files::git_index as tracked, policy::protected_names as name};
 
-/// What `git_write` lets git make.
+/// Files that the permission `git_write` lets git create.
 const OF_GIT: [&str; 2] = [".gitmodules", ".gitattributes"];
 
 /// The top of a workspace before a command.

@@ -1,4 +1,4 @@
-//! What is done about protected files before a command and after it, beside what the kernel holds.
+//! Protection of files before and after a command, beside the kernel's.
 
 use std::{
     path::{Path, PathBuf},
@@ -25,16 +25,16 @@ use crate::{
     sandbox::policy::{GIT_FIXED, Ground, Policy, Tier, protected_names as name},
 };
 
-/// What the commands of a workspace share, those of other conversations too.
+/// State shared by the commands of a workspace, including those of other conversations.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
     pub aside: Quarantine,
     loose: Loose,
-    /// What was last looked at: most of it is not read again.
+    /// Result of the last watch: most files are not read again.
     last: Arc<Mutex<Option<Arc<Watch>>>>,
 }
 
-/// What a command needs beside its policy.
+/// Options of a command's protection, beside its policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish<'a> {
     pub tier: Tier,
@@ -55,7 +55,7 @@ pub struct Around {
     /// The top of the workspace before it.
     before: Option<Before>,
     watch: Option<Arc<Watch>>,
-    /// Who could change what is protected when it began.
+    /// Number of other commands that could change protected files when it started.
     counts: Counts,
     git_write: bool,
     /// It may change everything itself.
@@ -63,7 +63,7 @@ pub struct Around {
     freed: Option<Freed>,
 }
 
-/// What was found after a command.
+/// Protected files that were found changed after a command, and their handling.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
     /// Protected files that it made where there were none, and where they are now.
@@ -92,7 +92,7 @@ impl Settled {
         told
     }
 
-    /// Whether the command did what only the kernel could have kept it from: nothing should run unasked behind it.
+    /// Returns true if the command did something that only the kernel could have prevented: later commands should ask.
     pub fn is_breach(&self) -> bool {
         let is_done = |it: &Mended| matches!(it, Mended::Back { .. } | Mended::Lost { .. });
         self.mended.iter().any(is_done)
@@ -189,7 +189,7 @@ impl Around {
         settled
     }
 
-    /// What others were allowed to change since this command began.
+    /// Returns the changes that others were allowed to make since this command started.
     fn overlap(&self) -> Overlap {
         // Its own permission is no other's.
         self.shared.loose.since(match &self.freed {
@@ -230,7 +230,7 @@ impl Shared {
     }
 }
 
-/// Whether it is what a commit changes, and not what runs or decides what runs.
+/// Returns true if a commit changes the path, and it neither runs nor decides what runs.
 fn is_state_of_git(path: &Path) -> bool {
     let parts = name::parts(path);
     let inner = parts.iter().skip_while(|it| *it != ".git").skip(1);

@@ -20,7 +20,7 @@ struct Count {
     running: u64,
 }
 
-/// How much others were allowed to change meanwhile.
+/// Changes that other commands were allowed to make meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
     Nobody,
@@ -58,7 +58,7 @@ impl Loose {
         Some(freed)
     }
 
-    /// What others may have changed since.
+    /// Returns the changes that others may have made since `before`.
     pub fn since(&self, before: Counts) -> Overlap {
         let now = self.now();
         let is_free = |before: Count, now: Count| before.running > 0 || now.begun != before.begun;
@@ -73,7 +73,7 @@ impl Loose {
 }
 
 impl Freed {
-    /// What others do is seen from here: `before`, as if this command had begun by then.
+    /// Returns `before` as if this command had started by then, so that only others' changes count.
     pub fn without(&self, mut before: Counts) -> Counts {
         let own = if self.is_all { &mut before.all } else { &mut before.git };
         own.begun += 1;

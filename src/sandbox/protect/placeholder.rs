@@ -21,7 +21,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 const MODE: u32 = 0o1755;
 const SIGN: u32 = 0o1000;
 const WRITTEN_BY_OTHERS: u32 = 0o022;
-/// So often it is tried again where another one takes the folder away at this very moment.
+/// Maximum attempts when another process removes the folder at the same moment.
 const TRIES: usize = 100;
 /// The first of them without a pause.
 const AT_ONCE: usize = 10;
@@ -114,7 +114,7 @@ fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
     Ok((has_sign && fs::read_dir(path)?.next().is_none()).then_some(folder))
 }
 
-/// Whether what was opened still lies there.
+/// Returns true if the opened folder is still at `path`.
 fn is_at(folder: &OwnedFd, path: &Path) -> bool {
     let (Ok(held), Ok(there)) = (rustix::fs::fstat(folder), fs::symlink_metadata(path)) else {
         return false;

@@ -1,4 +1,4 @@
-//! Where things go that a command made and may not have made, and whose they are.
+//! Quarantine of files that a command created without permission, and the record of those that the user wanted.
 //!
 //! Nothing of it is ever removed: who made a file cannot always be told, and it may be the user's. What our own tools wrote
 //! because the user said so is known by what the system says of it, also by other programs of ours in the same workspace.
@@ -19,7 +19,7 @@ use crate::{os::file, sandbox::files::open};
 
 /// The list of what is vouched for begins anew from here on: it matters while a command runs.
 const LONGEST_LIST: u64 = 64 << 10;
-/// What the list is called in the folder.
+/// Name of the list in the folder.
 const LIST: &str = "known";
 
 /// The place of one conversation, or of all: it lives in the folder of the program's state.
@@ -30,7 +30,7 @@ pub struct Quarantine {
     known: Arc<Mutex<BTreeSet<Mark>>>,
 }
 
-/// What the system says of a file. It changes with whatever is done to the file.
+/// Metadata that identify a file in a state; every change of the file changes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Mark {
     device: u64,
@@ -66,7 +66,7 @@ impl Quarantine {
         }
     }
 
-    /// What lies there is as the user wanted it: nobody puts it aside until somebody else changes it.
+    /// Records that the user wanted the file as it is: it is not quarantined until it changes.
     pub fn vouch(&self, path: &Path) {
         let Some(mark) = Mark::of(path) else { return };
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(mark);
@@ -84,7 +84,7 @@ impl Quarantine {
         }
     }
 
-    /// Whether the user wanted what lies there.
+    /// Returns true if the user wanted the file as it is.
     pub fn is_known(&self, path: &Path) -> bool {
         let Some(mark) = Mark::of(path) else { return false };
         if self

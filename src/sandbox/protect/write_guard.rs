@@ -21,16 +21,16 @@ use rustix::fs::{Mode, OFlags};
 use super::quarantine::Quarantine;
 use crate::sandbox::{files::open, policy::protected_names as name};
 
-/// So much is kept in memory. Where there is more, the top of the workspace is held instead.
+/// Maximum bytes kept in memory. Above it the top of the workspace is made read-only instead.
 const MOST_BYTES: u64 = 64 << 20;
-/// So many files are looked at.
+/// Maximum number of files that are watched.
 const MOST_ENTRIES: usize = 20_000;
-/// So many entries of a workspace are looked at for a folder that was moved.
+/// Maximum number of entries searched for a moved folder.
 const MOST_SEARCHED: usize = 50_000;
-/// What git only ever adds to: large, and not what its state is.
+/// Folders to which git only adds: large, and not part of its state.
 const STORES: [&str; 3] = ["objects", "lfs", "annex"];
 
-/// What was found changed after a command, and what became of it.
+/// A protected file that was found changed after a command, and its handling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mended {
     /// It is what it was; what the command had made of it lies elsewhere.
@@ -76,7 +76,7 @@ impl std::fmt::Display for Mended {
 #[derive(Debug)]
 pub struct Watch {
     roots: Vec<PathBuf>,
-    /// What is looked at, with all below.
+    /// Watched paths, with everything below them.
     paths: Vec<PathBuf>,
     entries: BTreeMap<PathBuf, Entry>,
 }
@@ -96,7 +96,7 @@ enum What {
     Other,
 }
 
-/// What the system says: it changes whenever somebody touches the file.
+/// Metadata of a file, which change with every change of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Print {
     device: u64,
@@ -122,7 +122,7 @@ impl Print {
         }
     }
 
-    /// Whether that is the same folder, file or link, whatever has become of it and wherever it is now.
+    /// Returns true if `about` is of the same folder, file or link, changed or moved or not.
     fn is_of(&self, about: &fs::Metadata) -> bool {
         let now = Self::of(about);
         (now.device, now.inode, now.born) == (self.device, self.inode, self.born)
@@ -199,7 +199,7 @@ impl Watch {
         mended
     }
 
-    /// What has come into the folders that are watched. A folder is taken with all that is in it.
+    /// Quarantines new entries of the watched folders. A folder is taken with its contents.
     fn take_new(&self, aside: &Quarantine, may_differ: &impl Fn(&Path) -> bool, mended: &mut Vec<Mended>) {
         let mut new: Vec<PathBuf> = Vec::new();
         for path in self.paths.iter().filter(|it| self.entries.contains_key(*it)) {
@@ -243,7 +243,7 @@ impl Watch {
 }
 
 impl Entry {
-    /// Whether it is what it was, as far as anybody can see who reads it.
+    /// Returns true if the entry looks unchanged to every reader.
     fn is_still(&self, root: &Path, path: &Path, about: &fs::Metadata) -> bool {
         let now = Print::of(about);
         if now == self.print {
@@ -324,7 +324,7 @@ impl Entry {
         Ok(kept)
     }
 
-    /// Where a folder has gone that was moved within the workspace.
+    /// Returns the new path of a folder that was moved within the workspace. `None` if it is not found.
     fn find(&self, root: &Path) -> Option<PathBuf> {
         let mut open = vec![root.to_owned()];
         let mut count = 0;
@@ -349,7 +349,7 @@ impl Entry {
     }
 }
 
-/// What lies at a path. A file of more than `limit` bytes is an error.
+/// Reads the entry at a path. Error: a file of more than `limit` bytes.
 fn what(path: &Path, about: &fs::Metadata, limit: u64) -> io::Result<What> {
     if about.is_dir() {
         return Ok(What::Folder);

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 
 use crate::{
     protocol::{
-        Document, DocumentId, Entry, Event, FinishReason, Kind, QuestionKind, Response, Status, Usage, View,
+        Document, DocumentId, Entry, Event, FinishReason, KindGroup, QuestionKind, Response, Status, Usage, View,
         document::Clarification,
     },
     server::refusal::Refusal,
@@ -113,31 +113,21 @@ impl Flattener {
     /// Adds pieces for the new part of a document.
     fn grow(&mut self, id: &DocumentId, is_over: bool, pieces: &mut Vec<Piece>) {
         let Some(document) = self.response.get(id) else { return };
-        let kind = document.kind.clone();
-        if matches!(kind, Kind::Text | Kind::CodeBlock | Kind::CodeReference) {
+        let group = document.kind.row().group;
+        if group == KindGroup::Text {
             return self.say(id, is_over, pieces);
         }
         if !is_over {
             return;
         }
-        match kind {
-            Kind::Plan | Kind::Clarification => {
-                let text = match document.view() {
-                    View::Clarification(it) => question(&it),
-                    View::Text(_)
-                    | View::CodeReference(_)
-                    | View::CodeBlock(_)
-                    | View::FileEdit(_)
-                    | View::ToolCall(_)
-                    | View::TerminalCommand(_)
-                    | View::Plan(_)
-                    | View::Error(_)
-                    | View::TodoUpdate(_)
-                    | View::Unknown(_) => document.plain_text(),
-                };
+        match group {
+            KindGroup::Page => {
+                let text = document
+                    .clarification()
+                    .map_or_else(|| document.plain_text(), |it| question(&it));
                 self.block(text.trim_end(), pieces);
             }
-            Kind::Error => {
+            KindGroup::Failure => {
                 let word = |name: &str| {
                     let word = document.metadata.get(name).and_then(|it| it.as_str());
                     word.unwrap_or_default().to_owned()
@@ -150,11 +140,11 @@ impl Flattener {
                 self.complain(pieces);
                 self.trouble = Some(trouble);
             }
-            Kind::ToolCall | Kind::FileEdit | Kind::TerminalCommand | Kind::TodoUpdate | Kind::Other(_) => {
+            KindGroup::Action | KindGroup::Unknown => {
                 let line = done(document);
                 self.note(&line, pieces);
             }
-            Kind::Text | Kind::CodeBlock | Kind::CodeReference => {}
+            KindGroup::Text => {}
         }
     }
 
@@ -287,15 +277,7 @@ fn fence(document: &Document) -> (&'static str, String) {
             (mark, it.language.to_owned())
         }
         View::CodeReference(it) => ("```", format!("{}:{}:{}", it.start_line, it.end_line, it.file_path)),
-        View::Text(_)
-        | View::FileEdit(_)
-        | View::ToolCall(_)
-        | View::TerminalCommand(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => ("", String::new()),
+        _ => ("", String::new()),
     }
 }
 
@@ -336,13 +318,7 @@ fn done(document: &Document) -> String {
             format!("[$ {}: {end}]", it.command.lines().next().unwrap_or_default())
         }
         View::TodoUpdate(it) => format!("[{} todos]", it.todos.len()),
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::Unknown(_) => format!("[{}]", document.kind),
+        _ => format!("[{}]", document.kind),
     }
 }
 

@@ -23,7 +23,7 @@ use super::{
     LinkRequest,
     chat::{TurnOptions, begin, streamed},
     refusal::{self, Refusal},
-    route::{ServerState, read},
+    state::{ServerState, read},
     turn::ServedResponse,
 };
 use crate::{

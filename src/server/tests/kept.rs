@@ -45,7 +45,7 @@ fn answer(text: &str) -> Vec<Event> {
     ]
 }
 
-/// What was said so far, user and assistant in turn.
+/// Returns the texts so far, user and assistant in turn.
 fn said(log: &Log) -> Vec<String> {
     let said = log.after(Position(0));
     let said = said.iter().filter_map(|it| match &it.event {

@@ -100,7 +100,7 @@ fn frames_after(body: &str, last: &str) -> Vec<Frame> {
         .collect()
 }
 
-/// How a reader comes back that has had these.
+/// Returns the header of a reader that has had these events.
 fn header_behind(had: &[Frame]) -> String {
     let last = had.last().map(|it| &it.id).filter(|it| !it.is_empty());
     last.map_or_else(String::new, |it| format!("Last-Event-ID: {it}\r\n"))

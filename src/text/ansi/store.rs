@@ -1,4 +1,4 @@
-//! What was printed, in compact form: text, where its lines end and where looks begin.
+//! Compact store of output: text, and the offsets at which lines end and looks begin.
 
 use std::{collections::VecDeque, fmt::Write as _, ops::Range};
 
@@ -13,7 +13,7 @@ pub(super) struct Store {
     pub(super) segments: VecDeque<Segment>,
     pub(super) look: Look,
     pub(super) cleaner: Cleaner,
-    /// Where in the open line the column was last known, in bytes from its start, and the column there.
+    /// A byte of the open line, counted from its start, and its column: the last known pair.
     pub(super) column: (usize, usize),
     /// Lines behind the first segment that are gone.
     pub(super) dropped: usize,
@@ -195,7 +195,7 @@ impl Segment {
         }
     }
 
-    /// Where the unfinished line begins.
+    /// Returns the byte at which the unfinished line begins.
     pub(super) fn open_start(&self) -> usize {
         self.ends.last().map_or(0, |&it| it as usize)
     }
@@ -296,7 +296,7 @@ impl Segment {
         }
     }
 
-    /// How many of the last finished lines have together at most `most_bytes`, at most `most_lines`.
+    /// Returns the number of last finished lines that have together at most `most_bytes`, at most `most_lines`.
     pub(super) fn lines_from(&self, most_bytes: usize, most_lines: usize) -> usize {
         let end = self.open_start();
         let small = |i: &usize| end - self.range(*i).start <= most_bytes;
@@ -318,7 +318,7 @@ impl Segment {
     }
 }
 
-/// What colour sequences have set.
+/// Look that colour sequences have set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Look {
     pub(super) role: Role,
@@ -436,7 +436,7 @@ pub(super) enum Colour {
 }
 
 impl Colour {
-    /// What follows 38 or 48: `5;n` or `2;r;g;b`.
+    /// Reads the parameters after 38 or 48: `5;n` or `2;r;g;b`. `None` for others.
     pub(super) fn of(mut parts: impl Iterator<Item = u32>) -> Option<Self> {
         let kind = parts.next()?;
         let mut byte = || parts.next().map(u8::try_from);

@@ -97,7 +97,7 @@ proptest! {
     }
 }
 
-/// What costs more than its length is shown as it is written.
+/// A formula that costs more than its length is shown as it is written.
 #[test]
 fn what_is_small_and_would_grow_is_not_simple() {
     let rows = "é\\\\".repeat(500);

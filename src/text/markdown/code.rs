@@ -1,7 +1,7 @@
 //! Code between fences while it is open: line by line, without the parser.
 
 use super::{
-    Flow, Open, from,
+    Flow, OpenBlock, from,
     lay::{Fence, name},
     tree::{self, Block},
 };
@@ -40,7 +40,7 @@ impl Flow {
             _ => tree::language(info),
         };
         self.open_waiting.clear();
-        self.open = Open::Code(OpenCode {
+        self.open = OpenBlock::Code(OpenCode {
             fence: Fence::new(name(self.seed, self.frozen.fences), &decoded, &[], &[], rows.len()),
             sign,
             length: rest.len() - info.len(),
@@ -86,7 +86,7 @@ impl Flow {
         open.fence.closed = ended;
         open.fence.grow(partial, self.width, colours, rows);
         if !ended {
-            self.open = Open::Code(open);
+            self.open = OpenBlock::Code(open);
             return true;
         }
         self.frozen.bytes = open.at;
@@ -102,7 +102,7 @@ impl Flow {
 }
 
 impl OpenCode {
-    /// Whether a line ends the block; one that may still grow: whether it could come to.
+    /// Returns true if a line ends the block. For an incomplete line: if it may become one that does.
     fn closes(&self, line: &str, complete: bool) -> bool {
         let rest = line.trim_start_matches(' ');
         let after = rest.trim_start_matches(self.sign);

@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd, html::push_html};
 
-use super::tree;
+use super::options;
 use crate::text::{Sanitized, target::link_target};
 
 /// `code` makes the HTML of a block of code out of its language and its text.
@@ -13,7 +13,7 @@ pub fn to_html(source: &str, code: &dyn Fn(&str, &str) -> String) -> String {
     let mut events = Vec::new();
     let mut block: Option<(String, String)> = None;
     let mut ends: Vec<&str> = Vec::new();
-    for event in Parser::new_ext(source.as_str(), tree::options()) {
+    for event in Parser::new_ext(source.as_str(), options()) {
         if let Some((language, text)) = &mut block {
             match event {
                 Event::Text(it) => text.push_str(&it),

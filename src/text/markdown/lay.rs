@@ -3,13 +3,14 @@
 use std::iter;
 
 use super::{
+    room,
     table::{self, Shape},
-    tree::{Block, Code, Item, List},
+    tree::{Block, Code, List, ListItem},
     words::Leaf,
 };
 use crate::text::{
     CodeLine, Colours, Role, Sanitized, Span, StyledLine,
-    width::{clip_spans, spans_width, width},
+    width::{clip_spans, width},
     wrap::{wrap, wrap_hard},
 };
 
@@ -19,13 +20,13 @@ const RULE: usize = 40;
 /// Code that stands in the rows and may get its colours later.
 #[derive(Debug)]
 pub(super) struct Fence {
-    /// What [`Colours`] knows it by.
+    /// Number by which [`Colours`] knows the block.
     block: u64,
     language: String,
     pub source: String,
     /// Bytes of `source` in lines that are laid out.
     laid: usize,
-    /// Where each line's rows begin, and where the last one's end.
+    /// Index of the first row of each line, and the end of the last one's rows.
     starts: Vec<usize>,
     /// Lines that have their colours.
     coloured: usize,
@@ -49,7 +50,7 @@ impl Fence {
         }
     }
 
-    /// Whether colours can still come.
+    /// Returns true if colours are still to come.
     pub fn is_waiting(&self) -> bool {
         !self.language.is_empty() && self.coloured + 1 < self.starts.len()
     }
@@ -160,16 +161,16 @@ impl Fence {
 pub(super) struct Layout<'a> {
     pub width: usize,
     pub colours: &'a dyn Colours,
-    /// What the blocks of code are named after.
+    /// Seed of the numbers of code blocks.
     pub seed: u64,
     /// Blocks of code before the next one.
     pub fences: u64,
-    /// Whether the last of the blocks has come to its end.
+    /// True if the last of the blocks is complete.
     pub closed: bool,
     pub rows: &'a mut Vec<StyledLine>,
     /// Code that got no colours for all its lines.
     pub waiting: &'a mut Vec<Fence>,
-    /// What the next table continues.
+    /// Shape that the next table continues.
     pub table: Option<Shape>,
     /// The leaf of text that the rows end with.
     pub leaf: Option<Leaf>,
@@ -278,7 +279,15 @@ impl Layout<'_> {
         }
     }
 
-    fn item(&mut self, item: &Item, number: Option<u64>, digits: usize, loose: bool, first: &[Span], rest: &[Span]) {
+    fn item(
+        &mut self,
+        item: &ListItem,
+        number: Option<u64>,
+        digits: usize,
+        loose: bool,
+        first: &[Span],
+        rest: &[Span],
+    ) {
         let sign = match item.task {
             Some(true) => "☑ ",
             Some(false) => "☐ ",
@@ -306,13 +315,4 @@ fn indented(indent: &[Span], more: &str) -> Vec<Span> {
     let mut indent = indent.to_vec();
     indent.push(Span::new(more, Role::Text));
     indent
-}
-
-/// An indent that leaves room for text, and how much.
-pub(super) fn room(indent: &[Span], columns: usize) -> (Vec<Span>, usize) {
-    let columns = columns.max(1);
-    let kept = (columns / 3).max(2).min(columns);
-    let indent = clip_spans(indent, columns - kept);
-    let room = columns - spans_width(&indent);
-    (indent, room)
 }

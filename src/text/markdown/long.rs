@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::{
-    Flow, GROWTH, HEAVY, LONG, Open, from,
+    Flow, GROWTH, HEAVY, LONG, OpenBlock, from,
     lay::{Fence, Layout},
     line_start,
     table::{self, Shape},
@@ -19,7 +19,7 @@ use crate::text::{
     wrap::{wrap, wrap_open},
 };
 
-/// What stays open of a long paragraph at least, in bytes.
+/// Bytes of a long paragraph that stay open at least.
 const OPEN: usize = 512;
 
 #[derive(Debug)]
@@ -29,14 +29,14 @@ pub(super) struct Long {
     pub(super) rows: usize,
     pub(super) fences: u64,
     pub(super) waiting: Vec<Fence>,
-    /// Whether rows of the block are among those put aside.
+    /// True if rows of the block are among those put aside.
     pub(super) begun: bool,
-    /// Whether the row that is laid out again stands behind spaces that the row before it swallowed.
+    /// True if the row that is laid out again follows spaces that the previous row swallowed.
     spaced: bool,
     pub(super) rest: Rest,
 }
 
-/// What must be known to go on with a long block.
+/// State needed to continue a long block.
 #[derive(Debug)]
 pub(super) enum Rest {
     /// The paragraph's last row, which is laid out again with what follows.
@@ -101,7 +101,7 @@ impl Flow {
         let moved = self.move_aside(&mut long, source, colours, rows);
         if moved {
             self.lay_long(&mut long, source, colours, rows);
-            self.open = Open::Long(long);
+            self.open = OpenBlock::Long(long);
         } else {
             self.laid = 0;
             rows.truncate(self.frozen.rows);
@@ -132,19 +132,19 @@ impl Flow {
         if source.len() - long.at > LONG && !self.move_aside(&mut long, source, colours, rows) {
             let open = source.len() - long.at;
             if open > HEAVY && open - self.laid < open / GROWTH {
-                self.open = Open::Long(long);
+                self.open = OpenBlock::Long(long);
                 return true;
             }
         }
         let going_on = self.lay_long(&mut long, source, colours, rows);
         if going_on {
             self.laid = source.len() - long.at;
-            self.open = Open::Long(long);
+            self.open = OpenBlock::Long(long);
         }
         going_on
     }
 
-    /// Whether the source behind what is put aside still belongs to the same block.
+    /// Returns true if the source after the part put aside still belongs to the same block.
     pub(super) fn goes_on_long(&self, long: &Long, source: &str) -> bool {
         let text = long.source(source);
         let text = complete(&text);
@@ -309,7 +309,7 @@ impl Flow {
 }
 
 impl Long {
-    /// What is not put aside, as Markdown of its own.
+    /// Returns the part that is not put aside, as Markdown of its own.
     fn source<'a>(&self, source: &'a str) -> Cow<'a, str> {
         let text = from(source, self.at);
         match &self.rest {

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use super::tree::HIDDEN;
+use super::HIDDEN;
 use crate::text::latex;
 
 const ROUND: char = '\u{1}';
@@ -17,7 +17,7 @@ const DOLLAR: char = '\u{3}';
 pub(super) struct Marked<'a> {
     pub source: Cow<'a, str>,
     original: &'a str,
-    /// Where backslashes stood before brackets.
+    /// Byte offsets of backslashes before brackets.
     at: Vec<usize>,
 }
 
@@ -144,13 +144,14 @@ pub(super) fn plain(text: &str) -> String {
 struct Word {
     /// As far as the line was looked at.
     seen: usize,
-    /// Where the word begins.
+    /// Byte at which the word begins.
     start: usize,
     is_address: bool,
 }
 
 impl Word {
-    /// Whether the last word of `line` is, or holds, an address; `line` begins with what it was the time before.
+    /// Returns true if the last word of `line` is or contains an address. `line` must begin with the line of the
+    /// previous call.
     fn is_address(&mut self, line: &str) -> bool {
         let new = line.get(self.seen..).unwrap_or_default();
         if let Some((blank, letter)) = new.char_indices().rev().find(|it| it.1.is_whitespace()) {
@@ -168,8 +169,8 @@ impl Word {
     }
 }
 
-/// Where dollar signs stand that begin and end no formula: prices, variables of a shell. The parser would take what is
-/// between two of them for one, code and all. Decided line by line, as for brackets.
+/// Returns the offsets of dollar signs that begin and end no formula: prices, variables of a shell. The parser would
+/// take the text between two of them for one, code and all. Decided line by line, as for brackets.
 fn dollars(source: &str) -> Vec<usize> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -201,7 +202,7 @@ fn dollars(source: &str) -> Vec<usize> {
     found
 }
 
-/// Where the formula ends that begins at a dollar sign, if one does.
+/// Returns the end of the formula that begins at a dollar sign. `None` if none does.
 fn formula_end(line: &str, from: usize) -> Option<usize> {
     let inner = line.get(from + 1..)?;
     let length = inner.find('$')?;
@@ -212,10 +213,11 @@ fn formula_end(line: &str, from: usize) -> Option<usize> {
     (is_tight && !goes_on && !inner.contains('`') && latex::is_formula(inner)).then_some(from + 1 + length)
 }
 
-/// Where the backslashes before brackets stand that belong together: in one line, or around lines of their own.
+/// Returns the offsets of the backslashes before brackets that form a pair: in one line, or around lines of their
+/// own.
 ///
-/// What is taken for a formula must not depend on what stands in other blocks, because they are read one by one while they
-/// come in; so everything here is decided by lines that can only be of one block.
+/// A formula must not depend on the text of other blocks, because blocks are read one by one while they stream; so
+/// everything here is decided by lines that can only be of one block.
 fn brackets(source: &str) -> Vec<usize> {
     let mut found = Vec::new();
     // Where a `\\[` stands that is a line of its own.

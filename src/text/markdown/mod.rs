@@ -27,7 +27,7 @@ use self::{
     code::OpenCode,
     lay::{Fence, Layout},
     long::Long,
-    tail::Place,
+    tail::LeafStart,
     tree::{Block, Definitions, Tree},
     words::Words,
 };
@@ -35,7 +35,10 @@ pub use self::{
     html::{escape, to_html},
     prose::{plain, summary},
 };
-use super::{Colours, StyledLine};
+use super::{
+    Colours, Span, StyledLine,
+    width::{clip_spans, spans_width},
+};
 
 /// An open block longer than this puts its beginning aside, in bytes.
 const LONG: usize = 2048;
@@ -45,6 +48,10 @@ const HEAVY: usize = 8 * 1024;
 
 /// Such a block must have grown by this part of itself.
 const GROWTH: usize = 64;
+
+/// Stands in the source where a mark is hidden. Marks beside it must work as they do beside what it
+/// replaces, so it is punctuation: a rare sesame dot.
+const HIDDEN: char = '\u{fe45}';
 
 /// Bytes compared to see that a source was only added to.
 const EDGE: usize = 64;
@@ -62,7 +69,7 @@ pub struct Flow {
     frozen: Frozen,
     /// Code of the open block that has not got all its colours.
     open_waiting: Vec<Fence>,
-    open: Open,
+    open: OpenBlock,
     /// The open block cannot put its beginning aside.
     stiff: bool,
     /// Length of the open part in bytes when it was last laid out.
@@ -70,7 +77,7 @@ pub struct Flow {
     /// The plain words at the end that can be lengthened.
     words: Option<Words>,
     /// The leaf at the end and the byte that it is counted from, while its line goes on.
-    place: Option<(Place, usize)>,
+    place: Option<(LeafStart, usize)>,
 }
 
 /// Input and output of the last update, to tell whether the next one continues it.
@@ -97,9 +104,9 @@ struct Frozen {
     waiting: Vec<Fence>,
 }
 
-/// How the block at the end of the source is dealt with.
+/// Treatment of the block at the end of the source.
 #[derive(Debug, Default)]
-enum Open {
+enum OpenBlock {
     #[default]
     Whole,
     /// Code between fences, line by line.
@@ -191,7 +198,7 @@ impl Flow {
         }
     }
 
-    /// Whether the source was only added to.
+    /// Returns true if the source was only added to.
     fn goes_on(&self, source: &str, closed: bool, width: usize, rows: &[StyledLine]) -> bool {
         let before = source.get(..self.last.length);
         self.width == width
@@ -203,9 +210,9 @@ impl Flow {
     /// Rows before this one stay as they are.
     fn border(&self) -> usize {
         match &self.open {
-            Open::Whole => self.frozen.rows,
-            Open::Code(open) => open.fence.end(),
-            Open::Long(long) => long.rows,
+            OpenBlock::Whole => self.frozen.rows,
+            OpenBlock::Code(open) => open.fence.end(),
+            OpenBlock::Long(long) => long.rows,
         }
     }
 
@@ -216,9 +223,9 @@ impl Flow {
         let mut ask = |fence: &mut Fence| changed = changed.min(fence.poll(width, colours, rows));
         self.frozen.waiting.iter_mut().rev().take(most).for_each(&mut ask);
         match &mut self.open {
-            Open::Whole => {}
-            Open::Code(open) => ask(&mut open.fence),
-            Open::Long(long) => long.waiting.iter_mut().for_each(&mut ask),
+            OpenBlock::Whole => {}
+            OpenBlock::Code(open) => ask(&mut open.fence),
+            OpenBlock::Long(long) => long.waiting.iter_mut().for_each(&mut ask),
         }
         self.open_waiting.iter_mut().for_each(&mut ask);
         self.frozen.waiting.retain(Fence::is_waiting);
@@ -238,9 +245,9 @@ impl Flow {
         let mut first = self.border();
         loop {
             let done = match std::mem::take(&mut self.open) {
-                Open::Code(open) => self.advance_code(open, source, closed, colours, rows),
-                Open::Long(long) => self.advance_long(long, source, closed, lines, colours, rows),
-                Open::Whole => {
+                OpenBlock::Code(open) => self.advance_code(open, source, closed, colours, rows),
+                OpenBlock::Long(long) => self.advance_long(long, source, closed, lines, colours, rows),
+                OpenBlock::Whole => {
                     let heavy = source.len() - self.frozen.bytes;
                     if !closed && self.stiff && heavy > HEAVY && heavy - self.laid < heavy / GROWTH {
                         return rows.len();
@@ -357,6 +364,21 @@ impl Flow {
             self.stiff = !self.put_aside(source, colours, rows);
         }
     }
+}
+
+/// Extensions of Markdown that are read.
+fn options() -> pulldown_cmark::Options {
+    use pulldown_cmark::Options;
+    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+}
+
+/// Returns the indent, cut so that it leaves room for text, and the columns that are left: at least 1.
+fn room(indent: &[Span], columns: usize) -> (Vec<Span>, usize) {
+    let columns = columns.max(1);
+    let kept = (columns / 3).max(2).min(columns);
+    let indent = clip_spans(indent, columns - kept);
+    let room = columns - spans_width(&indent);
+    (indent, room)
 }
 
 fn upto(text: &str, end: usize) -> &str {

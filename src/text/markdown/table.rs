@@ -3,7 +3,7 @@
 use pulldown_cmark::Alignment;
 
 use super::{
-    lay::room,
+    room,
     tree::{Cell, Table},
 };
 use crate::text::{Role, Sanitized, Span, StyledLine, width::spans_width, wrap::wrap};
@@ -14,7 +14,7 @@ const GAP: usize = 2;
 /// A column that must shrink below this makes the table a list of records.
 const NARROWEST: usize = 6;
 
-/// How a table is shown.
+/// Layout of a table.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
     /// With these column widths.

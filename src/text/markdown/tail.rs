@@ -1,47 +1,44 @@
-//! What to show of Markdown that is still coming in: marks that are not decided yet are hidden, and
-//! what is open is closed, so that `this is **bo` shows a bold `bo` and never an asterisk.
+//! Reads Markdown that is still streaming: undecided marks are hidden, and what is open is closed, so that `this is
+//! **bo` shows a bold `bo` and never an asterisk.
 //!
-//! Only the last leaf (the paragraph, item or cell being written) can be undecided. Where a mark
-//! turns out to be plain text, it appears with the sign that decides it.
+//! Only the last leaf (the paragraph, item or cell being written) can be undecided. If a mark turns out to be plain
+//! text, it appears with the character that decides it.
 
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
-use super::{
-    tree::{HIDDEN, options},
-    words::{Ending, is_letter},
-};
+use super::{HIDDEN, from, options, upto};
 
-/// How many open marks a closing one is compared with.
+/// Number of open marks that a closing one is compared with.
 const OPENERS: usize = 64;
 
 /// The longest entity, `&CounterClockwiseContourIntegral;`, has 33 characters.
 const ENTITY: usize = 33;
 
-/// What to show of a source that is incomplete.
+/// The part of an incomplete source that is shown.
 #[derive(Debug)]
 pub(super) struct Shown<'a> {
     /// Renders as the source should.
     pub source: Cow<'a, str>,
-    /// How that ends, where words behind it would be nothing but words.
-    pub ending: Option<Ending>,
+    /// End of the text, if words after it would be nothing but words.
+    pub ending: Option<SettledEnd>,
     /// The leaf at its end, where that stays the same whatever comes behind it in its line.
-    pub place: Option<Place>,
+    pub place: Option<LeafStart>,
 }
 
 /// The last leaf of a source, and where it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    kind: Kind,
+pub(super) struct LeafStart {
+    kind: LeafKind,
     start: usize,
 }
 
-/// What to show of `source`, which begins at an outermost block. `place` is what was said of it when it was shorter, if no
-/// line break came since.
-pub(super) fn shown(source: &str, place: Option<Place>) -> Shown<'_> {
-    if let Some(Place { kind, start }) = place {
-        let leaf = Leaf {
+/// Returns the part of `source`, which begins at an outermost block, that is shown. `place` is the result for a
+/// shorter source, if no line break came since.
+pub(super) fn shown(source: &str, place: Option<LeafStart>) -> Shown<'_> {
+    if let Some(LeafStart { kind, start }) = place {
+        let leaf = LastLeaf {
             kind,
             range: start..source.len(),
         };
@@ -54,7 +51,7 @@ pub(super) fn shown(source: &str, place: Option<Place>) -> Shown<'_> {
     // Cutting one line uncovers the one before it; tables hold two.
     for _ in 0..3 {
         let before = upto(source, until);
-        let leaf = Leaf::last(before);
+        let leaf = LastLeaf::last(before);
         let line = line_start(before);
         if let Some(cut) = leaf.undecided_line(before, line) {
             until = cut;
@@ -80,15 +77,29 @@ impl<'a> Shown<'a> {
     }
 }
 
-fn upto(text: &str, end: usize) -> &str {
-    text.get(..end).unwrap_or(text)
+/// End of a source after which words are nothing but words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SettledEnd {
+    /// Spaces at its end, which are not shown yet.
+    pub blanks: usize,
+    /// The letter before them.
+    pub last: char,
+    /// It stands in code, where no mark but a backtick is one.
+    pub in_code: bool,
+    /// Marks that are open will be closed behind it; what stands before them decides what they are.
+    pub is_marked: bool,
 }
 
-fn from(text: &str, start: usize) -> &str {
-    text.get(start..).unwrap_or_default()
+/// Letters and digits that are a whole sign of their own, whatever stands beside them.
+pub(super) fn is_letter(sign: char) -> bool {
+    sign.is_ascii_alphanumeric()
+        || matches!(sign,
+            'À'..='Ö' | 'Ø'..='ö' | 'ø'..='ɏ' // Latin
+            | 'Α'..='Ρ' | 'Σ'..='ω' | 'А'..='я' // Greek, Cyrillic
+            | 'ぁ'..='ゖ' | 'ァ'..='ヺ' | '\u{4e00}'..='\u{9fff}' | '가'..='힣')
 }
 
-/// Where the last line begins, complete or not.
+/// Returns the byte at which the last line begins, complete or not.
 fn line_start(text: &str) -> usize {
     let complete = text.strip_suffix('\n').unwrap_or(text);
     complete.rfind('\n').map_or(0, |it| it + 1)
@@ -100,7 +111,7 @@ fn inside(line: &str) -> &str {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LeafKind {
     None,
     Paragraph,
     /// The text of a tight item.
@@ -113,29 +124,29 @@ enum Kind {
 
 /// The last block that holds text.
 #[derive(Debug)]
-struct Leaf {
-    kind: Kind,
+struct LastLeaf {
+    kind: LeafKind,
     range: Range<usize>,
 }
 
-impl Leaf {
+impl LastLeaf {
     fn last(source: &str) -> Self {
         let mut leaf = Self {
-            kind: Kind::None,
+            kind: LeafKind::None,
             range: 0..0,
         };
         let mut explicit = false;
         for (event, range) in Parser::new_ext(source, options()).into_offset_iter() {
             let kind = match &event {
-                Event::Start(Tag::Paragraph) => Kind::Paragraph,
-                Event::Start(Tag::Heading { .. }) => Kind::Heading,
-                Event::Start(Tag::Table(_)) => Kind::Table,
-                Event::Start(Tag::CodeBlock(_)) => Kind::Code,
-                Event::Start(Tag::HtmlBlock) => Kind::Html,
+                Event::Start(Tag::Paragraph) => LeafKind::Paragraph,
+                Event::Start(Tag::Heading { .. }) => LeafKind::Heading,
+                Event::Start(Tag::Table(_)) => LeafKind::Table,
+                Event::Start(Tag::CodeBlock(_)) => LeafKind::Code,
+                Event::Start(Tag::HtmlBlock) => LeafKind::Html,
                 Event::Start(Tag::Item | Tag::List(_) | Tag::BlockQuote(_)) | Event::Rule => {
                     explicit = false;
                     leaf = Self {
-                        kind: Kind::None,
+                        kind: LeafKind::None,
                         range,
                     };
                     continue;
@@ -150,13 +161,13 @@ impl Leaf {
                     continue;
                 }
                 _ if explicit => continue,
-                _ if leaf.kind == Kind::Item => {
+                _ if leaf.kind == LeafKind::Item => {
                     leaf.range.end = leaf.range.end.max(range.end);
                     continue;
                 }
                 _ => {
                     leaf = Self {
-                        kind: Kind::Item,
+                        kind: LeafKind::Item,
                         range,
                     };
                     continue;
@@ -168,11 +179,11 @@ impl Leaf {
         leaf
     }
 
-    /// Where to cut when the last line may still become something other than what it reads as now.
+    /// Returns the byte at which to cut if the last line may still become something else. `None` if it cannot.
     fn undecided_line(&self, source: &str, start: usize) -> Option<usize> {
         let line = from(source, start);
         let complete = line.ends_with('\n');
-        if self.kind == Kind::Code {
+        if self.kind == LeafKind::Code {
             if complete {
                 return None;
             }
@@ -184,16 +195,16 @@ impl Leaf {
         if line.is_empty() {
             return None;
         }
-        if !complete && self.kind != Kind::Html && may_be_mark(line) {
+        if !complete && self.kind != LeafKind::Html && may_be_mark(line) {
             return Some(start);
         }
         let head = self.may_hold_head() && line.trim_start_matches([' ', '\t', '>']).starts_with('|');
         head.then_some(start)
     }
 
-    /// Whether the last line of the text may turn out to be the head of a table.
+    /// Returns true if the last line of the text may turn out to be the head of a table.
     fn may_hold_head(&self) -> bool {
-        matches!(self.kind, Kind::Paragraph | Kind::Item)
+        matches!(self.kind, LeafKind::Paragraph | LeafKind::Item)
     }
 
     /// Hides the marks of the leaf that are open at its end, and closes what they began.
@@ -203,18 +214,18 @@ impl Leaf {
         let ended = line.ends_with('\n');
         let blank = inside(line).is_empty();
         let start = match self.kind {
-            Kind::None | Kind::Code | Kind::Html => return whole,
-            Kind::Heading | Kind::Table if ended => return whole,
+            LeafKind::None | LeafKind::Code | LeafKind::Html => return whole,
+            LeafKind::Heading | LeafKind::Table if ended => return whole,
             _ if ended && blank => return whole,
-            Kind::Table => match unescaped(line, '|').last() {
+            LeafKind::Table => match unescaped(line, '|').last() {
                 Some(bar) => source.len() - line.len() + bar + 1,
                 None => source.len() - line.len(),
             },
-            Kind::Paragraph | Kind::Item | Kind::Heading => self.range.start,
+            LeafKind::Paragraph | LeafKind::Item | LeafKind::Heading => self.range.start,
         };
         let text = from(source, start);
         let text = match self.kind {
-            Kind::Heading => {
+            LeafKind::Heading => {
                 let trimmed = text.trim_end().trim_end_matches('#');
                 if trimmed.ends_with(' ') { trimmed } else { text }
             }
@@ -240,16 +251,16 @@ impl Leaf {
         Shown {
             source: shown,
             ending,
-            place: stays.then_some(Place { kind: self.kind, start }),
+            place: stays.then_some(LeafStart { kind: self.kind, start }),
         }
     }
 
-    /// How the source ends, where everything that `scan` found in it is decided and words behind it mean nothing.
-    fn ending(&self, source: &str, start: usize, scan: &Scan) -> Option<Ending> {
+    /// Returns the end of the source, if `scan` found everything in it decided and words after it mean nothing.
+    fn ending(&self, source: &str, start: usize, scan: &Scan) -> Option<SettledEnd> {
         let text = source.trim_end_matches(' ');
         let last = text.chars().next_back().filter(|&it| is_letter(it))?;
         let leaf = from(text, self.range.start);
-        let plain = matches!(self.kind, Kind::Paragraph | Kind::Item | Kind::Heading)
+        let plain = matches!(self.kind, LeafKind::Paragraph | LeafKind::Item | LeafKind::Heading)
             && start + scan.end == text.len()
             // Not behind it, in a definition that is not shown.
             && self.range.end >= text.len()
@@ -258,7 +269,7 @@ impl Leaf {
             // The rest of an escape sequence is no text.
             && !leaf.contains("&#")
             && !leaf.contains(|it: char| it.is_control() && it != '\n');
-        plain.then_some(Ending {
+        plain.then_some(SettledEnd {
             blanks: source.len() - text.len(),
             last,
             in_code: scan.code.is_some(),
@@ -267,7 +278,7 @@ impl Leaf {
     }
 }
 
-/// Whether an incomplete line consists of nothing but what may become the mark of a block.
+/// Returns true if an incomplete line contains nothing but what may become the mark of a block.
 fn may_be_mark(line: &str) -> bool {
     let mut rest = inside(line);
     let mut in_item = false;
@@ -341,7 +352,7 @@ fn unescaped(line: &str, sign: char) -> impl Iterator<Item = usize> {
 #[derive(Debug)]
 struct Opener {
     sign: char,
-    /// Where the run begins and ends.
+    /// Byte at which the run begins; `end` is the one after it.
     at: usize,
     end: usize,
     left: usize,
@@ -357,7 +368,7 @@ struct Bracket {
     openers: usize,
 }
 
-/// What is open at the end of a leaf's text.
+/// Marks that are open at the end of a leaf's text.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     openers: Vec<Opener>,
@@ -368,11 +379,11 @@ pub(super) struct Scan {
     literal: Option<Range<usize>>,
     /// Signs of one byte that are not shown, besides the open brackets.
     hidden: Vec<usize>,
-    /// What is shown ends here.
+    /// Byte at which the shown text ends.
     end: usize,
 }
 
-/// How far something that may be incomplete goes.
+/// Extent of something that may be incomplete.
 enum Extent {
     Complete(usize),
     Open,
@@ -568,7 +579,7 @@ impl Scan {
         }
     }
 
-    /// Whether everything that was opened is closed again and nothing is hidden.
+    /// Returns true if everything that was opened is closed again and nothing is hidden.
     pub fn is_settled(&self, text: &str) -> bool {
         !self.changes(text.trim_end())
     }
@@ -605,7 +616,7 @@ impl Scan {
     }
 }
 
-/// Where runs of backticks begin, by their length.
+/// Returns the offsets of runs of backticks, by their length.
 fn backticks(text: &str) -> HashMap<usize, Vec<usize>> {
     let mut runs: HashMap<usize, Vec<usize>> = HashMap::new();
     let mut at = 0;
@@ -636,7 +647,7 @@ fn angle(rest: &str) -> Extent {
     }
 }
 
-/// Whether the text ends inside what may be an entity.
+/// Returns true if the text ends inside what may be an entity.
 fn entity(rest: &str) -> bool {
     rest.len() <= ENTITY && from(rest, 1).bytes().all(|it| it.is_ascii_alphanumeric() || it == b'#')
 }
@@ -705,7 +716,7 @@ fn definition(rest: &str) -> Extent {
     }
 }
 
-/// Whether a run of emphasis signs between two characters can open, and whether it can close.
+/// Returns whether a run of emphasis signs between two characters can open, and whether it can close.
 fn flanks(sign: char, before: char, after: char) -> (bool, bool) {
     let punctuation = |it: char| it.is_ascii_punctuation() || !it.is_alphanumeric() && !it.is_whitespace();
     let left = !after.is_whitespace() && (!punctuation(after) || before.is_whitespace() || punctuation(before));

@@ -65,7 +65,7 @@ fn text(rows: &[StyledLine]) -> String {
     rows.iter().map(|it| it.plain() + "\n").collect()
 }
 
-/// What is shown of `source` while more may come.
+/// Text that is shown of `source` while more may come.
 fn open(source: &str) -> String {
     let mut rows = Vec::new();
     Flow::new(7).update(source, false, 60, &NoColours, &mut rows);
@@ -395,7 +395,7 @@ fn plain_text_has_no_marks() {
     assert_eq!(plain(source), expected);
 }
 
-/// What is shown, without what depends on widths: spaces, lines and bars.
+/// Shown text without what depends on widths: spaces, lines and bars.
 fn squeeze(rows: &[StyledLine]) -> String {
     let text = rows.iter().flat_map(|it| &it.spans).flat_map(|it| it.text.chars());
     text.filter(|it| !it.is_whitespace() && !matches!(it, '─' | '│'))
@@ -634,7 +634,7 @@ fn wordy() -> impl Strategy<Value = Vec<String>> {
     proptest::collection::vec(words, 1..60)
 }
 
-/// What each update leaves with and without the short way for words; says how often that was gone.
+/// Checks that each update gives the same with and without the short way for words; returns how often that was taken.
 fn both_ways(pieces: &[String], width: usize) -> usize {
     let (mut short, mut long) = (Flow::new(7), Flow::new(7));
     let (mut rows, mut expected) = (Vec::new(), Vec::new());

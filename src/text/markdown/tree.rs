@@ -5,19 +5,15 @@ use std::{cell::RefCell, collections::HashMap, ops::Range, sync::Arc};
 use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::{
-    address,
+    HIDDEN, address,
     math::{self, Marked},
-    tail::{self, Place},
-    words::Ending,
+    options,
+    tail::{self, LeafStart, SettledEnd},
 };
 use crate::text::{Modifier, Role, Sanitized, Span, link_host, link_target, width::part};
 
 /// Containers nested deeper than this are shown at this depth.
 const DEEPEST: usize = 32;
-
-/// Stands in the source where a mark is hidden. Marks beside it must work as they do beside what it
-/// replaces, so it is punctuation: a rare sesame dot.
-pub(super) const HIDDEN: char = '\u{fe45}';
 
 /// Labels of reference definitions and where they lead.
 pub(super) type Definitions = HashMap<String, String>;
@@ -47,16 +43,16 @@ pub(super) struct Code {
 pub(super) struct List {
     /// The first number of an ordered list.
     pub start: Option<u64>,
-    /// Whether blank rows part the items.
+    /// True if blank rows separate the items.
     pub loose: bool,
-    pub items: Vec<Item>,
+    pub items: Vec<ListItem>,
 }
 
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct ListItem {
     pub task: Option<bool>,
     pub blocks: Vec<Block>,
-    /// Where it begins in the source.
+    /// Byte at which it begins in the source.
     pub start: usize,
 }
 
@@ -78,17 +74,13 @@ pub(super) struct Tree {
     pub definitions: Vec<(String, String, usize)>,
     /// References that no definition is known for.
     pub unresolved: Vec<String>,
-    /// How the source ends, where words behind it would only lengthen its last leaf.
-    pub ending: Option<Ending>,
+    /// End of the source, if words after it would only lengthen its last leaf.
+    pub ending: Option<SettledEnd>,
     /// The leaf at its end, where that is known until the next line break.
-    pub place: Option<Place>,
+    pub place: Option<LeafStart>,
 }
 
-pub(super) fn options() -> Options {
-    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
-}
-
-/// How labels are compared.
+/// Normalises a label for comparison.
 pub(super) fn label(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
@@ -99,7 +91,7 @@ pub(super) fn read(source: &str, known: &Definitions) -> Tree {
 }
 
 /// Reads what is shown of a source that is still coming in, where [`HIDDEN`] stands for marks. `place` as for [`tail::shown`].
-pub(super) fn read_open(source: &str, known: &Definitions, place: Option<Place>) -> Tree {
+pub(super) fn read_open(source: &str, known: &Definitions, place: Option<LeafStart>) -> Tree {
     let shown = tail::shown(source, place);
     Tree {
         ending: shown.ending,
@@ -151,13 +143,13 @@ fn build(source: &str, known: &Definitions, open: bool) -> Tree {
 enum Frame {
     Quote(Vec<Block>),
     List(List),
-    Item(Item),
+    Item(ListItem),
 }
 
 #[derive(Default)]
 struct Builder {
     blocks: Vec<(Block, Range<usize>)>,
-    /// Where the outermost block being built stands.
+    /// Byte range of the outermost block being built.
     range: Range<usize>,
     /// Tags open around the next event.
     depth: usize,
@@ -252,7 +244,7 @@ impl Builder {
             }
             Tag::Item => {
                 self.close_text();
-                self.open(Frame::Item(Item {
+                self.open(Frame::Item(ListItem {
                     task: None,
                     blocks: Vec::new(),
                     start: range.start,
@@ -392,7 +384,7 @@ impl Builder {
 
     fn push(&mut self, block: Block) {
         match self.frames.last_mut() {
-            Some(Frame::Quote(blocks) | Frame::Item(Item { blocks, .. })) => blocks.push(block),
+            Some(Frame::Quote(blocks) | Frame::Item(ListItem { blocks, .. })) => blocks.push(block),
             // The parser puts nothing but items into lists.
             Some(Frame::List(_)) | None => self.blocks.push((block, self.range.clone())),
         }
@@ -416,12 +408,12 @@ struct Inline {
     emphases: usize,
     strongs: usize,
     strikes: usize,
-    /// Whether [`HIDDEN`] is not to be seen.
+    /// True if [`HIDDEN`] must not be shown.
     open: bool,
     verbatim: Option<Verbatim>,
     images: Vec<Option<Target>>,
     link: Option<Target>,
-    /// What the link shows so far.
+    /// Text of the link so far.
     shown: String,
     spans: Vec<Span>,
     run: String,
@@ -437,7 +429,7 @@ enum Verbatim {
 #[derive(Clone)]
 struct Target {
     url: Arc<str>,
-    /// What a reader must see of it.
+    /// Part of the target that a reader must see.
     place: String,
 }
 
@@ -582,7 +574,7 @@ impl Inline {
         }
     }
 
-    /// Where the text before leads.
+    /// Adds the target of the link before it, in parentheses.
     fn note(&mut self, place: &str) {
         let text = Sanitized::from(format!(" ({place})"));
         self.spans.push(Span::new(text, Role::Faint));
@@ -594,7 +586,7 @@ impl Inline {
     }
 }
 
-/// Where a link may lead: to the web or to a mailbox, else nowhere.
+/// Returns a target on the web or a mailbox. `None` for any other.
 fn target(kind: LinkType, url: &str) -> Option<Target> {
     let mail;
     let url = if matches!(kind, LinkType::Email) {
@@ -608,7 +600,7 @@ fn target(kind: LinkType, url: &str) -> Option<Target> {
     Some(Target { url, place })
 }
 
-/// Whether `shown` names `place` as a whole: `microsoft.com` does not name `t.co`.
+/// Returns true if `shown` contains `place` as an entire name: `microsoft.com` does not name `t.co`.
 fn names(shown: &str, place: &str) -> bool {
     let shown = shown.to_ascii_lowercase();
     let place = place.to_ascii_lowercase();

@@ -5,7 +5,11 @@
 //! update to the next only where that holds, and any sign that could mean something ends it. What comes out is what
 //! reading everything again would give.
 
-use super::{Flow, LONG, Open, from, lay::room, tail::Place, tree::Tree};
+use super::{
+    Flow, LONG, OpenBlock, from, room,
+    tail::{LeafStart, SettledEnd, is_letter},
+    tree::Tree,
+};
 use crate::text::{
     Sanitized, Span, StyledLine,
     width::{spans_width, width},
@@ -17,7 +21,7 @@ use crate::text::{
 pub(super) struct Words {
     /// Spans that indent its last row.
     indent: usize,
-    /// What indents the rows after it.
+    /// Indent of the rows after it.
     rest: Vec<Span>,
     /// Columns that the last row takes, and that it may take.
     columns: usize,
@@ -26,19 +30,6 @@ pub(super) struct Words {
     blanks: usize,
     in_code: bool,
     is_marked: bool,
-}
-
-/// How a source ends behind which words are nothing but words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ending {
-    /// Spaces at its end, which are not shown yet.
-    pub blanks: usize,
-    /// The letter before them.
-    pub last: char,
-    /// It stands in code, where no mark but a backtick is one.
-    pub in_code: bool,
-    /// Marks that are open will be closed behind it; what stands before them decides what they are.
-    pub is_marked: bool,
 }
 
 /// A leaf of text that was laid out last.
@@ -51,7 +42,7 @@ pub(super) struct Leaf {
 }
 
 impl Words {
-    pub fn behind(leaf: Option<Leaf>, ending: Ending, width: usize, rows: &[StyledLine]) -> Option<Self> {
+    pub fn behind(leaf: Option<Leaf>, ending: SettledEnd, width: usize, rows: &[StyledLine]) -> Option<Self> {
         let leaf = leaf.filter(|it| it.row < rows.len())?;
         let (rest, _) = room(&leaf.rest, width);
         let indent = if leaf.row + 1 == rows.len() {
@@ -129,7 +120,7 @@ impl Flow {
     }
 
     /// The last leaf of the source from `begin` on, where it is known.
-    pub(super) fn place_in(&self, begin: usize) -> Option<Place> {
+    pub(super) fn place_in(&self, begin: usize) -> Option<LeafStart> {
         self.place.filter(|it| it.1 == begin).map(|it| it.0)
     }
 
@@ -138,9 +129,9 @@ impl Flow {
     pub(super) fn lengthen(&mut self, source: &str, rows: &mut Vec<StyledLine>) -> Option<usize> {
         let added = source.get(self.last.length..)?;
         let begin = match &self.open {
-            Open::Whole => self.frozen.bytes,
-            Open::Long(long) => long.at,
-            Open::Code(_) => return None,
+            OpenBlock::Whole => self.frozen.bytes,
+            OpenBlock::Long(long) => long.at,
+            OpenBlock::Code(_) => return None,
         };
         if source.len() - begin > LONG {
             return None;
@@ -170,9 +161,10 @@ impl Flow {
     }
 }
 
-/// Whether a sign means nothing in Markdown and nothing to its neighbours, wherever it stands behind a letter.
+/// Returns true for a character that means nothing in Markdown and nothing to its neighbours, wherever it follows a
+/// letter.
 ///
-/// A colon makes an address of what stands before it, so it is none of them.
+/// A colon makes an address of the text before it, so it is not one of them.
 pub(super) fn is_word(sign: char) -> bool {
     is_letter(sign)
         || matches!(
@@ -181,16 +173,8 @@ pub(super) fn is_word(sign: char) -> bool {
         )
 }
 
-/// Whether a sign shows nothing at the end of a source that is still coming in, outside of code: it opens or closes something.
+/// Returns true for a character that is hidden at the end of a source that is still streaming, outside of code,
+/// because it opens or closes something.
 fn is_mark(sign: char) -> bool {
     matches!(sign, '*' | '_' | '~')
-}
-
-/// Letters and digits that are a whole sign of their own, whatever stands beside them.
-pub(super) fn is_letter(sign: char) -> bool {
-    sign.is_ascii_alphanumeric()
-        || matches!(sign,
-            'À'..='Ö' | 'Ø'..='ö' | 'ø'..='ɏ' // Latin
-            | 'Α'..='Ρ' | 'Σ'..='ω' | 'А'..='я' // Greek, Cyrillic
-            | 'ぁ'..='ゖ' | 'ァ'..='ヺ' | '\u{4e00}'..='\u{9fff}' | '가'..='힣')
 }

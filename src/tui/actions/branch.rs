@@ -144,14 +144,7 @@ pub const AGAIN: Action = Action {
                 app.questions.sent.remove(&name);
                 vec![Effect::Send(Command::SwitchBranch(open))]
             }
-            View::Clarification(_)
-            | View::Text(_)
-            | View::CodeReference(_)
-            | View::CodeBlock(_)
-            | View::Plan(_)
-            | View::Error(_)
-            | View::TodoUpdate(_)
-            | View::Unknown(_) => {
+            _ => {
                 app.toast(t!("action-again-what"));
                 Vec::new()
             }

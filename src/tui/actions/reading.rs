@@ -190,15 +190,7 @@ pub const OPEN: Action = Action {
                 let path = it.new_file_path.unwrap_or(it.file_path);
                 vec![(path.to_owned(), it.diff.as_ref().and_then(|it| it.start_line))]
             }
-            View::Text(_)
-            | View::CodeBlock(_)
-            | View::ToolCall(_)
-            | View::TerminalCommand(_)
-            | View::Plan(_)
-            | View::Clarification(_)
-            | View::Error(_)
-            | View::TodoUpdate(_)
-            | View::Unknown(_) => places::named(&widgets::copy_text(document)),
+            _ => places::named(&widgets::copy_text(document)),
         };
         match places.len() {
             0 => {
@@ -289,7 +281,7 @@ fn is_line_by_nature(app: &App, item: Item) -> bool {
             .conversation
             .transcript
             .get(place)
-            .is_some_and(|it| matches!(it.kind, Kind::ToolCall | Kind::TodoUpdate)),
+            .is_some_and(|it| it.kind.row().is_line),
         Item::Message(_) | Item::Ending(_) => false,
     }
 }

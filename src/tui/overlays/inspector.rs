@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Answer, Overlay, Scene};
 use crate::{
-    journal::{Raw, Ring, Step, Trace},
+    journal::{Raw, Ring, Trace, TraceStep},
     locale::figure,
     protocol::{Document, DocumentId, Event, Severity, codec::record},
     t,
@@ -47,7 +47,7 @@ pub struct Inspector {
 
 /// The chosen step, copied out of the ring.
 struct Look {
-    step: Step,
+    step: TraceStep,
     before_ms: Option<u64>,
     since_ms: u64,
     count: u64,
@@ -252,7 +252,7 @@ fn list(ring: &Ring, chosen: u64, columns: usize, height: usize) -> Vec<StyledLi
         .collect()
 }
 
-fn line(step: &Step, before: Option<&Step>, is_chosen: bool, columns: usize) -> StyledLine {
+fn line(step: &TraceStep, before: Option<&TraceStep>, is_chosen: bool, columns: usize) -> StyledLine {
     let gap = before.map_or(0, |it| step.at_ms.saturating_sub(it.at_ms));
     let gap = if gap == 0 {
         String::new()
@@ -306,7 +306,7 @@ fn line(step: &Step, before: Option<&Step>, is_chosen: bool, columns: usize) -> 
 }
 
 /// What the step is called in the list.
-fn name_of(step: &Step) -> String {
+fn name_of(step: &TraceStep) -> String {
     match &step.raw {
         Some(Raw::Request(it)) => {
             let path = it.url.splitn(4, '/').nth(3).unwrap_or_default();
@@ -335,7 +335,7 @@ fn type_of(text: &str) -> Option<String> {
 }
 
 /// The document that the step is about.
-fn document_of(step: &Step) -> Option<DocumentId> {
+fn document_of(step: &TraceStep) -> Option<DocumentId> {
     step.made.iter().find_map(|it| match &it.event {
         Event::DocumentStart(start) => Some(start.id.clone()),
         Event::ContentDelta { document, .. }
@@ -358,7 +358,7 @@ fn document_of(step: &Step) -> Option<DocumentId> {
 }
 
 /// How grave what was repaired in the step is.
-fn repaired(step: &Step) -> Option<Severity> {
+fn repaired(step: &TraceStep) -> Option<Severity> {
     let notices = step.made.iter().filter_map(|it| match &it.event {
         Event::Notice(notice) => Some(notice.severity),
         _ => None,
@@ -366,13 +366,13 @@ fn repaired(step: &Step) -> Option<Severity> {
     notices.max()
 }
 
-fn is_repaired(step: &Step) -> bool {
+fn is_repaired(step: &TraceStep) -> bool {
     repaired(step).is_some()
 }
 
 /// The next step with a property, or the one before.
-fn find(ring: &Ring, from: u64, forward: bool, has: impl Fn(&Step) -> bool) -> Option<u64> {
-    let steps: &VecDeque<Step> = &ring.steps;
+fn find(ring: &Ring, from: u64, forward: bool, has: impl Fn(&TraceStep) -> bool) -> Option<u64> {
+    let steps: &VecDeque<TraceStep> = &ring.steps;
     let found = if forward {
         steps.iter().find(|it| it.number > from && has(it))
     } else {
@@ -404,7 +404,7 @@ fn look(ring: &Ring, chosen: u64) -> Option<Look> {
 }
 
 /// What came, as it came; for events of our own, as they would travel.
-fn raw_of(step: &Step) -> String {
+fn raw_of(step: &TraceStep) -> String {
     match &step.raw {
         Some(Raw::Frame { text, .. } | Raw::Body { text, .. }) => text.clone(),
         Some(Raw::Request(it)) => it

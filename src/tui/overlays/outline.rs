@@ -10,7 +10,7 @@ use super::{
     picker::{caret_in, frame_row, heading},
 };
 use crate::{
-    protocol::{Document, Kind},
+    protocol::Document,
     t,
     text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width},
     transcript::Transcript,
@@ -239,19 +239,7 @@ fn sign(document: &Document) -> (&'static str, Role) {
     if document.is_open() {
         return ("◐", Role::Waiting);
     }
-    match document.kind {
-        Kind::Text => ("·", Role::Faint),
-        Kind::CodeReference => ("↗", Role::Link),
-        Kind::CodeBlock => ("≡", Role::Dim),
-        Kind::FileEdit => ("±", Role::Done),
-        Kind::ToolCall => ("●", Role::Dim),
-        Kind::TerminalCommand => ("$", Role::Done),
-        Kind::Plan => ("≡", Role::ModePlan),
-        Kind::Clarification => ("?", Role::Waiting),
-        Kind::Error => ("✗", Role::Error),
-        Kind::TodoUpdate => ("✓", Role::Dim),
-        Kind::Other(_) => ("○", Role::Dim),
-    }
+    document.kind.row().sign
 }
 
 fn line(transcript: &Transcript, item: Item, is_here: bool, columns: usize) -> StyledLine {

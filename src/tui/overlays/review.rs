@@ -602,15 +602,7 @@ fn changed(document: &Document) -> Option<Cow<'_, Document>> {
         View::FileEdit(it) if it.applied == Applied::Failed => None,
         View::FileEdit(_) => Some(Cow::Borrowed(document)),
         View::Clarification(_) => widgets::staged(document).map(Cow::Owned),
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::ToolCall(_)
-        | View::TerminalCommand(_)
-        | View::Plan(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => None,
+        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is said in lines: rows of looks with a label before them, and answers that are typed as lines.
 
 use crate::{
+    locale,
     protocol::{
         Kind, QuestionAnswer,
         document::{Clarification, Question},
@@ -23,35 +24,20 @@ fn sign(letter: char) -> Option<&'static str> {
     })
 }
 
-/// What a document is called.
+/// Returns the name of a kind of document.
 pub fn kind(kind: &Kind, is_approval: bool) -> String {
-    let name = match kind {
-        Kind::Text => t!("plain-kind-text"),
-        Kind::CodeReference => t!("plain-kind-code-reference"),
-        Kind::CodeBlock => t!("plain-kind-code-block"),
-        Kind::FileEdit => t!("plain-kind-file-edit"),
-        Kind::ToolCall => t!("plain-kind-tool-call"),
-        Kind::TerminalCommand => t!("plain-kind-terminal-command"),
-        Kind::Plan => t!("plain-kind-plan"),
-        Kind::Clarification if is_approval => t!("plain-kind-approval"),
-        Kind::Clarification => t!("plain-kind-question"),
-        Kind::Error => t!("plain-kind-error"),
-        Kind::TodoUpdate => t!("plain-kind-todo-update"),
-        Kind::Other(word) => return word.replace('_', " "),
-    };
-    name.to_owned()
+    match kind {
+        Kind::Other(word) => word.replace('_', " "),
+        Kind::Clarification if is_approval => t!("plain-kind-approval").to_owned(),
+        _ => locale::text(kind.row().label).to_owned(),
+    }
 }
 
-/// The word at the beginning of a heading that says no more than what the kind is called.
+/// Returns the word at the start of a heading that says no more than the kind's name does.
 fn own_word(kind: &Kind) -> Option<&str> {
     match kind {
-        Kind::CodeBlock => Some(t!("code-word")),
-        Kind::FileEdit => Some(t!("edit-edit")),
-        Kind::Plan => Some(t!("plan-word")),
-        Kind::Error => Some(t!("error-word")),
-        Kind::TodoUpdate => Some(t!("todo-word")),
         Kind::Other(word) => Some(word),
-        Kind::Text | Kind::CodeReference | Kind::ToolCall | Kind::TerminalCommand | Kind::Clarification => None,
+        _ => kind.row().heading.map(locale::text),
     }
 }
 

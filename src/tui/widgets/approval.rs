@@ -133,18 +133,7 @@ fn planned(view: &Clarification<'_>, subject: Option<&Document>) -> Planned {
                 None => only(visible_line(tool_call::word(it.tool_name))),
             },
         },
-        Some(
-            View::Text(_)
-            | View::CodeReference(_)
-            | View::CodeBlock(_)
-            | View::TerminalCommand(_)
-            | View::Plan(_)
-            | View::Clarification(_)
-            | View::Error(_)
-            | View::TodoUpdate(_)
-            | View::Unknown(_),
-        )
-        | None => only(match view.questions.first() {
+        _ => only(match view.questions.first() {
             Some(question) if !question.text.trim().is_empty() => visible(question.text.trim()),
             Some(_) | None => visible(view.content.trim()),
         }),
@@ -218,13 +207,7 @@ fn details(subject: &Document, look: &RenderContext<'_>) -> Vec<StyledLine> {
             let json = serde_json::to_string_pretty(&subject.metadata).unwrap_or_default();
             wrap(&[Span::new(visible(&json), Role::Text)], look.width, &[], &[])
         }
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::TodoUpdate(_) => wrap(&[Span::new(visible(subject.text()), Role::Text)], look.width, &[], &[]),
+        _ => wrap(&[Span::new(visible(subject.text()), Role::Text)], look.width, &[], &[]),
     }
 }
 

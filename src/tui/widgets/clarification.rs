@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{
-    DocumentKind, Leaf, RenderContext, approval, form,
+    DocumentKind, Key, Leaf, RenderContext, approval, form,
     form::{Form, Words, is_approval, spoken, takes_text},
     heading::{Facts, Weight, being_typed, first_line, gap, heading, key, line, put_key, sign, titled},
 };
@@ -77,6 +77,10 @@ impl DocumentKind for Clarification<'_> {
         } else {
             title(self)
         }
+    }
+
+    fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
+        key.form = form(document, context).map_or(0, |it| 1 + it.version);
     }
 }
 

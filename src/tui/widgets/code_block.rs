@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     DocumentKind, DocumentState, Leaf, RenderContext,
     code::{Code, Gutter, grow as grow_code},
+    copy,
     heading::{Facts, Weight, first_line, heading, sign},
     seed,
 };
@@ -68,6 +69,18 @@ impl DocumentKind for CodeBlock<'_> {
             self.language
         };
         Sanitized::line(&format!("{language}  {}", first_line(self.content)))
+    }
+
+    fn copy_text(&self, _: &Document) -> Sanitized {
+        Sanitized::new(self.content)
+    }
+
+    fn markdown(&self, _: &Document) -> String {
+        copy::fenced(self.language, self.content)
+    }
+
+    fn code(&self) -> Option<Sanitized> {
+        Some(Sanitized::new(self.content))
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use url::Url;
 
 use super::{
-    Cited, DocumentKind, DocumentState, Leaf, RenderContext,
+    Cited, DocumentKind, DocumentState, Key, Leaf, RenderContext,
     code::{Code, Gutter, grow as grow_code},
+    copy,
     heading::{Facts, Weight, path_heading, sign},
 };
 use crate::{
@@ -44,6 +45,28 @@ impl DocumentKind for CodeReference<'_> {
 
     fn summary(&self, _: &Document) -> Sanitized {
         Sanitized::line(&format!("{}{}", self.file_path, lines(self)))
+    }
+
+    fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
+        key.links = context.root.is_some();
+        key.said_of_file = said_of_file(self, document, context.cited);
+    }
+
+    fn copy_text(&self, _: &Document) -> Sanitized {
+        Sanitized::new(self.content)
+    }
+
+    fn markdown(&self, _: &Document) -> String {
+        let head = format!("`{}:{}-{}`", self.file_path, self.start_line, self.end_line);
+        format!(
+            "{}\n\n{}",
+            Sanitized::line(&head),
+            copy::fenced(self.language, self.content)
+        )
+    }
+
+    fn code(&self) -> Option<Sanitized> {
+        Some(Sanitized::new(self.content))
     }
 }
 

@@ -1,109 +1,34 @@
 //! What a document is when it is copied: no gutters, no breaks of wrapping, nothing left out.
 
-use serde_json::Value;
-
-use super::{file_edit, summary, terminal_command, todo, tool_call};
+use super::DocumentKind as _;
 use crate::{
-    protocol::{Document, View},
+    protocol::{Document, document::with_view},
     text::Sanitized,
 };
 
-/// The whole document as text.
+/// Returns the whole document as text.
 pub fn copy_text(document: &Document) -> Sanitized {
-    match document.view() {
-        View::Text(it) => Sanitized::new(it.content),
-        View::CodeReference(it) => Sanitized::new(it.content),
-        View::CodeBlock(it) => Sanitized::new(it.content),
-        View::FileEdit(it) => match file_edit::patch(&it) {
-            Some(patch) => patch,
-            None => Sanitized::new(it.content.unwrap_or(it.file_path)),
-        },
-        View::ToolCall(it) => {
-            let mut text = summary(document).into_string();
-            if let Some(result) = it.result {
-                text.push('\n');
-                match tool_call::readable(result.data) {
-                    Value::String(result) => text.push_str(result),
-                    other => text.push_str(&serde_json::to_string_pretty(other).unwrap_or_default()),
-                }
-            }
-            Sanitized::from(text)
-        }
-        View::TerminalCommand(it) => {
-            let mut text = Sanitized::from(format!("$ {}\n", it.command));
-            text.push(&terminal_command::plain(it.output));
-            text
-        }
-        View::Plan(it) => {
-            let todos = it
-                .todos
-                .iter()
-                .map(|it| format!("{} {}", todo::checkbox(&it.status).text, it.content));
-            let todos: Vec<String> = todos.collect();
-            let title = format!("# {}", it.title);
-            let parts = [title.as_str(), it.overview, &todos.join("\n"), it.content];
-            let parts: Vec<&str> = parts
-                .into_iter()
-                .map(|it| it.trim_end_matches('\n'))
-                .filter(|it| !it.is_empty())
-                .collect();
-            Sanitized::from(format!("{}\n", parts.join("\n\n")))
-        }
-        View::Error(it) => {
-            let parts = [it.content, it.code, it.source, &it.details];
-            let parts: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
-            Sanitized::from(parts.join("\n"))
-        }
-        View::Unknown(it) => {
-            let json = serde_json::to_string_pretty(it.metadata).unwrap_or_default();
-            let json = if it.metadata.is_empty() { "" } else { &json };
-            let parts = [it.content.unwrap_or_default(), json];
-            let parts: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
-            Sanitized::from(parts.join("\n"))
-        }
-        View::Clarification(_) | View::TodoUpdate(_) => Sanitized::from(document.plain_text()),
-    }
+    with_view!(document, it => it.copy_text(document))
 }
 
-/// The whole document as Markdown that reads alike elsewhere.
+/// Returns the whole document as Markdown that reads alike elsewhere.
 pub fn markdown(document: &Document) -> String {
-    match document.view() {
-        View::Text(it) => Sanitized::new(it.content).into_string(),
-        View::CodeReference(it) => {
-            let head = format!("`{}:{}-{}`", it.file_path, it.start_line, it.end_line);
-            format!("{}\n\n{}", Sanitized::line(&head), fenced(it.language, it.content))
-        }
-        View::CodeBlock(it) => fenced(it.language, it.content),
-        View::FileEdit(it) => match file_edit::patch(&it) {
-            Some(patch) => fenced("diff", &patch),
-            None => {
-                let head = format!("`{}`", Sanitized::line(it.file_path));
-                match it.content {
-                    Some(content) => format!("{head}\n\n{}", fenced("", content)),
-                    None => head,
-                }
-            }
-        },
-        View::TerminalCommand(_) => fenced("console", &copy_text(document)),
-        View::ToolCall(_) => {
-            let summary = summary(document);
-            let text = copy_text(document);
-            match text.as_str().split_once('\n') {
-                Some((_, result)) => format!("{summary}\n\n{}", fenced("", result)),
-                None => summary.into_string(),
-            }
-        }
-        View::Plan(_) | View::Clarification(_) | View::TodoUpdate(_) => copy_text(document).into_string(),
-        View::Error(_) => {
-            let text = copy_text(document);
-            text.lines().map(|it| format!("> {it}\n")).collect()
-        }
-        View::Unknown(_) => fenced("", &copy_text(document)),
-    }
+    with_view!(document, it => it.markdown(document))
 }
 
-/// A block of code behind a fence that is longer than any in it.
-fn fenced(language: &str, code: &str) -> String {
+/// Returns only the code of a document, for pasting it elsewhere. `None` if there is none.
+pub fn code_only(document: &Document) -> Option<Sanitized> {
+    with_view!(document, it => it.code()).filter(|it| !it.is_empty())
+}
+
+/// Joins the parts that are not empty.
+pub(super) fn joined(parts: &[&str], separator: &str) -> String {
+    let parts: Vec<&str> = parts.iter().copied().filter(|it| !it.is_empty()).collect();
+    parts.join(separator)
+}
+
+/// Returns a block of code in a fence that is longer than any in it.
+pub(super) fn fenced(language: &str, code: &str) -> String {
     let code = Sanitized::new(code);
     let longest = code.lines().map(|it| {
         let line = it.trim_start();
@@ -117,26 +42,8 @@ fn fenced(language: &str, code: &str) -> String {
     )
 }
 
-/// Only the code of a document, for pasting it somewhere else; `None` where there is none.
-pub fn code_only(document: &Document) -> Option<Sanitized> {
-    let code = match document.view() {
-        View::Text(it) => return fences(it.content),
-        View::CodeReference(it) => it.content,
-        View::CodeBlock(it) => it.content,
-        View::FileEdit(it) => it.diff.as_ref().map(|it| it.new).or(it.content)?,
-        View::TerminalCommand(it) => it.command,
-        View::ToolCall(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => return None,
-    };
-    (!code.is_empty()).then(|| Sanitized::new(code))
-}
-
-/// What stands between fences, with an empty line between two of them.
-fn fences(source: &str) -> Option<Sanitized> {
+/// Returns the code between fences, with an empty line between two blocks. `None` if there is none.
+pub(super) fn fences(source: &str) -> Option<Sanitized> {
     let mut code = String::new();
     let mut open: Option<&str> = None;
     for line in source.split_inclusive('\n') {

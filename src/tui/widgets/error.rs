@@ -1,7 +1,7 @@
 //! `error`: what failed, its code and source, the details, and what one can do now.
 
 use super::{
-    DocumentKind, Leaf, RenderContext,
+    DocumentKind, Key, Leaf, RenderContext, copy,
     heading::{Facts, Weight, first_line, gap, heading, key, put_key, sign, titled, word},
     value::{Frame, text_rows},
 };
@@ -95,6 +95,20 @@ impl DocumentKind for Error<'_> {
             first_line(self.content),
             self.code
         ))
+    }
+
+    fn depends(&self, _: &Document, context: &RenderContext<'_>, key: &mut Key) {
+        key.newest = context.newest;
+    }
+
+    fn copy_text(&self, _: &Document) -> Sanitized {
+        let parts = [self.content, self.code, self.source, &self.details];
+        Sanitized::from(copy::joined(&parts, "\n"))
+    }
+
+    fn markdown(&self, document: &Document) -> String {
+        let text = self.copy_text(document);
+        text.lines().map(|it| format!("> {it}\n")).collect()
     }
 }
 

@@ -2,8 +2,9 @@
 //! line numbers, syntax colours and the changed words marked. Hunks of one call and file share the first one's header.
 
 use super::{
-    DocumentKind, DocumentState, Fold, Leaf, RenderContext,
+    DocumentKind, DocumentState, Fold, Key, Leaf, RenderContext,
     code::{Gutter, code_line, digits, mark_words, pieces},
+    copy,
     heading::{Facts, Weight, at_work, gap, line, path_heading, sign, signed, word},
     seed,
     value::ends,
@@ -14,7 +15,7 @@ use crate::{
     t,
     text::{
         CodeLine, Role, Sanitized, Span, StyledLine,
-        diff::{CONTEXT_LINES, Diff, DiffLine, Kind},
+        diff::{CONTEXT_LINES, Diff, DiffLine, LineKind},
         width::{cut_middle, cut_spans, width},
     },
 };
@@ -98,6 +99,32 @@ impl DocumentKind for FileEdit<'_> {
     fn summary(&self, _: &Document) -> Sanitized {
         let target = self.new_file_path.map_or_else(String::new, |it| format!(" → {it}"));
         Sanitized::line(&format!("{} {}{target}", name(&self.operation), self.file_path))
+    }
+
+    fn depends(&self, _: &Document, context: &RenderContext<'_>, key: &mut Key) {
+        key.links = context.root.is_some();
+        key.read_only = context.read_only;
+        key.joined = context.joined;
+    }
+
+    fn copy_text(&self, _: &Document) -> Sanitized {
+        patch(self).unwrap_or_else(|| Sanitized::new(self.content.unwrap_or(self.file_path)))
+    }
+
+    fn markdown(&self, _: &Document) -> String {
+        if let Some(patch) = patch(self) {
+            return copy::fenced("diff", &patch);
+        }
+        let head = format!("`{}`", Sanitized::line(self.file_path));
+        match self.content {
+            Some(content) => format!("{head}\n\n{}", copy::fenced("", content)),
+            None => head,
+        }
+    }
+
+    fn code(&self) -> Option<Sanitized> {
+        let code = self.diff.as_ref().map(|it| it.new).or(self.content)?;
+        Some(Sanitized::new(code))
     }
 }
 
@@ -361,10 +388,10 @@ fn diff_rows(edit: &FileEdit<'_>, diff: &Diff, document: &Document, look: &Rende
     let mut rows = Vec::new();
     let mut add = |found: &DiffLine| {
         let (gutter, number, colours) = match found.kind {
-            Kind::Skip(count) => return rows.push(left_out(count, digits, look.width)),
-            Kind::Context => (Gutter::Plain, found.new, at(&new_colours, found.new, first)),
-            Kind::Removed => (Gutter::Removed, found.old, at(&old_colours, found.old, first)),
-            Kind::Added => (Gutter::Added, found.new, at(&new_colours, found.new, first)),
+            LineKind::Skip(count) => return rows.push(left_out(count, digits, look.width)),
+            LineKind::Context => (Gutter::Plain, found.new, at(&new_colours, found.new, first)),
+            LineKind::Removed => (Gutter::Removed, found.old, at(&old_colours, found.old, first)),
+            LineKind::Added => (Gutter::Added, found.new, at(&new_colours, found.new, first)),
         };
         let number = number.filter(|_| texts.start_line.is_some()).map(|it| it as u64);
         let spans = words(found, colours, gutter);
@@ -373,7 +400,7 @@ fn diff_rows(edit: &FileEdit<'_>, diff: &Diff, document: &Document, look: &Rende
     diff.lines.get(head).unwrap_or_default().iter().for_each(&mut add);
     if hidden > 0 {
         add(&DiffLine {
-            kind: Kind::Skip(hidden),
+            kind: LineKind::Skip(hidden),
             old: None,
             new: None,
             text: String::new(),
@@ -412,18 +439,18 @@ pub fn sides(document: &Document, look: &RenderContext<'_>) -> Option<Vec<(Optio
     let mut open = 0;
     for line in &diff.lines {
         match line.kind {
-            Kind::Removed => {
+            LineKind::Removed => {
                 let colours = at(&old_colours, line.old, first);
                 pairs.push((row(line, line.old, Gutter::Removed, colours), None));
             }
-            Kind::Added => {
+            LineKind::Added => {
                 let added = row(line, line.new, Gutter::Added, at(&new_colours, line.new, first));
                 match pairs.iter_mut().skip(open).find(|it| it.1.is_none()) {
                     Some(pair) => pair.1 = added,
                     None => pairs.push((None, added)),
                 }
             }
-            Kind::Context => {
+            LineKind::Context => {
                 let (before, after) = (at(&old_colours, line.old, first), at(&new_colours, line.new, first));
                 pairs.push((
                     row(line, line.old, Gutter::Plain, before),
@@ -431,7 +458,7 @@ pub fn sides(document: &Document, look: &RenderContext<'_>) -> Option<Vec<(Optio
                 ));
                 open = pairs.len();
             }
-            Kind::Skip(count) => {
+            LineKind::Skip(count) => {
                 let left = || Some(left_out(count, digits, usize::MAX / 4));
                 pairs.push((left(), left()));
                 open = pairs.len();

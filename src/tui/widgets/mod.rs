@@ -57,7 +57,7 @@ use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 
 use crate::{
     locale::figure,
-    protocol::{Applied, Document, Kind, QuestionKind, Turn, View},
+    protocol::{Applied, Document, Kind, QuestionKind, Turn, View, document::with_view},
     t,
     text::{Background, CodeLine, Colours, Modifier, Role, Sanitized, Span, StyledLine, markdown::Flow},
     theme::Theme,
@@ -79,25 +79,6 @@ pub use thinking::ThinkingWidget;
 use lines::{Counted, Lines};
 use styled_line::StyledLineWidget;
 use terminal_command::Printed;
-
-/// Evaluates an expression with the view of a document, whatever its kind.
-macro_rules! with_kind {
-    ($document:expr, $kind:pat => $then:expr) => {
-        match $document.view() {
-            View::Text($kind) => $then,
-            View::CodeReference($kind) => $then,
-            View::CodeBlock($kind) => $then,
-            View::FileEdit($kind) => $then,
-            View::ToolCall($kind) => $then,
-            View::TerminalCommand($kind) => $then,
-            View::Plan($kind) => $then,
-            View::Clarification($kind) => $then,
-            View::Error($kind) => $then,
-            View::TodoUpdate($kind) => $then,
-            View::Unknown($kind) => $then,
-        }
-    };
-}
 
 /// Prose wider than this is hard to read.
 pub const MEASURE: usize = 112;
@@ -225,6 +206,35 @@ trait DocumentKind {
 
     /// Returns one line that says what the document is.
     fn summary(&self, document: &Document) -> Sanitized;
+
+    /// Adds to the key what the rows depend on besides document, width and fold.
+    fn depends(&self, _document: &Document, _context: &RenderContext<'_>, _key: &mut Key) {}
+
+    /// Returns true if the rows show how long the document has been running.
+    fn is_running(&self, _document: &Document) -> bool {
+        false
+    }
+
+    /// Returns the whole document as text, for copying.
+    fn copy_text(&self, document: &Document) -> Sanitized {
+        Sanitized::from(document.plain_text())
+    }
+
+    /// Returns the whole document as Markdown, for copying.
+    fn markdown(&self, document: &Document) -> String {
+        self.copy_text(document).into_string()
+    }
+
+    /// Returns only the code of the document. `None` if there is none.
+    fn code(&self) -> Option<Sanitized> {
+        None
+    }
+
+    /// Examples for the pictures of a kind that `matrix.rs` does not list: name, document and how it is looked at.
+    #[cfg(test)]
+    fn examples(&self, _word: &str) -> Vec<matrix::State> {
+        Vec::new()
+    }
 }
 
 /// A document of whatever kind.
@@ -243,7 +253,7 @@ impl StatefulWidget for DocumentWidget<'_> {
             state.draw(area, buf, context);
             return;
         }
-        with_kind!(document, kind => KindWidget { kind, document, context }.render(area, buf, state));
+        with_view!(document, kind => KindWidget { kind, document, context }.render(area, buf, state));
     }
 }
 
@@ -539,39 +549,7 @@ impl Key {
             colours: look.colours_version,
             ..Self::shape(look)
         };
-        match document.kind {
-            Kind::Text | Kind::CodeBlock | Kind::Other(_) => {}
-            Kind::CodeReference => {
-                key.links = look.root.is_some();
-                if let View::CodeReference(it) = document.view() {
-                    key.said_of_file = code_reference::said_of_file(&it, document, look.cited);
-                }
-            }
-            Kind::FileEdit => {
-                key.links = look.root.is_some();
-                key.read_only = look.read_only;
-                key.joined = look.joined;
-            }
-            Kind::ToolCall => key.second = second(document, look),
-            Kind::TerminalCommand => {
-                key.second = second(document, look);
-                key.read_only = look.read_only;
-            }
-            Kind::Plan => {
-                key.newest = look.newest;
-                key.selected = look.selected;
-                key.todo = look.todo;
-                if plan::is_live(document, look) {
-                    key.todos = 1 + look.todos.version;
-                }
-            }
-            Kind::Clarification => key.form = form(document, look).map_or(0, |it| 1 + it.version),
-            Kind::Error => key.newest = look.newest,
-            Kind::TodoUpdate => {
-                key.todos = 1 + look.todos.version;
-                key.progress = look.progress;
-            }
-        }
+        with_view!(document, kind => kind.depends(document, look, &mut key));
         key
     }
 
@@ -610,21 +588,9 @@ fn elapsed_ms(document: &Document, look: &RenderContext<'_>) -> u64 {
     look.now_ms.saturating_sub(document.started_ms)
 }
 
-/// Whether its look shows how long it has been running, so that it has to be looked at every second.
+/// Returns true if the document shows how long it has been running, so that it is drawn again every second.
 pub fn needs_clock(document: &Document) -> bool {
-    match document.view() {
-        View::ToolCall(it) => tool_call::is_running(&it, document),
-        View::TerminalCommand(it) => terminal_command::is_running(&it),
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::FileEdit(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => false,
-    }
+    with_view!(document, kind => kind.is_running(document))
 }
 
 /// The change of a file that waits to be allowed, as a document that is not written yet; `None`: this asks for no such thing.
@@ -653,7 +619,7 @@ pub fn caution(document: &Document, columns: usize) -> Vec<StyledLine> {
 
 /// Returns one line that says what the document is, for the outline and for notifications.
 pub fn summary(document: &Document) -> Sanitized {
-    with_kind!(document, kind => kind.summary(document))
+    with_view!(document, kind => kind.summary(document))
 }
 
 /// The answer in the making, if it is for this document.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{
-    DocumentKind, DocumentState, Leaf, MEASURE, RenderContext,
+    DocumentKind, DocumentState, Key, Leaf, MEASURE, RenderContext, copy,
     heading::{Facts, Weight, gap, heading, key, put_key, sign, titled, word},
     seed,
     todo::{self, Item},
@@ -66,6 +66,26 @@ impl DocumentKind for Plan<'_> {
 
     fn summary(&self, _: &Document) -> Sanitized {
         Sanitized::line(&format!("{}  {}", t!("plan-word"), self.title))
+    }
+
+    fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
+        key.newest = context.newest;
+        key.selected = context.selected;
+        key.todo = context.todo;
+        if is_live(document, context) {
+            key.todos = 1 + context.todos.version;
+        }
+    }
+
+    fn copy_text(&self, _: &Document) -> Sanitized {
+        let todos = self
+            .todos
+            .iter()
+            .map(|it| format!("{} {}", todo::checkbox(&it.status).text, it.content));
+        let todos = todos.collect::<Vec<_>>().join("\n");
+        let title = format!("# {}", self.title);
+        let parts = [title.as_str(), self.overview, &todos, self.content].map(|it| it.trim_end_matches('\n'));
+        Sanitized::from(format!("{}\n", copy::joined(&parts, "\n\n")))
     }
 }
 

@@ -2,8 +2,9 @@
 //! and tail are shown; while it runs, only what is new is read.
 
 use super::{
-    DocumentKind, DocumentState, Fold, Leaf, RenderContext, elapsed_ms,
+    DocumentKind, DocumentState, Fold, Key, Leaf, RenderContext, copy, elapsed_ms,
     heading::{Facts, Weight, at_work, gap, line, sign, signed, titled},
+    second,
     tool_call::seconds,
     value::ends,
 };
@@ -107,6 +108,29 @@ impl DocumentKind for TerminalCommand<'_> {
         } else {
             first
         }
+    }
+
+    fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
+        key.second = second(document, context);
+        key.read_only = context.read_only;
+    }
+
+    fn is_running(&self, _: &Document) -> bool {
+        is_running(self)
+    }
+
+    fn copy_text(&self, _: &Document) -> Sanitized {
+        let mut text = Sanitized::from(format!("$ {}\n", self.command));
+        text.push(&plain(self.output));
+        text
+    }
+
+    fn markdown(&self, document: &Document) -> String {
+        copy::fenced("console", &self.copy_text(document))
+    }
+
+    fn code(&self) -> Option<Sanitized> {
+        Some(Sanitized::new(self.command))
     }
 }
 

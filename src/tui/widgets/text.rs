@@ -1,7 +1,7 @@
 //! `text`: Markdown, or plain words where the writer says so.
 
 use super::{
-    DocumentKind, DocumentState, Leaf, MEASURE, RenderContext,
+    DocumentKind, DocumentState, Leaf, MEASURE, RenderContext, copy,
     heading::{Facts, Weight, first_line, line, sign},
     seed,
 };
@@ -69,6 +69,14 @@ impl DocumentKind for Text<'_> {
             TextFormat::Markdown | TextFormat::Other(_) => markdown::summary(self.content),
             TextFormat::Plain => first_line(self.content),
         }
+    }
+
+    fn copy_text(&self, _: &Document) -> Sanitized {
+        Sanitized::new(self.content)
+    }
+
+    fn code(&self) -> Option<Sanitized> {
+        copy::fences(self.content)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    DocumentKind, Fold, Leaf, RenderContext,
+    DocumentKind, Fold, Key, Leaf, RenderContext,
     heading::{Facts, Weight, gap, heading, sign},
     todo::{self, Item},
 };
@@ -56,6 +56,29 @@ impl DocumentKind for TodoUpdate<'_> {
             format!("{} {}", todo::checkbox(status).text, it.content.unwrap_or(it.id).trim())
         });
         Sanitized::line(&format!("{}  {}", t!("todo-word"), list.collect::<Vec<_>>().join("  ")))
+    }
+
+    fn depends(&self, _: &Document, context: &RenderContext<'_>, key: &mut Key) {
+        key.todos = 1 + context.todos.version;
+        key.progress = context.progress;
+    }
+
+    #[cfg(test)]
+    fn examples(&self, word: &str) -> Vec<super::matrix::State> {
+        use serde_json::json;
+
+        use super::{
+            matrix::state,
+            testing::{closed, open},
+        };
+        let changed = |it: &'static str| {
+            let todos = json!({ "todos": [{ "id": "a", "content": "Let Cart hold a list", "status": it }] });
+            state(it, closed(word, None, todos))
+        };
+        let first = state("open", open(word, None, json!({ "todos": [] })));
+        std::iter::once(first)
+            .chain(TodoStatus::KNOWN.iter().copied().map(changed))
+            .collect()
     }
 }
 

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::{
-    DocumentKind, Fold, Leaf, RenderContext, elapsed_ms,
+    DocumentKind, Fold, Key, Leaf, RenderContext, copy, elapsed_ms,
     heading::{Facts, Weight, first_line, heading, line, path_heading, sign},
+    second,
     value::{Frame, member_rows, rows},
 };
 use crate::{
@@ -156,6 +157,35 @@ impl DocumentKind for ToolCall<'_> {
         let title = title(self);
         let text = format!("{} {}{}", word(self.tool_name), title.text, title.behind);
         Sanitized::line(text.trim_end())
+    }
+
+    fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
+        key.second = second(document, context);
+    }
+
+    fn is_running(&self, document: &Document) -> bool {
+        is_running(self, document)
+    }
+
+    fn copy_text(&self, document: &Document) -> Sanitized {
+        let mut text = self.summary(document).into_string();
+        if let Some(result) = &self.result {
+            text.push('\n');
+            match readable(result.data) {
+                Value::String(result) => text.push_str(result),
+                other => text.push_str(&serde_json::to_string_pretty(other).unwrap_or_default()),
+            }
+        }
+        Sanitized::from(text)
+    }
+
+    fn markdown(&self, document: &Document) -> String {
+        let summary = self.summary(document);
+        let text = self.copy_text(document);
+        match text.as_str().split_once('\n') {
+            Some((_, result)) => format!("{summary}\n\n{}", copy::fenced("", result)),
+            None => summary.into_string(),
+        }
     }
 }
 

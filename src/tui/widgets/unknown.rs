@@ -1,7 +1,7 @@
 //! A kind that this program does not know: its name and what it holds, as JSON.
 
 use super::{
-    DocumentKind, Leaf, RenderContext,
+    DocumentKind, Leaf, RenderContext, copy,
     heading::{Facts, Weight, first_line, heading, sign},
     value::{Frame, json_rows, text_rows},
 };
@@ -51,6 +51,29 @@ impl DocumentKind for Unknown<'_> {
 
     fn summary(&self, _: &Document) -> Sanitized {
         Sanitized::line(format!("{}  {}", self.kind, first_line(self.content.unwrap_or_default())).trim_end())
+    }
+
+    fn copy_text(&self, _: &Document) -> Sanitized {
+        let json = serde_json::to_string_pretty(self.metadata).unwrap_or_default();
+        let json = if self.metadata.is_empty() { "" } else { &json };
+        Sanitized::from(copy::joined(&[self.content.unwrap_or_default(), json], "\n"))
+    }
+
+    fn markdown(&self, document: &Document) -> String {
+        copy::fenced("", &self.copy_text(document))
+    }
+
+    #[cfg(test)]
+    fn examples(&self, word: &str) -> Vec<super::matrix::State> {
+        use super::{
+            matrix::state,
+            testing::{closed, open},
+        };
+        let members = serde_json::json!({ "root": { "label": "Discounts", "children": [1, "two"] } });
+        vec![
+            state("open", open(word, Some("A map"), members.clone())),
+            state("closed", closed(word, Some("A map"), members)),
+        ]
     }
 }
 

@@ -178,11 +178,13 @@ fn metadata(kind: &Kind) -> BoxedStrategy<Map<String, Value>> {
             ("source", string()),
             ("details", json_value().boxed()),
         ],
-        Kind::TodoUpdate => vec![
+        // To some kinds these members mean nothing.
+        _ => vec![
             ("todos", vec(todo(), 0..4).prop_map(Value::from).boxed()),
             ("merge", yes()),
+            ("points", json_value().boxed()),
+            ("title", json_value().boxed()),
         ],
-        Kind::Other(_) => vec![("points", json_value().boxed()), ("title", json_value().boxed())],
     };
     (members(known), unknown_members())
         .prop_map(|(mut known, unknown)| {

@@ -1,4 +1,4 @@
-//! What is said where, what of it holds, and what is told of the rest.
+//! Tests of layers: which value wins, and which problems are reported.
 
 mod files;
 mod whom;
@@ -466,7 +466,7 @@ proptest! {
 
     #[test]
     fn any_value_under_any_key_is_taken_or_told(
-        key in prop::sample::select(KEYS.iter().map(|it| it.path).collect::<Vec<_>>()),
+        key in prop::sample::select(KEYS.iter().map(|it| it.path.as_str()).collect::<Vec<_>>()),
         value in prop::sample::select(vec!["1", "-1", "1.5", "nan", "true", "''", "'x'", "'60s'", "[]", "['x']", "[1]", "{}", "{ a = 'b' }", "1979-05-27", "'https://x.example'"]),
     ) {
         let path = key.replace('*', "x");

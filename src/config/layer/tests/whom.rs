@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 
 use super::*;
 
-/// Who is asked, where, with which key and model.
+/// Returns the server, address, key and model that the settings choose.
 fn asked(user: &str, variables: &str, options: &CommandLineSettings) -> String {
     let (settings, problems) = all(user, "", variables, options);
     assert_eq!(problems, NOTHING, "{user} {variables}");

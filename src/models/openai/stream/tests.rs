@@ -1,4 +1,4 @@
-//! What servers send that is nearly a chat completion, and what becomes of it.
+//! Tests of streams that are nearly chat completions.
 
 mod recorded;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::net::sse::Frames;
+use crate::{models::lenient::ANSWER_LIMIT_BYTES, net::sse::Frames};
 
 /// Pieces in one line; neighbours of one kind are one, because where they were cut says nothing.
 fn show(pieces: &[Piece]) -> String {
@@ -919,7 +919,7 @@ fn an_answer_without_end_meets_a_limit() {
         }
     }
     assert_eq!(bytes, ANSWER_LIMIT_BYTES);
-    assert!(decoder.is_over);
+    assert!(decoder.answer.is_over);
 }
 
 #[test]

@@ -10,7 +10,7 @@ struct Row {
     /// The events of a call that went well, of one that did not, of one that was refused.
     events: [Vec<Event>; 3],
     arguments: &'static str,
-    /// Of the three, in the same order.
+    /// Results of the three, in the same order.
     results: [&'static str; 3],
 }
 
@@ -318,7 +318,7 @@ fn every_kind_starts_ends_fails_and_is_refused_as_the_other_program_says_it() {
     }
 }
 
-/// What may stand in the arguments, and what has to and what may stand in a result that went well.
+/// Optional members of the arguments, then required and optional members of a successful result.
 const TABLE: &[(&str, &str, &str, &str)] = &[
     (
         "readToolCall",

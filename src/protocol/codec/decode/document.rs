@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{
     super::{
-        open::{Naming, Open, fit},
+        open::{Naming, OpenDocument, fit},
         payload::{Parts, cut, take_count, take_text, text_of, weigh, weigh_all},
     },
     Decoder, quote,
@@ -84,7 +84,7 @@ impl Decoder {
             content,
             metadata,
         };
-        let mut open = Open::new(Document::open(start.clone(), 0), self.shelf.count() as u64);
+        let mut open = OpenDocument::new(Document::open(start.clone(), 0), self.shelf.count() as u64);
         open.is_cut = is_cut;
         self.shelf.put(parts.id.as_deref(), open, &self.limits);
         self.emit(Event::DocumentStart(start));
@@ -139,7 +139,7 @@ impl Decoder {
         });
     }
 
-    /// How many of `wanted` bytes the document can still take; says so once when it is full.
+    /// Returns the number of `wanted` bytes that still fit into the document. Adds a notice once when it is full.
     pub(super) fn room(&mut self, id: &DocumentId, wanted: usize) -> usize {
         let response_room = self.response_room();
         let limit = self.limits.document_bytes;
@@ -174,7 +174,7 @@ impl Decoder {
         let Some(id) = self.target(&mut members, &Kind::ToolCall) else {
             return;
         };
-        let before = |open: &Open| {
+        let before = |open: &OpenDocument| {
             open.document
                 .metadata
                 .get("toolName")

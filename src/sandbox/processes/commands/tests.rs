@@ -48,7 +48,7 @@ impl Bench {
         self.commands.start(self.spec(line), |_| {}).unwrap()
     }
 
-    /// What it printed and how it ended.
+    /// Returns the output, and the way it ended.
     async fn run(&self, line: &str) -> (String, How) {
         let (running, ended) = self.commands.run(self.spec(line), |_| {}).await.unwrap();
         (text(&running), ended.how)

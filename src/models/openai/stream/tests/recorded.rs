@@ -16,7 +16,7 @@ fn fixture(name: &str) -> Vec<u8> {
 const MOCKED: &str = "Hello! This is a mocked answer from the proxy, with ünïcödé 🦀 and a newline\nsecond line.";
 const REVERSE: &str = "```rust\nfn reverse_string(s: &str) -> String {\n    s.chars().rev().collect()\n}\n```";
 
-/// What a person reads in the recorded streams.
+/// Returns the readable text of each recorded stream.
 fn recorded() -> Vec<(&'static str, String)> {
     let qwen = "start qwen2.5-coder-1.5b";
     let call = |id: &str, name: &str, arguments: &str| {

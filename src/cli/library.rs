@@ -32,7 +32,7 @@ use crate::{
     transcript::query::Query,
     tui::{
         self, Library,
-        library::{Kept, Said},
+        library::{SessionExcerpt, StoredSession},
     },
 };
 
@@ -166,13 +166,13 @@ impl Library for SessionLibrary {
         Ok(link)
     }
 
-    fn list(&self) -> Result<Vec<Kept>, String> {
+    fn list(&self) -> Result<Vec<StoredSession>, String> {
         let listed = searching::listed(Cache::open(&self.cache).as_mut(), &self.store)
             .map_err(|it| format!("the conversations cannot be listed: {it}"))?;
         self.update_cache(listed.clone());
         let here = self.workspace.to_string_lossy();
         let home = self.environment.get("HOME").map(str::to_owned);
-        let kept = listed.into_iter().filter(|it| it.turns > 0).map(|it| Kept {
+        let kept = listed.into_iter().filter(|it| it.turns > 0).map(|it| StoredSession {
             elsewhere: if it.session.workspace == here {
                 String::new()
             } else {
@@ -230,7 +230,7 @@ impl Library for SessionLibrary {
         Ok(())
     }
 
-    fn preview(&self, id: &str) -> Vec<Said> {
+    fn preview(&self, id: &str) -> Vec<SessionExcerpt> {
         let Some(whole) = self.read(id) else {
             return Vec::new();
         };
@@ -238,14 +238,14 @@ impl Library for SessionLibrary {
         let mut said = Vec::new();
         for exchange in exchanges.iter().skip(exchanges.len().saturating_sub(PREVIEW_TURNS)) {
             if let Some(message) = &exchange.message {
-                said.push(Said {
+                said.push(SessionExcerpt {
                     is_message: true,
                     text: head(&message.content),
                 });
             }
             let texts = exchange.response.documents.iter().map(Document::plain_text);
             let last = texts.rev().find(|it| !it.trim().is_empty());
-            said.extend(last.map(|text| Said {
+            said.extend(last.map(|text| SessionExcerpt {
                 is_message: false,
                 text: head(&text),
             }));

@@ -37,7 +37,7 @@ pub struct Seen {
     /// Last statement of each member.
     pub marks: HashMap<String, Mark>,
     pub mark: Mark,
-    /// In the form of the concept, where members may be missing that the structure wants.
+    /// True for the concept's form, which lacks members that the structure requires.
     pub is_concept: bool,
 }
 
@@ -258,11 +258,8 @@ impl Judge<'_> {
         if let (Some(first), Some(last)) = (self.number("startLine"), self.number("endLine"))
             && last < first
         {
-            self.say(
-                &rule::LINES,
-                "endLine",
-                &format!("line {last} stands before line {first}"),
-            );
+            let said = format!("line {last} stands before line {first}");
+            self.say(&rule::LINES, "endLine", &said);
         }
     }
 
@@ -315,11 +312,8 @@ impl Judge<'_> {
                 self.say(&rule::EDIT_CONTENT, "content", &format!("a {operation} has no content"));
             }
             ("edit", Some(content)) if new.is_some_and(|it| it != content) => {
-                self.say(
-                    &rule::EDIT_CONTENT,
-                    "content",
-                    "the content is not the `newString` of the diff",
-                );
+                let said = "the content is not the `newString` of the diff";
+                self.say(&rule::EDIT_CONTENT, "content", said);
             }
             ("edit", None) if new.is_some_and(|it| !it.is_empty()) => {
                 self.say(&rule::EDIT_CONTENT, "content", "the new text is not in the content");
@@ -398,11 +392,8 @@ impl Judge<'_> {
             (Some("completed"), None) => self.say(&rule::EXIT_CODE, "exitCode", "it completed without an exit code"),
             (Some("running"), _) => self.say(&rule::EXIT_CODE, "state", "the document has ended, the command runs"),
             (Some(state @ "rejected"), Some(_)) => {
-                self.say(
-                    &rule::EXIT_CODE,
-                    "exitCode",
-                    &format!("an exit code of a command that was {state}"),
-                );
+                let said = format!("an exit code of a command that was {state}");
+                self.say(&rule::EXIT_CODE, "exitCode", &said);
             }
             _ => {}
         }
@@ -511,11 +502,8 @@ impl Judge<'_> {
             }
             let id = question.get("id").and_then(Value::as_str).unwrap_or_default();
             if asked.insert(id.to_owned(), offered).is_some() {
-                self.say(
-                    &rule::QUESTIONS,
-                    "questions",
-                    &format!("two questions are called `{id}`"),
-                );
+                let said = format!("two questions are called `{id}`");
+                self.say(&rule::QUESTIONS, "questions", &said);
             }
         }
         self.answers(&asked);
@@ -572,11 +560,8 @@ impl Judge<'_> {
         }
         let offers = |start: &str| asked.values().flatten().any(|it| it.starts_with(start));
         if !offers("allow_") || !offers("reject_") {
-            self.say(
-                &rule::APPROVAL,
-                "questions",
-                "there is no option to allow, or none to reject",
-            );
+            let said = "there is no option to allow, or none to reject";
+            self.say(&rule::APPROVAL, "questions", said);
         }
     }
 

@@ -32,7 +32,7 @@ impl SseFrame {
     }
 }
 
-/// Splits a stream. Bytes may come in any pieces.
+/// Splits a stream into events. Bytes may arrive in any pieces.
 #[derive(Default)]
 pub struct Scanner {
     line: Vec<u8>,

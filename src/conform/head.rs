@@ -10,7 +10,8 @@ pub struct AnswerHead {
 }
 
 impl AnswerHead {
-    /// Reads a head as `curl -i` writes it, and says where the body begins. `None`: these bytes begin with something else.
+    /// Reads a head as `curl -i` writes it. Returns it with the offset of the body; `None` if the bytes begin with
+    /// something else.
     pub fn read(bytes: &[u8]) -> Option<(Self, usize)> {
         if !bytes.starts_with(b"HTTP/") {
             return None;

@@ -1,105 +1,29 @@
 //! JSON as it stands: what a value says, which members it names twice, and where a part of it is.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, collections::HashSet, ops::Range};
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, SeqAccess, Visitor},
-};
-use serde_json::{Map, Number, Value};
+use serde_json::Value;
 
 /// A way into a value: names and places, as in `["todos", "2", "id"]`.
 pub type Path<'a> = &'a [Cow<'a, str>];
 
-/// The value, and the names that an object in it bears twice. Strict: what is not JSON to the letter is none.
+/// Parses strict JSON. Returns the value, and the names that an object in it has twice.
 pub fn parse(text: &str) -> Result<(Value, Vec<String>), serde_json::Error> {
-    let read: ParsedValue = serde_json::from_str(text)?;
-    Ok((read.value, read.twice))
+    let value = serde_json::from_str(text)?;
+    let mut twice = Vec::new();
+    note_twice(text, blanks(text, 0), &mut twice);
+    Ok((value, twice))
 }
 
-struct ParsedValue {
-    value: Value,
-    twice: Vec<String>,
-}
-
-impl<'de> Deserialize<'de> for ParsedValue {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(ValueVisitor)
-    }
-}
-
-struct ValueVisitor;
-
-impl ParsedValue {
-    fn plain(value: Value) -> Self {
-        Self {
-            value,
-            twice: Vec::new(),
+/// Adds the names that objects in the value at `at` have twice.
+fn note_twice(text: &str, at: usize, twice: &mut Vec<String>) {
+    let is_object = text.as_bytes().get(at) == Some(&b'{');
+    let mut names = HashSet::new();
+    for (name, at) in parts(text, at).unwrap_or_default() {
+        note_twice(text, at, twice);
+        if is_object && !names.insert(name.clone()) {
+            twice.push(name);
         }
-    }
-}
-
-impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = ParsedValue;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<ParsedValue, E> {
-        Ok(ParsedValue::plain(Value::Null))
-    }
-
-    fn visit_bool<E>(self, it: bool) -> Result<ParsedValue, E> {
-        Ok(ParsedValue::plain(it.into()))
-    }
-
-    fn visit_i64<E>(self, it: i64) -> Result<ParsedValue, E> {
-        Ok(ParsedValue::plain(it.into()))
-    }
-
-    fn visit_u64<E>(self, it: u64) -> Result<ParsedValue, E> {
-        Ok(ParsedValue::plain(it.into()))
-    }
-
-    fn visit_f64<E>(self, it: f64) -> Result<ParsedValue, E> {
-        Ok(ParsedValue::plain(
-            Number::from_f64(it).map_or(Value::Null, Value::Number),
-        ))
-    }
-
-    fn visit_str<E>(self, it: &str) -> Result<ParsedValue, E> {
-        Ok(ParsedValue::plain(it.into()))
-    }
-
-    fn visit_string<E>(self, it: String) -> Result<ParsedValue, E> {
-        Ok(ParsedValue::plain(it.into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<ParsedValue, A::Error> {
-        let (mut values, mut twice) = (Vec::new(), Vec::new());
-        while let Some(next) = from.next_element::<ParsedValue>()? {
-            values.push(next.value);
-            twice.extend(next.twice);
-        }
-        Ok(ParsedValue {
-            value: values.into(),
-            twice,
-        })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<ParsedValue, A::Error> {
-        let (mut members, mut twice) = (Map::new(), Vec::new());
-        while let Some((name, next)) = from.next_entry::<String, ParsedValue>()? {
-            twice.extend(next.twice);
-            if members.insert(name.clone(), next.value).is_some() {
-                twice.push(name);
-            }
-        }
-        Ok(ParsedValue {
-            value: members.into(),
-            twice,
-        })
     }
 }
 
@@ -113,8 +37,15 @@ pub fn span(text: &str, path: Path<'_>) -> Range<usize> {
     at..skip(text, at)
 }
 
-/// The start of the member or the element `step` of the value at `at`.
+/// Returns the start of the member or element `step` of the value at `at`. Of two members with one name the last counts.
 fn enter(text: &str, at: usize, step: &str) -> Option<usize> {
+    let parts = parts(text, at)?;
+    parts.into_iter().rfind(|it| it.0 == step).map(|it| it.1)
+}
+
+/// Returns the name (or index) and the start of each member (or element) of the value at `at`. `None` if that is no
+/// object or list, or does not end.
+fn parts(text: &str, at: usize) -> Option<Vec<(String, usize)>> {
     let bytes = text.as_bytes();
     let is_object = match bytes.get(at)? {
         b'{' => true,
@@ -122,28 +53,21 @@ fn enter(text: &str, at: usize, step: &str) -> Option<usize> {
         _ => return None,
     };
     let mut at = blanks(text, at + 1);
-    let mut index = 0;
-    let mut found = None;
+    let mut parts = Vec::new();
     while !matches!(bytes.get(at)?, b'}' | b']') {
-        let mut is_wanted = !is_object && step.parse() == Ok(index);
+        let mut name = parts.len().to_string();
         if is_object {
             let end = skip(text, at);
-            let name: String = serde_json::from_str(text.get(at..end)?).ok()?;
-            is_wanted = name == step;
-            // Behind the colon.
+            name = serde_json::from_str(text.get(at..end)?).ok()?;
             at = blanks(text, blanks(text, end) + 1);
         }
-        if is_wanted {
-            // Of two members with one name the last counts.
-            found = Some(at);
-        }
+        parts.push((name, at));
         at = blanks(text, skip(text, at));
         if bytes.get(at)? == &b',' {
             at = blanks(text, at + 1);
         }
-        index += 1;
     }
-    found
+    Some(parts)
 }
 
 fn blanks(text: &str, from: usize) -> usize {

@@ -35,10 +35,10 @@ use crate::{
 /// Facts about the request whose answer is judged.
 #[derive(Clone, Debug, Default)]
 pub struct RequestFacts {
-    /// The dialect that was wished for.
+    /// Dialect that was requested.
     pub dialect: Option<Dialect>,
     pub mode: Option<Mode>,
-    /// The response may be in the making: an object of it can say `streaming`.
+    /// True if the response may still be running; its object may then have the status `streaming`.
     pub may_stream: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Whole {
     pub id: Option<String>,
     pub mode: Option<Mode>,
     documents: Vec<Seen>,
-    /// Nothing of it was dropped, and it came to its end.
+    /// True if nothing was dropped and the answer reached its end.
     pub is_whole: bool,
 }
 

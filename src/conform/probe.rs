@@ -48,7 +48,7 @@ pub struct Wish {
     pub token: Option<String>,
 }
 
-/// Asks everything, one after the other; `tell` hears what is being asked.
+/// Runs all requests, one after the other; `tell` receives the name of each.
 pub async fn gateway(client: &Client, wish: &Wish, tell: &mut dyn FnMut(&str)) -> Report {
     let mut probe = Probe {
         client,

@@ -17,20 +17,20 @@ use crate::{
     text::visible_line,
 };
 
-/// Takes a rule, the member that it is about, and what is wrong.
+/// Callback with a rule, the member concerned, and a description.
 pub type Say<'a> = &'a mut dyn FnMut(&'static Rule, &str, &str);
 
 /// Facts that an end is compared with.
 pub struct Ending<'a> {
     pub is_stream: bool,
-    /// In the form of the concept, whose ends say less.
+    /// True for the concept's form, whose ends say less.
     pub is_concept: bool,
     pub tool_calls: u64,
     pub has_error: bool,
     pub last: Option<&'a Seen>,
 }
 
-/// The members that a response has from its start on, where they are there.
+/// Checks the members that a response has from its start.
 pub fn head(members: &Map<String, Value>, say: Say<'_>) {
     for name in ["id", "conversationId", "model", "mode", "created"] {
         match members.get(name) {
@@ -254,7 +254,7 @@ fn judged(what: &str, form: &str, bytes: &[u8], documents: usize, findings: Find
     }
 }
 
-/// Judges an answer that came as one object.
+/// Judges an answer that is one JSON object.
 pub fn object(what: &str, bytes: &[u8], asked: &RequestFacts) -> (Judged, Whole) {
     let text = String::from_utf8_lossy(bytes);
     let mut body = Body {
@@ -277,12 +277,8 @@ pub fn object(what: &str, bytes: &[u8], asked: &RequestFacts) -> (Judged, Whole)
             members
         }
         Ok((other, _)) => {
-            body.say(
-                &rule::NOT_AN_ANSWER,
-                None,
-                &[],
-                &format!("this is {}", document::described(&other)),
-            );
+            let said = format!("this is {}", document::described(&other));
+            body.say(&rule::NOT_AN_ANSWER, None, &[], &said);
             return (judged(what, "body", bytes, 0, body.found), Whole::default());
         }
         Err(error) => {
@@ -328,12 +324,8 @@ fn answer(members: &Map<String, Value>, asked: &RequestFacts, body: &mut Body<'_
     if let Some(Value::Object(metadata)) = members.get("metadata") {
         for name in ["duration_ms", "toolCallCount", "turnCount"] {
             if !metadata.contains_key(name) && !metadata.contains_key("durationMs") {
-                body.say(
-                    &rule::RESPONSE_MEMBER,
-                    None,
-                    &["metadata"],
-                    &format!("`metadata.{name}` is missing"),
-                );
+                let said = format!("`metadata.{name}` is missing");
+                body.say(&rule::RESPONSE_MEMBER, None, &["metadata"], &said);
             }
         }
     }
@@ -360,12 +352,8 @@ fn answer(members: &Map<String, Value>, asked: &RequestFacts, body: &mut Body<'_
         body.say(rule, None, &[member], said);
     });
     if members.get("status").and_then(Value::as_str) == Some("streaming") && !asked.may_stream {
-        body.say(
-            &rule::STATUS_WORD,
-            None,
-            &["status"],
-            "an answer that is whole says that it is streaming",
-        );
+        let said = "an answer that is whole says that it is streaming";
+        body.say(&rule::STATUS_WORD, None, &["status"], said);
     }
     Whole {
         id: members.get("id").and_then(Value::as_str).map(str::to_owned),
@@ -388,32 +376,20 @@ fn documents(list: &[Value], mode: Option<Mode>, body: &mut Body<'_>) -> Vec<See
         };
         let mut members = members.clone();
         let Some(Value::String(id)) = members.shift_remove("id") else {
-            body.say(
-                &rule::MEMBER_MISSING,
-                None,
-                &path,
-                "a document without an `id` that is a text",
-            );
+            let said = "a document without an `id` that is a text";
+            body.say(&rule::MEMBER_MISSING, None, &path, said);
             continue;
         };
         if !document::is_sound(&id) {
             body.say(&rule::ID_FORM, Some(&id), &step("id"), "this is no id");
         }
         if all.iter().any(|it| it.id == id) {
-            body.say(
-                &rule::DUPLICATE_ID,
-                Some(&id),
-                &step("id"),
-                "there is another document of this id",
-            );
+            let said = "there is another document of this id";
+            body.say(&rule::DUPLICATE_ID, Some(&id), &step("id"), said);
         }
         let Some(Value::String(kind)) = members.shift_remove("type") else {
-            body.say(
-                &rule::MEMBER_MISSING,
-                Some(&id),
-                &path,
-                "a document without a `type` that is a text",
-            );
+            let said = "a document without a `type` that is a text";
+            body.say(&rule::MEMBER_MISSING, Some(&id), &path, said);
             continue;
         };
         let nested = members.shift_remove("metadata");
@@ -451,12 +427,8 @@ fn documents(list: &[Value], mode: Option<Mode>, body: &mut Body<'_>) -> Vec<See
         }
         if !members.is_empty() && !seen.is_concept {
             let names: Vec<_> = members.keys().take(4).map(String::as_str).collect();
-            body.say(
-                &rule::FLAT,
-                Some(&id),
-                &path,
-                &format!("{} beside `metadata`", names.join(", ")),
-            );
+            let said = format!("{} beside `metadata`", names.join(", "));
+            body.say(&rule::FLAT, Some(&id), &path, &said);
         }
         for name in members.keys() {
             let way = [path.as_slice(), &[name.as_str()]].concat();
@@ -484,28 +456,20 @@ fn documents(list: &[Value], mode: Option<Mode>, body: &mut Body<'_>) -> Vec<See
             |it: &Seen| it.kind == "file_edit" && it.metadata.get("applied").and_then(Value::as_str) == Some("failed");
         if let Some(before) = all.last().filter(|it| failed(it) && seen.kind != "error") {
             let before = before.id.clone();
-            body.say(
-                &rule::FAILED_EDIT,
-                Some(&before),
-                &path,
-                "no `error` document follows this edit",
-            );
+            let said = "no `error` document follows this edit";
+            body.say(&rule::FAILED_EDIT, Some(&before), &path, said);
         }
         seen.marks.clear();
         all.push(seen);
     }
     if with_sequence != 0 && with_sequence != list.len() {
-        body.say(
-            &rule::SEQUENCE_MIXED,
-            None,
-            &["documents"],
-            "some have a sequence, some have none",
-        );
+        let said = "some have a sequence, some have none";
+        body.say(&rule::SEQUENCE_MIXED, None, &["documents"], said);
     }
     all
 }
 
-/// Judges what came instead of an answer: an HTTP status of 400 or more.
+/// Judges a response with an HTTP status of 400 or more.
 pub fn refusal(what: &str, status: u16, bytes: &[u8]) -> Judged {
     let text = String::from_utf8_lossy(bytes);
     let mut body = Body {
@@ -533,20 +497,12 @@ pub fn refusal(what: &str, status: u16, bytes: &[u8]) -> Judged {
             }
             Some(Value::String(_)) => body.say(&rule::ERROR_BODY_FORM, None, &["error"], "`error` is a text"),
             _ if members.contains_key("message") || members.contains_key("detail") => {
-                body.say(
-                    &rule::ERROR_BODY_FORM,
-                    None,
-                    &[],
-                    "the message stands without `error` around it",
-                );
+                let said = "the message stands without `error` around it";
+                body.say(&rule::ERROR_BODY_FORM, None, &[], said);
             }
             _ if members.get("status").and_then(Value::as_str) == Some("error") => {
-                body.say(
-                    &rule::ERROR_BODY_FORM,
-                    None,
-                    &[],
-                    "a response object with the status error",
-                );
+                let said = "a response object with the status error";
+                body.say(&rule::ERROR_BODY_FORM, None, &[], said);
             }
             _ => body.say(&rule::ERROR_BODY, None, &[], "there is no `error`"),
         },
@@ -562,7 +518,7 @@ pub fn refusal(what: &str, status: u16, bytes: &[u8]) -> Judged {
     judged(what, &format!("refusal, HTTP status {status}"), bytes, 0, body.found)
 }
 
-/// Holds the fold of a stream against the object that the gateway keeps of the same response.
+/// Compares the fold of a stream with the object that the gateway stores of the same response.
 pub fn compare(stream: &Whole, object: &Whole, found: &mut Findings) {
     let mut differs = |id: Option<&str>, said: &str| found.add(&rule::SAME_OBJECT, said, id, None, "");
     if stream.id != object.id {

@@ -75,7 +75,7 @@ impl Stream {
         }
     }
 
-    /// Takes what came. `now_ms` is for live streams, of any clock that only goes forward.
+    /// Judges more bytes. `now_ms` is for live streams; any clock that only goes forward will do.
     pub fn push(&mut self, bytes: &[u8], now_ms: Option<u64>) {
         if let (Some(last), Some(now)) = (self.last_ms, now_ms)
             && now.saturating_sub(last) > SILENT_MS
@@ -100,7 +100,8 @@ impl Stream {
             || (grammar.phase.is_done && (grammar.dialect == Some(Dialect::Named) || grammar.phase.has_marker))
     }
 
-    /// The question that stands open, if the gateway says that it can be answered meanwhile: of which response, and which.
+    /// Returns the ids of the response and of its open question, if the gateway says that it can be answered now.
+    /// `None` otherwise.
     pub fn question(&self) -> Option<(&str, &str)> {
         let grammar = &self.grammar;
         let asks = |it: &&Open| {
@@ -113,7 +114,7 @@ impl Stream {
         grammar.hears.then_some((grammar.id.as_deref()?, open.seen.id.as_str()))
     }
 
-    /// Something is wrong with how the gateway goes on.
+    /// Adds a finding about the behaviour of the gateway.
     pub fn say(&mut self, rule: &'static Rule, said: &str) {
         self.found.add(rule, said, None, None, "");
     }
@@ -307,12 +308,8 @@ impl Grammar {
         let dialect = if outer.is_some() { Dialect::Named } else { Dialect::Data };
         let name = match (outer, own) {
             (None, None) => {
-                at.say(
-                    &rule::NAMELESS,
-                    None,
-                    &[],
-                    "there is neither an `event:` line nor a `type`",
-                );
+                let said = "there is neither an `event:` line nor a `type`";
+                at.say(&rule::NAMELESS, None, &[], said);
                 return None;
             }
             (Some(outer), own) => {
@@ -375,12 +372,8 @@ impl Grammar {
                 text_member(name, &members, "delta", at);
             }
             "user_message" | "title" => {
-                at.say(
-                    &rule::USER_MESSAGE,
-                    None,
-                    &[],
-                    &format!("`{name}` is for programs of one house"),
-                );
+                let said = format!("`{name}` is for programs of one house");
+                at.say(&rule::USER_MESSAGE, None, &[], &said);
             }
             "done" => self.done(&members, at),
             "error" => {
@@ -407,22 +400,14 @@ impl Grammar {
             Some(Value::Object(inner)) => {
                 path.push("response");
                 if !is_data {
-                    at.say(
-                        &rule::DOCUMENT_MEMBER,
-                        None,
-                        &["response"],
-                        "dialect A has the members bare",
-                    );
+                    let said = "dialect A has the members bare";
+                    at.say(&rule::DOCUMENT_MEMBER, None, &["response"], said);
                 }
                 members = inner;
             }
             Some(_) | None if is_data && !is_wrapped => {
-                at.say(
-                    &rule::DOCUMENT_MEMBER,
-                    None,
-                    &[],
-                    "dialect B has the members in `response`",
-                );
+                let said = "dialect B has the members in `response`";
+                at.say(&rule::DOCUMENT_MEMBER, None, &[], said);
             }
             Some(_) | None => {}
         }
@@ -467,33 +452,21 @@ impl Grammar {
         match members.shift_remove("document") {
             Some(Value::Object(inner)) => {
                 if !is_data {
-                    at.say(
-                        &rule::DOCUMENT_MEMBER,
-                        None,
-                        &["document"],
-                        "dialect A has the members bare",
-                    );
+                    let said = "dialect A has the members bare";
+                    at.say(&rule::DOCUMENT_MEMBER, None, &["document"], said);
                 }
                 path.push("document");
                 members = inner;
             }
             Some(_) => {
-                at.say(
-                    &rule::EVENT_MEMBER,
-                    None,
-                    &["document"],
-                    "`document` has to be an object",
-                );
+                let said = "`document` has to be an object";
+                at.say(&rule::EVENT_MEMBER, None, &["document"], said);
                 return;
             }
             None if is_data => {
                 if !is_wrapped {
-                    at.say(
-                        &rule::DOCUMENT_MEMBER,
-                        None,
-                        &[],
-                        "dialect B has the members in `document`",
-                    );
+                    let said = "dialect B has the members in `document`";
+                    at.say(&rule::DOCUMENT_MEMBER, None, &[], said);
                 }
                 if members.get("type").and_then(Value::as_str) == Some("document_start") {
                     members.shift_remove("type");
@@ -507,12 +480,8 @@ impl Grammar {
             at.say(&rule::LIMITS, None, &path, "this is one document too many");
         }
         let Some(id) = members.shift_remove("id").and_then(|it| it.as_str().map(str::to_owned)) else {
-            at.say(
-                &rule::EVENT_MEMBER,
-                None,
-                &step("id"),
-                "a document starts without an `id` that is a text",
-            );
+            let said = "a document starts without an `id` that is a text";
+            at.say(&rule::EVENT_MEMBER, None, &step("id"), said);
             return;
         };
         if !document::is_sound(&id) {
@@ -522,22 +491,14 @@ impl Grammar {
             .shift_remove("type")
             .and_then(|it| it.as_str().map(str::to_owned))
         else {
-            at.say(
-                &rule::EVENT_MEMBER,
-                Some(&id),
-                &path,
-                "a document starts without a `type` that is a text",
-            );
+            let said = "a document starts without a `type` that is a text";
+            at.say(&rule::EVENT_MEMBER, Some(&id), &path, said);
             return;
         };
         self.sequence(&id, members.shift_remove("sequence").as_ref(), &step("sequence"), at);
         if !self.documents.known.insert(id.clone()) {
-            at.say(
-                &rule::DUPLICATE_ID,
-                Some(&id),
-                &step("id"),
-                "there was a document of this id",
-            );
+            let said = "there was a document of this id";
+            at.say(&rule::DUPLICATE_ID, Some(&id), &step("id"), said);
         }
         let mut seen = Seen {
             kind,
@@ -556,12 +517,8 @@ impl Grammar {
         seen.is_concept = is_data && nested.is_none();
         if !members.is_empty() && !seen.is_concept {
             let names: Vec<_> = members.keys().take(4).map(String::as_str).collect();
-            at.say(
-                &rule::FLAT,
-                Some(&id),
-                &path,
-                &format!("{} beside `metadata`", names.join(", ")),
-            );
+            let said = format!("{} beside `metadata`", names.join(", "));
+            at.say(&rule::FLAT, Some(&id), &path, &said);
         }
         for name in members.keys() {
             let way = [path.as_slice(), &[name.as_str()]].concat();
@@ -623,12 +580,8 @@ impl Grammar {
         if self.documents.with_sequence != 0 && self.documents.with_sequence != self.documents.started {
             // Said once: from here on the counts can be equal no more.
             if self.documents.with_sequence + 1 == self.documents.started || self.documents.with_sequence == 1 {
-                at.say(
-                    &rule::SEQUENCE_MIXED,
-                    Some(id),
-                    path,
-                    "some have a sequence, some have none",
-                );
+                let said = "some have a sequence, some have none";
+                at.say(&rule::SEQUENCE_MIXED, Some(id), path, said);
             }
         }
     }
@@ -649,19 +602,11 @@ impl Grammar {
         }
         let Some(mut open) = self.documents.open.remove(&id) else {
             if self.documents.known.contains(&id) {
-                at.say(
-                    &rule::AFTER_END,
-                    Some(&id),
-                    &[],
-                    &format!("`{name}` for a document that has ended"),
-                );
+                let said = format!("`{name}` for a document that has ended");
+                at.say(&rule::AFTER_END, Some(&id), &[], &said);
             } else {
-                at.say(
-                    &rule::UNKNOWN_DOCUMENT,
-                    Some(&id),
-                    &["documentId"],
-                    "there was no `document_start` of it",
-                );
+                let said = "there was no `document_start` of it";
+                at.say(&rule::UNKNOWN_DOCUMENT, Some(&id), &["documentId"], said);
             }
             return;
         };
@@ -672,12 +617,8 @@ impl Grammar {
                     if content.len() + delta.len() <= DOCUMENT_BYTES {
                         content.push_str(delta);
                     } else if content.len() <= DOCUMENT_BYTES {
-                        at.say(
-                            &rule::LIMITS,
-                            Some(&id),
-                            &["delta"],
-                            "this document is larger than 64 MiB",
-                        );
+                        let said = "this document is larger than 64 MiB";
+                        at.say(&rule::LIMITS, Some(&id), &["delta"], said);
                         // Longer than allowed, so that it is said once.
                         content.push_str(&" ".repeat(DOCUMENT_BYTES + 1 - content.len()));
                     }
@@ -741,12 +682,8 @@ impl Grammar {
         if !members.is_empty() {
             if !seen.is_concept {
                 let names: Vec<_> = members.keys().take(4).map(String::as_str).collect();
-                at.say(
-                    &rule::FLAT,
-                    Some(&id),
-                    &[],
-                    &format!("{} beside `metadata`", names.join(", ")),
-                );
+                let said = format!("{} beside `metadata`", names.join(", "));
+                at.say(&rule::FLAT, Some(&id), &[], &said);
             }
             take_in(seen, &members, &[], true, at);
         }
@@ -771,23 +708,15 @@ impl Grammar {
 
     fn update(&mut self, id: &str, members: &Map<String, Value>, at: &mut At<'_>) {
         let Some(Value::Object(patch)) = members.get("metadata") else {
-            at.say(
-                &rule::EVENT_MEMBER,
-                Some(id),
-                &[],
-                "`document_update` has no `metadata` that is an object",
-            );
+            let said = "`document_update` has no `metadata` that is an object";
+            at.say(&rule::EVENT_MEMBER, Some(id), &[], said);
             return;
         };
         if self.documents.open.contains_key(id) {
             at.say(&rule::UPDATE_EARLY, Some(id), &[], "the document is still open");
         } else if !self.documents.known.contains(id) {
-            at.say(
-                &rule::UNKNOWN_DOCUMENT,
-                Some(id),
-                &["documentId"],
-                "there was no `document_start` of it",
-            );
+            let said = "there was no `document_start` of it";
+            at.say(&rule::UNKNOWN_DOCUMENT, Some(id), &["documentId"], said);
         } else if let Some((_, seen)) = self.documents.ended.iter_mut().rev().find(|it| it.1.id == id) {
             response::merge(&mut seen.metadata, patch);
         }
@@ -868,12 +797,8 @@ fn tool_event(name: &'static str, id: &str, open: &mut Open, mut members: Map<St
                 .or_insert_with(|| Map::new().into());
         }
         Some(value) if member == "toolName" && !value.is_string() => {
-            at.say(
-                &rule::EVENT_MEMBER,
-                Some(id),
-                &["toolName"],
-                "`toolName` has to be a text",
-            );
+            let said = "`toolName` has to be a text";
+            at.say(&rule::EVENT_MEMBER, Some(id), &["toolName"], said);
         }
         Some(_) => {}
     }

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use super::log::delta_of;
 use crate::protocol::{DocumentId, Event};
 
 /// From here on, pieces of the same text that came together are joined.
@@ -37,7 +38,7 @@ pub struct PollBudget {
 }
 
 impl PollBudget {
-    /// Counts an event with so many bytes of text; whether that was enough for one go.
+    /// Charges one event with `bytes` bytes of text. Returns true when the budget is used up.
     pub fn spend(&mut self, bytes: usize) -> bool {
         self.bytes += EVENT_BYTES + bytes;
         self.is_over()
@@ -47,7 +48,7 @@ impl PollBudget {
         self.bytes >= STINT_BYTES
     }
 
-    /// Gives the others their turn when it is time.
+    /// Yields to other tasks when the budget is used up, and renews it.
     pub async fn pause(&mut self) {
         if self.is_over() {
             self.bytes = 0;
@@ -86,29 +87,19 @@ impl EventLimit {
         }
     }
 
-    /// Counts an event that goes into the log as it is.
+    /// Counts an event that is added to the log unchanged. Fails when there are too many.
     pub fn count(&mut self, event: &Event) -> Result<(), TooMany> {
         self.kept += 1;
         match event {
             Event::DocumentStart(_) => self.documents += 1,
-            Event::ContentDelta { document, .. }
-            | Event::ToolCallStart { document, .. }
-            | Event::ToolCallArguments { document, .. }
-            | Event::ToolResult { document, .. }
-            | Event::MetadataDelta { document, .. } => *self.deltas.entry(document.clone()).or_default() += 1,
             Event::DocumentEnd { document, .. } => {
                 self.kept -= self.deltas.remove(document).unwrap_or(0);
             }
-            Event::UserMessage(_)
-            | Event::ResponseStart(_)
-            | Event::ThinkingDelta { .. }
-            | Event::DocumentUpdate { .. }
-            | Event::Notice(_)
-            | Event::Progress(_)
-            | Event::Title(_)
-            | Event::Branch(_)
-            | Event::Done(_)
-            | Event::Unknown { .. } => {}
+            other => {
+                if let Some(document) = delta_of(other) {
+                    *self.deltas.entry(document.clone()).or_default() += 1;
+                }
+            }
         }
         if self.kept > MOST_EVENTS || self.documents > MOST_DOCUMENTS {
             Err(TooMany)

@@ -81,7 +81,7 @@ impl Log {
         log
     }
 
-    /// A log whose older entries are read where they are kept, each time that somebody asks for them.
+    /// Creates a log whose older entries are read from `earlier` each time they are needed.
     pub fn from_recent(recent: Recent, earlier: Box<dyn Earlier>, entries: Vec<Entry>) -> Arc<Self> {
         let (after, turn) = (recent.after, recent.turn);
         let log = Self {
@@ -102,15 +102,16 @@ impl Log {
         self.earlier.as_ref().map(|it| &it.0)
     }
 
-    /// The part in memory with some of what stands in front of it, where the log has more than that.
+    /// Returns the part in memory with some entries before it, if they can be read. `None` if all entries are in memory.
     pub fn lately(&self) -> Option<Vec<Arc<Entry>>> {
         let (recent, _) = self.earlier.as_ref()?;
         let further = self.further(LATELY_BYTES).map(|it| it.1);
         Some(further.unwrap_or_else(|| self.after(recent.after)))
     }
 
-    /// That part with about so many bytes of what stands in front of it, and the turn with which they begin; `None`: only all
-    /// of it can be read.
+    /// Returns the part in memory with about `bytes` bytes of entries before it, and the turn with which they begin.
+    /// `None` if all entries are in
+    /// memory, or only all of them can be read.
     pub fn further(&self, bytes: u64) -> Option<(Turn, Vec<Arc<Entry>>)> {
         let (recent, earlier) = self.earlier.as_ref()?;
         let (turn, entries) = earlier.last(bytes)?;
@@ -178,7 +179,7 @@ impl Log {
         self.lock().last
     }
 
-    /// Everything after `since` that is still kept.
+    /// Returns everything after `since` that is still stored.
     pub fn after(&self, since: Position) -> Vec<Arc<Entry>> {
         let mut batch = self.earlier_after(since);
         batch.extend(all_after(&self.lock().entries, since));
@@ -194,9 +195,8 @@ impl Log {
         }
     }
 
-    /// Like [`Self::follow`], but pieces of a document that has ended meanwhile come, too: for who passes the events on to
-    /// readers that put the pieces together themselves. Of a flood that outruns the follower by a mebibyte the
-    /// oldest pieces are left out all the same.
+    /// Like [`Self::follow`], but includes deltas of documents that have ended meanwhile: for followers that forward
+    /// events to readers. If more than a mebibyte of deltas is unread, the oldest are left out.
     pub fn follow_closely(self: &Arc<Self>, since: Position) -> Follower {
         let mut state = self.lock();
         state.followers += 1;
@@ -215,7 +215,7 @@ impl Log {
         state.lets_go = Some(state.last);
     }
 
-    /// Like [`Self::follow`], but is only woken by what is settled: pieces come along with it, or when one looks.
+    /// Like [`Self::follow`], but wakes up for settled events only; deltas come with them, or on demand.
     pub fn follow_settled(self: &Arc<Self>, since: Position) -> Follower {
         Follower {
             log: Arc::clone(self),
@@ -225,7 +225,7 @@ impl Log {
         }
     }
 
-    /// Keeps from now on what happened last, pieces and all.
+    /// Starts the trace of raw frames, deltas included.
     pub fn watch(&self) -> Arc<Trace> {
         Arc::clone(self.trace.get_or_init(Arc::default))
     }
@@ -242,12 +242,12 @@ impl Log {
         self.settled.send_modify(|_| {});
     }
 
-    /// Nobody appends any more.
+    /// Returns true if nothing more will be appended.
     pub fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
-    /// Puts an entry of another log in, at its own position and in its own turn, as far as nothing stands there yet.
+    /// Adds an entry of another log with its position and turn, unless that position is taken.
     pub fn mirror(&self, entry: Entry) {
         self.insert(entry);
     }
@@ -396,7 +396,7 @@ fn all_after(kept: &BTreeMap<Position, StoredEntries>, since: Position) -> impl 
     range.flat_map(move |(_, it)| it.after(since))
 }
 
-/// The document whose end makes the event superfluous.
+/// Returns the document whose end makes the event superfluous. `None` for other events.
 pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
     match event {
         Event::ContentDelta { document, .. }
@@ -422,28 +422,15 @@ pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
 /// Returns true for events that the end of their document replaces.
 pub(super) fn is_piece(event: &Event) -> bool {
     match event {
-        Event::ContentDelta { .. }
-        | Event::ToolCallStart { .. }
-        | Event::MetadataDelta { .. }
-        | Event::ThinkingDelta { .. } => true,
         // Whole arguments are what a tool is about to be run with.
         Event::ToolCallArguments { arguments, .. } => arguments.is_string(),
-        Event::ToolResult { .. }
-        | Event::UserMessage(_)
-        | Event::ResponseStart(_)
-        | Event::DocumentStart(_)
-        | Event::DocumentEnd { .. }
-        | Event::DocumentUpdate { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Done(_)
-        | Event::Unknown { .. } => false,
+        Event::ToolResult { .. } => false,
+        Event::ThinkingDelta { .. } => true,
+        other => delta_of(other).is_some(),
     }
 }
 
-/// A reader of a log with a place of its own.
+/// A reader of a log with a position of its own.
 #[derive(Debug)]
 pub struct Follower {
     log: Arc<Log>,
@@ -476,7 +463,7 @@ impl Follower {
         self.take_some(usize::MAX, batch)
     }
 
-    /// Like [`Self::next`], but no more than `most` entries at a time: for who may be held up with a batch in its hands.
+    /// Like [`Self::next`], but returns at most `most` entries at a time, for readers that may stall on a batch.
     pub async fn next_some(&mut self, most: usize, batch: &mut Vec<Arc<Entry>>) -> bool {
         loop {
             self.changed.mark_unchanged();

@@ -28,7 +28,7 @@ enum RunTarget {
     Member(DocumentId, String),
 }
 
-/// Entries of a log that stand side by side.
+/// Consecutive entries of a log.
 #[derive(Debug)]
 pub enum StoredEntries {
     Whole(Arc<Entry>),
@@ -175,7 +175,7 @@ impl StoredEntries {
         Self::Whole(Arc::new(entry))
     }
 
-    /// Takes what goes on where this ends; `false` when it does not, or when it is enough.
+    /// Appends an entry that continues this run. Returns false if it does not, or if the run is full.
     pub fn join(&mut self, entry: &Entry) -> bool {
         let Self::Run(run) = self else { return false };
         let is_next = entry.turn == run.turn && entry.position.0 == run.last().0 + 1;
@@ -192,7 +192,7 @@ impl StoredEntries {
         }
     }
 
-    /// The entries behind `since`, in order.
+    /// Returns the entries after `since`, in order.
     pub fn after(&self, since: Position) -> impl Iterator<Item = Arc<Entry>> {
         let (whole, run) = match self {
             Self::Whole(entry) => (Some(Arc::clone(entry)).filter(|it| it.position > since), None),
@@ -214,7 +214,7 @@ impl StoredEntries {
         }
     }
 
-    /// About what it costs, in bytes.
+    /// Returns the approximate size in bytes.
     pub fn size(&self) -> usize {
         match self {
             Self::Whole(entry) => size_of_piece(entry),
@@ -241,18 +241,7 @@ impl StoredEntries {
                 // A command's result is its output.
                 Event::ToolResult { .. } => has("result") || has("output"),
                 Event::ToolCallStart { .. } => true,
-                Event::UserMessage(_)
-                | Event::ResponseStart(_)
-                | Event::DocumentStart(_)
-                | Event::ThinkingDelta { .. }
-                | Event::DocumentEnd { .. }
-                | Event::DocumentUpdate { .. }
-                | Event::Notice(_)
-                | Event::Progress(_)
-                | Event::Title(_)
-                | Event::Branch(_)
-                | Event::Done(_)
-                | Event::Unknown { .. } => false,
+                _ => false,
             },
         }
     }
@@ -263,24 +252,11 @@ fn text_of(event: Event) -> String {
     match event {
         Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta,
         Event::MetadataDelta { mut append, .. } => append.pop().map_or_else(String::new, |it| it.1),
-        Event::UserMessage(_)
-        | Event::ResponseStart(_)
-        | Event::DocumentStart(_)
-        | Event::ToolCallStart { .. }
-        | Event::ToolCallArguments { .. }
-        | Event::ToolResult { .. }
-        | Event::DocumentEnd { .. }
-        | Event::DocumentUpdate { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Done(_)
-        | Event::Unknown { .. } => String::new(),
+        _ => String::new(),
     }
 }
 
-/// About what keeping a piece costs that stands alone, in bytes.
+/// Returns the approximate size in bytes of a delta that is stored alone.
 pub fn size_of_piece(entry: &Entry) -> usize {
     let text = match &entry.event {
         Event::ContentDelta { delta, .. } => delta.len(),

@@ -29,7 +29,7 @@ const STEP_BYTES: usize = 256;
 /// Events of one frame; more are not shown beside it.
 const MOST_MADE: usize = 64;
 
-/// One thing that came, or that happened here, and what it made.
+/// A received frame or local action, and the entries made from it.
 #[derive(Clone, Debug)]
 pub struct TraceStep {
     /// Counted from 1 since the trace began.
@@ -37,7 +37,7 @@ pub struct TraceStep {
     /// Milliseconds since the Unix epoch.
     pub at_ms: u64,
     pub turn: Turn,
-    /// `None`: nothing came, an event was made here.
+    /// `None` if nothing was received: the event was made here.
     pub raw: Option<Raw>,
     pub made: Vec<Arc<Entry>>,
     weight: usize,
@@ -56,7 +56,7 @@ pub enum Raw {
         /// Size of the entire frame in bytes.
         bytes: usize,
     },
-    /// An answer that came whole.
+    /// A complete answer.
     Body { text: String, bytes: usize },
 }
 
@@ -67,7 +67,7 @@ pub struct Sent {
     pub url: String,
     /// Values of headers that may be secret are not here.
     pub headers: Vec<(String, Option<String>)>,
-    /// `None`: it was too large to be kept.
+    /// `None` if it was too large to store.
     pub body: Option<String>,
     pub bytes: usize,
 }
@@ -177,7 +177,7 @@ pub struct Ring {
 }
 
 impl Trace {
-    /// Something came; what is made from now on is made of it.
+    /// Adds a received frame; entries from now on belong to it.
     pub fn came(&self, at_ms: u64, turn: Turn, raw: Raw) {
         let mut ring = self.lock();
         ring.push(at_ms, turn, Some(raw));
@@ -203,7 +203,7 @@ impl Trace {
         ring.trim();
     }
 
-    /// Looks at what is there, oldest first.
+    /// Reads the ring, oldest first.
     pub fn read<R>(&self, look: impl FnOnce(&Ring) -> R) -> R {
         look(&self.lock())
     }

@@ -27,7 +27,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Around<'a> {
     pub workspace: &'a Path,
-    /// As they are after the document.
+    /// Todos after the document.
     pub todos: &'a Todos,
 }
 
@@ -37,7 +37,7 @@ impl Around<'_> {
     }
 }
 
-/// A call as it starts.
+/// A call in Cursor's shapes, as it starts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CursorCall {
     /// May hold anything: never a file name.
@@ -78,7 +78,7 @@ impl Outcome {
         Self::of("success", value)
     }
 
-    /// It did not work, and this is what is known of it.
+    /// A failure with its text.
     pub fn error(text: &str, more: &[(&str, &str)]) -> Self {
         let mut value = Map::new();
         for (name, text) in more.iter().filter(|(_, text)| !text.is_empty()) {
@@ -138,9 +138,9 @@ impl CursorCall {
     }
 }
 
-/// The call behind a document, as far as it is known; `None`: there is none, or its arguments have not come yet.
+/// Returns the call of a document. `None` if it has none, or its arguments have not arrived.
 ///
-/// Edits are put together by [`edit`]: several documents may belong to one.
+/// Edits are combined by [`edit`]: several documents may belong to one.
 pub fn call(document: &Document, around: Around<'_>) -> Option<CursorCall> {
     match document.view() {
         View::ToolCall(it) => tool_call(document, &it),
@@ -200,7 +200,7 @@ fn rejected(document: &Document, more: &[(&str, &str)]) -> Outcome {
     Outcome::of("rejected", Value::Object(value))
 }
 
-/// Calls of tools are not done without the user's or a rule's yes, and say so in their state.
+/// Returns true if the user or a rule rejected the action.
 pub fn is_rejected(document: &Document) -> bool {
     match document.view() {
         View::FileEdit(it) => it.applied == Applied::Rejected,

@@ -21,7 +21,7 @@ fn clean(mut text: String) -> Sanitized {
     harmless(text)
 }
 
-/// Escapes JSON text, or lines of it, so that it keeps its meaning and a terminal obeys none of it.
+/// Escapes JSON text, or lines of it: the meaning stays, and a terminal executes none of it.
 pub fn harmless(text: String) -> Sanitized {
     if is_clean(&text) {
         return Sanitized::from(text);

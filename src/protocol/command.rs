@@ -8,18 +8,18 @@ use super::{Address, Branch, ClarificationResponse, DocumentId, Message, Mode, O
 pub enum Command {
     /// A message of the user: opens a turn.
     Submit(Submit),
-    /// Said to whoever is at work: it joins the answer that is being made; when none is, it opens a turn.
+    /// Steers the running answer: the message joins it. Opens a turn if no answer is running.
     Steer(Submit),
-    /// A command that the user runs: a turn of its own, in which `submit` says what was typed. No message can ask for it, so
-    /// that none of another machine does.
+    /// Runs a command of the user's in a turn of its own; `submit` holds what the user typed. No message can request
+    /// it, so no other machine can.
     Run {
         submit: Submit,
         line: String,
         /// The model is told of it.
         is_shown: bool,
     },
-    /// The call behind a document is made once more, by the user: a turn of its own, in which `submit` says what was typed, on
-    /// a branch that begins at `from`. Where there is no call that can be made, the conversation stays where it is.
+    /// Repeats the call of a document for the user, in a turn of its own on a branch that begins at `from`; `submit`
+    /// holds what the user typed. Changes nothing if the call cannot be repeated.
     RepeatCall {
         submit: Submit,
         turn: Turn,
@@ -29,7 +29,7 @@ pub enum Command {
     /// Shortens the model's history in a turn of its own, in which `submit` holds what the user typed. Nothing that
     /// is shown changes.
     Compact { submit: Submit, scope: CompactionScope },
-    /// Gives the conversation a title of the user's.
+    /// Sets the user's title for the conversation.
     Rename(String),
     /// An answer to an open clarification or approval of `turn`.
     Answer {
@@ -46,29 +46,29 @@ pub enum Command {
         document: DocumentId,
         metadata: Map<String, Value>,
     },
-    /// The conversation goes on somewhere else. Nothing of it is lost.
+    /// Continues the conversation on another branch. Nothing is lost.
     SwitchBranch(Branch),
-    /// Takes back what was done to files, or does it again. What became of it are updates of the documents that say what
-    /// was done (`undone`), and a notice.
+    /// Undoes or redoes changes of files. The result is an `undone` member in the documents of the changes, and a
+    /// notice.
     Restore(Restore),
 }
 
 /// Part of the model's history that is shortened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompactionScope {
-    /// A summary stands for what was said; what the user does not want to get lost may be empty.
+    /// Replaces the conversation so far with a summary. `keep` is what the user wants it to contain; may be empty.
     Summary { keep: String },
-    /// The model is told no more what this call came to.
+    /// Removes the result of one call from the model's context.
     DropResult(Address),
 }
 
-/// Which files are to be as they were.
+/// Files to undo or redo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restore {
     pub target: RestoreTarget,
-    /// Paths that stay as they are, and all below them.
+    /// Paths that stay as they are, with everything below them.
     pub except: Vec<String>,
-    /// Files that somebody has changed since are restored, too.
+    /// True to restore files that were changed later, too.
     pub overwrite: bool,
 }
 
@@ -81,11 +81,11 @@ pub enum RestoreTarget {
     RedoDocument { turn: Turn, document: DocumentId },
     /// All of a turn.
     Turn(Turn),
-    /// The last turn that changed files and was not taken back.
+    /// The last turn that changed files and was not undone.
     Last,
     /// Redoes the last undo.
     RedoLast,
-    /// Everything from this turn on: files are as they were before it.
+    /// Everything from this turn on: files become as they were before it.
     Since(Turn),
 }
 
@@ -102,9 +102,9 @@ pub struct Submit {
 pub enum Query {
     /// The ids of the models that one may choose.
     Models,
-    /// Files of the workspace whose path fits what was typed, the best first.
+    /// Files of the workspace whose path matches what the user typed, the best first.
     Files { pattern: String, limit: usize },
-    /// Functions and types of the workspace's code whose name fits what was typed, the best first.
+    /// Functions and types of the workspace's code whose name matches what the user typed, the best first.
     Symbols { pattern: String, limit: usize },
     /// The parts of the next request and their sizes.
     Context,
@@ -134,7 +134,7 @@ pub enum Reply {
     RestorePreview(RestorePreview),
     Sandbox(Sandbox),
     Permissions(Permissions),
-    /// It is done; what comes of it is seen in the log.
+    /// Accepted; the effects arrive in the log.
     Accepted,
 }
 
@@ -177,10 +177,10 @@ pub struct FileChange {
     /// Relative to the workspace; folders end with `/`.
     pub path: String,
     pub operation: Operation,
-    /// Lines that come and go, of a text.
+    /// Lines added and removed; 0 for files that are not text.
     pub added: usize,
     pub removed: usize,
-    /// The change as a patch; empty where it is no text, or too long.
+    /// The change as a patch. `""` for binary files, and for patches that are too long.
     pub patch: String,
     /// A later change of the file, which an undo would lose. Such a file stays as it is unless the user decides
     /// otherwise.
@@ -207,9 +207,9 @@ pub struct Sandbox {
 /// Calls that run without a question, and calls that do not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
-    /// The word of the settings: `ask`, `list` or `sandbox`; `force` where nothing asks in this run.
+    /// Mode from the settings: `ask`, `list` or `sandbox`; `force` if nothing asks in this run.
     pub run: String,
-    /// Rules as they are written.
+    /// Rules in their written form.
     pub deny: Vec<String>,
     pub ask: Vec<String>,
     pub allow: Vec<String>,
@@ -224,7 +224,7 @@ pub struct Permissions {
 pub enum SandboxNote {
     /// The wish could not be stored, and why.
     NotSaved(String),
-    /// A command has changed what is protected.
+    /// A command changed a protected file.
     GuardTripped,
     GuardOn,
     GuardOff,
@@ -237,7 +237,7 @@ pub struct SandboxLayer {
     /// `files`, `system calls` …
     pub name: String,
     pub is_active: bool,
-    /// By what it holds or fails, where that can be said in a word.
+    /// Mechanism that enforces the layer, or whose absence disables it. `None` if no single one does.
     pub mechanism: Option<Mechanism>,
     /// The effect of the layer, or why it is missing. English, for clients that have no text for `means`.
     pub about: String,
@@ -245,7 +245,7 @@ pub struct SandboxLayer {
     pub remedy: String,
 }
 
-/// By what a wall holds.
+/// Mechanism of a sandbox layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// Namespaces and filters of Linux.
@@ -254,11 +254,11 @@ pub enum Mechanism {
     Seatbelt,
     /// The version of its interface; 0: it is not there.
     Landlock(u32),
-    /// Others do what it would.
+    /// Not needed: other mechanisms do its work.
     Needless,
 }
 
-/// A part of what a model is told.
+/// A part of the model's context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextPart {
     pub name: ContextName,
@@ -287,12 +287,12 @@ pub enum ContextName {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContextNote {
-    /// The user's words stand at its end.
+    /// The user's addition is at its end.
     UserAddition,
     /// Number of parts that the user's words replace.
     UserReplacements(usize),
     Untrusted,
-    /// Only what it is for is said.
+    /// Only the description is sent.
     DescriptionOnly,
     NotSent(RuleTrigger),
     ToolCount(usize),

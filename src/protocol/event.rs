@@ -7,7 +7,7 @@ use super::{
     ConversationId, DocumentId, DocumentStart, FinishReason, Message, Mode, Position, ResponseId, Status, Turn,
 };
 
-/// An event where it stands: its place in the log, the turn it belongs to and when it was appended.
+/// An event with its position in the log, its turn and the time when it was appended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub position: Position,
@@ -86,17 +86,17 @@ pub enum Event {
         #[serde(default)]
         metadata: Map<String, Value>,
     },
-    /// Ours: what the decoder had to repair. Readers other than sheaf's ignore it.
+    /// Ours: a repair by the decoder. Readers other than sheaf's ignore it.
     Notice(Notice),
     /// Ours: something that is true only now (connecting, a retry countdown); never stored.
     #[serde(skip)]
     Progress(Progress),
     /// Ours: a title for the conversation.
     Title(Title),
-    /// Ours: the conversation goes on behind something older. What was said since stays, on a branch of its own.
+    /// Ours: the conversation continues after an older turn. Newer turns stay, on a branch of their own.
     Branch(Branch),
     Done(Done),
-    /// An event of somebody else's: kept and forwarded, shown in the inspector only.
+    /// An event that sheaf does not know: stored and forwarded, shown in the inspector only.
     Unknown {
         name: String,
         data: Value,
@@ -190,7 +190,7 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     pub usage: Usage,
-    /// Dollars, where whoever answered says so.
+    /// Cost in dollars; `None` unless the answers state it.
     pub dollars: Option<f64>,
 }
 
@@ -235,7 +235,7 @@ pub struct Done {
 /// The point after which a conversation continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
-    /// Behind this turn; 0: from the beginning.
+    /// Turn after which it continues; 0 for the beginning.
     pub after: Turn,
     /// Last document of that turn's answer that belongs to the branch. `None`: the whole answer does.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -307,11 +307,11 @@ pub enum Progress {
     Connecting {
         peer: String,
     },
-    /// The request is out; nothing has come back yet.
+    /// The request was sent; nothing has been received.
     Waiting {
         peer: String,
     },
-    /// The peer asked for a pause or failed; the next try comes at this time.
+    /// The peer failed or asked for a pause; the next attempt is at this time.
     Retrying {
         attempt: u32,
         of: u32,

@@ -61,7 +61,7 @@ impl DocumentId {
 #[serde(transparent)]
 pub struct Position(pub u64);
 
-/// A user message and its answer, counted from 1; 0 is what came before any message.
+/// Number of a user message and its answer, from 1. 0 holds everything before the first message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Turn(pub u32);

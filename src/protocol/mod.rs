@@ -34,5 +34,5 @@ pub use word::{
     TextFormat, TodoStatus,
 };
 
-/// The member by which a message, or a document, says that it is between the user and the program: no model hears of it.
+/// Member that marks a message or document as only between the user and the program. No model receives it.
 pub const ASIDE: &str = "aside";

@@ -60,8 +60,8 @@ pub struct QuestionAnswer {
     pub selected_option_ids: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub free_text: Option<String>,
-    /// For a change of a file whose approval lists its hunks: what is said of each. The option beside it is a rejection
-    /// unless all of them are accepted as they are, so that whoever knows nothing of hunks writes nothing else.
+    /// Decisions on the hunks of a change. The option beside them is a rejection unless all hunks are accepted
+    /// unchanged, so that a reader that does not know hunks writes nothing.
     #[serde(skip_serializing_if = "Vec::is_empty", default, deserialize_with = "hunks")]
     pub hunks: Vec<HunkAnswer>,
 }
@@ -72,9 +72,9 @@ pub struct QuestionAnswer {
 pub struct HunkAnswer {
     /// Which hunk of the change, counted from 1.
     pub index: u64,
-    /// It is to be made. A hunk that nothing is said of is not.
+    /// True if the hunk is to be written. A hunk without a decision is not.
     pub accepted: bool,
-    /// Is to be written in the place of what was proposed.
+    /// Text to write instead of the proposed one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub new_string: Option<String>,
     /// For the model.
@@ -83,8 +83,8 @@ pub struct HunkAnswer {
 }
 
 impl HunkAnswer {
-    /// Those of a list. One that cannot be read is one of no hunk that is not accepted: a list that says something never
-    /// becomes one that says nothing, which would be a yes to all.
+    /// Reads a list of decisions. An unreadable one becomes a rejection of no hunk, so that a non-empty list never
+    /// becomes an empty one, which would accept everything.
     pub fn list(value: &Value) -> Vec<Self> {
         let items = value.as_array().into_iter().flatten();
         let unread = Self {

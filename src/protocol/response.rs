@@ -10,7 +10,7 @@ use super::{
     event::{Branch, Done, Event, ResponseStart},
 };
 
-/// One answer: its documents in order and what is known about the whole.
+/// One answer: its documents in order, and facts about the whole.
 #[derive(Clone, Debug, Default)]
 pub struct Response {
     pub origin: Origin,
@@ -70,7 +70,7 @@ pub struct Ending {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thinking {
-    /// It stands before the document with this index.
+    /// Index of the document that follows it.
     pub before: usize,
     pub text: String,
 }
@@ -93,7 +93,7 @@ pub enum ResponseChange {
 }
 
 impl Response {
-    /// The response as it would be, had it ended with this document; `None`: it has no such document.
+    /// Returns the response as if it had ended with this document. `None` if it has no such document.
     pub fn upto(&self, document: &DocumentId) -> Option<Self> {
         let count = if document.as_str() == Branch::NOTHING {
             0
@@ -207,7 +207,8 @@ impl Response {
         at as u64 + 1
     }
 
-    /// The mode that was in force when the document at `at` came: a user may agree to another one on the way.
+    /// Returns the mode in force when the document at index `at` began: a user may agree to another mode during an
+    /// answer.
     pub fn mode_at(&self, at: usize) -> Option<Mode> {
         let before = self.documents.get(..at).unwrap_or_default();
         before.iter().rev().find_map(changed_mode).or(self.mode)
@@ -285,7 +286,7 @@ impl Response {
             .collect()
     }
 
-    /// The answer as one text that a reader without documents understands; what goes back to a stateless gateway.
+    /// Returns the answer as one text for readers that know no documents, such as a stateless gateway.
     pub fn plain_text(&self) -> String {
         let parts: Vec<_> = self
             .documents

@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-/// The subject of a call: decides which argument stands in its line, and how its result is counted.
+/// Subject of a call: decides which argument its line shows, and how its result is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallSubject {
     /// A file and the lines of it.
@@ -48,13 +48,13 @@ pub struct ToolLabel {
 static SOURCE: OnceLock<fn() -> Vec<ToolLabel>> = OnceLock::new();
 static LABELS: OnceLock<Vec<ToolLabel>> = OnceLock::new();
 
-/// Names the function that makes the labels, which is called when the first one is needed. Only the first call has an
-/// effect.
+/// Registers the function that makes the labels. It is called when the first label is needed. Only the first
+/// registration has an effect.
 pub fn publish(labels: fn() -> Vec<ToolLabel>) {
     let _ = SOURCE.set(labels);
 }
 
-/// The label of the tool that goes by `name` on the wire; `None` for a tool that nobody has published.
+/// Returns the label of the tool with this name on the wire. `None` for unknown tools.
 pub fn label(name: &str) -> Option<&'static ToolLabel> {
     let source = SOURCE.get()?;
     LABELS

@@ -35,7 +35,7 @@ const BYTES_PER_EFFORT: u64 = 64;
 /// … beside so many at any time.
 const FREE_EFFORT: u64 = 2000;
 
-/// The output of one command, fed as it arrives.
+/// Output of one command, fed as it arrives.
 #[derive(Debug)]
 pub struct Output {
     sequence: Sequence,
@@ -105,7 +105,7 @@ impl Output {
         self.store.shrink(self.limit_bytes);
     }
 
-    /// No more comes: gives the emulator's memory back. Pushing again is allowed and goes on below.
+    /// Frees the emulator's memory. More output may follow; it continues below.
     pub fn finish(&mut self) {
         self.sequence = Sequence::No;
         self.returned = false;
@@ -141,7 +141,7 @@ impl Output {
         self.lines(total.saturating_sub(count)..total)
     }
 
-    /// Everything as it reads, without colours: for copying and for the model.
+    /// Returns the entire output without colours, for copying and for the model.
     pub fn plain(&self) -> String {
         let mut out = String::new();
         for line in self.lines(0..self.lines_total()) {

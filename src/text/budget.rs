@@ -21,7 +21,7 @@ thread_local! {
 /// The system's memory, counted for threads that have a bound.
 struct Counted;
 
-/// Does `work` in at most `bytes` more than the thread has now, or never comes back.
+/// Runs `work` with at most `bytes` more memory than the thread has now. Never returns if that is not enough.
 pub(super) fn within<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     /// Takes the bound away, also when the work panics.
     struct Free;

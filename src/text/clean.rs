@@ -38,8 +38,8 @@ impl Sanitized {
         Self(Cow::Owned(text.into_owned()))
     }
 
-    /// A cell of a picture: a character of private use that says where in the picture it is, and the highest byte of the
-    /// picture's number. Rows, columns and bytes go up to 63.
+    /// Returns a cell of a picture: a character of private use with the position in the picture and the highest byte
+    /// of its number. Rows, columns and bytes go up to 63.
     pub fn picture_cell(row: usize, column: usize, highest: u8) -> Self {
         let mark = |it: usize| PICTURE_MARKS.get(it).copied().unwrap_or('\u{305}');
         Self(Cow::Owned(String::from_iter([
@@ -151,7 +151,7 @@ impl From<Sanitized> for String {
     }
 }
 
-/// Removes what a terminal would obey and what hides; borrows when there is nothing to remove.
+/// Removes control sequences and hidden characters. Borrows if there are none.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
     let plain = plain_prefix(text.as_bytes());
     if plain == text.len() {
@@ -186,7 +186,7 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// The clean part of `chunk`; a joiner at its end is held back until the next one.
+    /// Returns the clean part of `chunk`; a joiner at its end is held back until the next call.
     pub fn push(&mut self, chunk: &str) -> Sanitized {
         let mut out = String::new();
         self.push_to(chunk, &mut out);

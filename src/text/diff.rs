@@ -93,8 +93,8 @@ impl DiffLine {
 /// The lines of a diff, hunk after hunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
-    /// Empty when the texts are equal. Between two hunks, and where lines before the first or behind the last one are
-    /// left out, stands a [`LineKind::Skip`].
+    /// Lines of all hunks; empty if the texts are equal. A [`LineKind::Skip`] replaces the lines between two hunks,
+    /// before the first and after the last one.
     pub lines: Vec<DiffLine>,
     pub added: usize,
     pub removed: usize,
@@ -372,9 +372,9 @@ fn tokens(line: &str) -> Vec<&str> {
 }
 
 impl Diff {
-    /// The diff in unified form, as `git apply` and `patch` take it; empty when nothing changed.
+    /// Returns the diff in unified form, for `git apply` and `patch`; `""` if nothing changed.
     ///
-    /// A path is absent where the file does not exist: before it is created, after it is deleted.
+    /// A path is `None` if the file does not exist: before it is created, after it is deleted.
     pub fn patch(&self, old_path: Option<&str>, new_path: Option<&str>) -> String {
         if self.lines.is_empty() {
             return String::new();

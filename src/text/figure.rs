@@ -127,7 +127,7 @@ fn scaled(number: u64, units: &[&str]) -> String {
     String::new()
 }
 
-/// Dollars: `$0.04`, `$1.20`, `$1,234.50`; less than a cent is said so, `<$0.01`.
+/// Formats dollars: `$0.04`, `$1.20`, `$1,234.50`; `<$0.01` for less than a cent.
 pub fn money(dollars: f64) -> Sanitized {
     if !dollars.is_finite() {
         return Sanitized::literal("$?");

@@ -51,7 +51,7 @@ const MOST_GIVEN_UP: usize = 3;
 /// Bytes that all finished and growing blocks may take together.
 const LIMIT_BYTES: usize = 8 << 20;
 
-/// Is told, from the background thread, that [`Highlighter::take_ready`] has something.
+/// Callback of the background thread: [`Highlighter::take_ready`] has something.
 pub type OnReady = Arc<dyn Fn() + Send + Sync>;
 
 /// Coloured code for all blocks of a program; dropping it ends its thread.
@@ -115,7 +115,7 @@ struct Block {
 #[derive(Clone, Copy)]
 enum Work {
     Colour(&'static Language),
-    /// A Mermaid source is drawn in at most so many columns; its lines are those of the drawing.
+    /// Draws a Mermaid source in at most this many columns; the lines are those of the drawing.
     Draw(usize),
 }
 
@@ -131,7 +131,8 @@ enum Job {
 }
 
 impl Highlighter {
-    /// `on_ready` is called once when lines become ready, and not again before [`Highlighter::take_ready`].
+    /// Creates a highlighter. `on_ready` is called once when lines become ready, and again only after
+    /// [`Highlighter::take_ready`].
     pub fn new(on_ready: Option<OnReady>) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -157,14 +158,14 @@ impl Highlighter {
         self.shared.lines_parsed.load(Ordering::Relaxed)
     }
 
-    /// Drops what is known of `block`.
+    /// Drops the source and the lines of `block`.
     pub fn forget(&self, block: u64) {
         if self.shared.lock().remove(block) {
             self.send(Job::Forget(block));
         }
     }
 
-    /// Bytes that the kept lines take, roughly.
+    /// Returns the approximate size of the stored lines, in bytes.
     pub fn weight_bytes(&self) -> usize {
         self.shared.lock().weight_bytes
     }
@@ -192,7 +193,8 @@ impl Highlighter {
             .map(|_| sender)
     }
 
-    /// When [`Highlighter::look_after`] has to be called should nobody ask for code before; `None` while there is no work.
+    /// Returns the time by which [`Highlighter::look_after`] must be called if nobody asks for code before. `None`
+    /// while there is no work.
     pub fn look_at(&self) -> Option<Instant> {
         let crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
         let since = match crew.beat.line_since.load(Ordering::Relaxed) {
@@ -204,8 +206,8 @@ impl Highlighter {
         Some(epoch() + Duration::from_millis(at))
     }
 
-    /// Gives up a thread that has been at one line for too long, and says whether it did. What it had not finished is begun
-    /// anew by another when it is asked for again.
+    /// Abandons a thread that has spent too long on one line; returns true if it did. Another thread starts its
+    /// unfinished work anew when that is asked for again.
     pub fn look_after(&self) -> bool {
         let mut crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
         let since = crew.beat.line_since.load(Ordering::Relaxed);
@@ -567,7 +569,7 @@ fn diagram(source: &str, columns: usize) -> Vec<CodeLine> {
     text.lines().map(|it| Parser::Plain.line(it)).collect()
 }
 
-/// The coloured lines of a whole source, at once: for export and tests. Behind a line that does not come to an end all
+/// Returns the coloured lines of an entire source, for export and tests. After a line that takes too long all lines
 /// are plain.
 pub fn code_lines(language: &str, source: &str) -> Vec<CodeLine> {
     let Some(found) = language_for(language, source) else {
@@ -610,9 +612,9 @@ static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_new
 /// The state of one block between its lines.
 enum Parser {
     Code(Box<Grammar>),
-    /// Commands behind prompts; each starts afresh.
+    /// Commands after prompts; each is parsed from the start.
     Console,
-    /// A Mermaid source, which is drawn as a whole, in at most so many columns.
+    /// A Mermaid source, drawn as a whole in at most this many columns.
     Diagram(usize),
     Plain,
 }

@@ -35,14 +35,14 @@ static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
     rows.filter(|it| !it.starts_with('#')).filter_map(language).collect()
 });
 
-/// The fence tag for the file at `path`, by its name and extension alone; `text` for what is not known.
+/// Returns the fence tag for a file by its name and extension alone; `text` if they are unknown.
 pub fn language_of(path: &str) -> &'static str {
     of_path(path).map_or("text", |it| it.tag)
 }
 
-/// The language that a fence's info string, an extension or a path names.
+/// Returns the language that an info string, an extension or a path names. `None` if it is unknown.
 ///
-/// Takes what people write: `Rust`, `language-rs`, `{.python .numberLines}`, `rust,ignore`, `ts title="a.ts"`.
+/// Accepts common spellings: `Rust`, `language-rs`, `{.python .numberLines}`, `rust,ignore`, `ts title="a.ts"`.
 pub fn find(name: &str) -> Option<&'static Language> {
     let breaks = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '{' | '}' | '=' | '"' | '(');
     let word = name.split(breaks).find(|it| !it.is_empty())?;

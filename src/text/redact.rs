@@ -60,7 +60,7 @@ const SIGNS: [&str; 15] = [
     "eyJ",
 ];
 
-/// From now on `secret` is taken out.
+/// Registers a secret, which [`held`] then removes.
 pub fn hold(secret: &str) {
     let is_key = secret.len() >= SHORTEST && secret.bytes().any(|it| it.is_ascii_digit());
     if !is_key && secret.len() < SHORTEST_OF_LETTERS {
@@ -78,7 +78,7 @@ pub fn hold(secret: &str) {
     held.sort_by_key(|it| std::cmp::Reverse(it.len()));
 }
 
-/// `text` without the keys that this program holds.
+/// Returns the text without the registered secrets.
 pub fn held(text: &str) -> Cow<'_, str> {
     let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     let mut text = Cow::Borrowed(text);

@@ -11,12 +11,12 @@ pub enum Role {
     Text,
     Strong,
     Dim,
-    /// Addresses, line numbers, what one looks at last.
+    /// Addresses, line numbers: text that is read last.
     Faint,
     Rule,
     User,
     Accent,
-    /// Amber: running or waiting for somebody.
+    /// Amber: running, or waiting for somebody.
     Waiting,
     Link,
     Error,
@@ -39,7 +39,7 @@ pub enum Role {
     Indexed(u8),
     /// A colour that a command printed, as red, green, blue.
     Rgb(u8, u8, u8),
-    /// Not a colour but the number of a picture, in the place of one: it reaches the terminal as it is.
+    /// Number of a picture, in place of a colour; it reaches the terminal unchanged.
     Picture(u8, u8, u8),
 }
 
@@ -136,13 +136,13 @@ impl Span {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyledLine {
     pub spans: Vec<Span>,
-    /// Right-aligned; given up first where the width does not hold both.
+    /// Right-aligned text; dropped first if the width does not fit both.
     pub facts: Vec<Span>,
     /// Painted under the whole row, from its first cell to the right margin.
     pub background: Background,
     /// This row continues the paragraph or line of the row above (copying joins them).
     pub continues: bool,
-    /// It continues it behind spaces, which the end of the row above swallowed.
+    /// True if it continues the row above after spaces, which the end of that row swallowed.
     pub spaced: bool,
     /// Number of spans at the beginning that are not the text's own: line numbers, bars, the indent of a wrapped
     /// line.
@@ -166,7 +166,7 @@ impl StyledLine {
         self
     }
 
-    /// Adds something to the facts, after a gap where there are some.
+    /// Adds `times` to the facts, after a gap if there are others.
     pub fn timed(mut self, times: &Sanitized) -> Self {
         if !self.facts.is_empty() {
             self.facts.push(Span::new(Sanitized::literal("   "), Role::Dim));

@@ -7,9 +7,10 @@ use url::Url;
 /// Terminals cut or refuse longer ones, and no honest link needs them.
 const LONGEST: usize = 2048;
 
-/// `address` as ASCII, if it is one that may be offered for a click: http, https or mailto, nothing hidden inside.
+/// Returns the address as ASCII if it may be offered for a click: http, https or mailto without hidden parts. `None`
+/// otherwise.
 ///
-/// Hosts beyond ASCII come back in their `xn--` form, so that look-alikes show; the rest is percent-encoded.
+/// Hosts beyond ASCII become `xn--` names, so that look-alikes show; the rest is percent-encoded.
 pub fn link_target(address: &str) -> Option<Arc<str>> {
     let hides = |c: char| c.is_control() || c.is_whitespace() || super::clean::is_hidden(c) || c == '\\';
     if address.len() > LONGEST || address.chars().any(hides) {
@@ -26,7 +27,7 @@ pub fn link_target(address: &str) -> Option<Arc<str>> {
     (allowed && printable && text.len() <= LONGEST).then(|| Arc::from(text))
 }
 
-/// The host of a checked target, to be shown beside the link's text; the address itself for mailto.
+/// Returns the host of a checked target, to show beside the link's text; for mailto the address.
 pub fn link_host(target: &str) -> Option<String> {
     let url = Url::parse(target).ok()?;
     match url.scheme() {

@@ -71,7 +71,7 @@ pub struct Wrong {
     pub message: String,
 }
 
-/// Reads a theme. What is wrong in it is left out.
+/// Reads a theme. Defective parts are left out and returned.
 pub fn read(text: &str) -> (Vec<Shade>, Vec<Wrong>) {
     let mut reader = PlistReader {
         text,

@@ -17,7 +17,7 @@ pub fn visible(text: &str) -> Sanitized {
     show(text, true)
 }
 
-/// [`visible`] for what must be one row, such as a path: a line break is written out too.
+/// Like [`visible`], for text of one row such as a path: line breaks are written out, too.
 pub fn visible_line(text: &str) -> Sanitized {
     show(text, false)
 }

@@ -14,7 +14,7 @@ use super::{Sanitized, Span};
 /// Columns from one tab stop to the next.
 pub const TAB: usize = 4;
 
-/// Stands where text was cut away.
+/// Sign in place of text that was cut away.
 pub const ELLIPSIS: &str = "…";
 
 /// Columns that `text` takes when it starts at a tab stop.
@@ -30,7 +30,7 @@ pub fn spans_width(spans: &[Span]) -> usize {
     spans.iter().map(|it| width(&it.text)).sum()
 }
 
-/// One sign: what the painter puts into one cell, or into two for wide ones.
+/// One grapheme: the content of one cell, or of two for wide ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grapheme<'a> {
     /// Byte at which it starts.
@@ -45,7 +45,7 @@ impl Grapheme<'_> {
         self.start + self.text.len()
     }
 
-    /// Columns it takes at `column`, where tabs reach to their stop.
+    /// Returns its width at `column`: a tab reaches to its stop.
     pub fn columns_at(&self, column: usize) -> usize {
         if self.text == "\t" {
             TAB - column % TAB
@@ -134,7 +134,7 @@ pub fn cut(text: &str, columns: usize) -> &str {
     text.get(..end).expect("graphemes end on character borders")
 }
 
-/// `text`, or its start and an ellipsis where it is wider than `columns`.
+/// Returns the text; its start and an ellipsis if it is wider than `columns`.
 pub fn cut_end(text: &str, columns: usize) -> String {
     let start = cut(text, columns);
     if start.len() == text.len() {
@@ -146,7 +146,7 @@ pub fn cut_end(text: &str, columns: usize) -> String {
     }
 }
 
-/// `text`, or an ellipsis and its end where it is wider than `columns`.
+/// Returns the text; an ellipsis and its end if it is wider than `columns`.
 pub fn cut_start(text: &str, columns: usize) -> String {
     if cut(text, columns).len() == text.len() {
         text.to_owned()
@@ -157,8 +157,8 @@ pub fn cut_start(text: &str, columns: usize) -> String {
     }
 }
 
-/// `text`, or its two ends with an ellipsis between; a path keeps its first folder and its last
-/// names where they fit: `src/…/cart.rs`.
+/// Returns the text; both ends with an ellipsis between if it is wider than `columns`. A path keeps its first folder
+/// and its last names if they fit: `src/…/cart.rs`.
 pub fn cut_middle(text: &str, columns: usize) -> String {
     if cut(text, columns).len() == text.len() {
         return text.to_owned();
@@ -174,13 +174,13 @@ pub fn cut_middle(text: &str, columns: usize) -> String {
     format!("{}{ELLIPSIS}{}", cut(text, kept / 2), tail(text, kept - kept / 2))
 }
 
-/// `text` and as many spaces as fill `columns`; longer text stays as it is.
+/// Appends spaces up to `columns`; wider text is unchanged.
 pub fn pad(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(width(text));
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// As many spaces as fill `columns` and `text`; longer text stays as it is.
+/// Prepends spaces up to `columns`; wider text is unchanged.
 pub fn pad_start(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(width(text));
     format!("{}{text}", " ".repeat(missing))
@@ -204,7 +204,7 @@ pub fn clip_spans(spans: &[Span], columns: usize) -> Vec<Span> {
     kept
 }
 
-/// The spans, or their start and an ellipsis in the look of what was cut where they are wider than `columns`.
+/// Returns the spans; their start and an ellipsis in the style of the cut text if they are wider than `columns`.
 pub fn cut_spans(spans: &[Span], columns: usize) -> Vec<Span> {
     let mut left = columns;
     let fits = spans.iter().all(|it| {

@@ -29,8 +29,8 @@ pub fn wrap_hard(spans: &[Span], width: usize, first_indent: &[Span], rest_inden
     lay(spans, width, first_indent, rest_indent, false)
 }
 
-/// Like [`wrap`] without indents, and with the spans that the last row was made of: to wrap them and
-/// what follows them gives the rows from there on.
+/// Like [`wrap`] without indents; also returns the spans of the last row. Wrapping them with the text after them
+/// gives the rows from there on.
 pub(super) fn wrap_open(spans: &[Span], width: usize) -> (Vec<StyledLine>, Vec<Span>) {
     let mut paragraph = Paragraph::new(spans, width.max(1), &[], &[], true);
     for span in 0..spans.len() {

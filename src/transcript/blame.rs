@@ -8,7 +8,7 @@ use crate::text::diff::{self, LineKind};
 /// One change of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Edit<'a> {
-    /// `None`: the whole file was written, and nobody knows what was there before.
+    /// `None` if the entire file was written and its previous text is unknown.
     pub old: Option<&'a str>,
     pub new: &'a str,
     /// The line that `old` began at, counted from 1, if it is known.
@@ -23,7 +23,7 @@ pub struct Origin {
     pub is_certain: bool,
 }
 
-/// `line` counts from 1; `steps` come newest first.
+/// Finds the change that wrote a line. `line` counts from 1; `steps` come newest first. `None` if no change did.
 pub fn origin<'a>(text: &str, line: usize, steps: impl Iterator<Item = Edit<'a>>) -> Option<Origin> {
     let mut text = text.to_owned();
     let mut at = line.checked_sub(1)?;

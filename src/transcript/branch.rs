@@ -18,11 +18,12 @@ pub struct Fork {
     pub depth: usize,
     /// It is on the branch that one is on.
     pub is_here: bool,
-    /// Which of the ways behind the same turn it is, counted from 1, and of how many.
+    /// Number of this way among those after the same turn, from 1, and their count.
     pub sibling: (usize, usize),
     /// True if no turns follow it.
     pub is_end: bool,
-    /// Not the turn, but what it went on to say where others go on behind a part of it: its documents from this one on.
+    /// If set, the row is not the turn itself but the rest of its answer, from this document on, after other branches
+    /// left it.
     pub rest_from: Option<usize>,
 }
 
@@ -116,7 +117,7 @@ impl Transcript {
         children
     }
 
-    /// The tree, a turn a line: what follows a turn stands below it, and one level deeper where the way forks.
+    /// Returns the tree as one row per turn: followers are below their turn, one level deeper at a fork.
     pub fn tree(&self) -> Vec<Fork> {
         let children = self.children();
         let mut forks = Vec::new();
@@ -170,13 +171,13 @@ impl Transcript {
         here.map(|it| it.response.documents.len()).or(parts.into_iter().min())
     }
 
-    /// The question on this branch whose answer counts no more, if that is the one that is meant.
+    /// Returns the question on this branch that is being answered again, if it is the given one.
     pub fn reopened(&self, turn: Turn, document: &DocumentId) -> Option<&Document> {
         let last = self.exchanges.last().filter(|it| it.turn == turn && it.is_reopened)?;
         last.response.documents.last().filter(|it| it.id == *document)
     }
 
-    /// Goes on somewhere else.
+    /// Switches to another branch.
     pub(super) fn branch(&mut self, to: &Branch) {
         let mut all: BTreeMap<Turn, Exchange> = BTreeMap::new();
         for exchange in self.shelf.drain(..).chain(self.exchanges.drain(..)) {

@@ -21,7 +21,7 @@ use crate::protocol::{
     QuestionKind, Response, ResponseChange, Title, Turn, Usage, View,
 };
 
-/// A whole conversation as it is known now.
+/// A conversation, folded from its entries.
 #[derive(Debug, Default)]
 pub struct Transcript {
     /// Exchanges of the current branch, in order.
@@ -45,11 +45,11 @@ pub struct Transcript {
 #[derive(Debug, Default)]
 pub struct Exchange {
     pub turn: Turn,
-    /// `None`: a response that nobody asked for (a recording without user messages).
+    /// `None` for a response without a message, as in recordings without user messages.
     pub message: Option<Message>,
     /// When it began, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// When its last event came.
+    /// Time of its last event, in milliseconds since the Unix epoch.
     pub last_ms: u64,
     pub response: Response,
     /// The point after which this exchange continues.
@@ -110,7 +110,7 @@ impl Transcript {
         }
     }
 
-    /// As a fold of less of the same conversation was told.
+    /// Takes over the earlier cost from a fold of a shorter part of the conversation.
     pub fn copy_earlier_cost(&mut self, less: &Self) {
         self.set_earlier_cost(less.spent, less.spent_before);
     }
@@ -125,7 +125,7 @@ impl Transcript {
         self.title.as_ref().map(|it| it.text.as_str())
     }
 
-    /// The user has said what it is called.
+    /// Returns true if the user set the title.
     pub fn is_named(&self) -> bool {
         self.title.as_ref().is_some_and(|it| it.by_user)
     }
@@ -292,7 +292,7 @@ impl Transcript {
         }
     }
 
-    /// Tokens that the conversation holds, as of the last request; 0: nobody said.
+    /// Returns the tokens in context, as of the last request; 0 if unknown.
     pub fn context_tokens(&self) -> u64 {
         let last = self.exchanges.iter().rev().find(|it| it.says_context());
         last.map_or(0, |it| {
@@ -312,7 +312,7 @@ impl Transcript {
         said.as_u64().filter(|it| *it > 0)
     }
 
-    /// Dollars, where whoever answered says so.
+    /// Returns the cost in dollars. `None` unless the answers state it.
     pub fn cost(&self) -> Option<f64> {
         let said = |it: &Exchange| {
             it.response
@@ -324,7 +324,7 @@ impl Transcript {
         (!costs.is_empty()).then(|| costs.iter().sum())
     }
 
-    /// Tokens of the last request (what fills the window) and of the whole conversation.
+    /// Returns the usage of the last request (which fills the window) and of the entire conversation.
     pub fn usage(&self) -> (Usage, Usage) {
         let mut total = self.spent.usage;
         let mut newest = self.exchanges.iter().rev().map(|it| it.response.usage);

@@ -14,8 +14,8 @@ use crate::protocol::{
 const MARK: &str = "sheafConversation";
 const VERSION: u64 = 1;
 
-/// `session` says where it comes from. `turns` are those of the branch that one is on; what is on none of them stands in
-/// `branches`, and a turn says behind what it goes on where that is not the turn before.
+/// Formats a conversation as one object. `session` is its origin. `turns` are those of the current branch, all others
+/// are in `branches`; a turn names the turn that it continues if that is not the previous one.
 pub fn object(transcript: &Transcript, title: &str, session: Value) -> Value {
     let here: Vec<Value> = transcript.exchanges.iter().map(turn).collect();
     let mut whole = Map::new();

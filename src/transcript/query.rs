@@ -62,7 +62,7 @@ pub struct Candidate<'a> {
     pub document: Option<&'a Document>,
 }
 
-/// A query that cannot be meant.
+/// A query with an invalid term.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{term}`: {why}")]
 pub struct QueryError {
@@ -73,7 +73,7 @@ pub struct QueryError {
 const DAY_MS: u64 = 86_400_000;
 
 impl Query {
-    /// `now_ms` is what `7d` counts back from, in milliseconds since the Unix epoch.
+    /// Parses a query. `now_ms` is the time that `7d` is counted back from, in milliseconds since the Unix epoch.
     pub fn parse(text: &str, now_ms: u64) -> Result<Self, QueryError> {
         let terms = words(text).into_iter().map(|it| term(&it, now_ms));
         Ok(Self {

@@ -8,7 +8,7 @@ use crate::protocol::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Todos {
     pub list: Vec<Todo>,
-    /// Grows with every change, so that what shows the list knows when to look again.
+    /// Increases with every change, so that views know when to update.
     pub version: u64,
 }
 

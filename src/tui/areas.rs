@@ -5,6 +5,9 @@ use ratatui::layout::{Constraint, Layout, Rect};
 /// Columns left free at the right.
 pub const MARGIN: usize = 1;
 
+/// Columns left free at the left of a page.
+pub const PAGE_INDENT: u16 = 3;
+
 /// Width from which the gutter has room for addresses.
 const WIDE: u16 = 60;
 
@@ -89,9 +92,50 @@ impl Areas {
         };
     }
 
+    /// The area of a page instead of the transcript.
+    pub fn page(&self) -> Rect {
+        Rect {
+            x: PAGE_INDENT,
+            width: self.transcript.width.saturating_sub(PAGE_INDENT + MARGIN as u16),
+            ..self.transcript
+        }
+    }
+
+    /// The area of a popup above the composer, of at most so many columns and lines.
+    pub fn popup(&self, columns: usize, lines: usize) -> Rect {
+        let height = lines.min(usize::from(self.transcript.height).max(3)) as u16;
+        Rect {
+            x: 2,
+            y: self.rule.y.saturating_sub(height),
+            width: self.columns.saturating_sub(4).min(columns) as u16,
+            height,
+        }
+    }
+
+    /// The area of an outline: at the right of the transcript where there is room for both, else over it.
+    pub fn outline(&self) -> Rect {
+        let width = outline_columns(self.columns as u16);
+        let x = self.columns as u16 - width;
+        Rect {
+            x,
+            width,
+            height: self.transcript.height.max(3),
+            ..self.transcript
+        }
+    }
+
     /// Returns the columns of content, at least 1.
     pub fn content(&self) -> usize {
         self.columns.saturating_sub(self.gutter + MARGIN + self.beside).max(1)
+    }
+}
+
+/// Columns of an outline on a screen of `columns`; all of them where it lies over the transcript.
+pub fn outline_columns(columns: u16) -> u16 {
+    if columns < 100 {
+        columns
+    } else {
+        (columns * 2 / 5).clamp(44, 72)
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     custom::Custom,
     effects::Effect,
     filter::FACETS,
-    overlays::{Offer, Picker},
+    overlays::{DraftOffer, Picker},
 };
 use crate::{protocol::Mode, t};
 
@@ -139,7 +139,7 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
     let picker = match body.split_once(char::is_whitespace) {
         Some((word, typed)) => {
             let arguments = arguments(app, word);
-            let offers = arguments.into_iter().map(|(argument, about)| Offer {
+            let offers = arguments.into_iter().map(|(argument, about)| DraftOffer {
                 label: argument.clone(),
                 about: about.to_owned(),
                 facts: String::new(),
@@ -154,13 +154,13 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
                 .collect();
             let recent = &app.composer.commands.recent;
             actions.sort_by_key(|it| recent.iter().position(|name| *name == it.name).unwrap_or(usize::MAX));
-            let actions = actions.into_iter().map(|it| Offer {
+            let actions = actions.into_iter().map(|it| DraftOffer {
                 label: format!("/{}", it.slash),
                 about: it.about().to_owned(),
                 facts: String::new(),
                 draft: format!("/{}", it.slash),
             });
-            let custom = app.composer.commands.custom.iter().map(|it| Offer {
+            let custom = app.composer.commands.custom.iter().map(|it| DraftOffer {
                 label: format!("/{}", it.name),
                 about: it.about.clone(),
                 facts: it.origin.clone(),

@@ -20,7 +20,7 @@ pub struct Custom {
     pub about: String,
     /// `.cursor/commands/name.md`, or `~` for the user's own.
     pub origin: String,
-    /// What is sent, arguments still to be put in.
+    /// The text of the message, before its arguments are filled in.
     pub text: String,
 }
 
@@ -78,7 +78,7 @@ impl Custom {
     }
 }
 
-/// What front matter says may stand behind the command and what it is for, and the text behind it.
+/// Splits front matter from a command's text; returns the hint for its argument, its description, and the text.
 fn front(text: &str) -> (Option<String>, &str) {
     let text = text.trim_start_matches('\u{feff}');
     let Some(rest) = text.strip_prefix("---\n") else {

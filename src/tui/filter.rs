@@ -49,7 +49,7 @@ pub static FACETS: &[Facet] = &[
 ];
 
 impl Facet {
-    /// What it is, for a reader.
+    /// The description of the facet.
     pub fn about(&self) -> &'static str {
         locale::text(self.about)
     }
@@ -81,11 +81,11 @@ const fn state(name: &'static str, about: &'static str, test: fn(&Transcript, us
     }
 }
 
-/// What is shown; everything else is not listed.
+/// The items that are shown; all others are not listed.
 #[derive(Clone, Default)]
 pub struct Filter {
     facets: Vec<&'static Facet>,
-    /// What stands beside names of facets.
+    /// The terms beside the names of facets.
     query: Option<Arc<Query>>,
     /// As it is written, facets first.
     words: String,

@@ -27,22 +27,22 @@ const MOST_AT_ONCE: usize = 400;
 /// The least lines of a region: rule, draft, keys, state.
 const LEAST: usize = 4;
 
-/// What the state knows of it.
+/// The part of the conversation that is in the terminal's own lines.
 #[derive(Clone, Debug, Default)]
 pub struct Inline {
-    /// So many items of the pane stand in the terminal's lines.
+    /// Items of the pane that are in the terminal's lines.
     pub printed: usize,
     /// The alternate screen is there, for something that needs room.
     pub is_away: bool,
     /// Lines of what is still open, as of the last look.
     pub live: usize,
-    /// What is to stand in the terminal's lines besides documents.
+    /// Text for the terminal's lines besides documents.
     pub aside: String,
-    /// How much of the item behind those stands there, too.
+    /// The part of the next item that is there, too.
     pub flowed: Flowed,
 }
 
-/// How much of an open document stands in the terminal's lines.
+/// The part of an open document that is in the terminal's lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flowed {
     /// `None`: nothing of any.
@@ -52,7 +52,7 @@ pub struct Flowed {
     width: usize,
     /// Bytes of the text that they show.
     bytes: usize,
-    /// What they said.
+    /// A hash of their texts.
     said: u64,
 }
 
@@ -104,7 +104,7 @@ impl App {
         }
     }
 
-    /// Whether what is shown needs the whole terminal: a page, or the reader who walks through what is printed already.
+    /// Returns true if the whole terminal is needed: for a page, or a reader in items that are printed already.
     fn wants_room(&self) -> bool {
         let Some(inline) = &self.terminal.inline else {
             return false;
@@ -112,7 +112,7 @@ impl App {
         let is_page = self
             .overlays
             .iter()
-            .any(|it| !matches!(it.placement(), Placement::Popup(_)));
+            .any(|it| !matches!(it.placement(), Placement::Popup { .. }));
         let selected = self
             .viewport
             .pane
@@ -125,7 +125,7 @@ impl App {
         is_page || is_reading || is_above || !self.viewport.pane.filter.is_empty() || self.viewport.search.is_some()
     }
 
-    /// What has ended since the last time, as lines.
+    /// Prints the items that ended since the last time; returns their lines.
     fn ended(&mut self) -> String {
         let Some(inline) = &mut self.terminal.inline else {
             return String::new();
@@ -210,7 +210,7 @@ impl App {
         text
     }
 
-    /// How much of the item at `at` is printed, in rows as they are broken now.
+    /// The printed part of the item at `at`, in rows of the current width.
     fn flowed(&self, at: usize) -> Flowed {
         let Some(inline) = &self.terminal.inline else {
             return Flowed::default();
@@ -244,7 +244,7 @@ impl App {
         flowed
     }
 
-    /// What the first rows of an item say.
+    /// A hash of the texts of an item's first rows.
     fn said(&mut self, at: usize, rows: usize) -> u64 {
         let Some(item) = self.viewport.pane.items.get(at).copied() else {
             return 0;

@@ -1,58 +1,57 @@
-//! The conversations that are kept, as the screen sees them: begun, found, read a little, taken up again.
+//! Saved conversations, as the screen sees them: created, found, previewed, resumed.
 //!
-//! Where they lie and how a link to one is made is not the screen's business; whoever starts it hands in a [`Library`].
+//! The composition root hands in a [`Library`]: folders and links are not the screen's business.
 
 use std::{path::Path, sync::Arc};
 
 use crate::{journal::Log, link::Link};
 
-/// Opens conversations. What takes long is called where nobody waits for it.
+/// A store of conversations. Its methods may block; they are called on a thread of their own.
 pub trait Library: Send + Sync {
-    /// A new one, of which nothing is kept before something is said.
+    /// Creates a conversation, which is stored with its first message.
     fn begin(&self) -> Result<Arc<dyn Link>, String>;
 
-    /// Takes one up again.
+    /// Resumes one.
     fn resume(&self, id: &str) -> Result<Arc<dyn Link>, String>;
 
-    /// All there are, the one that changed last first.
-    fn list(&self) -> Result<Vec<Kept>, String>;
+    /// Lists all, the one that changed last first.
+    fn list(&self) -> Result<Vec<StoredSession>, String>;
 
-    /// Those in which all words are said somewhere, the one that changed last first, each with a line that holds them.
+    /// Finds those that contain all words, the one that changed last first: ids, each with a line that contains them.
     fn find(&self, words: &str) -> Vec<(String, String)>;
 
-    /// Writes a conversation into a new file, in the form that its name says.
+    /// Writes a conversation into a new file, in the format of its extension.
     fn export(&self, log: &Arc<Log>, path: &Path) -> Result<(), String>;
 
-    /// Puts one out of the way, or back.
+    /// Archives one, or brings it back.
     fn archive(&self, id: &str, is_archived: bool) -> Result<(), String>;
 
-    /// Removes one for good.
+    /// Deletes one permanently.
     fn remove(&self, id: &str) -> Result<(), String>;
 
-    /// What was said last in one.
-    fn preview(&self, id: &str) -> Vec<Said>;
+    /// Reads the last paragraphs of one.
+    fn preview(&self, id: &str) -> Vec<SessionExcerpt>;
 }
 
-/// A conversation of the list.
+/// A saved conversation in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredSession {
     pub id: String,
-    /// Its title, else how it began; empty: nothing was said.
+    /// Its title, else its first words; empty if it has no message.
     pub title: String,
-    /// The folder that it is about, as the user would write it; empty: the one that is open.
+    /// Its folder, as the user would write it; empty for the workspace's own.
     pub elsewhere: String,
-    /// The same, as a path.
+    /// Its folder as a path.
     pub folder: String,
     pub turns: u32,
     /// Milliseconds since the Unix epoch.
     pub changed: u64,
-    /// It is out of the way.
     pub is_archived: bool,
 }
 
 /// A paragraph of a preview.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct SessionExcerpt {
     pub is_message: bool,
     pub text: String,
 }

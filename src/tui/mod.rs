@@ -16,6 +16,7 @@ mod filter;
 mod fuzzy;
 mod glyph;
 pub mod headless;
+mod hints;
 mod hunk_decisions;
 mod image;
 mod inline;
@@ -42,7 +43,7 @@ mod view;
 mod vim;
 pub mod widgets;
 
-pub use image::{Named, Way, Wish};
+pub use image::{ImageProtocol, ImageSetting, TerminalName};
 pub use library::Library;
 pub use run::{Error, run};
 pub use setup::{Setup, now_ms};

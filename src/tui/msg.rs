@@ -7,8 +7,8 @@ use super::{
     custom::Custom,
     effects::Ask,
     image::Made,
-    library::{Kept, Said},
-    picture::Picture,
+    library::{SessionExcerpt, StoredSession},
+    picture::ImageAttachment,
     terminal::Input,
 };
 use crate::{
@@ -58,7 +58,7 @@ pub enum Outcome {
     },
     /// The commands that files hold.
     Commands(Vec<Custom>),
-    Sessions(Result<Vec<Kept>, String>),
+    Sessions(Result<Vec<StoredSession>, String>),
     /// The words that were looked for, and where they were found.
     SessionsFound {
         words: String,
@@ -67,16 +67,16 @@ pub enum Outcome {
     /// What could not be done with a conversation of the list: that is read again, where it can be.
     SessionChanged {
         failed: Option<String>,
-        kept: Option<Vec<Kept>>,
+        kept: Option<Vec<StoredSession>>,
     },
     SessionPreview {
         id: String,
-        said: Vec<Said>,
+        said: Vec<SessionExcerpt>,
     },
     Edited(Result<String, String>),
     ChipEdited(Result<String, String>),
     /// A picture, or why there is none and what was pasted instead.
-    Picture(Result<Picture, (String, Option<String>)>),
+    Picture(Result<ImageAttachment, (String, Option<String>)>),
     /// What was sent before, oldest first: here when the program began, or everywhere when somebody asked.
     History {
         texts: Vec<String>,

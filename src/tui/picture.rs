@@ -1,4 +1,4 @@
-//! Pictures for a message: what a path or the clipboard holds, as a message carries it.
+//! Images for a message, from a path or the clipboard.
 
 use std::path::{Path, PathBuf};
 
@@ -7,28 +7,28 @@ use serde_json::{Value, json};
 
 use crate::{os::file, t};
 
-/// Servers refuse larger ones.
+/// Largest image, in bytes; servers refuse larger ones.
 const MOST_BYTES: u64 = 20 << 20;
 
-/// A picture that is ready to be sent.
+/// An image that is ready to be sent with a message.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Picture {
+pub struct ImageAttachment {
     pub name: String,
     pub bytes: usize,
-    /// As a message carries it.
+    /// The member of the message: `mediaType`, and `data` as Base64.
     pub data: Value,
 }
 
-/// Where a picture comes from.
+/// The source of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Clipboard,
-    /// A path that was pasted, and the text that stays when it is no picture.
+    /// A pasted path, and the text that stays if it is no image.
     Path(PathBuf, String),
 }
 
-/// The path of a picture, if that is all that was pasted: what terminals write when a file is dragged onto them is
-/// quoted, escaped or an address.
+/// The path of an image, if a pasted text is nothing else: quoted, escaped or a `file:` URL, as terminals write a file that
+/// is dragged onto them.
 pub fn dragged(text: &str, home: Option<&Path>) -> Option<PathBuf> {
     let text = text.trim();
     if text.is_empty() || text.len() > 4096 || text.contains('\n') {
@@ -54,7 +54,7 @@ pub fn dragged(text: &str, home: Option<&Path>) -> Option<PathBuf> {
     (is_picture && (path.is_absolute() || text.contains('/'))).then_some(path)
 }
 
-/// `%20` as the byte that it stands for.
+/// Decodes `%20` and the like.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -78,14 +78,15 @@ fn unescaped(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads a picture that the user named.
-pub fn read(path: &Path) -> Result<Picture, String> {
+/// Reads an image file; an error is a sentence for the user.
+pub fn read(path: &Path) -> Result<ImageAttachment, String> {
     let bytes = file::read(path, MOST_BYTES).map_err(|it| it.to_string())?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     of(&name, &bytes)
 }
 
-pub fn of(name: &str, bytes: &[u8]) -> Result<Picture, String> {
+/// Makes an attachment of the bytes of a PNG, JPEG, GIF or WebP.
+pub fn of(name: &str, bytes: &[u8]) -> Result<ImageAttachment, String> {
     let media_type = match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => "image/png",
         [0xff, 0xd8, 0xff, ..] => "image/jpeg",
@@ -96,7 +97,7 @@ pub fn of(name: &str, bytes: &[u8]) -> Result<Picture, String> {
     if bytes.len() as u64 > MOST_BYTES {
         return Err(t!("news-picture-too-large", name = name));
     }
-    Ok(Picture {
+    Ok(ImageAttachment {
         name: name.to_owned(),
         bytes: bytes.len(),
         data: json!({ "mediaType": media_type, "data": STANDARD.encode(bytes) }),

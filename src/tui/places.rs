@@ -3,12 +3,12 @@
 use std::{ffi::OsString, path::Path};
 
 /// A file, and the line counted from 1 if one is named.
-pub type Named = (String, Option<u64>);
+pub type FileReference = (String, Option<u64>);
 
 /// The files that a text names, each once, in its order: `src/cart.rs:12`, `src/cart.rs:12:5`, `File "a.py", line 3`,
 /// and paths with a folder and an ending that stand between backticks.
-pub fn named(text: &str) -> Vec<Named> {
-    let mut found: Vec<Named> = Vec::new();
+pub fn named(text: &str) -> Vec<FileReference> {
+    let mut found: Vec<FileReference> = Vec::new();
     for line in text.lines() {
         for word in line.split(is_parting) {
             let place = python(line, word)
@@ -22,7 +22,7 @@ pub fn named(text: &str) -> Vec<Named> {
     found
 }
 
-/// What parts a path from the words around it.
+/// Returns true for a letter that cannot be part of a path.
 fn is_parting(letter: char) -> bool {
     letter.is_whitespace()
         || matches!(
@@ -32,7 +32,7 @@ fn is_parting(letter: char) -> bool {
 }
 
 /// `path:line` or `path:line:column`.
-pub fn place(word: &str) -> Option<Named> {
+pub fn place(word: &str) -> Option<FileReference> {
     let word = word.trim_end_matches(['.', ':', '!', '?']);
     let (path, rest) = word.split_once(':')?;
     let digits = rest.split([':', '-']).next()?;
@@ -41,7 +41,7 @@ pub fn place(word: &str) -> Option<Named> {
 }
 
 /// The word under a column (in bytes) of a line, if it names a file.
-pub fn place_at(line: &str, at: usize) -> Option<Named> {
+pub fn place_at(line: &str, at: usize) -> Option<FileReference> {
     let start = line.get(..at)?.rfind(is_parting).map_or(0, |it| it + 1);
     let start = line.ceil_char_boundary(start);
     let rest = line.get(start..)?;
@@ -53,19 +53,19 @@ pub fn place_at(line: &str, at: usize) -> Option<Named> {
     })
 }
 
-fn python(line: &str, word: &str) -> Option<Named> {
+fn python(line: &str, word: &str) -> Option<FileReference> {
     let rest = line.split_once("File \"")?.1;
     let (path, rest) = rest.split_once("\", line ")?;
     let digits = rest.split(|it: char| !it.is_ascii_digit()).next()?;
     (path == word && is_path(path)).then(|| (path.to_owned(), digits.parse().ok()))
 }
 
-fn quoted(line: &str, word: &str) -> Option<Named> {
+fn quoted(line: &str, word: &str) -> Option<FileReference> {
     let is_quoted = word.contains('/') && line.contains(&format!("`{word}`"));
     (is_quoted && is_path(word)).then(|| (word.to_owned(), None))
 }
 
-/// Whether it looks like a file: an ending, or a folder before it, and nothing of an address.
+/// Returns true for a path: with an extension or a folder, and no URL.
 fn is_path(text: &str) -> bool {
     let name = text.rsplit('/').next().unwrap_or_default();
     let ending = name
@@ -85,7 +85,7 @@ fn is_path(text: &str) -> bool {
         && text.bytes().any(|it| it.is_ascii_alphabetic())
 }
 
-/// What to pass to an editor so that it opens a file at a line, in the way that this one understands.
+/// The arguments that make an editor open a file at a line.
 pub fn arguments(editor: &str, file: &Path, line: Option<u64>) -> Vec<OsString> {
     let Some(line) = line else {
         return vec![file.into()];

@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl App {
-    /// What the filter lets through, from its first line to its last, in colours and without any movement of the cursor.
+    /// Prints the items that pass the filter as styled lines without cursor movement, for the terminal's own lines.
     pub fn printed(&mut self, items: Range<usize>) -> String {
         let columns = self.viewport.areas.columns.max(1);
         let gutter = self.viewport.areas.gutter;

@@ -18,7 +18,7 @@ use crate::{
     transcript::Transcript,
 };
 
-/// What is searched for.
+/// A pattern that is searched for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needle {
     letters: Vec<char>,
@@ -33,15 +33,15 @@ pub struct Search {
     pub needle: Needle,
     /// Items that hold it, from the top. One that turns out to show it nowhere is taken out.
     pub hits: Vec<Item>,
-    /// Where the reader is: an item and which of its occurrences.
+    /// The current hit: an item, and the index of its occurrence.
     pub at: Option<(Item, usize)>,
-    /// Where the reader was when the search began.
+    /// The item at which the search began.
     origin: Option<Item>,
     /// Something was added since the hits were collected.
     pub is_stale: bool,
 }
 
-/// Where the words stand: rows of an item and columns in them, the gutter counted.
+/// An occurrence: rows of an item and columns in them, counted with the gutter.
 pub type Occurrence = Vec<(usize, Range<usize>)>;
 
 impl Needle {
@@ -57,7 +57,7 @@ impl Needle {
         self.search(text, from, false)
     }
 
-    /// Whether a source says it, read over marks of Markdown and breaks of lines.
+    /// Returns true if a source contains the pattern, across Markdown marks and line breaks.
     pub fn is_in(&self, source: &str) -> bool {
         self.search(source, 0, true).is_some()
     }
@@ -74,7 +74,7 @@ impl Needle {
         }
     }
 
-    /// Where the first letter stands next.
+    /// The next byte at which the first letter stands.
     fn candidate(&self, text: &str, first: char) -> Option<usize> {
         if first.is_whitespace() {
             return text.find(char::is_whitespace);
@@ -115,7 +115,7 @@ impl Needle {
         wanted == letter || self.folds && letter.to_lowercase().eq(wanted.to_lowercase())
     }
 
-    /// Where rows show it. What was broken is read as one line; gutters are not read.
+    /// Finds all occurrences in rows, across wrapped lines and without their gutters.
     pub fn occurrences(&self, rows: &[StyledLine]) -> Vec<Occurrence> {
         let mut found = Vec::new();
         let mut first = 0;
@@ -158,7 +158,7 @@ impl Needle {
     }
 }
 
-/// Whether an item says it.
+/// Returns true if an item contains the pattern.
 fn says(transcript: &Transcript, item: Item, needle: &Needle) -> bool {
     let exchange = transcript.exchanges.get(item.exchange());
     match item {

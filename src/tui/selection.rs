@@ -178,7 +178,7 @@ impl App {
     }
 }
 
-/// What parts words, and is none.
+/// Returns true for a letter that is no part of a word.
 fn is_parting(letter: char) -> bool {
     letter.is_whitespace()
         || matches!(

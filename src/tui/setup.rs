@@ -12,7 +12,7 @@ use super::{
     app::{
         App, Appearance, Composer, Conversation, Mouse, Preferences, Questions, Terminal, Themes, Viewport, Workspace,
     },
-    image::{Images, Wish},
+    image::{ImageSetting, Images},
     keymap::Keymap,
     library::Library,
     overlays::Overlays,
@@ -88,7 +88,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
         0 => None,
         count => Some(t!("news-problems", count = count)),
     };
-    let wish = Wish::of(&settings.ui.images);
+    let wish = ImageSetting::of(&settings.ui.images);
     let mut images = Images::new(wish.here(&|name| std::env::var(name).ok()), cell);
     if setup.is_inline {
         images = images.staying();

@@ -3,17 +3,19 @@
 //! Each pane is a widget with a version or, where lines move, a key for each line: both are made from what the widget
 //! draws, and the surface renders only what has changed.
 
-use std::{borrow::Cow, ops::Range};
+use std::ops::Range;
 
 use ratatui::{
-    layout::Rect,
-    widgets::{StatefulWidget, Widget},
+    buffer::Buffer,
+    layout::{Position, Rect},
+    widgets::StatefulWidget,
 };
 
 use super::{
     app::{App, Focus},
-    areas::{Demand, MARGIN},
-    overlays::{Picker, Placement, Scene},
+    areas::{Areas, Demand, MARGIN, PAGE_INDENT, outline_columns},
+    hints::hints,
+    overlays::{Overlay, Picker, Placement, Scene},
     search::Search,
     selection::Selection,
     terminal::{
@@ -26,7 +28,6 @@ use super::{
         composer::{self, ComposerWidget},
         footer, header,
         queue::QueueWidget,
-        row_key,
         styled_line::{LinesWidget, put_spans},
         transcript::{Context, Item, Pane, TranscriptWidget, VisibleLine},
     },
@@ -41,9 +42,6 @@ const LEAST: (u16, u16) = (20, 5);
 
 /// The first column of the draft.
 pub(super) const DRAFT: usize = 3;
-
-/// Columns left free beside a page.
-const PAGE_LEFT: usize = 3;
 
 /// Cells of a line of the transcript that stand out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -94,32 +92,39 @@ impl Bars {
     fn of(app: &App) -> Self {
         let columns = app.viewport.areas.columns;
         let margin = MARGIN as u16;
-        let (place, state) = header::spans(app, columns.saturating_sub(2));
-        let (keys, news, above) = footer::spans(app, columns.saturating_sub(3));
+        let (conversation, composer) = (&app.conversation, &app.composer);
+        let status = app.status.line();
+        let settings = &app.preferences.settings;
+        let (place, state) = header::spans(conversation, composer, settings, status, columns.saturating_sub(2));
+        let rule = composer::rule(composer, &app.viewport, conversation, app.now_ms, columns);
+        let areas = &app.viewport.areas;
+        let is_room_above = !areas.above_footer.is_empty() && !areas.footer.is_empty();
+        let footer = footer::spans(
+            hints(app),
+            app.toast.as_deref(),
+            is_room_above,
+            columns.saturating_sub(3),
+        );
         Self {
             header: Bar::new(place, state, (1, margin)),
-            rule: Bar::new(composer::rule(app, columns), Vec::new(), (0, 0)),
-            above_footer: Bar::new(above, Vec::new(), (2, margin)),
-            footer: Bar::new(keys, news, (2, margin)),
+            rule: Bar::new(rule, Vec::new(), (0, 0)),
+            above_footer: Bar::new(footer.above, Vec::new(), (2, margin)),
+            footer: Bar::new(footer.left, footer.right, (2, margin)),
         }
     }
 }
 
-/// A framed list over the panes, with the cell of its first row's beginning.
-struct Popup<'a> {
-    rows: Cow<'a, [StyledLine]>,
-    x: usize,
-    y: usize,
+/// Cells that were rendered before the frame, and their links.
+struct Rendered {
+    buffer: Buffer,
+    links: Links,
 }
 
-impl Popup<'_> {
-    /// The cells that it covers. One over nearly the whole width leaves no letters of what is below beside it.
-    fn area(&self, columns: usize) -> Rect {
-        let width = self.rows.iter().map(|it| width::spans_width(&it.spans)).max();
-        let end = (self.x + width.unwrap_or_default()).min(columns);
-        let is_nearly_whole = self.x <= PAGE_LEFT && columns - end <= PAGE_LEFT;
-        let (x, end) = if is_nearly_whole { (0, columns) } else { (self.x, end) };
-        Rect::new(x as u16, self.y as u16, (end - x) as u16, self.rows.len() as u16)
+impl Rendered {
+    fn new(area: Rect, render: impl FnOnce(&mut Buffer, &mut Links)) -> Self {
+        let (mut buffer, mut links) = (Buffer::empty(area), Links::new());
+        render(&mut buffer, &mut links);
+        Self { buffer, links }
     }
 }
 
@@ -133,9 +138,9 @@ impl App {
             composer::MOST_ROWS.max(height / 3).min(height / 2).max(1)
         };
         let is_beside = self.overlays.last().map(|it| it.placement()) == Some(Placement::Beside);
-        let beside = match outline_place(usize::from(columns)) {
-            // What is written into the terminal's own lines keeps all of the width.
-            (1.., wide) if is_beside && self.terminal.inline.is_none() => wide,
+        // Text in the terminal's own lines keeps all of the width.
+        let beside = match outline_columns(columns) {
+            wide if wide < columns && is_beside && self.terminal.inline.is_none() => usize::from(wide),
             _ => 0,
         };
         self.viewport.areas.solve(Demand {
@@ -204,11 +209,6 @@ impl App {
         if let Some(selection) = viewport.selection.filter(|it| !it.is_empty()) {
             light_marked(&selection, &viewport.pane, &mut viewport.lights);
         }
-        let scene = Scene::of(&self.conversation, &self.questions, &self.appearance, self.now_ms);
-        for overlay in self.overlays.iter_mut() {
-            let columns = overlay_columns(overlay.placement(), self.viewport.areas.columns);
-            overlay.lay_out(&scene, columns, rows);
-        }
     }
 
     /// Draws the measured state; the bytes for the terminal are added to `out`.
@@ -233,26 +233,14 @@ impl App {
             .viewport
             .question(&self.conversation.transcript)
             .map(Item::Document);
+        let (page, popup) = (self.page(), self.popup());
         let mut pane = std::mem::take(&mut self.viewport.pane);
         let areas = &self.viewport.areas;
         let theme = &self.appearance.theme;
         let context = self.context();
-        let popup = self.popup();
         let mut frame = surface.frame(self.appearance.look_version, self.terminal.images.strips());
-        if let Some(popup) = &popup {
-            let keys: Vec<u64> = popup.rows.iter().map(row_key::of_row).collect();
-            frame.overlay(popup.area(areas.columns), &keys, |buf, links| {
-                let area = Rect {
-                    x: popup.x as u16,
-                    width: (areas.columns - popup.x) as u16,
-                    ..buf.area
-                };
-                LinesWidget {
-                    lines: &popup.rows,
-                    theme,
-                }
-                .render(area, buf, links);
-            });
+        if let Some(popup) = popup {
+            frame.overlay(popup.buffer, popup.links);
         }
         let is_header_first = areas.header.y < areas.transcript.y;
         let header = BarWidget {
@@ -260,25 +248,12 @@ impl App {
             theme,
         };
         if is_header_first {
-            frame.pane(areas.header, header.bar.version, |buf| header.render(areas.header, buf));
-        }
-        let page = self.overlays.iter().rev().find(|it| it.placement() == Placement::Page);
-        let lines = match page {
-            Some(page) => Some((Cow::Borrowed(page.rows()), PAGE_LEFT)),
-            None if pane.items.is_empty() => Some((Cow::Owned(self.welcome(&pane)), areas.gutter)),
-            None => None,
-        };
-        if let Some((lines, left)) = lines {
-            let keys: Vec<u64> = lines.iter().map(row_key::of_row).collect();
-            frame.rows(areas.transcript, &keys, |at, row, buf, links| {
-                let area = Rect {
-                    x: left as u16,
-                    width: row.width.saturating_sub((left + MARGIN + areas.beside) as u16),
-                    ..row
-                };
-                let lines = lines.get(at..=at).unwrap_or_default();
-                LinesWidget { lines, theme }.render(area, buf, links);
+            frame.pane(areas.header, header.bar.version, |buf, links| {
+                header.render(areas.header, buf, links);
             });
+        }
+        if let Some(page) = page {
+            frame.lines(&page.buffer, &page.links);
         } else {
             let widget = TranscriptWidget {
                 context: &context,
@@ -300,32 +275,39 @@ impl App {
             indent: areas.gutter.saturating_sub(5),
             theme,
         };
-        frame.pane(areas.queue, queue.version(areas.queue.height), |buf| {
-            queue.render(areas.queue, buf);
+        frame.pane(areas.queue, queue.version(areas.queue.height), |buf, links| {
+            queue.render(areas.queue, buf, links);
         });
         let rule = BarWidget { bar: &bars.rule, theme };
-        frame.pane(areas.rule, rule.bar.version, |buf| rule.render(areas.rule, buf));
+        frame.pane(areas.rule, rule.bar.version, |buf, links| {
+            rule.render(areas.rule, buf, links);
+        });
         let version = mix(self.composer.field.version(), self.composer.mode as u64);
         let answer = question.and_then(|it| self.caret_of_answer(&pane, it));
-        let caret = self.caret(popup.as_ref(), answer, drawn.caret);
+        let caret = self.caret(answer, drawn.caret);
         let draft = ComposerWidget {
             drawn: (!self.composer.field.is_empty()).then_some(&drawn),
             mode: self.composer.mode,
             theme,
         };
-        frame.pane(areas.composer, version, |buf| draft.render(areas.composer, buf));
+        frame.pane(areas.composer, version, |buf, links| {
+            draft.render(areas.composer, buf, links);
+        });
         for (area, bar) in [(areas.above_footer, &bars.above_footer), (areas.footer, &bars.footer)] {
-            frame.pane(area, bar.version, |buf| BarWidget { bar, theme }.render(area, buf));
+            frame.pane(area, bar.version, |buf, links| {
+                BarWidget { bar, theme }.render(area, buf, links);
+            });
         }
         if !is_header_first {
             let header = BarWidget {
                 bar: &bars.header,
                 theme,
             };
-            frame.pane(areas.header, header.bar.version, |buf| header.render(areas.header, buf));
+            frame.pane(areas.header, header.bar.version, |buf, links| {
+                header.render(areas.header, buf, links);
+            });
         }
         frame.finish(caret, out);
-        drop(popup);
         self.viewport.pane = pane;
         self.viewport.bars = Some(bars);
     }
@@ -336,65 +318,91 @@ impl App {
             ..surface.area()
         };
         let mut frame = surface.frame(self.appearance.look_version, None);
-        frame.pane(area, 0, |buf| {
+        frame.pane(area, 0, |buf, links| {
             let span = [Span::new(Sanitized::literal(t!("view-too-small")), Role::Text)];
-            put_spans(
-                buf,
-                area,
-                &span,
-                Background::Plain,
-                &self.appearance.theme,
-                &mut Links::new(),
-            );
+            put_spans(buf, area, &span, Background::Plain, &self.appearance.theme, links);
         });
         frame.finish(None, out);
     }
 
-    /// The list that lies over the panes: the top overlay that is one, else what is offered for the draft.
-    fn popup(&self) -> Option<Popup<'_>> {
+    /// The page instead of the transcript: the uppermost overlay that is one, else the welcome of an empty conversation.
+    fn page(&mut self) -> Option<Rendered> {
         let areas = &self.viewport.areas;
-        let rule = usize::from(areas.rule.y);
-        let lines = usize::from(areas.transcript.height);
-        let above_rule = |rows: Cow<'_, [StyledLine]>| (rule.saturating_sub(rows.len()), 2);
-        let overlay = self.overlays.iter().rev().find(|it| it.placement() != Placement::Page);
-        let columns = |most| overlay_columns(Placement::Popup(most), areas.columns);
-        let rows: Cow<'_, [StyledLine]> = if let Some(overlay) = overlay {
-            if overlay.placement() == Placement::Beside {
-                return Some(Popup {
-                    rows: overlay.rows().into(),
-                    x: outline_place(areas.columns).0,
-                    y: usize::from(areas.transcript.y),
-                });
-            }
-            overlay.rows().into()
-        } else if !self.overlays.is_empty() {
+        let scene = Scene::of(&self.conversation, &self.questions, &self.appearance, self.now_ms);
+        let is_page = |it: &&mut Box<dyn Overlay>| it.placement() == Placement::Page;
+        if let Some(page) = self.overlays.iter_mut().rev().find(is_page) {
+            let render = |buf: &mut Buffer, links: &mut Links| page.render(areas.page(), buf, links, &scene);
+            return Some(Rendered::new(areas.transcript, render));
+        }
+        if !self.viewport.pane.items.is_empty() {
             return None;
-        } else if let Some(mention) = self.composer.mention.as_ref().filter(|it| it.is_shown()) {
-            let title = if mention.is_documents {
-                t!("mention-documents")
-            } else if mention.about.iter().any(|it| !it.is_empty()) {
-                t!("mention-files-and-code")
-            } else {
-                t!("mention-files")
-            };
-            let list = Picker::files(title, &mention.files, &mention.about, mention.at);
-            list.framed(columns(76), lines).into()
-        } else {
-            self.composer.commands.shown()?.framed(columns(90), lines).into()
+        }
+        let lines = self.welcome();
+        let area = areas.transcript;
+        let indent = areas.gutter as u16;
+        let inside = Rect {
+            x: indent,
+            width: area.width.saturating_sub(indent + (MARGIN + areas.beside) as u16),
+            ..area
         };
-        let (y, x) = above_rule(Cow::Borrowed(&rows));
-        Some(Popup { rows, x, y })
+        let widget = LinesWidget {
+            lines: &lines,
+            theme: &self.appearance.theme,
+        };
+        Some(Rendered::new(area, |buf, links| widget.render(inside, buf, links)))
+    }
+
+    /// The list over the panes: the uppermost overlay that is one, else the offers for the draft.
+    fn popup(&mut self) -> Option<Rendered> {
+        let areas = &self.viewport.areas;
+        let scene = Scene::of(&self.conversation, &self.questions, &self.appearance, self.now_ms);
+        let is_popup = |it: &&mut Box<dyn Overlay>| it.placement() != Placement::Page;
+        if let Some(overlay) = self.overlays.iter_mut().rev().find(is_popup) {
+            let area = area_of(overlay.as_ref(), areas);
+            let render = |buf: &mut Buffer, links: &mut Links| overlay.render(area, buf, links, &scene);
+            return Some(Rendered::new(covered(area, areas), render));
+        }
+        if !self.overlays.is_empty() {
+            return None;
+        }
+        let files;
+        let (list, columns) = match self.composer.mention.as_ref().filter(|it| it.is_shown()) {
+            Some(mention) => {
+                let title = if mention.is_documents {
+                    t!("mention-documents")
+                } else if mention.about.iter().any(|it| !it.is_empty()) {
+                    t!("mention-files-and-code")
+                } else {
+                    t!("mention-files")
+                };
+                files = Picker::files(title, &mention.files, &mention.about, mention.at);
+                (&files, 76)
+            }
+            None => (self.composer.commands.shown()?, 90),
+        };
+        let area = areas.popup(columns, list.lines());
+        Some(Rendered::new(covered(area, areas), |buf, _| {
+            list.draw(area, buf, scene.theme);
+        }))
+    }
+
+    /// The content of the top overlay as lines, and how to go on.
+    pub fn spoken_overlay(&mut self) -> Option<(Vec<String>, Option<&'static str>)> {
+        let scene = Scene::of(&self.conversation, &self.questions, &self.appearance, self.now_ms);
+        let overlay = self.overlays.last_mut()?;
+        let area = area_of(overlay.as_ref(), &self.viewport.areas);
+        let drawn = Rendered::new(area, |buf, links| overlay.render(area, buf, links, &scene));
+        Some(overlay.spoken(&drawn.buffer))
     }
 
     /// Column and line of the caret; `None` where nothing is typed. `answer` is the caret inside a question,
     /// `draft` that inside the draft.
-    fn caret(&self, popup: Option<&Popup<'_>>, answer: Option<(u16, u16)>, draft: (u16, u16)) -> Option<(u16, u16)> {
+    fn caret(&self, answer: Option<(u16, u16)>, draft: (u16, u16)) -> Option<(u16, u16)> {
         let areas = &self.viewport.areas;
-        // Wherever something is typed the terminal's own caret stands: an input method writes there.
+        // The terminal's own caret stands wherever something is typed: input methods draw there.
         if let Some(overlay) = self.overlays.last() {
-            let (left, top) = popup.map_or((PAGE_LEFT, usize::from(areas.transcript.y)), |it| (it.x, it.y));
-            let (x, y) = overlay.caret(overlay_columns(overlay.placement(), areas.columns))?;
-            return Some(((left + x) as u16, (top + y) as u16));
+            let Position { x, y } = overlay.caret(area_of(overlay.as_ref(), areas))?;
+            return Some((x, y));
         }
         if self.viewport.focus != Focus::Composer {
             return answer;
@@ -402,7 +410,7 @@ impl App {
         Some((draft.0 + DRAFT as u16, draft.1 + areas.composer.y))
     }
 
-    /// Returns where an answer in the user's own words is being typed.
+    /// Returns the caret of an answer that is being typed into a question.
     fn caret_of_answer(&self, pane: &Pane, question: Item) -> Option<(u16, u16)> {
         let areas = &self.viewport.areas;
         (areas.transcript.y..).zip(&pane.lines).find_map(|(y, shown)| {
@@ -413,9 +421,9 @@ impl App {
         })
     }
 
-    /// The rows that are shown where no conversation is yet.
-    fn welcome(&self, pane: &Pane) -> Vec<StyledLine> {
-        let areas = &self.viewport.areas;
+    /// The lines of an empty conversation, or of a filter that shows nothing of it.
+    fn welcome(&self) -> Vec<StyledLine> {
+        let (areas, pane) = (&self.viewport.areas, &self.viewport.pane);
         let columns = areas.columns.saturating_sub(areas.gutter + MARGIN);
         if !pane.filter.is_empty() && !self.conversation.transcript.exchanges.is_empty() {
             let text = t!("filter-nothing", filter = pane.filter.words());
@@ -427,7 +435,6 @@ impl App {
         if self.conversation.transcript.is_running() {
             return Vec::new();
         }
-        let line = |spans: Vec<Span>| StyledLine::of(spans);
         let text = |text: &str, role| Span::new(Sanitized::line(text), role);
         let about = &self.conversation.about;
         let who = match self.composer.model_name(about) {
@@ -437,13 +444,13 @@ impl App {
         };
         let mut rows = vec![
             StyledLine::blank(),
-            line(vec![
+            StyledLine::of([
                 text("sheaf ", Role::Strong).bold(),
                 text(env!("CARGO_PKG_VERSION"), Role::Faint),
             ]),
         ];
         if !who.is_empty() {
-            rows.push(line(vec![text(&who, Role::Dim)]));
+            rows.push(StyledLine::of([text(&who, Role::Dim)]));
         }
         for problem in &self.preferences.problems {
             rows.push(StyledLine::blank());
@@ -519,20 +526,26 @@ fn light_marked(selection: &Selection, pane: &Pane, lights: &mut Vec<Light>) {
     }
 }
 
-/// The columns of an overlay on a screen of so many.
-fn overlay_columns(placement: Placement, columns: usize) -> usize {
-    match placement {
-        Placement::Page => columns.saturating_sub(PAGE_LEFT + MARGIN),
-        Placement::Popup(most) => columns.saturating_sub(4).min(most),
-        Placement::Beside => outline_place(columns).1,
+/// The area of an overlay.
+fn area_of(overlay: &dyn Overlay, areas: &Areas) -> Rect {
+    match overlay.placement() {
+        Placement::Page => areas.page(),
+        Placement::Popup { columns, lines } => areas.popup(columns, lines),
+        Placement::Beside => areas.outline(),
     }
 }
 
-/// The first column of the outline, and how wide it is: beside the conversation where there is room for both.
-fn outline_place(columns: usize) -> (usize, usize) {
-    if columns < 100 {
-        return (0, columns);
+/// The cells that a popup covers: all columns where only a few letters of the lines below would be left.
+fn covered(area: Rect, areas: &Areas) -> Rect {
+    let screen = areas.columns as u16;
+    let is_nearly_whole = area.x <= PAGE_INDENT && screen.saturating_sub(area.right()) <= PAGE_INDENT;
+    if is_nearly_whole {
+        Rect {
+            x: 0,
+            width: screen,
+            ..area
+        }
+    } else {
+        area
     }
-    let wide = (columns * 2 / 5).clamp(44, 72);
-    (columns - wide, wide)
 }

@@ -71,12 +71,7 @@ pub fn called(document: &Document, error: Option<&Document>) -> Option<Called> {
             let arguments = json!({ "title": it.content, "questions": questions });
             ("ask".to_owned(), arguments, Ok(result))
         }
-        View::Clarification(_)
-        | View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::Error(_)
-        | View::Unknown(_) => return None,
+        _ => return None,
     };
     let id = match text(&document.metadata, "toolCallId") {
         Some(id) if !id.is_empty() => id.to_owned(),

@@ -7,7 +7,7 @@ use crate::{
     config::{Environment, Settings},
     os::process,
     theme::{Depth, Rgb, TerminalEnvironment},
-    tui::{Named, Way, Wish},
+    tui::{ImageProtocol, ImageSetting, TerminalName},
 };
 
 /// Keyboard protocol of the terminal.
@@ -51,7 +51,7 @@ pub struct TerminalFacts {
     pub background: Option<Rgb>,
     pub keyboard: Keyboard,
     /// Protocol for pictures, if there is one.
-    pub images: Option<Way>,
+    pub images: Option<ImageProtocol>,
     /// `None` outside of tmux.
     pub tmux: Option<Tmux>,
 }
@@ -77,9 +77,9 @@ impl TerminalFacts {
             size: answers.size,
             background: answers.background,
             keyboard: answers.keyboard,
-            images: match Wish::Auto.here(&|name| text(name)) {
-                Wish::Auto => answers.images(),
-                Wish::Off | Wish::Only(_) => None,
+            images: match ImageSetting::Auto.here(&|name| text(name)) {
+                ImageSetting::Auto => answers.images(),
+                ImageSetting::Off | ImageSetting::Only(_) => None,
             },
             tmux: None,
         }
@@ -224,18 +224,18 @@ fn background(facts: &TerminalFacts) -> Check {
 }
 
 fn images(facts: &TerminalFacts, settings: &Settings) -> Check {
-    let way = match Wish::of(&settings.ui.images) {
-        Wish::Off => {
+    let way = match ImageSetting::of(&settings.ui.images) {
+        ImageSetting::Off => {
             let who = settings.origin("ui.images");
             return Check::good(Topic::Terminal, "images", &format!("off ({who})"));
         }
-        Wish::Auto => facts.images,
-        Wish::Only(way) => Some(way),
+        ImageSetting::Auto => facts.images,
+        ImageSetting::Only(way) => Some(way),
     };
     let seen = match way {
-        Some(Way::Kitty) => "by kitty's protocol",
-        Some(Way::Iterm2 | Way::Konsole) => "by iTerm2's protocol",
-        Some(Way::Sixel) => "as sixel",
+        Some(ImageProtocol::Kitty) => "by kitty's protocol",
+        Some(ImageProtocol::Iterm2 | ImageProtocol::Konsole) => "by iTerm2's protocol",
+        Some(ImageProtocol::Sixel) => "as sixel",
         None => "a line says what they are",
     };
     Check::good(Topic::Terminal, "images", seen)
@@ -320,7 +320,7 @@ struct TerminalAnswers {
     size: Option<(u16, u16)>,
     background: Option<Rgb>,
     keyboard: Keyboard,
-    named: Option<Named>,
+    named: Option<TerminalName>,
     knows_sixel: bool,
     /// It says how large a cell is.
     has_cell: bool,
@@ -328,11 +328,11 @@ struct TerminalAnswers {
 
 impl TerminalAnswers {
     /// Returns the protocol for pictures, if there is one.
-    fn images(&self) -> Option<Way> {
+    fn images(&self) -> Option<ImageProtocol> {
         match self.named {
-            Some(Named::Draws(way)) => Some(way),
-            Some(Named::Between) => None,
-            Some(Named::Other) | None => (self.knows_sixel && self.has_cell).then_some(Way::Sixel),
+            Some(TerminalName::Draws(way)) => Some(way),
+            Some(TerminalName::Between) => None,
+            Some(TerminalName::Other) | None => (self.knows_sixel && self.has_cell).then_some(ImageProtocol::Sixel),
         }
     }
 }
@@ -355,7 +355,7 @@ fn understand(bytes: &[u8]) -> (TerminalAnswers, bool) {
             let end = rest.find(['\u{7}', '\\']).unwrap_or(rest.len());
             answers.background = Rgb::parse(rest.get(..end).unwrap_or_default());
         } else if let Some(name) = part.strip_prefix("P>|") {
-            answers.named = Some(Named::of(name));
+            answers.named = Some(TerminalName::of(name));
         } else if part.starts_with("[6;") && part.contains('t') {
             answers.has_cell = true;
         } else if let Some(rest) = part.strip_prefix("[?") {
@@ -629,11 +629,17 @@ mod tests {
             ("\x1b[?62;22c", None),
             ("\x1b[?4;6c", None),
             ("\x1b[?63;1;2;4c", None),
-            ("\x1b[6;18;9t\x1b[?63;1;2;4c", Some(Way::Sixel)),
-            ("\x1bP>|XTerm(379)\x1b\\\x1b[6;18;9t\x1b[?63;1;2;4c", Some(Way::Sixel)),
+            ("\x1b[6;18;9t\x1b[?63;1;2;4c", Some(ImageProtocol::Sixel)),
+            (
+                "\x1bP>|XTerm(379)\x1b\\\x1b[6;18;9t\x1b[?63;1;2;4c",
+                Some(ImageProtocol::Sixel),
+            ),
             ("\x1bP>|tmux 3.5a\x1b\\\x1b[6;18;9t\x1b[?1;2;4c", None),
-            ("\x1bP>|kitty(0.35.2)\x1b\\\x1b[?62;c", Some(Way::Kitty)),
-            ("\x1bP>|Konsole 22.12.3\x1b\\\x1b[?62;1;4c", Some(Way::Konsole)),
+            ("\x1bP>|kitty(0.35.2)\x1b\\\x1b[?62;c", Some(ImageProtocol::Kitty)),
+            (
+                "\x1bP>|Konsole 22.12.3\x1b\\\x1b[?62;1;4c",
+                Some(ImageProtocol::Konsole),
+            ),
         ] {
             assert_eq!(understand(bytes.as_bytes()).0.images(), images, "{bytes:?}");
         }

@@ -12,7 +12,7 @@ const MODELS: &str = "v1/models";
 const CHAT: &str = "v1/chat/completions";
 
 impl Probe<'_> {
-    /// Nothing is said of a gateway that has no façade.
+    /// Probes the OpenAI façade. A gateway without one is not faulted.
     pub(super) async fn facade(&mut self, tell: &mut dyn FnMut(&str)) {
         let Some((head, bytes)) = self.fetch("OpenAI's models", Request::get(MODELS).accept(JSON)).await else {
             return;

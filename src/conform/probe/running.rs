@@ -108,7 +108,7 @@ impl Probe<'_> {
         }
     }
 
-    /// A stream that is read twice: the second reader comes when the first has had a part.
+    /// Reads a stream twice: the second reader connects when the first has received a part.
     pub(super) async fn come_back(&mut self, tell: &mut dyn FnMut(&str)) {
         let what = "a stream, taken up with `Last-Event-ID`";
         tell(what);

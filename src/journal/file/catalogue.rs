@@ -33,7 +33,7 @@ const TITLE_CHARACTERS: usize = 80;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
     pub session: Session,
-    /// Its title, else the first line of the first message; `None` where neither was found.
+    /// Title, else the first line of the first message. `None` if neither was found.
     pub title: Option<String>,
     pub turns: u32,
     /// When something was last added, in milliseconds since the Unix epoch.
@@ -43,7 +43,7 @@ pub struct Listed {
     pub is_archived: bool,
 }
 
-/// `known`: what was found before, by id; it still holds for a file of the same size and time.
+/// Lists the sessions of a folder. `known` are earlier results by id; they hold for files of the same size and time.
 pub fn list(folder: &Path, known: &HashMap<String, Listed>) -> io::Result<Vec<Listed>> {
     let files = match fs::read_dir(folder) {
         Ok(files) => files,

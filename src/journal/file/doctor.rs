@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Examined {
     pub sessions: usize,
-    /// The conversations that they hold, by the names that answers bear.
+    /// Conversations in the sessions, by the ids in their answers.
     pub conversations: BTreeSet<ConversationId>,
     pub findings: Vec<FileFinding>,
 }
@@ -40,7 +40,7 @@ pub enum Wrong {
     Unreadable(String),
     /// A newer sheaf has written it.
     Newer,
-    /// The line that says what it is about is lost.
+    /// The line with the session's facts is lost.
     Nameless,
     /// Bytes at the end that cannot be read.
     Tail(usize),
@@ -56,7 +56,7 @@ pub enum Wrong {
     Exposed(u32),
     /// A lock, or a mark, of a session that is not there.
     Orphan,
-    /// An end that could not be read and was moved out of the way: so many bytes.
+    /// Unreadable bytes at the end that were moved aside.
     Aside(u64),
 }
 
@@ -156,7 +156,7 @@ impl Store {
         Ok(examined)
     }
 
-    /// Does what [`Wrong::remedy`] says. `Err`: why it cannot be done now.
+    /// Repairs a defect as [`Wrong::remedy`] describes. Fails if that is not possible now.
     pub fn repair(&self, finding: &FileFinding, now_ms: u64) -> Result<(), StoreError> {
         let path = self.folder().join(&finding.file);
         let id = finding.file.rsplit_once('.').map_or("", |it| it.0);

@@ -63,7 +63,7 @@ fn redact(start: usize, out: &mut Vec<u8>) {
 
 /// Reads a line without its newline: its position and its other members.
 ///
-/// A line that was written by hand has no checksum; it counts only where `sealed` is false.
+/// Lines written by hand have no checksum; they are accepted only if `sealed` is false.
 pub fn read(line: &[u8], sealed: bool) -> Result<(u64, Map<String, Value>), Bad> {
     let found = seal(line);
     match found {

@@ -11,12 +11,12 @@ use super::{
     recorder::TapeError,
 };
 use crate::{
-    journal::{Cut, closing},
+    journal::{Cut, closing, log::delta_of},
     os::file,
     protocol::{DocumentId, DocumentStart, Entry, Event, Kind, Notice, Position, Response, Severity, Title, Turn},
 };
 
-/// A session as it was found.
+/// A session as it was read.
 #[derive(Debug)]
 pub struct Stored {
     pub session: Session,
@@ -24,14 +24,14 @@ pub struct Stored {
     pub entries: Vec<Entry>,
     /// Damage that was found, and its repair.
     pub notices: Vec<Notice>,
-    /// Behind the last line that is whole.
+    /// Bytes up to the end of the last complete line.
     pub(super) good_bytes: usize,
-    /// Turns before this one were not read: what is said about them here (a command in the background has ended) says nothing
-    /// of how they ended.
+    /// First turn that was read. Later events of earlier turns (a background command has ended) do not tell how those
+    /// ended.
     pub(super) from: Turn,
 }
 
-/// The file comes from a version that this one cannot read.
+/// The file was written by a newer version that this one cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Newer;
 
@@ -41,7 +41,7 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, TapeError> {
     Ok(bytes)
 }
 
-/// Reads a file of ours: what has no checksum is damaged.
+/// Reads a file of ours: lines without a checksum are damaged. Fails for files of a newer version.
 pub fn read(id: &str, bytes: &[u8]) -> Result<Stored, Newer> {
     scan(id, bytes, true)
 }
@@ -265,23 +265,10 @@ impl Stored {
 fn about(event: &Event) -> Option<(&DocumentId, Kind)> {
     match event {
         Event::ContentDelta { document, .. } => Some((document, Kind::Text)),
-        Event::ToolCallStart { document, .. }
-        | Event::ToolCallArguments { document, .. }
-        | Event::ToolResult { document, .. } => Some((document, Kind::ToolCall)),
         Event::MetadataDelta { document, metadata, .. } | Event::DocumentEnd { document, metadata, .. } => {
             Some((document, kind_of(metadata)))
         }
-        Event::UserMessage(_)
-        | Event::ResponseStart(_)
-        | Event::DocumentStart(_)
-        | Event::ThinkingDelta { .. }
-        | Event::DocumentUpdate { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Done(_)
-        | Event::Unknown { .. } => None,
+        other => delta_of(other).map(|it| (it, Kind::ToolCall)),
     }
 }
 

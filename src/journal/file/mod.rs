@@ -103,11 +103,11 @@ pub struct Store {
     folder: PathBuf,
 }
 
-/// A session that goes on where it stopped.
+/// A session that was opened to continue it.
 #[derive(Debug)]
 pub struct Resumed {
     pub session: Session,
-    /// Every response in it has ended; what was repaired stands in it as notices.
+    /// Log in which every response has ended; repairs are notices in it.
     pub log: Arc<Log>,
     pub recorder: Recorder,
 }
@@ -126,7 +126,7 @@ impl Store {
         self.folder.join(format!("{id}.jsonl"))
     }
 
-    /// Writes `log` as a new session from now on, all that it holds already included.
+    /// Records `log` as a new session, including what it already holds.
     pub fn record(&self, session: Session, log: &Arc<Log>) -> io::Result<Recorder> {
         let tape = Tape {
             folder: self.folder.clone(),
@@ -178,7 +178,7 @@ impl Store {
         }
     }
 
-    /// Makes the file of a session in which nothing has been said yet, so that it can be resumed.
+    /// Creates the file of an empty session, so that it can be resumed.
     pub fn create(&self, session: &Session) -> Result<(), StoreError> {
         let tape = Tape {
             folder: self.folder.clone(),
@@ -192,18 +192,18 @@ impl Store {
         })
     }
 
-    /// Reads a session as it is now, be it open elsewhere or not. Changes nothing.
+    /// Reads a session, even if another program has it open. Changes nothing.
     pub fn read(&self, id: &str) -> Result<Stored, StoreError> {
         let bytes = self.bytes(id)?;
         load::read(id, &bytes).map_err(|_| StoreError::Newer { id: id.to_owned() })
     }
 
-    /// Opens a session to go on with it: locks it, moves a damaged end out of the way, ends what was interrupted.
+    /// Opens a session to continue it: locks it, moves a damaged end aside, ends interrupted answers.
     pub fn resume(&self, id: &str, now_ms: u64) -> Result<Resumed, StoreError> {
         self.open(id, now_ms, false)
     }
 
-    /// The same, but of a long session only the end is read: the log has the rest when somebody asks for it.
+    /// Like [`Self::resume`], but reads only the end of a long session; the log reads the rest on demand.
     pub fn resume_end(&self, id: &str, now_ms: u64) -> Result<Resumed, StoreError> {
         self.open(id, now_ms, true)
     }
@@ -281,12 +281,12 @@ impl Store {
         catalogue::list(&self.folder, &HashMap::new())
     }
 
-    /// The same, without looking into files that are as they were when `known` was found.
+    /// Like [`Self::list`], but does not open files that are unchanged since `known`.
     pub fn list_anew(&self, known: &HashMap<String, Listed>) -> io::Result<Vec<Listed>> {
         catalogue::list(&self.folder, known)
     }
 
-    /// A session turn by turn, as it is now: for who needs some of its turns only.
+    /// Reads a session turn by turn, for callers that need some turns only.
     pub fn parts(&self, id: &str) -> Result<Parts, StoreError> {
         let bytes = self.bytes(id)?;
         Parts::of(id, bytes).map_err(|_| StoreError::Newer { id: id.to_owned() })
@@ -306,9 +306,8 @@ impl Store {
     }
 }
 
-/// Reads lines that anybody may have written: checksums may be missing, what is damaged is left out and said.
-///
-/// `None`: they were written by a newer sheaf.
+/// Reads lines that anybody may have written: checksums may be missing, damaged lines are left out and reported.
+/// `None` if a newer version wrote them.
 pub fn read_lines(name: &str, bytes: &[u8]) -> Option<Stored> {
     load::read_loosely(name, bytes).ok()
 }

@@ -16,7 +16,7 @@ use crate::protocol::{Entry, Turn};
 /// Text in a question's line. Its answer is in the next turn, so such a turn cannot be read alone.
 const QUESTION: &str = r#""type":"clarification""#;
 
-/// A session whose lines are sorted by turn, and not read yet.
+/// A session whose lines are sorted by turn, but not parsed.
 #[derive(Debug)]
 pub struct Parts {
     pub session: Session,
@@ -94,12 +94,12 @@ impl Parts {
         })
     }
 
-    /// The turns, the last one first, each with the time of what came last.
+    /// Returns the turns, the last one first, each with the time of its last entry.
     pub fn turns(&self) -> impl Iterator<Item = (Turn, u64)> {
         self.turns.iter().rev().map(|(turn, part)| (*turn, part.last_ms))
     }
 
-    /// The lines of a turn as they stand in the file, several at a time.
+    /// Returns the lines of a turn in file order, several at a time.
     pub fn lines(&self, turn: Turn) -> impl Iterator<Item = &[u8]> {
         let places = self.turns.get(&turn).map(|it| it.places.as_slice()).unwrap_or_default();
         places.iter().filter_map(|it| self.bytes.get(it.clone()))

@@ -36,7 +36,7 @@ const MESSAGE: &str = r#"(?-u)^.{0,128}?"event":"user_message""#;
 /// Pattern near the beginning of the line that ends an answer, after three numbers.
 const DONE: &str = r#"(?-u)^.{0,128}?"event":"done""#;
 
-/// The end of a session, and where it begins in the file.
+/// The end of a session, and its offset in the file.
 pub struct End {
     /// Its good bytes are counted from the beginning of the file.
     pub stored: Stored,
@@ -216,7 +216,7 @@ impl Earlier for Front {
 }
 
 impl End {
-    /// The log of it, of which the rest is read where it lies.
+    /// Creates the log of the session; older entries are read from the file on demand.
     pub fn log(entries: Vec<Entry>, recent: Recent, front: Front) -> std::sync::Arc<Log> {
         Log::from_recent(recent, Box::new(front), entries)
     }

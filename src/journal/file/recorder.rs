@@ -44,7 +44,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// `title`: what the session is called already.
+    /// Starts recording. `title` is the title that the file already has.
     pub(super) fn start(log: &Arc<Log>, follower: Follower, tape: Tape, title: Option<Title>) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let log = Arc::downgrade(log);
@@ -124,7 +124,7 @@ async fn until(due: Option<Instant>) {
     }
 }
 
-/// Decides what is written when. Knows no clock.
+/// Decides when to write what. Pure: the clock is an argument.
 pub(super) struct Writer {
     tape: Tape,
     /// Not on the disk yet, ordered by position.
@@ -201,7 +201,7 @@ impl Writer {
         self.due().or_else(|| self.is_answering.then(|| now + HOLD))
     }
 
-    /// When what is held has to be written; `None` when nothing is, or when a broken disk is left alone.
+    /// Returns the time at which unwritten entries must be written. `None` if there are none, or after a disk error.
     pub(super) fn due(&self) -> Option<Instant> {
         if self.has_failed {
             return None;
@@ -209,7 +209,7 @@ impl Writer {
         self.held_since.map(|it| it + HOLD)
     }
 
-    /// Writes what is settled, and all of it once it is due.
+    /// Writes settled entries, and all entries once they are due. Returns a notice about a new failure.
     pub(super) fn write(&mut self, now: Instant) -> Option<Notice> {
         let is_due = self.due().is_some_and(|due| due <= now);
         let settled = self.held.iter().rposition(|it| !is_piece(&it.event));
@@ -312,22 +312,13 @@ fn begins(event: &Event) -> bool {
 /// Returns true if the event must survive a power failure: messages, changes of the machine, ends.
 fn must_stay(event: &Event) -> bool {
     match event {
-        Event::UserMessage(_) | Event::ToolResult { .. } | Event::DocumentEnd { .. } | Event::Done(_) => true,
         Event::DocumentStart(start) => {
             matches!(start.kind, Kind::ToolCall | Kind::TerminalCommand | Kind::FileEdit)
         }
-        Event::ResponseStart(_)
-        | Event::ContentDelta { .. }
-        | Event::ToolCallStart { .. }
-        | Event::ToolCallArguments { .. }
-        | Event::MetadataDelta { .. }
-        | Event::ThinkingDelta { .. }
-        | Event::DocumentUpdate { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Unknown { .. } => false,
+        other => matches!(
+            other,
+            Event::UserMessage(_) | Event::ToolResult { .. } | Event::DocumentEnd { .. } | Event::Done(_)
+        ),
     }
 }
 
@@ -411,7 +402,7 @@ pub struct Tape {
 #[derive(Debug)]
 pub struct Reel {
     pub file: File,
-    /// `None` where the file system cannot lock.
+    /// `None` if the file system has no locks.
     pub _lock: Option<Lock>,
     /// Up to here every line is whole.
     pub good_bytes: u64,
@@ -456,7 +447,7 @@ impl Tape {
     }
 }
 
-/// Locks the session at `path`; without a lock where the file system knows none.
+/// Locks the session at `path`. `None` if the file system has no locks; fails if another program holds it.
 pub fn lock(path: &std::path::Path) -> Result<Option<Lock>, TapeError> {
     match file::lock(&path.with_extension("lock")) {
         Ok(Locked::Ours(lock)) => Ok(Some(lock)),

@@ -137,7 +137,7 @@ fn seen(entries: &[Entry]) -> Vec<String> {
                 "{} {} {:?} {:?} {}",
                 it.id,
                 it.kind,
-                it.state,
+                if it.is_open() { "Open" } else { "Closed" },
                 it.content,
                 Value::Object(it.metadata.clone())
             ));

@@ -8,9 +8,9 @@ use crate::{
     tools::{cursor::edit_arguments, object},
 };
 
-/// The call behind the documents of one file's change, and how it went. `why`: the error that came with it.
+/// Returns the call of the documents of one file's change, and its outcome. `why` is the error that came with it.
 ///
-/// `nth`: the number of the file among those of the same call, from 0.
+/// `nth` is the number of the file among those of the call, from 0.
 pub fn edit(
     documents: &[Document],
     nth: usize,

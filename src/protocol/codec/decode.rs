@@ -143,7 +143,7 @@ impl Decoder {
         }
     }
 
-    /// Nothing comes any more.
+    /// Returns true if no more events follow.
     pub fn is_done(&self) -> bool {
         self.phase == Phase::Done
     }
@@ -170,7 +170,7 @@ impl Decoder {
         std::mem::take(&mut self.out)
     }
 
-    /// The stream cannot be read further; says why in an `error` document.
+    /// Ends a stream that cannot be read further; an `error` document gives the reason.
     pub fn fail(&mut self, breach: &Breach<'_>) -> Vec<Event> {
         if !self.is_done() {
             let document = json!({

@@ -52,7 +52,7 @@ impl Encoder {
     }
 }
 
-/// A strict event as it stands on the wire; in dialect B the mark at the end follows the last one.
+/// Formats a strict event as server-sent event; in dialect B the end mark follows the last one.
 pub fn frame(dialect: Dialect, event: &Event) -> String {
     let about = |document: &crate::protocol::DocumentId| members([("documentId", document.as_str().into())]);
     let (name, mut data) = match event {
@@ -226,7 +226,7 @@ fn line(out: &mut String, field: &str, value: &str) {
     out.push('\n');
 }
 
-/// The JSON answer of a strict writer: what nobody said is the identity's.
+/// Formats the JSON answer of a strict writer. Absent members come from the identity.
 pub fn answer(response: &Response, identity: &Identity) -> Value {
     let mut whole = head(
         identity,

@@ -10,7 +10,7 @@ const PAGE_BYTES: usize = 300;
 /// Why a gateway refused or broke off, ready for an `error` document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// UPPER_SNAKE where the gateway follows the protocol; any text where it does not.
+    /// UPPER_SNAKE from gateways that follow the protocol; any text from others.
     pub code: String,
     pub message: String,
     pub source: String,
@@ -43,8 +43,8 @@ impl Failure {
         failure
     }
 
-    /// `{error: {…}}`, `{error: "…"}`, `{message}`, `{detail}`, the members on their own, or a response object whose
-    /// documents tell.
+    /// Reads `{error: {…}}`, `{error: "…"}`, `{message}`, `{detail}`, bare members, or a response object with an
+    /// `error` document.
     pub fn of(mut members: Map<String, Value>) -> Self {
         if let Some(Value::Array(documents)) = members.get("documents")
             && let Some(found) = documents.iter().rev().find_map(of_document)

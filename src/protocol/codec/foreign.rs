@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// A protocol that is not ours, told by its first object.
+/// A foreign protocol, recognised by its first object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
     OpenAi,

@@ -22,7 +22,7 @@ pub struct OpenDocument {
     shadows: Option<(String, DocumentId)>,
     /// At least what it holds, in bytes.
     bound: usize,
-    /// Nothing more is taken in.
+    /// True if the document is full.
     pub is_cut: bool,
 }
 
@@ -195,7 +195,7 @@ impl Shelf {
     }
 }
 
-/// The id itself when it is sound, else a hash of it: the same text always gives the same id.
+/// Returns the id if it is sound, else a hash of it: equal texts give equal ids. The flag is true for a sound id.
 pub fn sound(wire: &str, limit_bytes: usize) -> (DocumentId, bool) {
     if is_sound(wire, limit_bytes) {
         return (wire.into(), true);
@@ -217,7 +217,8 @@ pub fn is_sound(id: &str, limit_bytes: usize) -> bool {
     !id.trim().is_empty() && id.len() <= limit_bytes && !id.chars().any(is_hidden)
 }
 
-/// Cuts a document that comes whole down to `limit` bytes; texts are cut, what cannot be is taken out.
+/// Cuts a document down to `limit` bytes: texts are shortened, other values removed. Returns true if something was
+/// cut.
 pub fn fit(content: &mut Option<String>, metadata: &mut Map<String, Value>, limit: usize) -> bool {
     let mut room = limit;
     let mut is_cut = false;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 pub use crate::protocol::document::member::text_of;
 use crate::protocol::{Kind, Usage, document::member};
 
-/// A document as it came, in either shape.
+/// A document as received, in either shape.
 pub struct Parts {
     pub id: Option<String>,
     pub kind: Kind,
@@ -18,7 +18,8 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Flat and nested shapes alike: what is no member of the frame is metadata, and explicit metadata wins.
+    /// Reads flat and nested shapes: members that do not belong to the frame are metadata, and explicit metadata
+    /// wins.
     pub fn of(mut members: Map<String, Value>) -> Self {
         let mut odd = Vec::new();
         let id = take_text(&mut members, &["id", "documentId", "document_id"]);
@@ -106,7 +107,7 @@ fn guess(metadata: &Map<String, Value>) -> Kind {
     }
 }
 
-/// The first of `names` that holds a text or a number.
+/// Removes and returns the first of `names` that holds a text or a number. `None` if none does.
 pub fn take_text(members: &mut Map<String, Value>, names: &[&str]) -> Option<String> {
     names.iter().find_map(|&name| match members.get(name)? {
         Value::String(_) | Value::Number(_) => members.shift_remove(name).map(|it| match it {
@@ -117,7 +118,7 @@ pub fn take_text(members: &mut Map<String, Value>, names: &[&str]) -> Option<Str
     })
 }
 
-/// The first of `names` that holds a count, also as digits in a string.
+/// Removes and returns the first of `names` that holds a count, also as digits in a string. `None` if none does.
 pub fn take_count(members: &mut Map<String, Value>, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|&name| {
         let count = member::count(members, name)?;
@@ -143,7 +144,7 @@ pub fn take_usage(usage: &mut Map<String, Value>) -> Usage {
     }
 }
 
-/// Roughly how many bytes a value holds in memory.
+/// Returns the approximate size of a value in memory, in bytes.
 pub fn weigh(value: &Value) -> usize {
     16 + match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -162,8 +163,8 @@ pub fn cut(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or_default()
 }
 
-/// Parses JSON. What JavaScript and Python write beside it is mended: halves of a character that was cut between two
-/// deltas become U+FFFD, `NaN` and `Infinity` become null. The flag says that something was.
+/// Parses JSON and repairs mistakes of JavaScript and Python: halves of a character that was cut between two deltas
+/// become U+FFFD, `NaN` and `Infinity` become null. The flag is true if something was repaired.
 pub fn parse(text: &str) -> Result<(Value, bool), serde_json::Error> {
     match serde_json::from_str(text) {
         Ok(value) => Ok((value, false)),

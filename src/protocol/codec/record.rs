@@ -40,7 +40,7 @@ pub fn to_line(entry: &Entry) -> Option<String> {
     to_json(entry).map(|it| Value::Object(it).to_string())
 }
 
-/// Members beside the record's own are ignored.
+/// Reads a record; other members are ignored.
 pub fn from_json(mut record: Map<String, Value>) -> Result<Entry, RecordError> {
     let number = |record: &Map<String, Value>, member: &'static str| {
         let number = record.get(member).and_then(Value::as_u64);

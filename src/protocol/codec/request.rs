@@ -21,6 +21,17 @@ pub enum RequestError {
     Empty { member: String },
 }
 
+fn missing(member: impl Into<String>) -> RequestError {
+    RequestError::Missing { member: member.into() }
+}
+
+fn wrong_type(member: &str, wanted: &'static str) -> RequestError {
+    RequestError::WrongType {
+        member: member.to_owned(),
+        wanted,
+    }
+}
+
 /// The client's description of its environment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
@@ -67,7 +78,7 @@ impl Context {
         }
     }
 
-    /// Files travel as paths where a path is all there is.
+    /// Formats the context; files without content or cursor are plain paths.
     pub fn to_json(&self) -> Value {
         let mut context = Map::new();
         if let Some(path) = &self.workspace_path {
@@ -136,7 +147,7 @@ fn rule(rule: &Value) -> Option<String> {
 }
 
 impl Request {
-    /// Reads the body of a request; the notices say what was ignored or guessed.
+    /// Reads the body of a request. The notices report ignored and guessed members.
     pub fn from_json(body: &Value) -> Result<(Self, Vec<Notice>), RequestError> {
         let Value::Object(members) = body else {
             return Err(RequestError::NotAnObject);
@@ -154,15 +165,10 @@ impl Request {
         let messages = match members.shift_remove("messages") {
             Some(Value::Array(messages)) => messages,
             Some(Value::Null) | None => {
-                return Err(RequestError::Missing {
-                    member: "messages".to_owned(),
-                });
+                return Err(missing("messages"));
             }
             Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
-                return Err(RequestError::WrongType {
-                    member: "messages".to_owned(),
-                    wanted: "a list of messages",
-                });
+                return Err(wrong_type("messages", "a list of messages"));
             }
         };
         if messages.is_empty() {
@@ -230,10 +236,7 @@ impl Request {
             }
             Some(Value::String(name)) => Some(vec![name]),
             Some(Value::Bool(_) | Value::Number(_)) => {
-                return Err(RequestError::WrongType {
-                    member: "tools".to_owned(),
-                    wanted: "a list of names",
-                });
+                return Err(wrong_type("tools", "a list of names"));
             }
         };
         member::coerce(&mut members, &[], &[], &["stream"]);
@@ -241,10 +244,7 @@ impl Request {
             Some(Value::Bool(stream)) => stream,
             None | Some(Value::Null) => false,
             Some(Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) => {
-                return Err(RequestError::WrongType {
-                    member: "stream".to_owned(),
-                    wanted: "true or false",
-                });
+                return Err(wrong_type("stream", "true or false"));
             }
         };
         let conversation_id = take_text(&mut members, &["conversationId"]).filter(|it| !it.is_empty());
@@ -356,15 +356,10 @@ fn tool(tool: &Value) -> Option<String> {
 
 fn message(value: Value, place: &str) -> Result<Message, RequestError> {
     let Value::Object(mut members) = value else {
-        return Err(RequestError::WrongType {
-            member: place.to_owned(),
-            wanted: "an object",
-        });
+        return Err(wrong_type(place, "an object"));
     };
     let Some(role) = take_text(&mut members, &["role"]) else {
-        return Err(RequestError::Missing {
-            member: format!("{place}.role"),
-        });
+        return Err(missing(format!("{place}.role")));
     };
     let documents = match members.shift_remove("documents") {
         Some(Value::Array(documents)) => documents,
@@ -372,9 +367,7 @@ fn message(value: Value, place: &str) -> Result<Message, RequestError> {
     };
     let content = match members.shift_remove("content") {
         None if documents.is_empty() => {
-            return Err(RequestError::Missing {
-                member: format!("{place}.content"),
-            });
+            return Err(missing(format!("{place}.content")));
         }
         None => String::new(),
         Some(content) => text_of(&content),
@@ -408,12 +401,12 @@ impl ClarificationResponse {
 }
 
 fn clarification(mut members: Map<String, Value>, place: &str) -> Result<ClarificationResponse, RequestError> {
-    let missing = |member: &str| RequestError::Missing {
-        member: if place.is_empty() {
+    let missing = |member: &str| {
+        missing(if place.is_empty() {
             member.to_owned()
         } else {
             format!("{place}.clarificationResponse.{member}")
-        },
+        })
     };
     let document_id = take_text(&mut members, &["documentId"]).ok_or_else(|| missing("documentId"))?;
     let answers: Vec<_> = match members.shift_remove("answers") {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
-/// ISO 8601 in UTC with `Z`; milliseconds only where there are some.
+/// Formats a time as ISO 8601 in UTC with `Z`; with milliseconds only if they are not 0.
 pub fn iso(ms: u64) -> String {
     i64::try_from(ms)
         .ok()

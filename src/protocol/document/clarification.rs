@@ -23,10 +23,10 @@ pub struct Clarification<'a> {
     /// For an approval: the planned action, a document without id and sequence.
     pub subject: Option<&'a Value>,
     pub tool_call_id: Option<&'a str>,
-    /// `None`: nobody dealt with it yet.
+    /// `None` until somebody answers, skips or cancels it.
     pub outcome: Option<Outcome>,
     pub answers: Vec<QuestionAnswer>,
-    /// Why nobody answered.
+    /// Reason for a missing answer.
     pub reason: Option<&'a str>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Clarification<'a> {
         text.trim_start().to_owned()
     }
 
-    /// An answer as a line for each question, for whoever reads the message alone.
+    /// Formats an answer with one line per question, for readers that see only the message.
     pub fn readable(&self, response: &ClarificationResponse) -> String {
         if response.outcome != Outcome::Answered {
             return response.reason.clone().unwrap_or_else(|| response.outcome.to_string());

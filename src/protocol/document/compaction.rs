@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Document;
 use crate::protocol::DocumentId;
 
-/// The name of the call behind such a document.
+/// Name of the call of such a document.
 pub const COMPACT: &str = "compact_conversation";
 
 /// The member of the document.
@@ -21,7 +21,7 @@ pub(super) const MEMBER: &str = "compaction";
 pub struct Compaction {
     pub cause: Cause,
     pub way: CompactionMethod,
-    /// Tokens of the whole request before and after; estimates where the server did not count.
+    /// Tokens of the entire request before and after; estimates if the server does not count.
     pub before_tokens: u64,
     pub after_tokens: u64,
     /// Context window of the model; `None` if it is unknown.
@@ -33,7 +33,7 @@ pub struct Compaction {
     /// In the oldest of these turns, only the user's message and the documents after this one stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind: Option<DocumentId>,
-    /// The calls whose results are told no more, where single ones were meant.
+    /// Ids of the calls whose results were removed, with [`CompactionMethod::Single`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
 }
@@ -45,9 +45,9 @@ pub enum Cause {
     /// The window was almost full.
     #[default]
     Full,
-    /// The server refused what was sent.
+    /// The server refused the request as too long.
     Overflow,
-    /// The user wanted it.
+    /// The user asked for it.
     Asked,
 }
 
@@ -55,12 +55,12 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CompactionMethod {
-    /// A line stands for each older result of a tool.
+    /// A line replaces each older tool result.
     Results,
-    /// A summary stands for what was said before. It is the text of the result.
+    /// A summary replaces the conversation before it. It is the text of the result.
     #[default]
     Summary,
-    /// A line stands for the results of single calls.
+    /// A line replaces the results of single calls.
     Single,
 }
 

@@ -26,7 +26,7 @@ pub struct FileEdit<'a> {
     pub diff: Option<Replacement<'a>>,
     pub applied: Applied,
     pub hunk: Option<Hunk>,
-    /// In a notebook: the cell, whose lines the diff counts, and not those of the file.
+    /// Cell of a notebook; the diff's lines are counted in it, not in the file.
     pub cell: Option<NotebookCell>,
     pub tool_call_id: Option<&'a str>,
     pub tool_name: Option<&'a str>,

@@ -16,7 +16,7 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// Takes a piece; gives the arguments once they are a whole object. What follows a whole starts the next.
+    /// Adds a piece. Returns the arguments once they are a complete object; text after that starts the next one.
     pub fn push(&mut self, piece: &str) -> Option<Value> {
         let mut whole = None;
         for c in piece.chars() {
@@ -37,7 +37,7 @@ impl Fragments {
         whole
     }
 
-    /// Ends the pieces: what never became an object is kept as it came. `None` when nothing is left.
+    /// Ends the pieces. Returns text that never became an object as it is. `None` if nothing is left.
     pub fn take(&mut self) -> Option<Value> {
         let text = std::mem::take(&mut self.text);
         self.clear();

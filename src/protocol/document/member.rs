@@ -25,7 +25,7 @@ pub fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-/// A line number or a count: what is below zero counts as zero.
+/// Returns a line number or a count; negative numbers become 0. `None` if absent or of another type.
 pub fn count(members: &Map<String, Value>, name: &str) -> Option<u64> {
     integer(members, name).map(|it| it.max(0) as u64)
 }
@@ -46,7 +46,7 @@ pub fn texts<'a>(members: &'a Map<String, Value>, name: &str) -> Vec<&'a str> {
     list(members, name).iter().filter_map(Value::as_str).collect()
 }
 
-/// Sets `name` where it is missing or null.
+/// Sets `name` if it is missing or null.
 pub fn default(members: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
     if members.get(name).is_none_or(Value::is_null) {
         members.insert(name.to_owned(), value.into());

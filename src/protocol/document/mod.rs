@@ -42,14 +42,6 @@ pub use unknown::Unknown;
 use super::{DocumentId, word::words};
 use kind::kinds;
 
-/// State of a document: open while its end has not arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    #[default]
-    Open,
-    Closed,
-}
-
 /// The first event of a document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DocumentStart {
@@ -75,8 +67,8 @@ pub struct Document {
     pub content: Option<String>,
     /// Normalised names; defaults are written down when the document ends.
     pub metadata: Map<String, Value>,
-    pub state: State,
-    /// Grows with every change; what is remembered about a document is remembered for a version.
+    is_open: bool,
+    /// Increases with every change; caches are keyed by it.
     pub version: u64,
     /// Milliseconds since the Unix epoch, from the log.
     pub started_ms: u64,
@@ -93,7 +85,7 @@ impl PartialEq for Document {
             && self.kind == other.kind
             && self.content == other.content
             && self.metadata == other.metadata
-            && self.state == other.state
+            && self.is_open == other.is_open
     }
 }
 
@@ -118,7 +110,7 @@ impl Document {
             sequence: start.sequence,
             content: start.content,
             metadata: start.metadata,
-            state: State::Open,
+            is_open: true,
             version: 1,
             started_ms: at_ms,
             ended_ms: 0,
@@ -136,7 +128,7 @@ impl Document {
     }
 
     pub fn is_open(&self) -> bool {
-        self.state == State::Open
+        self.is_open
     }
 
     /// Cut off before its end: the stream broke, or a fence was never closed.
@@ -147,7 +139,7 @@ impl Document {
             .unwrap_or_default()
     }
 
-    /// The text, `""` where there is none.
+    /// Returns the content; `""` if there is none.
     pub fn text(&self) -> &str {
         self.content.as_deref().unwrap_or_default()
     }
@@ -165,7 +157,7 @@ impl Document {
         }
     }
 
-    /// An object replaces the arguments, a text is a piece of one. Gives the arguments when they are whole.
+    /// Takes arguments: an object replaces them, a text is a piece. Returns the arguments when they are complete.
     pub(super) fn push_arguments(&mut self, arguments: &Value) -> Option<Value> {
         self.version += 1;
         let whole = if let Value::String(piece) = arguments {
@@ -206,7 +198,8 @@ impl Document {
         }
     }
 
-    /// RFC 7396, but that what a call was given and what it gave are one value each: the last one wins, nulls and all.
+    /// Applies a merge patch (RFC 7396), except that arguments, result and subject are replaced entirely, nulls
+    /// included.
     pub(super) fn patch(&mut self, patch: &Map<String, Value>) {
         if patch.is_empty() {
             return;
@@ -244,7 +237,7 @@ impl Document {
         }
     }
 
-    /// A call that ended without a result is passed on as a failed one; the view still says that there is none.
+    /// Gives a call that ended without a result a failed one, for other readers; the view still shows none.
     pub(super) fn settle_result(&mut self) {
         if self.kind == Kind::ToolCall && !self.is_open() && self.metadata.get("result").is_none_or(Value::is_null) {
             let result = serde_json::json!({ "status": "error", "data": tool_call::NO_RESULT });
@@ -256,11 +249,11 @@ impl Document {
     pub(super) fn finish(&mut self) {
         self.version += 1;
         self.settle_arguments();
-        self.state = State::Closed;
+        self.is_open = false;
         self.fill();
     }
 
-    /// Writes down what the kind's tables say of absent members and content.
+    /// Writes down the defaults of absent members and content.
     pub(super) fn fill(&mut self) {
         let row = self.kind.row();
         self.content = match (row.content, self.content.take()) {

@@ -28,7 +28,7 @@ pub fn normalise(kind: &Kind, mut members: Map<String, Value>) -> Map<String, Va
     members
 }
 
-/// Arguments as an object: JSON text is parsed, anything else is kept under `_raw`.
+/// Returns arguments as an object: JSON text is parsed, any other value is stored under `_raw`.
 pub fn normalise_arguments(arguments: Value) -> Value {
     let settled = match arguments {
         Value::Object(_) => arguments,

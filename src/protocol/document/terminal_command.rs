@@ -20,7 +20,7 @@ pub struct TerminalCommand<'a> {
     pub working_directory: Option<&'a str>,
     /// `None`: running, in the background, rejected or killed.
     pub exit_code: Option<i64>,
-    /// Standard output and error as they came; may carry escape sequences.
+    /// Standard output and error, unchanged; may contain escape sequences.
     pub output: &'a str,
     pub duration_ms: Option<u64>,
     /// Empty: the sandbox's default.

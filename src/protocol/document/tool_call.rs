@@ -16,9 +16,9 @@ use crate::text::Role;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall<'a> {
     pub tool_name: &'a str,
-    /// `None` until the writer said one or the document ended.
+    /// `None` until the writer sends one or the document ends.
     pub tool_call_id: Option<&'a str>,
-    /// Text that was no JSON object stands under `_raw`.
+    /// Text that is not a JSON object is under `_raw`.
     pub arguments: &'a Map<String, Value>,
     /// `None`: not finished, or ended without one.
     pub result: Option<CallResult<'a>>,

@@ -15,7 +15,7 @@ pub(super) struct Store {
     pub(super) cleaner: Cleaner,
     /// A byte of the open line, counted from its start, and its column: the last known pair.
     pub(super) column: (usize, usize),
-    /// Lines behind the first segment that are gone.
+    /// Number of lines after the first segment that were dropped.
     pub(super) dropped: usize,
     /// All in one segment, however large.
     pub(super) whole: bool,
@@ -123,7 +123,7 @@ impl Store {
         wire
     }
 
-    /// Replaces the open line by `live`; what comes next has `look`.
+    /// Replaces the open line with `live`; the text after it has the look `look`.
     pub(super) fn close_with(&mut self, live: &Segment, look: Look) {
         let last = self.last();
         let finished = last.ends.len();
@@ -134,7 +134,7 @@ impl Store {
         self.column = (0, 0);
     }
 
-    /// Gives up the oldest lines behind the first segment until the rest weighs at most `limit_bytes`.
+    /// Drops the oldest lines after the first segment until the rest takes at most `limit_bytes`.
     pub(super) fn shrink(&mut self, limit_bytes: usize) {
         while self.segments.len() > 2 && self.weight_bytes() > limit_bytes {
             if let Some(gone) = self.segments.remove(1) {
@@ -170,7 +170,7 @@ impl Store {
     }
 }
 
-/// A stretch of lines: their text without line ends, where each finished line ends, and where looks begin.
+/// A stretch of lines: text without line ends, the offsets at which lines end, and the looks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Segment {
     pub(super) text: String,
@@ -200,7 +200,7 @@ impl Segment {
         self.ends.last().map_or(0, |&it| it as usize)
     }
 
-    /// The bytes of line `i`; the one behind the last finished line is the open one.
+    /// Returns the byte range of line `i`; the one after the last finished line is the open one.
     pub(super) fn range(&self, i: usize) -> Range<usize> {
         let start = i
             .checked_sub(1)

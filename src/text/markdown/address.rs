@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Longer ones are no addresses that anybody follows.
 const LONGEST_BYTES: usize = 2048;
 
-/// The first address in `text` behind `from`.
+/// Returns the range of the first address after byte `from`. `None` if there is none.
 pub(super) fn find(text: &str, from: usize) -> Option<Range<usize>> {
     let mut at = from;
     while let Some(found) = text.get(at..)?.find("://") {

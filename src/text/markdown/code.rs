@@ -50,7 +50,7 @@ impl Flow {
         true
     }
 
-    /// Says whether nothing is left to do.
+    /// Lays out more of an open block of code. Returns true if nothing is left to do.
     pub(super) fn advance_code(
         &mut self,
         mut open: OpenCode,

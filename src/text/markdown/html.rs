@@ -5,9 +5,9 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd, html::push_html}
 use super::options;
 use crate::text::{Sanitized, target::link_target};
 
-/// `code` makes the HTML of a block of code out of its language and its text.
+/// Returns HTML. `code` formats a block of code from its language and its text.
 ///
-/// Foreign markup is shown as it is written, a picture is a link to it, and a link leads to the web or nowhere.
+/// Foreign markup is shown as text, a picture becomes a link to it, and links lead to the web or nowhere.
 pub fn to_html(source: &str, code: &dyn Fn(&str, &str) -> String) -> String {
     let source = Sanitized::new(source);
     let mut events = Vec::new();

@@ -17,7 +17,7 @@ use crate::text::{
 /// A horizontal line is no longer than this.
 const RULE: usize = 40;
 
-/// Code that stands in the rows and may get its colours later.
+/// Code in the rows that may get its colours later.
 #[derive(Debug)]
 pub(super) struct Fence {
     /// Number by which [`Colours`] knows the block.
@@ -105,7 +105,7 @@ impl Fence {
         changed
     }
 
-    /// Colours lines that were drawn plain and whose colours are known now. Returns the first row that changed.
+    /// Colours plain lines whose colours have arrived. Returns the first row that changed.
     pub fn poll(&mut self, columns: usize, colours: &dyn Colours, rows: &mut [StyledLine]) -> usize {
         if !self.is_waiting() {
             return usize::MAX;
@@ -177,7 +177,7 @@ pub(super) struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// One outermost block; a blank row parts it from what stands above.
+    /// Lays out an outermost block, after a blank row if there is something above it.
     pub fn outermost(&mut self, block: &Block) {
         if !self.rows.is_empty() {
             self.rows.push(StyledLine::blank());

@@ -24,7 +24,7 @@ const OPEN: usize = 512;
 
 #[derive(Debug)]
 pub(super) struct Long {
-    /// Bytes of the source, rows and blocks of code that are put aside.
+    /// Bytes of the source that are put aside; `rows` and `fences` count their rows and blocks of code.
     pub(super) at: usize,
     pub(super) rows: usize,
     pub(super) fences: u64,
@@ -39,7 +39,7 @@ pub(super) struct Long {
 /// State needed to continue a long block.
 #[derive(Debug)]
 pub(super) enum Rest {
-    /// The paragraph's last row, which is laid out again with what follows.
+    /// Spans of the paragraph's last row, which is laid out again with the text after it.
     Paragraph(Vec<Span>),
     /// The number of the next item, and whether blank rows part the items.
     List { number: Option<u64>, loose: bool },
@@ -48,7 +48,7 @@ pub(super) enum Rest {
 }
 
 impl Flow {
-    /// Puts the beginning of the open block aside where it can be done.
+    /// Puts the beginning of the open block aside. Returns false if that cannot be done.
     pub(super) fn put_aside(&mut self, source: &str, colours: &dyn Colours, rows: &mut Vec<StyledLine>) -> bool {
         let tail = from(source, self.frozen.bytes);
         let mut tree = tree::read(complete(tail), &self.frozen.definitions);
@@ -116,7 +116,7 @@ impl Flow {
         moved
     }
 
-    /// Says whether the block goes on; otherwise it is read again as a whole.
+    /// Lays out more of a long block. Returns false if it ended; then it must be read again as a whole.
     pub(super) fn advance_long(
         &mut self,
         mut long: Long,
@@ -158,7 +158,7 @@ impl Flow {
         }
     }
 
-    /// Moves the border inside a long block on, as far as it is safe.
+    /// Puts more of a long block aside, as far as it is safe. Returns true if it did.
     pub(super) fn move_aside(
         &self,
         long: &mut Long,
@@ -231,7 +231,7 @@ impl Flow {
         true
     }
 
-    /// Lays out what is not put aside of a long block; says whether it is still the same block.
+    /// Lays out the part of a long block that is not put aside. Returns true if it is still the same block.
     pub(super) fn lay_long(
         &mut self,
         long: &mut Long,
@@ -286,7 +286,7 @@ impl Flow {
         true
     }
 
-    /// Lays items out behind those that stand already.
+    /// Lays out items after those that are there.
     pub(super) fn lay_items(
         &self,
         list: &List,

@@ -13,7 +13,7 @@ const SQUARE: char = '\u{2}';
 /// A dollar sign that is one.
 const DOLLAR: char = '\u{3}';
 
-/// A source in which brackets behind backslashes are dollar signs.
+/// A source in which dollar signs replace escaped brackets.
 pub(super) struct Marked<'a> {
     pub source: Cow<'a, str>,
     original: &'a str,
@@ -64,7 +64,7 @@ impl<'a> Marked<'a> {
         marked
     }
 
-    /// A text of the source as it stood there, without the backslashes that only escape unless it is code.
+    /// Returns a part of the original source; without backslashes that only escape, unless it is code.
     pub fn text<'t>(&self, text: &'t str, range: &Range<usize>, is_code: bool) -> Cow<'t, str> {
         if text.contains(DOLLAR) {
             let text = plain(text);

@@ -59,8 +59,8 @@ const EDGE: usize = 64;
 /// Frozen blocks of code that are asked for new colours while the source grows.
 const RECENT: usize = 4;
 
-/// Markdown on its way to the screen: keeps what is settled, so that each piece of source costs
-/// only as much as the block that is still open.
+/// Incremental layout of Markdown: keeps the rows of settled blocks, so that each piece of source costs only as much
+/// as the block that is still open.
 #[derive(Debug, Default)]
 pub struct Flow {
     seed: u64,
@@ -111,7 +111,7 @@ enum OpenBlock {
     Whole,
     /// Code between fences, line by line.
     Code(OpenCode),
-    /// The beginning of a long block is put aside.
+    /// A long block whose beginning is put aside.
     Long(Long),
 }
 
@@ -188,8 +188,8 @@ impl Flow {
         changed.min(rows.len())
     }
 
-    /// Rows that stay as they are whatever is added, and the bytes of the source that they show. None as long as code among
-    /// them waits for its colours.
+    /// Returns the number of rows that cannot change any more, and the bytes of the source that they show. Zeros
+    /// while code among them waits for its colours.
     pub fn settled(&self) -> (usize, usize) {
         if self.frozen.waiting.is_empty() {
             (self.frozen.rows, self.frozen.bytes)

@@ -23,11 +23,11 @@ pub(super) struct Shown<'a> {
     pub source: Cow<'a, str>,
     /// End of the text, if words after it would be nothing but words.
     pub ending: Option<SettledEnd>,
-    /// The leaf at its end, where that stays the same whatever comes behind it in its line.
+    /// The leaf at its end, if no text after it in its line can change that.
     pub place: Option<LeafStart>,
 }
 
-/// The last leaf of a source, and where it begins.
+/// Kind and start of the last leaf of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeafStart {
     kind: LeafKind,
@@ -84,13 +84,13 @@ pub(super) struct SettledEnd {
     pub blanks: usize,
     /// The letter before them.
     pub last: char,
-    /// It stands in code, where no mark but a backtick is one.
+    /// True inside code, where only a backtick is a mark.
     pub in_code: bool,
-    /// Marks that are open will be closed behind it; what stands before them decides what they are.
+    /// True if marks are open, which will be closed after the text; the text before them decides what they are.
     pub is_marked: bool,
 }
 
-/// Letters and digits that are a whole sign of their own, whatever stands beside them.
+/// Returns true for letters and digits that are a grapheme of their own, whatever their neighbours are.
 pub(super) fn is_letter(sign: char) -> bool {
     sign.is_ascii_alphanumeric()
         || matches!(sign,

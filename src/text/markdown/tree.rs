@@ -15,7 +15,7 @@ use crate::text::{Modifier, Role, Sanitized, Span, link_host, link_target, width
 /// Containers nested deeper than this are shown at this depth.
 const DEEPEST: usize = 32;
 
-/// Labels of reference definitions and where they lead.
+/// Targets of reference definitions, by label.
 pub(super) type Definitions = HashMap<String, String>;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) enum Block {
     Text(Vec<Span>),
     Heading(Vec<Span>),
     Code(Code),
-    /// Raw HTML, as it stands.
+    /// Raw HTML, shown as text.
     Html(Vec<Span>),
     Quote(Vec<Block>),
     List(List),
@@ -65,18 +65,18 @@ pub(super) struct Table {
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// A document's blocks, and what other parts of it must know about it.
+/// Blocks of a source, and what the rest of the document needs to know about it.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    /// The outermost blocks and the bytes they stand in.
+    /// Outermost blocks with their byte ranges.
     pub blocks: Vec<(Block, Range<usize>)>,
-    /// With the byte where each definition begins.
+    /// Label, target and first byte of each definition.
     pub definitions: Vec<(String, String, usize)>,
     /// References that no definition is known for.
     pub unresolved: Vec<String>,
     /// End of the source, if words after it would only lengthen its last leaf.
     pub ending: Option<SettledEnd>,
-    /// The leaf at its end, where that is known until the next line break.
+    /// The leaf at its end, if it is known until the next line break.
     pub place: Option<LeafStart>,
 }
 
@@ -90,7 +90,8 @@ pub(super) fn read(source: &str, known: &Definitions) -> Tree {
     build(source, known, false)
 }
 
-/// Reads what is shown of a source that is still coming in, where [`HIDDEN`] stands for marks. `place` as for [`tail::shown`].
+/// Reads the part of a streaming source that is shown; [`HIDDEN`] replaces undecided marks. `place` as for
+/// [`tail::shown`].
 pub(super) fn read_open(source: &str, known: &Definitions, place: Option<LeafStart>) -> Tree {
     let shown = tail::shown(source, place);
     Tree {

@@ -111,7 +111,7 @@ impl Words {
 }
 
 impl Flow {
-    /// Notes what could be added to what was just laid out of `tree`, which was read from the byte `begin` on.
+    /// Prepares for words after `tree`, which was read from byte `begin` on and just laid out.
     pub(super) fn expect_words(&mut self, tree: &Tree, leaf: Option<Leaf>, begin: usize, rows: &[StyledLine]) {
         let is_still = !self.stiff && self.open_waiting.is_empty();
         let ending = tree.ending.filter(|_| is_still);
@@ -119,13 +119,13 @@ impl Flow {
         self.place = tree.place.map(|it| (it, begin));
     }
 
-    /// The last leaf of the source from `begin` on, where it is known.
+    /// Returns the last leaf of the source from `begin` on. `None` if it is unknown.
     pub(super) fn place_in(&self, begin: usize) -> Option<LeafStart> {
         self.place.filter(|it| it.1 == begin).map(|it| it.0)
     }
 
-    /// Shows `source` where nothing but words came since the last update, and marks behind them that show nothing yet; gives
-    /// the first row that changed.
+    /// Lengthens the last row if only words and hidden marks were added since the last update. Returns the first row
+    /// that changed; `None` if the source must be read again.
     pub(super) fn lengthen(&mut self, source: &str, rows: &mut Vec<StyledLine>) -> Option<usize> {
         let added = source.get(self.last.length..)?;
         let begin = match &self.open {

@@ -1,6 +1,6 @@
 //! Branches: going on behind something older, and back to what was left.
 
-use super::{Action, everywhere::focus_composer};
+use super::{Action, focus::focus_composer};
 use crate::{
     protocol::{Address, Applied, Branch, Command, DocumentId, Kind, Turn, View},
     t,
@@ -8,151 +8,127 @@ use crate::{
     tui::{app::App, effects::Effect, overlays::Branches, widgets::is_undone, widgets::transcript::Item},
 };
 
-pub const BRANCHES: Action = Action {
-    name: "branches",
-    slash: "branches",
-    run: |app, _| {
-        match Branches::new(&app.conversation.transcript) {
-            Some(branches) => app.overlays.push(branches),
-            None => app.toast(t!("action-nothing-said")),
-        }
-        Vec::new()
-    },
-};
+pub const BRANCHES: Action = Action::new("branches", "branches", |app, _| {
+    match Branches::new(&app.conversation.transcript) {
+        Some(branches) => app.open(branches),
+        None => app.toast(t!("action-nothing-said")),
+    }
+});
 
-pub const GO_ON: Action = Action {
-    name: "branch",
-    slash: "branch",
-    run: |app, words| {
-        if is_busy(app) {
-            return Vec::new();
+pub const GO_ON: Action = Action::new("branch", "branch", |app, words| {
+    if is_busy(app) {
+        return Vec::new();
+    }
+    let Some(item) = meant(app, words) else {
+        return Vec::new();
+    };
+    let Some(exchange) = app.conversation.transcript.exchanges.get(item.exchange()) else {
+        return Vec::new();
+    };
+    let after = exchange.turn;
+    let upto = match item {
+        Item::Document(place) => exchange.response.documents.get(place.document).map(|it| it.id.clone()),
+        Item::Ending(_) => None,
+        Item::Thinking(_, nth) => {
+            let before = exchange.response.thinking.get(nth).map_or(0, |it| it.before);
+            let last = before.checked_sub(1).and_then(|it| exchange.response.documents.get(it));
+            last.map(|it| it.id.clone())
         }
+        Item::Message(_) => return before(app, after),
+    };
+    let is_last = exchange.response.documents.last().map(|it| &it.id) == upto.as_ref();
+    focus_composer(app);
+    let upto = upto.filter(|_| !is_last);
+    vec![Effect::Send(Command::SwitchBranch(Branch {
+        after,
+        upto,
+        is_open: false,
+    }))]
+});
+
+pub const REWORD: Action = Action::new("reword", "reword", |app, words| {
+    if is_busy(app) {
+        return Vec::new();
+    }
+    let chosen = if words.trim().is_empty() {
+        app.viewport.pane.selected
+    } else {
         let Some(item) = meant(app, words) else {
             return Vec::new();
         };
-        let Some(exchange) = app.conversation.transcript.exchanges.get(item.exchange()) else {
-            return Vec::new();
-        };
-        let after = exchange.turn;
-        let upto = match item {
-            Item::Document(place) => exchange.response.documents.get(place.document).map(|it| it.id.clone()),
-            Item::Ending(_) => None,
-            Item::Thinking(_, nth) => {
-                let before = exchange.response.thinking.get(nth).map_or(0, |it| it.before);
-                let last = before.checked_sub(1).and_then(|it| exchange.response.documents.get(it));
-                last.map(|it| it.id.clone())
-            }
-            Item::Message(_) => return before(app, after),
-        };
-        let is_last = exchange.response.documents.last().map(|it| &it.id) == upto.as_ref();
-        focus_composer(app);
-        let upto = upto.filter(|_| !is_last);
-        vec![Effect::Send(Command::SwitchBranch(Branch {
-            after,
-            upto,
-            is_open: false,
-        }))]
-    },
-};
+        Some(item)
+    };
+    let at = chosen.map_or(usize::MAX, Item::exchange);
+    let exchanges = &app.conversation.transcript.exchanges;
+    let Some(exchange) = exchanges.get(at).or(exchanges.last()) else {
+        return app.toast(t!("action-nothing-said"));
+    };
+    let turn = exchange.turn;
+    before(app, turn)
+});
 
-pub const REWORD: Action = Action {
-    name: "reword",
-    slash: "reword",
-    run: |app, words| {
-        if is_busy(app) {
-            return Vec::new();
+pub const AGAIN: Action = Action::new("again", "again", |app, words| {
+    if is_busy(app) {
+        return Vec::new();
+    }
+    let place = match meant(app, words) {
+        Some(Item::Document(place)) => place,
+        Some(_) => {
+            return app.toast(t!("action-not-here", word = words.trim()));
         }
-        let chosen = if words.trim().is_empty() {
-            app.viewport.pane.selected
-        } else {
-            let Some(item) = meant(app, words) else {
-                return Vec::new();
+        None => return Vec::new(),
+    };
+    let Some(document) = app.conversation.transcript.get(place) else {
+        return Vec::new();
+    };
+    let turn = app.conversation.turn_of(place);
+    let from = Branch {
+        after: turn,
+        upto: earlier(app, place.exchange, place.document),
+        is_open: false,
+    };
+    let is_call = matches!(document.kind, Kind::TerminalCommand | Kind::ToolCall | Kind::FileEdit);
+    if is_call && !app.conversation.about.runs {
+        return app.toast(t!("action-makes-no-calls", peer = app.conversation.about.peer.as_str()));
+    }
+    match document.view() {
+        View::TerminalCommand(it) => {
+            let line = it.command.to_owned();
+            let run = super::writing::run_command(app, &format!("! {line}"), &line, true);
+            vec![Effect::Send(Command::SwitchBranch(from)), run]
+        }
+        View::FileEdit(edit) if edit.applied == Applied::Applied && !is_undone(document) => {
+            // Made where it stands already, it finds nothing to change.
+            let address = app.conversation.transcript.address(place).map(|it| it.to_string());
+            app.toast(t!("action-again-stands", address = address.unwrap_or_default()))
+        }
+        View::ToolCall(_) | View::FileEdit(_) => {
+            let document = document.id.clone();
+            let number = app.conversation.transcript.address(place).map(|it| it.to_string());
+            let typed = format!("/again {}", number.unwrap_or_default());
+            vec![Effect::Send(Command::RepeatCall {
+                submit: super::writing::own(app, &typed),
+                turn,
+                document,
+                from,
+            })]
+        }
+        View::Clarification(_) if !is_approval(document) => {
+            let open = Branch {
+                after: turn,
+                upto: Some(document.id.clone()),
+                is_open: true,
             };
-            Some(item)
-        };
-        let at = chosen.map_or(usize::MAX, Item::exchange);
-        let exchanges = &app.conversation.transcript.exchanges;
-        let Some(exchange) = exchanges.get(at).or(exchanges.last()) else {
-            app.toast(t!("action-nothing-said"));
-            return Vec::new();
-        };
-        let turn = exchange.turn;
-        before(app, turn)
-    },
-};
+            let name = (turn, document.id.clone());
+            app.questions.forms.remove(&name);
+            app.questions.sent.remove(&name);
+            vec![Effect::Send(Command::SwitchBranch(open))]
+        }
+        _ => app.toast(t!("action-again-what")),
+    }
+});
 
-pub const AGAIN: Action = Action {
-    name: "again",
-    slash: "again",
-    run: |app, words| {
-        if is_busy(app) {
-            return Vec::new();
-        }
-        let place = match meant(app, words) {
-            Some(Item::Document(place)) => place,
-            Some(_) => {
-                app.toast(t!("action-not-here", word = words.trim()));
-                return Vec::new();
-            }
-            None => return Vec::new(),
-        };
-        let Some(document) = app.conversation.transcript.get(place) else {
-            return Vec::new();
-        };
-        let turn = app.conversation.turn_of(place);
-        let from = Branch {
-            after: turn,
-            upto: earlier(app, place.exchange, place.document),
-            is_open: false,
-        };
-        let is_call = matches!(document.kind, Kind::TerminalCommand | Kind::ToolCall | Kind::FileEdit);
-        if is_call && !app.conversation.about.runs {
-            app.toast(t!("action-makes-no-calls", peer = app.conversation.about.peer.as_str()));
-            return Vec::new();
-        }
-        match document.view() {
-            View::TerminalCommand(it) => {
-                let line = it.command.to_owned();
-                let run = super::writing::run_command(app, &format!("! {line}"), &line, true);
-                vec![Effect::Send(Command::SwitchBranch(from)), run]
-            }
-            View::FileEdit(edit) if edit.applied == Applied::Applied && !is_undone(document) => {
-                // Made where it stands already, it finds nothing to change.
-                let address = app.conversation.transcript.address(place).map(|it| it.to_string());
-                app.toast(t!("action-again-stands", address = address.unwrap_or_default()));
-                Vec::new()
-            }
-            View::ToolCall(_) | View::FileEdit(_) => {
-                let document = document.id.clone();
-                let number = app.conversation.transcript.address(place).map(|it| it.to_string());
-                let typed = format!("/again {}", number.unwrap_or_default());
-                vec![Effect::Send(Command::RepeatCall {
-                    submit: super::writing::own(app, &typed),
-                    turn,
-                    document,
-                    from,
-                })]
-            }
-            View::Clarification(_) if !is_approval(document) => {
-                let open = Branch {
-                    after: turn,
-                    upto: Some(document.id.clone()),
-                    is_open: true,
-                };
-                let name = (turn, document.id.clone());
-                app.questions.forms.remove(&name);
-                app.questions.sent.remove(&name);
-                vec![Effect::Send(Command::SwitchBranch(open))]
-            }
-            _ => {
-                app.toast(t!("action-again-what"));
-                Vec::new()
-            }
-        }
-    },
-};
-
-/// What words behind a command name, a turn or a document, else what is selected; it is said where that is nothing.
+/// The item that a command's argument names, a turn or a document, else the selected one; toasts why there is none.
 fn meant(app: &mut App, words: &str) -> Option<Item> {
     let word = words.trim().trim_start_matches('#');
     if word.is_empty() {

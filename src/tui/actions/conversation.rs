@@ -7,91 +7,54 @@ use crate::{
     tui::{app::App, effects::Effect, overlays::Page},
 };
 
-pub const NEW: Action = Action {
-    name: "conversation.new",
-    slash: "new",
-    run: |app, _| begin(app),
-};
+pub const NEW: Action = Action::new("conversation.new", "new", |app, _| begin(app));
 
-pub const CLEAR: Action = Action {
-    name: "conversation.clear",
-    slash: "clear",
-    run: |app, _| begin(app),
-};
+pub const CLEAR: Action = Action::new("conversation.clear", "clear", |app, _| begin(app));
 
-pub const RESUME: Action = Action {
-    name: "conversation.resume",
-    slash: "resume",
-    run: |app, _| {
-        if is_at_work(app) {
-            return Vec::new();
-        }
-        vec![Effect::Sessions]
-    },
-};
+pub const RESUME: Action = Action::new("conversation.resume", "resume", |app, _| {
+    if is_at_work(app) {
+        return Vec::new();
+    }
+    vec![Effect::Sessions]
+});
 
-pub const EXPORT: Action = Action {
-    name: "conversation.export",
-    slash: "export",
-    run: |_, path| {
-        let path = if path.is_empty() { "conversation.html" } else { path };
-        vec![Effect::Export(path.to_owned())]
-    },
-};
+pub const EXPORT: Action = Action::new("conversation.export", "export", |_, path| {
+    let path = if path.is_empty() { "conversation.html" } else { path };
+    vec![Effect::Export(path.to_owned())]
+});
 
-pub const COST: Action = Action {
-    name: "conversation.cost",
-    slash: "cost",
-    run: |app, _| app.open(Page::cost(&app.conversation.transcript)),
-};
+pub const COST: Action = Action::new("conversation.cost", "cost", |app, _| {
+    app.open(Page::cost(&app.conversation.transcript))
+});
 
-pub const COMPACT: Action = Action {
-    name: "conversation.compact",
-    slash: "compact",
-    run: |app, keep| {
-        let keep = keep.trim().to_owned();
-        shorten(app, "/compact", &keep, CompactionScope::Summary { keep: keep.clone() })
-    },
-};
+pub const COMPACT: Action = Action::new("conversation.compact", "compact", |app, keep| {
+    let keep = keep.trim().to_owned();
+    shorten(app, "/compact", &keep, CompactionScope::Summary { keep: keep.clone() })
+});
 
-pub const RENAME: Action = Action {
-    name: "conversation.rename",
-    slash: "rename",
-    run: |app, title| {
-        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
-        if title.is_empty() {
-            app.toast(t!("action-rename-how"));
-            return Vec::new();
-        }
-        vec![Effect::Send(Command::Rename(title))]
-    },
-};
+pub const RENAME: Action = Action::new("conversation.rename", "rename", |app, title| {
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    if title.is_empty() {
+        return app.toast(t!("action-rename-how"));
+    }
+    vec![Effect::Send(Command::Rename(title))]
+});
 
-pub const DROP: Action = Action {
-    name: "conversation.drop",
-    slash: "drop",
-    run: |app, word| {
-        let word = word.trim().trim_start_matches('#').to_owned();
-        let address = word.split_once('.').and_then(|(turn, number)| {
-            Some(Address {
-                turn: Turn(turn.parse().ok()?),
-                number: number.parse().ok()?,
-            })
-        });
-        let selected = || app.conversation.transcript.address(app.viewport.selected()?);
-        match if word.is_empty() { selected() } else { address } {
-            Some(address) => shorten(app, "/drop", &address.to_string(), CompactionScope::DropResult(address)),
-            None if word.is_empty() => {
-                app.toast(t!("action-drop-which"));
-                Vec::new()
-            }
-            None => {
-                app.toast(t!("action-no-address", word = word));
-                Vec::new()
-            }
-        }
-    },
-};
+pub const DROP: Action = Action::new("conversation.drop", "drop", |app, word| {
+    let word = word.trim().trim_start_matches('#').to_owned();
+    let address = word.split_once('.').and_then(|(turn, number)| {
+        Some(Address {
+            turn: Turn(turn.parse().ok()?),
+            number: number.parse().ok()?,
+        })
+    });
+    let selected = || app.conversation.transcript.address(app.viewport.selected()?);
+    match if word.is_empty() { selected() } else { address } {
+        Some(address) => shorten(app, "/drop", &address.to_string(), CompactionScope::DropResult(address)),
+        None if word.is_empty() => app.toast(t!("action-drop-which")),
+        None => app.toast(t!("action-no-address", word = word)),
+    }
+});
 
 /// Has the model told less, in a turn of its own.
 fn shorten(app: &mut App, word: &str, rest: &str, how: CompactionScope) -> Vec<Effect> {
@@ -99,8 +62,7 @@ fn shorten(app: &mut App, word: &str, rest: &str, how: CompactionScope) -> Vec<E
         return Vec::new();
     }
     if app.conversation.transcript.exchanges.is_empty() {
-        app.toast(t!("action-nothing-said"));
-        return Vec::new();
+        return app.toast(t!("action-nothing-said"));
     }
     app.viewport.pane.go_to_end();
     let submit = Submit {
@@ -116,13 +78,12 @@ fn begin(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     }
     if app.conversation.transcript.exchanges.is_empty() {
-        app.toast(t!("action-is-new"));
-        return Vec::new();
+        return app.toast(t!("action-is-new"));
     }
     vec![Effect::Begin]
 }
 
-/// What is at work would go on unseen: it is stopped first, by whoever wants that.
+/// Returns true, with a toast, while an answer or command runs: it would continue unseen.
 fn is_at_work(app: &mut App) -> bool {
     let is_running = app.conversation.transcript.is_running();
     if is_running {

@@ -15,41 +15,26 @@ use crate::{
     },
 };
 
-pub const COPY: Action = Action {
-    name: "copy",
-    slash: "copy",
-    run: |app, words| copy(app, words),
-};
+pub const COPY: Action = Action::new("copy", "copy", copy);
 
-pub const PRINT: Action = Action {
-    name: "print",
-    slash: "print",
-    run: |app, _| {
-        if app.viewport.pane.items.is_empty() {
-            app.toast(t!("action-nothing-to-print"));
-            return Vec::new();
-        }
-        let text = app.printed(0..app.viewport.pane.items.len());
-        app.toast(t!("action-printed"));
-        vec![Effect::Print(text)]
-    },
-};
+pub const PRINT: Action = Action::new("print", "print", |app, _| {
+    if app.viewport.pane.items.is_empty() {
+        return app.toast(t!("action-nothing-to-print"));
+    }
+    let text = app.printed(0..app.viewport.pane.items.len());
+    app.toast(t!("action-printed"));
+    vec![Effect::Print(text)]
+});
 
-pub const COPY_CODE: Action = Action {
-    name: "copy.code",
-    slash: "",
-    run: |app, _| copy(app, "code"),
-};
+pub const COPY_CODE: Action = Action::new("copy.code", "", |app, _| copy(app, "code"));
 
-pub const COPY_AS: Action = Action {
-    name: "copy.as",
-    slash: "",
-    run: |app, _| app.open(Picker::copies(app.viewport.pane.selected.is_some())),
-};
+pub const COPY_AS: Action = Action::new("copy.as", "", |app, _| {
+    app.open(Picker::copies(app.viewport.pane.selected.is_some()))
+});
 
-/// What a copy looks like.
+/// The format of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum CopyFormat {
     /// As it was written: Markdown of a text, the patch of an edit.
     Source,
     /// Markdown of everything, so that it can be read elsewhere.
@@ -59,8 +44,8 @@ enum Form {
     Code,
 }
 
-/// What is copied.
-enum Scope {
+/// The extent of a copy.
+enum CopyScope {
     Selected,
     /// Everything that is listed.
     All,
@@ -68,42 +53,40 @@ enum Scope {
 }
 
 pub fn copy(app: &mut App, words: &str) -> Vec<Effect> {
-    let (mut form, mut scope) = (Form::Source, Scope::Selected);
+    let (mut form, mut scope) = (CopyFormat::Source, CopyScope::Selected);
     for word in words.split_whitespace() {
         match word {
-            "markdown" | "md" => form = Form::Markdown,
-            "plain" | "text" => form = Form::Plain,
-            "code" => form = Form::Code,
-            "all" | "shown" => scope = Scope::All,
+            "markdown" | "md" => form = CopyFormat::Markdown,
+            "plain" | "text" => form = CopyFormat::Plain,
+            "code" => form = CopyFormat::Code,
+            "all" | "shown" => scope = CopyScope::All,
             _ => match place(&app.conversation.transcript, word) {
-                Some(place) => scope = Scope::At(place),
+                Some(place) => scope = CopyScope::At(place),
                 None => {
-                    app.toast(t!("action-copy-how", word = word));
-                    return Vec::new();
+                    return app.toast(t!("action-copy-how", word = word));
                 }
             },
         }
     }
     let (what, items) = match scope {
-        Scope::All => (t!("copied-conversation").to_owned(), app.viewport.pane.items.clone()),
-        Scope::At(place) => (name(app, Item::Document(place)), vec![Item::Document(place)]),
-        Scope::Selected => match app.viewport.pane.selected {
+        CopyScope::All => (t!("copied-conversation").to_owned(), app.viewport.pane.items.clone()),
+        CopyScope::At(place) => (name(app, Item::Document(place)), vec![Item::Document(place)]),
+        CopyScope::Selected => match app.viewport.pane.selected {
             Some(item) => (name(app, item), vec![item]),
             None => (t!("copied-last-answer").to_owned(), last_answer(app)),
         },
     };
-    if matches!(scope, Scope::All) && form == Form::Source {
-        form = Form::Markdown;
+    if matches!(scope, CopyScope::All) && form == CopyFormat::Source {
+        form = CopyFormat::Markdown;
     }
     let parts: Vec<String> = items.into_iter().filter_map(|it| part(app, it, form)).collect();
     let text = parts.join("\n\n");
     if text.trim().is_empty() {
-        app.toast(if form == Form::Code {
+        return app.toast(if form == CopyFormat::Code {
             t!("action-no-code")
         } else {
             t!("action-nothing-to-copy")
         });
-        return Vec::new();
     }
     vec![Effect::Copy { text, what }]
 }
@@ -146,39 +129,39 @@ fn last_answer(app: &App) -> Vec<Item> {
         .collect()
 }
 
-fn part(app: &mut App, item: Item, form: Form) -> Option<String> {
+fn part(app: &mut App, item: Item, form: CopyFormat) -> Option<String> {
     let text = match item {
         Item::Document(place) => {
             let document = app.conversation.transcript.get(place)?;
             match form {
-                Form::Source => widgets::copy_text(document).into_string(),
-                Form::Markdown => widgets::markdown(document),
-                Form::Code => widgets::code_only(document)?.into_string(),
-                Form::Plain if document.kind == Kind::Text => {
+                CopyFormat::Source => widgets::copy_text(document).into_string(),
+                CopyFormat::Markdown => widgets::markdown(document),
+                CopyFormat::Code => widgets::code_only(document)?.into_string(),
+                CopyFormat::Plain if document.kind == Kind::Text => {
                     let fold = app.viewport.pane.fold_of(item);
                     app.viewport.pane.set_fold(item, Fold::Full);
                     let text = app.with_pane(|pane, context| text_of(pane.rows_of(item, context)));
                     app.viewport.pane.set_fold(item, fold);
                     text
                 }
-                Form::Plain => widgets::copy_text(document).into_string(),
+                CopyFormat::Plain => widgets::copy_text(document).into_string(),
             }
         }
         Item::Message(at) => {
             let message = app.conversation.transcript.exchanges.get(at)?.message.as_ref()?;
             match form {
-                Form::Source | Form::Plain => message.content.clone(),
+                CopyFormat::Source | CopyFormat::Plain => message.content.clone(),
                 // A heading would stand above the answer's own; a quotation does not mix with it.
-                Form::Markdown => message.content.lines().map(|it| format!("> {it}\n")).collect(),
-                Form::Code => return None,
+                CopyFormat::Markdown => message.content.lines().map(|it| format!("> {it}\n")).collect(),
+                CopyFormat::Code => return None,
             }
         }
         Item::Thinking(at, n) => match form {
-            Form::Source | Form::Plain => {
+            CopyFormat::Source | CopyFormat::Plain => {
                 let exchange = app.conversation.transcript.exchanges.get(at)?;
                 exchange.response.thinking.get(n)?.text.clone()
             }
-            Form::Markdown | Form::Code => return None,
+            CopyFormat::Markdown | CopyFormat::Code => return None,
         },
         Item::Ending(_) => return None,
     };

@@ -1,6 +1,9 @@
 //! What can be done wherever one is.
 
-use super::Action;
+use super::{
+    Action,
+    focus::{focus_composer, focus_transcript},
+};
 use crate::{
     protocol::{Command, Mode, Query, Reply},
     t,
@@ -8,333 +11,232 @@ use crate::{
         app::{App, Focus, Mouse},
         effects::{Effect, ask},
         overlays::{Inspector, Page, Picker},
-        widgets::transcript::{Item, VisibleLine},
     },
 };
 
 /// Two presses of Ctrl+C within this time leave the program.
 const TWICE_MS: u64 = 2000;
 
-pub const MODE_NEXT: Action = Action {
-    name: "mode.next",
-    slash: "",
-    run: |app, _| set_mode(app, app.composer.mode.next()),
-};
+pub const MODE_NEXT: Action = Action::new("mode.next", "", |app, _| set_mode(app, app.composer.mode.next()));
 
-pub const MODE: Action = Action {
-    name: "mode",
-    slash: "mode",
-    run: |app, word| match Mode::parse(word) {
-        Some(mode) => set_mode(app, mode),
-        None if word.is_empty() => app.open(Picker::modes(app.composer.mode)),
-        None => {
-            app.toast(t!("action-no-mode", word = word));
-            Vec::new()
-        }
-    },
-};
+pub const MODE: Action = Action::new("mode", "mode", |app, word| match Mode::parse(word) {
+    Some(mode) => set_mode(app, mode),
+    None if word.is_empty() => app.open(Picker::modes(app.composer.mode)),
+    None => app.toast(t!("action-no-mode", word = word)),
+});
 
-pub const MODEL: Action = Action {
-    name: "model",
-    slash: "model",
-    run: |app, word| {
-        if word.is_empty() {
-            app.toast(t!("action-asking-for-models"));
-            return vec![ask!(Query::Models, Reply::Models, |app, names| {
-                if names.is_empty() {
-                    app.toast(t!("news-no-models"));
-                    return Vec::new();
-                }
-                let current = app.composer.model_name(&app.conversation.about);
-                app.open(Picker::models(&names, current))
-            })];
-        }
-        app.composer.model = Some(word.to_owned());
-        app.toast(t!("action-model-chosen", model = word));
-        Vec::new()
-    },
-};
+pub const MODEL: Action = Action::new("model", "model", |app, word| {
+    if word.is_empty() {
+        app.toast(t!("action-asking-for-models"));
+        return vec![ask!(Query::Models, Reply::Models, |app, names| {
+            if names.is_empty() {
+                return app.toast(t!("news-no-models"));
+            }
+            let current = app.composer.model_name(&app.conversation.about);
+            app.open(Picker::models(&names, current))
+        })];
+    }
+    app.composer.model = Some(word.to_owned());
+    app.toast(t!("action-model-chosen", model = word))
+});
 
-/// How hard a model can be told to think.
+/// The levels of a model's reasoning effort.
 pub const EFFORTS: [&str; 4] = ["off", "low", "medium", "high"];
 
-pub const EFFORT: Action = Action {
-    name: "effort",
-    slash: "effort",
-    run: |app, word| {
-        if !app.conversation.about.hears {
-            let text = t!("action-effort-deaf", peer = app.conversation.about.peer.as_str());
-            app.toast(text);
-            return Vec::new();
+pub const EFFORT: Action = Action::new("effort", "effort", |app, word| {
+    if !app.conversation.about.hears {
+        let text = t!("action-effort-deaf", peer = app.conversation.about.peer.as_str());
+        return app.toast(text);
+    }
+    let chosen = EFFORTS.into_iter().find(|it| *it == word);
+    match chosen {
+        Some(effort) => {
+            app.composer.effort = Some(effort);
+            app.toast(t!("action-effort-chosen", effort = effort))
         }
-        let chosen = EFFORTS.into_iter().find(|it| *it == word);
-        match chosen {
-            Some(effort) => {
-                app.composer.effort = Some(effort);
-                app.toast(t!("action-effort-chosen", effort = effort));
-            }
-            None if word == "auto" => {
-                app.composer.effort = None;
-                app.toast(t!("action-effort-auto"));
-            }
-            None if word.is_empty() => app.overlays.push(Picker::efforts(app.composer.effort)),
-            None => app.toast(t!("action-no-effort", word = word, known = EFFORTS.join(", "))),
+        None if word == "auto" => {
+            app.composer.effort = None;
+            app.toast(t!("action-effort-auto"))
         }
-        Vec::new()
-    },
-};
+        None if word.is_empty() => app.open(Picker::efforts(app.composer.effort)),
+        None => app.toast(t!("action-no-effort", word = word, known = EFFORTS.join(", "))),
+    }
+});
 
-pub const THEME: Action = Action {
-    name: "theme",
-    slash: "theme",
-    run: |app, word| {
-        if word.is_empty() {
-            app.overlays.push(Picker::themes(
-                &app.appearance.themes.names,
-                &app.appearance.themes.chosen,
-            ));
-        } else if app.appearance.themes.names.iter().any(|it| it == word) || word == "auto" {
-            app.appearance.choose(word, app.preferences.settings.color);
-        } else {
-            app.toast(t!(
-                "action-no-theme",
-                word = word,
-                known = app.appearance.themes.names.join(", ")
-            ));
+pub const THEME: Action = Action::new("theme", "theme", |app, word| {
+    if word.is_empty() {
+        app.overlays.push(Picker::themes(
+            &app.appearance.themes.names,
+            &app.appearance.themes.chosen,
+        ));
+    } else if app.appearance.themes.names.iter().any(|it| it == word) || word == "auto" {
+        app.appearance.choose(word, app.preferences.settings.color);
+    } else {
+        app.toast(t!(
+            "action-no-theme",
+            word = word,
+            known = app.appearance.themes.names.join(", ")
+        ));
+    }
+    Vec::new()
+});
+
+pub const PALETTE: Action = Action::new("palette", "", |app, _| app.open(Picker::palette(app)));
+
+pub const MOUSE: Action = Action::new("mouse", "mouse", |app, word| {
+    let next = match (Mouse::parse(word), app.terminal.mouse) {
+        (Some(mouse), _) => mouse,
+        (None, Mouse::Full) if word.is_empty() => Mouse::Wheel,
+        (None, Mouse::Wheel) if word.is_empty() => Mouse::Off,
+        (None, Mouse::Off) if word.is_empty() => Mouse::Full,
+        (None, Mouse::Full | Mouse::Wheel | Mouse::Off) => {
+            return app.toast(t!("action-no-mouse", word = word));
         }
-        Vec::new()
-    },
-};
+    };
+    app.terminal.mouse = next;
+    app.toast(match next {
+        Mouse::Full => t!("action-mouse-full"),
+        Mouse::Wheel => t!("action-mouse-wheel"),
+        Mouse::Off => t!("action-mouse-off"),
+    });
+    vec![Effect::Mouse(next)]
+});
 
-pub const PALETTE: Action = Action {
-    name: "palette",
-    slash: "",
-    run: |app, _| app.open(Picker::palette(app)),
-};
+pub const PROBLEMS: Action = Action::new("problems", "problems", |app, _| {
+    if app.preferences.problems.is_empty() {
+        app.toast(t!("action-no-problems"));
+    } else {
+        app.overlays.push(Page::problems(&app.preferences.problems));
+    }
+    Vec::new()
+});
 
-pub const MOUSE: Action = Action {
-    name: "mouse",
-    slash: "mouse",
-    run: |app, word| {
-        let next = match (Mouse::parse(word), app.terminal.mouse) {
-            (Some(mouse), _) => mouse,
-            (None, Mouse::Full) if word.is_empty() => Mouse::Wheel,
-            (None, Mouse::Wheel) if word.is_empty() => Mouse::Off,
-            (None, Mouse::Off) if word.is_empty() => Mouse::Full,
-            (None, Mouse::Full | Mouse::Wheel | Mouse::Off) => {
-                app.toast(t!("action-no-mouse", word = word));
-                return Vec::new();
-            }
-        };
-        app.terminal.mouse = next;
-        app.toast(match next {
-            Mouse::Full => t!("action-mouse-full"),
-            Mouse::Wheel => t!("action-mouse-wheel"),
-            Mouse::Off => t!("action-mouse-off"),
-        });
-        vec![Effect::Mouse(next)]
-    },
-};
+pub const CONTEXT: Action = Action::new("context", "context", |app, _| {
+    app.toast(t!("action-counting"));
+    vec![ask!(Query::Context, Reply::Context, |app, parts| {
+        app.open(Page::context(&parts, app.conversation.window()))
+    })]
+});
 
-pub const PROBLEMS: Action = Action {
-    name: "problems",
-    slash: "problems",
-    run: |app, _| {
-        if app.preferences.problems.is_empty() {
-            app.toast(t!("action-no-problems"));
-        } else {
-            app.overlays.push(Page::problems(&app.preferences.problems));
+pub const INSPECT: Action = Action::new("inspect", "inspect", |app, _| {
+    let trace = app.conversation.link.log().watch();
+    app.open(Inspector::new(trace))
+});
+
+pub const TRUST: Action = Action::new("trust", "trust", |_, _| {
+    vec![Effect::ask(Query::Trust, |_| Some(()), false, |_, ()| Vec::new())]
+});
+
+pub const SANDBOX: Action = Action::new("sandbox", "sandbox", |app, word| {
+    let guard = match word.trim() {
+        "" => None,
+        "guard" => Some(true),
+        "strict" => Some(false),
+        _ => {
+            return app.toast(t!("action-sandbox-how"));
         }
-        Vec::new()
-    },
-};
+    };
+    app.toast(t!("action-looking"));
+    vec![ask!(Query::Sandbox { guard }, Reply::Sandbox, |app, sandbox| {
+        app.open(Page::sandbox(&sandbox))
+    })]
+});
 
-pub const CONTEXT: Action = Action {
-    name: "context",
-    slash: "context",
-    run: |app, _| {
-        app.toast(t!("action-counting"));
-        vec![ask!(Query::Context, Reply::Context, |app, parts| {
-            app.open(Page::context(&parts, app.conversation.window()))
-        })]
-    },
-};
-
-pub const INSPECT: Action = Action {
-    name: "inspect",
-    slash: "inspect",
-    run: |app, _| {
-        let trace = app.conversation.link.log().watch();
-        app.open(Inspector::new(trace))
-    },
-};
-
-pub const TRUST: Action = Action {
-    name: "trust",
-    slash: "trust",
-    run: |_, _| vec![Effect::ask(Query::Trust, |_| Some(()), false, |_, ()| Vec::new())],
-};
-
-pub const SANDBOX: Action = Action {
-    name: "sandbox",
-    slash: "sandbox",
-    run: |app, word| {
-        let guard = match word.trim() {
-            "" => None,
-            "guard" => Some(true),
-            "strict" => Some(false),
-            _ => {
-                app.toast(t!("action-sandbox-how"));
-                return Vec::new();
-            }
-        };
-        app.toast(t!("action-looking"));
-        vec![ask!(Query::Sandbox { guard }, Reply::Sandbox, |app, sandbox| {
-            app.open(Page::sandbox(&sandbox))
-        })]
-    },
-};
-
-pub const PERMISSIONS: Action = Action {
-    name: "permissions",
-    slash: "permissions",
-    run: |app, word| {
-        let forget = match word.trim() {
-            "" => false,
-            "reset" => true,
-            _ => {
-                app.toast(t!("action-permissions-how"));
-                return Vec::new();
-            }
-        };
-        app.toast(t!("action-looking"));
-        vec![ask!(
-            Query::Permissions { forget },
-            Reply::Permissions,
-            |app, permissions| { app.open(Page::permissions(&permissions)) }
-        )]
-    },
-};
-
-pub const KEYS: Action = Action {
-    name: "keys",
-    slash: "keys",
-    run: |app, _| app.open(Page::keys(&app.preferences.keymap, app.preferences.is_developer)),
-};
-
-pub const HELP: Action = Action {
-    name: "help",
-    slash: "help",
-    run: |app, argument| (KEYS.run)(app, argument),
-};
-
-pub const FOCUS: Action = Action {
-    name: "focus",
-    slash: "",
-    run: |app, _| {
-        match app.viewport.focus {
-            Focus::Composer => focus_transcript(app),
-            Focus::Transcript => focus_composer(app),
+pub const PERMISSIONS: Action = Action::new("permissions", "permissions", |app, word| {
+    let forget = match word.trim() {
+        "" => false,
+        "reset" => true,
+        _ => {
+            return app.toast(t!("action-permissions-how"));
         }
-        Vec::new()
-    },
-};
+    };
+    app.toast(t!("action-looking"));
+    vec![ask!(
+        Query::Permissions { forget },
+        Reply::Permissions,
+        |app, permissions| { app.open(Page::permissions(&permissions)) }
+    )]
+});
 
-pub const ESCAPE: Action = Action {
-    name: "escape",
-    slash: "",
-    run: |app, _| {
-        if app.viewport.focus == Focus::Transcript && app.viewport.search.take().is_some() {
-            return Vec::new();
-        }
-        // Where nothing fits there is nothing to go to first.
-        let is_at_hand = app.viewport.focus == Focus::Transcript || app.viewport.pane.items.is_empty();
-        if is_at_hand && !app.viewport.pane.filter.is_empty() {
-            return super::finding::show_only(app, "");
-        }
-        if app.viewport.focus == Focus::Transcript && !app.conversation.is_busy() {
-            focus_composer(app);
-            return Vec::new();
-        }
-        let is_idle = !app.conversation.is_busy() && app.questions.submitted_ms.is_none();
-        if is_idle && app.composer.field.is_empty() && !app.conversation.transcript.exchanges.is_empty() {
-            return super::undo::REWIND.go(app, "");
-        }
-        stop(app)
-    },
-};
+pub const KEYS: Action = Action::new("keys", "keys", |app, _| {
+    app.open(Page::keys(&app.preferences.keymap, app.preferences.is_developer))
+});
 
-pub const INTERRUPT: Action = Action {
-    name: "interrupt",
-    slash: "",
-    run: |app, _| {
-        if app.viewport.focus == Focus::Composer
-            && let Some(text) = app.composer.field.selected()
-        {
-            return vec![Effect::Copy {
-                text,
-                what: t!("copied-selection").into(),
-            }];
-        }
-        if app.conversation.is_busy() {
-            return stop(app);
-        }
-        if !app.composer.field.is_empty() {
-            app.composer.history.keep(&app.composer.field.text());
-            app.composer.field.clear();
-            focus_composer(app);
-            return Vec::new();
-        }
-        if app.now_ms.saturating_sub(app.terminal.last_interrupt_ms) < TWICE_MS {
-            return vec![Effect::Quit(0)];
-        }
-        app.terminal.last_interrupt_ms = app.now_ms;
-        app.toast(t!("action-quit-how"));
-        Vec::new()
-    },
-};
+pub const HELP: Action = Action::new("help", "help", |app, argument| (KEYS.run)(app, argument));
 
-pub const LEAVE: Action = Action {
-    name: "leave",
-    slash: "",
-    run: |app, _| {
-        if app.composer.field.is_empty() {
-            return vec![Effect::Quit(0)];
-        }
-        if app.viewport.focus == Focus::Composer {
-            app.composer.field.delete();
-        }
-        Vec::new()
-    },
-};
+pub const FOCUS: Action = Action::new("focus", "", |app, _| {
+    match app.viewport.focus {
+        Focus::Composer => focus_transcript(app),
+        Focus::Transcript => focus_composer(app),
+    }
+    Vec::new()
+});
 
-pub const QUIT: Action = Action {
-    name: "quit",
-    slash: "quit",
-    run: |_, _| vec![Effect::Quit(0)],
-};
+pub const ESCAPE: Action = Action::new("escape", "", |app, _| {
+    if app.viewport.focus == Focus::Transcript && app.viewport.search.take().is_some() {
+        return Vec::new();
+    }
+    // Where nothing fits there is nothing to go to first.
+    let is_at_hand = app.viewport.focus == Focus::Transcript || app.viewport.pane.items.is_empty();
+    if is_at_hand && !app.viewport.pane.filter.is_empty() {
+        return super::finding::show_only(app, "");
+    }
+    if app.viewport.focus == Focus::Transcript && !app.conversation.is_busy() {
+        focus_composer(app);
+        return Vec::new();
+    }
+    let is_idle = !app.conversation.is_busy() && app.questions.submitted_ms.is_none();
+    if is_idle && app.composer.field.is_empty() && !app.conversation.transcript.exchanges.is_empty() {
+        return super::undo::REWIND.go(app, "");
+    }
+    stop(app)
+});
 
-pub const SUSPEND: Action = Action {
-    name: "suspend",
-    slash: "",
-    run: |_, _| vec![Effect::Suspend],
-};
+pub const INTERRUPT: Action = Action::new("interrupt", "", |app, _| {
+    if app.viewport.focus == Focus::Composer
+        && let Some(text) = app.composer.field.selected()
+    {
+        return vec![Effect::Copy {
+            text,
+            what: t!("copied-selection").into(),
+        }];
+    }
+    if app.conversation.is_busy() {
+        return stop(app);
+    }
+    if !app.composer.field.is_empty() {
+        app.composer.history.keep(&app.composer.field.text());
+        app.composer.field.clear();
+        focus_composer(app);
+        return Vec::new();
+    }
+    if app.now_ms.saturating_sub(app.terminal.last_interrupt_ms) < TWICE_MS {
+        return vec![Effect::Quit(0)];
+    }
+    app.terminal.last_interrupt_ms = app.now_ms;
+    app.toast(t!("action-quit-how"))
+});
 
-pub const REDRAW: Action = Action {
-    name: "redraw",
-    slash: "",
-    run: |_, _| vec![Effect::Redraw],
-};
+pub const LEAVE: Action = Action::new("leave", "", |app, _| {
+    if app.composer.field.is_empty() {
+        return vec![Effect::Quit(0)];
+    }
+    if app.viewport.focus == Focus::Composer {
+        app.composer.field.delete();
+    }
+    Vec::new()
+});
 
-pub const PANIC: Action = Action {
-    name: "panic",
-    slash: "panic",
-    run: |app, _| {
-        assert!(!app.preferences.is_developer, "asked for with /panic");
-        app.toast(t!("action-no-panic"));
-        Vec::new()
-    },
-};
+pub const QUIT: Action = Action::new("quit", "quit", |_, _| vec![Effect::Quit(0)]);
+
+pub const SUSPEND: Action = Action::new("suspend", "", |_, _| vec![Effect::Suspend]);
+
+pub const REDRAW: Action = Action::new("redraw", "", |_, _| vec![Effect::Redraw]);
+
+pub const PANIC: Action = Action::new("panic", "panic", |app, _| {
+    assert!(!app.preferences.is_developer, "asked for with /panic");
+    app.toast(t!("action-no-panic"))
+});
 
 fn set_mode(app: &mut App, mode: Mode) -> Vec<Effect> {
     app.composer.mode = mode;
@@ -347,33 +249,4 @@ fn stop(app: &mut App) -> Vec<Effect> {
     } else {
         Vec::new()
     }
-}
-
-pub fn focus_composer(app: &mut App) {
-    app.viewport.focus = Focus::Composer;
-    app.questions.took_focus = false;
-    if app.terminal.inline.is_some() {
-        // What was walked through stands in the terminal's own lines.
-        app.viewport.pane.go_to_end();
-    }
-    app.viewport.pane.selected = None;
-    app.viewport.pane.release();
-}
-
-/// To the question that waits, else to the last document in view.
-pub fn focus_transcript(app: &mut App) {
-    let waiting = app
-        .conversation
-        .transcript
-        .open_question()
-        .or_else(|| app.conversation.plan_to_build());
-    let waiting = waiting.map(Item::Document);
-    let last = app.viewport.pane.lines.iter().rev().find_map(VisibleLine::item);
-    let Some(item) = waiting.or(last).or_else(|| app.viewport.pane.items.last().copied()) else {
-        app.toast(t!("action-nothing-to-read"));
-        return;
-    };
-    app.viewport.focus = Focus::Transcript;
-    app.questions.since_ms = app.now_ms;
-    app.with_pane(|pane, context| pane.select(item, context));
 }

@@ -12,78 +12,54 @@ use crate::{
     },
 };
 
-pub const SEARCH: Action = Action {
-    name: "search",
-    slash: "search",
-    run: |app, words| {
-        if words.is_empty() {
-            let before = app
-                .viewport
-                .search
-                .as_ref()
-                .map(|it| it.pattern.clone())
-                .unwrap_or_default();
-            app.overlays
-                .push(Prompt::live(t!("prompt-search"), &before, Choice::Search));
-        } else {
-            app.viewport.search = None;
-            app.seek(words);
-        }
-        Vec::new()
-    },
-};
+pub const SEARCH: Action = Action::new("search", "search", |app, words| {
+    if words.is_empty() {
+        let before = app
+            .viewport
+            .search
+            .as_ref()
+            .map(|it| it.pattern.clone())
+            .unwrap_or_default();
+        app.overlays
+            .push(Prompt::live(t!("prompt-search"), &before, Choice::Search));
+    } else {
+        app.viewport.search = None;
+        app.seek(words);
+    }
+    Vec::new()
+});
 
-pub const SEARCH_NEXT: Action = Action {
-    name: "search.next",
-    slash: "",
-    run: |app, _| {
-        app.seek_on(true);
-        Vec::new()
-    },
-};
+pub const SEARCH_NEXT: Action = Action::new("search.next", "", |app, _| {
+    app.seek_on(true);
+    Vec::new()
+});
 
-pub const SEARCH_PREVIOUS: Action = Action {
-    name: "search.previous",
-    slash: "",
-    run: |app, _| {
-        app.seek_on(false);
-        Vec::new()
-    },
-};
+pub const SEARCH_PREVIOUS: Action = Action::new("search.previous", "", |app, _| {
+    app.seek_on(false);
+    Vec::new()
+});
 
-pub const FILTER: Action = Action {
-    name: "filter",
-    slash: "filter",
-    run: |app, words| {
-        if words.is_empty() {
-            app.overlays
-                .push(Picker::facets(&app.viewport.pane.filter, &counts(app)));
-            return Vec::new();
-        }
-        show_only(app, words)
-    },
-};
+pub const FILTER: Action = Action::new("filter", "filter", |app, words| {
+    if words.is_empty() {
+        app.overlays
+            .push(Picker::facets(&app.viewport.pane.filter, &counts(app)));
+        return Vec::new();
+    }
+    show_only(app, words)
+});
 
-pub const OUTLINE: Action = Action {
-    name: "outline",
-    slash: "outline",
-    run: |app, _| {
-        let last = app.viewport.pane.lines.iter().rev().find_map(VisibleLine::item);
-        let here = app.viewport.pane.selected.or(last);
-        app.open(Outline::new(&app.viewport.pane.items, here))
-    },
-};
+pub const OUTLINE: Action = Action::new("outline", "outline", |app, _| {
+    let last = app.viewport.pane.lines.iter().rev().find_map(VisibleLine::item);
+    let here = app.viewport.pane.selected.or(last);
+    app.open(Outline::new(&app.viewport.pane.items, here))
+});
 
-pub const TIMES: Action = Action {
-    name: "times",
-    slash: "times",
-    run: |app, _| {
-        app.appearance.show_times = !app.appearance.show_times;
-        // Only what is beside the rows changes, but on every line.
-        app.appearance.look_version += 1;
-        Vec::new()
-    },
-};
+pub const TIMES: Action = Action::new("times", "times", |app, _| {
+    app.appearance.show_times = !app.appearance.show_times;
+    // Only what is beside the rows changes, but on every line.
+    app.appearance.look_version += 1;
+    Vec::new()
+});
 
 /// Shows only what the words name; everything when there are none.
 pub fn show_only(app: &mut App, words: &str) -> Vec<Effect> {
@@ -103,7 +79,7 @@ pub fn show_only(app: &mut App, words: &str) -> Vec<Effect> {
     Vec::new()
 }
 
-/// How many documents each facet has.
+/// Counts the documents of each facet.
 fn counts(app: &App) -> Vec<usize> {
     let mut counts = vec![0; FACETS.len()];
     let places = app

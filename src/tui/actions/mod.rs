@@ -1,4 +1,4 @@
-//! What one can do: a table that keys, slash commands and the palette share. Help is printed from it.
+//! The table of actions, which keys, slash commands and the palette share. The help page is made from it.
 
 mod answer;
 pub mod branch;
@@ -6,6 +6,7 @@ pub mod conversation;
 pub mod copying;
 pub mod everywhere;
 pub mod finding;
+pub mod focus;
 pub mod plan;
 pub mod reading;
 pub mod review;
@@ -19,16 +20,21 @@ use crate::locale;
 
 /// Something that a key, a slash command or the palette does.
 ///
-/// What it is called on the screen stands in the Fluent files, under `hint-` and `about-` with its name behind them.
+/// Its texts are the messages `hint-<name>` and `about-<name>` of the locale.
 pub struct Action {
-    /// What a keymap calls it; a slash command is called the same unless `slash` says otherwise.
+    /// The name in a keymap; also that of the slash command, unless `slash` differs.
     pub name: &'static str,
-    /// `/word` in the composer; empty: none.
+    /// The word of its slash command; empty for none.
     pub slash: &'static str,
+    /// Runs it with the text after the slash command; empty for a key.
     pub run: fn(&mut App, &str) -> Vec<Effect>,
 }
 
 impl Action {
+    const fn new(name: &'static str, slash: &'static str, run: fn(&mut App, &str) -> Vec<Effect>) -> Self {
+        Self { name, slash, run }
+    }
+
     /// One to three words for footer and palette.
     pub fn hint(&self) -> &'static str {
         locale::text(&self.id("hint"))
@@ -39,7 +45,7 @@ impl Action {
         locale::text(&self.id("about"))
     }
 
-    /// What it is found by besides what is shown of it: in English by nothing, else by its name and by both words for it.
+    /// More words that find the action: none in English, else its name and the English texts.
     pub fn aliases(&self) -> String {
         if locale::tag() == "en" {
             return String::new();
@@ -153,7 +159,7 @@ pub fn find(name: &str) -> Option<&'static Action> {
     ACTIONS.iter().find(|it| it.name == name)
 }
 
-/// The action that `/word` means.
+/// The action of a slash command; `None` for an unknown one.
 pub fn find_slash(word: &str) -> Option<&'static Action> {
     ACTIONS.iter().find(|it| !it.slash.is_empty() && it.slash == word)
 }

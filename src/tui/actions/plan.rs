@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Action, everywhere::focus_composer, reading, writing::submit};
+use super::{Action, focus::focus_composer, reading, writing::submit};
 use crate::{
     protocol::{Command, Document, Message, Mode, TodoStatus, View, plan_file},
     t,
@@ -17,212 +17,162 @@ use crate::{
     },
 };
 
-pub const BUILD: Action = Action {
-    name: "plan.build",
-    slash: "build",
-    run: |app, _| {
-        let Some(document) = plan(app).and_then(|it| app.conversation.transcript.get(it)) else {
-            app.toast(t!("action-no-plan-to-build"));
-            return Vec::new();
-        };
-        let View::Plan(plan) = document.view() else {
-            return Vec::new();
-        };
-        let mut text = format!("Build the plan \"{}\".", plan.title);
-        // Who made it knows only what it wrote.
-        if document.metadata.contains_key("edited") {
-            text = format!(
-                "{text} This is the plan as I have changed it:\n\n{}",
-                plan_file::write(&plan)
-            );
-        }
-        if app.questions.is_too_early(app.now_ms) {
-            return Vec::new();
-        }
-        app.composer.mode = Mode::Agent;
-        focus_composer(app);
-        app.viewport.pane.go_to_end();
-        submit(app, Message::user(text))
-    },
-};
+pub const BUILD: Action = Action::new("plan.build", "build", |app, _| {
+    let Some(document) = plan(app).and_then(|it| app.conversation.transcript.get(it)) else {
+        return app.toast(t!("action-no-plan-to-build"));
+    };
+    let View::Plan(plan) = document.view() else {
+        return Vec::new();
+    };
+    let mut text = format!("Build the plan \"{}\".", plan.title);
+    // Who made it knows only what it wrote.
+    if document.metadata.contains_key("edited") {
+        text = format!(
+            "{text} This is the plan as I have changed it:\n\n{}",
+            plan_file::write(&plan)
+        );
+    }
+    if app.questions.is_too_early(app.now_ms) {
+        return Vec::new();
+    }
+    app.composer.mode = Mode::Agent;
+    focus_composer(app);
+    app.viewport.pane.go_to_end();
+    submit(app, Message::user(text))
+});
 
-pub const SAVE: Action = Action {
-    name: "plan.save",
-    slash: "",
-    run: |app, _| {
-        let Some(place) = plan(app) else {
-            app.toast(t!("action-no-plan-to-save"));
-            return Vec::new();
-        };
-        let Some(View::Plan(mut plan)) = app.conversation.transcript.get(place).map(Document::view) else {
-            return Vec::new();
-        };
-        // What was done of the newest one stands in the live list.
-        let list = app.conversation.transcript.todos.list.clone();
-        if app.conversation.transcript.newest_plan() == Some(place) {
-            plan.todos = list.iter().map(borrowed).collect();
-        }
-        vec![Effect::Save {
-            path: format!(".cursor/plans/{}.plan.md", slug(plan.title)),
-            text: plan_file::write(&plan),
-        }]
-    },
-};
-
-pub const COMMENT: Action = Action {
-    name: "plan.comment",
-    slash: "",
-    run: |app, _| {
-        let Some(View::Plan(plan)) = plan(app)
-            .and_then(|it| app.conversation.transcript.get(it))
-            .map(Document::view)
-        else {
-            return Vec::new();
-        };
-        let text = format!("{} ", t!("draft-about-plan", title = plan.title));
-        app.composer.mode = Mode::Plan;
-        focus_composer(app);
-        // A draft that was begun comes back with up.
-        app.composer.history.keep(&app.composer.field.text());
-        app.composer.field.set(&text);
-        Vec::new()
-    },
-};
-
-pub const EDIT: Action = Action {
-    name: "plan.edit",
-    slash: "",
-    run: |app, _| {
-        let Some(place) = editable(app) else { return Vec::new() };
-        let Some(document) = app.conversation.transcript.get(place) else {
-            return Vec::new();
-        };
-        let View::Plan(mut plan) = document.view() else {
-            return Vec::new();
-        };
-        // The live list is what there is to do.
-        let list = app.conversation.transcript.todos.list.clone();
+pub const SAVE: Action = Action::new("plan.save", "", |app, _| {
+    let Some(place) = plan(app) else {
+        return app.toast(t!("action-no-plan-to-save"));
+    };
+    let Some(View::Plan(mut plan)) = app.conversation.transcript.get(place).map(Document::view) else {
+        return Vec::new();
+    };
+    // What was done of the newest one stands in the live list.
+    let list = app.conversation.transcript.todos.list.clone();
+    if app.conversation.transcript.newest_plan() == Some(place) {
         plan.todos = list.iter().map(borrowed).collect();
-        vec![Effect::EditPlan {
-            turn: app.conversation.turn_of(place),
-            document: document.id.clone(),
-            text: plan_file::write(&plan),
-        }]
-    },
-};
+    }
+    vec![Effect::Save {
+        path: format!(".cursor/plans/{}.plan.md", slug(plan.title)),
+        text: plan_file::write(&plan),
+    }]
+});
 
-pub const TODO_NEXT: Action = Action {
-    name: "todo.next",
-    slash: "",
-    run: |app, _| {
-        let count = app.conversation.transcript.todos.list.len();
-        let at = app.viewport.pane.todo.map_or(0, |it| it + 1);
-        if is_newest(app) && at < count {
-            app.viewport.pane.todo = Some(at);
-            return Vec::new();
-        }
-        app.viewport.pane.todo = None;
-        (reading::NEXT.run)(app, "")
-    },
-};
+pub const COMMENT: Action = Action::new("plan.comment", "", |app, _| {
+    let Some(View::Plan(plan)) = plan(app)
+        .and_then(|it| app.conversation.transcript.get(it))
+        .map(Document::view)
+    else {
+        return Vec::new();
+    };
+    let text = format!("{} ", t!("draft-about-plan", title = plan.title));
+    app.composer.mode = Mode::Plan;
+    focus_composer(app);
+    // A draft that was begun comes back with up.
+    app.composer.history.keep(&app.composer.field.text());
+    app.composer.field.set(&text);
+    Vec::new()
+});
 
-pub const TODO_PREVIOUS: Action = Action {
-    name: "todo.previous",
-    slash: "",
-    run: |app, _| match app.viewport.pane.todo {
-        Some(at) => {
-            app.viewport.pane.todo = at.checked_sub(1);
-            Vec::new()
-        }
-        None => (reading::PREVIOUS.run)(app, ""),
-    },
-};
+pub const EDIT: Action = Action::new("plan.edit", "", |app, _| {
+    let Some(place) = editable(app) else { return Vec::new() };
+    let Some(document) = app.conversation.transcript.get(place) else {
+        return Vec::new();
+    };
+    let View::Plan(mut plan) = document.view() else {
+        return Vec::new();
+    };
+    // The live list is what there is to do.
+    let list = app.conversation.transcript.todos.list.clone();
+    plan.todos = list.iter().map(borrowed).collect();
+    vec![Effect::EditPlan {
+        turn: app.conversation.turn_of(place),
+        document: document.id.clone(),
+        text: plan_file::write(&plan),
+    }]
+});
 
-pub const TODO_TOGGLE: Action = Action {
-    name: "todo.toggle",
-    slash: "",
-    run: |app, _| {
-        change(app, |todos, at| {
-            let todo = todos.get_mut(at)?;
-            todo.status = match todo.status {
-                TodoStatus::Completed => TodoStatus::Pending,
-                _ => TodoStatus::Completed,
-            };
-            Some(at)
-        })
-    },
-};
+pub const TODO_NEXT: Action = Action::new("todo.next", "", |app, _| {
+    let count = app.conversation.transcript.todos.list.len();
+    let at = app.viewport.pane.todo.map_or(0, |it| it + 1);
+    if is_newest(app) && at < count {
+        app.viewport.pane.todo = Some(at);
+        return Vec::new();
+    }
+    app.viewport.pane.todo = None;
+    (reading::NEXT.run)(app, "")
+});
 
-pub const TODO_REMOVE: Action = Action {
-    name: "todo.remove",
-    slash: "",
-    run: |app, _| {
-        change(app, |todos, at| {
-            let gone = (at < todos.len()).then(|| todos.remove(at))?;
-            for todo in todos.iter_mut() {
-                todo.dependencies.retain(|it| *it != gone.id);
-            }
-            Some(at.min(todos.len().saturating_sub(1)))
-        })
-    },
-};
-
-pub const TODO_DOWN: Action = Action {
-    name: "todo.down",
-    slash: "",
-    run: |app, _| {
-        change(app, |todos, at| {
-            (at + 1 < todos.len()).then(|| todos.swap(at, at + 1))?;
-            Some(at + 1)
-        })
-    },
-};
-
-pub const TODO_UP: Action = Action {
-    name: "todo.up",
-    slash: "",
-    run: |app, _| {
-        change(app, |todos, at| {
-            let above = at.checked_sub(1)?;
-            todos.swap(above, at);
-            Some(above)
-        })
-    },
-};
-
-pub const TODO_INSERT: Action = Action {
-    name: "todo.insert",
-    slash: "",
-    run: |app, _| {
-        if editable(app).is_some() {
-            app.overlays
-                .push(Prompt::new(t!("prompt-new-todo"), "", Choice::Inserted));
-        }
+pub const TODO_PREVIOUS: Action = Action::new("todo.previous", "", |app, _| match app.viewport.pane.todo {
+    Some(at) => {
+        app.viewport.pane.todo = at.checked_sub(1);
         Vec::new()
-    },
-};
+    }
+    None => (reading::PREVIOUS.run)(app, ""),
+});
 
-pub const TODO_REWORD: Action = Action {
-    name: "todo.reword",
-    slash: "",
-    run: |app, _| {
-        let Some(at) = app.viewport.pane.todo else {
-            return (reading::FOLD.run)(app, "");
+pub const TODO_TOGGLE: Action = Action::new("todo.toggle", "", |app, _| {
+    change(app, |todos, at| {
+        let todo = todos.get_mut(at)?;
+        todo.status = match todo.status {
+            TodoStatus::Completed => TodoStatus::Pending,
+            _ => TodoStatus::Completed,
         };
-        let words = app
-            .conversation
-            .transcript
-            .todos
-            .list
-            .get(at)
-            .map(|it| it.content.clone());
-        if let Some(words) = words.filter(|_| editable(app).is_some()) {
-            app.overlays
-                .push(Prompt::new(t!("prompt-todo"), &words, Choice::Reworded));
+        Some(at)
+    })
+});
+
+pub const TODO_REMOVE: Action = Action::new("todo.remove", "", |app, _| {
+    change(app, |todos, at| {
+        let gone = (at < todos.len()).then(|| todos.remove(at))?;
+        for todo in todos.iter_mut() {
+            todo.dependencies.retain(|it| *it != gone.id);
         }
-        Vec::new()
-    },
-};
+        Some(at.min(todos.len().saturating_sub(1)))
+    })
+});
+
+pub const TODO_DOWN: Action = Action::new("todo.down", "", |app, _| {
+    change(app, |todos, at| {
+        (at + 1 < todos.len()).then(|| todos.swap(at, at + 1))?;
+        Some(at + 1)
+    })
+});
+
+pub const TODO_UP: Action = Action::new("todo.up", "", |app, _| {
+    change(app, |todos, at| {
+        let above = at.checked_sub(1)?;
+        todos.swap(above, at);
+        Some(above)
+    })
+});
+
+pub const TODO_INSERT: Action = Action::new("todo.insert", "", |app, _| {
+    if editable(app).is_some() {
+        app.overlays
+            .push(Prompt::new(t!("prompt-new-todo"), "", Choice::Inserted));
+    }
+    Vec::new()
+});
+
+pub const TODO_REWORD: Action = Action::new("todo.reword", "", |app, _| {
+    let Some(at) = app.viewport.pane.todo else {
+        return (reading::FOLD.run)(app, "");
+    };
+    let words = app
+        .conversation
+        .transcript
+        .todos
+        .list
+        .get(at)
+        .map(|it| it.content.clone());
+    if let Some(words) = words.filter(|_| editable(app).is_some()) {
+        app.overlays
+            .push(Prompt::new(t!("prompt-todo"), &words, Choice::Reworded));
+    }
+    Vec::new()
+});
 
 /// The line that was written for a todo.
 pub fn written(app: &mut App, words: String, is_new: bool) -> Vec<Effect> {
@@ -251,7 +201,7 @@ pub fn written(app: &mut App, words: String, is_new: bool) -> Vec<Effect> {
     send(app, place, &todos)
 }
 
-/// What came back from the editor.
+/// Takes a plan back from the editor.
 pub fn edited(
     app: &App,
     turn: crate::protocol::Turn,
@@ -286,8 +236,7 @@ pub fn edited(
 fn change(app: &mut App, change: impl FnOnce(&mut Vec<Todo>, usize) -> Option<usize>) -> Vec<Effect> {
     let Some(place) = editable(app) else { return Vec::new() };
     let Some(at) = app.viewport.pane.todo else {
-        app.toast(t!("action-choose-a-todo"));
-        return Vec::new();
+        return app.toast(t!("action-choose-a-todo"));
     };
     let mut todos = app.conversation.transcript.todos.list.clone();
     let Some(at) = change(&mut todos, at) else {
@@ -340,7 +289,7 @@ fn plan(app: &App) -> Option<DocumentIndex> {
         .or_else(|| app.conversation.transcript.newest_plan())
 }
 
-/// Whether the plan that is selected is the one that the live list belongs to.
+/// Returns true if the selected plan is the one of the live list.
 fn is_newest(app: &App) -> bool {
     matches!(app.viewport.pane.selected, Some(Item::Document(place)) if app.conversation.transcript.newest_plan() == Some(place))
 }

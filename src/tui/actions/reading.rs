@@ -1,4 +1,4 @@
-//! What can be done with what was said.
+//! Actions of the transcript: moving, scrolling, folding, opening files.
 
 use super::Action;
 use crate::{
@@ -15,198 +15,121 @@ use crate::{
     },
 };
 
-pub const NEXT: Action = Action {
-    name: "next",
-    slash: "",
-    run: |app, _| go(app, true, |_, _| true),
-};
+pub const NEXT: Action = Action::new("next", "", |app, _| go(app, true, |_, _| true));
 
-pub const PREVIOUS: Action = Action {
-    name: "previous",
-    slash: "",
-    run: |app, _| go(app, false, |_, _| true),
-};
+pub const PREVIOUS: Action = Action::new("previous", "", |app, _| go(app, false, |_, _| true));
 
-pub const TURN_NEXT: Action = Action {
-    name: "turn.next",
-    slash: "",
-    run: |app, _| go(app, true, |_, item| matches!(item, Item::Message(_))),
-};
+pub const TURN_NEXT: Action = Action::new("turn.next", "", |app, _| {
+    go(app, true, |_, item| matches!(item, Item::Message(_)))
+});
 
-pub const TURN_PREVIOUS: Action = Action {
-    name: "turn.previous",
-    slash: "",
-    run: |app, _| go(app, false, |_, item| matches!(item, Item::Message(_))),
-};
+pub const TURN_PREVIOUS: Action = Action::new("turn.previous", "", |app, _| {
+    go(app, false, |_, item| matches!(item, Item::Message(_)))
+});
 
-pub const NEXT_EDIT: Action = Action {
-    name: "next.edit",
-    slash: "",
-    run: |app, _| go_round(app, true, |app, item| is_kind(app, item, &Kind::FileEdit)),
-};
+pub const NEXT_EDIT: Action = Action::new("next.edit", "", |app, _| {
+    go_round(app, true, |app, item| is_kind(app, item, &Kind::FileEdit))
+});
 
-pub const PREVIOUS_EDIT: Action = Action {
-    name: "previous.edit",
-    slash: "",
-    run: |app, _| go_round(app, false, |app, item| is_kind(app, item, &Kind::FileEdit)),
-};
+pub const PREVIOUS_EDIT: Action = Action::new("previous.edit", "", |app, _| {
+    go_round(app, false, |app, item| is_kind(app, item, &Kind::FileEdit))
+});
 
-pub const NEXT_ERROR: Action = Action {
-    name: "next.error",
-    slash: "",
-    run: |app, _| go_round(app, true, is_failure),
-};
+pub const NEXT_ERROR: Action = Action::new("next.error", "", |app, _| go_round(app, true, is_failure));
 
-pub const PREVIOUS_ERROR: Action = Action {
-    name: "previous.error",
-    slash: "",
-    run: |app, _| go_round(app, false, is_failure),
-};
+pub const PREVIOUS_ERROR: Action = Action::new("previous.error", "", |app, _| go_round(app, false, is_failure));
 
-pub const NEXT_QUESTION: Action = Action {
-    name: "next.question",
-    slash: "",
-    run: |app, _| {
-        match app.conversation.transcript.open_question() {
-            Some(place) => select(app, Item::Document(place)),
-            None => app.toast(t!("action-no-question")),
+pub const NEXT_QUESTION: Action = Action::new("next.question", "", |app, _| {
+    match app.conversation.transcript.open_question() {
+        Some(place) => select(app, Item::Document(place)),
+        None => app.toast(t!("action-no-question")),
+    }
+});
+
+pub const LINE_UP: Action = Action::new("line.up", "", |app, _| scroll(app, -1));
+
+pub const LINE_DOWN: Action = Action::new("line.down", "", |app, _| scroll(app, 1));
+
+pub const PAGE_UP: Action = Action::new("page.up", "", |app, _| scroll(app, -app.viewport.pane.page()));
+
+pub const PAGE_DOWN: Action = Action::new("page.down", "", |app, _| scroll(app, app.viewport.pane.page()));
+
+pub const TOP: Action = Action::new("top", "", |app, _| {
+    app.viewport.pane.go_to_top();
+    if app.viewport.focus == Focus::Transcript
+        && let Some(first) = app.viewport.pane.items.first().copied()
+    {
+        app.viewport.pane.selected = Some(first);
+    }
+    Vec::new()
+});
+
+pub const BOTTOM: Action = Action::new("bottom", "", |app, _| {
+    app.viewport.pane.go_to_end();
+    if app.viewport.focus == Focus::Transcript
+        && let Some(last) = app.viewport.pane.items.last().copied()
+    {
+        app.viewport.pane.selected = Some(last);
+    }
+    Vec::new()
+});
+
+pub const FOLD: Action = Action::new("fold", "", |app, _| {
+    let Some(item) = app.viewport.pane.selected else {
+        return Vec::new();
+    };
+    let next = next_fold(app, item);
+    app.viewport.pane.set_fold(item, next);
+    app.with_pane(|pane, context| pane.select(item, context));
+    Vec::new()
+});
+
+pub const FOLD_ALL: Action = Action::new("fold.all", "fold", |app, _| fold_where(app, |_| true));
+
+pub const FOLD_KIND: Action = Action::new("fold.kind", "", |app, _| {
+    let Some(kind) = app
+        .viewport
+        .selected()
+        .and_then(|it| app.conversation.transcript.get(it))
+        .map(|it| it.kind.clone())
+    else {
+        return Vec::new();
+    };
+    fold_where(app, |it| *it == kind)
+});
+
+pub const REASONING: Action = Action::new("reasoning", "reasoning", |app, _| {
+    app.appearance.show_thinking = !app.appearance.show_thinking;
+    Vec::new()
+});
+
+pub const OPEN: Action = Action::new("open", "", |app, _| {
+    let Some(document) = app
+        .viewport
+        .selected()
+        .and_then(|it| app.conversation.transcript.get(it))
+    else {
+        return app.toast(t!("action-select-first"));
+    };
+    let mut places = match document.view() {
+        View::CodeReference(it) => vec![(it.file_path.to_owned(), Some(it.start_line))],
+        View::FileEdit(it) => {
+            let path = it.new_file_path.unwrap_or(it.file_path);
+            vec![(path.to_owned(), it.diff.as_ref().and_then(|it| it.start_line))]
         }
-        Vec::new()
-    },
-};
-
-pub const LINE_UP: Action = Action {
-    name: "line.up",
-    slash: "",
-    run: |app, _| scroll(app, -1),
-};
-
-pub const LINE_DOWN: Action = Action {
-    name: "line.down",
-    slash: "",
-    run: |app, _| scroll(app, 1),
-};
-
-pub const PAGE_UP: Action = Action {
-    name: "page.up",
-    slash: "",
-    run: |app, _| scroll(app, -app.viewport.pane.page()),
-};
-
-pub const PAGE_DOWN: Action = Action {
-    name: "page.down",
-    slash: "",
-    run: |app, _| scroll(app, app.viewport.pane.page()),
-};
-
-pub const TOP: Action = Action {
-    name: "top",
-    slash: "",
-    run: |app, _| {
-        app.viewport.pane.go_to_top();
-        if app.viewport.focus == Focus::Transcript
-            && let Some(first) = app.viewport.pane.items.first().copied()
-        {
-            app.viewport.pane.selected = Some(first);
+        _ => places::named(&widgets::copy_text(document)),
+    };
+    match places.len() {
+        0 => app.toast(t!("action-names-no-file")),
+        1 => {
+            let (path, line) = places.remove(0);
+            vec![Effect::OpenFile { path, line }]
         }
-        Vec::new()
-    },
-};
+        _ => app.open(Picker::places(places)),
+    }
+});
 
-pub const BOTTOM: Action = Action {
-    name: "bottom",
-    slash: "",
-    run: |app, _| {
-        app.viewport.pane.go_to_end();
-        if app.viewport.focus == Focus::Transcript
-            && let Some(last) = app.viewport.pane.items.last().copied()
-        {
-            app.viewport.pane.selected = Some(last);
-        }
-        Vec::new()
-    },
-};
-
-pub const FOLD: Action = Action {
-    name: "fold",
-    slash: "",
-    run: |app, _| {
-        let Some(item) = app.viewport.pane.selected else {
-            return Vec::new();
-        };
-        let next = next_fold(app, item);
-        app.viewport.pane.set_fold(item, next);
-        app.with_pane(|pane, context| pane.select(item, context));
-        Vec::new()
-    },
-};
-
-pub const FOLD_ALL: Action = Action {
-    name: "fold.all",
-    slash: "fold",
-    run: |app, _| fold_where(app, |_| true),
-};
-
-pub const FOLD_KIND: Action = Action {
-    name: "fold.kind",
-    slash: "",
-    run: |app, _| {
-        let Some(kind) = app
-            .viewport
-            .selected()
-            .and_then(|it| app.conversation.transcript.get(it))
-            .map(|it| it.kind.clone())
-        else {
-            return Vec::new();
-        };
-        fold_where(app, |it| *it == kind)
-    },
-};
-
-pub const REASONING: Action = Action {
-    name: "reasoning",
-    slash: "reasoning",
-    run: |app, _| {
-        app.appearance.show_thinking = !app.appearance.show_thinking;
-        Vec::new()
-    },
-};
-
-pub const OPEN: Action = Action {
-    name: "open",
-    slash: "",
-    run: |app, _| {
-        let Some(document) = app
-            .viewport
-            .selected()
-            .and_then(|it| app.conversation.transcript.get(it))
-        else {
-            app.toast(t!("action-select-first"));
-            return Vec::new();
-        };
-        let mut places = match document.view() {
-            View::CodeReference(it) => vec![(it.file_path.to_owned(), Some(it.start_line))],
-            View::FileEdit(it) => {
-                let path = it.new_file_path.unwrap_or(it.file_path);
-                vec![(path.to_owned(), it.diff.as_ref().and_then(|it| it.start_line))]
-            }
-            _ => places::named(&widgets::copy_text(document)),
-        };
-        match places.len() {
-            0 => {
-                app.toast(t!("action-names-no-file"));
-                Vec::new()
-            }
-            1 => {
-                let (path, line) = places.remove(0);
-                vec![Effect::OpenFile { path, line }]
-            }
-            _ => app.open(Picker::places(places)),
-        }
-    },
-};
-
-/// Selects the next item that `wanted` likes; says so when there is none.
+/// Selects the next item that is `wanted`, else toasts.
 fn go(app: &mut App, forward: bool, wanted: fn(&App, Item) -> bool) -> Vec<Effect> {
     let found = app.viewport.pane.find(forward, |item| wanted(app, item));
     match found {
@@ -217,10 +140,9 @@ fn go(app: &mut App, forward: bool, wanted: fn(&App, Item) -> bool) -> Vec<Effec
             t!("action-no-more-above")
         }),
     }
-    Vec::new()
 }
 
-/// Like `go`, and over the end on from the other one: who reads the newest looks for what went wrong above.
+/// Like [`go`], and continues from the other end of the conversation.
 fn go_round(app: &mut App, forward: bool, wanted: fn(&App, Item) -> bool) -> Vec<Effect> {
     if app.viewport.pane.find(forward, |item| wanted(app, item)).is_some() {
         return go(app, forward, wanted);
@@ -235,18 +157,19 @@ fn go_round(app: &mut App, forward: bool, wanted: fn(&App, Item) -> bool) -> Vec
                 t!("action-from-the-top")
             } else {
                 t!("action-from-the-bottom")
-            });
+            })
         }
         Some(_) => app.toast(t!("action-only-this")),
         None => app.toast(t!("action-none-of-these")),
     }
-    Vec::new()
 }
 
-pub fn select(app: &mut App, item: Item) {
+/// Moves the focus to an item.
+pub fn select(app: &mut App, item: Item) -> Vec<Effect> {
     app.viewport.focus = Focus::Transcript;
     app.questions.since_ms = app.now_ms;
     app.with_pane(|pane, context| pane.select(item, context));
+    Vec::new()
 }
 
 fn scroll(app: &mut App, by: isize) -> Vec<Effect> {
@@ -262,7 +185,7 @@ fn is_failure(app: &App, item: Item) -> bool {
     matches!(item, Item::Document(place) if app.conversation.transcript.get(place).is_some_and(has_failed))
 }
 
-/// What shows one line unasked unfolds first; what shows itself folds first.
+/// The next fold of an item: one shown as a line unfolds first, one shown in full folds first.
 fn next_fold(app: &App, item: Item) -> Fold {
     let is_line = app.viewport.pane.state(item).is_some_and(|it| it.rows.len() <= 1);
     match app.viewport.pane.fold_of(item) {
@@ -286,7 +209,7 @@ fn is_line_by_nature(app: &App, item: Item) -> bool {
     }
 }
 
-/// Whether the usual look leaves something out.
+/// Returns true if the usual fold leaves something out.
 fn can_show_more(app: &App, item: Item) -> bool {
     match item {
         Item::Document(place) => app.conversation.transcript.get(place).is_some_and(leaves_out),
@@ -294,7 +217,7 @@ fn can_show_more(app: &App, item: Item) -> bool {
     }
 }
 
-/// Outputs, new files and calls show only their head and tail unasked.
+/// Outputs, new files and calls are usually shown in part.
 fn leaves_out(document: &crate::protocol::Document) -> bool {
     match document.view() {
         View::TerminalCommand(it) => it.output.lines().count() > 8,

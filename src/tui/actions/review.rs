@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Action, answer, everywhere::focus_composer};
+use super::{Action, answer, focus::focus_composer};
 use crate::{
     protocol::{Applied, ClarificationResponse, Command, DocumentId, Kind, Outcome, QuestionAnswer, Turn, View},
     t,
@@ -11,32 +11,20 @@ use crate::{
         app::App,
         effects::Effect,
         hunk_decisions,
-        overlays::{Choice, Prompt, Review, Spot, Verdict},
+        overlays::{ChangeId, Choice, Prompt, Review, Verdict},
         widgets,
     },
 };
 
-pub const REVIEW: Action = Action {
-    name: "review",
-    slash: "review",
-    run: |app, _| {
-        let on = app.viewport.selected().filter(|it| is_edit(app, *it));
-        open(app, on);
-        Vec::new()
-    },
-};
+pub const REVIEW: Action = Action::new("review", "review", |app, _| {
+    let on = app.viewport.selected().filter(|it| is_edit(app, *it));
+    open(app, on)
+});
 
-pub const ACT: Action = Action {
-    name: "act",
-    slash: "",
-    run: |app, _| match app.viewport.selected() {
-        Some(place) if is_edit(app, place) => {
-            open(app, Some(place));
-            Vec::new()
-        }
-        Some(_) | None => (answer::RETRY.run)(app, ""),
-    },
-};
+pub const ACT: Action = Action::new("act", "", |app, _| match app.viewport.selected() {
+    Some(place) if is_edit(app, place) => open(app, Some(place)),
+    Some(_) | None => (answer::RETRY.run)(app, ""),
+});
 
 fn is_edit(app: &App, place: DocumentIndex) -> bool {
     let document = app.conversation.transcript.get(place);
@@ -69,8 +57,7 @@ fn decide(app: &mut App, place: DocumentIndex, is_allowed: bool) -> Vec<Effect> 
         // Whoever asks must take a no, whatever they offer.
         None if !is_allowed => (Outcome::Skipped, Vec::new()),
         None => {
-            app.toast(t!("action-not-allowed-here"));
-            return Vec::new();
+            return app.toast(t!("action-not-allowed-here"));
         }
     };
     if !app.questions.sent.insert((turn, id.clone())) {
@@ -87,15 +74,15 @@ fn decide(app: &mut App, place: DocumentIndex, is_allowed: bool) -> Vec<Effect> 
     })]
 }
 
-fn open(app: &mut App, on: Option<DocumentIndex>) {
+fn open(app: &mut App, on: Option<DocumentIndex>) -> Vec<Effect> {
     match Review::new(&app.conversation.transcript, on, app.now_ms) {
-        Some(review) => app.overlays.push(review),
+        Some(review) => app.open(review),
         None => app.toast(t!("action-no-file-changed")),
     }
 }
 
-/// What is said of a change.
-pub fn judge(app: &mut App, verdict: Verdict, spot: Spot) -> Vec<Effect> {
+/// Applies a decision to a change.
+pub fn judge(app: &mut App, verdict: Verdict, spot: ChangeId) -> Vec<Effect> {
     if let Some(index) = spot.hunk {
         return judge_hunk(app, verdict, spot.place, index);
     }
@@ -108,8 +95,7 @@ pub fn judge(app: &mut App, verdict: Verdict, spot: Spot) -> Vec<Effect> {
     let document = match (&staged, verdict) {
         (Some(_), Verdict::Accept | Verdict::Reject) => return decide(app, place, verdict == Verdict::Accept),
         (Some(_), Verdict::Edit) => {
-            app.toast(t!("action-change-whole"));
-            return Vec::new();
+            return app.toast(t!("action-change-whole"));
         }
         (Some(staged), Verdict::Comment) => staged,
         (None, _) => document,
@@ -128,10 +114,7 @@ pub fn judge(app: &mut App, verdict: Verdict, spot: Spot) -> Vec<Effect> {
     };
     match verdict {
         Verdict::Accept => update("accepted", true.into()),
-        Verdict::Reject if edit.applied == Applied::Rejected => {
-            app.toast(t!("action-rejected-already"));
-            Vec::new()
-        }
+        Verdict::Reject if edit.applied == Applied::Rejected => app.toast(t!("action-rejected-already")),
         // Whoever wrote it takes it back: it may be on another machine.
         Verdict::Reject => update("applied", Applied::Rejected.as_str().into()),
         Verdict::Edit => vec![Effect::OpenFile {
@@ -146,7 +129,7 @@ pub fn judge(app: &mut App, verdict: Verdict, spot: Spot) -> Vec<Effect> {
     }
 }
 
-/// What is said of one hunk of a change that waits. Once something is said of each, the answer goes out.
+/// Notes a decision on a hunk that waits; once each has one, the answer is sent.
 fn judge_hunk(app: &mut App, verdict: Verdict, place: DocumentIndex, index: u64) -> Vec<Effect> {
     let turn = app.conversation.turn_of(place);
     let Some(document) = app.conversation.transcript.get(place) else {
@@ -204,7 +187,7 @@ pub fn remark(app: &mut App, text: String) -> Vec<Effect> {
         .and_then(|it| app.conversation.transcript.get(it.place))
         .map(|it| it.id.clone());
     let (
-        Some(Spot {
+        Some(ChangeId {
             place,
             hunk: Some(index),
         }),
@@ -231,7 +214,7 @@ pub fn remark(app: &mut App, text: String) -> Vec<Effect> {
     send_picks(app, place)
 }
 
-/// What the user wrote in the place of a hunk is accepted with that.
+/// Accepts a hunk with the text that the user wrote in its place.
 pub fn edited(app: &mut App, turn: Turn, document: &DocumentId, index: u64, text: &str) -> Vec<Effect> {
     let Some(place) = app.conversation.transcript.index_of_document(turn, document) else {
         keep(app, None, text);
@@ -244,8 +227,7 @@ pub fn edited(app: &mut App, turn: Turn, document: &DocumentId, index: u64, text
     };
     let shown = hunk_decisions::hunk(&staged, index, app.questions.hunk_decisions.get(turn, document, index));
     if hunk_decisions::text(&shown) == text {
-        app.toast(t!("action-hunk-unchanged"));
-        return Vec::new();
+        return app.toast(t!("action-hunk-unchanged"));
     }
     let is_proposed = hunk_decisions::text(&hunk_decisions::hunk(&staged, index, None)) == text;
     app.questions.hunk_decisions.set(turn, document, index, |it| {
@@ -255,7 +237,7 @@ pub fn edited(app: &mut App, turn: Turn, document: &DocumentId, index: u64, text
     send_picks(app, place)
 }
 
-/// Whether an answer may go out; it is said why not. What was said of its hunks is over with it.
+/// Returns true if an answer may be sent, else toasts why not. The decisions on its hunks end with it.
 pub fn lets_out(app: &mut App, turn: Turn, response: &ClarificationResponse) -> bool {
     if let Some(why) = app
         .questions
@@ -270,7 +252,7 @@ pub fn lets_out(app: &mut App, turn: Turn, response: &ClarificationResponse) -> 
     true
 }
 
-/// What somebody wrote is not thrown away because the question was answered meanwhile.
+/// Moves an edited text into the draft, as its question was answered meanwhile.
 fn keep(app: &mut App, place: Option<DocumentIndex>, text: &str) {
     match place {
         Some(place) => into_draft(app, place, text),

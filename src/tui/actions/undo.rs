@@ -8,67 +8,39 @@ use crate::{
     tui::{
         app::App,
         effects::{Effect, ask},
-        overlays::{Back, Rewind},
+        overlays::{Rewind, RewindTarget},
         widgets::is_undone,
     },
 };
 
-pub const UNDO: Action = Action {
-    name: "undo",
-    slash: "undo",
-    run: |app, word| match target(app, word, false) {
-        Ok(what) => restore(what),
-        Err(why) => {
-            app.toast(why);
-            Vec::new()
-        }
-    },
-};
+pub const UNDO: Action = Action::new("undo", "undo", |app, word| match target(app, word, false) {
+    Ok(what) => restore(what),
+    Err(why) => app.toast(why),
+});
 
-pub const REDO: Action = Action {
-    name: "redo",
-    slash: "redo",
-    run: |app, word| match target(app, word, true) {
-        Ok(what) => restore(what),
-        Err(why) => {
-            app.toast(why);
-            Vec::new()
-        }
-    },
-};
+pub const REDO: Action = Action::new("redo", "redo", |app, word| match target(app, word, true) {
+    Ok(what) => restore(what),
+    Err(why) => app.toast(why),
+});
 
-pub const UNDO_THIS: Action = Action {
-    name: "undo.this",
-    slash: "",
-    run: |app, _| match app.viewport.selected() {
-        Some(place) => match of_document(app, place, None) {
-            Some(what) => restore(what),
-            None => Vec::new(),
-        },
-        None => {
-            app.toast(t!("action-no-document"));
-            Vec::new()
-        }
+pub const UNDO_THIS: Action = Action::new("undo.this", "", |app, _| match app.viewport.selected() {
+    Some(place) => match of_document(app, place, None) {
+        Some(what) => restore(what),
+        None => Vec::new(),
     },
-};
+    None => app.toast(t!("action-no-document")),
+});
 
-pub const REWIND: Action = Action {
-    name: "rewind",
-    slash: "rewind",
-    run: |app, word| {
-        let on = word.trim().trim_start_matches('#');
-        if on.is_empty() {
-            return vec![offered(None)];
-        }
-        match on.parse() {
-            Ok(turn) => vec![offered(Some(Turn(turn)))],
-            Err(_) => {
-                app.toast(t!("action-no-turn", word = on));
-                Vec::new()
-            }
-        }
-    },
-};
+pub const REWIND: Action = Action::new("rewind", "rewind", |app, word| {
+    let on = word.trim().trim_start_matches('#');
+    if on.is_empty() {
+        return vec![offered(None)];
+    }
+    match on.parse() {
+        Ok(turn) => vec![offered(Some(Turn(turn)))],
+        Err(_) => app.toast(t!("action-no-turn", word = on)),
+    }
+});
 
 /// Asks what each turn did to files and opens the list of turns. Who changes no files here can still go back in the
 /// conversation.
@@ -83,8 +55,7 @@ fn offer(app: &mut App, on: Option<Turn>, changes: &[TurnChanges]) -> Vec<Effect
         return Vec::new();
     }
     let Some(rewind) = Rewind::new(&app.conversation.transcript, changes, on, app.now_ms) else {
-        app.toast(t!("action-nothing-said"));
-        return Vec::new();
+        return app.toast(t!("action-nothing-said"));
     };
     let look = rewind.look();
     app.overlays.push(rewind);
@@ -92,10 +63,9 @@ fn offer(app: &mut App, on: Option<Turn>, changes: &[TurnChanges]) -> Vec<Effect
 }
 
 /// Goes back.
-pub fn go_back(app: &mut App, back: Back) -> Vec<Effect> {
+pub fn go_back(app: &mut App, back: RewindTarget) -> Vec<Effect> {
     if app.conversation.is_busy() {
-        app.toast(t!("action-answering"));
-        return Vec::new();
+        return app.toast(t!("action-answering"));
     }
     let mut effects = Vec::new();
     effects.extend(back.files.map(|it| Effect::Send(Command::Restore(it))));
@@ -113,7 +83,7 @@ fn restore(what: RestoreTarget) -> Vec<Effect> {
     }))]
 }
 
-/// What stands behind the command: nothing, a turn or an address.
+/// The target that the argument names: nothing, a turn or an address.
 fn target(app: &App, word: &str, again: bool) -> Result<RestoreTarget, String> {
     let word = word.trim().trim_start_matches('#');
     if word.is_empty() {

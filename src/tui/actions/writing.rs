@@ -1,6 +1,6 @@
 //! What can be done with a draft.
 
-use super::{Action, everywhere::focus_composer, find_slash};
+use super::{Action, find_slash, focus::focus_composer};
 use crate::{
     protocol::{Command, Message, Submit},
     t,
@@ -8,139 +8,95 @@ use crate::{
         app::App,
         effects::Effect,
         field::Chip,
-        overlays::{Change, ChipWay, Page, Picker, Waiting},
+        overlays::{ChipAction, Page, Picker, QueueEdit, QueueList},
         picture::Source,
     },
 };
 
-pub const SEND: Action = Action {
-    name: "send",
-    slash: "",
-    run: |app, _| send(app, Way::Now),
-};
+pub const SEND: Action = Action::new("send", "", |app, _| send(app, SendTime::Now));
 
-pub const QUEUE: Action = Action {
-    name: "queue",
-    slash: "",
-    run: |app, _| {
-        if app.conversation.is_busy() && !app.composer.field.is_empty() {
-            return send(app, Way::Later);
-        }
-        app.composer.field.newline();
-        Vec::new()
-    },
-};
+pub const QUEUE: Action = Action::new("queue", "", |app, _| {
+    if app.conversation.is_busy() && !app.composer.field.is_empty() {
+        return send(app, SendTime::Later);
+    }
+    app.composer.field.newline();
+    Vec::new()
+});
 
-pub const NEWLINE: Action = Action {
-    name: "newline",
-    slash: "",
-    run: |app, _| {
-        app.composer.field.newline();
-        Vec::new()
-    },
-};
+pub const NEWLINE: Action = Action::new("newline", "", |app, _| {
+    app.composer.field.newline();
+    Vec::new()
+});
 
-pub const CLEAR: Action = Action {
-    name: "clear",
-    slash: "",
-    run: |app, _| {
-        app.composer.history.keep(&app.composer.field.text());
-        app.composer.field.clear();
-        Vec::new()
-    },
-};
+pub const CLEAR: Action = Action::new("clear", "", |app, _| {
+    app.composer.history.keep(&app.composer.field.text());
+    app.composer.field.clear();
+    Vec::new()
+});
 
-pub const EDITOR: Action = Action {
-    name: "editor",
-    slash: "",
-    run: |app, _| match app.composer.field.chip_here() {
-        Some((_, Chip::Text(text))) => vec![Effect::EditChip(text.clone())],
-        Some((_, Chip::Picture { .. })) | None => vec![Effect::EditDraft(app.composer.field.text())],
-    },
-};
+pub const EDITOR: Action = Action::new("editor", "", |app, _| match app.composer.field.chip_here() {
+    Some((_, Chip::Text(text))) => vec![Effect::EditChip(text.clone())],
+    Some((_, Chip::Picture { .. })) | None => vec![Effect::EditDraft(app.composer.field.text())],
+});
 
-pub const HISTORY: Action = Action {
-    name: "history",
-    slash: "history",
-    run: |_, _| vec![Effect::History],
-};
+pub const HISTORY: Action = Action::new("history", "history", |_, _| vec![Effect::History]);
 
-pub const PICTURE: Action = Action {
-    name: "picture",
-    slash: "",
-    run: |_, _| vec![Effect::Picture(Source::Clipboard)],
-};
+pub const PICTURE: Action = Action::new("picture", "", |_, _| vec![Effect::Picture(Source::Clipboard)]);
 
-pub const CHIP: Action = Action {
-    name: "chip",
-    slash: "",
-    run: |app, _| {
-        match app.composer.field.chip_here() {
-            Some((_, chip)) => {
-                let is_text = matches!(chip, Chip::Text(_));
-                app.overlays.push(Picker::chip(is_text));
-            }
-            None => app.toast(t!("action-no-chip")),
-        }
-        Vec::new()
-    },
-};
+pub const CHIP: Action = Action::new("chip", "", |app, _| match app.composer.field.chip_here() {
+    Some((_, chip)) => {
+        let is_text = matches!(chip, Chip::Text(_));
+        app.open(Picker::chip(is_text))
+    }
+    None => app.toast(t!("action-no-chip")),
+});
 
-pub const WAITING: Action = Action {
-    name: "queued",
-    slash: "queue",
-    run: |app, _| {
-        if app.composer.queue.is_empty() {
-            app.toast(t!("action-no-message-waits"));
-        } else {
-            let texts = app.composer.queue.iter().map(|it| it.message.content.as_str());
-            app.overlays.push(Waiting::new(texts));
-        }
-        Vec::new()
-    },
-};
+pub const WAITING: Action = Action::new("queued", "queue", |app, _| {
+    if app.composer.queue.is_empty() {
+        app.toast(t!("action-no-message-waits"));
+    } else {
+        let texts = app.composer.queue.iter().map(|it| it.message.content.as_str());
+        app.overlays.push(QueueList::new(texts));
+    }
+    Vec::new()
+});
 
-pub const VIM: Action = Action {
-    name: "vim",
-    slash: "vim",
-    run: |app, _| {
-        let field = &mut app.composer.field;
-        field.vim = match field.vim {
-            Some(_) => None,
-            None => Some(crate::tui::vim::Vim::default()),
-        };
-        let is_on = field.vim.is_some();
-        app.toast(if is_on {
-            t!("action-vim-on")
-        } else {
-            t!("action-vim-off")
-        });
-        Vec::new()
-    },
-};
+pub const VIM: Action = Action::new("vim", "vim", |app, _| {
+    let field = &mut app.composer.field;
+    field.vim = match field.vim {
+        Some(_) => None,
+        None => Some(crate::tui::vim::Vim::default()),
+    };
+    let is_on = field.vim.is_some();
+    app.toast(if is_on {
+        t!("action-vim-on")
+    } else {
+        t!("action-vim-off")
+    })
+});
 
-/// What is done with the chip at the caret.
-pub fn chip(app: &mut App, way: ChipWay) -> Vec<Effect> {
-    match (way, app.composer.field.chip_here()) {
-        (ChipWay::View, Some((_, Chip::Text(text)))) => {
+/// Applies an action to the chip at the caret.
+pub fn chip(app: &mut App, action: ChipAction) -> Vec<Effect> {
+    match (action, app.composer.field.chip_here()) {
+        (ChipAction::View, Some((_, Chip::Text(text)))) => {
             let page = Page::pasted(text);
             app.overlays.push(page);
         }
-        (ChipWay::Edit, Some((_, Chip::Text(text)))) => return vec![Effect::EditChip(text.clone())],
-        (ChipWay::Unfold, Some(_)) => {
+        (ChipAction::Edit, Some((_, Chip::Text(text)))) => return vec![Effect::EditChip(text.clone())],
+        (ChipAction::Unfold, Some(_)) => {
             app.composer.field.unfold();
         }
-        (ChipWay::Remove, Some(_)) => app.composer.field.remove_chip(),
-        (ChipWay::View | ChipWay::Edit | ChipWay::Unfold | ChipWay::Remove, _) => {}
+        (ChipAction::Remove, Some(_)) => app.composer.field.remove_chip(),
+        (ChipAction::View | ChipAction::Edit | ChipAction::Unfold | ChipAction::Remove, _) => {}
     }
     Vec::new()
 }
 
 /// Changes the messages that wait; one may have gone meanwhile.
-pub fn change_waiting(app: &mut App, change: Change) {
+pub fn change_waiting(app: &mut App, edit: QueueEdit) {
     let queue = &mut app.composer.queue;
-    match change {
-        Change::Edit(at) if at < queue.len() => {
+    match edit {
+        QueueEdit::Edit(at) if at < queue.len() => {
             let text = queue.remove(at).message.content;
             let draft = app.composer.field.text();
             let both = if draft.is_empty() {
@@ -151,22 +107,22 @@ pub fn change_waiting(app: &mut App, change: Change) {
             app.composer.field.set(&both);
             focus_composer(app);
         }
-        Change::Remove(at) if at < queue.len() => drop(queue.remove(at)),
-        Change::Earlier(at) if at > 0 && at < queue.len() => queue.swap(at, at - 1),
-        Change::Edit(_) | Change::Remove(_) | Change::Earlier(_) => {}
+        QueueEdit::Remove(at) if at < queue.len() => drop(queue.remove(at)),
+        QueueEdit::Earlier(at) if at > 0 && at < queue.len() => queue.swap(at, at - 1),
+        QueueEdit::Edit(_) | QueueEdit::Remove(_) | QueueEdit::Earlier(_) => {}
     }
 }
 
-/// Where a message goes while an answer is being made.
+/// The way of a message while an answer is running.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum SendTime {
     /// Into the answer, if it hears.
     Now,
     /// Behind it.
     Later,
 }
 
-fn send(app: &mut App, way: Way) -> Vec<Effect> {
+fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
     if app.composer.field.take_backslash() {
         app.composer.field.newline();
         return Vec::new();
@@ -197,8 +153,7 @@ fn send(app: &mut App, way: Way) -> Vec<Effect> {
             return effects;
         }
         let Some(action) = find_slash(word) else {
-            app.toast(t!("action-no-command", word = word));
-            return Vec::new();
+            return app.toast(t!("action-no-command", word = word));
         };
         app.composer.history.keep(text);
         app.composer.commands.note(action.name);
@@ -228,17 +183,14 @@ fn run(app: &mut App, line: &str) -> Vec<Effect> {
         None => (line.trim(), true),
     };
     if line.is_empty() {
-        app.toast(t!("action-run-how"));
-        return Vec::new();
+        return app.toast(t!("action-run-how"));
     }
     if !app.conversation.about.runs {
         let text = t!("action-runs-nothing", peer = app.conversation.about.peer.as_str());
-        app.toast(text);
-        return Vec::new();
+        return app.toast(text);
     }
     if app.conversation.is_busy() {
-        app.toast(t!("action-run-later"));
-        return Vec::new();
+        return app.toast(t!("action-run-later"));
     }
     let typed = app.composer.field.text().trim().to_owned();
     app.composer.history.keep(&typed);
@@ -247,7 +199,7 @@ fn run(app: &mut App, line: &str) -> Vec<Effect> {
     vec![run, Effect::NoteSent(typed)]
 }
 
-/// What opens a turn of the user's own, which was written like this.
+/// The message that opens a turn of the user's own, made of the typed text.
 pub fn own(app: &mut App, typed: &str) -> Submit {
     app.viewport.pane.go_to_end();
     focus_composer(app);
@@ -273,11 +225,11 @@ pub fn run_command(app: &mut App, typed: &str, line: &str, is_shown: bool) -> Ef
 const EFFORT: &str = "effort";
 
 /// Gives a message to whoever answers.
-fn say(app: &mut App, mut message: Message, way: Way) -> Vec<Effect> {
+fn say(app: &mut App, mut message: Message, way: SendTime) -> Vec<Effect> {
     if let Some(effort) = app.composer.effort {
         message.extra.insert(EFFORT.to_owned(), effort.into());
     }
-    if way == Way::Now && app.conversation.is_busy() && app.conversation.about.hears {
+    if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears {
         app.composer.said.push(message.content.clone());
         return vec![Effect::Send(Command::Steer(Submit {
             message,

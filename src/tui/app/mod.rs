@@ -82,7 +82,9 @@ impl App {
         Vec::new()
     }
 
-    pub fn toast(&mut self, text: impl Into<String>) {
+    /// Shows a toast until the next key. No effects follow.
+    pub fn toast(&mut self, text: impl Into<String>) -> Vec<Effect> {
         self.toast = Some(text.into());
+        Vec::new()
     }
 }

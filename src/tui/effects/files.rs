@@ -15,7 +15,7 @@ use crate::{
     tui::{
         app::Citation,
         custom,
-        image::{self, Order},
+        image::{self, ImageOrder},
         msg::Outcome,
     },
 };
@@ -70,7 +70,7 @@ pub fn read_picture(runner: &EffectRunner, root: PathBuf, (turn, document): (Tur
 }
 
 /// Converts a picture to what the terminal takes.
-pub fn make_picture(runner: &EffectRunner, order: Order) {
+pub fn make_picture(runner: &EffectRunner, order: ImageOrder) {
     runner.block(move || {
         let (id, made) = image::make(&order);
         Outcome::PictureMade(id, made)

@@ -13,7 +13,7 @@ pub use runner::{Carried, EffectRunner};
 
 use super::{
     app::{App, Mouse},
-    image::Order,
+    image::ImageOrder,
     picture::Source,
 };
 use crate::{
@@ -168,7 +168,7 @@ pub enum Effect {
         path: String,
     },
     /// Make a picture into what the terminal takes.
-    MakePicture(Order),
+    MakePicture(ImageOrder),
     /// Read a picture for the draft.
     Picture(Source),
     /// Remember what was sent.

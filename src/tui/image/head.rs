@@ -17,9 +17,9 @@ pub const MOST_PIXELS: u64 = 24_000_000;
 const SHORT_BYTES: usize = 96;
 const HEAD_BYTES: usize = 64 << 10;
 
-/// What the first bytes of a picture say.
+/// Format and size of an image, from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct ImageHead {
     pub kind: &'static str,
     /// Pixels.
     pub size: Option<(u64, u64)>,
@@ -27,7 +27,7 @@ pub struct Head {
 }
 
 /// Reads the head of what is written in base64.
-pub fn head(data: &str) -> Head {
+pub fn head(data: &str) -> ImageHead {
     let padding = data.bytes().rev().take_while(|it| *it == b'=').count();
     let bytes = (data.len() / 4 * 3).saturating_sub(padding);
     let first = |bytes: usize| {
@@ -46,7 +46,7 @@ pub fn head(data: &str) -> Head {
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => ("webp", webp(&read)),
         _ => ("?", None),
     };
-    Head {
+    ImageHead {
         kind,
         size: size.filter(|it| it.0 > 0 && it.1 > 0),
         bytes,
@@ -71,7 +71,7 @@ fn gif(bytes: &[u8]) -> Option<(u64, u64)> {
     Some((number_at::<2>(bytes, 6, false)?, number_at::<2>(bytes, 8, false)?))
 }
 
-/// How the camera was held, by what it noted in TIFF's form: from 1, which is upright, to 8.
+/// The orientation in a TIFF header (Exif), from 1 (upright) to 8; 1 without one.
 pub fn orientation(tiff: &[u8]) -> u8 {
     const TAG: u64 = 0x0112;
     let is_big = tiff.starts_with(b"MM");
@@ -127,7 +127,7 @@ fn webp(bytes: &[u8]) -> Option<(u64, u64)> {
 }
 
 /// `image 640×480 png, 34 kB`.
-pub fn words(head: &Head) -> Sanitized {
+pub fn words(head: &ImageHead) -> Sanitized {
     let bytes = figure::bytes(head.bytes as u64);
     let bytes = bytes.as_str();
     Sanitized::from(match head.size {
@@ -140,7 +140,7 @@ pub fn words(head: &Head) -> Sanitized {
 }
 
 /// Columns and rows of a picture that is drawn; `cell`: pixels of one.
-pub fn cells(head: &Head, width: usize, cell: (u16, u16)) -> Option<(usize, usize)> {
+pub fn cells(head: &ImageHead, width: usize, cell: (u16, u16)) -> Option<(usize, usize)> {
     let (wide, high) = head.size?;
     let (across, down) = (u64::from(cell.0), u64::from(cell.1));
     let is_fit = head.kind != "?" && head.bytes <= MOST_BYTES && wide.checked_mul(high)? <= MOST_PIXELS;

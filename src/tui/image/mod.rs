@@ -15,8 +15,8 @@
 
 mod head;
 mod pixels;
+mod protocol;
 mod strip;
-mod way;
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -28,9 +28,9 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-pub use self::way::{Named, Way, Wish};
+pub use self::protocol::{ImageProtocol, ImageSetting, TerminalName};
 use self::{
-    head::{Head, MOST_BYTES, cells, head, words},
+    head::{ImageHead, MOST_BYTES, cells, head, words},
     pixels::Pixels,
     strip::{Dialect, Painted},
 };
@@ -47,7 +47,7 @@ use crate::{
     transcript::Transcript,
 };
 
-/// What is kept of pictures, here or by the terminal; beyond it, the oldest goes.
+/// Most bytes of images that are kept, here or by the terminal; the oldest goes first.
 const KEPT_BYTES: usize = 32 << 20;
 /// Larger ones are made smaller before the terminal gets them.
 const SENT_AS_IS: usize = 128 << 10;
@@ -60,26 +60,26 @@ const CELL: (u16, u16) = (10, 20);
 const FINE: (usize, usize) = (12, 24);
 
 /// Columns and rows.
-type Place = (usize, usize);
+type CellSize = (usize, usize);
 
-/// How pictures reach the terminal, and which of them it has.
+/// The images of the conversation, and those that the terminal has.
 #[derive(Debug, Default)]
 pub struct Images {
-    wish: Wish,
-    way: Option<Way>,
+    wish: ImageSetting,
+    way: Option<ImageProtocol>,
     /// Pixels of a cell, as the terminal says.
     cell: Option<(u16, u16)>,
-    /// What was given to the terminal stays with it when we leave.
+    /// Images stay with the terminal after the program ends.
     stays: bool,
     /// Numbers and sizes of what it keeps, the oldest first.
     kept: VecDeque<(u32, usize)>,
     /// The cells that each was placed on.
-    has: HashMap<u32, Place>,
+    has: HashMap<u32, CellSize>,
     /// Sequences that the terminal has not got yet. Text may stand between them.
     queue: VecDeque<Vec<u8>>,
-    /// What tools have read.
-    read: HashMap<(Turn, DocumentId), Read>,
-    /// What pictures were made into, the oldest first.
+    /// Images that tools have read.
+    read: HashMap<(Turn, DocumentId), ReadImage>,
+    /// Images that were prepared, the oldest first; `None` for one that cannot be decoded.
     made: VecDeque<(u32, Option<Made>)>,
     /// One is being made.
     is_making: bool,
@@ -87,9 +87,9 @@ pub struct Images {
     in_view: Vec<u32>,
 }
 
-/// What a tool has read.
+/// An image that a tool has read.
 #[derive(Debug)]
-enum Read {
+enum ReadImage {
     Asked,
     Missing,
     /// In base64.
@@ -98,22 +98,22 @@ enum Read {
 
 /// A picture that is to be made into what the terminal takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct ImageOrder {
     id: u32,
     /// In base64.
     data: Arc<str>,
-    place: Place,
+    place: CellSize,
     cell: (u16, u16),
     /// `None`: a PNG is wanted.
     dialect: Option<Dialect>,
 }
 
-/// What a picture was made into.
+/// An image, prepared for the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Made {
     /// A PNG in base64, of whatever it was.
     Png(Arc<str>),
-    Strips(Place, (u16, u16), Arc<Painted>),
+    Strips(CellSize, (u16, u16), Arc<Painted>),
 }
 
 impl Made {
@@ -125,8 +125,8 @@ impl Made {
     }
 }
 
-/// How far a picture is from being drawn.
-enum State {
+/// The state of an image on its way to the screen.
+enum ImageState {
     Ready,
     /// Its cells are left blank until it is there.
     Awaited,
@@ -136,25 +136,25 @@ enum State {
 
 impl Images {
     /// `cell`: pixels of one, if the terminal says so.
-    pub fn new(wish: Wish, cell: Option<(u16, u16)>) -> Self {
+    pub fn new(wish: ImageSetting, cell: Option<(u16, u16)>) -> Self {
         Self {
             wish,
             way: match wish {
-                Wish::Off | Wish::Auto => None,
-                Wish::Only(way) => Some(way),
+                ImageSetting::Off | ImageSetting::Auto => None,
+                ImageSetting::Only(way) => Some(way),
             },
             cell,
             ..Self::default()
         }
     }
 
-    /// What is given to the terminal stands among its own lines and stays there.
+    /// Leaves the images to the terminal when the program ends: they are among its own lines.
     pub fn staying(mut self) -> Self {
         self.stays = true;
         self
     }
 
-    /// Whether what the terminal was given outlives us.
+    /// Returns true if the terminal keeps the images after the program ends.
     pub fn do_stay(&self) -> bool {
         self.stays
     }
@@ -163,16 +163,16 @@ impl Images {
         match self.way {
             None => false,
             // Without the size of a cell, what is painted would end somewhere.
-            Some(Way::Sixel) => self.cell.is_some(),
-            Some(Way::Kitty | Way::Iterm2 | Way::Konsole) => true,
+            Some(ImageProtocol::Sixel) => self.cell.is_some(),
+            Some(ImageProtocol::Kitty | ImageProtocol::Iterm2 | ImageProtocol::Konsole) => true,
         }
     }
 
     fn dialect(&self) -> Option<Dialect> {
         match self.way? {
-            Way::Kitty => None,
-            Way::Iterm2 | Way::Konsole => Some(Dialect::Iterm2),
-            Way::Sixel => Some(Dialect::Sixel),
+            ImageProtocol::Kitty => None,
+            ImageProtocol::Iterm2 | ImageProtocol::Konsole => Some(Dialect::Iterm2),
+            ImageProtocol::Sixel => Some(Dialect::Sixel),
         }
     }
 
@@ -213,8 +213,8 @@ impl Images {
                 let name = exchange.zip(transcript.get(place));
                 let read = name.and_then(|(exchange, document)| self.read.get(&(exchange.turn, document.id.clone())));
                 match read {
-                    Some(Read::Data(data)) => self.drawn(data, width),
-                    Some(Read::Asked | Read::Missing) | None => Vec::new(),
+                    Some(ReadImage::Data(data)) => self.drawn(data, width),
+                    Some(ReadImage::Asked | ReadImage::Missing) | None => Vec::new(),
                 }
             }
             Item::Document(_) | Item::Thinking(..) | Item::Ending(_) => Vec::new(),
@@ -231,36 +231,36 @@ impl Images {
         };
         let id = number(data);
         match self.state(id, &head, place) {
-            State::Ready => drawn(id, columns, rows).collect(),
-            State::Awaited => vec![StyledLine::blank(); rows],
-            State::Never => Vec::new(),
+            ImageState::Ready => drawn(id, columns, rows).collect(),
+            ImageState::Awaited => vec![StyledLine::blank(); rows],
+            ImageState::Never => Vec::new(),
         }
     }
 
-    fn state(&self, id: u32, head: &Head, place: Place) -> State {
+    fn state(&self, id: u32, head: &ImageHead, place: CellSize) -> ImageState {
         let made = self.made.iter().find(|it| it.0 == id);
         match (self.dialect(), made) {
-            (None, _) if is_sent_as_is(head) => State::Ready,
-            (_, Some((_, None))) => State::Never,
-            (None, Some((_, Some(Made::Png(_))))) => State::Ready,
+            (None, _) if is_sent_as_is(head) => ImageState::Ready,
+            (_, Some((_, None))) => ImageState::Never,
+            (None, Some((_, Some(Made::Png(_))))) => ImageState::Ready,
             (Some(_), Some((_, Some(Made::Strips(known, cell, _))))) if (*known, *cell) == (place, self.cell()) => {
-                State::Ready
+                ImageState::Ready
             }
-            _ => State::Awaited,
+            _ => ImageState::Awaited,
         }
     }
 
     /// A picture that was asked for is there, or cannot be had.
     pub fn take(&mut self, turn: Turn, document: DocumentId, data: Option<String>) {
         let data = data.filter(|it| is_base64(it));
-        let bytes = |it: &Read| match it {
-            Read::Data(data) => data.len(),
-            Read::Asked | Read::Missing => 0,
+        let bytes = |it: &ReadImage| match it {
+            ReadImage::Data(data) => data.len(),
+            ReadImage::Asked | ReadImage::Missing => 0,
         };
         let kept: usize = self.read.values().map(bytes).sum();
         // What is not kept is read again when somebody comes back to it in another run of the program.
         let data = data.filter(|it| kept + it.len() <= KEPT_BYTES);
-        let read = data.map_or(Read::Missing, |it| Read::Data(it.into()));
+        let read = data.map_or(ReadImage::Missing, |it| ReadImage::Data(it.into()));
         self.read.insert((turn, document), read);
     }
 
@@ -282,16 +282,16 @@ impl Images {
     }
 
     /// The number and place of a picture of which something has to be made before it can be drawn.
-    fn awaited(&self, data: &str, width: usize) -> Option<(u32, Place)> {
+    fn awaited(&self, data: &str, width: usize) -> Option<(u32, CellSize)> {
         let head = head(data);
         let place = cells(&head, width, self.cell())?;
         let id = number(data);
-        let is_awaited = matches!(self.state(id, &head, place), State::Awaited);
+        let is_awaited = matches!(self.state(id, &head, place), ImageState::Awaited);
         (is_awaited && is_base64(data)).then_some((id, place))
     }
 
-    fn order(&self, data: &str, width: usize) -> Option<Order> {
-        self.awaited(data, width).map(|(id, place)| Order {
+    fn order(&self, data: &str, width: usize) -> Option<ImageOrder> {
+        self.awaited(data, width).map(|(id, place)| ImageOrder {
             id,
             data: data.into(),
             place,
@@ -302,7 +302,7 @@ impl Images {
 
     /// Has the terminal be given what is in view and it does not have.
     fn send<'a>(&mut self, pictures: impl Iterator<Item = &'a str>, width: usize, room: &mut usize) {
-        if self.way != Some(Way::Kitty) {
+        if self.way != Some(ImageProtocol::Kitty) {
             return;
         }
         let mut in_view = std::mem::take(&mut self.in_view);
@@ -359,12 +359,12 @@ impl Images {
         self.break_off();
     }
 
-    /// Whether there is more for the terminal than went with the last frame.
+    /// Returns true if more has to be sent than the last frame had room for.
     pub fn is_sending(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// What goes with this frame: what somebody types does not wait for all of a picture.
+    /// Adds a part of what has to be sent to the frame, small enough to keep typing fluent.
     pub fn flow(&mut self, out: &mut Vec<u8>) {
         let from = out.len();
         // What stands among the terminal's own lines has to be whole before another screen is shown.
@@ -406,25 +406,27 @@ impl Strips for Images {
     fn eraser(&self) -> &'static [u8] {
         match self.way {
             // Writing over a picture leaves it there; it has kitty's way of taking it away.
-            Some(Way::Konsole) => sequences::ERASE,
-            Some(Way::Kitty | Way::Iterm2 | Way::Sixel) | None => b"",
+            Some(ImageProtocol::Konsole) => sequences::ERASE,
+            Some(ImageProtocol::Kitty | ImageProtocol::Iterm2 | ImageProtocol::Sixel) | None => b"",
         }
     }
 }
 
 impl App {
     /// The terminal has said by which name it goes.
-    pub fn terminal_is(&mut self, named: Named) {
+    pub fn terminal_is(&mut self, named: TerminalName) {
         match named {
-            Named::Draws(way) => self.draws_by(way),
-            Named::Between if self.terminal.images.wish == Wish::Auto => self.terminal.images.wish = Wish::Off,
-            Named::Between | Named::Other => {}
+            TerminalName::Draws(way) => self.draws_by(way),
+            TerminalName::Between if self.terminal.images.wish == ImageSetting::Auto => {
+                self.terminal.images.wish = ImageSetting::Off;
+            }
+            TerminalName::Between | TerminalName::Other => {}
         }
     }
 
     /// The terminal has said how it draws; the first word counts.
-    pub fn draws_by(&mut self, way: Way) {
-        if self.terminal.images.wish == Wish::Auto && self.terminal.images.way.is_none() {
+    pub fn draws_by(&mut self, way: ImageProtocol) {
+        if self.terminal.images.wish == ImageSetting::Auto && self.terminal.images.way.is_none() {
             self.terminal.images.way = Some(way);
             if !self.terminal.images.is_on() {
                 // Not all terminals say so without being asked.
@@ -477,7 +479,7 @@ impl App {
 
     /// Gives the terminal the pictures that are in view. Nothing is done for a conversation without any.
     pub fn send_images(&mut self) {
-        if self.terminal.images.way == Some(Way::Kitty) {
+        if self.terminal.images.way == Some(ImageProtocol::Kitty) {
             let mut room = KEPT_BYTES;
             for item in self.items_in_view() {
                 self.send_images_of(item, &mut room);
@@ -517,12 +519,12 @@ impl App {
             .read
             .get(&(self.conversation.turn_of(place), document.id.clone()))
         {
-            Some(Read::Data(data)) => Some(Arc::clone(data)),
-            Some(Read::Asked | Read::Missing) | None => None,
+            Some(ReadImage::Data(data)) => Some(Arc::clone(data)),
+            Some(ReadImage::Asked | ReadImage::Missing) | None => None,
         }
     }
 
-    /// What is missing to draw the pictures in view, and those of `more`.
+    /// The effects that read and prepare the images in view, and those of `more`.
     pub fn pictures_wanted(&mut self, more: Option<Item>) -> Vec<Effect> {
         let mut effects = Vec::new();
         if !self.terminal.images.is_on() {
@@ -564,7 +566,7 @@ impl App {
         effects
     }
 
-    /// Whether all of an item's pictures are there, or never will be.
+    /// Returns true if all of an item's images are there or failed.
     pub fn has_pictures(&self, item: Item) -> bool {
         if !self.terminal.images.is_on() {
             return true;
@@ -596,9 +598,9 @@ impl App {
                     .read
                     .get(&(self.conversation.turn_of(place), document.id.clone()))
                 {
-                    None | Some(Read::Asked) => false,
-                    Some(Read::Missing) => true,
-                    Some(Read::Data(data)) => is_there(data),
+                    None | Some(ReadImage::Asked) => false,
+                    Some(ReadImage::Missing) => true,
+                    Some(ReadImage::Data(data)) => is_there(data),
                 }
             }
             Item::Thinking(..) | Item::Ending(_) => true,
@@ -616,7 +618,7 @@ impl App {
         };
         let (turn, document) = free.key().clone();
         let path = path.to_owned();
-        free.insert(Read::Asked);
+        free.insert(ReadImage::Asked);
         Some(Effect::ReadPicture { turn, document, path })
     }
 }
@@ -648,13 +650,13 @@ pub fn read(root: &Path, path: &str) -> Option<String> {
 }
 
 /// Carries an order out: takes as long as decoding does.
-pub fn make(order: &Order) -> (u32, Option<Made>) {
+pub fn make(order: &ImageOrder) -> (u32, Option<Made>) {
     // A picture that is too much for a decoder is words, like any that is broken.
     let made = std::panic::catch_unwind(|| carried_out(order)).ok().flatten();
     (order.id, made)
 }
 
-fn carried_out(order: &Order) -> Option<Made> {
+fn carried_out(order: &ImageOrder) -> Option<Made> {
     let pixels = STANDARD.decode(&*order.data).ok().and_then(|it| Pixels::decode(&it));
     let cell = (usize::from(order.cell.0), usize::from(order.cell.1));
     let (columns, rows) = order.place;
@@ -678,12 +680,12 @@ fn carried_out(order: &Order) -> Option<Made> {
     })
 }
 
-/// Whether kitty takes it as it came.
-fn is_sent_as_is(head: &Head) -> bool {
+/// Returns true if kitty can be given the file as it is.
+fn is_sent_as_is(head: &ImageHead) -> bool {
     head.kind == "png" && head.bytes <= SENT_AS_IS
 }
 
-/// What a message carries, in base64.
+/// The images of a message, in Base64.
 fn pictures(message: &Message) -> impl Iterator<Item = &str> {
     let list = message.extra.get("images").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(|it| it.get("data")?.as_str())

@@ -9,7 +9,7 @@ use zune_jpeg::{
 
 use super::head::{MOST_PIXELS, orientation};
 
-/// What a decoder may take besides what it gives.
+/// Most bytes that a decoder may allocate.
 const MOST_BYTES: usize = MOST_PIXELS as usize * 4 + (32 << 20);
 
 /// Rows of pixels from the top, each red, green, blue and opacity.

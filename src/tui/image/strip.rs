@@ -17,10 +17,10 @@ const COLOURS: usize = 255;
 const BAND: usize = 6;
 /// More than half of it can be seen through.
 const OPAQUE: u8 = 128;
-/// How exactly colours are searched for, from 1 to 30, the best first.
+/// Sampling step of the colour quantiser, from 1 (exact) to 30 (fast).
 const SAMPLES: i32 = 10;
 
-/// How strips are written.
+/// The protocol of a strip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     Iterm2,
@@ -82,7 +82,7 @@ impl Painted {
         }
     }
 
-    /// What it takes to keep it.
+    /// Bytes that the strip takes in memory.
     pub fn bytes(&self) -> usize {
         let pixels = match &self.inks {
             Inks::Iterm2(pixels) => pixels.rgba.len(),
@@ -150,7 +150,7 @@ impl Palette {
         }
     }
 
-    /// What paints a part of it; what is seen through stays as it is.
+    /// The sixels of a part of the image; transparent pixels stay as they are.
     fn sixels(&self, across: Range<usize>, down: Range<usize>) -> String {
         let rows: Vec<&[u8]> = down
             .filter_map(|row| {

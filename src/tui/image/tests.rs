@@ -14,7 +14,7 @@ fn png_of(wide: u32, high: u32, rest: usize) -> String {
 }
 
 fn in_kitty() -> Images {
-    Images::new(Wish::Only(Way::Kitty), None)
+    Images::new(ImageSetting::Only(ImageProtocol::Kitty), None)
 }
 
 /// As much as a frame has.
@@ -42,34 +42,40 @@ fn message(data: &str) -> Message {
 #[test]
 fn a_terminal_is_known_by_its_name() {
     for (name, named) in [
-        ("kitty(0.35.2)", Named::Draws(Way::Kitty)),
-        ("kitty(1.0.0)", Named::Draws(Way::Kitty)),
-        ("kitty(0.28.0)", Named::Draws(Way::Kitty)),
-        ("kitty(0.26.5)", Named::Other),
-        ("kitty", Named::Other),
-        ("ghostty 1.0.1", Named::Draws(Way::Kitty)),
-        ("iTerm2 3.5.10", Named::Draws(Way::Iterm2)),
-        ("WezTerm 20240203-110809-5046fc22", Named::Draws(Way::Iterm2)),
-        ("Konsole 22.12.3", Named::Draws(Way::Konsole)),
-        ("XTerm(379)", Named::Other),
-        ("tmux 3.5a", Named::Between),
-        ("", Named::Other),
+        ("kitty(0.35.2)", TerminalName::Draws(ImageProtocol::Kitty)),
+        ("kitty(1.0.0)", TerminalName::Draws(ImageProtocol::Kitty)),
+        ("kitty(0.28.0)", TerminalName::Draws(ImageProtocol::Kitty)),
+        ("kitty(0.26.5)", TerminalName::Other),
+        ("kitty", TerminalName::Other),
+        ("ghostty 1.0.1", TerminalName::Draws(ImageProtocol::Kitty)),
+        ("iTerm2 3.5.10", TerminalName::Draws(ImageProtocol::Iterm2)),
+        (
+            "WezTerm 20240203-110809-5046fc22",
+            TerminalName::Draws(ImageProtocol::Iterm2),
+        ),
+        ("Konsole 22.12.3", TerminalName::Draws(ImageProtocol::Konsole)),
+        ("XTerm(379)", TerminalName::Other),
+        ("tmux 3.5a", TerminalName::Between),
+        ("", TerminalName::Other),
     ] {
-        assert_eq!(Named::of(name), named, "{name}");
+        assert_eq!(TerminalName::of(name), named, "{name}");
     }
     for (variables, wish) in [
-        (&[("TERM", "xterm-256color")][..], Wish::Auto),
-        (&[("TERM", "xterm-kitty"), ("KONSOLE_VERSION", "221203")], Wish::Auto),
-        (&[("TERM", "tmux-256color")], Wish::Off),
-        (&[("TERM", "xterm-256color"), ("TMUX", "/tmp/x")], Wish::Off),
-        (&[("STY", "1.x")], Wish::Off),
+        (&[("TERM", "xterm-256color")][..], ImageSetting::Auto),
+        (
+            &[("TERM", "xterm-kitty"), ("KONSOLE_VERSION", "221203")],
+            ImageSetting::Auto,
+        ),
+        (&[("TERM", "tmux-256color")], ImageSetting::Off),
+        (&[("TERM", "xterm-256color"), ("TMUX", "/tmp/x")], ImageSetting::Off),
+        (&[("STY", "1.x")], ImageSetting::Off),
     ] {
         let variable = |name: &str| {
             let found = variables.iter().find(|it| it.0 == name);
             found.map(|it| it.1.to_owned())
         };
-        assert_eq!(Wish::Auto.here(&variable), wish, "{variables:?}");
-        let only = Wish::Only(Way::Sixel);
+        assert_eq!(ImageSetting::Auto.here(&variable), wish, "{variables:?}");
+        let only = ImageSetting::Only(ImageProtocol::Sixel);
         assert_eq!(only.here(&variable), only);
     }
 }
@@ -200,7 +206,7 @@ fn the_terminal_keeps_no_more_than_so_much() {
     assert_eq!(images.kept.len(), images.has.len());
 }
 
-/// What is kept beside the tests: name, bytes.
+/// The fixtures: name and bytes.
 fn fixtures() -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pictures");
     let files = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());
@@ -256,7 +262,7 @@ fn what_is_broken_is_no_picture_and_breaks_nothing() {
             assert!(pixels.is_none_or(|it| it.rgba.len() == it.wide * it.high * 4), "{name}");
         }
     }
-    let order = |data: &str| Order {
+    let order = |data: &str| ImageOrder {
         id: 7,
         data: data.into(),
         place: (4, 2),
@@ -293,7 +299,7 @@ fn a_picture_of_another_size_is_the_mean_of_it() {
 fn where_cells_are_strips_a_picture_is_made_once_for_each_place() {
     let (_, bytes) = fixtures().into_iter().find(|it| it.0 == "photo.jpg").unwrap();
     let data = STANDARD.encode(&bytes);
-    let mut images = Images::new(Wish::Only(Way::Sixel), None);
+    let mut images = Images::new(ImageSetting::Only(ImageProtocol::Sixel), None);
     assert_eq!(
         images.rows(&message(&data), 80).len(),
         1,

@@ -1,154 +1,154 @@
-//! The tree of the conversation: every message on every branch. What is looked at stands beside it, and beside that, where there
-//! is room, what was said in its place on the branch that one is on.
+//! The tree of the conversation: the messages of all branches. The selected answer stands beside it and, where there is room,
+//! the answer in its place on the current branch beside that.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 
-use super::{Answer, Choice, Overlay, Scene};
+use super::{
+    Answer, Choice, Overlay, Scene,
+    frame::{self, first_line},
+};
 use crate::{
-    protocol::{Response, Turn},
+    protocol::{Kind, Response, Turn},
     t,
-    text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width, wrap::wrap},
+    text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap},
+    theme::Theme,
     transcript::{Exchange, Fork, Transcript, is_approval},
-    tui::{screen_reader::words, widgets},
+    tui::{
+        screen_reader::words,
+        terminal::surface::Links,
+        widgets::{
+            self,
+            list::{ListCursor, ListWidget, bold_if},
+        },
+    },
 };
 
-/// The tree and one answer beside each other from here on, and two answers from here on.
+/// Columns from which on the tree and one answer stand beside each other.
 const BESIDE: usize = 80;
+
+/// Columns from which on a second answer stands beside them.
 const TWO: usize = 116;
 
+/// The page of all branches.
 pub struct Branches {
     forks: Vec<Fork>,
-    at: usize,
+    cursor: ListCursor,
+    /// Lines of the answers above the view.
     top: usize,
-    rows: Vec<StyledLine>,
 }
 
 impl Branches {
-    /// `None`: nothing was said.
+    /// A page with the cursor on the current branch; `None` for a conversation without messages.
     pub fn new(transcript: &Transcript) -> Option<Self> {
-        let forks: Vec<Fork> = transcript
-            .tree()
-            .into_iter()
-            .filter(|it| transcript.exchange_of(it.turn).is_some_and(|it| it.message.is_some()))
-            .collect();
+        let has_message = |it: &Fork| transcript.exchange_of(it.turn).is_some_and(|it| it.message.is_some());
+        let forks: Vec<Fork> = transcript.tree().into_iter().filter(has_message).collect();
         let at = forks.iter().rposition(|it| it.is_here).unwrap_or_default();
         (!forks.is_empty()).then_some(Self {
             forks,
-            at,
+            cursor: ListCursor::new(at),
             top: 0,
-            rows: Vec::new(),
         })
     }
 
-    fn go(&mut self, at: usize) {
-        self.at = at.min(self.forks.len().saturating_sub(1));
+    fn step(&mut self, by: isize) {
+        self.cursor.step(by, self.forks.len());
         self.top = 0;
     }
 
-    /// To the next message that stands in the same place, or the one before.
+    /// Moves to the next message that has siblings, or the previous one.
     fn sibling(&mut self, forward: bool) {
-        let is_fork = |n: &usize| self.forks.get(*n).is_some_and(|it| it.sibling.1 > 1);
-        let found = if forward {
-            (self.at + 1..self.forks.len()).find(is_fork)
-        } else {
-            (0..self.at).rev().find(is_fork)
-        };
-        self.go(found.unwrap_or(self.at));
+        let forks = &self.forks;
+        let is_fork = |at| forks.get::<usize>(at).is_some_and(|it| it.sibling.1 > 1);
+        self.cursor.find(forward, forks.len(), is_fork);
+        self.top = 0;
     }
 
-    fn tree(&self, transcript: &Transcript, columns: usize, height: usize) -> Vec<Vec<Span>> {
-        let first = (self.at + 1).saturating_sub(height);
-        let shown = self.forks.iter().enumerate().skip(first).take(height);
-        let line = |(n, fork): (usize, &Fork)| {
-            let is_at = n == self.at;
-            let ground = if is_at {
-                Background::Selection
-            } else {
-                Background::Plain
-            };
-            let mark = if is_at { Modifier::BOLD } else { Modifier::NONE };
-            let message = transcript.exchange_of(fork.turn).and_then(|it| it.message.as_ref());
-            let text = message.map(|it| it.content.as_str()).unwrap_or_default();
-            let text = if fork.rest_from.is_some() {
-                t!("branches-rest")
-            } else {
-                text
-            };
-            let text = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
-            let text = Sanitized::line(text.get(..text.floor_char_boundary(400)).unwrap_or(text));
-            let depth = fork.depth.min(columns / 6);
-            let way = format!(
-                "{}{}",
-                "  ".repeat(depth.saturating_sub(1)),
-                if depth > 0 { "└ " } else { "" }
-            );
-            let (sign, role) = if fork.is_here {
-                ("●", Role::Accent)
-            } else {
-                ("○", Role::Faint)
-            };
-            let facts = match fork.sibling {
-                (_, 0 | 1) => String::new(),
-                (nth, of) => format!(" {nth}/{of}"),
-            };
-            let number = match fork.rest_from {
-                Some(at) => address(transcript, fork.turn, at),
-                None => fork.turn.0.to_string(),
-            };
-            let number = width::pad_start(&number, 4);
-            let used = 2 + width::width(&number) + 1 + width::width(&way) + 2 + facts.len();
-            let room = columns.saturating_sub(used);
-            let text = width::pad(&width::cut_end(&text, room), room);
-            vec![
-                Span::new(Sanitized::literal(if is_at { "› " } else { "  " }), Role::Accent).on(ground),
-                Span::new(Sanitized::new(&number), Role::Faint).on(ground),
-                Span::new(Sanitized::literal(" "), Role::Text).on(ground),
-                Span::new(Sanitized::new(&way), Role::Rule).on(ground),
-                Span::new(Sanitized::literal(sign), role).on(ground),
-                Span::new(Sanitized::literal(" "), Role::Text).on(ground),
-                Span::new(
-                    Sanitized::new(&text),
-                    if fork.is_here { Role::User } else { Role::Text },
-                )
-                .modified(mark)
-                .on(ground),
-                Span::new(Sanitized::new(&facts), Role::Dim).on(ground),
-            ]
+    fn draw_tree(&mut self, area: Rect, buf: &mut Buffer, scene: &Scene<'_>) {
+        let list = ListWidget {
+            count: self.forks.len(),
+            sign: "› ",
+            is_active: true,
+            line: |at, is_here, columns| match self.forks.get(at) {
+                Some(fork) => line(fork, scene.transcript, is_here, columns),
+                None => Vec::new(),
+            },
+            theme: scene.theme,
         };
-        shown.map(line).collect()
+        list.render(area, buf, &mut self.cursor);
     }
 
-    /// A message and what was answered, below a heading.
-    fn said(&self, looked: Option<Looked<'_>>, head: Option<&str>, columns: usize, height: usize) -> Vec<Vec<Span>> {
-        let Some(Looked { exchange, from }) = looked else {
-            return Vec::new();
+    /// Draws a message and its answer, below a heading.
+    fn draw_answer(
+        &self,
+        answer: Option<Answered<'_>>,
+        head: Option<&str>,
+        area: Rect,
+        buf: &mut Buffer,
+        theme: &Theme,
+    ) {
+        let columns = usize::from(area.width);
+        let Some(Answered { exchange, from }) = answer else {
+            return;
         };
-        let mut rows: Vec<Vec<Span>> = Vec::new();
-        if let Some(head) = head {
-            rows.push(vec![Span::new(
-                Sanitized::new(&width::cut_end(head, columns)),
-                Role::Dim,
-            )]);
-            rows.push(Vec::new());
-        }
-        let mut body: Vec<Vec<Span>> = Vec::new();
-        let message = exchange
-            .message
-            .as_ref()
-            .map(|it| it.content.as_str())
-            .unwrap_or_default();
-        let message = message.get(..message.floor_char_boundary(2000)).unwrap_or(message);
+        let head = head.map(|it| Span::new(Sanitized::new(&width::cut_end(it, columns)), Role::Dim));
+        let head: Vec<_> = head
+            .into_iter()
+            .flat_map(|it| [StyledLine::of([it]), StyledLine::blank()])
+            .collect();
+        let area = frame::lines(area, buf, &head, theme);
+        let mut body = Vec::new();
         if from.is_none() {
+            let message = exchange
+                .message
+                .as_ref()
+                .map(|it| it.content.as_str())
+                .unwrap_or_default();
+            let message = message.get(..message.floor_char_boundary(2000)).unwrap_or(message);
             let words = [Span::new(Sanitized::new(message), Role::User).bold()];
-            body.extend(lines(&words, columns));
-            body.push(Vec::new());
+            body.extend(wrap(&words, columns.max(1), &[], &[]));
+            body.push(StyledLine::blank());
         }
-        body.extend(answer(&exchange.response, from.unwrap_or_default(), columns));
-        let room = height.saturating_sub(rows.len());
-        let top = self.top.min(body.len().saturating_sub(room));
-        rows.extend(body.into_iter().skip(top).take(room));
-        rows
+        body.extend(documents(&exchange.response, from.unwrap_or_default(), columns));
+        let top = self.top.min(body.len().saturating_sub(usize::from(area.height)));
+        frame::lines(area, buf, body.get(top..).unwrap_or_default(), theme);
     }
+}
+
+/// A row of the tree.
+fn line(fork: &Fork, transcript: &Transcript, is_here: bool, columns: usize) -> Vec<Span> {
+    let message = transcript.exchange_of(fork.turn).and_then(|it| it.message.as_ref());
+    let text = match fork.rest_from {
+        Some(_) => Sanitized::literal(t!("branches-rest")),
+        None => first_line(message.map(|it| it.content.as_str()).unwrap_or_default()),
+    };
+    let depth = fork.depth.min((columns + 2) / 6);
+    let indent = "  ".repeat(depth.saturating_sub(1)) + if depth > 0 { "└ " } else { "" };
+    let (sign, role) = if fork.is_here {
+        ("● ", Role::Accent)
+    } else {
+        ("○ ", Role::Faint)
+    };
+    let facts = match fork.sibling {
+        (_, 0 | 1) => String::new(),
+        (nth, of) => format!(" {nth}/{of}"),
+    };
+    let number = match fork.rest_from {
+        Some(at) => address(transcript, fork.turn, at),
+        None => fork.turn.0.to_string(),
+    };
+    let number = width::pad_start(&number, 4) + " ";
+    let used = width::width(&number) + width::width(&indent) + 2 + facts.len();
+    let room = columns.saturating_sub(used);
+    let text = width::pad(&width::cut_end(&text, room), room);
+    let text_role = if fork.is_here { Role::User } else { Role::Text };
+    vec![
+        Span::new(Sanitized::new(&number), Role::Faint),
+        Span::new(Sanitized::new(&indent), Role::Rule),
+        Span::new(Sanitized::literal(sign), role),
+        Span::new(Sanitized::new(&text), text_role).modified(bold_if(is_here)),
+        Span::new(Sanitized::new(&facts), Role::Dim),
+    ]
 }
 
 impl Overlay for Branches {
@@ -156,16 +156,16 @@ impl Overlay for Branches {
         match event.code {
             KeyCode::Esc | KeyCode::Char('q') => return Answer::Close,
             KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
-            KeyCode::Up | KeyCode::Char('k') => self.go(self.at.saturating_sub(1)),
-            KeyCode::Down | KeyCode::Char('j') => self.go(self.at + 1),
-            KeyCode::Home | KeyCode::Char('g') => self.go(0),
-            KeyCode::End | KeyCode::Char('G') => self.go(usize::MAX),
+            KeyCode::Up | KeyCode::Char('k') => self.step(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.step(1),
+            KeyCode::Home | KeyCode::Char('g') => self.step(isize::MIN),
+            KeyCode::End | KeyCode::Char('G') => self.step(isize::MAX),
             KeyCode::Left | KeyCode::Char('h') => self.sibling(false),
             KeyCode::Right | KeyCode::Char('l') => self.sibling(true),
             KeyCode::PageDown | KeyCode::Char(' ') => self.top += 5,
             KeyCode::PageUp => self.top = self.top.saturating_sub(5),
             KeyCode::Enter => {
-                if let Some(fork) = self.forks.get(self.at) {
+                if let Some(fork) = self.forks.get(self.cursor.at) {
                     return Answer::Chosen(Choice::Branch(fork.turn, fork.rest_from.is_some()));
                 }
             }
@@ -178,82 +178,60 @@ impl Overlay for Branches {
         self.top = self.top.saturating_add_signed(by);
     }
 
-    fn lay_out(&mut self, scene: &Scene<'_>, columns: usize, height: usize) {
-        let transcript = scene.transcript;
+    fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
+        let (transcript, theme) = (scene.transcript, scene.theme);
         let ends = self.forks.iter().filter(|it| it.is_end).count();
-        let facts = t!("branches-place", at = self.at + 1, count = self.forks.len());
-        let mut rows = vec![
-            StyledLine::of([
-                Span::new(Sanitized::literal(t!("branches-title")), Role::Strong).bold(),
-                Span::new(
-                    Sanitized::new(&format!("   {}", t!("branches-count", count = ends))),
-                    Role::Dim,
-                ),
-            ])
-            .facts([Span::new(Sanitized::new(&facts), Role::Dim)]),
-            StyledLine::blank(),
-        ];
-        let body = height.saturating_sub(rows.len()).max(1);
-        let fork = self.forks.get(self.at);
-        let turn = fork.map(|it| it.turn).unwrap_or_default();
-        let from = fork.and_then(|it| it.rest_from);
-        let looked = transcript.exchange_of(turn).map(|exchange| Looked { exchange, from });
+        let facts = t!("branches-place", at = self.cursor.at + 1, count = self.forks.len());
+        let count = format!("   {}", t!("branches-count", count = ends));
+        let head = StyledLine::of([
+            Span::new(Sanitized::literal(t!("branches-title")), Role::Strong).bold(),
+            Span::new(Sanitized::new(&count), Role::Dim),
+        ]);
+        let head = head.facts([Span::new(Sanitized::new(&facts), Role::Dim)]);
+        let rest = frame::lines(area, buf, &[head, StyledLine::blank()], theme);
+        let columns = usize::from(area.width);
+        let fork = self.forks.get(self.cursor.at);
+        let selected = fork.and_then(|it| {
+            let exchange = transcript.exchange_of(it.turn)?;
+            Some(Answered {
+                exchange,
+                from: it.rest_from,
+            })
+        });
+        let other = fork
+            .filter(|_| columns >= TWO)
+            .and_then(|it| in_its_place(transcript, it));
         if columns < BESIDE {
-            let above = self.forks.len().min((body / 2).max(1));
-            rows.extend(self.tree(transcript, columns, above).into_iter().map(StyledLine::of));
-            rows.push(StyledLine::of([Span::new(
-                Sanitized::new(&"─".repeat(columns)),
-                Role::Rule,
-            )]));
-            let rest = body.saturating_sub(above + 1);
-            rows.extend(self.said(looked, None, columns, rest).into_iter().map(StyledLine::of));
-            self.rows = rows;
+            let lines = self.forks.len().min(usize::from(rest.height / 2).max(1));
+            let [tree, answer] = frame::below(rest, lines, buf, Role::Rule, theme);
+            self.draw_answer(selected, None, answer, buf, theme);
+            self.draw_tree(tree, buf, scene);
             return;
         }
-        let other = if columns >= TWO {
-            fork.and_then(|it| in_its_place(transcript, it))
-        } else {
-            None
-        };
-        let list = (columns / 3).clamp(30, 56);
-        let room = columns.saturating_sub(list + 3);
-        let half = if other.is_some() {
-            room.saturating_sub(3) / 2
-        } else {
-            room
-        };
-        let tree = self.tree(transcript, list, body);
-        let there = looked.filter(|_| other.is_some()).map(|it| {
-            let turn = it.exchange.turn.0.to_string();
-            match it.from {
-                Some(_) => t!("branches-there-rest", turn = turn),
-                None => t!("branches-there", turn = turn),
+        let [tree, answers] = frame::beside(rest, (columns / 3).clamp(30, 56), buf, Role::Rule, theme);
+        match other {
+            None => self.draw_answer(selected, None, answers, buf, theme),
+            Some(other) => {
+                let half = usize::from(answers.width.saturating_sub(3) / 2);
+                let [left, right] = frame::beside(answers, half, buf, Role::Rule, theme);
+                let right = Rect {
+                    width: half as u16,
+                    ..right
+                };
+                let turn = |it: Answered<'_>| it.exchange.turn.0.to_string();
+                let there = selected.map(|it| match it.from {
+                    Some(_) => t!("branches-there-rest", turn = turn(it)),
+                    None => t!("branches-there", turn = turn(it)),
+                });
+                let here = match other.from {
+                    Some(_) => t!("branches-here-rest", turn = turn(other)),
+                    None => t!("branches-here", turn = turn(other)),
+                };
+                self.draw_answer(selected, there.as_deref(), left, buf, theme);
+                self.draw_answer(Some(other), Some(&here), right, buf, theme);
             }
-        });
-        let left = self.said(looked, there.as_deref(), half, body);
-        let right = other.map(|it| {
-            let turn = it.exchange.turn.0.to_string();
-            let here = match it.from {
-                Some(_) => t!("branches-here-rest", turn = turn),
-                None => t!("branches-here", turn = turn),
-            };
-            self.said(Some(it), Some(&here), half, body)
-        });
-        for line in 0..body {
-            let mut spans = padded(tree.get(line), list);
-            spans.push(Span::new(Sanitized::literal(" │ "), Role::Rule));
-            spans.extend(padded(left.get(line), half));
-            if let Some(right) = &right {
-                spans.push(Span::new(Sanitized::literal(" │ "), Role::Rule));
-                spans.extend(padded(right.get(line), half));
-            }
-            rows.push(StyledLine::of(spans));
         }
-        self.rows = rows;
-    }
-
-    fn rows(&self) -> &[StyledLine] {
-        &self.rows
+        self.draw_tree(tree, buf, scene);
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
@@ -267,41 +245,41 @@ impl Overlay for Branches {
     }
 }
 
-/// What is looked at: an exchange, or its documents from one on.
+/// An exchange, or its documents from one on.
 #[derive(Clone, Copy)]
-struct Looked<'a> {
+struct Answered<'a> {
     exchange: &'a Exchange,
     from: Option<usize>,
 }
 
-impl<'a> Looked<'a> {
+impl<'a> Answered<'a> {
     const fn whole(exchange: &'a Exchange) -> Self {
         Self { exchange, from: None }
     }
 }
 
-/// What stands on the branch that one is on, in the place of another one; `None`: it is that one, or there is none.
-fn in_its_place<'a>(transcript: &'a Transcript, fork: &Fork) -> Option<Looked<'a>> {
+/// The exchange on the current branch in the place of another one; `None` for one on that branch, or without a counterpart.
+fn in_its_place<'a>(transcript: &'a Transcript, fork: &Fork) -> Option<Answered<'a>> {
     let of = |turn: Turn| transcript.exchanges.iter().position(|it| it.turn == turn);
     if fork.is_here {
         return None;
     }
-    let next = |here: usize| transcript.exchanges.get(here + 1).map(Looked::whole);
+    let next = |here: usize| transcript.exchanges.get(here + 1).map(Answered::whole);
     if let (Some(_), Some(here)) = (fork.rest_from, of(fork.turn)) {
         return next(here);
     }
-    // Where the way to it forks from the branch.
+    // Up to the fork from the current branch.
     let mut at = transcript.exchange_of(fork.turn)?;
     loop {
         let behind = at.parent.after;
         if let Some(here) = of(behind) {
-            // Here the answer itself may go on where the other one leaves it.
+            // The current branch may continue the answer after the document where the other one leaves it.
             let exchange = transcript.exchanges.get(here)?;
             let upto = at.parent.upto.as_ref().and_then(|it| exchange.response.position_of(it));
             let rest = upto
                 .map(|it| it + 1)
                 .filter(|it| *it < exchange.response.documents.len());
-            let rest = rest.map(|it| Looked {
+            let rest = rest.map(|it| Answered {
                 exchange,
                 from: Some(it),
             });
@@ -314,13 +292,13 @@ fn in_its_place<'a>(transcript: &'a Transcript, fork: &Fork) -> Option<Looked<'a
                     .exchanges
                     .iter()
                     .find(|it| it.message.is_some())
-                    .map(Looked::whole);
+                    .map(Answered::whole);
             }
         }
     }
 }
 
-/// Of a document of a turn.
+/// The address of a document of a turn.
 fn address(transcript: &Transcript, turn: Turn, document: usize) -> String {
     let number = transcript
         .exchange_of(turn)
@@ -328,37 +306,22 @@ fn address(transcript: &Transcript, turn: Turn, document: usize) -> String {
     format!("{}.{number}", turn.0)
 }
 
-/// The documents of an answer from one on: text as it reads, of everything else a line.
-fn answer(response: &Response, from: usize, columns: usize) -> Vec<Vec<Span>> {
+/// The documents of an answer from one on: texts wrapped, everything else as one line.
+fn documents(response: &Response, from: usize, columns: usize) -> Vec<StyledLine> {
     let mut rows = Vec::new();
     for document in response.documents.iter().skip(from).take(200) {
-        if document.kind == crate::protocol::Kind::Text {
+        if document.kind == Kind::Text {
             let text = document.text();
             let text = text.get(..text.floor_char_boundary(4000)).unwrap_or(text);
-            rows.extend(lines(&[Span::new(Sanitized::new(text), Role::Text)], columns));
+            let text = [Span::new(Sanitized::new(text), Role::Text)];
+            rows.extend(wrap(&text, columns.max(1), &[], &[]));
         } else {
             let kind = words::kind(&document.kind, is_approval(document));
-            let line = format!("· {kind} {}", widgets::summary(document));
-            rows.push(vec![Span::new(
-                Sanitized::new(&width::cut_end(&Sanitized::line(&line), columns)),
-                Role::Dim,
-            )]);
+            let line = Sanitized::line(&format!("· {kind} {}", widgets::summary(document)));
+            let line = Sanitized::new(&width::cut_end(&line, columns));
+            rows.push(StyledLine::of([Span::new(line, Role::Dim)]));
         }
-        rows.push(Vec::new());
+        rows.push(StyledLine::blank());
     }
     rows
-}
-
-fn lines(spans: &[Span], columns: usize) -> Vec<Vec<Span>> {
-    wrap(spans, columns.max(1), &[], &[])
-        .iter()
-        .map(|it| it.content().to_vec())
-        .collect()
-}
-
-fn padded(spans: Option<&Vec<Span>>, columns: usize) -> Vec<Span> {
-    let mut spans = width::clip_spans(spans.map(Vec::as_slice).unwrap_or_default(), columns);
-    let rest = columns.saturating_sub(width::spans_width(&spans));
-    spans.push(Span::new(Sanitized::new(&" ".repeat(rest)), Role::Text));
-    spans
 }

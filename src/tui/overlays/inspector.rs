@@ -1,52 +1,57 @@
-//! The inspector: what came, beside the document that it made.
+//! The inspector: provider traffic beside the documents that it produced.
 //!
-//! One row for each step of the trace, the chosen one in full: its bytes, when it came, what was made and repaired, and the
-//! document as it is now. Only what is in view is laid out, whatever the trace and the document hold.
+//! One row for each step of the trace, the chosen one in full: bytes, time, events, repairs, and the document as it is now.
+//! Only what is in view is laid out, however long the trace and the document are.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 use serde_json::Value;
 
-use super::{Answer, Overlay, Scene};
+use super::{Answer, Overlay, Scene, frame};
 use crate::{
     journal::{Raw, Ring, Trace, TraceStep},
     locale::figure,
     protocol::{Document, DocumentId, Event, Severity, codec::record},
     t,
     text::{
-        Background, Role, Sanitized, Span, StyledLine, visible, visible_line, width,
+        Role, Sanitized, Span, StyledLine, visible, visible_line, width,
         wrap::{wrap, wrap_hard},
     },
     transcript::Transcript,
-    tui::effects::Effect,
+    tui::{
+        effects::Effect,
+        terminal::surface::Links,
+        widgets::list::{ListCursor, ListWidget},
+    },
 };
 
-/// From here on the list and the step stand side by side.
+/// Columns from which on the list and the step stand side by side.
 const BESIDE: usize = 96;
 
-/// As much of a text of the document is shown.
+/// Most bytes of a document's text that are shown.
 const TEXT_BYTES: usize = 2_000;
 
-/// And of each of its members.
+/// Most bytes of each metadata member that are shown.
 const MEMBER_BYTES: usize = 400;
 
 /// Rows of the chosen step that can be scrolled to.
 const MOST_ROWS: usize = 1_000;
 
+/// The page of a trace.
 pub struct Inspector {
     trace: Arc<Trace>,
-    /// The chosen step; `None`: the newest, whatever comes.
+    /// The chosen step; `None` follows the newest one.
     chosen: Option<u64>,
     /// The first row of the chosen step that is in view.
     below: usize,
-    /// For the last layout: exactly what is in view.
-    rows: Vec<StyledLine>,
+    /// Steps of the list in view as of the last drawing.
     height: usize,
 }
 
 /// The chosen step, copied out of the ring.
-struct Look {
+struct ChosenStep {
     step: TraceStep,
     before_ms: Option<u64>,
     since_ms: u64,
@@ -60,7 +65,6 @@ impl Inspector {
             trace,
             chosen: None,
             below: 0,
-            rows: Vec::new(),
             height: 1,
         }
     }
@@ -75,7 +79,7 @@ impl Inspector {
         self.choose(|ring, from| Some(from.saturating_add_signed(by).clamp(ring.first(), ring.count())));
     }
 
-    /// Goes where `find` says. At the newest step one stays with what comes.
+    /// Goes to the step that `find` returns; the newest one is followed from then on.
     fn choose(&mut self, find: impl FnOnce(&Ring, u64) -> Option<u64>) {
         let found = self.trace.read(|ring| {
             let to = find(ring, self.number(ring))?;
@@ -141,63 +145,39 @@ impl Overlay for Inspector {
         self.go(by);
     }
 
-    fn lay_out(&mut self, scene: &Scene<'_>, columns: usize, height: usize) {
-        let transcript = scene.transcript;
-        let is_beside = columns >= BESIDE;
-        let list_height = if is_beside {
-            height.saturating_sub(1)
-        } else {
-            height.saturating_sub(2) / 2
-        };
-        self.height = list_height.max(1);
-        let list_columns = if is_beside { columns * 2 / 5 } else { columns };
-        let (list, look) = self.trace.read(|ring| {
-            let chosen = self.number(ring);
-            (list(ring, chosen, list_columns, self.height), look(ring, chosen))
-        });
-        let Some(look) = look else {
-            self.rows = vec![
-                title(0, 0, columns),
-                StyledLine::of(vec![Span::new(
-                    Sanitized::literal(t!("inspector-nothing-yet")),
-                    Role::Dim,
-                )]),
-            ];
+    fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
+        let theme = scene.theme;
+        let Some(step) = self.trace.read(|ring| chosen_step(ring, self.number(ring))) else {
+            let nothing = Span::new(Sanitized::literal(t!("inspector-nothing-yet")), Role::Dim);
+            let rows = [title(0, 0, usize::from(area.width)), StyledLine::of([nothing])];
+            frame::lines(area, buf, &rows, theme);
             return;
         };
-        let mut rows = vec![title(look.count, look.gone, columns)];
-        let room = if is_beside { columns - list_columns - 3 } else { columns };
-        let shown = if is_beside {
-            height.saturating_sub(1)
+        let head = title(step.count, step.gone, usize::from(area.width));
+        let rest = frame::lines(area, buf, &[head], theme);
+        let [list, details] = if usize::from(area.width) >= BESIDE {
+            frame::beside(rest, usize::from(area.width) * 2 / 5, buf, Role::Faint, theme)
         } else {
-            height.saturating_sub(2 + list.len())
+            let lines = usize::from(rest.height.saturating_sub(1) / 2).max(1);
+            let known = usize::try_from(step.count - step.gone).unwrap_or(lines);
+            frame::below(rest, lines.min(known), buf, Role::Faint, theme)
         };
-        let whole = told(&look, transcript, room.max(1));
-        self.below = self.below.min(whole.len().saturating_sub(shown));
-        let mut details = whole.into_iter().skip(self.below).take(shown);
-        if is_beside {
-            let mut list = list.into_iter();
-            for _ in 0..shown {
-                let mut row = list.next().unwrap_or_else(StyledLine::blank);
-                let used = width::spans_width(&row.spans);
-                let gap = format!("{} │ ", " ".repeat(list_columns.saturating_sub(used)));
-                row.spans.push(Span::new(Sanitized::from(gap), Role::Faint));
-                row.spans.extend(details.next().unwrap_or_else(StyledLine::blank).spans);
-                rows.push(row);
-            }
-        } else {
-            rows.extend(list);
-            rows.push(StyledLine::of(vec![Span::new(
-                Sanitized::from("─".repeat(columns)),
-                Role::Faint,
-            )]));
-            rows.extend(details);
-        }
-        self.rows = rows;
-    }
-
-    fn rows(&self) -> &[StyledLine] {
-        &self.rows
+        self.height = usize::from(list.height).max(1);
+        self.trace.read(|ring| {
+            let first = ring.first();
+            let steps = ListWidget {
+                count: (ring.count() + 1 - first) as usize,
+                sign: "▸ ",
+                is_active: true,
+                line: |at, _, columns| line(ring, first + at as u64, columns),
+                theme,
+            };
+            let at = self.number(ring) - first;
+            steps.render(list, buf, &mut ListCursor::centred(at as usize));
+        });
+        let rows = step_lines(&step, scene.transcript, usize::from(details.width).max(1));
+        self.below = self.below.min(rows.len().saturating_sub(usize::from(details.height)));
+        frame::lines(details, buf, rows.get(self.below..).unwrap_or_default(), theme);
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
@@ -234,36 +214,16 @@ fn title(count: u64, gone: u64, columns: usize) -> StyledLine {
     StyledLine::of(width::clip_spans(&spans, columns))
 }
 
-/// The rows around the chosen step.
-fn list(ring: &Ring, chosen: u64, columns: usize, height: usize) -> Vec<StyledLine> {
-    let half = height as u64 / 2;
-    let last = ring.count();
-    let first = chosen
-        .saturating_sub(half)
-        .min((last + 1).saturating_sub(height as u64))
-        .max(ring.first());
-    (first..=last)
-        .take(height)
-        .filter_map(|number| {
-            let step = ring.get(number)?;
-            let before = ring.get(number.saturating_sub(1)).filter(|it| it.number < number);
-            Some(line(step, before, number == chosen, columns))
-        })
-        .collect()
-}
-
-fn line(step: &TraceStep, before: Option<&TraceStep>, is_chosen: bool, columns: usize) -> StyledLine {
-    let gap = before.map_or(0, |it| step.at_ms.saturating_sub(it.at_ms));
+/// A row of the list.
+fn line(ring: &Ring, number: u64, columns: usize) -> Vec<Span> {
+    let Some(step) = ring.get(number) else {
+        return Vec::new();
+    };
+    let gap = before(ring, number).map_or(0, |it| step.at_ms.saturating_sub(it.at_ms));
     let gap = if gap == 0 {
         String::new()
     } else {
         format!("+{}", figure::duration(gap))
-    };
-    let sign = if is_chosen { "▸ " } else { "  " };
-    let ground = if is_chosen {
-        Background::Selection
-    } else {
-        Background::Plain
     };
     let document = document_of(step).map(|it| format!(" {it}")).unwrap_or_default();
     let size = match &step.raw {
@@ -276,20 +236,9 @@ fn line(step: &TraceStep, before: Option<&TraceStep>, is_chosen: bool, columns: 
     } else {
         format!("  {}", figure::bytes(size as u64))
     };
-    let mut spans = vec![
-        Span::new(Sanitized::literal(sign), Role::Accent),
-        Span::new(Sanitized::from(width::pad_start(&gap, 9)), Role::Faint),
-        Span::new(Sanitized::literal("  "), Role::Faint),
-    ];
-    if let Some(severity) = repaired(step) {
-        // The word stands in the step; here there is room for a sign.
-        let role = if severity == Severity::Error {
-            Role::Error
-        } else {
-            Role::Waiting
-        };
-        spans.push(Span::new(Sanitized::literal("! "), role).bold());
-    }
+    let mut spans = vec![Span::new(format!("{}  ", width::pad_start(&gap, 9)), Role::Faint)];
+    // The word stands in the step; here there is room for a sign.
+    spans.extend(repaired(step).map(|it| Span::new("! ", severity_role(it)).bold()));
     let role = if matches!(step.raw, Some(Raw::Request(_))) {
         Role::Accent
     } else {
@@ -298,14 +247,23 @@ fn line(step: &TraceStep, before: Option<&TraceStep>, is_chosen: bool, columns: 
     spans.push(Span::new(visible_line(&name_of(step)), role));
     spans.push(Span::new(visible_line(&document), Role::Dim));
     spans.push(Span::new(Sanitized::from(size), Role::Faint));
-    let mut spans = width::cut_spans(&spans, columns);
-    for span in &mut spans {
-        span.background = ground;
-    }
-    StyledLine::of(spans)
+    width::cut_spans(&spans, columns)
 }
 
-/// What the step is called in the list.
+fn severity_role(severity: Severity) -> Role {
+    if severity == Severity::Error {
+        Role::Error
+    } else {
+        Role::Waiting
+    }
+}
+
+/// The step before another one, if it is still in the ring.
+fn before(ring: &Ring, number: u64) -> Option<&TraceStep> {
+    ring.get(number.saturating_sub(1)).filter(|it| it.number < number)
+}
+
+/// The name of a step in the list.
 fn name_of(step: &TraceStep) -> String {
     match &step.raw {
         Some(Raw::Request(it)) => {
@@ -357,7 +315,7 @@ fn document_of(step: &TraceStep) -> Option<DocumentId> {
     })
 }
 
-/// How grave what was repaired in the step is.
+/// The highest severity among the repairs of a step; `None` for a step without repairs.
 fn repaired(step: &TraceStep) -> Option<Severity> {
     let notices = step.made.iter().filter_map(|it| match &it.event {
         Event::Notice(notice) => Some(notice.severity),
@@ -390,12 +348,11 @@ fn same(ring: &Ring, from: u64, forward: bool) -> Option<u64> {
     })
 }
 
-fn look(ring: &Ring, chosen: u64) -> Option<Look> {
+fn chosen_step(ring: &Ring, chosen: u64) -> Option<ChosenStep> {
     let step = ring.get(chosen)?.clone();
-    let before = ring.get(chosen.saturating_sub(1)).filter(|it| it.number < chosen);
     let first = ring.steps.iter().find(|it| it.turn == step.turn);
-    Some(Look {
-        before_ms: before.map(|it| step.at_ms.saturating_sub(it.at_ms)),
+    Some(ChosenStep {
+        before_ms: before(ring, chosen).map(|it| step.at_ms.saturating_sub(it.at_ms)),
         since_ms: first.map_or(0, |it| step.at_ms.saturating_sub(it.at_ms)),
         count: ring.count(),
         gone: ring.first().saturating_sub(1),
@@ -403,7 +360,7 @@ fn look(ring: &Ring, chosen: u64) -> Option<Look> {
     })
 }
 
-/// What came, as it came; for events of our own, as they would travel.
+/// The raw text of a step; for an event of our own, its wire format.
 fn raw_of(step: &TraceStep) -> String {
     match &step.raw {
         Some(Raw::Frame { text, .. } | Raw::Body { text, .. }) => text.clone(),
@@ -421,9 +378,9 @@ fn raw_of(step: &TraceStep) -> String {
     }
 }
 
-/// The chosen step in full.
-fn told(look: &Look, transcript: &Transcript, columns: usize) -> Vec<StyledLine> {
-    let step = &look.step;
+/// The chosen step in full, as wrapped lines: no more than [`MOST_ROWS`].
+fn step_lines(chosen: &ChosenStep, transcript: &Transcript, columns: usize) -> Vec<StyledLine> {
+    let step = &chosen.step;
     let mut rows: Vec<StyledLine> = Vec::new();
     let mut add = |text: Sanitized, role: Role| {
         for line in text.split('\n') {
@@ -433,9 +390,9 @@ fn told(look: &Look, transcript: &Transcript, columns: usize) -> Vec<StyledLine>
         }
     };
     let (number, clock) = (figure::grouped(step.number), clock(step.at_ms));
-    let since = figure::duration(look.since_ms);
+    let since = figure::duration(chosen.since_ms);
     let since = since.as_str();
-    let when = match look.before_ms.map(figure::duration) {
+    let when = match chosen.before_ms.map(figure::duration) {
         Some(gap) => {
             let gap = gap.as_str();
             t!(
@@ -462,7 +419,6 @@ fn told(look: &Look, transcript: &Transcript, columns: usize) -> Vec<StyledLine>
         None => t!("inspector-made-here").to_owned(),
     };
     add(Sanitized::from(what), Role::Strong);
-    // What decides over what is seen may hide nothing.
     let beginning = raw.get(..raw.floor_char_boundary(4 * TEXT_BYTES)).unwrap_or_default();
     add(visible(beginning.trim_end()), Role::Text);
     if beginning.len() < raw.len() {
@@ -476,13 +432,8 @@ fn told(look: &Look, transcript: &Transcript, columns: usize) -> Vec<StyledLine>
     }
     for entry in &step.made {
         if let Event::Notice(notice) = &entry.event {
-            let role = if notice.severity == Severity::Error {
-                Role::Error
-            } else {
-                Role::Waiting
-            };
-            let said = format!("! {}: {}", visible_line(&notice.code), visible(&notice.message));
-            add(Sanitized::from(said), role);
+            let text = format!("! {}: {}", visible_line(&notice.code), visible(&notice.message));
+            add(Sanitized::from(text), severity_role(notice.severity));
         } else if step.raw.is_some() {
             add(visible_line(&format!("→ {}", record::parts(&entry.event).0)), Role::Dim);
         }
@@ -499,7 +450,7 @@ fn told(look: &Look, transcript: &Transcript, columns: usize) -> Vec<StyledLine>
             t!("inspector-document", kind = kind, id = id, state = state)
         };
         add(visible_line(&head), Role::Strong);
-        for (text, role) in said(document) {
+        for (text, role) in document_lines(document) {
             add(text, role);
         }
     }
@@ -508,8 +459,8 @@ fn told(look: &Look, transcript: &Transcript, columns: usize) -> Vec<StyledLine>
     whole
 }
 
-/// A document as it is now, as far as there is room for it.
-fn said(document: &Document) -> Vec<(Sanitized, Role)> {
+/// A document as it is now: the beginning of each member, and the end of its text.
+fn document_lines(document: &Document) -> Vec<(Sanitized, Role)> {
     let mut lines = Vec::new();
     for (name, value) in &document.metadata {
         let mut text = String::new();
@@ -528,7 +479,7 @@ fn said(document: &Document) -> Vec<(Sanitized, Role)> {
     lines
 }
 
-/// The beginning of a value's JSON, without ever writing all of it.
+/// Writes the beginning of a value's JSON, of whatever size.
 fn write(value: &Value, out: &mut String) {
     if out.len() >= MEMBER_BYTES {
         if !out.ends_with('…') {

@@ -1,16 +1,19 @@
 //! Pages and lists over the conversation. The top one gets input first.
 
 mod branches;
+mod choice;
+mod frame;
 mod inspector;
-mod list_cursor;
 mod outline;
 mod page;
 mod picker;
 mod prompt;
+mod queue;
 mod review;
 mod rewind;
 mod sessions;
-mod waiting;
+#[cfg(test)]
+mod tests;
 
 use std::{
     any::Any,
@@ -18,34 +21,35 @@ use std::{
 };
 
 use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::{
+    buffer::Buffer,
+    layout::{Position, Rect},
+};
 
 pub use branches::Branches;
+pub use choice::{ChangeId, ChipAction, Choice, QueueEdit, RewindTarget, Verdict};
 pub use inspector::Inspector;
-pub use list_cursor::ListCursor;
 pub use outline::Outline;
 pub use page::Page;
-pub use picker::{ChipWay, Choice, Offer, Picker, role_of};
+pub use picker::{DraftOffer, Picker};
 pub use prompt::Prompt;
-pub use review::{Review, Spot, Verdict};
-pub use rewind::{Back, Rewind};
+pub use queue::QueueList;
+pub use review::Review;
+pub use rewind::Rewind;
 pub use sessions::Sessions;
-pub use waiting::{Change, Waiting};
 
 use super::{
     app::{Appearance, Conversation, Questions},
     effects::Effect,
     hunk_decisions::HunkDecisions,
     screen_reader::words,
+    terminal::surface::Links,
 };
-use crate::{
-    t,
-    text::{Colours, StyledLine},
-    transcript::Transcript,
-};
+use crate::{t, text::Colours, theme::Theme, transcript::Transcript};
 
 /// A page or a list over the conversation.
 pub trait Overlay: Any + Send {
-    /// Handles a key; what follows from it is in the answer.
+    /// Handles a key.
     fn key(&mut self, event: KeyEvent, scene: &Scene<'_>) -> Answer;
 
     /// Handles pasted text; ignored by default.
@@ -56,36 +60,35 @@ pub trait Overlay: Any + Send {
     /// Scrolls by one notch of the wheel, -1 or 1; ignored by default.
     fn wheel(&mut self, _by: isize) {}
 
+    /// The place that it wants; the whole page by default.
     fn placement(&self) -> Placement {
         Placement::Page
     }
 
-    /// Makes the rows in view, for the columns that the placement gives and at most `height` rows.
-    fn lay_out(&mut self, scene: &Scene<'_>, columns: usize, height: usize);
+    /// Draws itself into `area`, which is blank; only what is in view is laid out. `links` collects the links of its cells.
+    fn render(&mut self, area: Rect, buf: &mut Buffer, links: &mut Links, scene: &Scene<'_>);
 
-    /// The rows in view, as of the last `lay_out`.
-    fn rows(&self) -> &[StyledLine];
-
-    /// Column and row of the caret inside the rows; `None` if nothing is typed here.
-    fn caret(&self, _columns: usize) -> Option<(usize, usize)> {
+    /// The caret's cell in the area of the last drawing; `None` if nothing is typed here.
+    fn caret(&self, _area: Rect) -> Option<Position> {
         None
     }
 
     /// Keys and one word for what each does, for the footer; the first ones matter most.
     fn hints(&self) -> Vec<(&'static str, &'static str)>;
 
-    /// The content as lines of plain text, and how to go on. Without a `how` the overlay closes once it was read.
-    fn spoken(&self) -> (Vec<String>, Option<&'static str>) {
-        (words::lines(self.rows()), Some(t!("plain-how-keys")))
+    /// The content as lines of plain text, and how to go on; without the latter the overlay closes once it was read.
+    /// `shown` is its last drawing.
+    fn spoken(&self, shown: &Buffer) -> (Vec<String>, Option<&'static str>) {
+        (words::drawn(shown), Some(t!("plain-how-keys")))
     }
 
-    /// The keys that a line means which was typed for a screen reader, or why it means none. `is_typed`: a person typed it.
+    /// Keys for a line that was typed for a screen reader, or an error for the user. `is_typed`: a person typed it.
     fn keys_of(&mut self, line: &str, _is_typed: bool) -> Result<Vec<KeyCode>, String> {
         Ok(plain_keys(line))
     }
 }
 
-/// A key by its name, else a key for each letter.
+/// The key of that name, else a key for each letter.
 fn plain_keys(line: &str) -> Vec<KeyCode> {
     match line {
         "enter" => vec![KeyCode::Enter],
@@ -96,21 +99,22 @@ fn plain_keys(line: &str) -> Vec<KeyCode> {
     }
 }
 
-/// Where an overlay is drawn.
+/// The place of an overlay on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// In the place of the transcript.
+    /// Instead of the transcript.
     Page,
-    /// A frame above the composer, at most so many columns wide.
-    Popup(usize),
+    /// Above the composer, with at most so many columns and lines.
+    Popup { columns: usize, lines: usize },
     /// At the right of the transcript; over it where there is little room.
     Beside,
 }
 
-/// What overlays may read of the state.
+/// The state that overlays may read.
 pub struct Scene<'a> {
     pub transcript: &'a Transcript,
     pub hunk_decisions: &'a HunkDecisions,
+    pub theme: &'a Theme,
     pub colours: &'a dyn Colours,
     /// Grows whenever code got its colours.
     pub colours_version: u64,
@@ -128,6 +132,7 @@ impl<'a> Scene<'a> {
         Self {
             transcript: &conversation.transcript,
             hunk_decisions: &questions.hunk_decisions,
+            theme: &appearance.theme,
             colours: appearance.colours.as_ref(),
             colours_version: appearance.colours_version,
             now_ms,
@@ -142,10 +147,34 @@ impl Scene<'_> {
         f(&Scene {
             transcript,
             hunk_decisions: &HunkDecisions::default(),
+            theme: &Theme::built_in("sheaf-dark").unwrap(),
             colours: &crate::text::NoColours,
             colours_version: 0,
             now_ms: 0,
         })
+    }
+
+    /// Draws an overlay alone; returns its lines without blanks at their ends.
+    fn drawn(overlay: &mut dyn Overlay, transcript: &Transcript, columns: u16, lines: u16) -> Vec<String> {
+        // One column more on each side shows what leaves its area.
+        let mut buffer = Buffer::empty(Rect::new(0, 0, columns + 2, lines));
+        let area = Rect::new(1, 0, columns, lines);
+        Scene::test(transcript, |scene| {
+            overlay.render(area, &mut buffer, &mut Links::new(), scene);
+        });
+        let lines = buffer.area.rows().map(|row| {
+            assert_eq!(buffer[(0, row.y)].symbol(), " ");
+            assert_eq!(buffer[(columns + 1, row.y)].symbol(), " ");
+            super::terminal::surface::text_of(
+                &buffer,
+                Rect {
+                    x: 1,
+                    width: columns,
+                    ..row
+                },
+            )
+        });
+        lines.map(|it| it.trim_end().to_owned()).collect()
     }
 }
 
@@ -179,19 +208,19 @@ impl DerefMut for Overlays {
     }
 }
 
-/// What an overlay made of a key.
+/// The result of a key or a paste.
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, for a moment")]
 pub enum Answer {
-    /// It stays; the key was its own.
+    /// The overlay stays and keeps the input.
     Taken,
-    /// It goes.
+    /// It closes.
     Close,
-    /// It goes, and this was chosen.
+    /// It closes with this choice.
     Chosen(Choice),
-    /// It stays, and this is shown meanwhile.
+    /// It stays; the choice is applied meanwhile.
     Live(Choice),
-    /// It stays, and this is to be done.
+    /// It stays; the effect runs.
     Does(Effect),
-    /// It stays, and has something to say.
+    /// It stays and shows a toast.
     Said(String),
 }

@@ -1,43 +1,50 @@
-//! The conversation as a list, a line for each message and document; where one moves in it, the conversation follows.
+//! The conversation as a list, a line for each message and document; the conversation follows the cursor.
 //!
-//! Only the lines in view are ever made, and what a line says is worked out for all of them only when somebody types
-//! what to look for.
+//! Only the lines in view are made. The texts of all lines are made when a filter is typed, and not before.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::{
+    buffer::Buffer,
+    layout::{Position, Rect},
+    widgets::StatefulWidget,
+};
 
 use super::{
-    Answer, Choice, ListCursor, Overlay, Placement, Scene,
-    picker::{caret_in, frame_row, heading},
+    Answer, Choice, Overlay, Placement, Scene,
+    frame::{self, caret_in, first_line, heading},
 };
 use crate::{
     protocol::Document,
     t,
-    text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width},
+    text::{Role, Sanitized, Span, StyledLine, width},
     transcript::Transcript,
     tui::{
         draft::Draft,
         filter::has_failed,
+        terminal::surface::Links,
         widgets,
-        widgets::transcript::{Item, address},
+        widgets::{
+            list::{ListCursor, ListWidget, bold_if},
+            transcript::{Item, address},
+        },
     },
 };
 
-/// So many items are worth a second thread.
+/// Number of items from which on two threads make the texts of lines.
 const MANY: usize = 2000;
 
+/// The outline of a conversation.
 pub struct Outline {
     items: Vec<Item>,
-    /// What each item says, in small letters, once somebody looks for something.
-    said: Vec<String>,
+    /// The text of each item in lower case; empty until a filter is typed.
+    texts: Vec<String>,
     filter: Draft,
-    /// Indices of the items that hold the filter.
+    /// Indices of the items that pass the filter.
     passing: Vec<usize>,
-    /// Among those that pass; the view is centred when its `top` is `usize::MAX`.
+    /// Among those that pass.
     cursor: ListCursor,
-    /// Where the reader was.
+    /// The item that the reader came from.
     origin: Option<Item>,
-    /// For the size of the last layout.
-    rows: Vec<StyledLine>,
 }
 
 impl Outline {
@@ -53,50 +60,48 @@ impl Outline {
         });
         Self {
             passing: (0..items.len()).collect(),
-            cursor: ListCursor {
-                top: usize::MAX,
-                ..ListCursor::new(at.min(items.len().saturating_sub(1)))
-            },
+            cursor: ListCursor::centred(at.min(items.len().saturating_sub(1))),
             items,
-            said: Vec::new(),
+            texts: Vec::new(),
             filter: Draft::default(),
             origin: here,
-            rows: Vec::new(),
         }
     }
 
+    fn item(&self, at: usize) -> Option<Item> {
+        self.items.get(*self.passing.get(at)?).copied()
+    }
+
     fn here(&self) -> Option<Item> {
-        self.items.get(*self.passing.get(self.cursor.at)?).copied()
+        self.item(self.cursor.at)
     }
 
-    /// To the next message, or the one before.
+    /// Moves to the next message, or the previous one.
     fn turn(&mut self, forward: bool) {
-        let is_message = |n: &usize| {
-            let item = self.passing.get(*n).and_then(|it| self.items.get(*it));
-            matches!(item, Some(Item::Message(_)))
-        };
-        let found = if forward {
-            (self.cursor.at + 1..self.passing.len()).find(is_message)
-        } else {
-            (0..self.cursor.at).rev().find(is_message)
-        };
-        self.cursor.at = found.unwrap_or(self.cursor.at);
+        let mut cursor = self.cursor;
+        cursor.find(forward, self.passing.len(), |at| {
+            matches!(self.item(at), Some(Item::Message(_)))
+        });
+        self.cursor = cursor;
     }
 
-    /// Lists what holds every word of the filter; the reader stays on what still passes.
+    /// Lists the items that contain every word of the filter; the cursor stays on its item where that passes.
     fn sift(&mut self) {
         let here = self.passing.get(self.cursor.at).copied();
         let filter = self.filter.text().to_lowercase();
         let words: Vec<&str> = filter.split_whitespace().collect();
         self.passing = (0..self.items.len())
             .filter(|at| {
-                let said = self.said.get(*at).map(String::as_str);
-                said.is_none_or(|it| words.iter().all(|word| it.contains(word)))
+                let text = self.texts.get(*at);
+                text.is_none_or(|it| words.iter().all(|word| it.contains(word)))
             })
             .collect();
         let near = here.map_or(0, |here| self.passing.partition_point(|it| *it < here));
-        self.cursor.at = near.min(self.passing.len().saturating_sub(1));
-        self.cursor.top = usize::MAX;
+        self.cursor = ListCursor {
+            top: None,
+            at: near.min(self.passing.len().saturating_sub(1)),
+            ..self.cursor
+        };
     }
 }
 
@@ -143,41 +148,38 @@ impl Overlay for Outline {
         Placement::Beside
     }
 
-    fn lay_out(&mut self, scene: &Scene<'_>, columns: usize, height: usize) {
-        let transcript = scene.transcript;
-        self.cursor.height = height.saturating_sub(2).max(1);
-        if self.said.is_empty() && !self.filter.text().is_empty() {
-            self.said = said(transcript, &self.items);
+    fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
+        let (transcript, theme) = (scene.transcript, scene.theme);
+        if self.texts.is_empty() && !self.filter.text().is_empty() {
+            self.texts = texts(transcript, &self.items);
             self.sift();
         }
-        let ListCursor { at, top, height } = self.cursor;
-        if top == usize::MAX {
-            self.cursor.top = at.saturating_sub(height / 2);
-        }
-        self.cursor.show(height);
-        let top = self.cursor.top.min(self.passing.len().saturating_sub(height));
-        self.cursor.top = top;
-        let title = heading(t!("outline-title"), &self.filter);
-        self.rows.clear();
-        self.rows.push(frame_row("╭", &title, "╮", columns));
-        for n in top..top + height {
-            let item = self.passing.get(n).and_then(|it| self.items.get(*it));
-            self.rows.push(match item {
-                Some(item) => line(transcript, *item, n == at, columns),
-                None => empty(if n == 0 { t!("list-nothing") } else { "" }, columns),
-            });
-        }
         let count = self.passing.len();
-        let place = t!("outline-place", at = (at + 1).min(count), count = count);
-        self.rows.push(frame_row("╰", &format!(" {place} "), "╯", columns));
+        let place = t!("outline-place", at = (self.cursor.at + 1).min(count), count = count);
+        let title = heading(t!("outline-title"), &self.filter);
+        let inside = frame::frame(area, buf, &title, &format!(" {place} "), theme);
+        let mut cursor = self.cursor;
+        let list = ListWidget {
+            count,
+            sign: "›",
+            is_active: true,
+            line: |at, is_here, columns| {
+                let item = self.item(at);
+                item.map_or_else(Vec::new, |it| line(transcript, it, is_here, columns))
+            },
+            theme,
+        };
+        list.render(inside, buf, &mut cursor);
+        self.cursor = cursor;
+        if count == 0 {
+            let nothing = Span::new(format!("  {}", t!("list-nothing")), Role::Dim);
+            frame::lines(inside, buf, &[StyledLine::of([nothing])], theme);
+        }
     }
 
-    fn rows(&self) -> &[StyledLine] {
-        &self.rows
-    }
-
-    fn caret(&self, columns: usize) -> Option<(usize, usize)> {
-        Some((caret_in(t!("outline-title"), &self.filter, columns), 0))
+    fn caret(&self, area: Rect) -> Option<Position> {
+        let x = caret_in(t!("outline-title"), &self.filter, area.width);
+        Some(Position::new(area.x + x, area.y))
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
@@ -191,12 +193,11 @@ impl Overlay for Outline {
     }
 }
 
-/// What each item says, to be looked through. Of a long conversation two threads make it: nobody waits for it but who has typed
-/// the first letter.
-fn said(transcript: &Transcript, items: &[Item]) -> Vec<String> {
+/// Returns the text of each item in lower case.
+fn texts(transcript: &Transcript, items: &[Item]) -> Vec<String> {
     let all = |items: &[Item]| -> Vec<String> {
-        let said = |it: &Item| says(transcript, *it).1.to_lowercase();
-        items.iter().map(said).collect()
+        let text = |it: &Item| content(transcript, *it).1.to_lowercase();
+        items.iter().map(text).collect()
     };
     if items.len() < MANY {
         return all(items);
@@ -204,20 +205,19 @@ fn said(transcript: &Transcript, items: &[Item]) -> Vec<String> {
     let (first, second) = items.split_at(items.len() / 2);
     std::thread::scope(|scope| {
         let second = scope.spawn(|| all(second));
-        let mut said = all(first);
-        said.extend(second.join().unwrap_or_default());
-        said
+        let mut texts = all(first);
+        texts.extend(second.join().unwrap_or_default());
+        texts
     })
 }
 
-/// The sign of an item and what it says in a line.
-fn says(transcript: &Transcript, item: Item) -> ((&'static str, Role), Sanitized) {
+/// Returns an item's sign, and its text in one line.
+fn content(transcript: &Transcript, item: Item) -> ((&'static str, Role), Sanitized) {
     match item {
         Item::Message(at) => {
             let message = transcript.exchanges.get(at).and_then(|it| it.message.as_ref());
             let text = message.map(|it| it.content.as_str()).unwrap_or_default();
-            let first = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
-            (("▌", Role::User), Sanitized::line(head(first)))
+            (("▌", Role::User), first_line(text))
         }
         Item::Document(place) => match transcript.get(place) {
             Some(document) => (sign(document), widgets::summary(document)),
@@ -225,11 +225,6 @@ fn says(transcript: &Transcript, item: Item) -> ((&'static str, Role), Sanitized
         },
         Item::Thinking(..) | Item::Ending(_) => ((" ", Role::Text), Sanitized::default()),
     }
-}
-
-/// More of a line is never seen.
-fn head(line: &str) -> &str {
-    line.get(..line.floor_char_boundary(400)).unwrap_or(line)
 }
 
 fn sign(document: &Document) -> (&'static str, Role) {
@@ -242,40 +237,19 @@ fn sign(document: &Document) -> (&'static str, Role) {
     document.kind.row().sign
 }
 
-fn line(transcript: &Transcript, item: Item, is_here: bool, columns: usize) -> StyledLine {
-    let ground = if is_here {
-        Background::Selection
-    } else {
-        Background::Plain
-    };
-    let mark = if is_here { Modifier::BOLD } else { Modifier::NONE };
-    let ((sign, sign_role), text) = says(transcript, item);
+fn line(transcript: &Transcript, item: Item, is_here: bool, columns: usize) -> Vec<Span> {
+    let ((sign, sign_role), text) = content(transcript, item);
     let role = match item {
         Item::Message(_) => Role::User,
         Item::Document(_) | Item::Thinking(..) | Item::Ending(_) => Role::Text,
     };
     let number = width::pad_start(&address(transcript, item), 5);
-    let room = columns.saturating_sub(2 + 1 + 5 + 1 + 2 + 1);
-    let text = width::pad(&width::cut_end(&text, room), room);
-    StyledLine::of([
-        Span::new(Sanitized::literal("│"), Role::Rule),
-        Span::new(Sanitized::literal(if is_here { "›" } else { " " }), Role::Accent).on(ground),
-        Span::new(Sanitized::line(&number), Role::Faint).on(ground),
-        Span::new(Sanitized::literal(" "), Role::Text).on(ground),
-        Span::new(Sanitized::literal(sign), sign_role).on(ground),
-        Span::new(Sanitized::literal(" "), Role::Text).on(ground),
-        Span::new(Sanitized::new(&text), role).modified(mark).on(ground),
-        Span::new(Sanitized::literal(" "), Role::Text).on(ground),
-        Span::new(Sanitized::literal("│"), Role::Rule),
-    ])
-}
-
-fn empty(text: &'static str, columns: usize) -> StyledLine {
-    let room = columns.saturating_sub(2);
-    let text = width::pad(width::cut(&format!("  {text}"), room), room);
-    StyledLine::of([
-        Span::new(Sanitized::literal("│"), Role::Rule),
-        Span::new(Sanitized::new(&text), Role::Dim),
-        Span::new(Sanitized::literal("│"), Role::Rule),
-    ])
+    let text = width::cut_end(&text, columns.saturating_sub(5 + 1 + 2 + 1));
+    vec![
+        Span::new(Sanitized::line(&number), Role::Faint),
+        Span::new(Sanitized::literal(" "), Role::Text),
+        Span::new(Sanitized::literal(sign), sign_role),
+        Span::new(Sanitized::literal(" "), Role::Text),
+        Span::new(Sanitized::new(&text), role).modified(bold_if(is_here)),
+    ]
 }

@@ -1,9 +1,10 @@
-//! A page to read over the conversation: keys and commands.
+//! A page to read over the conversation: keys and commands, costs, context, permissions.
 
-use crossterm::event::{KeyCode, KeyEvent};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::{buffer::Buffer, layout::Rect};
 use serde_json::Value;
 
-use super::{Answer, Overlay, Scene};
+use super::{Answer, Overlay, Scene, frame};
 use crate::{
     locale::figure,
     protocol::{
@@ -17,39 +18,67 @@ use crate::{
         actions::ACTIONS,
         keymap::{Keymap, Place},
         screen_reader::words,
+        terminal::surface::Links,
     },
 };
 
+/// A page that is scrolled and closed.
 pub struct Page {
-    parts: Vec<Part>,
-    /// For the width of the last layout.
+    blocks: Vec<PageBlock>,
+    /// For the width of the last drawing.
     rows: Vec<StyledLine>,
     columns: usize,
     /// The first row in view.
     top: usize,
-    /// Rows in view as of the last paint.
+    /// Rows in view as of the last drawing.
     height: usize,
 }
 
-enum Part {
-    StyledLine(StyledLine),
-    /// What is said of keys or of a command.
+enum PageBlock {
+    /// A paragraph; empty for a blank line.
+    Text(Vec<Span>),
+    /// Keys or a command, and their description.
     Entry(String, &'static str),
-    /// A sign, and a text whose further rows stand below its first.
-    Hung(Span, Vec<Span>),
-    /// Turns and what they cost, under a line of titles; where there is little room some columns go.
+    /// A sign, and a text whose further rows are indented by the sign's width.
+    Item(Span, Vec<Span>),
+    /// A table of turns and their costs, titles first; columns that there is no room for are left out.
     Costs(Vec<[String; 7]>),
-    /// Tokens, their share of the most there are, and what they are for.
+    /// Tokens, the largest number of tokens on the page, and their use.
     Share(u64, u64, Vec<Span>),
+}
+
+impl PageBlock {
+    const BLANK: Self = Self::Text(Vec::new());
+
+    fn line(text: &str, role: Role) -> Self {
+        Self::Text(vec![Span::new(Sanitized::line(text), role)])
+    }
+
+    fn heading(text: &'static str) -> Self {
+        Self::Text(vec![Span::new(Sanitized::literal(text), Role::Strong).bold()])
+    }
+
+    fn lay_out(&self, columns: usize) -> Vec<StyledLine> {
+        match self {
+            Self::Text(spans) => wrap(spans, columns, &[], &[]),
+            Self::Entry(keys, about) => entry(keys, about, columns),
+            Self::Item(sign, text) => {
+                let indent = space(width::width(sign.text.as_str()));
+                wrap(text, columns, std::slice::from_ref(sign), &[indent])
+            }
+            Self::Costs(lines) => costs(lines, columns),
+            Self::Share(tokens, most, text) => share(*tokens, *most, text, columns),
+        }
+    }
 }
 
 /// Columns of the keys, where there is room beside them.
 const KEYS: usize = 26;
 
 impl Page {
-    fn of(parts: Vec<Part>) -> Self {
+    fn of(blocks: Vec<PageBlock>) -> Self {
         Self {
-            parts,
+            blocks,
             rows: Vec::new(),
             columns: 0,
             top: 0,
@@ -57,7 +86,7 @@ impl Page {
         }
     }
 
-    /// Every key and command, from the tables that run them.
+    /// All keys and commands, from the tables that run them.
     pub fn keys(keymap: &Keymap, is_developer: bool) -> Self {
         let mut rows = vec![title(t!("page-keys"), "")];
         for (place, title) in [
@@ -66,23 +95,19 @@ impl Page {
             (Place::Transcript, t!("page-in-transcript")),
             (Place::Plan, t!("page-on-plan")),
         ] {
-            rows.push(Part::StyledLine(StyledLine::blank()));
-            rows.push(Part::StyledLine(StyledLine::of(vec![
-                Span::new(Sanitized::literal(title), Role::Strong).bold(),
-            ])));
+            rows.push(PageBlock::BLANK);
+            rows.push(PageBlock::heading(title));
             for action in ACTIONS.iter().filter(|it| is_developer || it.name != "panic") {
                 let keys = keymap.keys(place, action.name);
                 if keys.is_empty() {
                     continue;
                 }
                 let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
-                rows.push(Part::Entry(keys.join(" "), action.about()));
+                rows.push(PageBlock::Entry(keys.join(" "), action.about()));
             }
         }
-        rows.push(Part::StyledLine(StyledLine::blank()));
-        rows.push(Part::StyledLine(StyledLine::of(vec![
-            Span::new(Sanitized::literal(t!("page-in-text")), Role::Strong).bold(),
-        ])));
+        rows.push(PageBlock::BLANK);
+        rows.push(PageBlock::heading(t!("page-in-text")));
         let writing: [(&[&str], &'static str); 9] = [
             (&["ctrl+/"], t!("page-text-undo")),
             (&["alt+/"], t!("page-text-redo")),
@@ -95,7 +120,7 @@ impl Page {
             (&["ctrl+y"], t!("page-text-yank")),
         ];
         for (keys, about) in writing {
-            rows.push(Part::Entry(keys.join(" "), about));
+            rows.push(PageBlock::Entry(keys.join(" "), about));
         }
         let question = [
             ("1 2 3", t!("page-question-choose")),
@@ -119,35 +144,28 @@ impl Page {
             (t!("page-on-question"), &question[..]),
             (t!("page-in-review"), &review[..]),
         ] {
-            rows.push(Part::StyledLine(StyledLine::blank()));
-            rows.push(Part::StyledLine(StyledLine::of(vec![
-                Span::new(Sanitized::literal(title), Role::Strong).bold(),
-            ])));
-            let entry = |(keys, about): &(&str, &'static str)| Part::Entry((*keys).to_owned(), about);
+            rows.push(PageBlock::BLANK);
+            rows.push(PageBlock::heading(title));
+            let entry = |(keys, about): &(&str, &'static str)| PageBlock::Entry((*keys).to_owned(), about);
             rows.extend(keys.iter().map(entry));
         }
-        rows.push(Part::StyledLine(StyledLine::blank()));
-        rows.push(Part::StyledLine(StyledLine::of(vec![
-            Span::new(Sanitized::literal(t!("page-commands")), Role::Strong).bold(),
-        ])));
+        rows.push(PageBlock::BLANK);
+        rows.push(PageBlock::heading(t!("page-commands")));
         for action in ACTIONS
             .iter()
             .filter(|it| !it.slash.is_empty() && (is_developer || it.name != "panic"))
         {
-            rows.push(Part::Entry(format!("/{}", action.slash), action.about()));
+            rows.push(PageBlock::Entry(format!("/{}", action.slash), action.about()));
         }
         Self::of(rows)
     }
 
-    /// What is wrong with the settings, each with its hint.
+    /// Problems of the settings, each with its hint.
     pub fn problems(problems: &[String]) -> Self {
         let mut parts = vec![title(t!("page-settings"), "")];
         for problem in problems {
-            parts.push(Part::StyledLine(StyledLine::blank()));
-            let lines = problem
-                .lines()
-                .map(|it| StyledLine::of(vec![Span::new(Sanitized::line(it), Role::Waiting)]));
-            parts.extend(lines.map(Part::StyledLine));
+            parts.push(PageBlock::BLANK);
+            parts.extend(problem.lines().map(|it| PageBlock::line(it, Role::Waiting)));
         }
         Self::of(parts)
     }
@@ -155,15 +173,12 @@ impl Page {
     /// A text that was pasted.
     pub fn pasted(text: &str) -> Self {
         let mut parts = vec![title(t!("page-pasted"), "")];
-        parts.push(Part::StyledLine(StyledLine::blank()));
-        let lines = text
-            .lines()
-            .map(|it| StyledLine::of(vec![Span::new(Sanitized::line(it), Role::Text)]));
-        parts.extend(lines.map(Part::StyledLine));
+        parts.push(PageBlock::BLANK);
+        parts.extend(text.lines().map(|it| PageBlock::line(it, Role::Text)));
         Self::of(parts)
     }
 
-    /// What the model is told, part by part, and how much of the window it takes.
+    /// The parts of the model's context, and their shares of the window.
     pub fn context(parts: &[ContextPart], window: Option<u64>) -> Self {
         // The last part is the sum of the others.
         let total = parts.last().map_or(0, |it| it.tokens);
@@ -173,7 +188,7 @@ impl Page {
             None => t!("page-context-about", count = total.as_str()),
         };
         let mut rows = vec![title(t!("page-context"), &facts)];
-        rows.push(Part::StyledLine(StyledLine::blank()));
+        rows.push(PageBlock::BLANK);
         let most = parts.iter().map(|it| it.tokens).max().unwrap_or(1).max(1);
         for part in parts {
             let mut spans = vec![Span::new(Sanitized::line(&name(&part.name)), Role::Text)];
@@ -184,12 +199,12 @@ impl Page {
                     Role::Dim,
                 ));
             }
-            rows.push(Part::Share(part.tokens, most, spans));
+            rows.push(PageBlock::Share(part.tokens, most, spans));
         }
         Self::of(rows)
     }
 
-    /// What each turn took: tokens in and out, from the cache, time, dollars where they are known.
+    /// Tokens in, out and cached, time and known cost of each turn.
     pub fn cost(transcript: &Transcript) -> Self {
         let (_, total) = transcript.usage();
         let sum = transcript.cost().map_or_else(
@@ -203,7 +218,7 @@ impl Page {
             made = figure::tokens(total.completion_tokens).as_str(),
         );
         let mut rows = vec![title(t!("page-cost"), &facts)];
-        rows.push(Part::StyledLine(StyledLine::blank()));
+        rows.push(PageBlock::BLANK);
         let titles = [
             t!("page-cost-turn"),
             t!("page-cost-in"),
@@ -233,14 +248,14 @@ impl Page {
                 response.model.clone().unwrap_or_default(),
             ]);
         }
-        rows.push(Part::Costs(lines));
+        rows.push(PageBlock::Costs(lines));
         Self::of(rows)
     }
 
-    /// What holds commands, wall by wall.
+    /// The layers of the sandbox.
     pub fn sandbox(sandbox: &Sandbox) -> Self {
         let mut rows = vec![title(t!("page-sandbox"), "")];
-        rows.push(Part::StyledLine(StyledLine::blank()));
+        rows.push(PageBlock::BLANK);
         for wall in &sandbox.layers {
             let (sign, role) = if wall.is_active {
                 ("✓ ", Role::Done)
@@ -254,10 +269,10 @@ impl Page {
             if !wall.remedy.is_empty() {
                 spans.push(Span::new(Sanitized::line(&format!("  → {}", wall.remedy)), Role::Dim));
             }
-            rows.push(Part::Hung(Span::new(Sanitized::literal(sign), role), spans));
+            rows.push(PageBlock::Item(Span::new(Sanitized::literal(sign), role), spans));
         }
         for note in &sandbox.notes {
-            rows.push(Part::StyledLine(StyledLine::blank()));
+            rows.push(PageBlock::BLANK);
             let note = match note {
                 SandboxNote::NotSaved(why) => t!("wall-note-here-only", why = why.as_str()),
                 SandboxNote::GuardTripped => t!("wall-note-halted").to_owned(),
@@ -265,15 +280,12 @@ impl Page {
                 SandboxNote::GuardOff => t!("wall-note-strict").to_owned(),
                 SandboxNote::GuardNotNeeded => t!("wall-note-needless").to_owned(),
             };
-            rows.push(Part::StyledLine(StyledLine::of(vec![Span::new(
-                Sanitized::line(&note),
-                Role::Text,
-            )])));
+            rows.push(PageBlock::line(&note, Role::Text));
         }
         Self::of(rows)
     }
 
-    /// What runs without a question, and what does not.
+    /// The rules of permissions, and what runs without asking.
     pub fn permissions(permissions: &Permissions) -> Self {
         let run = match permissions.run.as_str() {
             "ask" => t!("permissions-run-ask"),
@@ -281,11 +293,10 @@ impl Page {
             "force" => t!("permissions-run-force"),
             _ => t!("permissions-run-sandbox"),
         };
-        let line = |text: &str, role| Part::StyledLine(StyledLine::of(vec![Span::new(Sanitized::line(text), role)]));
         let mut rows = vec![title(t!("page-permissions"), "")];
-        rows.extend([Part::StyledLine(StyledLine::blank()), line(run, Role::Text)]);
+        rows.extend([PageBlock::BLANK, PageBlock::line(run, Role::Text)]);
         if permissions.has_invalid_rule {
-            rows.push(line(t!("permissions-doubtful"), Role::Waiting));
+            rows.push(PageBlock::line(t!("permissions-doubtful"), Role::Waiting));
         }
         // In the order in which they are looked at: what forbids wins.
         for (name, rules, sign, role) in [
@@ -294,19 +305,16 @@ impl Page {
             (t!("permissions-allow"), &permissions.allow, "✓ ", Role::Done),
             (t!("permissions-session"), &permissions.session, "✓ ", Role::Done),
         ] {
-            rows.extend([Part::StyledLine(StyledLine::blank()), line(name, Role::Strong)]);
+            rows.extend([PageBlock::BLANK, PageBlock::line(name, Role::Strong)]);
             if rules.is_empty() {
-                rows.push(line(t!("permissions-none"), Role::Dim));
+                rows.push(PageBlock::line(t!("permissions-none"), Role::Dim));
             }
             for rule in rules {
                 let rule = vec![Span::new(Sanitized::line(rule), Role::Text)];
-                rows.push(Part::Hung(Span::new(Sanitized::literal(sign), role), rule));
+                rows.push(PageBlock::Item(Span::new(Sanitized::literal(sign), role), rule));
             }
         }
-        rows.extend([
-            Part::StyledLine(StyledLine::blank()),
-            line(t!("permissions-where"), Role::Dim),
-        ]);
+        rows.extend([PageBlock::BLANK, PageBlock::line(t!("permissions-where"), Role::Dim)]);
         Self::of(rows)
     }
 
@@ -322,9 +330,7 @@ impl Overlay for Page {
     fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
         match event.code {
             KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | '?') | KeyCode::F(1) => return Answer::Close,
-            KeyCode::Char('c') if event.modifiers.contains(crossterm::event::KeyModifiers::CONTROL) => {
-                return Answer::Close;
-            }
+            KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
             KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
             KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
             KeyCode::PageUp => self.scroll(-(self.height as isize)),
@@ -340,30 +346,15 @@ impl Overlay for Page {
         self.scroll(by);
     }
 
-    fn lay_out(&mut self, _: &Scene<'_>, columns: usize, height: usize) {
-        self.height = height.max(1);
+    fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
+        self.height = usize::from(area.height).max(1);
+        let columns = usize::from(area.width);
         if self.columns != columns {
             self.columns = columns;
-            self.rows.clear();
-            for part in &self.parts {
-                match part {
-                    Part::StyledLine(row) => self.rows.extend(wrap(&row.spans, columns, &[], &[])),
-                    Part::Entry(keys, about) => self.rows.extend(entry(keys, about, columns)),
-                    Part::Hung(sign, text) => {
-                        let below = space(width::width(sign.text.as_str()));
-                        self.rows
-                            .extend(wrap(text, columns, std::slice::from_ref(sign), &[below]));
-                    }
-                    Part::Costs(lines) => self.rows.extend(costs(lines, columns)),
-                    Part::Share(tokens, most, text) => self.rows.extend(share(*tokens, *most, text, columns)),
-                }
-            }
+            self.rows = self.blocks.iter().flat_map(|it| it.lay_out(columns)).collect();
         }
         self.scroll(0);
-    }
-
-    fn rows(&self) -> &[StyledLine] {
-        self.rows.get(self.top..).unwrap_or_default()
+        frame::lines(area, buf, self.rows.get(self.top..).unwrap_or_default(), scene.theme);
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
@@ -374,13 +365,12 @@ impl Overlay for Page {
         ]
     }
 
-    fn spoken(&self) -> (Vec<String>, Option<&'static str>) {
+    fn spoken(&self, _: &Buffer) -> (Vec<String>, Option<&'static str>) {
         (words::lines(&self.rows), None)
     }
 }
 
-/// What the page is called, what there is to say of all of it, and how to leave.
-/// What a part of the context is called; what stands between tags is called as they are.
+/// The name of a part of the context; a tag is its own name.
 fn name(name: &ContextName) -> String {
     match name {
         ContextName::SystemPrompt => t!("context-system-prompt").to_owned(),
@@ -432,7 +422,7 @@ fn note(note: &ContextNote) -> String {
     }
 }
 
-/// What a wall is called; one that has no word here keeps its name.
+/// The name of a sandbox layer; one without a translation keeps its own.
 fn wall_name(name: &str) -> &str {
     match name {
         "files" => t!("wall-files"),
@@ -444,7 +434,7 @@ fn wall_name(name: &str) -> &str {
     }
 }
 
-/// What it does, or why it is missing; reasons of the system stay as it gave them.
+/// The effect of a sandbox layer, or the reason why it is missing, in the system's words where it gave some.
 fn wall_about(wall: &SandboxLayer) -> String {
     let known = match (wall.mechanism, wall.name.as_str()) {
         (Some(Mechanism::Kernel), "files") => t!("wall-kernel-files"),
@@ -464,7 +454,8 @@ fn wall_about(wall: &SandboxLayer) -> String {
     known.to_owned()
 }
 
-fn title(title: &'static str, facts: &str) -> Part {
+/// The title of a page, facts about all of it, and the keys that close it.
+fn title(title: &'static str, facts: &str) -> PageBlock {
     let mut spans = vec![Span::new(Sanitized::literal(title), Role::Strong).bold()];
     if !facts.is_empty() {
         spans.push(Span::new(Sanitized::line(&format!("   {facts}")), Role::Text));
@@ -473,7 +464,7 @@ fn title(title: &'static str, facts: &str) -> Part {
         Sanitized::new(&format!("   {}", t!("page-leave"))),
         Role::Dim,
     ));
-    Part::StyledLine(StyledLine::of(spans))
+    PageBlock::Text(spans)
 }
 
 fn space(columns: usize) -> Span {
@@ -483,13 +474,13 @@ fn space(columns: usize) -> Span {
 /// The lines of a table, without the columns that there is no room for.
 fn costs(lines: &[[String; 7]], columns: usize) -> Vec<StyledLine> {
     const WIDE: [usize; 6] = [5, 9, 9, 9, 10, 10];
-    /// What goes first where there is too little room: cached, model, time, cost.
+    /// Columns in the order in which they are left out: cached, model, time, cost.
     const LESS: [usize; 4] = [2, 6, 4, 5];
     let model = lines.iter().map(|it| width::width(&it[6])).max().unwrap_or(0);
     let mut wide = [0; 7];
     wide[..6].copy_from_slice(&WIDE);
     wide[6] = 2 + model;
-    // What is known of no turn is no loss at all.
+    // A column without any figure goes first.
     let is_unknown = |at: &usize| lines.iter().skip(1).all(|it| it[*at] == "·");
     let (unknown, known): (Vec<_>, Vec<_>) = LESS.into_iter().partition(is_unknown);
     for at in unknown.into_iter().chain(known) {
@@ -513,7 +504,7 @@ fn costs(lines: &[[String; 7]], columns: usize) -> Vec<StyledLine> {
     lines.iter().enumerate().map(line).collect()
 }
 
-/// A figure and a bar on the left, and beside them what they are of.
+/// A figure and a bar, and beside them their use.
 fn share(tokens: u64, most: u64, text: &[Span], columns: usize) -> Vec<StyledLine> {
     let long = if columns >= 60 { 12 } else { 4 };
     let cells = usize::try_from((tokens * long).div_ceil(most)).unwrap_or_default();
@@ -531,7 +522,7 @@ fn share(tokens: u64, most: u64, text: &[Span], columns: usize) -> Vec<StyledLin
     wrap(text, columns, &head, &[space(11 + long)])
 }
 
-/// Keys on the left and what they do beside them; below them where the screen is narrow or the keys are many.
+/// Keys and, beside them, their description; below them where the screen is narrow or the keys are many.
 fn entry(keys: &str, about: &'static str, columns: usize) -> Vec<StyledLine> {
     let beside = if columns >= 2 * KEYS { KEYS } else { 4 };
     let about = [Span::new(Sanitized::new(about), Role::Text)];
@@ -553,14 +544,9 @@ mod tests {
     fn nothing_of_the_keys_is_cut_at_any_width() {
         let all = |columns| {
             let mut page = Page::keys(&Keymap::built_in(), false);
-            Scene::test(&Transcript::default(), |scene| page.lay_out(scene, columns, 10));
-            let rows: Vec<String> = page
-                .rows
-                .iter()
-                .map(|it| it.spans.iter().map(|it| it.text.as_str()).collect())
-                .collect();
+            let rows = Scene::drawn(&mut page, &Transcript::default(), columns, 600);
             assert!(
-                rows.iter().all(|it| width::width(it) <= columns),
+                rows.iter().all(|it| width::width(it) <= usize::from(columns)),
                 "{columns}: {rows:#?}"
             );
             rows.join(" ").split_whitespace().map(str::to_owned).collect::<Vec<_>>()
@@ -588,11 +574,10 @@ mod tests {
         ];
         let rows = |columns| -> Vec<String> {
             let mut page = Page::context(&parts, None);
-            Scene::test(&Transcript::default(), |scene| page.lay_out(scene, columns, 10));
-            let text = |it: &StyledLine| -> String { it.spans.iter().map(|it| it.text.as_str()).collect() };
-            let rows = page.rows.iter().map(text);
+            let mut rows = Scene::drawn(&mut page, &Transcript::default(), columns, 12);
+            rows.truncate(rows.iter().rposition(|it| !it.is_empty()).map_or(0, |it| it + 1));
             // Behind the title.
-            rows.skip_while(|it| !it.is_empty()).skip(1).collect()
+            rows.into_iter().skip_while(|it| !it.is_empty()).skip(1).collect()
         };
         assert_eq!(
             rows(80),

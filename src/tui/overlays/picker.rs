@@ -1,12 +1,21 @@
-//! A list to choose from: modes, models, themes, everything one can do.
+//! A list to choose from: modes, models, themes, all commands.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::{
+    buffer::Buffer,
+    layout::{Position, Rect},
+    widgets::StatefulWidget,
+};
 
-use super::{Answer, Overlay, Placement, Scene};
+use super::{
+    Answer, ChipAction, Choice, Overlay, Placement, Scene,
+    frame::{self, caret_in, heading},
+};
 use crate::{
     protocol::Mode,
     t,
-    text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width},
+    text::{Role, Sanitized, Span, StyledLine, width},
+    theme::Theme,
     tui::{
         actions::{self, Action},
         app::App,
@@ -15,115 +24,68 @@ use crate::{
         filter::{FACETS, Filter},
         fuzzy,
         keymap::Place,
-        library::Kept,
-        overlays::{Change, Spot, Verdict},
-        places::Named,
-        widgets::transcript::Item,
+        places::FileReference,
+        terminal::surface::Links,
+        widgets::{
+            composer::role_of,
+            list::{ListCursor, ListWidget, bold_if},
+        },
     },
 };
 
-#[derive(Clone)]
-pub enum Choice {
-    Mode(Mode),
-    Model(String),
-    Theme(String),
-    /// With what stands behind it.
-    Action(&'static Action, String),
-    /// A command of a file.
-    Custom(String),
-    /// A draft.
-    Draft(String),
-    /// What becomes of the pasted text at the caret.
-    Chip(ChipWay),
-    /// What the user says of a change of a file.
-    Review(Verdict, Spot),
-    /// For the model, on the hunk that the review below is at.
-    Remark(String),
-    /// To the branch that a turn is on, or to the end of its answer, where others go on behind a part of it.
-    Branch(crate::protocol::Turn, bool),
-    /// Files or conversation as they were.
-    Back(super::Back),
-    /// A change of the messages that wait.
-    Waiting(Change),
-    /// New words for the todo that is selected.
-    Reworded(String),
-    /// Look for this in the conversation.
-    Search(String),
-    /// Show only what these words name.
-    Filter(String),
-    /// Go to this item.
-    Item(Item),
-    /// Copy what these words name.
-    Copy(&'static str),
-    /// Open a file in the editor, at a line.
-    Open(String, Option<u64>),
-    /// Take up a conversation.
-    Session(Box<Kept>),
-    /// A new todo, behind the one that is selected.
-    Inserted(String),
-}
-
-struct Entry {
+struct PickerEntry {
     label: Sanitized,
     about: Sanitized,
     /// Keys, at the right.
     facts: Sanitized,
-    /// What it is found by besides, and is not shown.
+    /// More words that find it; not shown.
     aliases: String,
     role: Role,
     choice: Choice,
-    /// Listed only when it is looked for.
+    /// Listed only while a filter is typed.
     is_deep: bool,
 }
 
-impl Default for Entry {
-    fn default() -> Self {
+impl PickerEntry {
+    fn new(label: impl AsRef<str>, about: impl AsRef<str>, choice: Choice) -> Self {
         Self {
-            label: Sanitized::default(),
-            about: Sanitized::default(),
+            label: Sanitized::line(label.as_ref()),
+            about: Sanitized::line(about.as_ref()),
             facts: Sanitized::default(),
             aliases: String::new(),
             role: Role::Text,
-            choice: Choice::Filter(String::new()),
+            choice,
             is_deep: false,
         }
     }
 }
 
-/// What can be done with a chip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChipWay {
-    View,
-    Unfold,
-    Edit,
-    Remove,
-}
-
-/// A draft that is offered.
-pub struct Offer {
+/// A draft to choose.
+pub struct DraftOffer {
     pub label: String,
     pub about: String,
+    /// At the right.
     pub facts: String,
-    /// What the draft becomes.
+    /// The text that becomes the draft.
     pub draft: String,
 }
 
+/// A framed list with a filter.
 pub struct Picker {
     title: Sanitized,
-    entries: Vec<Entry>,
+    entries: Vec<PickerEntry>,
     filter: Draft,
     /// Indices of the entries that pass the filter, the best first.
     passing: Vec<usize>,
-    /// Among those that pass the filter.
-    at: usize,
-    /// What holds when nothing is chosen; where it is there, what is moved to holds meanwhile.
+    /// Among those that pass.
+    cursor: ListCursor,
+    /// The choice in force before, restored on leaving; with one, the entry under the cursor is applied at once.
     before: Option<Choice>,
-    /// What is typed may be terms of a query, where no entry is meant by it.
+    /// The filter may be a query of its own, which no entry stands for.
     takes_terms: bool,
-    rows: Vec<StyledLine>,
 }
 
-/// At most so many entries are shown at once.
+/// Entries that are in view at once.
 const MOST_SHOWN: usize = 12;
 
 impl Picker {
@@ -134,280 +96,194 @@ impl Picker {
             Mode::Ask => t!("mode-about-ask"),
             Mode::Debug => t!("mode-about-debug"),
         };
-        let entries = Mode::ALL.map(|mode| Entry {
-            label: Sanitized::literal(mode.as_str()),
-            about: Sanitized::literal(about(mode)),
-            facts: Sanitized::default(),
+        let entries = Mode::ALL.map(|mode| PickerEntry {
             role: role_of(mode),
-            choice: Choice::Mode(mode),
-            ..Entry::default()
+            ..PickerEntry::new(mode.as_str(), about(mode), Choice::Mode(mode))
         });
-        let at = Mode::ALL.iter().position(|it| *it == current).unwrap_or_default();
-        Self::of(Sanitized::literal(t!("list-mode")), entries.into(), at)
+        let at = Mode::ALL.iter().position(|it| *it == current);
+        Self::of(t!("list-mode"), entries, at)
     }
 
     pub fn efforts(current: Option<&str>) -> Self {
-        let row = |word: &'static str, about: &'static str| Entry {
-            label: Sanitized::literal(word),
-            about: Sanitized::literal(about),
-            choice: Choice::Action(&actions::everywhere::EFFORT, word.to_owned()),
-            ..Entry::default()
+        let entry = |word: &str, about| {
+            let choice = Choice::Action(&actions::everywhere::EFFORT, word.to_owned());
+            PickerEntry::new(word, about, choice)
         };
         let words = actions::everywhere::EFFORTS;
-        let mut entries = vec![row("auto", t!("effort-about-auto"))];
-        entries.extend(words.map(|it| row(it, "")));
-        let at = words.iter().position(|it| Some(*it) == current).map_or(0, |it| it + 1);
-        Self::of(Sanitized::literal(t!("list-effort")), entries, at)
+        let mut entries = vec![entry("auto", t!("effort-about-auto"))];
+        entries.extend(words.map(|it| entry(it, "")));
+        let at = words.iter().position(|it| Some(*it) == current).map(|it| it + 1);
+        Self::of(t!("list-effort"), entries, at)
     }
 
     pub fn models(names: &[String], current: Option<&str>) -> Self {
-        let entries: Vec<_> = names
+        let entries = names
             .iter()
-            .map(|name| Entry {
-                label: Sanitized::line(name),
-                about: Sanitized::default(),
-                facts: Sanitized::default(),
-                role: Role::Text,
-                choice: Choice::Model(name.clone()),
-                ..Entry::default()
-            })
-            .collect();
-        let at = names
-            .iter()
-            .position(|it| Some(it.as_str()) == current)
-            .unwrap_or_default();
-        Self::of(Sanitized::literal(t!("list-model")), entries, at)
+            .map(|it| PickerEntry::new(it, "", Choice::Model(it.clone())));
+        let at = names.iter().position(|it| Some(it.as_str()) == current);
+        Self::of(t!("list-model"), entries, at)
     }
 
-    /// Files that fit what is typed in the draft; the draft itself is the filter.
-    ///
-    /// What stands beside a name is what it is, where that is known.
+    /// Files that fit the draft, which is the filter. `about` describes as many of them as are known, in their order.
     pub fn files(title: &'static str, names: &[String], about: &[String], at: usize) -> Self {
         let about = about.iter().map(String::as_str).chain(std::iter::repeat(""));
-        let entries = names.iter().zip(about).map(|(name, about)| Entry {
-            label: Sanitized::line(name),
-            about: Sanitized::line(about),
-            facts: Sanitized::default(),
-            role: Role::Text,
-            choice: Choice::Model(String::new()),
-            ..Entry::default()
-        });
-        Self::of(Sanitized::literal(title), entries.collect(), at)
+        let entries = names.iter().zip(about);
+        let entries = entries.map(|(name, about)| PickerEntry::new(name, about, Choice::Model(String::new())));
+        Self::of(title, entries, Some(at))
     }
 
     pub fn themes(names: &[String], current: &str) -> Self {
-        let names: Vec<_> = std::iter::once("auto".to_owned())
-            .chain(names.iter().cloned())
-            .collect();
-        let entries = names
-            .iter()
-            .map(|name| Entry {
-                label: Sanitized::line(name),
-                about: if name == "auto" {
-                    Sanitized::literal(t!("theme-about-auto"))
-                } else {
-                    Sanitized::default()
-                },
-                facts: Sanitized::default(),
-                role: Role::Text,
-                choice: Choice::Theme(name.clone()),
-                ..Entry::default()
-            })
-            .collect();
-        let at = names.iter().position(|it| it == current).unwrap_or_default();
-        // Moving over a name shows it; leaving brings back what was.
+        let entry = |name: &str, about| PickerEntry::new(name, about, Choice::Theme(name.to_owned()));
+        let mut entries = vec![entry("auto", t!("theme-about-auto"))];
+        entries.extend(names.iter().map(|it| entry(it, "")));
+        let at = names.iter().position(|it| it == current).map(|it| it + 1);
         Self {
             before: Some(Choice::Theme(current.to_owned())),
-            ..Self::of(Sanitized::literal(t!("list-theme")), entries, at)
+            ..Self::of(t!("list-theme"), entries, at)
         }
     }
 
-    /// What can be shown alone, each with how much of it there is.
+    /// The facets of `/filter`, each with the number of items that it shows.
     pub fn facets(current: &Filter, counts: &[usize]) -> Self {
-        let everything = Entry {
-            label: Sanitized::literal("everything"),
-            about: Sanitized::literal(t!("filter-everything")),
-            facts: Sanitized::default(),
-            role: Role::Text,
-            choice: Choice::Filter(String::new()),
-            ..Entry::default()
-        };
-        let facets = FACETS.iter().zip(counts).map(|(facet, count)| Entry {
-            label: Sanitized::literal(facet.name),
-            about: Sanitized::literal(facet.about()),
+        let everything = PickerEntry::new("everything", t!("filter-everything"), Choice::Filter(String::new()));
+        let facets = FACETS.iter().zip(counts).map(|(facet, count)| PickerEntry {
             facts: Sanitized::line(&count.to_string()),
             role: if *count == 0 { Role::Dim } else { Role::Text },
-            choice: Choice::Filter(facet.name.to_owned()),
-            ..Entry::default()
+            ..PickerEntry::new(facet.name, facet.about(), Choice::Filter(facet.name.to_owned()))
         });
-        let entries = std::iter::once(everything).chain(facets).collect();
-        let at = FACETS.iter().position(|it| current.has(it)).map_or(0, |it| it + 1);
+        let at = FACETS.iter().position(|it| current.has(it)).map(|it| it + 1);
         Self {
             takes_terms: true,
-            ..Self::of(Sanitized::literal(t!("list-show-only")), entries, at)
+            ..Self::of(t!("list-show-only"), std::iter::once(everything).chain(facets), at)
         }
     }
 
-    /// What was sent before, the newest first.
+    /// Messages that were sent, oldest first; listed newest first.
     pub fn history(texts: &[String]) -> Self {
-        let entries = texts.iter().rev().map(|text| Entry {
-            label: Sanitized::line(text.get(..text.floor_char_boundary(400)).unwrap_or(text)),
-            choice: Choice::Draft(text.clone()),
-            ..Entry::default()
+        let entries = texts.iter().rev().map(|text| {
+            let label = text.get(..text.floor_char_boundary(400)).unwrap_or(text);
+            PickerEntry::new(label, "", Choice::Draft(text.clone()))
         });
-        Self::of(Sanitized::literal(t!("list-sent-before")), entries.collect(), 0)
+        Self::of(t!("list-sent-before"), entries, None)
     }
 
-    /// What can be done with the pasted text at the caret.
+    /// Operations on the chip at the caret.
     pub fn chip(is_text: bool) -> Self {
-        let entry = |label, about, way| Entry {
-            label: Sanitized::literal(label),
-            about: Sanitized::literal(about),
-            choice: Choice::Chip(way),
-            ..Entry::default()
-        };
-        let mut entries = Vec::new();
+        let entry = |label, about, action| PickerEntry::new(label, about, Choice::Chip(action));
+        let mut entries = vec![entry(t!("chip-remove"), t!("chip-about-remove"), ChipAction::Remove)];
         if is_text {
-            entries.push(entry(t!("chip-view"), t!("chip-about-view"), ChipWay::View));
-            entries.push(entry(t!("chip-unfold"), t!("chip-about-unfold"), ChipWay::Unfold));
-            entries.push(entry(t!("chip-edit"), t!("chip-about-edit"), ChipWay::Edit));
+            let of_text = [
+                entry(t!("chip-view"), t!("chip-about-view"), ChipAction::View),
+                entry(t!("chip-unfold"), t!("chip-about-unfold"), ChipAction::Unfold),
+                entry(t!("chip-edit"), t!("chip-about-edit"), ChipAction::Edit),
+            ];
+            entries.splice(0..0, of_text);
         }
-        entries.push(entry(t!("chip-remove"), t!("chip-about-remove"), ChipWay::Remove));
-        Self::of(Sanitized::literal(t!("list-pasted")), entries, 0)
+        Self::of(t!("list-pasted"), entries, None)
     }
 
     /// The forms of a copy.
     pub fn copies(is_selected: bool) -> Self {
-        let what = if is_selected {
+        let document = if is_selected {
             t!("copy-about-document")
         } else {
             t!("copied-last-answer")
         };
-        let entry = |label, about, words| Entry {
-            label: Sanitized::literal(label),
-            about: Sanitized::literal(about),
-            facts: Sanitized::default(),
-            role: Role::Text,
-            choice: Choice::Copy(words),
-            ..Entry::default()
-        };
         let all = t!("copy-about-all");
-        Self::of(
-            Sanitized::literal(t!("list-copy-as")),
-            vec![
-                entry(t!("copy-markdown"), what, "markdown"),
-                entry(t!("copy-plain"), what, "plain"),
-                entry(t!("copy-code"), what, "code"),
-                entry(t!("copy-all-markdown"), all, "markdown all"),
-                entry(t!("copy-all-plain"), all, "plain all"),
-                entry(t!("copy-all-code"), all, "code all"),
-            ],
-            0,
-        )
+        let entries = [
+            (t!("copy-markdown"), document, "markdown"),
+            (t!("copy-plain"), document, "plain"),
+            (t!("copy-code"), document, "code"),
+            (t!("copy-all-markdown"), all, "markdown all"),
+            (t!("copy-all-plain"), all, "plain all"),
+            (t!("copy-all-code"), all, "code all"),
+        ];
+        let entries = entries.map(|(label, about, words)| PickerEntry::new(label, about, Choice::Copy(words)));
+        Self::of(t!("list-copy-as"), entries, None)
     }
 
     /// The files that a document names.
-    pub fn places(places: Vec<Named>) -> Self {
-        let entry = |(path, line): Named| Entry {
-            label: Sanitized::line(&match line {
-                Some(line) => format!("{path}:{line}"),
-                None => path.clone(),
-            }),
-            about: Sanitized::default(),
-            facts: Sanitized::default(),
-            role: Role::Link,
-            choice: Choice::Open(path, line),
-            ..Entry::default()
-        };
-        Self::of(
-            Sanitized::literal(t!("list-open")),
-            places.into_iter().map(entry).collect(),
-            0,
-        )
+    pub fn places(places: Vec<FileReference>) -> Self {
+        let entries = places.into_iter().map(|(path, line)| {
+            let label = line.map_or_else(|| path.clone(), |it| format!("{path}:{it}"));
+            PickerEntry {
+                role: Role::Link,
+                ..PickerEntry::new(label, "", Choice::Open(path, line))
+            }
+        });
+        Self::of(t!("list-open"), entries, None)
     }
 
-    /// Everything one can do, what was done lately first; what may stand behind a command once somebody types it.
+    /// All commands, the last ones used first; with a filter also the arguments of those that have some.
     pub fn palette(app: &App) -> Self {
         let recent = &app.composer.commands.recent;
+        let hidden = ["palette", "send", "escape", "interrupt", "newline", "queue", "leave"];
         let mut actions: Vec<_> = actions::ACTIONS
             .iter()
             .filter(|it| app.preferences.is_developer || it.name != "panic")
-            .filter(|it| {
-                !matches!(
-                    it.name,
-                    "palette" | "send" | "escape" | "interrupt" | "newline" | "queue" | "leave"
-                )
-            })
+            .filter(|it| !hidden.contains(&it.name))
             .collect();
         actions.sort_by_key(|it| recent.iter().position(|name| *name == it.name).unwrap_or(usize::MAX));
         let entry = |it: &'static Action| {
-            let keys = Place::ALL
+            let mut keys = Place::ALL
                 .into_iter()
-                .find_map(|at| app.preferences.keymap.keys(at, it.name).first().copied());
+                .filter_map(|at| app.preferences.keymap.keys(at, it.name).first());
             let label = if it.slash.is_empty() {
                 it.hint().to_owned()
             } else {
                 format!("/{}", it.slash)
             };
-            Entry {
-                label: Sanitized::line(&label),
-                about: Sanitized::literal(it.about()),
-                facts: Sanitized::line(&keys.map(|it| it.to_string()).unwrap_or_default()),
+            PickerEntry {
+                facts: Sanitized::line(&keys.next().map(ToString::to_string).unwrap_or_default()),
                 aliases: it.aliases(),
-                choice: Choice::Action(it, String::new()),
-                ..Entry::default()
+                ..PickerEntry::new(label, it.about(), Choice::Action(it, String::new()))
             }
         };
-        let deep = actions.iter().flat_map(|it| {
-            let arguments = command::arguments(app, it.slash);
-            arguments.into_iter().map(|(argument, about)| Entry {
-                label: Sanitized::line(&format!("/{} {argument}", it.slash)),
-                about: Sanitized::literal(about),
-                choice: Choice::Action(it, argument),
+        let deep = |it: &&'static Action| {
+            let action = *it;
+            let arguments = command::arguments(app, action.slash).into_iter();
+            let entries = arguments.map(move |(argument, about)| PickerEntry {
                 is_deep: true,
-                ..Entry::default()
-            })
-        });
-        let custom = app.composer.commands.custom.iter().map(|it| Entry {
-            label: Sanitized::line(&format!("/{}", it.name)),
-            about: Sanitized::line(&it.about),
+                ..PickerEntry::new(
+                    format!("/{} {argument}", action.slash),
+                    about,
+                    Choice::Action(action, argument),
+                )
+            });
+            entries.collect::<Vec<_>>()
+        };
+        let custom = app.composer.commands.custom.iter().map(|it| PickerEntry {
             facts: Sanitized::line(&it.origin),
-            choice: Choice::Custom(it.name.clone()),
-            ..Entry::default()
+            ..PickerEntry::new(format!("/{}", it.name), &it.about, Choice::Custom(it.name.clone()))
         });
-        let deep: Vec<Entry> = deep.collect();
-        let entries = actions.iter().map(|it| entry(it)).chain(custom).chain(deep).collect();
-        Self::of(Sanitized::literal(t!("list-do")), entries, 0)
+        let entries = actions.iter().map(|it| entry(it)).chain(custom);
+        Self::of(t!("list-do"), entries.chain(actions.iter().flat_map(deep)), None)
     }
 
     /// Drafts that fit what has been typed.
-    pub fn offers(title: &'static str, offers: Vec<Offer>, typed: &str) -> Self {
-        let entry = |it: Offer| Entry {
-            label: Sanitized::line(&it.label),
-            about: Sanitized::line(&it.about),
+    pub fn offers(title: &'static str, offers: Vec<DraftOffer>, typed: &str) -> Self {
+        let entries = offers.into_iter().map(|it| PickerEntry {
             facts: Sanitized::line(&it.facts),
-            choice: Choice::Draft(it.draft),
-            ..Entry::default()
-        };
-        let mut picker = Self::of(Sanitized::literal(title), offers.into_iter().map(entry).collect(), 0);
+            ..PickerEntry::new(it.label, it.about, Choice::Draft(it.draft))
+        });
+        let mut picker = Self::of(title, entries, None);
         picker.filter = Draft::new(typed);
         picker.sift();
         picker
     }
 
-    fn of(title: Sanitized, entries: Vec<Entry>, at: usize) -> Self {
+    fn of(title: &'static str, entries: impl IntoIterator<Item = PickerEntry>, at: Option<usize>) -> Self {
         let mut picker = Self {
-            title,
-            entries,
+            title: Sanitized::literal(title),
+            entries: entries.into_iter().collect(),
             filter: Draft::default(),
             passing: Vec::new(),
-            at: 0,
+            cursor: ListCursor::default(),
             before: None,
             takes_terms: false,
-            rows: Vec::new(),
         };
         picker.sift();
-        picker.at = at;
+        picker.cursor = ListCursor::new(at.unwrap_or_default());
         picker
     }
 
@@ -417,20 +293,24 @@ impl Picker {
 
     /// The draft that is chosen now.
     pub fn offered(&self) -> Option<String> {
-        if let Choice::Draft(draft) = &self.here()?.choice {
-            return Some(draft.clone());
+        match &self.here()?.choice {
+            Choice::Draft(draft) => Some(draft.clone()),
+            _ => None,
         }
-        None
     }
 
-    fn here(&self) -> Option<&Entry> {
-        self.passing.get(self.at).and_then(|it| self.entries.get(*it))
+    fn entry(&self, at: usize) -> Option<&PickerEntry> {
+        self.passing.get(at).and_then(|it| self.entries.get(*it))
+    }
+
+    fn here(&self) -> Option<&PickerEntry> {
+        self.entry(self.cursor.at)
     }
 
     /// Chooses the next entry, or the previous one; round and round.
     pub fn step(&mut self, forward: bool) {
         let count = self.passing.len().max(1);
-        self.at = (self.at + if forward { 1 } else { count - 1 }) % count;
+        self.cursor.at = (self.cursor.at + if forward { 1 } else { count - 1 }) % count;
     }
 
     fn leave(&self) -> Answer {
@@ -440,71 +320,39 @@ impl Picker {
         }
     }
 
-    /// Returns the framed list: `columns` wide, at most `height` rows.
-    pub fn framed(&self, columns: usize, height: usize) -> Vec<StyledLine> {
-        let most = height.saturating_sub(2).clamp(1, MOST_SHOWN);
-        let passing = &self.passing;
-        let first = self.at.saturating_sub(most - 1);
-        let inside = columns.saturating_sub(5);
-        // What is said of the entries begins in one column.
+    /// Lines of the list and its frame.
+    pub fn lines(&self) -> usize {
+        self.passing.len().clamp(1, MOST_SHOWN) + 2
+    }
+
+    /// Draws the list in its frame; returns the cursor with the view that it has then.
+    pub fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme) -> ListCursor {
+        let inside = frame::frame(area, buf, &self.heading(), "", theme);
+        // Descriptions begin in one column.
         let described = self.entries.iter().filter(|it| !it.about.is_empty());
         let column = described.map(|it| width::width(&it.label)).max().unwrap_or(0);
-        let mut rows = vec![frame_row("╭", &self.heading(), "╮", columns)];
-        for (n, entry) in passing.iter().enumerate().skip(first).take(most) {
-            let Some(entry) = self.entries.get(*entry) else {
-                continue;
-            };
-            let is_here = n == self.at;
-            let ground = if is_here {
-                Background::Selection
-            } else {
-                Background::Plain
-            };
-            let mark = if is_here { Modifier::BOLD } else { Modifier::NONE };
-            let room = inside.saturating_sub(width::width(&entry.facts) + 2);
-            let label = width::cut_end(&entry.label, room);
-            let label = if entry.about.is_empty() {
-                label
-            } else {
-                width::pad(&label, column.min(room))
-            };
-            let about = width::cut_end(&entry.about, room.saturating_sub(width::width(&label) + 2));
-            let used = width::width(&label) + if about.is_empty() { 0 } else { width::width(&about) + 2 };
-            let space = inside.saturating_sub(used + width::width(&entry.facts));
-            let text = |text: String, role| Span::new(Sanitized::new(&text), role).on(ground);
-            rows.push(StyledLine::of(vec![
-                Span::new(Sanitized::literal("│"), Role::Rule),
-                text(if is_here { "› ".into() } else { "  ".into() }, Role::Accent),
-                text(label, entry.role).modified(mark),
-                text(
-                    if about.is_empty() {
-                        String::new()
-                    } else {
-                        format!("  {about}")
-                    },
-                    Role::Dim,
-                ),
-                text(" ".repeat(space), Role::Dim),
-                text(entry.facts.to_string(), Role::Dim),
-                text(" ".into(), Role::Dim),
-                Span::new(Sanitized::literal("│"), Role::Rule),
-            ]));
-        }
-        if passing.is_empty() {
+        let mut cursor = self.cursor;
+        let list = ListWidget {
+            count: self.passing.len(),
+            sign: "› ",
+            is_active: true,
+            line: |at, is_here, columns| match self.entry(at) {
+                Some(entry) => line(entry, is_here, column, columns),
+                None => Vec::new(),
+            },
+            theme,
+        };
+        list.render(inside, buf, &mut cursor);
+        if self.passing.is_empty() {
             let text = if self.takes_terms {
                 t!("list-terms")
             } else {
                 t!("list-nothing")
             };
-            let text = width::pad(text, inside);
-            rows.push(StyledLine::of(vec![
-                Span::new(Sanitized::literal("│  "), Role::Rule),
-                Span::new(Sanitized::new(width::cut(&text, inside)), Role::Dim),
-                Span::new(Sanitized::literal(" │"), Role::Rule),
-            ]));
+            let text = Span::new(format!("  {text}"), Role::Dim);
+            frame::lines(inside, buf, &[StyledLine::of([text])], theme);
         }
-        rows.push(frame_row("╰", "", "╯", columns));
-        rows
+        cursor
     }
 
     fn heading(&self) -> String {
@@ -513,7 +361,7 @@ impl Picker {
 
     /// Ranks the entries by what is typed.
     fn sift(&mut self) {
-        self.at = 0;
+        self.cursor = ListCursor::new(0);
         if self.filter.text().trim().is_empty() {
             self.passing = (0..self.entries.len())
                 .filter(|it| self.entries.get(*it).is_some_and(|it| !it.is_deep))
@@ -541,7 +389,7 @@ impl Overlay for Picker {
         use Answer::{Chosen, Live, Taken};
         let count = self.passing.len();
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
-        let was = self.at;
+        let was = self.cursor.at;
         let mut is_other = false;
         match event.code {
             KeyCode::Esc => return self.leave(),
@@ -558,8 +406,8 @@ impl Overlay for Picker {
             KeyCode::Down | KeyCode::Tab => self.step(true),
             // Ctrl+R once more goes to what was sent before that, as in a shell.
             KeyCode::Char('n' | 'r') if ctrl => self.step(true),
-            KeyCode::PageUp => self.at = self.at.saturating_sub(MOST_SHOWN),
-            KeyCode::PageDown => self.at = (self.at + MOST_SHOWN).min(count.saturating_sub(1)),
+            KeyCode::PageUp => self.cursor.step(-(MOST_SHOWN as isize), count),
+            KeyCode::PageDown => self.cursor.step(MOST_SHOWN as isize, count),
             _ => {
                 let before = self.filter.text().to_owned();
                 if !self.filter.edit(event) || before == self.filter.text() {
@@ -569,7 +417,7 @@ impl Overlay for Picker {
                 is_other = true;
             }
         }
-        is_other |= self.at != was;
+        is_other |= self.cursor.at != was;
         match self.here() {
             Some(entry) if self.before.is_some() && is_other => Live(entry.choice.clone()),
             Some(_) | None => Taken,
@@ -577,24 +425,23 @@ impl Overlay for Picker {
     }
 
     fn wheel(&mut self, by: isize) {
-        let last = self.passing.len().saturating_sub(1);
-        self.at = self.at.saturating_add_signed(by).min(last);
+        self.cursor.step(by, self.passing.len());
     }
 
     fn placement(&self) -> Placement {
-        Placement::Popup(90)
+        Placement::Popup {
+            columns: 90,
+            lines: self.lines(),
+        }
     }
 
-    fn lay_out(&mut self, _: &Scene<'_>, columns: usize, height: usize) {
-        self.rows = self.framed(columns, height);
+    fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
+        self.cursor = self.draw(area, buf, scene.theme);
     }
 
-    fn rows(&self) -> &[StyledLine] {
-        &self.rows
-    }
-
-    fn caret(&self, columns: usize) -> Option<(usize, usize)> {
-        Some((caret_in(&self.title, &self.filter, columns), 0))
+    fn caret(&self, area: Rect) -> Option<Position> {
+        let x = caret_in(&self.title, &self.filter, area.width);
+        Some(Position::new(area.x + x, area.y))
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
@@ -605,10 +452,14 @@ impl Overlay for Picker {
         ]
     }
 
-    fn spoken(&self) -> (Vec<String>, Option<&'static str>) {
+    fn spoken(&self, _: &Buffer) -> (Vec<String>, Option<&'static str>) {
         let entries = self.passing.iter().filter_map(|it| self.entries.get(*it));
         let lines = entries.enumerate().map(|(at, entry)| {
-            let here = if at == self.at { t!("list-chosen-now") } else { "" };
+            let here = if at == self.cursor.at {
+                t!("list-chosen-now")
+            } else {
+                ""
+            };
             let parts = [entry.label.as_str(), entry.about.as_str(), entry.facts.as_str(), here];
             let said: Vec<_> = parts.into_iter().filter(|it| !it.is_empty()).collect();
             format!("  {} {}", at + 1, said.join(", "))
@@ -624,7 +475,7 @@ impl Overlay for Picker {
         let count = self.passing.len();
         match number.checked_sub(1).filter(|it| *it < count) {
             Some(at) => {
-                self.at = at;
+                self.cursor.at = at;
                 Ok(vec![KeyCode::Enter])
             }
             None => Err(t!("plain-entries", count = count)),
@@ -632,43 +483,64 @@ impl Overlay for Picker {
     }
 }
 
-/// What a list is called, and what narrows it.
-pub(super) fn heading(title: &str, filter: &Draft) -> String {
-    if filter.text().is_empty() {
-        format!(" {title} ")
-    } else {
-        format!(" {title} › {} ", Sanitized::line(filter.text()))
+fn line(entry: &PickerEntry, is_here: bool, column: usize, columns: usize) -> Vec<Span> {
+    let columns = columns.saturating_sub(1);
+    let facts = width::width(&entry.facts);
+    let room = columns.saturating_sub(facts + 2);
+    let mut label = width::cut_end(&entry.label, room);
+    if !entry.about.is_empty() {
+        label = width::pad(&label, column.min(room));
     }
+    let mut about = width::cut_end(&entry.about, room.saturating_sub(width::width(&label) + 2));
+    if !about.is_empty() {
+        about.insert_str(0, "  ");
+    }
+    let used = width::width(&label) + width::width(&about) + facts;
+    vec![
+        Span::new(Sanitized::new(&label), entry.role).modified(bold_if(is_here)),
+        Span::new(Sanitized::new(&about), Role::Dim),
+        Span::new(" ".repeat(columns.saturating_sub(used)), Role::Dim),
+        Span::new(entry.facts.clone(), Role::Dim),
+    ]
 }
 
-/// Where the caret stands in a frame with that heading: behind the title, and in what is typed.
-pub(super) fn caret_in(title: &str, filter: &Draft, columns: usize) -> usize {
-    let before = filter.slice(0..filter.caret());
-    let typed = if filter.text().is_empty() {
-        0
-    } else {
-        3 + width::width(&Sanitized::line(before))
-    };
-    (3 + width::width(title) + typed).min(columns.saturating_sub(3))
-}
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
 
-pub(super) fn frame_row(left: &'static str, title: &str, right: &'static str, columns: usize) -> StyledLine {
-    let title = width::cut_end(title, columns.saturating_sub(4));
-    let rest = columns.saturating_sub(3 + width::width(&title));
-    StyledLine::of(vec![
-        Span::new(Sanitized::literal(left), Role::Rule),
-        Span::new(Sanitized::literal("─"), Role::Rule),
-        Span::new(Sanitized::new(&title), Role::Dim),
-        Span::new(Sanitized::new(&"─".repeat(rest)), Role::Rule),
-        Span::new(Sanitized::literal(right), Role::Rule),
-    ])
-}
+    use super::*;
+    use crate::transcript::Transcript;
 
-pub const fn role_of(mode: Mode) -> Role {
-    match mode {
-        Mode::Agent => Role::ModeAgent,
-        Mode::Plan => Role::ModePlan,
-        Mode::Ask => Role::ModeAsk,
-        Mode::Debug => Role::ModeDebug,
+    #[test]
+    fn descriptions_stand_in_one_column_and_the_filter_in_the_title() {
+        let facts = |facts: &str| facts.to_owned();
+        let offers = [("/ask", "no changes", ""), ("/语言", "language", "f2"), ("/x", "", "")];
+        let offers = offers.map(|(label, about, keys)| DraftOffer {
+            label: label.to_owned(),
+            about: about.to_owned(),
+            facts: facts(keys),
+            draft: label.to_owned(),
+        });
+        let mut picker = Picker::offers("Run", offers.into(), "");
+        picker.step(true);
+        let drawn = |picker: &mut Picker, columns, lines| Scene::drawn(picker, &Transcript::default(), columns, lines);
+        assert_eq!(
+            drawn(&mut picker, 28, 5),
+            [
+                "╭─ Run ────────────────────╮",
+                "│  /ask   no changes       │",
+                "│› /语言  language      f2 │",
+                "│  /x                      │",
+                "╰──────────────────────────╯",
+            ]
+        );
+        assert_eq!(drawn(&mut picker, 13, 3)[1], "│› /语…  f2 │");
+        let typed = KeyEvent::new(KeyCode::Char('z'), KeyModifiers::NONE);
+        Scene::test(&Transcript::default(), |scene| picker.key(typed, scene));
+        let lines = picker.lines() as u16;
+        let nothing = drawn(&mut picker, 28, lines);
+        assert!(nothing[0].starts_with("╭─ Run › z ───"), "{nothing:?}");
+        assert_eq!(nothing.len(), 3);
+        assert_eq!(picker.caret(Rect::new(2, 4, 28, 3)), Some(Position::new(12, 4)));
     }
 }

@@ -1,27 +1,35 @@
 //! One line to write, over the conversation.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::{
+    buffer::Buffer,
+    layout::{Position, Rect},
+};
 
-use super::{Answer, Choice, Overlay, Placement, Scene, picker::frame_row};
+use super::{
+    Answer, Choice, Overlay, Placement, Scene,
+    frame::{frame, lines},
+};
 use crate::{
     t,
-    text::{Role, Sanitized, Span, StyledLine, width},
+    text::{Role, Sanitized, Span, StyledLine},
     tui::{
         draft::{Draft, MOST_LINE_BYTES},
         screen_reader::words,
+        terminal::surface::Links,
     },
 };
 
+/// A line of text that becomes a choice.
 pub struct Prompt {
     title: Sanitized,
     draft: Draft,
-    /// What becomes of the line.
+    /// Makes the choice of the finished line.
     choice: fn(String) -> Choice,
-    /// What there was before, where the line acts while it is written: it comes back when the prompt is left.
+    /// The previous text of a line that acts while it is written, restored on Esc.
     before: Option<String>,
-    /// A line that was emptied says something, too: there is nothing any more.
+    /// An emptied line is a choice, too: it removes the text.
     may_empty: bool,
-    rows: Vec<StyledLine>,
 }
 
 impl Prompt {
@@ -32,11 +40,10 @@ impl Prompt {
             choice,
             before: None,
             may_empty: false,
-            rows: Vec::new(),
         }
     }
 
-    /// Emptied, it takes back what it said.
+    /// Takes an emptied line as a choice, if there is a text to empty.
     pub fn may_empty(mut self) -> Self {
         self.may_empty = !self.draft.text().is_empty();
         self
@@ -92,42 +99,62 @@ impl Overlay for Prompt {
     }
 
     fn placement(&self) -> Placement {
-        Placement::Popup(76)
+        Placement::Popup { columns: 76, lines: 3 }
     }
 
-    fn lay_out(&mut self, _: &Scene<'_>, columns: usize, _: usize) {
-        let inside = columns.saturating_sub(6);
-        let shown = width::pad(&self.draft.window(inside).0, inside);
-        self.rows = vec![
-            frame_row("╭", &format!(" {} ", self.title), "╮", columns),
-            StyledLine::of(vec![
-                Span::new(Sanitized::literal("│ "), Role::Rule),
-                Span::new(Sanitized::literal("› "), Role::Accent),
-                Span::new(Sanitized::new(&shown), Role::Text),
-                Span::new(Sanitized::literal(" │"), Role::Rule),
-            ]),
-            frame_row("╰", "", "╯", columns),
-        ];
+    fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
+        let inside = frame(area, buf, &format!(" {} ", self.title), "", scene.theme);
+        let shown = self.draft.window(columns(area)).0;
+        let line = StyledLine::of([
+            Span::new(" › ", Role::Accent),
+            Span::new(Sanitized::new(&shown), Role::Text),
+        ]);
+        lines(inside, buf, &[line], scene.theme);
     }
 
-    fn rows(&self) -> &[StyledLine] {
-        &self.rows
-    }
-
-    fn caret(&self, columns: usize) -> Option<(usize, usize)> {
-        let inside = columns.saturating_sub(6);
-        Some((4 + self.draft.window(inside).1.min(inside.saturating_sub(1)), 1))
+    fn caret(&self, area: Rect) -> Option<Position> {
+        let at = self.draft.window(columns(area)).1;
+        let x = 4 + at.min(columns(area).saturating_sub(1)) as u16;
+        Some(Position::new(area.x + x, area.y + 1))
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
         vec![("enter", t!("footer-done")), ("esc", t!("footer-back"))]
     }
 
-    fn spoken(&self) -> (Vec<String>, Option<&'static str>) {
-        (words::lines(&self.rows), Some(t!("plain-how-prompt")))
+    fn spoken(&self, shown: &Buffer) -> (Vec<String>, Option<&'static str>) {
+        (words::drawn(shown), Some(t!("plain-how-prompt")))
     }
 
     fn keys_of(&mut self, line: &str, _: bool) -> Result<Vec<KeyCode>, String> {
         Ok(line.chars().map(KeyCode::Char).chain([KeyCode::Enter]).collect())
+    }
+}
+
+/// Columns of the text in a frame: between its border, the sign and a blank.
+fn columns(area: Rect) -> usize {
+    usize::from(area.width.saturating_sub(6))
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::transcript::Transcript;
+
+    #[test]
+    fn a_long_line_is_shown_around_its_caret() {
+        let mut prompt = Prompt::new("Rename", "an old title", Choice::Search);
+        let shown = |prompt: &mut Prompt| Scene::drawn(prompt, &Transcript::default(), 20, 3);
+        assert_eq!(
+            shown(&mut prompt),
+            ["╭─ Rename ─────────╮", "│ › an old title   │", "╰──────────────────╯"]
+        );
+        let area = Rect::new(2, 5, 20, 3);
+        assert_eq!(prompt.caret(area), Some(Position::new(18, 6)));
+        prompt.paste("that is longer");
+        assert!(shown(&mut prompt)[1].ends_with("that is longer│") || shown(&mut prompt)[1].contains("is longer"));
+        assert_eq!(prompt.caret(area), Some(Position::new(19, 6)));
     }
 }

@@ -1,9 +1,8 @@
-//! Every change of a turn or of the conversation in one place: files on the left, the change that is looked at on the
-//! right, a decision for each.
+//! The changes of a turn or of the conversation: files at the left, the selected change at the right, a decision for each.
 //!
-//! It holds places, not documents: what a decision did is seen in the conversation, like everything else. Only the change
-//! that is looked at is ever laid out. A change that waits to be allowed is one of them, hunk by hunk where whoever asks
-//! lists them: what is accepted is written once something is said of each.
+//! Holds places, not documents: the result of a decision is read from the conversation, as everywhere. Only the selected
+//! change is laid out. A change that waits for approval is listed hunk by hunk where the question lists its hunks; the
+//! accepted ones are written once each has a decision.
 
 use std::{
     borrow::Cow,
@@ -11,159 +10,125 @@ use std::{
 };
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    widgets::{StatefulWidget, Widget},
+};
 
-use super::{Answer, Choice, Overlay, Scene, plain_keys};
+use super::{Answer, ChangeId, Choice, Overlay, Scene, Verdict, frame, plain_keys};
 use crate::{
     protocol::{Applied, Document, HunkAnswer, Kind, QuestionKind, View},
     t,
-    text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width},
+    text::{Background, Role, Sanitized, Span, StyledLine, width},
+    theme::Theme,
     transcript::{DocumentIndex, Transcript},
     tui::{
         hunk_decisions::{self, HunkDecisions},
+        terminal::surface::Links,
         update::TOO_EARLY_MS,
-        widgets::{self, Cited, DocumentState, Fold, RenderContext},
+        widgets::{
+            self, Cited, DocumentState, DocumentWidget, Fold, RenderContext,
+            list::{ListCursor, ListWidget, bold_if},
+            styled_line::{StyledLineWidget, fill, put_spans},
+        },
     },
 };
 
-/// A terminal waits up to so long before a key that is held comes again; from then on it comes sooner than `TOO_EARLY_MS`.
+/// Longest time before a terminal repeats a key that is held; the next repeats come sooner than `TOO_EARLY_MS`.
 const HELD_MS: u64 = 700;
 
-/// Side by side needs this many columns for the change alone.
+/// Columns of the change from which on its two sides stand beside each other.
 const SIDE_BY_SIDE: usize = 110;
 
-/// What the user says of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Accept,
-    Reject,
-    Edit,
-    Comment,
-}
+/// Most columns that a change is laid out for: longer lines are broken.
+const MOST_COLUMNS: usize = 4000;
 
-/// A change that can be decided on: a document, or a hunk of one that waits to be allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
-    pub place: DocumentIndex,
-    /// Counted from 1.
-    pub hunk: Option<u64>,
-}
-
-/// How a change stands.
+/// The state of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Nothing was said of it.
-    Open,
+enum ChangeState {
+    Undecided,
     Accepted,
     Rejected,
-    /// It was taken back with others.
     Undone,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scope {
-    Turn(usize),
+enum ReviewScope {
+    Turn,
     All,
 }
 
-/// How the two sides stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sides {
+enum DiffLayout {
     ByWidth,
     Unified,
-    Beside,
+    SideBySide,
 }
 
+/// The review page.
 pub struct Review {
-    scope: Scope,
-    /// The turn that it was opened on.
+    changes: ChangeList,
+    view: ChangeView,
+    guard: KeyGuard,
+    /// The change that a comment is being written about.
+    remarking: Option<ChangeId>,
+}
+
+/// The listed changes, and the selected one.
+struct ChangeList {
+    scope: ReviewScope,
+    /// Index of the exchange that the page was opened on.
     turn: usize,
-    /// The changes, sorted by file and then by time.
-    spots: Vec<Spot>,
-    /// Those that the user let be written, each by an answer of its own.
+    /// Sorted by file, then by time.
+    changes: Vec<ChangeId>,
+    /// Documents whose writing the user approved.
     allowed: BTreeSet<DocumentIndex>,
-    /// The first change of each file in `spots`, and its path.
+    /// Index in `changes` of the first change of each file, and the file's path.
     files: Vec<(usize, String)>,
     at: usize,
-    sides: Sides,
+}
+
+/// The part of the selected change that is in view.
+struct ChangeView {
+    layout: DiffLayout,
     /// Rows of the change above the view, and columns left of it.
     top: usize,
     left: usize,
-    /// How many rows the change has, and how many are seen.
+    /// Rows of the change, and rows in view.
     extent: (usize, usize),
-    width: usize,
-    sheet: Option<(Spot, usize, DocumentState)>,
-    rows: Vec<StyledLine>,
-    /// Since when this change is looked at: what decides is ignored for a moment.
+    /// Columns in view.
+    columns: usize,
+    /// The rows of the change, and the columns that they were laid out for.
+    document: Option<(ChangeId, usize, DocumentState)>,
+}
+
+/// Ignores keys that decide while nobody can have read what they decide on.
+struct KeyGuard {
+    /// When the selected change came into view, in milliseconds since the Unix epoch.
     since_ms: u64,
-    /// Which of a and r came last, and when; and when one of them decided on something that waits.
+    /// The last key among a and r, and when it came.
     pressed: (KeyCode, u64),
+    /// The last one that decided on a change that waits, and when.
     decided: Option<(KeyCode, u64)>,
-    /// What a remark that is being written is about.
-    remarking: Option<Spot>,
-    /// Another change has come to stand where one was that is gone, or behind one that was decided on: nobody has read it yet.
+    /// Another change has taken the place of the one in view.
     is_unread: bool,
 }
 
-impl Review {
-    /// Opens on a change, or on the last turn that has any; `None`: nothing was changed.
-    pub fn new(transcript: &Transcript, on: Option<DocumentIndex>, now_ms: u64) -> Option<Self> {
-        let turn = match on {
-            Some(place) => place.exchange,
-            None => transcript
-                .exchanges
-                .iter()
-                .rposition(|it| it.response.documents.iter().any(|it| changed(it).is_some()))?,
-        };
-        let mut review = Self {
-            scope: Scope::Turn(turn),
-            turn,
-            spots: Vec::new(),
-            allowed: BTreeSet::new(),
-            files: Vec::new(),
-            at: 0,
-            sides: Sides::ByWidth,
-            top: 0,
-            left: 0,
-            extent: (0, 1),
-            width: 0,
-            sheet: None,
-            rows: Vec::new(),
-            since_ms: now_ms,
-            pressed: (KeyCode::Null, 0),
-            decided: None,
-            remarking: None,
-            is_unread: false,
-        };
-        review.collect(transcript);
-        if let Some(place) = on {
-            review.at = review.spots.iter().position(|it| it.place == place).unwrap_or_default();
-        }
-        (!review.spots.is_empty()).then_some(review)
+impl ChangeList {
+    fn here(&self) -> Option<ChangeId> {
+        self.changes.get(self.at).copied()
     }
 
-    /// The change that is looked at.
-    pub fn spot(&self) -> Option<Spot> {
-        self.spots.get(self.at).copied()
-    }
-
-    /// What the remark is about that was begun.
-    pub fn remarking(&self) -> Option<Spot> {
-        self.remarking
-    }
-
-    /// What the remark is about that was begun; nothing if that is not what is looked at any more.
-    pub fn remarked(&mut self) -> Option<Spot> {
-        self.remarking.take().filter(|it| Some(*it) == self.spot())
-    }
-
-    fn collect(&mut self, transcript: &Transcript) {
-        let here = self.spot();
-        let behind = self.spots.get(self.at..).unwrap_or_default().to_vec();
+    /// Lists the changes anew; returns true if another one is selected then.
+    fn collect(&mut self, transcript: &Transcript) -> bool {
+        let here = self.here();
+        let after = self.changes.get(self.at..).unwrap_or_default().to_vec();
         let exchanges = match self.scope {
-            Scope::Turn(at) => at..at + 1,
-            Scope::All => 0..transcript.exchanges.len(),
+            ReviewScope::Turn => self.turn..self.turn + 1,
+            ReviewScope::All => 0..transcript.exchanges.len(),
         };
-        let mut found: Vec<(String, Spot)> = Vec::new();
+        let mut found: Vec<(String, ChangeId)> = Vec::new();
         self.allowed.clear();
         for exchange in exchanges {
             let mut answered: HashSet<(&str, &str)> = HashSet::new();
@@ -171,30 +136,27 @@ impl Review {
                 continue;
             };
             for (document, it) in response.documents.iter().enumerate() {
-                let is_staged = it.kind != Kind::FileEdit;
+                let place = DocumentIndex { exchange, document };
                 answered.extend(allowed(it));
                 if let View::FileEdit(edit) = it.view()
                     && let Some(call) = edit.tool_call_id
                     && answered.contains(&(call, edit.file_path))
                 {
-                    self.allowed.insert(DocumentIndex { exchange, document });
+                    self.allowed.insert(place);
                 }
-                if let Some(it) = changed(it)
-                    && let View::FileEdit(edit) = it.view()
+                if let Some(change) = changed(it)
+                    && let View::FileEdit(edit) = change.view()
                 {
-                    let place = DocumentIndex { exchange, document };
-                    let count = if is_staged {
-                        hunk_decisions::count(&it) as u64
-                    } else {
+                    let count = if it.kind == Kind::FileEdit {
                         0
+                    } else {
+                        hunk_decisions::count(&change) as u64
                     };
+                    let mut add = |hunk| found.push((edit.file_path.to_owned(), ChangeId { place, hunk }));
                     if count == 0 {
-                        found.push((edit.file_path.to_owned(), Spot { place, hunk: None }));
+                        add(None);
                     }
-                    for index in 1..=count {
-                        let hunk = Some(index);
-                        found.push((edit.file_path.to_owned(), Spot { place, hunk }));
-                    }
+                    (1..=count).for_each(|it| add(Some(it)));
                 }
             }
         }
@@ -204,15 +166,10 @@ impl Review {
             let next = ranks.len();
             ranks.entry(path).or_insert(next);
         }
-        let mut sorted: Vec<(usize, &str, Spot)> = found
+        let rank = |path: &str| ranks.get(path).copied().unwrap_or_default();
+        let mut sorted: Vec<(usize, &str, ChangeId)> = found
             .iter()
-            .map(|(path, spot)| {
-                (
-                    ranks.get(path.as_str()).copied().unwrap_or_default(),
-                    path.as_str(),
-                    *spot,
-                )
-            })
+            .map(|(path, it)| (rank(path), path.as_str(), *it))
             .collect();
         sorted.sort_unstable_by_key(|it| (it.0, it.2));
         self.files.clear();
@@ -221,20 +178,33 @@ impl Review {
                 self.files.push((at, (*path).to_owned()));
             }
         }
-        self.spots = sorted.into_iter().map(|it| it.2).collect();
-        // What is gone makes room for what stood behind it.
-        let place = |spot: &Spot| self.spots.iter().position(|it| it == spot);
-        let found = behind.iter().find_map(place);
-        if here.is_some() && found.and_then(|it| self.spots.get(it)) != here.as_ref() {
-            self.is_unread = true;
-            (self.top, self.left) = (0, 0);
-        }
-        self.at = found.unwrap_or(self.at).min(self.spots.len().saturating_sub(1));
+        self.changes = sorted.into_iter().map(|it| it.2).collect();
+        // The next change takes the place of one that is gone.
+        let found = after
+            .iter()
+            .find_map(|it| self.changes.iter().position(|change| change == it));
+        let is_other = here.is_some() && found.and_then(|it| self.changes.get(it)) != here.as_ref();
+        self.at = found.unwrap_or(self.at).min(self.changes.len().saturating_sub(1));
+        is_other
     }
 
-    /// Whether a key that decides does so now: what it decides on has been in view for a moment, and a key that is held
+    /// Index of the selected change's file.
+    fn file(&self) -> usize {
+        self.files.iter().rposition(|it| it.0 <= self.at).unwrap_or_default()
+    }
+
+    /// The states of the changes of a file.
+    fn states_of<'a>(&self, file: usize, states: &'a [ChangeState]) -> &'a [ChangeState] {
+        let start = self.files.get(file).map_or(0, |it| it.0);
+        let end = self.files.get(file + 1).map_or(states.len(), |it| it.0);
+        states.get(start..end).unwrap_or_default()
+    }
+}
+
+impl KeyGuard {
+    /// Returns true if a key that decides does so now: its change has been in view for a moment, and a key that is held
     /// decides once.
-    fn decides(&mut self, event: KeyEvent, now_ms: u64, transcript: &Transcript) -> bool {
+    fn lets(&mut self, event: KeyEvent, now_ms: u64, is_waiting: bool) -> bool {
         let since = |at_ms: u64| now_ms.saturating_sub(at_ms);
         let (key, at_ms) = std::mem::replace(&mut self.pressed, (event.code, now_ms));
         let is_again = key == event.code && since(at_ms) < TOO_EARLY_MS;
@@ -243,20 +213,25 @@ impl Review {
         if is_held || self.is_unread || since(self.since_ms) < TOO_EARLY_MS {
             return false;
         }
-        let document = self.spot().and_then(|it| transcript.get(it.place));
-        if document.and_then(widgets::staged).is_some() {
+        if is_waiting {
             self.decided = Some((event.code, now_ms));
             self.is_unread = true;
         }
         true
     }
 
-    /// What comes as a line of its own is no key that is held, and what nobody types does not come too early.
-    fn let_go(&mut self, is_typed: bool) {
+    /// Forgets held keys: a line of input is none. What nobody typed does not come too early, either.
+    fn release(&mut self, is_typed: bool) {
         (self.pressed.0, self.decided) = (KeyCode::Null, None);
         if !is_typed {
             self.since_ms = 0;
         }
+    }
+}
+
+impl ChangeView {
+    fn reset(&mut self) {
+        (self.top, self.left) = (0, 0);
     }
 
     fn scroll(&mut self, by: isize) {
@@ -264,41 +239,193 @@ impl Review {
         self.top = self.top.saturating_add_signed(by).min(last);
     }
 
-    fn step(&mut self, by: isize) {
-        let last = self.spots.len().saturating_sub(1);
-        self.go(self.at.saturating_add_signed(by).min(last));
+    fn is_side_by_side(&self) -> bool {
+        match self.layout {
+            DiffLayout::ByWidth => self.columns >= SIDE_BY_SIDE,
+            DiffLayout::Unified => false,
+            DiffLayout::SideBySide => true,
+        }
     }
 
-    fn step_file(&mut self, forward: bool) {
-        let here = self.files.iter().rposition(|it| it.0 <= self.at).unwrap_or_default();
-        let next = if forward { here + 1 } else { here.saturating_sub(1) };
-        if let Some((at, _)) = self.files.get(next.min(self.files.len().saturating_sub(1))) {
+    fn draw(&mut self, id: ChangeId, document: &Document, area: Rect, buf: &mut Buffer, context: &RenderContext<'_>) {
+        let pairs = self
+            .is_side_by_side()
+            .then(|| widgets::sides(document, context))
+            .flatten();
+        match pairs {
+            Some(pairs) => self.draw_sides(&pairs, area, buf, context),
+            None => self.draw_unified(id, document, area, buf, context),
+        }
+    }
+
+    fn draw_sides(
+        &mut self,
+        pairs: &[(Option<StyledLine>, Option<StyledLine>)],
+        area: Rect,
+        buf: &mut Buffer,
+        context: &RenderContext<'_>,
+    ) {
+        let Some(theme) = context.theme else { return };
+        let half = usize::from(area.width).saturating_sub(3) / 2;
+        self.left = self.left.min(overhang(
+            pairs.iter().flat_map(|(old, new)| [old, new]).flatten(),
+            half,
+            self.left,
+        ));
+        self.extent = (pairs.len(), usize::from(area.height));
+        self.scroll(0);
+        let shown = pairs.get(self.top..).unwrap_or_default();
+        let lines = Rect {
+            height: area.height.min(shown.len() as u16),
+            ..area
+        };
+        let sides = frame::beside(lines, half, buf, Role::Rule, theme);
+        for ((old, new), y) in shown.iter().zip(lines.y..lines.bottom()) {
+            for (line, side) in [old, new].into_iter().zip(sides) {
+                let Some(line) = line else { continue };
+                let side = Rect::new(side.x, y, half as u16, 1);
+                let mut drawn = Buffer::empty(Rect::new(0, 0, (half + self.left + 2) as u16, 1));
+                let widget = StyledLineWidget {
+                    line,
+                    under: Background::Plain,
+                    theme,
+                };
+                Widget::render(widget, drawn.area, &mut drawn);
+                put_scrolled(line, &drawn, self.left, side, buf, theme);
+            }
+        }
+    }
+
+    fn draw_unified(
+        &mut self,
+        id: ChangeId,
+        document: &Document,
+        area: Rect,
+        buf: &mut Buffer,
+        context: &RenderContext<'_>,
+    ) {
+        let (room, Some(theme)) = (usize::from(area.width), context.theme) else {
+            return;
+        };
+        // Long lines are scrolled, not broken: the document is laid out for the longest one.
+        let columns = room.max(longest(document) + 16).min(MOST_COLUMNS);
+        let mut state = match self.document.take() {
+            Some((of, at, state)) if of == id && at == columns => state,
+            Some(_) | None => DocumentState::default(),
+        };
+        let context = &RenderContext {
+            width: columns,
+            fold: Fold::Full,
+            ..*context
+        };
+        state.lay_out(document, context);
+        // Its heading says what the page's says.
+        self.extent = (state.rows.len().saturating_sub(1), usize::from(area.height));
+        self.scroll(0);
+        self.left = self.left.min(overhang(state.rows.iter().skip(1), room, self.left));
+        let mut drawn = Buffer::empty(Rect::new(0, 0, columns as u16, 1));
+        for (at, row) in (self.top + 1..state.rows.len()).zip(area.rows()) {
+            drawn.reset();
+            state.offset = at;
+            DocumentWidget { document, context }.render(drawn.area, &mut drawn, &mut state);
+            if let Some(line) = state.rows.get(at) {
+                put_scrolled(line, &drawn, self.left, row, buf, theme);
+            }
+        }
+        self.document = Some((id, columns, state));
+    }
+}
+
+impl Review {
+    /// Opens on a change, or on the last turn that has any; `None` if nothing was changed.
+    pub fn new(transcript: &Transcript, on: Option<DocumentIndex>, now_ms: u64) -> Option<Self> {
+        let has_change =
+            |it: &crate::transcript::Exchange| it.response.documents.iter().any(|it| changed(it).is_some());
+        let turn = match on {
+            Some(place) => place.exchange,
+            None => transcript.exchanges.iter().rposition(has_change)?,
+        };
+        let mut changes = ChangeList {
+            scope: ReviewScope::Turn,
+            turn,
+            changes: Vec::new(),
+            allowed: BTreeSet::new(),
+            files: Vec::new(),
+            at: 0,
+        };
+        changes.collect(transcript);
+        if let Some(place) = on {
+            changes.at = changes
+                .changes
+                .iter()
+                .position(|it| it.place == place)
+                .unwrap_or_default();
+        }
+        (!changes.changes.is_empty()).then_some(Self {
+            changes,
+            view: ChangeView {
+                layout: DiffLayout::ByWidth,
+                top: 0,
+                left: 0,
+                extent: (0, 1),
+                columns: 0,
+                document: None,
+            },
+            guard: KeyGuard {
+                since_ms: now_ms,
+                pressed: (KeyCode::Null, 0),
+                decided: None,
+                is_unread: false,
+            },
+            remarking: None,
+        })
+    }
+
+    /// The selected change.
+    pub fn selected(&self) -> Option<ChangeId> {
+        self.changes.here()
+    }
+
+    /// The change that a comment is being written about.
+    pub fn remarking(&self) -> Option<ChangeId> {
+        self.remarking
+    }
+
+    /// Ends a comment; returns its change, if that is still selected.
+    pub fn remarked(&mut self) -> Option<ChangeId> {
+        self.remarking.take().filter(|it| Some(*it) == self.selected())
+    }
+
+    fn step(&mut self, by: isize) {
+        let last = self.changes.changes.len().saturating_sub(1);
+        self.go(self.changes.at.saturating_add_signed(by).min(last));
+    }
+
+    fn step_file(&mut self, by: isize) {
+        let next = self.changes.file().saturating_add_signed(by);
+        let next = next.min(self.changes.files.len().saturating_sub(1));
+        if let Some((at, _)) = self.changes.files.get(next) {
             self.go(*at);
         }
     }
 
     fn go(&mut self, at: usize) {
-        if self.at != at {
-            self.at = at;
-            (self.top, self.left) = (0, 0);
+        if self.changes.at != at {
+            self.changes.at = at;
+            self.view.reset();
         }
     }
 
-    fn is_beside(&self) -> bool {
-        match self.sides {
-            Sides::ByWidth => self.width >= SIDE_BY_SIDE,
-            Sides::Unified => false,
-            Sides::Beside => true,
-        }
-    }
-
-    /// What is looked at and how it stands; where there is little room, in few words.
-    fn head(&self, (at, count): (usize, usize), accepted: usize, rejected: usize, columns: usize) -> StyledLine {
+    /// The title, the scope and the counts of decisions; shorter where there is little room.
+    fn head(&self, states: &[ChangeState], columns: usize) -> StyledLine {
         let title = t!("review-title");
-        let scope = match self.scope {
-            Scope::Turn(_) => t!("review-this-turn"),
-            Scope::All => t!("review-everything"),
+        let scope = match self.changes.scope {
+            ReviewScope::Turn => t!("review-this-turn"),
+            ReviewScope::All => t!("review-everything"),
         };
+        let number = |state: ChangeState| states.iter().filter(|it| **it == state).count();
+        let (accepted, rejected) = (number(ChangeState::Accepted), number(ChangeState::Rejected));
+        let (at, count) = ((self.changes.at + 1).min(states.len()), states.len());
         let long = t!(
             "review-facts",
             at = at,
@@ -331,121 +458,92 @@ impl Review {
         ])
     }
 
-    /// The files, each with how its changes stand.
-    fn names(&self, states: &[State], columns: usize, height: usize) -> Vec<Vec<Span>> {
-        let here = self.files.iter().rposition(|it| it.0 <= self.at).unwrap_or_default();
-        let first = (here + 1).saturating_sub(height);
-        let files = self.files.iter().enumerate().skip(first).take(height);
-        files
-            .map(|(n, (start, path))| {
-                let end = self.files.get(n + 1).map_or(self.spots.len(), |it| it.0);
-                let states = states.get(*start..end).unwrap_or_default();
-                let accepted = states.iter().filter(|it| **it == State::Accepted).count();
-                let (sign, role) = if states.contains(&State::Open) {
-                    ("○", Role::Dim)
-                } else if accepted > 0 {
-                    ("✓", Role::Done)
-                } else if states.contains(&State::Rejected) {
-                    ("✗", Role::Error)
-                } else {
-                    ("↶", Role::Dim)
-                };
-                let ground = if n == here {
-                    Background::Selection
-                } else {
-                    Background::Plain
-                };
-                let mark = if n == here { Modifier::BOLD } else { Modifier::NONE };
-                let count = if sign == "✓" && accepted < states.len() {
-                    format!("{accepted}/{}", states.len())
-                } else {
-                    states.len().to_string()
-                };
-                let room = columns.saturating_sub(3 + count.len());
-                let name = width::pad(&width::cut_start(&Sanitized::line(path), room), room);
-                vec![
-                    Span::new(Sanitized::literal(sign), role).on(ground),
-                    Span::new(Sanitized::literal(" "), Role::Text).on(ground),
-                    Span::new(Sanitized::new(&name), Role::Text).modified(mark).on(ground),
-                    Span::new(Sanitized::literal(" "), Role::Text).on(ground),
-                    Span::new(Sanitized::new(&count), Role::Faint).on(ground),
-                ]
-            })
-            .collect()
+    /// Draws the files, each with the state of its changes.
+    fn draw_files(&self, states: &[ChangeState], area: Rect, buf: &mut Buffer, theme: &Theme) {
+        let list = ListWidget {
+            count: self.changes.files.len(),
+            sign: "",
+            is_active: true,
+            line: |at, is_here, columns| match self.changes.files.get(at) {
+                Some((_, path)) => file_line(path, self.changes.states_of(at, states), is_here, columns),
+                None => Vec::new(),
+            },
+            theme,
+        };
+        list.render(area, buf, &mut ListCursor::new(self.changes.file()));
     }
 
-    /// The change that is looked at, as far as it is in view.
-    fn change(
-        &mut self,
-        document: &Document,
-        said: Option<&HunkAnswer>,
-        address: &str,
-        look: &RenderContext<'_>,
-        room: usize,
-        height: usize,
-    ) -> Vec<Vec<Span>> {
-        let spot = self.spot();
-        let is_allowed = spot.is_some_and(|it| self.allowed.contains(&it.place));
-        let mut head = heading(document, said, is_allowed, address, room);
-        let mut body: Vec<Vec<Span>> = Vec::new();
-        let rest = height.saturating_sub(head.len());
-        let pairs = if self.is_beside() {
-            widgets::sides(document, look)
-        } else {
-            None
+    /// Draws the selected change below its heading.
+    fn draw_change(&mut self, area: Rect, buf: &mut Buffer, scene: &Scene<'_>) {
+        let Some((id, document)) = self
+            .selected()
+            .and_then(|it| Some((it, scene.transcript.get(it.place)?)))
+        else {
+            return;
         };
-        match pairs {
-            Some(pairs) => {
-                let half = room.saturating_sub(3) / 2;
-                let sides = pairs.iter().flat_map(|(old, new)| [old, new]).flatten();
-                self.left = self.left.min(overhang(sides, half, self.left));
-                let rows = beside(pairs, half, self.left);
-                self.extent = (rows.len(), rest);
-                self.scroll(0);
-                body.extend(rows.into_iter().skip(self.top).take(rest));
-            }
-            None => {
-                // Long lines are cut with a mark, not broken: they are scrolled. The look gets room for all of it.
-                let wide = room.max(longest(document) + 16).min(4000);
-                let sheet = match self.sheet.take() {
-                    Some((of, at, sheet)) if Some(of) == spot && at == wide => sheet,
-                    Some(_) | None => DocumentState::default(),
-                };
-                let mut sheet = sheet;
-                let look = RenderContext {
-                    width: wide,
-                    fold: Fold::Full,
-                    ..*look
-                };
-                sheet.lay_out(document, &look);
-                // Its own heading says what ours says.
-                let rows = sheet.rows.get(1..).unwrap_or_default();
-                self.extent = (rows.len(), rest);
-                let last = self.extent.0.saturating_sub(self.extent.1);
-                self.top = self.top.min(last);
-                self.left = self.left.min(overhang(rows, room, self.left));
-                for row in rows.iter().skip(self.top).take(rest) {
-                    body.push(cut(row, self.left, room));
-                }
-                if let Some(spot) = spot {
-                    self.sheet = Some((spot, wide, sheet));
-                }
-            }
+        let columns = usize::from(area.width);
+        let answer = answer(document, id, scene.transcript, scene.hunk_decisions);
+        let mut above: Vec<_> = widgets::caution(document, columns).into_iter().collect();
+        let Some(document) = changed(document).map(|it| match id.hunk {
+            Some(index) => Cow::Owned(hunk_decisions::hunk(&it, index, answer)),
+            None => it,
+        }) else {
+            return;
+        };
+        if !above.is_empty() {
+            above.push(StyledLine::blank());
         }
-        head.extend(body);
-        head
+        let address = scene
+            .transcript
+            .address(id.place)
+            .map(|it| it.to_string())
+            .unwrap_or_default();
+        let is_allowed = self.changes.allowed.contains(&id.place);
+        above.extend(heading(&document, answer, is_allowed, &address, columns));
+        let rest = frame::lines(area, buf, &above, scene.theme);
+        self.view.draw(id, &document, rest, buf, &render_context(scene));
     }
+}
+
+fn file_line(path: &str, states: &[ChangeState], is_here: bool, columns: usize) -> Vec<Span> {
+    let accepted = states.iter().filter(|it| **it == ChangeState::Accepted).count();
+    let (sign, role) = if states.contains(&ChangeState::Undecided) {
+        ("○", Role::Dim)
+    } else if accepted > 0 {
+        ("✓", Role::Done)
+    } else if states.contains(&ChangeState::Rejected) {
+        ("✗", Role::Error)
+    } else {
+        ("↶", Role::Dim)
+    };
+    let count = if sign == "✓" && accepted < states.len() {
+        format!("{accepted}/{}", states.len())
+    } else {
+        states.len().to_string()
+    };
+    let room = columns.saturating_sub(3 + count.len());
+    let name = width::pad(&width::cut_start(&Sanitized::line(path), room), room);
+    vec![
+        Span::new(Sanitized::literal(sign), role),
+        Span::new(Sanitized::literal(" "), Role::Text),
+        Span::new(Sanitized::new(&name), Role::Text).modified(bold_if(is_here)),
+        Span::new(Sanitized::new(&format!(" {count}")), Role::Faint),
+    ]
 }
 
 impl Overlay for Review {
     fn key(&mut self, event: KeyEvent, scene: &Scene<'_>) -> Answer {
-        // What decides is not taken from hands that were still writing.
-        if matches!(event.code, KeyCode::Char('a' | 'r')) && !self.decides(event, scene.now_ms, scene.transcript) {
-            return Answer::Said(t!("review-too-soon").to_owned());
+        let here = self.selected();
+        // Nothing is decided by somebody who was still typing.
+        if matches!(event.code, KeyCode::Char('a' | 'r')) {
+            let document = here.and_then(|it| scene.transcript.get(it.place));
+            let is_waiting = document.and_then(widgets::staged).is_some();
+            if !self.guard.lets(event, scene.now_ms, is_waiting) {
+                return Answer::Said(t!("review-too-soon").to_owned());
+            }
         }
-        let here = self.spot();
         let judge = |verdict| match here {
-            Some(spot) => Answer::Live(Choice::Review(verdict, spot)),
+            Some(change) => Answer::Live(Choice::Review(verdict, change)),
             None => Answer::Taken,
         };
         match event.code {
@@ -458,7 +556,7 @@ impl Overlay for Review {
             }
             KeyCode::Char('r') => {
                 let answer = judge(Verdict::Reject);
-                // Nothing is undone here that one would want to see go.
+                // An applied change is undone, which is seen; one that waits is left out.
                 if here.is_some_and(|it| it.hunk.is_some()) {
                     self.step(1);
                 }
@@ -467,113 +565,78 @@ impl Overlay for Review {
             KeyCode::Char('e') => return judge(Verdict::Edit),
             KeyCode::Char('c') => {
                 return match here {
-                    // What is said of a hunk that waits goes out with the answer.
-                    Some(Spot { hunk: Some(_), .. }) => {
+                    // A comment on a hunk that waits is sent with the answer.
+                    Some(ChangeId { hunk: Some(_), .. }) => {
                         self.remarking = here;
                         judge(Verdict::Comment)
                     }
-                    Some(spot) => Answer::Chosen(Choice::Review(Verdict::Comment, spot)),
+                    Some(change) => Answer::Chosen(Choice::Review(Verdict::Comment, change)),
                     None => Answer::Close,
                 };
             }
             KeyCode::Char('j') | KeyCode::Tab => self.step(1),
             KeyCode::Char('k') | KeyCode::BackTab => self.step(-1),
-            KeyCode::Char('J') => self.step_file(true),
-            KeyCode::Char('K') => self.step_file(false),
+            KeyCode::Char('J') => self.step_file(1),
+            KeyCode::Char('K') => self.step_file(-1),
             KeyCode::Char('u') => {
-                self.sides = if self.is_beside() {
-                    Sides::Unified
+                self.view.layout = if self.view.is_side_by_side() {
+                    DiffLayout::Unified
                 } else {
-                    Sides::Beside
+                    DiffLayout::SideBySide
                 };
-                self.sheet = None;
+                self.view.document = None;
             }
             KeyCode::Char('s') => {
-                self.scope = match self.scope {
-                    Scope::Turn(_) => Scope::All,
-                    Scope::All => Scope::Turn(self.turn),
+                self.changes.scope = match self.changes.scope {
+                    ReviewScope::Turn => ReviewScope::All,
+                    ReviewScope::All => ReviewScope::Turn,
                 };
             }
-            KeyCode::Down => self.scroll(1),
-            KeyCode::Up => self.scroll(-1),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(self.extent.1 as isize),
-            KeyCode::PageUp => self.scroll(-(self.extent.1 as isize)),
-            KeyCode::Char('g') | KeyCode::Home => self.top = 0,
-            KeyCode::Char('G') | KeyCode::End => self.scroll(isize::MAX / 2),
-            KeyCode::Right => self.left += 8,
-            KeyCode::Left => self.left = self.left.saturating_sub(8),
+            KeyCode::Down => self.view.scroll(1),
+            KeyCode::Up => self.view.scroll(-1),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.view.scroll(self.view.extent.1 as isize),
+            KeyCode::PageUp => self.view.scroll(-(self.view.extent.1 as isize)),
+            KeyCode::Char('g') | KeyCode::Home => self.view.top = 0,
+            KeyCode::Char('G') | KeyCode::End => self.view.scroll(isize::MAX / 2),
+            KeyCode::Right => self.view.left += 8,
+            KeyCode::Left => self.view.left = self.view.left.saturating_sub(8),
             _ => {}
         }
         Answer::Taken
     }
 
     fn wheel(&mut self, by: isize) {
-        self.scroll(by * 3);
+        self.view.scroll(by * 3);
     }
 
-    fn lay_out(&mut self, scene: &Scene<'_>, columns: usize, height: usize) {
-        let (transcript, picks) = (scene.transcript, scene.hunk_decisions);
-        let look = &render_context(scene);
-        self.collect(transcript);
-        if std::mem::take(&mut self.is_unread) {
-            self.since_ms = look.now_ms;
+    fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
+        let (transcript, theme) = (scene.transcript, scene.theme);
+        if self.changes.collect(transcript) {
+            self.guard.is_unread = true;
+            self.view.reset();
         }
-        let list = if columns >= 70 { (columns / 4).clamp(18, 36) } else { 0 };
-        let room = columns.saturating_sub(if list > 0 { list + 3 } else { 0 }).max(1);
-        self.width = room;
-        let body_height = height.saturating_sub(2).max(1);
-        let mut right = Vec::new();
-        if let Some(spot) = self.spot()
-            && let Some(document) = transcript.get(spot.place)
-        {
-            let said = said(document, spot, transcript, picks);
-            let address = transcript
-                .address(spot.place)
-                .map(|it| it.to_string())
-                .unwrap_or_default();
-            let caution = widgets::caution(document, room);
-            let document = changed(document).map(|it| match spot.hunk {
-                Some(index) => Cow::Owned(hunk_decisions::hunk(&it, index, said)),
-                None => it,
-            });
-            if let Some(document) = document {
-                right = caution.into_iter().map(|it| it.spans).collect();
-                if !right.is_empty() {
-                    right.push(Vec::new());
-                }
-                let rest = body_height.saturating_sub(right.len()).max(1);
-                right.extend(self.change(&document, said, &address, look, room, rest));
-            }
+        if std::mem::take(&mut self.guard.is_unread) {
+            self.guard.since_ms = scene.now_ms;
         }
-        let states: Vec<State> = {
-            let state = |it: &Spot| state(*it, self.allowed.contains(&it.place), transcript, picks);
-            self.spots.iter().map(state).collect()
+        let states: Vec<ChangeState> = {
+            let state = |it: &ChangeId| {
+                let is_allowed = self.changes.allowed.contains(&it.place);
+                state(*it, is_allowed, transcript, scene.hunk_decisions)
+            };
+            self.changes.changes.iter().map(state).collect()
         };
-        let names = self.names(&states, list, body_height);
-        let count = |state: State| states.iter().filter(|it| **it == state).count();
-        let place = ((self.at + 1).min(self.spots.len()), self.spots.len());
-        let head = self.head(place, count(State::Accepted), count(State::Rejected), columns);
-        self.rows.clear();
-        self.rows.push(head);
-        self.rows.push(StyledLine::blank());
-        for line in 0..body_height {
-            let mut spans = Vec::new();
-            if list > 0 {
-                let name = names.get(line).cloned().unwrap_or_default();
-                let rest = list.saturating_sub(width::spans_width(&name));
-                spans.extend(name);
-                spans.push(Span::new(Sanitized::new(&" ".repeat(rest)), Role::Text));
-                spans.push(Span::new(Sanitized::literal(" │ "), Role::Rule));
-            }
-            if let Some(row) = right.get(line) {
-                spans.extend(row.iter().cloned());
-            }
-            self.rows.push(StyledLine::of(spans));
-        }
-    }
-
-    fn rows(&self) -> &[StyledLine] {
-        &self.rows
+        let columns = usize::from(area.width);
+        let head = self.head(&states, columns);
+        let rest = frame::lines(area, buf, &[head, StyledLine::blank()], theme);
+        let change = if columns >= 70 {
+            let [files, change] = frame::beside(rest, (columns / 4).clamp(18, 36), buf, Role::Rule, theme);
+            self.draw_files(&states, files, buf, theme);
+            change
+        } else {
+            rest
+        };
+        self.view.columns = usize::from(change.width);
+        self.draw_change(change, buf, scene);
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
@@ -591,12 +654,12 @@ impl Overlay for Review {
     }
 
     fn keys_of(&mut self, line: &str, is_typed: bool) -> Result<Vec<KeyCode>, String> {
-        self.let_go(is_typed);
+        self.guard.release(is_typed);
         Ok(plain_keys(line))
     }
 }
 
-/// The change that a document is, or asks to be allowed. One that failed changed nothing.
+/// The change that a document made or asks to make; `None` for one that failed, and for other documents.
 fn changed(document: &Document) -> Option<Cow<'_, Document>> {
     match document.view() {
         View::FileEdit(it) if it.applied == Applied::Failed => None,
@@ -606,15 +669,8 @@ fn changed(document: &Document) -> Option<Cow<'_, Document>> {
     }
 }
 
-/// What looks depend on besides the document; a change depends on little.
+/// The context of a change, which depends on little.
 fn render_context<'a>(scene: &Scene<'a>) -> RenderContext<'a> {
-    let &Scene {
-        transcript,
-        colours,
-        colours_version,
-        now_ms,
-        ..
-    } = scene;
     RenderContext {
         width: 80,
         fold: Fold::Full,
@@ -622,47 +678,47 @@ fn render_context<'a>(scene: &Scene<'a>) -> RenderContext<'a> {
         read_only: false,
         joined: false,
         newest: false,
-        turn: transcript.exchanges.last().map(|it| it.turn).unwrap_or_default(),
-        colours,
-        colours_version,
-        todos: &transcript.todos,
+        turn: scene.transcript.exchanges.last().map(|it| it.turn).unwrap_or_default(),
+        colours: scene.colours,
+        colours_version: scene.colours_version,
+        todos: &scene.transcript.todos,
         progress: None,
-        now_ms,
+        now_ms: scene.now_ms,
         form: None,
         todo: None,
         cited: Cited::Unread,
         root: None,
-        theme: None,
+        theme: Some(scene.theme),
         times: None,
     }
 }
 
-/// What was said of a hunk that waits.
-fn said<'a>(
+/// The decision on a hunk that waits; `None` for a whole document, or without a decision.
+fn answer<'a>(
     document: &Document,
-    spot: Spot,
+    id: ChangeId,
     transcript: &Transcript,
-    picks: &'a HunkDecisions,
+    decisions: &'a HunkDecisions,
 ) -> Option<&'a HunkAnswer> {
-    let turn = transcript.exchanges.get(spot.place.exchange)?.turn;
-    picks.get(turn, &document.id, spot.hunk?)
+    let turn = transcript.exchanges.get(id.place.exchange)?.turn;
+    decisions.get(turn, &document.id, id.hunk?)
 }
 
-fn state(spot: Spot, is_allowed: bool, transcript: &Transcript, picks: &HunkDecisions) -> State {
-    let Some(document) = transcript.get(spot.place) else {
-        return State::Open;
+fn state(id: ChangeId, is_allowed: bool, transcript: &Transcript, decisions: &HunkDecisions) -> ChangeState {
+    let Some(document) = transcript.get(id.place) else {
+        return ChangeState::Undecided;
     };
-    match said(document, spot, transcript, picks) {
-        Some(said) if said.accepted => State::Accepted,
-        Some(_) => State::Rejected,
-        None if is_rejected(document) => State::Rejected,
-        None if widgets::undone(document).is_some() => State::Undone,
-        None if is_allowed || is_accepted(document) => State::Accepted,
-        None => State::Open,
+    match answer(document, id, transcript, decisions) {
+        Some(answer) if answer.accepted => ChangeState::Accepted,
+        Some(_) => ChangeState::Rejected,
+        None if is_rejected(document) => ChangeState::Rejected,
+        None if widgets::undone(document).is_some() => ChangeState::Undone,
+        None if is_allowed || is_accepted(document) => ChangeState::Accepted,
+        None => ChangeState::Undecided,
     }
 }
 
-/// The call and the file of a change that the user let be written whole.
+/// The call and the path of a change that the user approved as a whole.
 fn allowed(document: &Document) -> Option<(&str, &str)> {
     let View::Clarification(view) = document.view() else {
         return None;
@@ -681,20 +737,20 @@ fn is_rejected(document: &Document) -> bool {
     matches!(document.view(), View::FileEdit(it) if it.applied == Applied::Rejected)
 }
 
-/// Path, lines, state; then what the user says to the model of it.
+/// Path, line and state; then the user's comment to the model.
 fn heading(
     document: &Document,
-    said: Option<&HunkAnswer>,
+    answer: Option<&HunkAnswer>,
     is_allowed: bool,
     address: &str,
     room: usize,
-) -> Vec<Vec<Span>> {
+) -> Vec<StyledLine> {
     let View::FileEdit(edit) = document.view() else {
         return Vec::new();
     };
     let undone = widgets::undone(document);
     let (state, role) = match edit.applied {
-        Applied::Pending if let Some(said) = said => match (said.accepted, &said.new_string) {
+        Applied::Pending if let Some(answer) = answer => match (answer.accepted, &answer.new_string) {
             (true, Some(_)) => (t!("review-accepted-edited"), Role::Done),
             (true, None) => (t!("review-accepted"), Role::Done),
             (false, _) => (t!("review-left-out"), Role::Error),
@@ -731,20 +787,18 @@ fn heading(
     let used = width::width(&facts) + width::width(state) + 2;
     let path = width::cut_start(&Sanitized::line(&path), room.saturating_sub(used));
     let gap = room.saturating_sub(width::width(&path) + used) + 2;
-    let mut rows = vec![vec![
+    let mut rows = vec![StyledLine::of([
         Span::new(Sanitized::new(&path), Role::Strong).bold(),
         Span::new(Sanitized::new(&" ".repeat(gap)), Role::Text),
         Span::new(Sanitized::line(&facts), Role::Dim),
         Span::new(Sanitized::new(state), role),
-    ]];
-    if let Some(comment) = said.and_then(|it| it.comment.as_deref()) {
+    ])];
+    if let Some(comment) = answer.and_then(|it| it.comment.as_deref()) {
         let comment = Sanitized::line(&t!("review-you-say", comment = comment));
-        rows.push(vec![Span::new(
-            Sanitized::new(&width::cut_end(&comment, room)),
-            Role::User,
-        )]);
+        let comment = Sanitized::new(&width::cut_end(&comment, room));
+        rows.push(StyledLine::of([Span::new(comment, Role::User)]));
     }
-    rows.push(Vec::new());
+    rows.push(StyledLine::blank());
     rows
 }
 
@@ -766,7 +820,7 @@ fn longest(document: &Document) -> usize {
         .unwrap_or_default()
 }
 
-/// How far the longest of the rows reaches behind a view that begins at its first column; looked at only where that counts.
+/// Columns by which the longest row exceeds `room`; 0 for a view that is not scrolled, without looking.
 fn overhang<'a>(rows: impl IntoIterator<Item = &'a StyledLine>, room: usize, left: usize) -> usize {
     if left == 0 {
         return 0;
@@ -777,66 +831,37 @@ fn overhang<'a>(rows: impl IntoIterator<Item = &'a StyledLine>, room: usize, lef
         .unwrap_or_default()
 }
 
-/// A row from column `left` of its text on, its gutter kept, padded on its ground, with a mark on either side where it is cut.
-fn cut(row: &StyledLine, left: usize, room: usize) -> Vec<Span> {
-    let gutter = row.gutter().to_vec();
-    let kept = room.saturating_sub(width::spans_width(&gutter));
-    let mut spans = gutter;
-    let is_cut = left > 0 && width::spans_width(row.content()) > 0;
-    let mut text = skip_columns(row.content(), if is_cut { left + 1 } else { left });
-    if is_cut {
-        text.insert(0, Span::new(Sanitized::literal("…"), Role::Faint).on(row.background));
-    }
-    if width::spans_width(&text) > kept {
-        spans.extend(width::clip_spans(&text, kept.saturating_sub(1)));
-        spans.push(Span::new(Sanitized::literal("…"), Role::Faint).on(row.background));
-    } else {
-        spans.extend(text);
-    }
-    let rest = room.saturating_sub(width::spans_width(&spans));
-    spans.push(Span::new(Sanitized::new(&" ".repeat(rest)), Role::Text).on(row.background));
-    spans
-}
-
-fn skip_columns(spans: &[Span], mut left: usize) -> Vec<Span> {
-    let mut kept = Vec::with_capacity(spans.len());
-    for span in spans {
-        let columns = width::width(&span.text);
-        if columns <= left {
-            left -= columns;
-            continue;
+/// Copies a line that was drawn into the first row of `drawn`, from column `left` of its text on. The gutter stays; a mark
+/// stands on either side where the text is cut.
+fn put_scrolled(line: &StyledLine, drawn: &Buffer, left: usize, area: Rect, buf: &mut Buffer, theme: &Theme) {
+    fill(buf, area, line.background, theme);
+    let gutter = width::spans_width(line.gutter());
+    let text = width::spans_width(line.content());
+    for (x, column) in (area.x..area.right()).zip(0..) {
+        let from = if column < gutter { column } else { column + left };
+        if from < gutter + text
+            && let Some(cell) = drawn.cell((from as u16, 0))
+        {
+            buf[(x, area.y)].clone_from(cell);
         }
-        let mut before = width::cut(&span.text, left);
-        let halved = left - width::width(before);
-        if halved > 0 {
-            // A wide sign that is cut in two leaves its second column.
-            before = width::cut(&span.text, left + 1);
-            let gap = " ".repeat(width::width(before) - left);
-            kept.push(Span {
-                text: Sanitized::new(&gap),
-                ..span.clone()
-            });
-        }
-        let from = before.len();
-        left = 0;
-        kept.push(width::part(span, from..span.text.len()));
     }
-    kept
-}
-
-/// Old and new beside each other: what was replaced stands on one line with what replaced it.
-fn beside(pairs: Vec<(Option<StyledLine>, Option<StyledLine>)>, half: usize, left: usize) -> Vec<Vec<Span>> {
-    let side = |row: Option<StyledLine>| match row {
-        Some(row) => cut(&row, left, half),
-        None => vec![Span::new(Sanitized::new(&" ".repeat(half)), Role::Text)],
+    let mark = [Span::new(Sanitized::literal("…"), Role::Faint)];
+    let mut put_mark = |x: u16| {
+        let cell = Rect::new(x, area.y, 1, 1).intersection(area);
+        put_spans(buf, cell, &mark, line.background, theme, &mut Links::new());
     };
-    let rows = pairs.into_iter().map(|(old, new)| {
-        let mut row = side(old);
-        row.push(Span::new(Sanitized::literal(" │ "), Role::Rule));
-        row.extend(side(new));
-        row
-    });
-    rows.collect()
+    if left > 0 && text > 0 {
+        put_mark(area.x + gutter as u16);
+    }
+    if (gutter + text).saturating_sub(left) > usize::from(area.width) && gutter < usize::from(area.width) {
+        put_mark(area.right() - 1);
+        let before = area.right().checked_sub(2).filter(|it| *it >= area.x);
+        if let Some(cell) = before.and_then(|it| buf.cell_mut((it, area.y)))
+            && width::width(cell.symbol()) > 1
+        {
+            cell.set_symbol(" ");
+        }
+    }
 }
 
 #[cfg(test)]
@@ -845,16 +870,44 @@ mod tests {
 
     #[test]
     fn lines_with_wide_signs_stay_in_their_columns_when_they_are_scrolled() {
-        let spans = [
+        let mut line = StyledLine::of([
+            Span::new(Sanitized::literal("1 "), Role::Faint),
             Span::new(Sanitized::literal("a购物"), Role::Text),
             Span::new(Sanitized::literal("车b"), Role::Strong),
-        ];
-        let shown: Vec<String> = (0..9)
-            .map(|left| skip_columns(&spans, left).iter().map(|it| it.text.as_str()).collect())
-            .collect();
+        ]);
+        line.gutter = 1;
+        let theme = Theme::built_in("sheaf-dark").unwrap();
+        let mut drawn = Buffer::empty(Rect::new(0, 0, 20, 1));
+        let widget = StyledLineWidget {
+            line: &line,
+            under: Background::Plain,
+            theme: &theme,
+        };
+        Widget::render(widget, drawn.area, &mut drawn);
+        let shown = |left, columns| {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, columns, 1));
+            put_scrolled(&line, &drawn, left, buffer.area, &mut buffer, &theme);
+            let text = crate::tui::terminal::surface::text_of(&buffer, buffer.area);
+            text.trim_end().to_owned()
+        };
+        let all: Vec<String> = (0..9).map(|left| shown(left, 12)).collect();
         assert_eq!(
-            shown,
-            ["a购物车b", "购物车b", " 物车b", "物车b", " 车b", "车b", " b", "b", ""]
+            all,
+            [
+                "1 a购物车b",
+                "1 … 物车b",
+                "1 …物车b",
+                "1 … 车b",
+                "1 …车b",
+                "1 … b",
+                "1 …b",
+                "1 …",
+                "1 …"
+            ]
+        );
+        assert_eq!(
+            [shown(0, 9), shown(0, 8), shown(2, 7)],
+            ["1 a购物 …", "1 a购物…", "1 …物 …"]
         );
     }
 }

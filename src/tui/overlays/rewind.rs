@@ -1,108 +1,95 @@
-//! Going back: the messages of the conversation, what the answer to each did to files, and what would become of them. Then
-//! files, conversation or both are as they were before one of the messages.
+//! Going back: the messages of the conversation, the files that each answer changed, and a preview of undoing them.
 //!
-//! It holds what it was told; nothing is done before the user says what.
+//! Shows a preview from the link; nothing is undone before the user decides.
 
 use std::collections::BTreeSet;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 
-use super::{Answer, Choice, Overlay, Scene};
+use super::{
+    Answer, Choice, Overlay, RewindTarget, Scene,
+    frame::{self, first_line},
+};
 use crate::{
     protocol::{
         FileChange, Operation, Query, Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget, Turn, TurnChanges,
     },
     t,
-    text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width},
+    text::{Background, Role, Sanitized, Span, StyledLine, width},
+    theme::Theme,
     transcript::Transcript,
     tui::{
         effects::{Effect, ask},
+        terminal::surface::Links,
         update::TOO_EARLY_MS,
+        widgets::list::{ListCursor, ListWidget, bold_if},
     },
 };
 
-/// Beside each other from here on.
+/// Columns from which on messages and files stand beside each other.
 const BESIDE: usize = 80;
 
-/// What the user wants to go back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Back {
-    /// To before this turn.
-    pub turn: Turn,
-    /// The files, and how.
-    pub files: Option<Restore>,
-    pub conversation: bool,
-}
-
+/// The page of messages to go back to.
 pub struct Rewind {
     stops: Vec<Stop>,
-    at: usize,
-    /// What would become of the files, once it is known, and of which stop.
-    seen: Option<(Turn, RestorePreview)>,
+    cursor: ListCursor,
+    /// The preview that came last, and the turn that it is for.
+    preview: Option<(Turn, RestorePreview)>,
     /// Paths that stay as they are.
-    but: BTreeSet<String>,
-    over: bool,
-    /// The file that is looked at; `None`: the messages have the keys.
-    file: Option<usize>,
+    excluded: BTreeSet<String>,
+    /// Later changes by the user are discarded, too.
+    overwrite: bool,
+    /// The cursor in the files while it has the keys; `None`: the messages have them.
+    file: Option<ListCursor>,
     /// Lines of the patch above the view.
     top: usize,
-    /// What decides is ignored for a moment.
+    /// When the page was opened, in milliseconds since the Unix epoch: keys that decide are ignored for a moment.
     since_ms: u64,
-    rows: Vec<StyledLine>,
 }
 
-/// A message that one may go back to.
+/// A message to go back to.
 struct Stop {
     turn: Turn,
-    said: Sanitized,
+    text: Sanitized,
+    /// Files that the answer changed, and how many of these changes were undone.
     files: usize,
     undone: usize,
 }
 
 impl Rewind {
-    /// `None`: nothing was said.
+    /// A page with the cursor on a turn, else on the last one; `None` for a conversation without messages.
     pub fn new(transcript: &Transcript, changes: &[TurnChanges], on: Option<Turn>, now_ms: u64) -> Option<Self> {
-        let stops: Vec<Stop> = transcript
-            .exchanges
-            .iter()
-            .filter_map(|it| {
-                let message = it.message.as_ref()?;
-                let changed = changes.iter().find(|change| change.turn == it.turn);
-                let line = message
-                    .content
-                    .lines()
-                    .find(|it| !it.trim().is_empty())
-                    .unwrap_or_default();
-                Some(Stop {
-                    turn: it.turn,
-                    said: Sanitized::line(line.get(..line.floor_char_boundary(400)).unwrap_or(line)),
-                    files: changed.map_or(0, |it| it.paths.len()),
-                    undone: changed.map_or(0, |it| it.undone),
-                })
+        let stop = |it: &crate::transcript::Exchange| {
+            let message = it.message.as_ref()?;
+            let changed = changes.iter().find(|change| change.turn == it.turn);
+            Some(Stop {
+                turn: it.turn,
+                text: first_line(&message.content),
+                files: changed.map_or(0, |it| it.paths.len()),
+                undone: changed.map_or(0, |it| it.undone),
             })
-            .collect();
+        };
+        let stops: Vec<Stop> = transcript.exchanges.iter().filter_map(stop).collect();
         let last = stops.len().checked_sub(1)?;
-        let at = on
-            .and_then(|on| stops.iter().position(|it| it.turn == on))
-            .unwrap_or(last);
+        let at = on.and_then(|on| stops.iter().position(|it| it.turn == on));
         Some(Self {
             stops,
-            at,
-            seen: None,
-            but: BTreeSet::new(),
-            over: false,
+            cursor: ListCursor::new(at.unwrap_or(last)),
+            preview: None,
+            excluded: BTreeSet::new(),
+            overwrite: false,
             file: None,
             top: 0,
             since_ms: now_ms,
-            rows: Vec::new(),
         })
     }
 
     fn turn(&self) -> Turn {
-        self.stops.get(self.at).map(|it| it.turn).unwrap_or_default()
+        self.stops.get(self.cursor.at).map(|it| it.turn).unwrap_or_default()
     }
 
-    /// Asks what would become of the files, all of them.
+    /// The effect that asks for the preview of undoing all files.
     pub fn look(&self) -> Effect {
         let turn = self.turn();
         let query = Query::RestorePreview(Restore {
@@ -118,60 +105,63 @@ impl Rewind {
         })
     }
 
-    /// Takes what would become of the files, if it is of the stop that is looked at.
-    fn take(&mut self, turn: Turn, restoration: RestorePreview) {
+    /// Takes a preview, if it is for the message under the cursor.
+    pub fn take(&mut self, turn: Turn, preview: RestorePreview) {
         if turn == self.turn() {
-            self.file = self.file.map(|it| it.min(restoration.files.len().saturating_sub(1)));
-            self.seen = Some((turn, restoration));
+            if let Some(cursor) = &mut self.file {
+                cursor.step(0, preview.files.len());
+            }
+            self.preview = Some((turn, preview));
         }
+    }
+
+    /// The preview for the message under the cursor; `None` until it came.
+    fn preview(&self) -> Option<&RestorePreview> {
+        let (turn, preview) = self.preview.as_ref()?;
+        (*turn == self.turn()).then_some(preview)
     }
 
     fn files(&self) -> &[FileChange] {
-        match &self.seen {
-            Some((turn, it)) if *turn == self.turn() => &it.files,
-            Some(_) | None => &[],
-        }
+        self.preview().map_or(&[], |it| &it.files)
     }
 
-    fn is_known(&self) -> bool {
-        self.seen.as_ref().is_some_and(|it| it.0 == self.turn())
-    }
-
-    /// Whether a file goes back.
+    /// Returns true for a file that is undone.
     fn goes(&self, file: &FileChange) -> bool {
-        !file.is_lost && (self.over || file.conflict.is_none()) && !self.but.contains(&file.path)
+        !file.is_lost && (self.overwrite || file.conflict.is_none()) && !self.excluded.contains(&file.path)
     }
 
     fn step(&mut self, by: isize) -> Answer {
         self.top = 0;
-        if let Some(at) = self.file {
-            let last = self.files().len().saturating_sub(1);
-            self.file = Some(at.saturating_add_signed(by).min(last));
+        let count = self.files().len();
+        if let Some(cursor) = &mut self.file {
+            cursor.step(by, count);
             return Answer::Taken;
         }
-        let last = self.stops.len().saturating_sub(1);
-        let at = self.at.saturating_add_signed(by).min(last);
-        if at == self.at {
+        let before = self.cursor.at;
+        self.cursor.step(by, self.stops.len());
+        if self.cursor.at == before {
             return Answer::Taken;
         }
-        self.at = at;
-        self.but.clear();
+        self.excluded.clear();
         Answer::Does(self.look())
     }
 
-    /// The file that is looked at stays as it is, or goes back after all.
-    fn leave(&mut self) {
-        let path = self.file.and_then(|it| self.files().get(it)).map(|it| it.path.clone());
+    /// Excludes the selected file, or includes it again.
+    fn toggle(&mut self) {
+        let path = self
+            .file
+            .and_then(|it| self.files().get(it.at))
+            .map(|it| it.path.clone());
         if let Some(path) = path
-            && !self.but.remove(&path)
+            && !self.excluded.remove(&path)
         {
-            self.but.insert(path);
+            self.excluded.insert(path);
         }
     }
 
     fn chosen(&self, files: bool, conversation: bool) -> Answer {
-        // What would become of files is shown before it is done.
-        if files && !self.is_known() {
+        // Files are undone only after their preview was shown.
+        if files && self.preview().is_none() {
             return Answer::Taken;
         }
         let has_files = files && self.files().iter().any(|it| self.goes(it));
@@ -180,136 +170,109 @@ impl Rewind {
         }
         let restore = Restore {
             target: RestoreTarget::Since(self.turn()),
-            except: self.but.iter().map(|it| it.trim_end_matches('/').to_owned()).collect(),
-            overwrite: self.over,
+            except: self
+                .excluded
+                .iter()
+                .map(|it| it.trim_end_matches('/').to_owned())
+                .collect(),
+            overwrite: self.overwrite,
         };
-        Answer::Chosen(Choice::Back(Back {
+        Answer::Chosen(Choice::Rewind(RewindTarget {
             turn: self.turn(),
             files: has_files.then_some(restore),
             conversation,
         }))
     }
 
-    fn messages(&self, columns: usize, height: usize) -> Vec<Vec<Span>> {
-        let first = (self.at + 1)
-            .saturating_sub(height)
-            .min(self.stops.len().saturating_sub(height));
-        let shown = self.stops.iter().enumerate().skip(first).take(height);
-        let has_keys = self.file.is_none();
-        let line = |(n, stop): (usize, &Stop)| {
-            let is_here = n == self.at;
-            let ground = if is_here && has_keys {
-                Background::Selection
-            } else {
-                Background::Plain
-            };
-            let mark = if is_here { Modifier::BOLD } else { Modifier::NONE };
-            let facts = match (stop.files, stop.undone) {
-                (0, _) => Sanitized::default(),
-                (files, undone) if undone == files => Sanitized::literal(t!("rewind-undone")),
-                (files, _) => Sanitized::new(&t!("count-files", count = files)),
-            };
-            let role = if stop.undone == stop.files {
-                Role::Faint
-            } else {
-                Role::Dim
-            };
-            let number = width::pad_start(&stop.turn.0.to_string(), 4);
-            let room = columns.saturating_sub(2 + 4 + 1 + 1 + width::width(&facts));
-            let said = width::pad(&width::cut_end(&stop.said, room), room);
-            vec![
-                Span::new(Sanitized::literal(if is_here { "› " } else { "  " }), Role::Accent).on(ground),
-                Span::new(Sanitized::new(&number), Role::Faint).on(ground),
-                Span::new(Sanitized::literal(" "), Role::Text).on(ground),
-                Span::new(Sanitized::new(&said), Role::User).modified(mark).on(ground),
-                Span::new(Sanitized::literal(" "), Role::Text).on(ground),
-                Span::new(facts, role).on(ground),
-            ]
+    fn draw_messages(&mut self, area: Rect, buf: &mut Buffer, theme: &Theme) {
+        let list = ListWidget {
+            count: self.stops.len(),
+            sign: "› ",
+            is_active: self.file.is_none(),
+            line: |at, is_here, columns| match self.stops.get(at) {
+                Some(stop) => message(stop, is_here, columns),
+                None => Vec::new(),
+            },
+            theme,
         };
-        shown.map(line).collect()
+        list.render(area, buf, &mut self.cursor);
     }
 
-    /// What would become of the files, and of the one that is looked at in full.
-    fn becomes(&mut self, columns: usize, height: usize) -> Vec<Vec<Span>> {
-        let say = |text: &str, role| vec![Span::new(Sanitized::new(width::cut(text, columns)), role)];
-        if !self.is_known() {
-            return vec![say(t!("action-looking"), Role::Dim)];
-        }
-        let files = self.files();
-        let mut rows = Vec::new();
+    /// Draws the preview of all files, and the patch of the selected one.
+    fn draw_preview(&mut self, area: Rect, buf: &mut Buffer, theme: &Theme) {
+        let columns = usize::from(area.width);
+        let line = |text: &str, role| StyledLine::of([Span::new(Sanitized::new(width::cut(text, columns)), role)]);
+        let Some(preview) = self.preview() else {
+            frame::lines(area, buf, &[line(t!("action-looking"), Role::Dim)], theme);
+            return;
+        };
+        let files = &preview.files;
         if files.is_empty() {
-            rows.push(say(t!("rewind-nothing-changed"), Role::Dim));
-            return rows;
+            frame::lines(area, buf, &[line(t!("rewind-nothing-changed"), Role::Dim)], theme);
+            return;
         }
         let is_file = |it: &&FileChange| !it.path.ends_with('/');
         let count = files.iter().filter(is_file).count();
         let going = files.iter().filter(is_file).filter(|it| self.goes(it)).count();
-        let clashing = files.iter().filter(|it| it.conflict.is_some() && !it.is_lost).count();
-        rows.push(say(&t!("rewind-going", going = going, count = count), Role::Dim));
-        if clashing > 0 {
-            let (word, key) = if self.over {
+        let has_conflicts = files.iter().any(|it| it.conflict.is_some() && !it.is_lost);
+        let mut rows = vec![line(&t!("rewind-going", going = going, count = count), Role::Dim)];
+        if has_conflicts {
+            let (word, key) = if self.overwrite {
                 (t!("rewind-over"), t!("rewind-over-key"))
             } else {
                 (t!("rewind-not-over"), t!("rewind-not-over-key"))
             };
-            // What it means and how to have it otherwise are both needed, however narrow it is.
+            // Both the consequence and the key are needed, however narrow it is.
             let whole = format!("{word} {key}");
             if width::width(&whole) <= columns {
-                rows.push(say(&whole, Role::Waiting));
+                rows.push(line(&whole, Role::Waiting));
             } else {
-                rows.extend([say(word, Role::Waiting), say(key, Role::Waiting)]);
+                rows.extend([line(word, Role::Waiting), line(key, Role::Waiting)]);
             }
         }
-        if self.seen.as_ref().is_some_and(|it| it.1.is_partial) {
-            rows.push(say(t!("rewind-partial"), Role::Waiting));
+        if preview.is_partial {
+            rows.push(line(t!("rewind-partial"), Role::Waiting));
         }
-        rows.push(Vec::new());
-        let first_text = files.iter().position(|it| !it.patch.is_empty());
-        let here = self.file.or(first_text).unwrap_or_default();
-        let room = (height / 2).max(3).min(files.len());
-        let looked = self.file.unwrap_or_default() + 1;
-        let first = looked.saturating_sub(room).min(files.len().saturating_sub(room));
-        for (n, file) in files.iter().enumerate().skip(first).take(room) {
-            rows.push(self.file_line(file, self.file == Some(n), columns));
-        }
-        if files.len() > room {
-            rows.push(say(
+        rows.push(StyledLine::blank());
+        let rest = frame::lines(area, buf, &rows, theme);
+        let shown = usize::from(area.height / 2).max(3).min(files.len());
+        let list_area = Rect {
+            height: rest.height.min(shown as u16),
+            ..rest
+        };
+        let mut cursor = self.file.unwrap_or(ListCursor::new(0));
+        let is_active = self.file.is_some();
+        let list = ListWidget {
+            count: files.len(),
+            sign: if is_active { "› " } else { "  " },
+            is_active,
+            line: |at, _, columns| files.get(at).map_or_else(Vec::new, |it| self.file_line(it, columns)),
+            theme,
+        };
+        list.render(list_area, buf, &mut cursor);
+        let mut below = Vec::new();
+        if files.len() > shown {
+            below.push(line(
                 &format!("  {}", t!("rewind-in-all", count = files.len())),
                 Role::Faint,
             ));
         }
-        let patch = files.get(here).map(|it| it.patch.clone()).unwrap_or_default();
-        let lines: Vec<&str> = patch.lines().skip(2).collect();
-        if lines.is_empty() {
-            return rows;
+        let first_text = files.iter().position(|it| !it.patch.is_empty());
+        let here = self.file.map(|it| it.at).or(first_text).and_then(|it| files.get(it));
+        let patch: Vec<&str> = here.map(|it| it.patch.lines().skip(2).collect()).unwrap_or_default();
+        if !patch.is_empty() {
+            below.push(StyledLine::blank());
         }
-        rows.push(Vec::new());
-        let left = height.saturating_sub(rows.len());
-        self.top = self.top.min(lines.len().saturating_sub(left));
-        for line in lines.into_iter().skip(self.top).take(left) {
-            let (role, ground) = match line.as_bytes().first() {
-                Some(b'+') => (Role::Text, Background::Added),
-                Some(b'-') => (Role::Text, Background::Removed),
-                Some(b'@') => (Role::Faint, Background::Plain),
-                _ => (Role::Dim, Background::Plain),
-            };
-            let line = width::cut_end(&Sanitized::line(line), columns);
-            let line = if ground == Background::Plain {
-                line.clone()
-            } else {
-                width::pad(&line, columns)
-            };
-            rows.push(vec![Span::new(Sanitized::new(&line), role).on(ground)]);
-        }
-        rows
+        let left = usize::from(rest.height - list_area.height).saturating_sub(below.len());
+        let top = self.top.min(patch.len().saturating_sub(left));
+        below.extend(patch.into_iter().skip(top).take(left).map(|it| patch_line(it, columns)));
+        let rest = Rect::new(rest.x, list_area.bottom(), rest.width, rest.height - list_area.height);
+        frame::lines(rest, buf, &below, theme);
+        self.top = top;
+        self.file = self.file.map(|_| cursor);
     }
 
-    fn file_line(&self, file: &FileChange, is_here: bool, columns: usize) -> Vec<Span> {
-        let ground = if is_here {
-            Background::Selection
-        } else {
-            Background::Plain
-        };
+    fn file_line(&self, file: &FileChange, columns: usize) -> Vec<Span> {
         let (sign, sign_role) = if self.goes(file) {
             match file.operation {
                 Operation::Create => ("+", Role::Added),
@@ -321,7 +284,7 @@ impl Rewind {
         };
         let (note, role) = match file.conflict {
             _ if file.is_lost => (t!("rewind-lost").to_owned(), Role::Error),
-            _ if self.but.contains(&file.path) => (t!("rewind-stays").to_owned(), Role::Dim),
+            _ if self.excluded.contains(&file.path) => (t!("rewind-stays").to_owned(), Role::Dim),
             Some(RestoreConflict::User) => (t!("rewind-changed-since").to_owned(), Role::Waiting),
             Some(RestoreConflict::Turn(turn)) => (t!("rewind-changed-in", turn = turn.0.to_string()), Role::Waiting),
             None if file.operation == Operation::Create => (t!("rewind-comes-back").to_owned(), Role::Dim),
@@ -329,16 +292,52 @@ impl Rewind {
             None if file.added + file.removed == 0 => (t!("rewind-mode").to_owned(), Role::Dim),
             None => (format!("+{} −{}", file.added, file.removed), Role::Dim),
         };
-        let room = columns.saturating_sub(2 + 2 + 2 + width::width(&note));
+        let room = columns.saturating_sub(2 + 2 + width::width(&note));
         let path = width::pad(&width::cut_start(&Sanitized::line(&file.path), room), room);
         vec![
-            Span::new(Sanitized::literal(if is_here { "› " } else { "  " }), Role::Accent).on(ground),
-            Span::new(Sanitized::literal(sign), sign_role).on(ground),
-            Span::new(Sanitized::literal(" "), Role::Text).on(ground),
-            Span::new(Sanitized::new(&path), Role::Text).on(ground),
-            Span::new(Sanitized::literal("  "), Role::Text).on(ground),
-            Span::new(Sanitized::new(&note), role).on(ground),
+            Span::new(Sanitized::literal(sign), sign_role),
+            Span::new(Sanitized::new(&format!(" {path}  ")), Role::Text),
+            Span::new(Sanitized::new(&note), role),
         ]
+    }
+}
+
+fn message(stop: &Stop, is_here: bool, columns: usize) -> Vec<Span> {
+    let facts = match (stop.files, stop.undone) {
+        (0, _) => Sanitized::default(),
+        (files, undone) if undone == files => Sanitized::literal(t!("rewind-undone")),
+        (files, _) => Sanitized::new(&t!("count-files", count = files)),
+    };
+    let role = if stop.undone == stop.files {
+        Role::Faint
+    } else {
+        Role::Dim
+    };
+    let number = width::pad_start(&stop.turn.0.to_string(), 4);
+    let room = columns.saturating_sub(4 + 1 + 1 + width::width(&facts));
+    let text = width::pad(&width::cut_end(&stop.text, room), room);
+    vec![
+        Span::new(Sanitized::new(&format!("{number} ")), Role::Faint),
+        Span::new(Sanitized::new(&text), Role::User).modified(bold_if(is_here)),
+        Span::new(Sanitized::literal(" "), Role::Text),
+        Span::new(facts, role),
+    ]
+}
+
+/// A line of a unified diff, on the background of its side over all columns.
+fn patch_line(line: &str, columns: usize) -> StyledLine {
+    let (role, background) = match line.as_bytes().first() {
+        Some(b'+') => (Role::Text, Background::Added),
+        Some(b'-') => (Role::Text, Background::Removed),
+        Some(b'@') => (Role::Faint, Background::Plain),
+        _ => (Role::Dim, Background::Plain),
+    };
+    StyledLine {
+        background,
+        ..StyledLine::of([Span::new(
+            Sanitized::new(&width::cut_end(&Sanitized::line(line), columns)),
+            role,
+        )])
     }
 }
 
@@ -360,14 +359,14 @@ impl Overlay for Rewind {
             KeyCode::Right | KeyCode::Tab | KeyCode::Char('l') if !self.files().is_empty() => {
                 self.file = match self.file {
                     Some(_) if event.code == KeyCode::Tab => None,
-                    at => Some(at.unwrap_or_default()),
+                    file => Some(file.unwrap_or(ListCursor::new(0))),
                 };
                 self.top = 0;
             }
             KeyCode::PageDown => self.top += 5,
             KeyCode::PageUp => self.top = self.top.saturating_sub(5),
-            KeyCode::Char(' ' | 'x') => self.leave(),
-            KeyCode::Char('o') => self.over = !self.over,
+            KeyCode::Char(' ' | 'x') => self.toggle(),
+            KeyCode::Char('o') => self.overwrite = !self.overwrite,
             KeyCode::Char('f') => return self.chosen(true, false),
             KeyCode::Char('c') => return self.chosen(false, true),
             KeyCode::Enter | KeyCode::Char('b') => return self.chosen(true, true),
@@ -380,44 +379,24 @@ impl Overlay for Rewind {
         self.top = self.top.saturating_add_signed(by);
     }
 
-    fn lay_out(&mut self, _: &Scene<'_>, columns: usize, height: usize) {
-        let facts = t!("rewind-place", at = self.at + 1, count = self.stops.len());
-        let mut rows = vec![
-            StyledLine::of([
-                Span::new(Sanitized::literal(t!("rewind-title")), Role::Strong).bold(),
-                Span::new(Sanitized::new(&format!("   {}", t!("rewind-to"))), Role::Dim),
-            ])
-            .facts([Span::new(Sanitized::new(&facts), Role::Dim)]),
-            StyledLine::blank(),
-        ];
-        let body = height.saturating_sub(rows.len()).max(1);
-        if columns >= BESIDE {
-            let list = (columns * 2 / 5).clamp(34, 60);
-            let room = columns.saturating_sub(list + 3);
-            let (left, right) = (self.messages(list, body), self.becomes(room, body));
-            for line in 0..body {
-                let mut spans = left.get(line).cloned().unwrap_or_default();
-                let rest = list.saturating_sub(width::spans_width(&spans));
-                spans.push(Span::new(Sanitized::new(&" ".repeat(rest)), Role::Text));
-                spans.push(Span::new(Sanitized::literal(" │ "), Role::Rule));
-                spans.extend(right.get(line).cloned().unwrap_or_default());
-                rows.push(StyledLine::of(spans));
-            }
+    fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
+        let theme = scene.theme;
+        let facts = t!("rewind-place", at = self.cursor.at + 1, count = self.stops.len());
+        let head = StyledLine::of([
+            Span::new(Sanitized::literal(t!("rewind-title")), Role::Strong).bold(),
+            Span::new(Sanitized::new(&format!("   {}", t!("rewind-to"))), Role::Dim),
+        ]);
+        let head = head.facts([Span::new(Sanitized::new(&facts), Role::Dim)]);
+        let rest = frame::lines(area, buf, &[head, StyledLine::blank()], theme);
+        let columns = usize::from(area.width);
+        let [messages, preview] = if columns >= BESIDE {
+            frame::beside(rest, (columns * 2 / 5).clamp(34, 60), buf, Role::Rule, theme)
         } else {
-            let above = self.stops.len().min((body / 3).max(1));
-            rows.extend(self.messages(columns, above).into_iter().map(StyledLine::of));
-            rows.push(StyledLine::of([Span::new(
-                Sanitized::new(&"─".repeat(columns)),
-                Role::Rule,
-            )]));
-            let rest = body.saturating_sub(above + 1);
-            rows.extend(self.becomes(columns, rest).into_iter().map(StyledLine::of));
-        }
-        self.rows = rows;
-    }
-
-    fn rows(&self) -> &[StyledLine] {
-        &self.rows
+            let lines = self.stops.len().min(usize::from(rest.height / 3).max(1));
+            frame::below(rest, lines, buf, Role::Rule, theme)
+        };
+        self.draw_messages(messages, buf, theme);
+        self.draw_preview(preview, buf, theme);
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {

@@ -1,130 +1,153 @@
-//! The conversations that are kept: a list that what is typed narrows, by title and by what was said, and how each ended.
+//! The saved conversations: a list that is filtered by title and content, and a preview.
 
 use std::collections::HashMap;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::{
+    buffer::Buffer,
+    layout::{Position, Rect},
+    widgets::StatefulWidget,
+};
 
 use super::{
-    Answer, Choice, ListCursor, Overlay, Scene,
-    picker::{caret_in, heading},
+    Answer, Choice, Overlay, Scene,
+    frame::{self, caret_in, heading},
 };
 use crate::{
     t,
-    text::{Background, Modifier, Role, Sanitized, Span, StyledLine, figure::Age, width, wrap::wrap},
+    text::{Modifier, Role, Sanitized, Span, StyledLine, figure::Age, width, wrap::wrap},
     tui::{
         draft::Draft,
         effects::Effect,
-        library::{Kept, Said},
+        library::{SessionExcerpt, StoredSession},
+        screen_reader::words,
+        terminal::surface::Links,
+        widgets::list::{ListCursor, ListWidget, bold_if},
     },
 };
 
-/// From so many columns on the preview stands beside the list.
+/// Columns from which on the preview stands beside the list.
 const WIDE: usize = 100;
 
-/// Rows of a preview that stands below it.
+/// Rows of a preview that stands below the list, with its rule.
 const BELOW: usize = 8;
 
-/// Fewer letters are looked for in titles only.
+/// Letters from which on the contents are searched, too.
 const LEAST_WORD: usize = 2;
 
+/// The list of saved conversations.
 pub struct Sessions {
-    kept: Vec<Kept>,
-    typed: Draft,
-    /// What was said where the words were found, by id, and the words.
-    found: HashMap<String, String>,
-    found_for: String,
-    previews: HashMap<String, Vec<Said>>,
-    /// Conversations about other folders are listed, too.
-    is_everywhere: bool,
-    /// So are those that are archived.
-    with_archived: bool,
-    /// The one that is removed when the key comes once more.
+    all: Vec<StoredSession>,
+    filter: Draft,
+    hits: ContentHits,
+    /// The last words of conversations, by id.
+    previews: HashMap<String, Vec<SessionExcerpt>>,
+    scope: SessionScope,
+    /// The id of the one that ctrl+d deletes.
     doomed: Option<String>,
-    /// Indices of those that pass.
+    /// Indices of those that pass the filter.
     passing: Vec<usize>,
     cursor: ListCursor,
     now_ms: u64,
-    rows: Vec<StyledLine>,
+}
+
+/// The conversations whose content has the words of the filter.
+#[derive(Default)]
+struct ContentHits {
+    /// A line with the words, by id.
+    lines: HashMap<String, String>,
+    words: String,
+}
+
+/// The conversations that are listed at all.
+#[derive(Clone, Copy)]
+struct SessionScope {
+    /// Those of other folders, too.
+    is_everywhere: bool,
+    /// Archived ones, too.
+    with_archived: bool,
 }
 
 impl Sessions {
-    pub fn new(kept: Vec<Kept>, now_ms: u64) -> Self {
-        let is_everywhere = kept.iter().all(|it| !it.elsewhere.is_empty());
-        let mut sessions = Self {
-            kept,
-            typed: Draft::default(),
-            found: HashMap::new(),
-            found_for: String::new(),
+    pub fn new(sessions: Vec<StoredSession>, now_ms: u64) -> Self {
+        let mut list = Self {
+            filter: Draft::default(),
+            hits: ContentHits::default(),
             previews: HashMap::new(),
-            is_everywhere,
-            with_archived: false,
+            scope: SessionScope {
+                is_everywhere: sessions.iter().all(|it| !it.elsewhere.is_empty()),
+                with_archived: false,
+            },
             doomed: None,
             passing: Vec::new(),
             cursor: ListCursor::new(0),
             now_ms,
-            rows: Vec::new(),
+            all: sessions,
         };
-        sessions.sift();
-        sessions
+        list.sift();
+        list
     }
 
-    /// The list has changed.
-    pub fn renew(&mut self, kept: Vec<Kept>) {
+    /// Replaces the list. The entry after a deleted one takes its place.
+    pub fn renew(&mut self, sessions: Vec<StoredSession>) {
         let at = self.cursor.at;
-        self.kept = kept;
+        self.all = sessions;
         self.sift();
-        // What was removed leaves its place to the next one.
         self.cursor.at = at.min(self.passing.len().saturating_sub(1));
     }
 
-    /// The conversation that a preview is missing of.
+    /// The id of the conversation under the cursor, if its preview is missing.
     pub fn wanting(&self) -> Option<String> {
         let here = self.here()?;
         (!self.previews.contains_key(&here.id)).then(|| here.id.clone())
     }
 
-    pub fn show(&mut self, id: String, said: Vec<Said>) {
-        self.previews.insert(id, said);
+    pub fn show(&mut self, id: String, preview: Vec<SessionExcerpt>) {
+        self.previews.insert(id, preview);
     }
 
-    /// Takes what was found, if it is still looked for.
+    /// Takes the results of a search, if the filter still has these words.
     pub fn take(&mut self, words: &str, found: Vec<(String, String)>) {
-        if words == self.typed.text() {
-            self.found = found.into_iter().collect();
-            words.clone_into(&mut self.found_for);
+        if words == self.filter.text() {
+            self.hits = ContentHits {
+                lines: found.into_iter().collect(),
+                words: words.to_owned(),
+            };
             self.sift();
         }
     }
 
-    fn here(&self) -> Option<&Kept> {
-        self.kept.get(*self.passing.get(self.cursor.at)?)
+    fn entry(&self, at: usize) -> Option<&StoredSession> {
+        self.all.get(*self.passing.get(at)?)
+    }
+
+    fn here(&self) -> Option<&StoredSession> {
+        self.entry(self.cursor.at)
     }
 
     fn sift(&mut self) {
         let here = self.here().map(|it| it.id.clone());
-        let typed = self.typed.text().to_lowercase();
-        let words: Vec<&str> = typed.split_whitespace().collect();
-        let passes = |it: &Kept| {
+        let filter = self.filter.text().to_lowercase();
+        let words: Vec<&str> = filter.split_whitespace().collect();
+        let passes = |it: &StoredSession| {
             let label = format!("{} {}", it.title, it.elsewhere).to_lowercase();
             let is_named = words.iter().all(|word| label.contains(word));
-            let is_wanted = self.with_archived || !it.is_archived;
-            is_wanted
-                && (self.is_everywhere || it.elsewhere.is_empty())
-                && (is_named || self.found.contains_key(&it.id))
+            (self.scope.with_archived || !it.is_archived)
+                && (self.scope.is_everywhere || it.elsewhere.is_empty())
+                && (is_named || self.hits.lines.contains_key(&it.id))
         };
-        self.passing = (0..self.kept.len())
-            .filter(|at| self.kept.get(*at).is_some_and(passes))
-            .collect();
-        let is_here = |at: &usize| self.kept.get(*at).map(|it| &it.id) == here.as_ref();
+        let passing = self.all.iter().enumerate().filter(|it| passes(it.1));
+        self.passing = passing.map(|it| it.0).collect();
+        let is_here = |at: &usize| self.all.get(*at).map(|it| &it.id) == here.as_ref();
         self.cursor.at = self.passing.iter().position(is_here).unwrap_or_default();
     }
 
-    /// What is typed has changed.
+    /// Lists and searches anew after a change of the filter.
     fn look(&mut self) -> Answer {
-        self.found.clear();
+        self.hits.lines.clear();
         self.sift();
-        if self.typed.text().trim().chars().count() >= LEAST_WORD {
-            return Answer::Does(Effect::FindSessions(self.typed.text().to_owned()));
+        if self.filter.text().trim().chars().count() >= LEAST_WORD {
+            return Answer::Does(Effect::FindSessions(self.filter.text().to_owned()));
         }
         self.wanted()
     }
@@ -137,7 +160,7 @@ impl Sessions {
     }
 
     fn nothing(&self) -> &'static str {
-        match (self.kept.is_empty(), self.is_everywhere) {
+        match (self.all.is_empty(), self.scope.is_everywhere) {
             (true, _) => t!("sessions-none"),
             (false, true) => t!("list-nothing"),
             (false, false) => t!("sessions-none-here"),
@@ -145,7 +168,7 @@ impl Sessions {
     }
 
     fn head(&self, columns: usize) -> StyledLine {
-        let scope = match (self.is_everywhere, self.with_archived) {
+        let scope = match (self.scope.is_everywhere, self.scope.with_archived) {
             (true, false) => t!("sessions-everywhere"),
             (true, true) => t!("sessions-everywhere-archived"),
             (false, false) => t!("sessions-here"),
@@ -161,7 +184,7 @@ impl Sessions {
         let typed = if self.doomed.is_some() {
             t!("sessions-doomed").to_owned()
         } else {
-            heading(t!("sessions-title"), &self.typed).trim_start().to_owned()
+            heading(t!("sessions-title"), &self.filter).trim_start().to_owned()
         };
         let typed = Sanitized::line(&typed);
         let room = columns.saturating_sub(width::width(&facts) + 1);
@@ -172,46 +195,35 @@ impl Sessions {
         ])
     }
 
-    fn line(&self, it: &Kept, is_here: bool, columns: usize) -> StyledLine {
-        let ground = if is_here {
-            Background::Selection
-        } else {
-            Background::Plain
-        };
-        let mark = if is_here { Modifier::BOLD } else { Modifier::NONE };
-        let ago = ago(self.now_ms.saturating_sub(it.changed));
-        let facts = format!(" {}", width::pad_start(&ago, 9));
-        let room = columns.saturating_sub(width::width(&facts) + 2);
+    fn line(&self, it: &StoredSession, is_here: bool, columns: usize) -> Vec<Span> {
+        let facts = format!(" {}", width::pad_start(&ago(self.now_ms.saturating_sub(it.changed)), 9));
+        let room = columns.saturating_sub(width::width(&facts));
         let title = if it.title.is_empty() {
             t!("sessions-untitled")
         } else {
             &it.title
         };
-        let (about, role) = match self.found.get(&it.id) {
-            Some(line) if !self.found_for.is_empty() => (line.as_str(), Role::Text),
+        let (about, role) = match self.hits.lines.get(&it.id) {
+            Some(line) if !self.hits.words.is_empty() => (line.as_str(), Role::Text),
             Some(_) | None => (it.elsewhere.as_str(), Role::Faint),
         };
-        let title = width::cut_end(&Sanitized::line(title), room);
-        let rest = room.saturating_sub(width::width(&title) + 2);
-        let marked;
         let about = if it.is_archived {
-            marked = format!("{}  {about}", t!("sessions-archived"));
-            marked.as_str()
+            format!("{}  {about}", t!("sessions-archived"))
         } else {
-            about
+            about.to_owned()
         };
-        let about = if about.is_empty() || rest < 8 {
+        let title = width::cut_end(&Sanitized::line(title), room);
+        let left = room.saturating_sub(width::width(&title));
+        let about = if about.is_empty() || left < 10 {
             String::new()
         } else {
-            format!("  {}", width::cut_end(&Sanitized::line(about), rest))
+            format!("  {}", width::cut_end(&Sanitized::line(&about), left - 2))
         };
-        let about = width::pad(&about, room.saturating_sub(width::width(&title)));
-        StyledLine::of([
-            Span::new(Sanitized::literal(if is_here { "› " } else { "  " }), Role::Accent).on(ground),
-            Span::new(Sanitized::new(&title), Role::Text).modified(mark).on(ground),
-            Span::new(Sanitized::new(&about), role).on(ground),
-            Span::new(Sanitized::line(&facts), Role::Faint).on(ground),
-        ])
+        vec![
+            Span::new(Sanitized::new(&title), Role::Text).modified(bold_if(is_here)),
+            Span::new(Sanitized::new(&width::pad(&about, left)), role),
+            Span::new(Sanitized::line(&facts), Role::Faint),
+        ]
     }
 
     fn preview(&self, columns: usize) -> Vec<StyledLine> {
@@ -260,7 +272,7 @@ impl Overlay for Sessions {
                 };
             }
             KeyCode::Char('t') if ctrl => {
-                self.with_archived = !self.with_archived;
+                self.scope.with_archived = !self.scope.with_archived;
                 self.sift();
             }
             KeyCode::Char('d') if ctrl => {
@@ -280,17 +292,17 @@ impl Overlay for Sessions {
                 };
             }
             KeyCode::Tab => {
-                self.is_everywhere = !self.is_everywhere;
+                self.scope.is_everywhere = !self.scope.is_everywhere;
                 self.sift();
             }
             KeyCode::Char('u') if ctrl => {
-                self.typed.take(0..self.typed.text().len());
+                self.filter.take(0..self.filter.text().len());
                 return self.look();
             }
             _ if self.cursor.key(event, self.passing.len()) => {}
             _ => {
-                let before = self.typed.text().to_owned();
-                if self.typed.edit(event) && before != self.typed.text() {
+                let before = self.filter.text().to_owned();
+                if self.filter.edit(event) && before != self.filter.text() {
                     return self.look();
                 }
                 return Answer::Taken;
@@ -303,48 +315,69 @@ impl Overlay for Sessions {
         self.cursor.step(by, self.passing.len());
     }
 
-    fn lay_out(&mut self, _: &Scene<'_>, columns: usize, height: usize) {
-        self.rows.clear();
-        let is_wide = columns >= WIDE;
-        let left = if is_wide { columns * 9 / 20 } else { columns };
-        let below = if is_wide || height < BELOW + 6 { 0 } else { BELOW };
-        self.cursor.show(height.saturating_sub(2 + below));
-        self.rows.push(self.head(columns));
-        self.rows.push(StyledLine::default());
-        let right = columns.saturating_sub(left + 3);
-        let preview = self.preview(if is_wide { right } else { columns.saturating_sub(2) });
-        for n in 0..self.cursor.height {
-            let mut row = match self.passing.get(self.cursor.top + n).and_then(|it| self.kept.get(*it)) {
-                Some(it) => self.line(it, self.cursor.top + n == self.cursor.at, left),
-                None if n == 0 => StyledLine::of([Span::new(Sanitized::literal(self.nothing()), Role::Dim)]),
-                None => StyledLine::default(),
-            };
-            if is_wide {
-                let used: usize = row.spans.iter().map(|it| width::width(&it.text)).sum();
-                let blank = " ".repeat((left + 1).saturating_sub(used));
-                row.spans.push(Span::new(Sanitized::new(&blank), Role::Text));
-                row.spans.push(Span::new(Sanitized::literal("│ "), Role::Rule));
-                row.spans
-                    .extend(preview.get(n).into_iter().flat_map(|it| it.spans.iter().cloned()));
-            }
-            self.rows.push(row);
+    fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
+        let (columns, theme) = (usize::from(area.width), scene.theme);
+        let rest = frame::lines(area, buf, &[self.head(columns), StyledLine::blank()], theme);
+        let lines = usize::from(rest.height);
+        let (list, preview) = if columns >= WIDE {
+            let [list, preview] = frame::beside(rest, columns * 9 / 20, buf, Role::Rule, theme);
+            (list, preview)
+        } else if lines + 2 < BELOW + 6 {
+            (rest, Rect::ZERO)
+        } else {
+            let [list, preview] = frame::below(rest, lines - BELOW, buf, Role::Rule, theme);
+            (list, preview)
+        };
+        let mut cursor = self.cursor;
+        let widget = ListWidget {
+            count: self.passing.len(),
+            sign: "› ",
+            is_active: true,
+            line: |at, is_here, columns| match self.entry(at) {
+                Some(it) => self.line(it, is_here, columns),
+                None => Vec::new(),
+            },
+            theme,
+        };
+        widget.render(list, buf, &mut cursor);
+        self.cursor = cursor;
+        if self.passing.is_empty() {
+            let nothing = Span::new(Sanitized::literal(self.nothing()), Role::Dim);
+            frame::lines(list, buf, &[StyledLine::of([nothing])], theme);
         }
-        if below > 0 {
-            self.rows.push(StyledLine::of([Span::new(
-                Sanitized::new(&"─".repeat(columns)),
-                Role::Rule,
-            )]));
-            self.rows.extend(preview.into_iter().take(below - 1));
+        if !preview.is_empty() {
+            frame::lines(
+                preview,
+                buf,
+                &self.preview(if columns >= WIDE {
+                    usize::from(preview.width)
+                } else {
+                    columns.saturating_sub(2)
+                }),
+                theme,
+            );
         }
     }
 
-    fn rows(&self) -> &[StyledLine] {
-        &self.rows
-    }
-
-    fn caret(&self, columns: usize) -> Option<(usize, usize)> {
+    fn caret(&self, area: Rect) -> Option<Position> {
         // Without the frame that a list has before its heading.
-        Some((caret_in(t!("sessions-title"), &self.typed, columns) - 2, 0))
+        let x = caret_in(t!("sessions-title"), &self.filter, area.width) - 2;
+        Some(Position::new(area.x + x, area.y))
+    }
+
+    fn spoken(&self, shown: &Buffer) -> (Vec<String>, Option<&'static str>) {
+        let columns = usize::from(shown.area.width);
+        let entries = (0..self.passing.len()).take(self.cursor.height);
+        let entries = entries.filter_map(|at| {
+            let sign = if at == self.cursor.at { "› " } else { "  " };
+            let mut spans = vec![Span::new(sign, Role::Accent)];
+            spans.extend(self.line(self.entry(at)?, false, columns.saturating_sub(2)));
+            Some(StyledLine::of(spans))
+        });
+        let lines = std::iter::once(self.head(columns)).chain(entries);
+        let preview = self.preview(columns).into_iter().take(BELOW - 1);
+        let lines: Vec<_> = lines.chain(preview).collect();
+        (words::lines(&lines), Some(t!("plain-how-keys")))
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
@@ -361,7 +394,7 @@ impl Overlay for Sessions {
     }
 }
 
-/// How long ago a conversation was changed, as the reader says it.
+/// Returns an age in words.
 fn ago(milliseconds: u64) -> Sanitized {
     Sanitized::new(&match Age::of(milliseconds) {
         Age::Now => return Sanitized::literal(t!("ago-now")),

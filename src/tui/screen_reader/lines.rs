@@ -15,13 +15,13 @@ use tokio::sync::mpsc;
 const AT_ONCE: Duration = Duration::from_millis(15);
 
 /// A line, and whether the next one was there with it.
-pub struct Line {
+pub struct InputLine {
     pub text: String,
     pub goes_on: bool,
 }
 
 /// The lines of standard input, read by a thread that may wait for them for ever. Only lines that are typed can be pasted.
-pub fn read(is_typed: bool) -> mpsc::Receiver<Line> {
+pub fn read(is_typed: bool) -> mpsc::Receiver<InputLine> {
     let (send, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
         let mut input = io::stdin().lock();
@@ -32,7 +32,7 @@ pub fn read(is_typed: bool) -> mpsc::Receiver<Line> {
                 .to_owned();
             bytes.clear();
             let goes_on = is_typed && is_there(AT_ONCE);
-            if send.blocking_send(Line { text, goes_on }).is_err() {
+            if send.blocking_send(InputLine { text, goes_on }).is_err() {
                 break;
             }
         }
@@ -75,7 +75,7 @@ impl Paste {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    pub fn take(&mut self, line: Line) -> Came {
+    pub fn take(&mut self, line: InputLine) -> Came {
         let is_pasted = self.goes_on || line.goes_on;
         self.goes_on = line.goes_on;
         if !is_pasted && self.lines.is_empty() {
@@ -102,7 +102,7 @@ mod tests {
         let whole = |text: &str| Came::Whole(text.to_owned());
         let mut paste = Paste::default();
         let mut take = |text: &str, goes_on: bool| {
-            paste.take(Line {
+            paste.take(InputLine {
                 text: text.to_owned(),
                 goes_on,
             })

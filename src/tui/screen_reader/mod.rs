@@ -534,10 +534,9 @@ impl Talk {
     }
 
     fn read_layer(&mut self) {
-        let Some(overlay) = self.app.overlays.last() else {
+        let Some((mut lines, how)) = self.app.spoken_overlay() else {
             return;
         };
-        let (mut lines, how) = overlay.spoken();
         if how.is_none() {
             self.app.overlays.pop();
             self.layer_shown = self.app.overlays.len();
@@ -656,7 +655,7 @@ impl Talk {
     }
 
     /// A line as it came: several that came at once are one.
-    fn typed(&mut self, line: lines::Line) {
+    fn typed(&mut self, line: lines::InputLine) {
         match self.paste.take(line) {
             lines::Came::Whole(text) => self.line(&text),
             lines::Came::Part => {}

@@ -1,5 +1,7 @@
 //! What is said in lines: rows of looks with a label before them, and answers that are typed as lines.
 
+use ratatui::buffer::Buffer;
+
 use crate::{
     locale,
     protocol::{
@@ -8,6 +10,7 @@ use crate::{
     },
     t,
     text::{Role, Span, StyledLine},
+    tui::terminal::surface::text_of,
 };
 
 /// What is said in the place of a sign that is read aloud badly; `None`: it is read as it is.
@@ -106,6 +109,22 @@ pub fn lines(rows: &[StyledLine]) -> Vec<String> {
             line.push_str(&facts);
         }
     }
+    tidied(lines)
+}
+
+/// The lines of a drawing, without bars. What stands at the right end of the first line follows its title after a comma.
+pub fn drawn(buffer: &Buffer) -> Vec<String> {
+    let rows = buffer.area.rows();
+    let mut lines: Vec<String> = rows.map(|it| said_of(&text_of(buffer, it))).collect();
+    if let Some(first) = lines.first_mut()
+        && let Some((title, facts)) = first.trim_end().rsplit_once("    ")
+    {
+        *first = format!("{}, {}", title.trim_end(), facts.trim_start());
+    }
+    tidied(lines)
+}
+
+fn tidied(mut lines: Vec<String>) -> Vec<String> {
     for line in &mut lines {
         line.truncate(line.trim_end().len());
     }

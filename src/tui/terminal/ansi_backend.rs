@@ -31,6 +31,16 @@ const MODIFIERS: [(Modifier, &str); 6] = [
     (Modifier::CROSSED_OUT, ";9"),
 ];
 
+/// All modifiers that have a code.
+const SHOWN_MODIFIERS: Modifier = {
+    let (mut all, mut at) = (Modifier::empty(), 0);
+    while at < MODIFIERS.len() {
+        all = all.union(MODIFIERS[at].0);
+        at += 1;
+    }
+    all
+};
+
 /// Modifiers that a blank shows.
 const ON_BLANKS: Modifier = Modifier::UNDERLINED
     .union(Modifier::REVERSED)
@@ -120,7 +130,7 @@ pub fn tidy(cells: &mut [Cell]) {
 
 /// Removes what a cell does not show: the foreground and weight of a blank, and modifiers without a code.
 fn normalise(cell: &mut Cell) {
-    cell.modifier &= MODIFIERS.iter().fold(Modifier::empty(), |all, it| all | it.0);
+    cell.modifier &= SHOWN_MODIFIERS;
     if cell.symbol() == " " && !cell.modifier.intersects(ON_BLANKS) {
         cell.fg = Color::Reset;
         cell.modifier = Modifier::empty();
@@ -180,7 +190,7 @@ pub struct AnsiBackend {
     bytes: Vec<u8>,
     /// `None`: unknown.
     pen: Option<Pen>,
-    /// Where the terminal's cursor is, if that is certain.
+    /// The terminal's cursor, if that is certain.
     at: Option<Position>,
     is_cursor_shown: Option<bool>,
     /// Places painted since the frame began.
@@ -474,4 +484,101 @@ fn push_colour(codes: &mut String, colour: Color, base: u8) {
         Color::White => named(15),
     };
     let _ = write!(codes, ";{n}");
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    fn cell(symbol: &str, fg: Color, modifier: Modifier) -> Cell {
+        let mut cell = Cell::default();
+        cell.set_symbol(symbol);
+        cell.fg = fg;
+        cell.modifier = modifier;
+        cell
+    }
+
+    /// The bytes of cells that are drawn one after the other, from the first place on.
+    fn bytes(cells: &[(u16, u16, Cell)]) -> String {
+        let mut backend = AnsiBackend::default();
+        backend.place(Size::new(10, 3), 0);
+        backend.begin(false);
+        let Ok(()) = backend.draw(cells.iter().map(|(x, y, it)| (*x, *y, it)));
+        let mut out = Vec::new();
+        backend.finish(false, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn neither_place_nor_pen_is_said_twice() {
+        let (plain, bold) = (Modifier::empty(), Modifier::BOLD);
+        let red = Color::Indexed(1);
+        for (cells, expected) in [
+            (
+                vec![
+                    (0, 0, cell("a", Color::Reset, plain)),
+                    (1, 0, cell("b", Color::Reset, plain)),
+                ],
+                "\x1b[1H\x1b[mab",
+            ),
+            (
+                vec![
+                    (0, 0, cell("a", Color::Reset, plain)),
+                    (3, 0, cell("b", Color::Reset, plain)),
+                ],
+                "\x1b[1H\x1b[ma\x1b[2Cb",
+            ),
+            (
+                vec![(2, 1, cell("a", red, bold)), (3, 1, cell("b", red, bold))],
+                "\x1b[2;3H\x1b[0;1;31mab",
+            ),
+            // A blank takes whatever pen there is.
+            (
+                vec![
+                    (0, 0, cell("a", Color::Reset, bold)),
+                    (1, 0, cell(" ", Color::Reset, plain)),
+                ],
+                "\x1b[1H\x1b[0;1ma ",
+            ),
+            // After a character of doubtful width the place is said again.
+            (
+                vec![
+                    (0, 0, cell("☀", Color::Reset, plain)),
+                    (1, 0, cell("b", Color::Reset, plain)),
+                ],
+                "\x1b[1H\x1b[m☀\x1b[1;2Hb",
+            ),
+            // So it is after the last column, where terminals differ.
+            (
+                vec![
+                    (9, 0, cell("a", Color::Reset, plain)),
+                    (0, 1, cell("b", Color::Reset, plain)),
+                ],
+                "\x1b[1;10H\x1b[ma\x1b[2Hb",
+            ),
+        ] {
+            assert_eq!(bytes(&cells), expected, "{cells:?}");
+        }
+    }
+
+    #[test]
+    fn blanks_that_look_alike_are_equal() {
+        let mut cells = [
+            cell(" ", Color::Indexed(1), Modifier::BOLD),
+            cell(" ", Color::Indexed(1), Modifier::UNDERLINED),
+            cell("語", Color::Reset, Modifier::SLOW_BLINK),
+            cell("x", Color::Reset, Modifier::empty()),
+            cell("漢", Color::Reset, Modifier::empty()),
+        ];
+        tidy(&mut cells);
+        assert!(is_blank(&cells[0]) && !is_blank(&cells[1]));
+        assert_eq!(cells[2].modifier, Modifier::empty());
+        assert_eq!(
+            (cells[3].symbol(), cells[4].symbol()),
+            ("", " "),
+            "half a character is none"
+        );
+    }
 }

@@ -6,7 +6,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::super::image::Named;
+use super::super::image::TerminalName;
 use crate::theme::Rgb;
 
 /// A paste is cut beyond this many bytes; nobody means to type more.
@@ -67,7 +67,7 @@ pub enum Reply {
     /// Every terminal answers this one; what was asked before and is not answered by now will not be.
     Attributes { sixel: bool },
     /// Its way of drawing pictures, known by its name.
-    Named(Named),
+    Named(TerminalName),
     /// Width and height of a cell in pixels.
     Cell(u16, u16),
 }
@@ -80,7 +80,7 @@ pub struct InputParser {
 }
 
 /// Meaning of the first pending bytes.
-enum Head {
+enum Parsed {
     /// An event (or nothing worth telling) of so many bytes.
     Done(Option<Input>, usize),
     PasteStart,
@@ -119,15 +119,15 @@ impl InputParser {
                 break;
             };
             match head(rest, last) {
-                Head::Done(event, length) => {
+                Parsed::Done(event, length) => {
                     at += length.max(1);
                     out.extend(event);
                 }
-                Head::PasteStart => {
+                Parsed::PasteStart => {
                     at += PASTE_START.len();
                     self.paste = Some(Vec::new());
                 }
-                Head::Partial => break,
+                Parsed::Partial => break,
             }
         }
         self.pending.drain(..at.min(self.pending.len()));
@@ -172,30 +172,30 @@ fn key(code: KeyCode, modifiers: KeyModifiers) -> Option<Input> {
     Some(Input::Key(KeyEvent::new(code, modifiers)))
 }
 
-fn head(bytes: &[u8], last: bool) -> Head {
+fn head(bytes: &[u8], last: bool) -> Parsed {
     match bytes {
-        [0x1b] if last => Head::Done(key(KeyCode::Esc, KeyModifiers::NONE), 1),
-        [0x1b] => Head::Partial,
+        [0x1b] if last => Parsed::Done(key(KeyCode::Esc, KeyModifiers::NONE), 1),
+        [0x1b] => Parsed::Partial,
         [0x1b, b'[', rest @ ..] => control_sequence(rest, last),
         [0x1b, b'O', rest @ ..] => match rest {
-            [] if last => Head::Done(key(KeyCode::Char('O'), KeyModifiers::ALT | KeyModifiers::SHIFT), 2),
-            [] => Head::Partial,
-            [letter, ..] => Head::Done(single_shift(*letter).and_then(|it| key(it, KeyModifiers::NONE)), 3),
+            [] if last => Parsed::Done(key(KeyCode::Char('O'), KeyModifiers::ALT | KeyModifiers::SHIFT), 2),
+            [] => Parsed::Partial,
+            [letter, ..] => Parsed::Done(single_shift(*letter).and_then(|it| key(it, KeyModifiers::NONE)), 3),
         },
         [0x1b, b']', ..] => string(bytes, last, true),
         [0x1b, b'P' | b'_' | b'^', ..] if bytes.len() > 2 || !last => string(bytes, last, false),
         // Two in one read are one: a terminal that repeats, or Alt+Esc.
-        [0x1b, 0x1b] => Head::Done(key(KeyCode::Esc, KeyModifiers::NONE), 2),
-        [0x1b, 0x1b, ..] => Head::Done(key(KeyCode::Esc, KeyModifiers::NONE), 1),
+        [0x1b, 0x1b] => Parsed::Done(key(KeyCode::Esc, KeyModifiers::NONE), 2),
+        [0x1b, 0x1b, ..] => Parsed::Done(key(KeyCode::Esc, KeyModifiers::NONE), 1),
         [0x1b, rest @ ..] => match head(rest, last) {
-            Head::Done(Some(Input::Key(mut event)), length) => {
+            Parsed::Done(Some(Input::Key(mut event)), length) => {
                 event.modifiers |= KeyModifiers::ALT;
-                Head::Done(Some(Input::Key(event)), length + 1)
+                Parsed::Done(Some(Input::Key(event)), length + 1)
             }
-            Head::Done(other, length) => Head::Done(other, length + 1),
-            Head::PasteStart | Head::Partial => Head::Partial,
+            Parsed::Done(other, length) => Parsed::Done(other, length + 1),
+            Parsed::PasteStart | Parsed::Partial => Parsed::Partial,
         },
-        [byte, ..] if *byte < 0x20 || *byte == 0x7f => Head::Done(control(*byte), 1),
+        [byte, ..] if *byte < 0x20 || *byte == 0x7f => Parsed::Done(control(*byte), 1),
         _ => character(bytes, last),
     }
 }
@@ -216,7 +216,7 @@ fn control(byte: u8) -> Option<Input> {
     }
 }
 
-fn character(bytes: &[u8], last: bool) -> Head {
+fn character(bytes: &[u8], last: bool) -> Parsed {
     let length = match bytes.first() {
         Some(0xC2..=0xDF) => 2,
         Some(0xE0..=0xEF) => 3,
@@ -225,9 +225,9 @@ fn character(bytes: &[u8], last: bool) -> Head {
     };
     let Some(slice) = bytes.get(..length) else {
         return if last {
-            Head::Done(None, bytes.len())
+            Parsed::Done(None, bytes.len())
         } else {
-            Head::Partial
+            Parsed::Partial
         };
     };
     match std::str::from_utf8(slice).ok().and_then(|it| it.chars().next()) {
@@ -237,9 +237,9 @@ fn character(bytes: &[u8], last: bool) -> Head {
             } else {
                 KeyModifiers::NONE
             };
-            Head::Done(key(KeyCode::Char(letter), shift), length)
+            Parsed::Done(key(KeyCode::Char(letter), shift), length)
         }
-        None => Head::Done(None, 1),
+        None => Parsed::Done(None, 1),
     }
 }
 
@@ -261,13 +261,13 @@ fn single_shift(letter: u8) -> Option<KeyCode> {
 }
 
 /// Everything that begins with `ESC [`; `rest` is what follows that.
-fn control_sequence(rest: &[u8], last: bool) -> Head {
+fn control_sequence(rest: &[u8], last: bool) -> Parsed {
     if let [b'M', tail @ ..] = rest {
         // The old mouse report: three bytes that may be anything.
         return if tail.len() >= 3 || last {
-            Head::Done(None, 2 + 1 + tail.len().min(3))
+            Parsed::Done(None, 2 + 1 + tail.len().min(3))
         } else {
-            Head::Partial
+            Parsed::Partial
         };
     }
     let parameters = rest.iter().take_while(|it| (0x30..=0x3f).contains(*it)).count();
@@ -278,25 +278,25 @@ fn control_sequence(rest: &[u8], last: bool) -> Head {
         .count();
     let Some(&letter) = rest.get(parameters + intermediates) else {
         return match (last, rest) {
-            (true, []) => Head::Done(key(KeyCode::Char('['), KeyModifiers::ALT), 2),
-            (true, _) => Head::Done(None, 2 + rest.len()),
-            (false, _) if rest.len() > SEQUENCE_LIMIT => Head::Done(None, 2 + rest.len()),
-            (false, _) => Head::Partial,
+            (true, []) => Parsed::Done(key(KeyCode::Char('['), KeyModifiers::ALT), 2),
+            (true, _) => Parsed::Done(None, 2 + rest.len()),
+            (false, _) if rest.len() > SEQUENCE_LIMIT => Parsed::Done(None, 2 + rest.len()),
+            (false, _) => Parsed::Partial,
         };
     };
     let length = 2 + parameters + intermediates + 1;
     if !(0x40..=0x7e).contains(&letter) {
         // Broken off by a control: that control is its own event.
-        return Head::Done(None, length - 1);
+        return Parsed::Done(None, length - 1);
     }
     let text = rest
         .get(..parameters)
         .and_then(|it| std::str::from_utf8(it).ok())
         .unwrap_or_default();
     if letter == b'~' && text == "200" {
-        return Head::PasteStart;
+        return Parsed::PasteStart;
     }
-    Head::Done(
+    Parsed::Done(
         if intermediates == 0 {
             sequence(text, letter)
         } else {
@@ -541,7 +541,7 @@ fn letter(input: &Input) -> Option<char> {
 }
 
 /// OSC, DCS, APC and PM: up to BEL or ESC \.
-fn string(bytes: &[u8], last: bool, is_osc: bool) -> Head {
+fn string(bytes: &[u8], last: bool, is_osc: bool) -> Parsed {
     let end = bytes.iter().enumerate().skip(2).find_map(|(at, byte)| match byte {
         0x07 if is_osc => Some((at, at + 1)),
         0x1b if bytes.get(at + 1) == Some(&b'\\') => Some((at, at + 2)),
@@ -557,12 +557,12 @@ fn string(bytes: &[u8], last: bool, is_osc: bool) -> Head {
                 let colour = text.strip_prefix("11;").and_then(Rgb::parse);
                 colour.map(Reply::Background)
             } else {
-                text.strip_prefix(">|").map(|name| Reply::Named(Named::of(name)))
+                text.strip_prefix(">|").map(|name| Reply::Named(TerminalName::of(name)))
             };
-            Head::Done(reply.map(Input::Reply), length)
+            Parsed::Done(reply.map(Input::Reply), length)
         }
-        None if bytes.len() > SEQUENCE_LIMIT || last => Head::Done(None, bytes.len()),
-        None => Head::Partial,
+        None if bytes.len() > SEQUENCE_LIMIT || last => Parsed::Done(None, bytes.len()),
+        None => Parsed::Partial,
     }
 }
 

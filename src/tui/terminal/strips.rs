@@ -16,7 +16,7 @@ pub trait Strips {
 }
 
 /// Cells of a line that show neighbouring columns of one row of a picture.
-pub(super) struct Run {
+pub(super) struct StripRun {
     pub x: u16,
     pub id: u32,
     pub row: usize,
@@ -24,8 +24,8 @@ pub(super) struct Run {
 }
 
 /// Returns the parts of pictures that a line shows, from the left.
-pub(super) fn runs(cells: &[Cell]) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+pub(super) fn runs(cells: &[Cell]) -> Vec<StripRun> {
+    let mut runs: Vec<StripRun> = Vec::new();
     for (x, cell) in (0..).zip(cells) {
         let Some((id, row, column)) = picture(cell) else {
             continue;
@@ -37,7 +37,7 @@ pub(super) fn runs(cells: &[Cell]) -> Vec<Run> {
             {
                 run.columns.end += 1;
             }
-            _ => runs.push(Run {
+            _ => runs.push(StripRun {
                 x,
                 id,
                 row,

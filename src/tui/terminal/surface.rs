@@ -15,7 +15,11 @@
 //!
 //! A [`Frame`] is told its panes from the top to the bottom; lines that no pane takes are blank.
 
-use std::{hash::Hasher, ops::Range, sync::Arc};
+use std::{
+    hash::{Hash, Hasher},
+    ops::Range,
+    sync::Arc,
+};
 
 use ratatui::{
     backend::{Backend, ClearType},
@@ -39,7 +43,7 @@ const SHORT_GAP: u16 = 4;
 pub const BLANK: u64 = 1;
 
 /// Columns of a line that are a link, and its target.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Link {
     pub y: u16,
     pub columns: Range<u16>,
@@ -55,6 +59,31 @@ pub fn mix(key: u64, other: u64) -> u64 {
     hasher.write_u64(key);
     hasher.write_u64(other);
     hasher.finish().max(BLANK + 1)
+}
+
+/// Returns the key of a line of a buffer.
+fn key_of(buffer: &Buffer, links: &Links, y: u16) -> u64 {
+    let start = buffer.index_of(buffer.area.x, y);
+    let cells = buffer.content.get(start..start + usize::from(buffer.area.width));
+    let cells = cells.unwrap_or_default();
+    if cells.iter().all(is_blank) {
+        return BLANK;
+    }
+    let mut hasher = FxHasher::default();
+    cells.hash(&mut hasher);
+    links.iter().filter(|it| it.y == y).for_each(|it| it.hash(&mut hasher));
+    hasher.finish().max(BLANK + 1)
+}
+
+/// Returns the text of a row of cells, with the blanks at its end.
+pub fn text_of(buffer: &Buffer, row: Rect) -> String {
+    let (mut text, mut x) = (String::new(), row.left());
+    while x < row.right() {
+        let symbol = buffer[(x, row.y)].symbol();
+        text.push_str(symbol);
+        x += columns(symbol).max(1);
+    }
+    text
 }
 
 /// The double of the terminal's screen.
@@ -78,7 +107,7 @@ pub struct Surface {
     pub synchronized: bool,
 }
 
-/// What lies over the lines below it.
+/// Lines that lie over those below them.
 struct Overlay {
     keys: Vec<u64>,
     buffer: Buffer,
@@ -206,9 +235,9 @@ impl Surface {
 
     /// Returns the shown lines as text, without blanks at their ends.
     pub fn text(&self) -> String {
-        let lines = self.shown.content.chunks(usize::from(self.shown.area.width));
-        let lines = lines.map(|it| it.iter().map(Cell::symbol).collect::<String>());
-        lines.map(|it| it.trim_end().to_owned() + "\n").collect()
+        let rows = self.shown.area.rows();
+        rows.map(|it| text_of(&self.shown, it).trim_end().to_owned() + "\n")
+            .collect()
     }
 
     /// Index of the first cell of a line, and of the one after its last.
@@ -359,28 +388,26 @@ pub struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Lays something over the lines of `area`, which are painted later. `keys` are those of its lines; it is rendered
-    /// where they or the area have changed since the last frame.
-    pub fn overlay(&mut self, area: Rect, keys: &[u64], render: impl FnOnce(&mut Buffer, &mut Links)) {
-        let area = area.intersection(self.surface.shown.area);
-        let keys: Vec<u64> = keys
-            .iter()
-            .take(usize::from(area.height))
-            .map(|it| mix(*it, self.look))
-            .collect();
-        self.has_overlay = true;
-        let old = self.surface.overlay.take();
-        if let Some(old) = old.filter(|it| it.buffer.area == area && it.keys == keys) {
-            self.surface.overlay = Some(old);
-            return;
-        }
-        let (mut buffer, mut links) = (Buffer::empty(area), Links::new());
-        render(&mut buffer, &mut links);
+    /// Lays a buffer over the lines of its area, which are painted later.
+    pub fn overlay(&mut self, buffer: Buffer, links: Links) {
+        let keys = buffer.area.rows().map(|it| key_of(&buffer, &links, it.y)).collect();
         self.surface.overlay = Some(Overlay { keys, buffer, links });
+        self.has_overlay = true;
+    }
+
+    /// Paints the lines of a buffer over all columns, which move when the reader scrolls.
+    pub fn lines(&mut self, buffer: &Buffer, links: &Links) {
+        let keys: Vec<u64> = buffer.area.rows().map(|it| key_of(buffer, links, it.y)).collect();
+        self.rows(buffer.area, &keys, |_, row, out, out_links| {
+            for x in row.columns().map(|it| it.x) {
+                out[(x, row.y)].clone_from(&buffer[(x, row.y)]);
+            }
+            out_links.extend(links.iter().filter(|it| it.y == row.y).cloned());
+        });
     }
 
     /// Paints a pane, which is rendered where `version` differs from that of the last frame: a hash of all that it shows.
-    pub fn pane(&mut self, area: Rect, version: u64, render: impl FnOnce(&mut Buffer)) {
+    pub fn pane(&mut self, area: Rect, version: u64, render: impl FnOnce(&mut Buffer, &mut Links)) {
         let area = self.begin(area);
         let key = |it: &Self, y: u16| {
             let place = u64::from(area.y) << 32 | u64::from(area.height) << 16 | u64::from(y - area.y);
@@ -389,7 +416,7 @@ impl Frame<'_> {
         if area.rows().all(|it| self.is_shown(it.y, key(self, it.y))) {
             return;
         }
-        self.surface.compose(area, |buffer, _| render(buffer));
+        self.surface.compose(area, render);
         for y in area.top()..area.bottom() {
             let key = key(self, y);
             self.surface.show(y, key, self.has_overlay, self.strips);
@@ -852,6 +879,51 @@ mod tests {
             out.starts_with("\x1b[?2026h") && out.ends_with("\x1b[?2026l"),
             "{out:?}"
         );
+    }
+
+    #[test]
+    fn what_lies_over_half_of_a_wide_character_is_shown_whole() {
+        let theme = Theme::built_in("sheaf-dark").unwrap();
+        for x in 3..7 {
+            let mut screen = Surface::new(16, 3);
+            let mut parser = emulator(3, 16, 0);
+            show(&mut screen, &lines(&["", "語漢語漢語漢語漢", ""]), &theme);
+            let mut buffer = Buffer::empty(Rect::new(x, 1, 5, 1));
+            let mut links = Links::new();
+            put_spans(
+                &mut buffer,
+                Rect::new(x, 1, 5, 1),
+                &[Span::new(Sanitized::literal("╭─語╮"), Role::Text)],
+                Background::Plain,
+                &theme,
+                &mut links,
+            );
+            let mut out = Vec::new();
+            screen.forget();
+            let mut frame = screen.frame(1, None);
+            frame.overlay(buffer, links);
+            let picture = lines(&["", "語漢語漢語漢語漢", ""]);
+            let area = Rect::new(0, 1, 16, 1);
+            frame.rows(area, &[9], |_, area, buf, links| {
+                put(
+                    area,
+                    0,
+                    &[Span::new(Sanitized::new(&picture.lines[1][0].0), Role::Text)],
+                    &theme,
+                    buf,
+                    links,
+                );
+            });
+            frame.finish(None, &mut out);
+            parser.process(&out);
+            let before = (usize::from(x) / 2, usize::from(x) % 2);
+            let after = 16 - usize::from(x) - 5;
+            let text: String = ["語", "漢"].into_iter().cycle().take(before.0).collect();
+            let shown = parser.screen().rows(0, 16).nth(1).unwrap();
+            let expected = format!("{text}{}╭─語╮{}", " ".repeat(before.1), " ".repeat(after % 2));
+            assert!(shown.starts_with(&expected), "{x}: {shown:?} {expected:?}");
+            assert_eq!(screen.text().lines().nth(1), Some(shown.trim_end()));
+        }
     }
 
     fn emulator(height: u16, width: u16, scrollback: usize) -> vt100::Parser {

@@ -476,8 +476,8 @@ proptest! {
     }
 }
 
-fn kept(id: &str, title: &str, elsewhere: &str) -> crate::tui::library::Kept {
-    crate::tui::library::Kept {
+fn kept(id: &str, title: &str, elsewhere: &str) -> crate::tui::library::StoredSession {
+    crate::tui::library::StoredSession {
         id: id.to_owned(),
         title: title.to_owned(),
         elsewhere: elsewhere.to_owned(),
@@ -513,7 +513,7 @@ fn a_conversation_is_found_by_its_title_and_by_what_was_said() {
     );
     desk.take(Msg::Done(Outcome::SessionPreview {
         id: "a".to_owned(),
-        said: vec![crate::tui::library::Said {
+        said: vec![crate::tui::library::SessionExcerpt {
             is_message: true,
             text: "Only one \x1b[31mcode".to_owned(),
         }],

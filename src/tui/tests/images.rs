@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::{
     effects::Effect,
     headless::*,
-    image::{Images, Named, Way, Wish},
+    image::{ImageProtocol, ImageSetting, Images, TerminalName},
     msg::{Msg, Outcome},
     terminal::{Input, Reply},
 };
@@ -30,7 +30,7 @@ fn aside(desk: &mut TestApp) -> String {
 
 fn drawing(width: u16) -> TestApp {
     let mut desk = TestApp::new(width, 24);
-    desk.app.terminal.images = Images::new(Wish::Only(Way::Kitty), None);
+    desk.app.terminal.images = Images::new(ImageSetting::Only(ImageProtocol::Kitty), None);
     desk
 }
 
@@ -142,7 +142,7 @@ fn real() -> String {
 #[test]
 fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
     let mut desk = TestApp::new(80, 24);
-    desk.app.terminal.images = Images::new(Wish::Auto, None);
+    desk.app.terminal.images = Images::new(ImageSetting::Auto, None);
     let mut message = Message::user("look at this");
     let images = json!([{ "mediaType": "image/jpeg", "data": real() }]);
     message.extra.insert("images".into(), images);
@@ -178,10 +178,12 @@ fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
 
 #[test]
 fn who_wants_none_gets_none_whatever_the_terminal_can() {
-    for wish in [Wish::of("off"), Wish::of("nonsense")] {
+    for wish in [ImageSetting::of("off"), ImageSetting::of("nonsense")] {
         let mut desk = TestApp::new(80, 24);
         desk.app.terminal.images = Images::new(wish, Some((9, 18)));
-        desk.take(Msg::Input(Input::Reply(Reply::Named(Named::Draws(Way::Iterm2)))));
+        desk.take(Msg::Input(Input::Reply(Reply::Named(TerminalName::Draws(
+            ImageProtocol::Iterm2,
+        )))));
         let mut message = Message::user("look at this");
         let images = json!([{ "mediaType": "image/jpeg", "data": real() }]);
         message.extra.insert("images".into(), images);

@@ -8,7 +8,7 @@ use crate::{
     text::Sanitized,
     transcript::{DocumentIndex, is_approval},
     tui::{
-        actions::everywhere::focus_composer,
+        actions::focus::focus_composer,
         app::{App, Focus},
         effects::Effect,
         inline,

@@ -9,7 +9,7 @@ use crate::{
     tui::{
         actions::{
             self, Action,
-            everywhere::{focus_composer, focus_transcript},
+            focus::{focus_composer, focus_transcript},
         },
         app::{App, Focus},
         command,
@@ -290,8 +290,8 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Review(verdict, spot) => return actions::review::judge(app, verdict, spot),
         Choice::Remark(text) => return actions::review::remark(app, text),
         Choice::Branch(turn, is_whole) => return actions::branch::go_to(app, turn, is_whole),
-        Choice::Back(back) => return actions::undo::go_back(app, back),
-        Choice::Waiting(change) => actions::writing::change_waiting(app, change),
+        Choice::Rewind(back) => return actions::undo::go_back(app, back),
+        Choice::Queue(change) => actions::writing::change_waiting(app, change),
         Choice::Custom(name) => {
             app.composer.field.set(&format!("/{name} "));
             focus_composer(app);
@@ -303,7 +303,7 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Search(pattern) => app.seek(&pattern),
         Choice::Copy(words) => return actions::copying::copy(app, words),
         Choice::Filter(words) => return actions::finding::show_only(app, &words),
-        Choice::Item(item) => actions::reading::select(app, item),
+        Choice::Item(item) => return actions::reading::select(app, item),
         Choice::Open(path, line) => return vec![Effect::OpenFile { path, line }],
         Choice::Session(it) if it.elsewhere.is_empty() => return vec![Effect::Resume(it.id)],
         Choice::Session(it) => {

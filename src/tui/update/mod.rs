@@ -11,7 +11,7 @@ use super::{
     app::{App, Focus, Questions},
     backfill,
     effects::Effect,
-    image::Way,
+    image::ImageProtocol,
     inline,
     msg::Msg,
     terminal::{Input, Reply},
@@ -103,7 +103,7 @@ fn answered(app: &mut App, reply: Reply) -> Vec<Effect> {
         Reply::Scheme => vec![Effect::AskColours],
         Reply::Attributes { sixel } => {
             if sixel {
-                app.draws_by(Way::Sixel);
+                app.draws_by(ImageProtocol::Sixel);
             }
             Vec::new()
         }

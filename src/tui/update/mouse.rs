@@ -4,7 +4,7 @@ use crate::{
     t,
     text::{StyledLine, width},
     tui::{
-        actions::{self, everywhere::focus_composer},
+        actions::{self, focus::focus_composer},
         app::{App, Focus, Mouse},
         effects::Effect,
         places,
@@ -132,7 +132,7 @@ fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
 }
 
 /// The file that a row names at a column.
-fn named_at(row: &StyledLine, column: usize) -> Option<places::Named> {
+fn named_at(row: &StyledLine, column: usize) -> Option<places::FileReference> {
     let text = row.plain();
     let before = width::cut(&text, column).len();
     places::place_at(&text, before)

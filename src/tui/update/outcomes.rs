@@ -22,9 +22,9 @@ use crate::{
 pub(super) fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
     match outcome {
         Outcome::Replied(ask, reply) => return (ask.then)(app, reply),
-        Outcome::Sessions(Err(why)) => app.toast(why),
-        Outcome::Copied(Ok(way)) | Outcome::Saved(Ok(way)) => app.toast(way),
-        Outcome::Copied(Err(why)) | Outcome::Saved(Err(why)) | Outcome::Failed(why) => app.toast(why),
+        Outcome::Sessions(Err(why)) => return app.toast(why),
+        Outcome::Copied(Ok(way)) | Outcome::Saved(Ok(way)) => return app.toast(way),
+        Outcome::Copied(Err(why)) | Outcome::Saved(Err(why)) | Outcome::Failed(why) => return app.toast(why),
         Outcome::Osc52 { bytes, what } => {
             app.terminal.pending.extend_from_slice(&bytes);
             app.toast(t!("news-copied-by-terminal", what = what));
@@ -73,7 +73,7 @@ pub(super) fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         }
         Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
         Outcome::ChipEdited(Ok(text)) => app.composer.field.change_chip(&text),
-        Outcome::ChipEdited(Err(why)) => app.toast(why),
+        Outcome::ChipEdited(Err(why)) => return app.toast(why),
         Outcome::Status(said) => app.status.said(said),
         // Another conversation may have taken the place meanwhile.
         Outcome::SpentEarlier { log, .. } if !Arc::ptr_eq(&log, app.conversation.link.log()) => {}
@@ -83,14 +83,14 @@ pub(super) fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             app.viewport.bars = None;
         }
         Outcome::Picture(Ok(it)) => {
-            let picture::Picture { name, bytes, data } = it;
+            let picture::ImageAttachment { name, bytes, data } = it;
             app.composer.field.add(Chip::Picture { name, bytes, data });
         }
         Outcome::Picture(Err((why, text))) => {
             match text {
                 // It was only a path.
                 Some(text) => app.composer.field.paste(&text),
-                None => app.toast(why),
+                None => return app.toast(why),
             }
         }
         Outcome::History {
@@ -109,7 +109,7 @@ pub(super) fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         } => app.composer.history.begin(texts),
         Outcome::Edited(Err(why))
         | Outcome::PlanEdited { text: Err(why), .. }
-        | Outcome::HunkEdited { text: Err(why), .. } => app.toast(why),
+        | Outcome::HunkEdited { text: Err(why), .. } => return app.toast(why),
         Outcome::HunkEdited {
             turn,
             document,

@@ -6,11 +6,9 @@
 use serde_json::Value;
 
 use super::{
-    Leaf, RenderContext,
-    clarification::{glyph, keys_rows},
-    file_edit,
+    Leaf, RenderContext, file_edit,
     form::{Form, Grant, grants},
-    heading::{FACTS_FROM, Facts, Weight, being_typed, first_line, gap, key, sign, signed, titled, word},
+    heading::{FACTS_FROM, Facts, Weight, being_typed, first_line, gap, key, keys_rows, sign, signed, titled, word},
     tool_call,
 };
 use crate::{
@@ -70,7 +68,7 @@ pub(super) fn leaf(
         None => rows.extend(because(view, columns)),
     }
     Leaf {
-        glyph: glyph(view),
+        glyph: sign("?", Role::Waiting),
         rows,
         is_line: false,
     }
@@ -97,12 +95,12 @@ pub(super) fn subject(view: &Clarification<'_>, document: &Document) -> Option<D
     ))
 }
 
-/// What is planned, in one line.
+/// The planned action in one line.
 pub(super) fn title(view: &Clarification<'_>, document: &Document) -> Sanitized {
     first_line(&planned(view, subject(view, document).as_ref()).title)
 }
 
-/// What would be done, to what. The title is never cut.
+/// The planned action and its object. The title is never cut.
 struct Planned {
     verb: Sanitized,
     title: Sanitized,
@@ -172,7 +170,7 @@ pub fn command_asked_for(document: &Document) -> Option<Sanitized> {
     Some(visible(it.command))
 }
 
-/// What the title does not say about the action.
+/// Details of the action that the title does not have.
 fn details(subject: &Document, look: &RenderContext<'_>) -> Vec<StyledLine> {
     match subject.view() {
         View::TerminalCommand(it) => {
@@ -211,7 +209,7 @@ fn details(subject: &Document, look: &RenderContext<'_>) -> Vec<StyledLine> {
     }
 }
 
-/// What is said before the question, where it says more than that there is one.
+/// The text before the question, where it adds something.
 fn context(view: &Clarification<'_>, subject: Option<&Document>, columns: usize) -> Vec<StyledLine> {
     let (together, lead) = together(subject, view.content.trim());
     let is_said = matches!(
@@ -253,7 +251,7 @@ fn together<'a>(subject: Option<&Document>, lead: &'a str) -> (String, &'a str) 
     }
 }
 
-/// What stands beside the change itself when a change is asked for: whoever decides on it elsewhere has to see that, too.
+/// The warnings of an approval of a change, for every place where it is decided on.
 pub(super) fn caution(document: &Document, columns: usize) -> Vec<StyledLine> {
     let View::Clarification(view) = document.view() else {
         return Vec::new();
@@ -269,7 +267,7 @@ pub(super) fn caution(document: &Document, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
-/// What would be reached and written, and what "always" would store.
+/// Hosts and paths that the action reaches, and the rule that "always" would store.
 fn consequences(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
     let mut rows = Vec::new();
     for (name, label) in [
@@ -362,7 +360,7 @@ fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Styl
     keys_rows(&keys, columns)
 }
 
-/// How an approval was decided, or what it needs as long as it waits.
+/// The decision on an approval, or the request for one.
 pub(super) fn verdict(
     view: &Clarification<'_>,
     subject: Option<&Document>,
@@ -424,8 +422,8 @@ fn is_protected(view: &Clarification<'_>) -> bool {
     view.subject.and_then(found) == Some(Value::Bool(true))
 }
 
-/// What a yes gives away here is more than this one action: nothing would hold the command, or others will act on what it
-/// leaves. Such a question is marked in red.
+/// Returns true if approval allows more than one action: there is no sandbox, or others act on the result. Such a question
+/// is red.
 fn is_grave(view: &Clarification<'_>, subject: Option<&Document>) -> bool {
     let is_unheld = match subject.map(Document::view) {
         Some(View::TerminalCommand(it)) => it.permissions.contains(&Permission::All),
@@ -443,7 +441,7 @@ fn needs(subject: Option<&Document>) -> Option<Sanitized> {
     (!names.is_empty()).then(|| visible_line(&names.join(", ")))
 }
 
-/// What is asked for beside what every command may.
+/// The name of a permission beyond those that every command has.
 fn permission(permission: &Permission) -> &str {
     match permission {
         Permission::Network => t!("permission-network"),
@@ -453,7 +451,7 @@ fn permission(permission: &Permission) -> &str {
     }
 }
 
-/// How many hunks were allowed, of how many, where each was decided on.
+/// Hunks that were allowed, and all hunks, of an approval that was decided hunk by hunk.
 fn parts(view: &Clarification<'_>) -> Option<(usize, usize)> {
     let hunks = &view.answers.iter().find(|it| !it.hunks.is_empty())?.hunks;
     Some((hunks.iter().filter(|it| it.accepted).count(), hunks.len()))

@@ -2,7 +2,7 @@
 
 use std::hash::Hasher;
 
-use ratatui::{buffer::Buffer, layout::Rect, widgets::Widget};
+use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 use rustc_hash::FxHasher;
 
 use super::{row_key::hash_spans, styled_line::put_spans};
@@ -45,8 +45,10 @@ pub struct BarWidget<'a> {
     pub theme: &'a Theme,
 }
 
-impl Widget for BarWidget<'_> {
-    fn render(self, area: Rect, buf: &mut Buffer) {
+impl StatefulWidget for BarWidget<'_> {
+    type State = Links;
+
+    fn render(self, area: Rect, buf: &mut Buffer, links: &mut Links) {
         let Bar {
             left, right, padding, ..
         } = self.bar;
@@ -58,7 +60,7 @@ impl Widget for BarWidget<'_> {
         let mut put = |x: u16, spans: &[Span]| {
             let width = area.right().saturating_sub(x);
             let area = Rect { x, width, ..area };
-            put_spans(buf, area, spans, Background::Plain, self.theme, &mut Links::new())
+            put_spans(buf, area, spans, Background::Plain, self.theme, links)
         };
         let end = put(area.x, left);
         let at = area.right().saturating_sub(spans_width(right) as u16);
@@ -82,7 +84,7 @@ mod tests {
             bar: &bar,
             theme: &theme,
         }
-        .render(buffer.area, &mut buffer);
+        .render(buffer.area, &mut buffer, &mut Links::new());
         let shown: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
         assert_eq!(shown, expected);
     }

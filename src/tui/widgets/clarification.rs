@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::{
     DocumentKind, Key, Leaf, RenderContext, approval, form,
-    form::{Form, Words, is_approval, spoken, takes_text},
-    heading::{Facts, Weight, being_typed, first_line, gap, heading, key, line, put_key, sign, titled},
+    form::{AnswerWords, Form, is_approval, spoken, takes_text},
+    heading::{Facts, KEYS_GAP, Weight, being_typed, first_line, gap, heading, key, keys_rows, line, sign, titled},
 };
 use crate::{
     protocol::{
@@ -23,8 +23,6 @@ use crate::{
 
 /// Columns before the label of an option: its key and where the arrows are.
 const KEY: usize = 3;
-/// Gap between two keys in one row.
-const KEYS: usize = 3;
 
 impl DocumentKind for Clarification<'_> {
     fn whole(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
@@ -84,7 +82,7 @@ impl DocumentKind for Clarification<'_> {
     }
 }
 
-pub(super) fn glyph(view: &Clarification<'_>) -> Span {
+fn glyph(view: &Clarification<'_>) -> Span {
     sign("?", if is_approval(view) { Role::Waiting } else { Role::Link })
 }
 
@@ -101,7 +99,7 @@ fn title(view: &Clarification<'_>) -> Sanitized {
     }
 }
 
-/// Whether the only question is already the title.
+/// Returns true if the only question is the title.
 fn is_title(view: &Clarification<'_>) -> bool {
     view.questions.len() == 1
         && first_line(view.content).is_empty()
@@ -160,7 +158,7 @@ fn questions(view: &Clarification<'_>, columns: usize, form: Option<&Form>) -> V
     rows
 }
 
-/// What the lead text says beyond the line that is the title.
+/// The lead text after the line that is the title.
 fn lead(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
     match view.content.trim().split_once('\n') {
         Some((_, rest)) if !rest.trim().is_empty() => {
@@ -214,9 +212,9 @@ fn option_rows(
         return wrap(&text, columns, &first, &rest);
     };
     let description = Span::new(Sanitized::new(description), Role::Dim);
-    let beside = spans_width(&first) + spans_width(&text) + KEYS + spans_width(std::slice::from_ref(&description));
+    let beside = spans_width(&first) + spans_width(&text) + KEYS_GAP + spans_width(std::slice::from_ref(&description));
     if beside <= columns {
-        text.extend([gap(KEYS), description]);
+        text.extend([gap(KEYS_GAP), description]);
         return wrap(&text, columns, &first, &rest);
     }
     // What does not fit beside the label stands below it, whole.
@@ -225,7 +223,7 @@ fn option_rows(
     rows
 }
 
-/// What was typed for a question, or is being typed.
+/// The rows of a typed answer, or of one that is being typed.
 fn text_rows(
     form: &Form,
     at: usize,
@@ -307,20 +305,11 @@ fn hints(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<StyledLin
     keys_rows(&keys, columns)
 }
 
-/// Keys beside each other, as many in a row as fit.
-pub(super) fn keys_rows(keys: &[Vec<Span>], columns: usize) -> Vec<StyledLine> {
-    let mut rows: Vec<StyledLine> = Vec::new();
-    for key in keys {
-        put_key(&mut rows, key, KEYS, columns);
-    }
-    rows
-}
-
 /// Questions and answers beside each other; where there is no room, under each other.
 fn answers(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
     let only = is_title(view);
     let given: HashMap<&str, &QuestionAnswer> = view.answers.iter().map(|it| (it.question_id.as_str(), it)).collect();
-    let words = Words {
+    let words = AnswerWords {
         other: t!("question-other"),
         more: t!("question-more-other"),
     };

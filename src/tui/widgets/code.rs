@@ -21,7 +21,7 @@ const SIGN: usize = 3;
 /// Code that has no numbers stands as far right as in Markdown.
 const INDENT: usize = 2;
 
-/// What a growing piece of code is.
+/// A growing piece of code.
 pub(super) struct Code<'a> {
     pub glyph: Span,
     pub head: StyledLine,
@@ -32,7 +32,7 @@ pub(super) struct Code<'a> {
     pub gutter: Gutter,
 }
 
-/// What a line of code stands on.
+/// The gutter of a line of code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Gutter {
     #[default]

@@ -74,8 +74,8 @@ fn trimmed(text: &str) -> impl Iterator<Item = &str> {
     text.trim_end().lines().map(str::trim_end)
 }
 
-/// What a reader must know of the file: that it is not there, or that it holds something else than what was cited. A citation
-/// may be indented otherwise at its end, and that is no difference; one that cites only the place has nothing to differ.
+/// A note that the cited file is missing or has changed; `None` if it is as cited, up to the indentation of its last line,
+/// or if only a place was cited.
 pub(super) fn said_of_file(
     reference: &CodeReference<'_>,
     document: &Document,
@@ -121,7 +121,7 @@ fn lines(reference: &CodeReference<'_>) -> String {
     }
 }
 
-/// Where a click on a path of the workspace goes; none for a path that leads out of it.
+/// The `file:` URL of a path of the workspace; `None` for a path that leads out of it.
 pub(super) fn file_link(root: &str, path: &str) -> Option<Arc<str>> {
     let inside = !path.is_empty()
         && !path.starts_with('/')

@@ -1,6 +1,6 @@
-//! The rule above the draft bears the mode, and on the right what is going on.
+//! The draft, and the rule above it with the mode and the state of the conversation.
 
-use ratatui::{buffer::Buffer, layout::Rect, widgets::Widget};
+use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 
 use super::styled_line::put_spans;
 use crate::{
@@ -10,15 +10,18 @@ use crate::{
     text::{Background, Role, Sanitized, Span, width},
     theme::Theme,
     tui::{
-        app::App, field::Drawn, overlays::role_of, terminal::surface::Links, view::DRAFT,
-        widgets::transcript::Following,
+        app::{Composer, Conversation, Viewport},
+        field::Drawn,
+        terminal::surface::Links,
+        view::DRAFT,
+        widgets::transcript::{Following, Item},
     },
 };
 
-/// The draft grows to so many rows, and on a tall screen to a third of it.
+/// Most rows of a draft; a third of a tall screen, if that is more.
 pub const MOST_ROWS: u16 = 8;
 
-/// The draft, or what stands in its place where it is empty.
+/// The draft, or its placeholder.
 pub struct ComposerWidget<'a> {
     /// `None`: the draft is empty.
     pub drawn: Option<&'a Drawn>,
@@ -26,15 +29,17 @@ pub struct ComposerWidget<'a> {
     pub theme: &'a Theme,
 }
 
-impl Widget for ComposerWidget<'_> {
-    fn render(self, area: Rect, buf: &mut Buffer) {
+impl StatefulWidget for ComposerWidget<'_> {
+    type State = Links;
+
+    fn render(self, area: Rect, buf: &mut Buffer, links: &mut Links) {
         let mut put = |x: u16, spans: &[Span]| {
             let area = Rect {
                 x: area.x + x,
                 width: area.width.saturating_sub(x),
                 ..area
             };
-            put_spans(buf, area, spans, Background::Plain, self.theme, &mut Links::new());
+            put_spans(buf, area, spans, Background::Plain, self.theme, links);
         };
         // More of it stands above.
         let above = if self.drawn.is_some_and(|it| it.is_cut) {
@@ -63,18 +68,48 @@ impl Widget for ComposerWidget<'_> {
     }
 }
 
-/// The rule, `── mode ─────── what is going on`.
-pub fn rule(app: &App, columns: usize) -> Vec<Span> {
-    let role = role_of(app.composer.mode);
-    let mut right = state(app);
-    let head = 4 + app.composer.mode.as_str().len();
+/// The role of a mode's name.
+pub const fn role_of(mode: Mode) -> Role {
+    match mode {
+        Mode::Agent => Role::ModeAgent,
+        Mode::Plan => Role::ModePlan,
+        Mode::Ask => Role::ModeAsk,
+        Mode::Debug => Role::ModeDebug,
+    }
+}
+
+/// Returns the rule above the draft, `── mode ─────── state`. The first parts of the state go where there is little room.
+pub fn rule(
+    composer: &Composer,
+    viewport: &Viewport,
+    conversation: &Conversation,
+    now_ms: u64,
+    columns: usize,
+) -> Vec<Span> {
+    let mode = composer.mode;
+    let mut right = Parts::default();
+    right.push_view(viewport);
+    right.push_draft(composer);
+    right.push_search(viewport);
+    if conversation.is_unstored {
+        right.push(t!("composer-unstored"), Role::Waiting);
+    }
+    if mode.is_read_only() {
+        right.push(t!("composer-read-only"), Role::Dim);
+    }
+    if !composer.queue.is_empty() {
+        right.push(&t!("composer-queued", count = composer.queue.len()), Role::Dim);
+    }
+    right.push_progress(conversation, now_ms);
+    let mut right = right.0;
+    let head = 4 + mode.as_str().len();
     while width::spans_width(&right) + head + 4 > columns && !right.is_empty() {
         right.remove(0);
     }
     let taken = head + width::spans_width(&right) + if right.is_empty() { 0 } else { 3 };
     let mut spans = vec![
         Span::new(Sanitized::literal("── "), Role::Rule),
-        Span::new(Sanitized::literal(app.composer.mode.as_str()), role).bold(),
+        Span::new(Sanitized::literal(mode.as_str()), role_of(mode)).bold(),
         Span::new(Sanitized::literal(" "), Role::Rule),
         Span::new(Sanitized::new(&"─".repeat(columns.saturating_sub(taken))), Role::Rule),
     ];
@@ -85,121 +120,103 @@ pub fn rule(app: &App, columns: usize) -> Vec<Span> {
     spans
 }
 
-fn state(app: &App) -> Vec<Span> {
-    let mut parts: Vec<Span> = Vec::new();
-    let mut push = |text: Sanitized, role: Role| {
-        if !parts.is_empty() {
-            parts.push(Span::new(Sanitized::literal("  "), Role::Dim));
+/// The state at the right of the rule, with gaps between its parts.
+#[derive(Default)]
+struct Parts(Vec<Span>);
+
+impl Parts {
+    fn push(&mut self, text: &str, role: Role) {
+        if !self.0.is_empty() {
+            self.0.push(Span::new(Sanitized::literal("  "), Role::Dim));
         }
-        parts.push(Span::new(text, role));
-    };
-    if app.viewport.pane.unseen > 0 && app.viewport.pane.follow != Following::End {
-        push(
-            Sanitized::new(&t!("composer-unseen", count = app.viewport.pane.unseen)),
-            Role::Link,
-        );
+        self.0.push(Span::new(Sanitized::line(text), role));
     }
-    if app.composer.field.text().starts_with("!!") {
-        push(Sanitized::literal(t!("composer-shell-silent")), Role::Waiting);
-    } else if app.composer.field.starts_with('!') {
-        push(Sanitized::literal(t!("composer-shell")), Role::Waiting);
+
+    fn push_view(&mut self, viewport: &Viewport) {
+        let pane = &viewport.pane;
+        if pane.unseen > 0 && pane.follow != Following::End {
+            self.push(&t!("composer-unseen", count = pane.unseen), Role::Link);
+        }
     }
-    if let Some(mode) = app.composer.field.vim_mode() {
-        push(Sanitized::literal(mode.as_str()), Role::Dim);
+
+    fn push_draft(&mut self, composer: &Composer) {
+        if composer.field.text().starts_with("!!") {
+            self.push(t!("composer-shell-silent"), Role::Waiting);
+        } else if composer.field.starts_with('!') {
+            self.push(t!("composer-shell"), Role::Waiting);
+        }
+        if let Some(mode) = composer.field.vim_mode() {
+            self.push(mode.as_str(), Role::Dim);
+        }
     }
-    if let Some(search) = &app.viewport.search {
-        let at = search
-            .at
-            .and_then(|(item, _)| search.hits.iter().position(|it| *it == item));
-        let place = at.map_or_else(|| "0".to_owned(), |it| (it + 1).to_string());
-        let pattern = width::cut_end(&search.pattern, 24);
-        push(
-            Sanitized::line(&t!(
+
+    fn push_search(&mut self, viewport: &Viewport) {
+        if let Some(search) = &viewport.search {
+            let is_at = |it: &Item| search.at.is_some_and(|(item, _)| item == *it);
+            let place = search.hits.iter().position(is_at).map_or(0, |it| it + 1);
+            let pattern = width::cut_end(&search.pattern, 24);
+            let place = place.to_string();
+            let text = t!(
                 "composer-search",
                 pattern = pattern,
                 place = place,
                 count = search.hits.len()
-            )),
-            Role::Waiting,
-        );
-    }
-    if !app.viewport.pane.filter.is_empty() {
-        push(
-            Sanitized::line(&t!("composer-filter", filter = app.viewport.pane.filter.words())),
-            Role::Waiting,
-        );
-    }
-    if app.conversation.is_unstored {
-        push(Sanitized::literal(t!("composer-unstored")), Role::Waiting);
-    }
-    if app.composer.mode.is_read_only() {
-        push(Sanitized::literal(t!("composer-read-only")), Role::Dim);
-    }
-    if !app.composer.queue.is_empty() {
-        push(
-            Sanitized::new(&t!("composer-queued", count = app.composer.queue.len())),
-            Role::Dim,
-        );
-    }
-    if app.conversation.transcript.open_question().is_some() || app.conversation.plan_to_build().is_some() {
-        push(Sanitized::literal(t!("composer-waiting")), Role::Waiting);
-        return parts;
-    }
-    if !app.conversation.is_busy() {
-        if let Some(Progress::Retrying { at_ms, .. }) = &app.conversation.transcript.progress {
-            let seconds = at_ms.saturating_sub(app.now_ms).div_ceil(1000);
-            push(
-                Sanitized::new(&t!("composer-retry", time = figure::pause(seconds).as_str())),
-                Role::Waiting,
             );
+            self.push(&text, Role::Waiting);
         }
-        return parts;
+        if !viewport.pane.filter.is_empty() {
+            let text = t!("composer-filter", filter = viewport.pane.filter.words());
+            self.push(&text, Role::Waiting);
+        }
     }
-    let since = app
-        .conversation
-        .transcript
-        .exchanges
-        .last()
-        .map_or(app.now_ms, |it| it.at_ms);
-    let elapsed_ms = app.now_ms.saturating_sub(since) / 1000 * 1000;
-    match &app.conversation.transcript.progress {
-        Some(Progress::Connecting { peer }) => push(
-            Sanitized::line(&t!("composer-connecting", peer = peer.as_str())),
-            Role::Dim,
-        ),
-        Some(Progress::Waiting { .. }) => push(Sanitized::literal(t!("composer-first-word")), Role::Dim),
-        Some(Progress::Retrying {
-            attempt,
-            of,
-            at_ms,
-            because,
-        }) => {
-            let seconds = at_ms.saturating_sub(app.now_ms).div_ceil(1000);
-            let because = width::cut_end(because, 48);
-            push(
-                Sanitized::line(&t!(
+
+    /// Adds the state of the answer: a question or plan that waits, its progress, the time since it began.
+    fn push_progress(&mut self, conversation: &Conversation, now_ms: u64) {
+        let transcript = &conversation.transcript;
+        if transcript.open_question().is_some() || conversation.plan_to_build().is_some() {
+            self.push(t!("composer-waiting"), Role::Waiting);
+            return;
+        }
+        let seconds_to = |at_ms: u64| figure::pause(at_ms.saturating_sub(now_ms).div_ceil(1000));
+        if !conversation.is_busy() {
+            if let Some(Progress::Retrying { at_ms, .. }) = &transcript.progress {
+                let time = seconds_to(*at_ms);
+                self.push(&t!("composer-retry", time = time.as_str()), Role::Waiting);
+            }
+            return;
+        }
+        match &transcript.progress {
+            Some(Progress::Connecting { peer }) => {
+                self.push(&t!("composer-connecting", peer = peer.as_str()), Role::Dim);
+            }
+            Some(Progress::Waiting { .. }) => self.push(t!("composer-first-word"), Role::Dim),
+            Some(Progress::Retrying {
+                attempt,
+                of,
+                at_ms,
+                because,
+            }) => {
+                let text = t!(
                     "composer-retrying",
-                    because = because,
-                    time = figure::pause(seconds).as_str(),
+                    because = width::cut_end(because, 48),
+                    time = seconds_to(*at_ms).as_str(),
                     attempt = *attempt,
                     of = *of
-                )),
-                Role::Waiting,
-            );
+                );
+                self.push(&text, Role::Waiting);
+            }
+            Some(Progress::Stalled { silent_ms }) => {
+                let text = t!("composer-silent", time = figure::duration(*silent_ms).as_str());
+                self.push(&text, Role::Waiting);
+            }
+            Some(Progress::Idle) | None => self.push(t!("composer-working"), Role::Dim),
         }
-        Some(Progress::Stalled { silent_ms }) => {
-            push(
-                Sanitized::new(&t!("composer-silent", time = figure::duration(*silent_ms).as_str())),
-                Role::Waiting,
-            );
+        // In whole seconds, from the first one on.
+        let elapsed_ms = now_ms.saturating_sub(transcript.exchanges.last().map_or(now_ms, |it| it.at_ms)) / 1000 * 1000;
+        if elapsed_ms > 0 {
+            self.push(figure::duration(elapsed_ms).as_str(), Role::Dim);
         }
-        Some(Progress::Idle) | None => push(Sanitized::literal(t!("composer-working")), Role::Dim),
     }
-    // A clock that counts in seconds has nothing to say before the first one is over.
-    if elapsed_ms > 0 {
-        push(figure::duration(elapsed_ms), Role::Dim);
-    }
-    parts
 }
 
 #[cfg(test)]

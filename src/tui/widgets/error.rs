@@ -3,7 +3,7 @@
 use super::{
     DocumentKind, Key, Leaf, RenderContext, copy,
     heading::{Facts, Weight, first_line, gap, heading, key, put_key, sign, titled, word},
-    value::{Frame, text_rows},
+    value::{ValueFrame, text_rows},
 };
 use crate::{
     locale,
@@ -45,7 +45,7 @@ const STEPS: &[(&str, &str, bool)] = &[
     ("INTERNAL", "", true),
 ];
 
-/// Whether trying again can help against a failure of this code.
+/// Returns true if a retry can help after an error with this code.
 pub fn is_retryable(code: &str) -> bool {
     STEPS.iter().any(|(name, _, again)| *name == code && *again)
 }
@@ -63,7 +63,7 @@ impl DocumentKind for Error<'_> {
         let details = self.details.trim_end();
         let is_sentence = !details.contains('\n') && details.ends_with(['.', '!', '?']);
         if !is_sentence {
-            let frame = Frame {
+            let frame = ValueFrame {
                 columns: context.width,
                 indent: &[],
                 role: Role::Dim,
@@ -119,7 +119,7 @@ fn facts(error: &Error<'_>) -> Facts {
     facts
 }
 
-/// What one can do now, in the same breath as details that are a sentence.
+/// The next step, after details that are a sentence.
 fn next_step(said: Span, error: &Error<'_>, look: &RenderContext<'_>) -> Vec<StyledLine> {
     // What our own agent and links report ends with what to do.
     let says_it_itself = matches!(error.source, "llm" | "client") && !error.details.is_empty();

@@ -29,7 +29,7 @@ const CREATED_HEAD: usize = 12;
 const OLD_SIDE: u64 = 0x5eaf_0000_0000_0000;
 
 /// The change of one document, found once.
-pub(super) struct Found {
+pub(super) struct CachedDiff {
     version: u64,
     diff: Diff,
 }
@@ -70,7 +70,7 @@ impl DocumentKind for FileEdit<'_> {
         }
         let found = state.memo.found.take().filter(|it| it.version == document.version);
         let found = found.or_else(|| {
-            Some(Found {
+            Some(CachedDiff {
                 version: document.version,
                 diff: find(self)?,
             })
@@ -141,7 +141,7 @@ pub(super) fn patch(edit: &FileEdit<'_>) -> Option<Sanitized> {
     Some(Sanitized::from(found.patch(Some(edit.file_path), Some(target))))
 }
 
-/// Whether both are hunks of the same call on the same file, so that the header of the first stands for both.
+/// Returns true if both are hunks of the same call on the same file: the first one's header stands for both.
 pub fn joins(before: &Document, document: &Document) -> bool {
     let (View::FileEdit(first), View::FileEdit(second)) = (before.view(), document.view()) else {
         return false;
@@ -249,7 +249,7 @@ fn head(
     }
 }
 
-/// What a heading calls an operation.
+/// The name of an operation in a heading.
 pub fn name(operation: &Operation) -> &str {
     match operation {
         Operation::Create => t!("edit-create"),
@@ -260,7 +260,7 @@ pub fn name(operation: &Operation) -> &str {
     }
 }
 
-/// What an approval says would be done to a file.
+/// The name of an operation in an approval.
 pub(super) fn verb(operation: &Operation) -> &str {
     match operation {
         Operation::Create => t!("approval-create"),

@@ -16,7 +16,7 @@ use crate::{
     tui::draft::{Draft, MOST_LINE_BYTES},
 };
 
-/// What the user has chosen and typed so far.
+/// The options that the user has chosen, and the texts typed so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
     pub document: DocumentId,
@@ -36,7 +36,7 @@ struct Field {
     text: String,
 }
 
-/// What a key did.
+/// The result of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It is not the form's: somebody else may have it.
@@ -69,7 +69,7 @@ impl Form {
         }
     }
 
-    /// Whether printable keys are text now.
+    /// Returns true while printable keys are text.
     pub fn is_typing(&self) -> bool {
         self.typing.is_some()
     }
@@ -145,12 +145,12 @@ impl Form {
         self.fields.get(question).map_or("", |it| it.text.as_str())
     }
 
-    /// What is being typed for the current question.
+    /// The text that is being typed for the current question.
     pub(super) fn typed(&self) -> Option<&Draft> {
         self.typing.as_ref()
     }
 
-    /// Whether every question has an answer, so that Enter sends.
+    /// Returns true if every question has an answer, so that Enter sends.
     pub(super) fn is_complete(&self, view: &Clarification<'_>) -> bool {
         (0..view.questions.len()).all(|it| self.is_answered(it))
     }
@@ -459,30 +459,30 @@ pub fn approval_keys(document: &Document) -> String {
     keys.join(" ")
 }
 
-/// Whether a question takes typed text: beside its options, or because it has none.
+/// Returns true for a question that takes typed text: beside its options, or without any.
 pub(super) fn takes_text(question: &Question<'_>) -> bool {
     question.allow_free_text || question.options.is_empty()
 }
 
-/// What stands before a text that was typed.
-pub(super) struct Words {
-    /// Where nothing was chosen.
+/// Words before a typed text.
+pub(super) struct AnswerWords {
+    /// Without a chosen option.
     pub other: &'static str,
     /// Behind what was chosen.
     pub more: &'static str,
 }
 
-/// What is sent is the same whoever reads the screen.
-const SENT: Words = Words {
+/// The words in a sent answer, the same in every language.
+const SENT: AnswerWords = AnswerWords {
     other: "other:",
     more: ", other:",
 };
 
-/// What is typed beside an approval is why.
-const REASON: Words = Words { other: ":", more: ":" };
+/// The words for the reason of an approval.
+const REASON: AnswerWords = AnswerWords { other: ":", more: ":" };
 
 /// An answer in words: labels, and what was typed.
-pub(super) fn spoken(answer: &QuestionAnswer, question: &Question<'_>, said: &Words) -> String {
+pub(super) fn spoken(answer: &QuestionAnswer, question: &Question<'_>, said: &AnswerWords) -> String {
     /// Nobody reads more, and each is looked up.
     const MOST: usize = 100;
     let labels = answer.selected_option_ids.iter().take(MOST).map(|id| {
@@ -503,7 +503,7 @@ pub(super) fn spoken(answer: &QuestionAnswer, question: &Question<'_>, said: &Wo
     words
 }
 
-/// Whether no key is held that gives it another meaning.
+/// Returns true for a key without a modifier that changes its meaning.
 fn is_plain(key: KeyEvent) -> bool {
     key.modifiers.difference(KeyModifiers::SHIFT).is_empty()
 }

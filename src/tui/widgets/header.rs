@@ -1,60 +1,64 @@
-//! One line: where one is on the left, who answers on the right.
+//! The first line: workspace and title on the left, model, context, cost and sandbox on the right.
 
 use crate::{
+    config::Settings,
     link::Held,
     locale::figure,
     t,
     text::{Role, Sanitized, Span, width},
-    tui::app::App,
+    transcript::Transcript,
+    tui::app::{Composer, Conversation, Workspace},
 };
 
-/// Below this the model is not named.
+/// Columns below which the model is not named.
 const NARROW: usize = 24;
 
-/// The two halves of the header for so many columns.
-pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
-    let right = right(app, columns);
+/// Returns both ends of the header for `columns`. `status` is the output of the status command, or its error.
+pub fn spans(
+    conversation: &Conversation,
+    composer: &Composer,
+    settings: &Settings,
+    status: Option<Result<&Sanitized, &Sanitized>>,
+    columns: usize,
+) -> (Vec<Span>, Vec<Span>) {
+    let right = right(conversation, composer, settings, status, columns);
     let room = columns.saturating_sub(width::spans_width(&right) + 3);
-    let mut left = vec![
-        Span::new(
-            Sanitized::line(&width::cut_middle(&app.conversation.workspace.label, room)),
-            Role::Dim,
-        )
-        .bold(),
-    ];
-    let mut push = |text: Sanitized, role: Role, gap: &'static str| {
-        let wants = width::width(&text) + gap.len();
-        if width::spans_width(&left) + wants <= room {
-            left.push(Span::new(Sanitized::literal(gap), role));
-            left.push(Span::new(text, role));
+    let Workspace { label, branch, .. } = &conversation.workspace;
+    let place = Sanitized::line(&width::cut_middle(label, room));
+    let mut left = vec![Span::new(place, Role::Dim).bold()];
+    let mut push = |text: Sanitized, gap: &'static str| {
+        if width::spans_width(&left) + width::width(&text) + gap.len() <= room {
+            left.push(Span::new(Sanitized::literal(gap), Role::Dim));
+            left.push(Span::new(text, Role::Dim));
         }
     };
-    if let Some(branch) = &app.conversation.workspace.branch {
-        push(Sanitized::line(branch), Role::Dim, "  ");
+    if let Some(branch) = branch {
+        push(Sanitized::line(branch), "  ");
     }
-    if let Some(title) = app.conversation.transcript.title() {
-        let used = width::width(&app.conversation.workspace.label)
-            + app
-                .conversation
-                .workspace
-                .branch
-                .as_deref()
-                .map_or(0, |it| width::width(it) + 2)
-            + 3;
+    if let Some(title) = conversation.transcript.title() {
+        let branch = branch.as_deref().map_or(0, |it| width::width(it) + 2);
+        let used = width::width(label) + branch + 3;
         let title = width::cut_end(title, room.saturating_sub(used).min(60));
         if width::width(&title) > 3 {
-            push(Sanitized::line(&title), Role::Dim, "   ");
+            push(Sanitized::line(&title), "   ");
         }
     }
     (left, right)
 }
 
-fn right(app: &App, columns: usize) -> Vec<Span> {
+fn right(
+    conversation: &Conversation,
+    composer: &Composer,
+    settings: &Settings,
+    status: Option<Result<&Sanitized, &Sanitized>>,
+    columns: usize,
+) -> Vec<Span> {
     let wide = columns >= 100;
-    let held = app.conversation.about.hold.known();
+    let sandbox = conversation.about.hold.known();
+    let model_name = composer.model_name(&conversation.about);
     let mut parts: Vec<Vec<Span>> = Vec::new();
-    let mut says_hold = false;
-    if let Some(line) = app.status.line() {
+    let mut has_sandbox = false;
+    if let Some(line) = status {
         let (text, role) = match line {
             Ok(text) => (text, Role::Dim),
             Err(why) => (why, Role::Error),
@@ -62,21 +66,43 @@ fn right(app: &App, columns: usize) -> Vec<Span> {
         let text = width::cut_end(text, columns / 2);
         parts.push(vec![Span::new(Sanitized::line(&text), role)]);
     } else {
-        for name in &app.preferences.settings.ui.status {
-            says_hold |= name == "sandbox";
+        for name in &settings.ui.status {
+            has_sandbox |= name == "sandbox";
             parts.push(match name.as_str() {
-                "model" => model(app, columns, wide),
-                "effort" => effort(app, wide),
-                "context" => context(app, columns, wide),
-                "cost" => cost(app, wide),
-                "sandbox" => held.iter().map(|it| holding(it, wide)).collect(),
+                "model" => {
+                    let name = model_name.unwrap_or(&conversation.about.peer);
+                    model(name, columns, wide).into_iter().collect()
+                }
+                "effort" => {
+                    let effort = composer.effort.filter(|_| wide).map(|it| format!(" {it}"));
+                    effort
+                        .map(|it| Span::new(Sanitized::line(&it), Role::Dim))
+                        .into_iter()
+                        .collect()
+                }
+                "context" => context(
+                    conversation.transcript.context_tokens(),
+                    conversation.window(),
+                    columns,
+                    wide,
+                ),
+                "cost" => {
+                    let price = model_name.and_then(|it| settings.models.get(it));
+                    let price = price.and_then(|it| Some((it.price_in?, it.price_out?)));
+                    let dollars = cost(&conversation.transcript, price).filter(|_| wide);
+                    dollars
+                        .map(|it| Span::new(figure::money(it), Role::Dim))
+                        .into_iter()
+                        .collect()
+                }
+                "sandbox" => sandbox.iter().map(|it| sandbox_state(it, wide)).collect(),
                 _ => Vec::new(),
             });
         }
     }
-    // What holds commands is said in any case.
-    if let Some(held) = held.filter(|_| !says_hold) {
-        parts.push(vec![holding(&held, wide)]);
+    // The state of the sandbox is always shown.
+    if let Some(sandbox) = sandbox.filter(|_| !has_sandbox) {
+        parts.push(vec![sandbox_state(&sandbox, wide)]);
     }
     let mut spans: Vec<Span> = Vec::new();
     for part in parts.into_iter().filter(|it| !it.is_empty()) {
@@ -90,36 +116,22 @@ fn right(app: &App, columns: usize) -> Vec<Span> {
     spans
 }
 
-fn model(app: &App, columns: usize, wide: bool) -> Vec<Span> {
-    let name = app
-        .composer
-        .model_name(&app.conversation.about)
-        .or(Some(app.conversation.about.peer.as_str()))
-        // Where there is hardly room, what holds commands matters more than who answers.
-        .filter(|it| !it.is_empty() && columns >= NARROW);
-    let name = name.map(|it| width::cut_middle(it, if wide { 40 } else { columns / 4 }));
-    name.map(|it| Span::new(Sanitized::line(&it), Role::Dim))
-        .into_iter()
-        .collect()
+/// The model's name; where there is hardly room, the sandbox matters more.
+fn model(name: &str, columns: usize, wide: bool) -> Option<Span> {
+    let name = width::cut_middle(name, if wide { 40 } else { columns / 4 });
+    (columns >= NARROW && !name.is_empty()).then(|| Span::new(Sanitized::line(&name), Role::Dim))
 }
 
-fn effort(app: &App, wide: bool) -> Vec<Span> {
-    let effort = app.composer.effort.filter(|_| wide);
-    let span = effort.map(|it| Span::new(Sanitized::line(&format!(" {it}")), Role::Dim));
-    span.into_iter().collect()
-}
-
-/// How much of what the model takes in is used.
-fn context(app: &App, columns: usize, wide: bool) -> Vec<Span> {
-    let held = app.conversation.transcript.context_tokens();
-    if held == 0 || columns < 40 {
+/// The tokens in context, as a share of the model's window where that is known.
+fn context(tokens: u64, window: Option<u64>, columns: usize, wide: bool) -> Vec<Span> {
+    if tokens == 0 || columns < 40 {
         return Vec::new();
     }
-    let Some(window) = app.conversation.window() else {
-        let text = t!("header-tokens", count = figure::tokens(held).as_str());
+    let Some(window) = window else {
+        let text = t!("header-tokens", count = figure::tokens(tokens).as_str());
         return vec![Span::new(Sanitized::line(&text), Role::Dim)];
     };
-    let share = (held as f64 / window as f64 * 100.0).min(999.0);
+    let share = (tokens as f64 / window as f64 * 100.0).min(999.0);
     let mut spans = Vec::new();
     if wide {
         let role = if share > 85.0 { Role::Waiting } else { Role::Accent };
@@ -129,27 +141,18 @@ fn context(app: &App, columns: usize, wide: bool) -> Vec<Span> {
     spans
 }
 
-fn cost(app: &App, wide: bool) -> Vec<Span> {
-    let (_, total) = app.conversation.transcript.usage();
-    let price = app
-        .composer
-        .model_name(&app.conversation.about)
-        .and_then(|it| app.preferences.settings.models.get(it));
-    let configured = price.and_then(|it| Some((it.price_in?, it.price_out?)));
-    let dollars = app.conversation.transcript.cost().or_else(|| {
-        let (input, output) = configured.filter(|_| total.total_tokens > 0)?;
+/// The conversation's cost in dollars: as reported, else by the configured prices of a million tokens in and out.
+fn cost(transcript: &Transcript, price: Option<(f64, f64)>) -> Option<f64> {
+    let (_, total) = transcript.usage();
+    transcript.cost().or_else(|| {
+        let (input, output) = price.filter(|_| total.total_tokens > 0)?;
         Some((total.prompt_tokens as f64 * input + total.completion_tokens as f64 * output) / 1e6)
-    });
-    let dollars = dollars.filter(|_| wide);
-    dollars
-        .map(|it| Span::new(figure::money(it), Role::Dim))
-        .into_iter()
-        .collect()
+    })
 }
 
-/// What holds commands here. That nothing does is said at any width.
-fn holding(held: &Held, is_wide: bool) -> Span {
-    match held {
+/// The state of the sandbox, at any width.
+fn sandbox_state(state: &Held, is_wide: bool) -> Span {
+    match state {
         Held::Whole => Span::new(Sanitized::literal(t!("header-sandbox-full")), Role::Dim),
         Held::Partly(but) if is_wide => Span::new(
             Sanitized::line(&t!("header-sandbox-partial-but", but = but.as_str())),

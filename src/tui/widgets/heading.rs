@@ -19,7 +19,7 @@ pub(super) const FACTS_FROM: usize = 36;
 /// Columns between two facts, and between the content and the facts.
 const GAP: usize = 2;
 
-/// What hangs at the right edge. Where it does not fit, the lightest goes first.
+/// Facts at the right edge. Where there is too little room, the lightest goes first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts(Vec<Fact>);
 
@@ -29,7 +29,7 @@ struct Fact {
     spans: Vec<Span>,
 }
 
-/// How long a fact stays when it gets narrow.
+/// Precedence of a fact when there is little room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Weight {
     Light,
@@ -226,7 +226,7 @@ pub(super) fn key(name: &'static str, does: &'static str, role: Role) -> Vec<Spa
 /// Stands where something is typed in a document.
 pub const TYPING: &str = "▏";
 
-/// What is being typed, with the sign for its caret.
+/// The text that is being typed, with a sign for its caret.
 pub(super) fn being_typed(draft: &Draft) -> Vec<Span> {
     let (before, after) = draft.text().split_at(draft.caret());
     let text = |text: &str| Span::new(Sanitized::line(text), Role::Strong);
@@ -260,6 +260,18 @@ pub(super) fn first_line(text: &str) -> Sanitized {
     let line = start.split('\n').next().unwrap_or_default();
     let end = line.char_indices().nth(MOST).map_or(line.len(), |(at, _)| at);
     Sanitized::line(line.get(..end).unwrap_or_default().trim_end())
+}
+
+/// Columns between two keys in one row.
+pub(super) const KEYS_GAP: usize = 3;
+
+/// Keys beside each other, as many in a row as fit.
+pub(super) fn keys_rows(keys: &[Vec<Span>], columns: usize) -> Vec<StyledLine> {
+    let mut rows: Vec<StyledLine> = Vec::new();
+    for key in keys {
+        put_key(&mut rows, key, KEYS_GAP, columns);
+    }
+    rows
 }
 
 #[cfg(test)]

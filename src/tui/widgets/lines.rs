@@ -4,15 +4,15 @@ use crate::text::{Cleaner, CodeLine, StyledLine};
 
 /// The lines of one growing text and where their rows are.
 #[derive(Default)]
-pub(super) struct Lines {
-    /// What has come, sanitised.
+pub(super) struct GrowingLines {
+    /// The source so far, sanitised.
     clean: String,
-    /// How much of the source is in `clean`.
+    /// Bytes of the source that are in `clean`.
     raw: usize,
     cleaner: Cleaner,
-    /// Where each laid line ends: its byte in the clean text and its row, counted from the text's first.
+    /// The end of each line that was laid out: its byte in the clean text and its row, counted from the first.
     ends: Vec<End>,
-    /// How many lines had colours when they were laid.
+    /// Lines that had colours when they were laid out.
     coloured: usize,
     was_open: bool,
 }
@@ -23,7 +23,7 @@ struct End {
     row: usize,
 }
 
-impl Lines {
+impl GrowingLines {
     /// Takes what is new of `source`. While the text is open the source only grows; its end may say something else.
     pub fn take(&mut self, source: &str, is_open: bool) {
         let is_settled = !is_open && !self.was_open && self.raw == source.len() && self.raw > 0;
@@ -89,7 +89,7 @@ impl Lines {
     }
 }
 
-/// How many lines a growing text has, counted once.
+/// A line count of a growing text, each byte read once.
 #[derive(Default)]
 pub(super) struct Counted {
     bytes: usize,
@@ -110,7 +110,7 @@ impl Counted {
     }
 }
 
-/// Whether the coloured line is this line; colours may come from a moment when it was shorter.
+/// Returns true if a coloured line has this text; colours may come from a moment when it was shorter.
 pub(super) fn says(coloured: &CodeLine, line: &str) -> bool {
     let mut rest = line;
     for span in coloured.iter() {

@@ -21,6 +21,7 @@ mod form;
 pub mod header;
 mod heading;
 mod lines;
+pub mod list;
 #[cfg(test)]
 mod matrix;
 mod message;
@@ -76,7 +77,7 @@ pub use ending::EndingWidget;
 pub use message::MessageWidget;
 pub use thinking::ThinkingWidget;
 
-use lines::{Counted, Lines};
+use lines::{Counted, GrowingLines};
 use styled_line::StyledLineWidget;
 use terminal_command::Printed;
 
@@ -132,7 +133,7 @@ impl RenderContext<'_> {
     }
 }
 
-/// What a cited file holds now at the cited lines.
+/// The current content of a cited file at the cited lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Cited<'a> {
     /// Not read yet, or it cannot be.
@@ -143,12 +144,12 @@ pub enum Cited<'a> {
     Lines(&'a str),
 }
 
-/// How much of a document is shown.
+/// The extent to which a document is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fold {
     /// One line.
     Folded,
-    /// What its kind shows unasked: all of a text, head and tail of an output, one line of a call.
+    /// The default of its kind: all of a text, head and tail of an output, one line of a call.
     #[default]
     Usual,
     /// Everything.
@@ -184,7 +185,7 @@ pub struct DocumentState {
     hidden_bytes: u64,
 }
 
-/// How a kind of document makes its rows. Drawing them is the same for all kinds.
+/// Makes the rows of one kind of document. Drawing them is the same for all kinds.
 trait DocumentKind {
     /// Lays out the rows that may have changed; returns the first of them, counted from 0, or `None` if none did.
     fn lay_out(
@@ -277,7 +278,7 @@ impl<K: DocumentKind> StatefulWidget for KindWidget<'_, K> {
     }
 }
 
-/// What the rows were made for. What a kind does not show is zero in its key, so that it cannot cost it a layout.
+/// The conditions that rows were made for. What a kind does not show is zero in its key, so that it cannot cost it a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     version: u64,
@@ -291,7 +292,7 @@ struct Key {
     /// The version of the live list, counted from 1.
     todos: u64,
     second: u64,
-    /// What is said about the file that is cited.
+    /// The note on the cited file.
     said_of_file: Option<&'static str>,
     newest: bool,
     /// The version of the answer in the making, counted from 1.
@@ -301,19 +302,19 @@ struct Key {
     colours: u64,
 }
 
-/// What a kind keeps between two calls, so that work is proportional to what is new.
+/// State of a kind between two layouts, so that work is proportional to what is new.
 #[derive(Default)]
 struct Memo {
     reach: Reach,
     /// Rows above what grows.
     head: usize,
-    lines: Lines,
+    lines: GrowingLines,
     counted: Counted,
     flow: Option<Flow>,
     /// The rows of `flow` where they are not all of the rows.
     flow_rows: Vec<StyledLine>,
     printed: Option<Printed>,
-    found: Option<file_edit::Found>,
+    found: Option<file_edit::CachedDiff>,
 }
 
 impl Memo {
@@ -336,11 +337,11 @@ struct Leaf {
     is_line: bool,
 }
 
-/// Of a document no more is laid out than this: a row costs many times its text, and nobody reads so far.
+/// Most bytes of a document that are laid out: a row costs many times its text.
 const SHOWN_BYTES: usize = 1 << 20;
 const SHOWN_LINES: usize = 20_000;
 
-/// How much of a text is laid out, so that the beginning of one that grows is counted once.
+/// The part of a text that is laid out; the beginning of a growing text is counted once.
 #[derive(Default)]
 struct Reach {
     /// Bytes that were counted, and the line breaks in them.
@@ -370,10 +371,10 @@ impl Reach {
     }
 }
 
-/// How often documents were really laid out, for the tests that hold work to what is new or visible.
+/// Number of layouts of documents, for the tests that limit work to what is new or visible.
 static LAYOUTS: AtomicU64 = AtomicU64::new(0);
 
-/// How often any document was really laid out since the program began.
+/// Returns the number of layouts of documents since the program began.
 pub fn layouts() -> u64 {
     LAYOUTS.load(Ordering::Relaxed)
 }
@@ -421,7 +422,7 @@ impl DocumentState {
             return;
         }
         self.turn_to(key);
-        let watch = Watch::new(context.colours);
+        let watch = ColourWatch::new(context.colours);
         let context = RenderContext {
             colours: &watch,
             ..*context
@@ -456,7 +457,7 @@ impl DocumentState {
         self.is_colouring
     }
 
-    /// Of Markdown that is being written: rows that stay as they are, and the bytes of the text that they show.
+    /// Rows of growing Markdown that do not change any more, and the bytes of the text that they show.
     pub fn settled(&self) -> (usize, usize) {
         self.memo.flow.as_ref().map_or((0, 0), Flow::settled)
     }
@@ -608,7 +609,7 @@ pub fn staged(document: &Document) -> Option<Document> {
     Some(change)
 }
 
-/// What has to be seen beside a change that waits to be allowed.
+/// Warnings that belong to a change that waits for approval.
 pub fn caution(document: &Document, columns: usize) -> Vec<StyledLine> {
     if staged(document).is_some() {
         approval::caution(document, columns)
@@ -627,12 +628,12 @@ fn form<'a>(document: &Document, look: &RenderContext<'a>) -> Option<&'a Form> {
     look.form.filter(|it| it.document == document.id)
 }
 
-/// Whether what a document did to files was taken back.
+/// Returns true if the document's changes of files were undone.
 pub fn is_undone(document: &Document) -> bool {
     document.metadata.get("undone").is_some_and(|it| it == true)
 }
 
-/// What is said of a document whose doing was taken back.
+/// The words for an undone document; `None` for any other.
 pub fn undone(document: &Document) -> Option<Sanitized> {
     let word = match document.metadata.get("undone") {
         Some(serde_json::Value::Bool(true)) => Some(t!("document-undone")),
@@ -642,7 +643,7 @@ pub fn undone(document: &Document) -> Option<Sanitized> {
     word.map(|it| heading::signed("↶", it))
 }
 
-/// What changes something although the mode says that nothing is changed.
+/// The mark of a change in a mode that allows none.
 fn badge() -> Span {
     // It is not broken between its words.
     let word = t!("document-read-only").replace(' ', "\u{a0}");
@@ -657,12 +658,12 @@ fn seed(document: &Document, look: &RenderContext<'_>) -> u64 {
 }
 
 /// Passes colours on and notes whether some are still missing.
-struct Watch<'a> {
+struct ColourWatch<'a> {
     colours: &'a dyn Colours,
     is_waiting: Cell<bool>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> ColourWatch<'a> {
     fn new(colours: &'a dyn Colours) -> Self {
         Self {
             colours,
@@ -671,7 +672,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Colours for Watch<'_> {
+impl Colours for ColourWatch<'_> {
     fn code(&self, block: u64, language: &str, source: &str, closed: bool) -> Arc<Vec<CodeLine>> {
         let lines = self.colours.code(block, language, source, closed);
         // What is open is looked at again anyway; counting its lines each time would cost more than it saves.

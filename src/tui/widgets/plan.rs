@@ -93,7 +93,7 @@ fn glyph() -> Span {
     sign("≡", Role::ModePlan)
 }
 
-/// Whether it shows the live list; while it is being written, the list is still that of the plan before.
+/// Returns true for the plan of the live list; while it is being written, that is the previous plan.
 pub(super) fn is_live(document: &Document, look: &RenderContext<'_>) -> bool {
     look.newest && !document.is_open()
 }

@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use ratatui::{buffer::Buffer, layout::Rect, widgets::Widget};
+use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 use rustc_hash::FxHasher;
 
 use super::styled_line::put_spans;
@@ -44,8 +44,10 @@ impl<'a> QueueWidget<'a> {
     }
 }
 
-impl Widget for QueueWidget<'_> {
-    fn render(self, area: Rect, buf: &mut Buffer) {
+impl StatefulWidget for QueueWidget<'_> {
+    type State = Links;
+
+    fn render(self, area: Rect, buf: &mut Buffer, links: &mut Links) {
         let columns = usize::from(area.width);
         let wide = width::width(t!("queue-next")).max(width::width(t!("queue-queued"))) + 2;
         let hidden = (self.said.len() + self.queue.len()).saturating_sub(usize::from(area.height));
@@ -67,7 +69,7 @@ impl Widget for QueueWidget<'_> {
                 width: area.width.saturating_sub(self.indent as u16),
                 ..row
             };
-            put_spans(buf, row, &spans, Background::Plain, self.theme, &mut Links::new());
+            put_spans(buf, row, &spans, Background::Plain, self.theme, links);
         }
     }
 }

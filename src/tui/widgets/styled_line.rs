@@ -187,3 +187,113 @@ fn restyle(cell: &mut Cell, style: Style) {
     cell.bg = style.bg.unwrap_or_default();
     cell.modifier = style.add_modifier;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::{text::Sanitized, tui::terminal::surface::text_of};
+
+    fn theme() -> Theme {
+        Theme::built_in("sheaf-dark").unwrap()
+    }
+
+    fn span(text: &str) -> Span {
+        Span::new(Sanitized::new(text), Role::Text)
+    }
+
+    /// A line drawn into the middle of a row of `#`, and the links that it has.
+    fn drawn(line: &StyledLine, width: u16) -> (String, Links) {
+        let mut buffer = Buffer::filled(Rect::new(0, 0, width + 2, 1), Cell::new("#"));
+        let area = Rect::new(1, 0, width, 1);
+        for x in area.left()..area.right() {
+            buffer[(x, 0)].reset();
+        }
+        let (theme, mut links) = (theme(), Links::new());
+        let widget = StyledLineWidget {
+            line,
+            under: Background::Plain,
+            theme: &theme,
+        };
+        StatefulWidget::render(widget, area, &mut buffer, &mut links);
+        (text_of(&buffer, buffer.area), links)
+    }
+
+    #[test]
+    fn a_text_is_cut_at_its_area_and_never_in_a_character() {
+        for (text, width, shown) in [
+            ("words", 7, "#words  #"),
+            ("words", 3, "#wor#"),
+            ("words", 0, "##"),
+            ("語漢", 4, "#語漢#"),
+            ("語漢", 3, "#語 #"),
+            ("a語", 2, "#a #"),
+            ("a\tb", 7, "#a   b  #"),
+            ("e\u{301}o", 3, "#e\u{301}o #"),
+            ("a\nb", 4, "#a b #"),
+        ] {
+            assert_eq!(drawn(&StyledLine::of([span(text)]), width).0, shown, "{text:?} {width}");
+        }
+    }
+
+    #[test]
+    fn facts_stand_at_the_right_where_there_is_room_for_them() {
+        let line = StyledLine::of([span("left")]).facts([span("12 s")]);
+        assert_eq!(drawn(&line, 36).0, format!("#left{}12 s#", " ".repeat(28)));
+        assert_eq!(drawn(&line, 35).0, format!("#left{}#", " ".repeat(31)));
+        let line = StyledLine::of([span(&"x".repeat(33))]).facts([span("12 s")]);
+        assert_eq!(drawn(&line, 36).0, format!("#{}   #", "x".repeat(33)));
+    }
+
+    #[test]
+    fn links_have_the_columns_of_the_screen_as_far_as_they_are_shown() {
+        let target: Arc<str> = "https://example.com".into();
+        let line = StyledLine::of([span("語 "), span("link").linked(Some(target.clone())), span(" x")]);
+        let link = |columns| Link {
+            y: 0,
+            columns,
+            target: target.clone(),
+        };
+        assert_eq!(drawn(&line, 12).1, [link(4..8)]);
+        assert_eq!(drawn(&line, 5).1, [link(4..6)]);
+        assert_eq!(drawn(&line, 3).1, []);
+    }
+
+    #[test]
+    fn a_background_reaches_the_end_of_the_area() {
+        let theme = theme();
+        let line = StyledLine {
+            background: Background::Added,
+            ..StyledLine::of([span("a"), span("語").on(Background::AddedWord)])
+        };
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 6, 1));
+        let widget = StyledLineWidget {
+            line: &line,
+            under: Background::Plain,
+            theme: &theme,
+        };
+        Widget::render(widget, Rect::new(0, 0, 5, 1), &mut buffer);
+        let background = |it| theme.style(Role::Text, Modifier::NONE, it).bg.unwrap_or_default();
+        let (added, word) = (background(Background::Added), background(Background::AddedWord));
+        let cells: Vec<_> = buffer.content.iter().map(|it| it.bg).collect();
+        assert_eq!([cells[0], cells[1], cells[3], cells[4]], [added, word, added, added]);
+        assert_eq!(cells[5], background(Background::Plain));
+    }
+
+    #[test]
+    fn lines_end_with_their_area() {
+        let theme = theme();
+        let lines = ["one", "two", "three"].map(|it| StyledLine::of([span(it)]));
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 4, 3));
+        let widget = LinesWidget {
+            lines: &lines,
+            theme: &theme,
+        };
+        widget.render(Rect::new(1, 1, 3, 2), &mut buffer, &mut Links::new());
+        let shown: Vec<_> = buffer.area.rows().map(|it| text_of(&buffer, it)).collect();
+        assert_eq!(shown, ["    ", " one", " two"]);
+    }
+}

@@ -32,7 +32,7 @@ const MOST_COLUMNS: usize = 20_000;
 /// Lines above the end that a program may still write over (the emulator has fewer).
 const UNSETTLED: usize = 64;
 
-/// What a command has printed, read once.
+/// The output of a command, each byte read once.
 #[derive(Default)]
 pub(super) struct Printed {
     output: Output,

@@ -3,7 +3,7 @@
 use ratatui::{
     buffer::{Buffer, Cell},
     layout::Rect,
-    widgets::{StatefulWidget, Widget},
+    widgets::StatefulWidget,
 };
 use serde_json::{Map, Value};
 
@@ -12,6 +12,7 @@ use crate::{
     protocol::{Document, DocumentStart, Event, Kind, Response, Turn},
     text::{Modifier, NoColours, Span, StyledLine, width::spans_width},
     transcript::Todos,
+    tui::terminal::surface::Links,
 };
 
 /// 12 s after a document of [`open`] began.
@@ -78,7 +79,7 @@ pub fn closed(kind: &str, content: Option<&str>, metadata: Value) -> Document {
     response.documents.remove(0)
 }
 
-/// So many lines, each with its number.
+/// Returns `count` numbered lines.
 pub fn numbered(prefix: &str, count: usize) -> String {
     let lines: Vec<String> = (1..=count).map(|it| format!("{prefix}{it}\n")).collect();
     lines.concat()
@@ -99,9 +100,9 @@ pub fn drawn(widget: impl StatefulWidget<State = DocumentState>, width: usize) -
 }
 
 /// The text of a widget of this size, without blanks at the ends of its lines.
-pub fn text_of(widget: impl Widget, width: u16, height: u16) -> String {
+pub fn text_of(widget: impl StatefulWidget<State = Links>, width: u16, height: u16) -> String {
     let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
-    widget.render(buffer.area, &mut buffer);
+    widget.render(buffer.area, &mut buffer, &mut Links::new());
     let lines = buffer.content.chunks(usize::from(width.max(1)));
     let lines = lines.map(|it| it.iter().map(Cell::symbol).collect::<String>());
     lines.map(|it| it.trim_end().to_owned() + "\n").collect()

@@ -93,7 +93,7 @@ fn plain(text: &Text<'_>, document: &Document, look: &RenderContext<'_>, state: 
     })
 }
 
-/// What the user said while the answer was being made.
+/// Returns true for a message of the user to a running answer.
 fn is_users(document: &Document) -> bool {
     document.metadata.get("role").is_some_and(|it| it == "user")
 }

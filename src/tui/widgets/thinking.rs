@@ -22,7 +22,7 @@ const LAST_BYTES: usize = 1200;
 /// A stretch of thinking, whose text only grows.
 pub struct ThinkingWidget<'a> {
     pub text: &'a str,
-    /// How long it was, in milliseconds; `None` while it goes on.
+    /// Duration in milliseconds; `None` while it lasts.
     pub took_ms: Option<u64>,
     pub context: &'a RenderContext<'a>,
 }

@@ -7,7 +7,7 @@ use crate::{
     text::{Background, Modifier, Role, Sanitized, Span, StyledLine, wrap::wrap},
 };
 
-/// What a row shows of a todo.
+/// The content of a todo's row.
 pub(super) struct Item<'a> {
     pub content: &'a str,
     pub status: &'a TodoStatus,
@@ -17,7 +17,7 @@ pub(super) struct Item<'a> {
     pub documents: Vec<String>,
 }
 
-/// So many addresses stand behind a todo.
+/// Most addresses after a todo.
 const MOST_NAMED: usize = 6;
 
 /// `selected`: the item that has the keys.

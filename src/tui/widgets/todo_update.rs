@@ -100,7 +100,7 @@ fn changes(update: &TodoUpdate<'_>, look: &RenderContext<'_>) -> Vec<(String, To
     known.collect()
 }
 
-/// What moved comes first in a line that may be cut; of what merely waits there may be a lot.
+/// The changes in one line that may be cut: moved todos first, as many may only wait.
 fn line(changes: &[(String, TodoStatus)]) -> Vec<Span> {
     /// More do not fit into any line.
     const MOST: usize = 20;

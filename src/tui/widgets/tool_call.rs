@@ -6,7 +6,7 @@ use super::{
     DocumentKind, Fold, Key, Leaf, RenderContext, copy, elapsed_ms,
     heading::{Facts, Weight, first_line, heading, line, path_heading, sign},
     second,
-    value::{Frame, member_rows, rows},
+    value::{ValueFrame, member_rows, rows},
 };
 use crate::{
     locale::{self, FluentValue, figure},
@@ -48,7 +48,7 @@ const FOLDERS: &[&str] = &[
     "glob",
 ];
 
-/// What to look for in a call nobody described to us, best first.
+/// Members that describe a call of an unknown tool, best first.
 const TELLING: &[&str] = &[
     "command",
     "cmd",
@@ -86,7 +86,7 @@ pub(super) fn word(name: &str) -> &str {
     known(name).map_or(name, |(word, _)| word)
 }
 
-/// Whether it is a tool that we know, by any of its names.
+/// Returns true for a tool of this program, by any of its names.
 pub(super) fn is_ours(name: &str) -> bool {
     known(name).is_some()
 }
@@ -118,7 +118,7 @@ impl DocumentKind for ToolCall<'_> {
         }
         head.continues = false;
         let mut whole = vec![head];
-        let plain = Frame {
+        let plain = ValueFrame {
             columns: context.width,
             indent: &[],
             role: Role::Text,
@@ -139,7 +139,7 @@ impl DocumentKind for ToolCall<'_> {
             let role = if result.failed { Role::Error } else { Role::Dim };
             whole.extend(rows(
                 readable(result.data),
-                Frame {
+                ValueFrame {
                     columns: context.width,
                     indent: &bar,
                     role,
@@ -213,7 +213,7 @@ fn facts(call: &ToolCall<'_>, document: &Document, look: &RenderContext<'_>, run
     facts
 }
 
-/// How long something has been running, in whole seconds.
+/// A running time in whole seconds.
 pub(super) fn seconds(milliseconds: u64) -> Sanitized {
     match milliseconds / 1000 {
         seconds @ 0..10 => Sanitized::from(format!("{seconds} s")),
@@ -254,7 +254,7 @@ fn head(call: &ToolCall<'_>, facts: Facts, failed: bool, look: &RenderContext<'_
     heading(word, &spans, facts, look.width)
 }
 
-/// What a call is about.
+/// The title of a call.
 struct Title {
     text: Sanitized,
     /// A range of lines, which stays when a path is cut.
@@ -400,7 +400,7 @@ fn lines(arguments: &Map<String, Value>) -> Sanitized {
     })
 }
 
-/// What a result comes to: `3 matches`, `10 chunks`. Empty where there is nothing to count.
+/// The result in figures: `3 matches`, `10 chunks`. Empty where there is nothing to count.
 fn outcome(call: &ToolCall<'_>, data: &Value) -> Sanitized {
     let number = |name: &str| data.get(name).and_then(Value::as_u64).map(|it| it as usize);
     let length = |name: &str| data.get(name).and_then(Value::as_array).map(Vec::len);

@@ -40,7 +40,7 @@ pub enum Item {
     /// A stretch of thinking of an exchange.
     Thinking(usize, usize),
     Document(DocumentIndex),
-    /// How an exchange ended, where that needs saying.
+    /// The ending of an exchange, where it is not the usual one.
     Ending(usize),
 }
 
@@ -66,7 +66,7 @@ impl Item {
     }
 }
 
-/// What is on a line of the pane.
+/// A line of the pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisibleLine {
     Blank,
@@ -102,25 +102,32 @@ pub struct Context<'a> {
     pub theme: &'a Theme,
 }
 
+/// The state of the transcript's widget: its items, their rows, and the part in view.
 #[derive(Default)]
 pub struct Pane {
     pub items: Vec<Item>,
     pub selected: Option<Item>,
-    /// The todo that is selected in the plan that is.
+    /// The selected todo of the selected plan.
     pub todo: Option<usize>,
     /// Documents that opened while the reader was elsewhere.
     pub unseen: usize,
     pub follow: Following,
-    /// What is listed; nothing in it: everything is.
+    /// The filter of the items; an empty one passes all.
     pub filter: Filter,
     states: ByItem<CachedRows>,
     folds: ByItem<Fold>,
     anchor: Anchor,
-    /// What is on the lines, from the top, as of the last `measure`.
+    /// The lines from the top, as of the last `measure`.
     pub lines: Vec<VisibleLine>,
-    height: usize,
-    width: usize,
+    size: PaneSize,
     work: Work,
+}
+
+/// Columns of content and lines in view, as of the last `measure`.
+#[derive(Default)]
+struct PaneSize {
+    width: usize,
+    height: usize,
 }
 
 /// Counters of the work that was done, and what is left of it.
@@ -232,7 +239,7 @@ impl CachedRows {
     }
 }
 
-/// Whether the end is to stay in view.
+/// The part of the conversation that stays in view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Following {
     #[default]
@@ -474,7 +481,7 @@ impl Pane {
         }
     }
 
-    /// What an entry did may let an item pass, or not any more.
+    /// Lists an item anew whose change may let it pass the filter, or not any more.
     fn moved_under_filter(&mut self, moved: ExchangeChange, transcript: &Transcript) {
         match moved.change {
             ResponseChange::Nothing | ResponseChange::Notice | ResponseChange::Grew(_) | ResponseChange::Thinking => {
@@ -585,7 +592,7 @@ impl Pane {
         *self = Self::default();
     }
 
-    /// So many exchanges have come in front of all others. What is in view stays there.
+    /// Takes note of `by` exchanges before all others. The view stays.
     pub fn put_in_front(&mut self, by: usize, transcript: &Transcript) {
         let anchor = self.items.get(self.anchor.item).map(|it| it.behind(by));
         self.selected = self.selected.map(|it| it.behind(by));
@@ -628,7 +635,7 @@ impl Pane {
     pub fn show_row(&mut self, item: Item, row: usize, context: &Context<'_>) {
         self.selected = Some(item);
         let is_shown = |it: &VisibleLine| *it == VisibleLine::StyledLine { item, row };
-        if self.lines.iter().any(is_shown) && self.width == context.width {
+        if self.lines.iter().any(is_shown) && self.size.width == context.width {
             self.follow = Following::Pinned;
             return;
         }
@@ -636,11 +643,11 @@ impl Pane {
         self.work.round += 1;
         let gap = self.gap(at, context);
         self.anchor = Anchor { item: at, line: 0 };
-        self.scroll((gap + row) as isize - (self.height / 3) as isize, context);
+        self.scroll((gap + row) as isize - (self.size.height / 3) as isize, context);
         self.follow = Following::Pinned;
     }
 
-    /// How often an item was looked at to be laid out, for the tests that hold work to what is visible.
+    /// Returns the number of items that were looked at to be laid out, for the tests that limit work to what is visible.
     pub fn laid_out(&self) -> u64 {
         self.work.laid_out
     }
@@ -652,11 +659,11 @@ impl Pane {
     /// Lays out what is in view and fills `lines`.
     pub fn measure(&mut self, context: &Context<'_>, height: usize) {
         self.work.round += 1;
-        if self.width != 0 && self.width != context.width {
+        if self.size.width != 0 && self.size.width != context.width {
             self.rescale(context);
         }
-        self.width = context.width;
-        self.height = height;
+        self.size.width = context.width;
+        self.size.height = height;
         self.lines.clear();
         if self.items.is_empty() {
             self.anchor = Anchor::default();
@@ -674,7 +681,7 @@ impl Pane {
             }
         }
         let mut is_at_end = self.fill(context);
-        let is_short = self.lines.len() < self.height;
+        let is_short = self.lines.len() < self.size.height;
         if is_short && self.follow != Following::End && self.anchor != Anchor::default() {
             self.anchor_to_end(context);
             is_at_end = self.fill(context);
@@ -719,7 +726,7 @@ impl Pane {
     }
 
     pub fn page(&self) -> isize {
-        (self.height as isize - 2).max(1)
+        (self.size.height as isize - 2).max(1)
     }
 
     pub fn go_to_top(&mut self) {
@@ -755,22 +762,22 @@ impl Pane {
         let extent = self.extent(at, context);
         match first {
             // All of it is in view, or as much as there is room for.
-            Some(y) if y + (extent - gap) <= self.height || y <= 1 => {
+            Some(y) if y + (extent - gap) <= self.size.height || y <= 1 => {
                 let is_cut_above = matches!(self.lines.get(y), Some(VisibleLine::StyledLine { row, .. }) if *row > 0);
                 if is_cut_above {
                     self.anchor = Anchor { item: at, line: 0 };
                 }
             }
             Some(y) => {
-                let missing = y + (extent - gap) - self.height;
+                let missing = y + (extent - gap) - self.size.height;
                 self.scroll(missing.min(y) as isize, context);
                 self.follow = Following::Pinned;
             }
             None => {
                 let is_above = at <= self.anchor.item;
                 self.anchor = Anchor { item: at, line: 0 };
-                if !is_above && extent < self.height {
-                    self.scroll(extent as isize - self.height as isize, context);
+                if !is_above && extent < self.size.height {
+                    self.scroll(extent as isize - self.size.height as isize, context);
                     self.follow = Following::Pinned;
                 }
             }
@@ -810,7 +817,7 @@ impl Pane {
         }
     }
 
-    /// Whether something in view shows how long it has been running.
+    /// Returns true if something in view shows a running time.
     pub fn needs_clock(&self, transcript: &Transcript) -> bool {
         self.lines.iter().any(|it| match it {
             VisibleLine::StyledLine {
@@ -833,7 +840,7 @@ impl Pane {
         Some((state.rows.get(*row)?, glyph))
     }
 
-    /// What identifies the row of a line, and what stands in its gutter.
+    /// The key of a line's row, and the glyph in its gutter.
     pub fn row_key<'a>(&'a self, shown: &VisibleLine) -> Option<(u64, Option<&'a Span>)> {
         let VisibleLine::StyledLine { item, row } = shown else {
             return None;
@@ -846,13 +853,13 @@ impl Pane {
     fn anchor_to_end(&mut self, context: &Context<'_>) {
         let mut item = self.items.len();
         let mut above = 0;
-        while item > 0 && above < self.height {
+        while item > 0 && above < self.size.height {
             item -= 1;
             above += self.extent(item, context);
         }
         self.anchor = Anchor {
             item,
-            line: above.saturating_sub(self.height),
+            line: above.saturating_sub(self.size.height),
         };
     }
 
@@ -867,7 +874,7 @@ impl Pane {
             let extent = self.extent(at, context);
             let gap = self.gap(at, context);
             for line in skip..extent {
-                if self.lines.len() >= self.height {
+                if self.lines.len() >= self.size.height {
                     return false;
                 }
                 self.lines.push(if line < gap {
@@ -1002,12 +1009,12 @@ impl Pane {
         }
     }
 
-    /// What an item looks like depends on something else now.
+    /// Forgets the rows of an item, as something that they depend on has changed.
     pub fn forget(&mut self, item: Item) {
         self.states.remove(&item);
     }
 
-    /// What some items look like depends on something else now.
+    /// Forgets the rows of some items, as something that they depend on has changed.
     pub fn forget_all(&mut self, is_one: impl Fn(Item) -> bool) {
         self.states.retain(|item, _| !is_one(*item));
     }
@@ -1037,7 +1044,7 @@ fn local_time(at_ms: u64, format: &str) -> Option<String> {
     Some(time.with_timezone(&chrono::Local).format(format).to_string())
 }
 
-/// Whether the document is a further hunk of the edit that the document before it belongs to.
+/// Returns true if the document is a further hunk of the edit that the document before it belongs to.
 fn joined(transcript: &Transcript, place: DocumentIndex) -> bool {
     let Some(before) = place.document.checked_sub(1) else {
         return false;

@@ -3,7 +3,7 @@
 use super::{
     DocumentKind, Leaf, RenderContext, copy,
     heading::{Facts, Weight, first_line, heading, sign},
-    value::{Frame, json_rows, text_rows},
+    value::{ValueFrame, json_rows, text_rows},
 };
 use crate::{
     protocol::{Document, document::Unknown},
@@ -14,7 +14,7 @@ use crate::{
 impl DocumentKind for Unknown<'_> {
     fn whole(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
         let mut rows = self.folded(document, context).rows;
-        let frame = Frame {
+        let frame = ValueFrame {
             columns: context.width,
             indent: &[],
             role: Role::Dim,
@@ -22,7 +22,7 @@ impl DocumentKind for Unknown<'_> {
         if let Some(content) = self.content {
             rows.extend(text_rows(
                 content,
-                Frame {
+                ValueFrame {
                     role: Role::Text,
                     ..frame
                 },

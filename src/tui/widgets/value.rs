@@ -19,38 +19,38 @@ const JSON_BYTES: usize = 16_000;
 /// Deeper than this is JSON.
 const DEPTH: usize = 2;
 
-/// What stands before each row and how wide rows may be.
+/// The indent of each row, and the columns of rows.
 #[derive(Clone, Copy)]
-pub(super) struct Frame<'a> {
+pub(super) struct ValueFrame<'a> {
     pub columns: usize,
     pub indent: &'a [Span],
     pub role: Role,
 }
 
 /// The rows of a value; none for null.
-pub(super) fn rows(value: &Value, frame: Frame<'_>) -> Vec<StyledLine> {
+pub(super) fn rows(value: &Value, frame: ValueFrame<'_>) -> Vec<StyledLine> {
     let mut rows = Vec::new();
     add(value, frame, 0, &mut rows);
     rows
 }
 
 /// Members as `name: value` lines.
-pub(super) fn member_rows(members: &Map<String, Value>, frame: Frame<'_>) -> Vec<StyledLine> {
+pub(super) fn member_rows(members: &Map<String, Value>, frame: ValueFrame<'_>) -> Vec<StyledLine> {
     let mut rows = Vec::new();
     add_members(members, frame, 0, &mut rows);
     rows
 }
 
 /// A text of many lines, its middle left out when it is long.
-pub(super) fn text_rows(text: &str, frame: Frame<'_>) -> Vec<StyledLine> {
+pub(super) fn text_rows(text: &str, frame: ValueFrame<'_>) -> Vec<StyledLine> {
     let mut rows = Vec::new();
     add_text(text, frame, &mut rows);
     rows
 }
 
 /// A value as JSON, its end left out when it is long.
-pub(super) fn json_rows(value: &impl serde::Serialize, frame: Frame<'_>) -> Vec<StyledLine> {
-    let mut head = Head::default();
+pub(super) fn json_rows(value: &impl serde::Serialize, frame: ValueFrame<'_>) -> Vec<StyledLine> {
+    let mut head = TextStart::default();
     // The only error that it can have is that there is no more room.
     let is_whole = serde_json::to_writer_pretty(&mut head, value).is_ok();
     let mut rows = text_rows(&String::from_utf8_lossy(&head.0), frame);
@@ -60,7 +60,7 @@ pub(super) fn json_rows(value: &impl serde::Serialize, frame: Frame<'_>) -> Vec<
     rows
 }
 
-/// What a scalar reads as in one line; `None` for lists, objects and texts of several lines.
+/// A scalar in one line; `None` for lists, objects and texts of several lines.
 pub(super) fn short(value: &Value) -> Option<Sanitized> {
     match value {
         Value::Null => Some(Sanitized::literal("null")),
@@ -83,7 +83,7 @@ pub(super) fn ends(count: usize, head: usize, tail: usize) -> (Range<usize>, usi
     }
 }
 
-fn add(value: &Value, frame: Frame<'_>, depth: usize, rows: &mut Vec<StyledLine>) {
+fn add(value: &Value, frame: ValueFrame<'_>, depth: usize, rows: &mut Vec<StyledLine>) {
     match value {
         Value::Null => {}
         Value::Bool(_) | Value::Number(_) => rows.extend(wrapped(&short(value).unwrap_or_default(), frame)),
@@ -93,7 +93,7 @@ fn add(value: &Value, frame: Frame<'_>, depth: usize, rows: &mut Vec<StyledLine>
     }
 }
 
-fn add_text(text: &str, frame: Frame<'_>, rows: &mut Vec<StyledLine>) {
+fn add_text(text: &str, frame: ValueFrame<'_>, rows: &mut Vec<StyledLine>) {
     let text = text.trim_end_matches(['\n', '\r']);
     if text.is_empty() {
         return;
@@ -113,7 +113,7 @@ fn add_text(text: &str, frame: Frame<'_>, rows: &mut Vec<StyledLine>) {
     }
 }
 
-fn add_items(items: &[Value], frame: Frame<'_>, depth: usize, rows: &mut Vec<StyledLine>) {
+fn add_items(items: &[Value], frame: ValueFrame<'_>, depth: usize, rows: &mut Vec<StyledLine>) {
     let (head, hidden, tail) = ends(items.len(), HEAD, TAIL);
     for (at, item) in items.iter().enumerate() {
         if at == head.end && hidden > 0 {
@@ -139,7 +139,7 @@ fn add_items(items: &[Value], frame: Frame<'_>, depth: usize, rows: &mut Vec<Sty
     }
 }
 
-fn add_members(members: &Map<String, Value>, frame: Frame<'_>, depth: usize, rows: &mut Vec<StyledLine>) {
+fn add_members(members: &Map<String, Value>, frame: ValueFrame<'_>, depth: usize, rows: &mut Vec<StyledLine>) {
     let (head, hidden, tail) = ends(members.len(), HEAD, TAIL);
     for (at, (name, value)) in members.iter().enumerate() {
         if at == head.end && hidden > 0 {
@@ -159,7 +159,7 @@ fn add_members(members: &Map<String, Value>, frame: Frame<'_>, depth: usize, row
 }
 
 /// An item of several rows, the first of them behind its bullet.
-fn add_item(value: &Value, frame: Frame<'_>, depth: usize, rows: &mut Vec<StyledLine>) {
+fn add_item(value: &Value, frame: ValueFrame<'_>, depth: usize, rows: &mut Vec<StyledLine>) {
     let first = rows.len();
     add_nested(value, frame, depth, rows);
     let indent = rows.get_mut(first).and_then(|it| it.spans.get_mut(frame.indent.len()));
@@ -168,10 +168,10 @@ fn add_item(value: &Value, frame: Frame<'_>, depth: usize, rows: &mut Vec<Styled
     }
 }
 
-/// What belongs to the row above stands two columns to the right.
-fn add_nested(value: &Value, frame: Frame<'_>, depth: usize, rows: &mut Vec<StyledLine>) {
+/// Adds the rows of a nested value, indented by two columns.
+fn add_nested(value: &Value, frame: ValueFrame<'_>, depth: usize, rows: &mut Vec<StyledLine>) {
     let indent: Vec<Span> = frame.indent.iter().cloned().chain([sign("  ", Role::Text)]).collect();
-    let inner = Frame {
+    let inner = ValueFrame {
         indent: &indent,
         ..frame
     };
@@ -214,7 +214,7 @@ fn bounded(line: &str) -> Sanitized {
     }
 }
 
-fn wrapped(text: &Sanitized, frame: Frame<'_>) -> Vec<StyledLine> {
+fn wrapped(text: &Sanitized, frame: ValueFrame<'_>) -> Vec<StyledLine> {
     wrap(
         &[Span::new(text.clone(), frame.role)],
         frame.columns,
@@ -224,12 +224,12 @@ fn wrapped(text: &Sanitized, frame: Frame<'_>) -> Vec<StyledLine> {
 }
 
 /// A line whose continuation stands two columns to the right.
-fn wrap_line(spans: &[Span], frame: Frame<'_>) -> Vec<StyledLine> {
+fn wrap_line(spans: &[Span], frame: ValueFrame<'_>) -> Vec<StyledLine> {
     let rest: Vec<Span> = frame.indent.iter().cloned().chain([sign("  ", Role::Text)]).collect();
     wrap(spans, frame.columns, frame.indent, &rest)
 }
 
-fn note(text: &str, frame: Frame<'_>) -> StyledLine {
+fn note(text: &str, frame: ValueFrame<'_>) -> StyledLine {
     let mut rows = wrap(&[Span::new(text, Role::Dim)], frame.columns, frame.indent, frame.indent);
     rows.truncate(1);
     rows.pop().unwrap_or_default()
@@ -237,9 +237,9 @@ fn note(text: &str, frame: Frame<'_>) -> StyledLine {
 
 /// The first bytes of what is written.
 #[derive(Default)]
-struct Head(Vec<u8>);
+struct TextStart(Vec<u8>);
 
-impl io::Write for Head {
+impl io::Write for TextStart {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = JSON_BYTES.saturating_sub(self.0.len());
         let taken = bytes.get(..room.min(bytes.len())).unwrap_or_default();

@@ -94,7 +94,7 @@ impl Decoder {
         Some(id)
     }
 
-    /// The open document that an event is about; makes one of `kind` when nobody started it.
+    /// Returns the open document that an event is about; opens one of `kind` if none was started.
     pub(super) fn target(&mut self, members: &mut Map<String, Value>, kind: &Kind) -> Option<DocumentId> {
         let wire = take_text(members, &["documentId", "document_id", "id"]);
         let Some(wire) = wire else {
@@ -200,7 +200,7 @@ impl Decoder {
         }
     }
 
-    /// Fragments are gathered, so that what goes on is whole.
+    /// Gathers fragments and emits the arguments once they are complete.
     pub(super) fn arguments(&mut self, id: &DocumentId, arguments: Value) {
         let wanted = weigh(&arguments);
         if self.room(id, wanted) < wanted {
@@ -432,7 +432,7 @@ impl Decoder {
         });
     }
 
-    /// Ends a document: what goes out is complete.
+    /// Ends a document with its complete metadata and content.
     pub(super) fn close(&mut self, id: &DocumentId, is_incomplete: bool) {
         let Some(mut open) = self.shelf.take(id) else { return };
         let document = &mut open.document;
@@ -480,7 +480,7 @@ impl Decoder {
         }
     }
 
-    /// A document that comes whole.
+    /// Opens and ends a document that arrived complete.
     pub(super) fn settled(&mut self, mut parts: Parts) {
         if parts.kind == Kind::ToolCall
             && let Some(result) = parts.metadata.get_mut("result").filter(|it| it.is_null())

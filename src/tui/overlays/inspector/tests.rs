@@ -85,14 +85,8 @@ fn answer(inspector: &mut Inspector, letter: char) -> Answer {
     Scene::test(&Transcript::default(), |scene| inspector.key(event, scene))
 }
 
-fn shown(inspector: &mut Inspector, log: &Log, columns: usize, height: usize) -> String {
-    Scene::test(&transcript(log), |scene| inspector.lay_out(scene, columns, height));
-    let rows: Vec<String> = inspector
-        .rows
-        .iter()
-        .map(|it| it.plain().trim_end().to_owned())
-        .collect();
-    rows.join("\n")
+fn shown(inspector: &mut Inspector, log: &Log, columns: u16, height: u16) -> String {
+    Scene::drawn(inspector, &transcript(log), columns, height).join("\n")
 }
 
 #[test]
@@ -170,14 +164,7 @@ fn nothing_is_wider_or_higher_than_the_screen_and_nothing_panics() {
     let transcript = transcript(&log);
     for columns in 1..300 {
         for height in [1, 2, 3, 5, 17, 60] {
-            Scene::test(&transcript, |scene| inspector.lay_out(scene, columns, height));
-            let widest = inspector.rows.iter().map(|it| width::spans_width(&it.spans)).max();
-            assert!(widest.unwrap_or_default() <= columns, "{columns}x{height}: {widest:?}");
-            assert!(
-                inspector.rows.len() <= height.max(3),
-                "{columns}x{height}: {}",
-                inspector.rows.len()
-            );
+            Scene::drawn(&mut inspector, &transcript, columns, height);
         }
     }
 }
@@ -197,11 +184,11 @@ fn a_long_conversation_costs_no_more_than_its_view() {
         log.append(at, delta("a", &"y".repeat(500)));
     }
     let mut inspector = Inspector::new(trace);
-    Scene::test(&transcript(&log), |scene| inspector.lay_out(scene, 120, 40));
-    assert_eq!(inspector.rows.len(), 40);
-    let first = inspector.rows[0].plain();
+    let lines = Scene::drawn(&mut inspector, &transcript(&log), 120, 40);
+    assert!(lines[39].contains("content_delta"), "{lines:#?}");
     assert!(
-        first.contains("20,002 steps, the first ") && first.contains(" gone"),
-        "{first}"
+        lines[0].contains("20,002 steps, the first ") && lines[0].contains(" gone"),
+        "{}",
+        lines[0]
     );
 }

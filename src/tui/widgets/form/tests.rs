@@ -72,7 +72,7 @@ fn keys(script: &str) -> Vec<KeyEvent> {
     script.split(' ').filter(|it| !it.is_empty()).map(key).collect()
 }
 
-/// What the last key did; every key before it must have changed something.
+/// The result of the last key; every key before it must have changed something.
 fn press(document: &Document, script: &str) -> (Form, Outcome) {
     let View::Clarification(view) = document.view() else {
         panic!("a question is a clarification");

@@ -3,9 +3,9 @@
 //! The environment says less: variables are inherited by whatever is started from a terminal, and are left behind on the way
 //! to another machine.
 
-/// How pictures get to the terminal.
+/// The protocol by which images get to the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ImageProtocol {
     /// kitty's protocol, with cells that stand for a picture.
     Kitty,
     Iterm2,
@@ -14,35 +14,35 @@ pub enum Way {
     Sixel,
 }
 
-/// What the user wants of pictures.
+/// The user's setting for images.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wish {
+pub enum ImageSetting {
     #[default]
     Off,
     /// As the terminal can.
     Auto,
     /// In this way, whatever the terminal says.
-    Only(Way),
+    Only(ImageProtocol),
 }
 
-/// What a terminal's name tells.
+/// The terminal, as far as its name tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
-    Draws(Way),
+pub enum TerminalName {
+    Draws(ImageProtocol),
     /// It stands between the terminal and us: it answers for itself, and pictures do not come through.
     Between,
     /// Nothing.
     Other,
 }
 
-impl Wish {
+impl ImageSetting {
     /// The setting `ui.images`.
     pub fn of(setting: &str) -> Self {
         match setting {
             "auto" => Self::Auto,
-            "kitty" => Self::Only(Way::Kitty),
-            "iterm2" => Self::Only(Way::Iterm2),
-            "sixel" => Self::Only(Way::Sixel),
+            "kitty" => Self::Only(ImageProtocol::Kitty),
+            "iterm2" => Self::Only(ImageProtocol::Iterm2),
+            "sixel" => Self::Only(ImageProtocol::Sixel),
             _ => Self::Off,
         }
     }
@@ -59,7 +59,7 @@ impl Wish {
     }
 }
 
-impl Named {
+impl TerminalName {
     /// By the name and version that a terminal answers with.
     pub fn of(name: &str) -> Self {
         let (first, version) = name.split_once([' ', '(']).unwrap_or((name, ""));
@@ -70,9 +70,9 @@ impl Named {
         match first {
             // Cells that stand for pictures came with 0.28.
             "kitty" if numbers < vec![0, 28] => Self::Other,
-            "kitty" | "ghostty" => Self::Draws(Way::Kitty),
-            "iTerm2" | "WezTerm" | "mintty" => Self::Draws(Way::Iterm2),
-            "Konsole" => Self::Draws(Way::Konsole),
+            "kitty" | "ghostty" => Self::Draws(ImageProtocol::Kitty),
+            "iTerm2" | "WezTerm" | "mintty" => Self::Draws(ImageProtocol::Iterm2),
+            "Konsole" => Self::Draws(ImageProtocol::Konsole),
             "tmux" | "screen" => Self::Between,
             _ => Self::Other,
         }

@@ -1,0 +1,39 @@
+//! The focus on the draft or on the transcript.
+
+use crate::{
+    t,
+    tui::{
+        app::{App, Focus},
+        widgets::transcript::{Item, VisibleLine},
+    },
+};
+
+/// Moves the focus to the draft; nothing is selected then.
+pub fn focus_composer(app: &mut App) {
+    app.viewport.focus = Focus::Composer;
+    app.questions.took_focus = false;
+    if app.terminal.inline.is_some() {
+        // Older items are in the terminal's own lines.
+        app.viewport.pane.go_to_end();
+    }
+    app.viewport.pane.selected = None;
+    app.viewport.pane.release();
+}
+
+/// Moves the focus to the open question, else to the last document in view.
+pub fn focus_transcript(app: &mut App) {
+    let waiting = app
+        .conversation
+        .transcript
+        .open_question()
+        .or_else(|| app.conversation.plan_to_build());
+    let waiting = waiting.map(Item::Document);
+    let last = app.viewport.pane.lines.iter().rev().find_map(VisibleLine::item);
+    let Some(item) = waiting.or(last).or_else(|| app.viewport.pane.items.last().copied()) else {
+        app.toast(t!("action-nothing-to-read"));
+        return;
+    };
+    app.viewport.focus = Focus::Transcript;
+    app.questions.since_ms = app.now_ms;
+    app.with_pane(|pane, context| pane.select(item, context));
+}

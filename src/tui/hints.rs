@@ -1,0 +1,185 @@
+//! The keys that matter now, by what has the input.
+
+use std::borrow::Cow;
+
+use super::{
+    app::{App, Focus, Mention},
+    keymap::Place,
+    widgets::{
+        Form, approval_keys,
+        footer::{Hint, hint},
+    },
+};
+use crate::{t, transcript::is_approval};
+
+fn fixed(pairs: impl IntoIterator<Item = (&'static str, &'static str)>) -> Vec<Hint> {
+    pairs.into_iter().map(|(key, word)| hint(key, word)).collect()
+}
+
+/// Returns the keys for the footer, the most important ones first.
+pub fn hints(app: &App) -> Vec<Hint> {
+    if let Some(overlay) = app.overlays.last() {
+        return fixed(overlay.hints());
+    }
+    let mention = app.composer.mention.as_ref();
+    if mention.is_some_and(Mention::is_shown) {
+        return fixed([
+            ("tab", t!("footer-take")),
+            ("↑↓", t!("footer-choose")),
+            ("esc", t!("footer-close")),
+        ]);
+    }
+    if app.composer.commands.shown().is_some() {
+        return fixed([
+            ("tab", t!("footer-complete")),
+            ("enter", t!("footer-run")),
+            ("↑↓", t!("footer-choose")),
+            ("esc", t!("footer-close")),
+        ]);
+    }
+    if let Some(place) = app.viewport.question(&app.conversation.transcript) {
+        let document = app.conversation.transcript.get(place);
+        let name = document.map(|it| (app.conversation.turn_of(place), it.id.clone()));
+        if name.is_some_and(|it| app.questions.forms.get(&it).is_some_and(Form::is_typing)) {
+            return fixed([("enter", t!("footer-done")), ("esc", t!("footer-back"))]);
+        }
+        if let Some(document) = document.filter(|it| is_approval(it)) {
+            return vec![
+                hint(approval_keys(document), t!("footer-answer")),
+                hint("tab", t!("footer-composer")),
+                hint("esc", t!("footer-stop")),
+                hint("f1", t!("footer-keys")),
+            ];
+        }
+        return vec![
+            hint(digits(app), t!("footer-answer")),
+            hint("s", t!("footer-skip")),
+            hint("tab", t!("footer-composer")),
+            hint("esc", t!("footer-stop")),
+            hint("?", t!("footer-keys")),
+        ];
+    }
+    let selected = app.viewport.selected();
+    let on_plan = app.viewport.focus == Focus::Transcript
+        && selected.is_some()
+        && selected == app.conversation.transcript.newest_plan();
+    let names: &[(&'static str, &'static str)] = match app.viewport.focus {
+        Focus::Transcript if on_plan && app.viewport.pane.todo.is_none() => &[
+            ("plan.build", t!("footer-build")),
+            ("plan.edit", t!("footer-edit")),
+            ("plan.comment", t!("footer-comment")),
+            ("todo.next", t!("footer-todos")),
+            ("focus", t!("footer-composer")),
+            ("keys", t!("footer-keys")),
+        ],
+        Focus::Transcript if on_plan => &[
+            ("todo.toggle", t!("footer-tick")),
+            ("todo.reword", t!("footer-reword")),
+            ("todo.insert", t!("footer-insert")),
+            ("focus", t!("footer-composer")),
+            ("keys", t!("footer-keys")),
+        ],
+        Focus::Composer if app.conversation.is_busy() => &[
+            ("escape", t!("footer-stop")),
+            (
+                "send",
+                if app.conversation.about.hears {
+                    t!("footer-steer")
+                } else {
+                    t!("footer-queue")
+                },
+            ),
+            ("newline", t!("footer-newline")),
+            ("focus", t!("footer-transcript")),
+            ("keys", t!("footer-keys")),
+        ],
+        Focus::Composer => &[
+            ("send", t!("footer-send")),
+            ("newline", t!("footer-newline")),
+            ("mode.next", t!("footer-mode")),
+            ("focus", t!("footer-transcript")),
+            ("palette", t!("footer-palette")),
+            ("keys", t!("footer-keys")),
+        ],
+        Focus::Transcript if app.viewport.search.is_some() => &[
+            ("search.next", t!("footer-next")),
+            ("search.previous", t!("footer-previous")),
+            ("escape", t!("footer-end-search")),
+            ("copy", t!("footer-copy")),
+            ("focus", t!("footer-composer")),
+            ("keys", t!("footer-keys")),
+        ],
+        Focus::Transcript if !app.viewport.pane.filter.is_empty() => &[
+            ("escape", t!("footer-everything")),
+            ("next", t!("footer-next")),
+            ("previous", t!("footer-previous")),
+            ("fold", t!("footer-fold")),
+            ("copy", t!("footer-copy")),
+            ("focus", t!("footer-composer")),
+            ("keys", t!("footer-keys")),
+        ],
+        Focus::Transcript => &[
+            ("next", t!("footer-next")),
+            ("previous", t!("footer-previous")),
+            ("fold", t!("footer-fold")),
+            ("copy", t!("footer-copy")),
+            ("focus", t!("footer-composer")),
+            ("keys", t!("footer-keys")),
+        ],
+    };
+    let place = match app.viewport.focus {
+        Focus::Composer => Place::Composer,
+        Focus::Transcript if on_plan => Place::Plan,
+        Focus::Transcript => Place::Transcript,
+    };
+    let key = |name: &'static str| -> Cow<'static, str> {
+        if name == "newline" {
+            // The newline key that works in every terminal is the one to teach.
+            return if app.conversation.is_busy() {
+                "ctrl+j"
+            } else {
+                "alt+enter"
+            }
+            .into();
+        }
+        let keys = match app.preferences.keymap.keys(place, name) {
+            [] => app.preferences.keymap.keys(Place::Everywhere, name),
+            keys => keys,
+        };
+        keys.first().map(ToString::to_string).unwrap_or_default().into()
+    };
+    let named = names.iter().map(|&(action, word)| Hint {
+        key: key(action),
+        word,
+        action,
+    });
+    let mut hints: Vec<_> = named.filter(|it| !it.key.is_empty()).collect();
+    let other = if app.viewport.focus != Focus::Composer {
+        None
+    } else if app.conversation.transcript.open_question().is_some() {
+        let key = if app.asks_from_the_composer() {
+            digits(app)
+        } else {
+            "tab".to_owned()
+        };
+        Some(hint(key, t!("footer-answer")))
+    } else if app.conversation.plan_to_build().is_some() {
+        Some(hint("tab", t!("footer-plan")))
+    } else {
+        None
+    };
+    if let Some(other) = other {
+        hints.retain(|it| it.action != "focus");
+        hints.insert(0, other);
+    }
+    hints
+}
+
+/// The keys of the options of the question that waits.
+fn digits(app: &App) -> String {
+    match app.conversation.options_waiting() {
+        0 => "o".to_owned(),
+        1 => "1".to_owned(),
+        n => format!("1-{}", n.min(9)),
+    }
+}

@@ -1,0 +1,95 @@
+//! Results of overlays, as data: what a key chose, and what it is about.
+
+use crate::{
+    protocol::{Mode, Restore, Turn},
+    transcript::DocumentIndex,
+    tui::{actions::Action, library::StoredSession, widgets::transcript::Item},
+};
+
+/// Something that was chosen in an overlay.
+#[derive(Clone)]
+pub enum Choice {
+    Mode(Mode),
+    Model(String),
+    Theme(String),
+    /// An action, with its arguments.
+    Action(&'static Action, String),
+    /// The name of a command that a file defines.
+    Custom(String),
+    /// A text that becomes the draft.
+    Draft(String),
+    /// For the pasted text at the caret.
+    Chip(ChipAction),
+    /// A decision on a change of a file.
+    Review(Verdict, ChangeId),
+    /// A comment to the model, on the hunk that the review below is at.
+    Remark(String),
+    /// To the branch of a turn. `true`: to the end of its answer, where others continue after a part of it.
+    Branch(Turn, bool),
+    /// Restores files, conversation or both.
+    Rewind(RewindTarget),
+    /// A change of the queue.
+    Queue(QueueEdit),
+    /// A new text for the selected todo.
+    Reworded(String),
+    /// A pattern to search the conversation for.
+    Search(String),
+    /// A query of `/filter`; empty shows everything.
+    Filter(String),
+    /// Goes to this item.
+    Item(Item),
+    /// Arguments of `/copy`.
+    Copy(&'static str),
+    /// Opens a file in the editor, at a line.
+    Open(String, Option<u64>),
+    /// Resumes a saved conversation.
+    Session(Box<StoredSession>),
+    /// A new todo after the selected one.
+    Inserted(String),
+}
+
+/// An operation on a chip of the draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChipAction {
+    View,
+    Unfold,
+    Edit,
+    Remove,
+}
+
+/// A decision on a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Accept,
+    Reject,
+    Edit,
+    Comment,
+}
+
+/// A change that can be decided on: a document, or a hunk of one that waits for approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ChangeId {
+    pub place: DocumentIndex,
+    /// Counted from 1.
+    pub hunk: Option<u64>,
+}
+
+/// The state to go back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RewindTarget {
+    /// The first turn that is undone.
+    pub turn: Turn,
+    /// The files; `None` leaves them as they are.
+    pub files: Option<Restore>,
+    pub conversation: bool,
+}
+
+/// A change of one message of the queue, by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueEdit {
+    /// Moves it back into the draft.
+    Edit(usize),
+    Remove(usize),
+    /// Swaps it with the one before it.
+    Earlier(usize),
+}

@@ -614,7 +614,7 @@ fn settings(ask: &Setting, common: &CommonArguments) -> Result<u8> {
             };
             say(language.text);
         }
-        Setting::Keymap => say(tui::keymap::BUILT_IN),
+        Setting::Keymap => say(tui::app::keymap::BUILT_IN),
         Setting::Theme { name } => {
             let Some((_, text)) = theme::BUILT_IN.iter().find(|it| it.0 == name) else {
                 let known: Vec<_> = theme::BUILT_IN.iter().map(|it| it.0).collect();

@@ -144,7 +144,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Something is wrong with a member, or with the document where none is named.
+    /// Adds a finding about a member; about the document if `member` is `""`.
     fn say(&mut self, rule: &'static Rule, member: &str, said: &str) {
         let mark = self.seen.marks.get(member).unwrap_or(&self.seen.mark);
         self.found.add(rule, said, Some(&self.seen.id), mark.place, &mark.bytes);
@@ -207,7 +207,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Holds members against a table. `inside`: the member that the place of a finding is that of.
+    /// Compares members with a table. `inside` is the member that a finding's place belongs to.
     fn members(&mut self, inside: &str, prefix: &str, members: &Map<String, Value>, table: &[Member]) {
         for (name, form, need) in table {
             let at = if inside.is_empty() { *name } else { inside };
@@ -406,7 +406,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Gives the ids with what each depends on.
+    /// Checks the todos. Returns their ids and dependencies.
     fn todos(&mut self, table: &[Member]) -> Vec<(String, Vec<String>)> {
         let todos = self.member("todos").and_then(Value::as_array).cloned();
         let mut ids = Vec::new();

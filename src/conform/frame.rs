@@ -41,7 +41,7 @@ pub struct Scanner {
     /// Number of bytes received.
     seen: u64,
     after_cr: bool,
-    /// The rest of a line that is too long is not kept.
+    /// True if the line is too long; its rest is dropped.
     too_long: bool,
     event: Option<Pending>,
     last_id: Option<u64>,
@@ -54,7 +54,7 @@ pub struct Scanner {
 struct Pending {
     frame: SseFrame,
     has_data: bool,
-    /// The rest of its data is not kept.
+    /// True if the data is too long; its rest is dropped.
     is_full: bool,
 }
 

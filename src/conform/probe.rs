@@ -278,7 +278,7 @@ impl Probe<'_> {
         (judged, whole)
     }
 
-    /// Passes a question over; what was wrong with how that was taken.
+    /// Skips a question. Returns what was wrong with the reply.
     async fn skip(&self, response: &str, document: &str) -> Option<String> {
         let Some(path) = below_response(response, "input") else {
             return Some("the id of the response cannot stand in a path".to_owned());
@@ -292,7 +292,7 @@ impl Probe<'_> {
         }
     }
 
-    /// The object of a response that was a stream, where the gateway keeps it.
+    /// Compares the stored object of a response with its stream, if the gateway stores it.
     async fn again(&mut self, whole: Option<Whole>, tell: &mut dyn FnMut(&str)) {
         let Some(whole) = whole.filter(|it| it.is_whole) else {
             return;

@@ -214,7 +214,7 @@ pub fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
     }
 }
 
-/// A text of JSON, with what is needed to complain about its parts.
+/// JSON text with the findings about its parts.
 struct Body<'a> {
     text: &'a str,
     found: Findings,

@@ -22,16 +22,16 @@ use crate::{
 const DOCUMENT_BYTES: usize = 64 << 20;
 const DOCUMENTS: usize = 50_000;
 
-/// As much of all documents is kept, to be held against the object later.
+/// Content of all documents that is stored for the comparison with the object, in bytes.
 const KEPT_BYTES: usize = 256 << 20;
 
-/// A text above this need not be said twice: with its end it might not fit into one line.
+/// Longest text that the end must repeat, in bytes: with a longer one it might not fit into one line.
 const ONCE_BYTES: usize = 64 << 10;
 
 /// A ping is due after 15 s; networks are given the rest.
 const SILENT_MS: u64 = 20_000;
 
-/// Every event that the protocol knows, and the text or object that each must have beside `documentId`.
+/// Events of the protocol, and the text or object that each must have besides `documentId`.
 const EVENTS: [(&str, bool, &[&str]); 14] = [
     // name, is about a document, members of which one tells it from an envelope
     (
@@ -162,7 +162,7 @@ struct Grammar {
     /// Questions can be answered while the response is made.
     hears: bool,
     said_mode: Option<Mode>,
-    /// The mode that holds: the answer's own word, else what was asked for.
+    /// Mode of the answer, else of the request.
     mode: Option<Mode>,
     errors: u64,
 }
@@ -211,7 +211,7 @@ enum Phase {
     Answered,
 }
 
-/// An event with what is needed to complain about it.
+/// An event with the findings about it.
 struct At<'a> {
     frame: &'a SseFrame,
     found: &'a mut Findings,
@@ -849,7 +849,7 @@ fn metadata_delta(id: &str, open: &mut Open, members: Map<String, Value>, at: &m
     }
 }
 
-/// Merges members into the metadata, and remembers where they were said.
+/// Merges members into the metadata, and stores where each was written.
 fn take_in(seen: &mut Seen, members: &Map<String, Value>, path: &[&str], is_patch: bool, at: &At<'_>) {
     for name in members.keys() {
         let way: Vec<&str> = path.iter().copied().chain([name.as_str()]).collect();

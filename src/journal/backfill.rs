@@ -7,10 +7,10 @@ use crate::protocol::{Cost, Entry, Position, Title, Turn};
 
 /// Source of the older entries of a log.
 pub trait Earlier: Send + Sync + Debug {
-    /// All of them, in order. What cannot be read any more is left out.
+    /// Returns all of them, in order. Unreadable ones are left out.
     fn entries(&self) -> Vec<Entry>;
 
-    /// About so many bytes of them, the last ones, from a turn on that needs nothing before it; `None` where there is no such
+    /// Returns the last `bytes` bytes or so, from a turn on that needs nothing before it. `None` if there is no such
     /// turn.
     fn last(&self, bytes: u64) -> Option<(Turn, Vec<Entry>)> {
         let _ = bytes;

@@ -55,7 +55,7 @@ pub fn closing(response: &Response, cut: Cut) -> Vec<Event> {
     events
 }
 
-/// The whole metadata of an open document, with what its kind says of being cut.
+/// Returns the complete metadata of an open document, marked as cut off in the way of its kind.
 fn cut_short(it: &Document, cut: Cut) -> Map<String, Value> {
     let mut metadata = it.metadata.clone();
     let mut say = |name: &str, value: Value| {

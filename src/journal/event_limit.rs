@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use super::log::delta_of;
 use crate::protocol::{DocumentId, Event};
 
-/// From here on, pieces of the same text that came together are joined.
+/// Events from which on deltas of the same text that arrive together are joined.
 const JOINED_FROM: usize = 20_000;
 
-/// More events than this are not kept.
+/// Maximum number of events.
 const MOST_EVENTS: usize = 500_000;
 
-/// More documents than this are not kept; the decoder stops earlier and says so.
+/// Maximum number of documents; the decoder stops earlier and reports it.
 const MOST_DOCUMENTS: usize = 60_000;
 
 /// More events than are read.

@@ -18,7 +18,7 @@ use crate::protocol::{Cost, DocumentId, Entry, Event, Position, Turn};
 /// Bytes of older entries that are read for a follower that wants some, but not all of them.
 const LATELY_BYTES: u64 = 4 << 20;
 
-/// As much of what a close follower has not read yet is kept for it, although its documents have ended.
+/// Unread deltas that are kept for a close follower after their documents have ended, in bytes.
 const SPENT_BYTES: usize = 1 << 20;
 
 /// An append-only list of entries that any number of readers follow, each at its own pace.
@@ -29,7 +29,7 @@ pub struct Log {
     newest: watch::Sender<Position>,
     /// The position of the newest entry that is no piece of something unfinished.
     settled: watch::Sender<Position>,
-    /// For who looks closely.
+    /// Raw frames, for the inspector.
     trace: OnceLock<Arc<Trace>>,
     /// Start of the part in memory, and the source of older entries.
     earlier: Option<(Recent, Box<dyn Earlier>)>,
@@ -37,8 +37,8 @@ pub struct Log {
 
 #[derive(Debug, Default)]
 struct LogState {
-    /// By the first position of each, with gaps where deltas were dropped. A tree, because documents that are open side
-    /// by side leave gaps anywhere.
+    /// Entries by the first position of each, with gaps where deltas were dropped. A tree, because documents that are
+    /// open at the same time leave gaps anywhere.
     entries: BTreeMap<Position, StoredEntries>,
     last: Position,
     turn: Turn,
@@ -51,7 +51,7 @@ struct LogState {
     /// Last position that each close follower has read.
     close: HashMap<u64, Position>,
     followers: u64,
-    /// Behind this position nothing is kept that every close follower has read.
+    /// If set, entries after this position are dropped when every close follower has read them.
     lets_go: Option<Position>,
 }
 
@@ -125,7 +125,7 @@ impl Log {
         self.earlier.as_ref().map(|it| it.1.spent()).unwrap_or_default()
     }
 
-    /// Entries behind `since` that are not in memory.
+    /// Returns the entries after `since` that are not in memory.
     fn earlier_after(&self, since: Position) -> Vec<Arc<Entry>> {
         match &self.earlier {
             Some((recent, earlier)) if since < recent.after => {
@@ -300,7 +300,7 @@ impl LogState {
         batch.extend(merged.take(most));
     }
 
-    /// Drops what every close follower has read.
+    /// Drops entries that every close follower has read.
     fn sweep(&mut self) {
         let Some(read) = self.close.values().min().copied() else {
             self.spent.clear();
@@ -348,7 +348,7 @@ impl LogState {
         self.entries.insert(position, StoredEntries::new(entry));
     }
 
-    /// Drops what `entry` makes superfluous.
+    /// Drops the deltas that `entry` makes superfluous.
     fn settle(&mut self, entry: &Entry) {
         // Progress is true only until the next thing happens.
         let last = self.entries.last_key_value().and_then(|(_, it)| it.whole());
@@ -377,7 +377,7 @@ impl LogState {
         }
     }
 
-    /// Takes pieces away; a close follower that has not read them yet gets them all the same.
+    /// Removes deltas; a close follower that has not read them still gets them.
     fn spend(&mut self, position: Position) {
         if let Some(pieces) = self.entries.remove(&position)
             && self.close.values().any(|since| *since < pieces.last())
@@ -388,7 +388,7 @@ impl LogState {
     }
 }
 
-/// The entries behind `since`.
+/// Returns the entries after `since`.
 fn all_after(kept: &BTreeMap<Position, StoredEntries>, since: Position) -> impl Iterator<Item = Arc<Entry>> {
     // The one that begins at or before it may go on behind it.
     let from = kept.range(..=since).next_back().map_or(since, |(first, _)| *first);

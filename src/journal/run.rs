@@ -9,7 +9,7 @@ use serde_json::Map;
 
 use crate::protocol::{DocumentId, Entry, Event, Position, Turn};
 
-/// A run is not longer, so that what has been read can be let go piece by piece and nothing large is ever moved.
+/// Maximum size of a run: what was read can be dropped in small parts, and nothing large is ever moved.
 const RUN_BYTES: usize = 4 << 10;
 
 /// Approximate cost of an entry beside its text, in bytes.
@@ -40,7 +40,7 @@ pub struct DeltaRun {
     target: RunTarget,
     turn: Turn,
     first: Position,
-    /// When the first piece came.
+    /// Time of the first piece.
     at_ms: u64,
     text: String,
     pieces: Vec<PieceEnd>,

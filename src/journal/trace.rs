@@ -11,13 +11,13 @@ use std::{
 use super::run::size_of_piece;
 use crate::protocol::{Entry, Turn};
 
-/// More steps than this are not kept.
+/// Maximum number of steps.
 const MOST_STEPS: usize = 1_000;
 
 /// Nor more than this.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The beginning of what came; the rest is counted.
+/// Bytes of a frame that are stored; the rest is only counted.
 const RAW_BYTES: usize = 16 << 10;
 
 /// A request that is larger cannot be repeated from here.
@@ -26,7 +26,7 @@ const REQUEST_BYTES: usize = 1 << 20;
 /// Cost of a step beside its text, in bytes.
 const STEP_BYTES: usize = 256;
 
-/// Events of one frame; more are not shown beside it.
+/// Events stored per frame.
 const MOST_MADE: usize = 64;
 
 /// A received frame or local action, and the entries made from it.

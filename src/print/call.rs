@@ -189,7 +189,7 @@ fn id(document: &Document, id: Option<&str>) -> String {
     }
 }
 
-/// Somebody or some rule said no.
+/// Returns the outcome of a call that the user or a rule rejected.
 fn rejected(document: &Document, more: &[(&str, &str)]) -> Outcome {
     let mut value = Map::new();
     for (name, text) in more.iter().filter(|(_, text)| !text.is_empty()) {
@@ -293,7 +293,7 @@ fn plan(document: &Document, it: &Plan<'_>) -> CursorCall {
     CursorCall::known(id(document, None), "createPlanToolCall", arguments)
 }
 
-/// Calls of tools that are somebody else's: `server__tool`.
+/// Splits the name of a foreign tool: `server__tool`. `None` for others.
 fn foreign(name: &str) -> Option<(&str, &str)> {
     let (server, tool) = name.split_once("__")?;
     (!server.is_empty() && !tool.is_empty()).then_some((server, tool))

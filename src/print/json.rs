@@ -38,7 +38,8 @@ fn is_clean(text: &str) -> bool {
     sanitize(text) == text
 }
 
-/// Escapes all characters but those that `stays`. They can only occur in JSON strings, where an escape means the same.
+/// Escapes all characters but those for which `stays` is true. The others occur in JSON strings only, where an escape
+/// means the same.
 fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -18,7 +18,7 @@ pub struct Entry {
     pub event: Event,
 }
 
-/// One step in the making of a response.
+/// One step of a response.
 ///
 /// A record of the journal holds the name under `event` and the members under `data`; see `codec::record`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ mod message_member {
     }
 }
 
-/// Appended texts: an object as on the wire; pairs if a member comes twice.
+/// Appended texts: an object as on the wire; pairs if a member is there twice.
 mod appends {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use serde_json::{Map, Value};

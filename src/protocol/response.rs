@@ -42,18 +42,18 @@ pub struct Origin {
 /// Order of `documents`: by sequence as long as every document has one, else by arrival.
 #[derive(Clone, Debug, Default)]
 struct DocumentOrder {
-    /// Arrival numbers beside `documents`.
+    /// Arrival number of each of `documents`.
     arrival: Vec<u64>,
-    /// A document came without a sequence.
+    /// True once a document without a sequence has arrived.
     by_arrival: bool,
-    /// A late document was put at the end, to be sorted in when the response ends.
+    /// True if a late document is at the end, to be sorted in when the response ends.
     is_postponed: bool,
     /// Number of documents that were moved to make room for late ones.
     moved: usize,
 }
 
-/// Once late documents have moved so many others, they wait at the end: a stream that counts down must not cost the
-/// square of its length.
+/// Once late documents have moved so many others, they wait at the end: a stream that counts down must not cost
+/// quadratic time.
 const MOVES_LIMIT: usize = 1_000_000;
 
 /// End of a response.

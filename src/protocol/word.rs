@@ -101,14 +101,9 @@ impl Mode {
         }
     }
 
-    /// The mode that Shift+Tab goes to from here.
+    /// Returns the mode after this one, in a circle.
     pub const fn next(self) -> Self {
-        match self {
-            Self::Agent => Self::Plan,
-            Self::Plan => Self::Ask,
-            Self::Ask => Self::Debug,
-            Self::Debug => Self::Agent,
-        }
+        Self::ALL[(self as usize + 1) % Self::ALL.len()]
     }
 
     /// Returns true if the mode changes neither files nor the machine.

@@ -18,21 +18,21 @@ use super::{Background, Modifier, Role, Span};
 const COLUMNS: NonZeroU16 = NonZeroU16::new(240).expect("240 is not zero");
 /// Rows of the emulator: how far up a progress display can reach.
 const ROWS: NonZeroU16 = NonZeroU16::new(50).expect("50 is not zero");
-/// Text that is kept, in bytes. Beyond it the oldest lines after the first segment go.
+/// Maximum size of the stored text, in bytes; beyond it the oldest lines after the first segment are dropped.
 const LIMIT_BYTES: usize = 64 << 20;
 /// Size at which a new segment of the store begins.
 const SEGMENT_BYTES: usize = 256 << 10;
 /// Longest parameters of a control sequence; real ones have less than 40 bytes.
 const LONGEST_SEQUENCE: usize = 128;
-/// After so many line ends without a movement of the cursor the emulator goes again.
+/// Line ends without a movement of the cursor after which the emulator is dropped.
 const CALM_LINES: usize = 2 * ROWS.get() as usize;
 /// Asks for the coloured picture of a symbol.
 const EMOJI_SELECTOR: char = '\u{fe0f}';
 /// Most times a character is repeated by one sequence.
 const MOST_REPEATS: u32 = 200;
-/// One expensive sequence (it touches every cell) is obeyed per so many bytes of output …
+/// Bytes of output per expensive sequence (one that touches every cell) that is executed …
 const BYTES_PER_EFFORT: u64 = 64;
-/// … beside so many at any time.
+/// … beyond this number, which is always allowed.
 const FREE_EFFORT: u64 = 2000;
 
 /// Output of one command, fed as it arrives.
@@ -41,7 +41,7 @@ pub struct Output {
     sequence: Sequence,
     /// Parameters and intermediates of the control sequence that is being read.
     parameters: String,
-    /// `\r` was read, and whether it matters depends on what follows.
+    /// True after a `\r`, whose meaning depends on the next character.
     returned: bool,
     store: Store,
     emulator: Option<Box<Emulator>>,
@@ -170,7 +170,7 @@ impl Output {
         }
     }
 
-    /// Steps the escape machine and acts where a sequence is complete.
+    /// Steps the escape machine and executes complete sequences.
     fn control(&mut self, c: char) {
         self.sequence = match (c, self.sequence) {
             ('\n' | '\x0b' | '\x0c', _) => {
@@ -299,7 +299,7 @@ impl Output {
         affords
     }
 
-    /// A return that was held back moves the cursor after all.
+    /// Executes a `\r` that was held back.
     fn settle_return(&mut self) {
         if std::mem::take(&mut self.returned) && self.store.has_open_line() {
             self.emulate("\r");
@@ -318,7 +318,7 @@ impl Output {
         emulator.feed(wire, store);
     }
 
-    /// Moves the emulator's rows into the store and gives its memory back.
+    /// Moves the emulator's rows into the store and frees its memory.
     fn dismiss(&mut self) {
         self.flush();
         if let Some(emulator) = self.emulator.take() {
@@ -363,7 +363,7 @@ fn printable_prefix(text: &str) -> usize {
     }
 }
 
-/// A decimal parameter; 0 where there is none.
+/// Parses a decimal parameter; 0 if it is empty.
 fn number(text: &str) -> u32 {
     if text.is_empty() {
         0
@@ -394,7 +394,7 @@ impl std::fmt::Debug for Emulator {
     }
 }
 
-/// The rows that left the emulator at its top: text with colour sequences, line ends where lines ended.
+/// Rows that left the emulator at its top: text with colour sequences and line ends.
 #[derive(Default)]
 struct Scrolled {
     text: String,

@@ -14,7 +14,7 @@ use std::{
 static MEMORY: Counted = Counted;
 
 thread_local! {
-    /// Bytes that this thread may still take; without a bound as long as nobody has set one.
+    /// Bytes that this thread may still take; unlimited unless set.
     static LEFT: Cell<isize> = const { Cell::new(isize::MAX) };
 }
 
@@ -35,7 +35,7 @@ pub(super) fn within<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Counts bytes that are taken, or given back where they are negative.
+/// Counts bytes that are allocated; negative for freed ones.
 fn take(bytes: isize) {
     // A thread that ends has no count any more.
     let is_over = LEFT.try_with(|left| {

@@ -72,7 +72,7 @@ impl Sanitized {
 /// Character that terminals replace with a picture.
 const PICTURE: char = '\u{10eeee}';
 
-/// The marks that stand for the numbers from nought, as kitty's protocol lists them.
+/// Marks for the numbers from 0, as kitty's protocol lists them.
 const PICTURE_MARKS: [char; 64] = [
     '\u{305}', '\u{30d}', '\u{30e}', '\u{310}', '\u{312}', '\u{33d}', '\u{33e}', '\u{33f}', '\u{346}', '\u{34a}',
     '\u{34b}', '\u{34c}', '\u{350}', '\u{351}', '\u{352}', '\u{357}', '\u{35b}', '\u{363}', '\u{364}', '\u{365}',
@@ -175,9 +175,9 @@ pub struct Cleaner {
     escape: Escape,
     /// The character before was `\r`, which already gave a newline.
     after_return: bool,
-    /// The last character that was kept.
+    /// Last character that was written.
     last: Option<char>,
-    /// Zero-width characters kept since the last one that has a width.
+    /// Zero-width characters since the last one with a width.
     marks: u8,
     /// Emoji joined to one so far.
     joins: u8,
@@ -259,7 +259,7 @@ impl Cleaner {
         false
     }
 
-    /// Writes `c` if it may stand after what was kept so far.
+    /// Writes `c` if it may follow the text so far.
     fn keep(&mut self, c: char, out: &mut impl Out) {
         let c = match c {
             '\r' => {
@@ -356,7 +356,7 @@ impl Out for String {
     }
 }
 
-/// Copies nothing as long as what is written repeats the source.
+/// Copies only once the output differs from the source.
 struct Sink<'a> {
     source: &'a str,
     /// While `own` is empty: how many bytes of the source have been repeated.
@@ -450,7 +450,7 @@ fn is_skin(c: char) -> bool {
     matches!(c, '\u{1f3fb}'..='\u{1f3ff}')
 }
 
-/// Pictographs, and the selector that makes a symbol one: what stands on either side of a joiner in an emoji.
+/// Returns true for pictographs and for the selector that makes a symbol one: the neighbours of a joiner in an emoji.
 fn is_emoji(c: char) -> bool {
     matches!(
         c,
@@ -467,8 +467,8 @@ fn is_emoji(c: char) -> bool {
     )
 }
 
-/// Letters and marks of the scripts where joiners are orthography: Arabic and its kin, the scripts of India and
-/// South-East Asia, Mongolian.
+/// Returns true for letters and marks of scripts whose spelling uses joiners: Arabic and related scripts, those of
+/// India and South-East Asia, Mongolian.
 fn is_joining_script(c: char) -> bool {
     let block = matches!(
         c,

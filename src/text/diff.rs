@@ -18,7 +18,7 @@ const LONGEST_LINE_BYTES: usize = 2000;
 const MOST_REFINED_LINES: usize = 4000;
 /// Removed times added lines up to which the best pairs are searched; beyond, lines pair in order.
 const MOST_PAIRINGS: usize = 1600;
-/// Share of two lines that must be equal for the rest to be marked; below, marking everything says nothing.
+/// Share of two lines that must be equal to mark the rest; below it, marks would tell nothing.
 const LEAST_ALIKE: f64 = 0.5;
 
 /// Kind of a line in a diff.
@@ -297,7 +297,7 @@ fn share(common: usize, total: usize) -> f64 {
 
 type Words = Vec<Range<usize>>;
 
-/// The changed bytes of two lines, where they are alike enough for that to say something.
+/// Returns the changed bytes of two lines. `None` if they are too different.
 fn words(old: &str, new: &str) -> Option<(Words, Words)> {
     if old.len() > LONGEST_LINE_BYTES || new.len() > LONGEST_LINE_BYTES {
         return None;
@@ -439,7 +439,8 @@ impl Side {
     }
 }
 
-/// A path as patches name it: quoted where it holds what would end the name, with a tab behind it where it has blanks.
+/// Formats a path as patches do: quoted if it contains characters that would end it, with a tab after it if it has
+/// blanks.
 fn name(prefix: &str, path: Option<&str>) -> String {
     let Some(path) = path else {
         return "/dev/null".to_owned();
@@ -636,7 +637,7 @@ mod tests {
         assert_eq!(diff("a", "a", 1, 1, 3).patch(Some("a"), Some("a")), "");
     }
 
-    /// Runs `git apply` or `patch` on `old`; what the file holds then. `None` without that program.
+    /// Runs `git apply` or `patch` on `old` and returns the result. `None` without that program.
     fn applied(program: &str, arguments: &[&str], old: &str, patch: &str) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file name");

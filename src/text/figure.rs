@@ -106,7 +106,7 @@ pub fn tokens(number: u64) -> Sanitized {
     Sanitized::from(scaled(number, &["", "k", "M", "G", "T", "P", "E"]))
 }
 
-/// `number` in thousands of thousands: one decimal below ten, where it is not zero.
+/// Formats a number in steps of a thousand: with one decimal below ten, unless that is zero.
 fn scaled(number: u64, units: &[&str]) -> String {
     let mut step: u128 = 1;
     let number = u128::from(number);

@@ -27,11 +27,11 @@ use super::{
     mermaid,
 };
 
-/// Longer lines stay plain: minified code costs seconds and nobody reads its colours.
+/// Longest line that is coloured: minified code costs seconds, and nobody reads its colours.
 const LONGEST_LINE_BYTES: usize = 4096;
-/// Lines behind these stay plain.
+/// Lines that are coloured; later ones stay plain.
 const MOST_LINES: usize = 2000;
-/// And what comes behind so much source, because a grammar's stack can grow with every byte.
+/// Bytes that are coloured, because a grammar's stack can grow with every byte.
 const MOST_BYTES: usize = 512 << 10;
 /// Lines that are parsed before other blocks get their turn and the result is shown.
 const SLICE_LINES: usize = 32;
@@ -42,11 +42,11 @@ const MOST_LINE_BYTES: usize = 64 << 20;
 const DEEPEST_LOOK: usize = 48;
 /// A line that takes longer is not going to end: the slowest honest ones of this length take a tenth of it.
 const LONGEST_LINE_MS: u64 = 4000;
-/// Whoever writes a file can wait longer for a line than whoever looks at it.
+/// Time for one line in exports: longer than on the screen, where somebody waits.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// Milliseconds between two checks of running threads, so that few of them happen while code arrives.
 const LOOK_MS: u64 = 1000;
-/// After so many threads that went round for ever nobody is sent after them any more.
+/// Threads that may be abandoned; after that no new ones are started.
 const MOST_GIVEN_UP: usize = 3;
 /// Bytes that all finished and growing blocks may take together.
 const LIMIT_BYTES: usize = 8 << 20;
@@ -76,7 +76,7 @@ struct Beat {
     /// Milliseconds since `epoch` at which the line was begun, plus one; 0 while it waits.
     line_since: AtomicU64,
     block: AtomicU64,
-    /// Somebody else does its work now.
+    /// True once another thread does its work.
     retired: AtomicBool,
 }
 
@@ -91,11 +91,11 @@ struct Shared {
 struct Blocks {
     by_id: HashMap<u64, Block>,
     ready: Vec<u64>,
-    /// Counts requests, to find what was not asked for the longest time.
+    /// Counts requests, to find the block that was not asked for the longest time.
     clock: u64,
     weight_bytes: usize,
     limit_bytes: usize,
-    /// Blocks that a grammar did not come to an end with.
+    /// Blocks whose grammar did not end.
     plain: HashSet<u64>,
 }
 
@@ -182,7 +182,7 @@ impl Highlighter {
         }
     }
 
-    /// A thread of its own for one worker; without one, code stays plain.
+    /// Starts a thread for one worker. `None` if that fails; then code stays plain.
     fn start(&self, beat: &Arc<Beat>) -> Option<Sender<Job>> {
         let (sender, receiver) = mpsc::channel();
         let (shared, beat) = (Arc::clone(&self.shared), Arc::clone(beat));
@@ -287,7 +287,7 @@ impl Highlighter {
     }
 }
 
-/// The language to colour with; none for plain text and for names nobody knows.
+/// Returns the language for colouring. `None` for plain text and unknown names.
 fn language_for(name: &str, source: &str) -> Option<&'static Language> {
     let found = if name.trim().is_empty() {
         let first = source.split('\n').next().unwrap_or_default();
@@ -335,7 +335,7 @@ fn weight_bytes(line: &CodeLine) -> usize {
 }
 
 impl Blocks {
-    /// The lines so far, and what has to be parsed now: generation and text.
+    /// Returns the lines so far, and the generation and text that must be parsed now.
     fn ask(
         &mut self,
         block: u64,
@@ -396,7 +396,8 @@ impl Blocks {
         (lines, Some((entry.generation, more.to_owned())))
     }
 
-    /// Removes what was not asked for the longest time until the rest fits; `keep` stays.
+    /// Removes the blocks that were not asked for the longest time until the rest fits; `keep` stays. Returns the
+    /// removed ones.
     fn shed(&mut self, keep: u64) -> Vec<u64> {
         let mut gone = Vec::new();
         while self.weight_bytes > self.limit_bytes {
@@ -410,7 +411,7 @@ impl Blocks {
         gone
     }
 
-    /// Forgets what was handed over and did not come back, so that it is handed over again.
+    /// Resets source that was handed over without a result, so that it is handed over again.
     fn begin_anew(&mut self) {
         self.clock += 1;
         for (id, entry) in &mut self.by_id {
@@ -521,7 +522,7 @@ impl Worker {
         }
     }
 
-    /// Parses some lines of the block whose turn it is.
+    /// Parses some lines of the next block.
     fn turn(&mut self, shared: &Shared, beat: &Beat) {
         let Some(block) = self.turns.pop_front() else { return };
         let Some(growing) = self.blocks.get_mut(&block) else {
@@ -562,7 +563,7 @@ impl Worker {
     }
 }
 
-/// The lines of a drawing, or of the source where there is none.
+/// Returns the lines of a drawing, or of the source if it cannot be drawn.
 fn diagram(source: &str, columns: usize) -> Vec<CodeLine> {
     let drawn = budget::within(MOST_LINE_BYTES, || mermaid::draw(source, columns));
     let text = drawn.as_deref().unwrap_or(source);
@@ -606,7 +607,7 @@ pub fn code_lines(language: &str, source: &str) -> Vec<CodeLine> {
         .collect()
 }
 
-/// Loaded once, by the first block that needs it; regular expressions are compiled as they are met.
+/// Grammars, loaded by the first block that needs them; regular expressions are compiled on first use.
 static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
 
 /// The state of one block between its lines.
@@ -748,7 +749,7 @@ impl Grammar {
     }
 }
 
-/// Spans of one line as they are cut; neighbours of one role are joined.
+/// Spans of one line so far; neighbours with one role are joined.
 struct Pieces<'a> {
     line: &'a Sanitized,
     start: usize,

@@ -5,16 +5,16 @@
 
 use super::width;
 
-/// Nested deeper than this nobody writes simple formulas.
+/// Deepest nesting of a simple formula.
 const DEEPEST: usize = 24;
 
 /// Longer ones are no simple formulas.
 const LONGEST_BYTES: usize = 4096;
 
-/// A matrix with more rows, or more columns, is shown as it is written.
+/// Most rows, and most columns, of a matrix; larger ones are shown as written.
 const MOST_ROWS: usize = 32;
 
-/// Putting things beside something that is several lines high costs all of its cells. So many of them, and a formula is not simple.
+/// Cells that may be copied for joining boxes of several lines. A formula that needs more is not simple.
 const MOST_CELLS: usize = 50_000;
 
 /// Commands that are one sign: command, tab, sign.
@@ -112,7 +112,7 @@ pub fn is_formula(source: &str) -> bool {
     }
 }
 
-/// Text in lines, one of which stands in line with what is beside it.
+/// Text in lines, one of which is the base line for its neighbours.
 #[derive(Clone, Debug)]
 struct TextBox {
     lines: Vec<String>,
@@ -210,7 +210,7 @@ impl FormulaReader<'_> {
         Some(())
     }
 
-    /// Reads to the end of the source, or to what closes an environment; lines that `\\` ends stand below each other.
+    /// Reads to the end of the source, or of an environment; `\\` begins a new line below.
     fn lines(&mut self, environment: Option<&str>) -> Option<TextBox> {
         let rows = self.rows(environment)?;
         let is_aligned = environment.is_some();
@@ -278,7 +278,7 @@ impl FormulaReader<'_> {
         Some(rows)
     }
 
-    /// `[2pt]` behind a line break.
+    /// Skips `[2pt]` after a line break.
     fn skip_option(&mut self) {
         if let Some((_, rest)) = self.rest.strip_prefix('[').and_then(|it| it.split_once(']')) {
             self.rest = rest;
@@ -382,7 +382,7 @@ impl FormulaReader<'_> {
         )
     }
 
-    /// A group, a command with what belongs to it, or one letter.
+    /// Reads a group, a command with its arguments, or one letter.
     fn argument(&mut self) -> Option<TextBox> {
         self.rest = self.rest.trim_start();
         self.atom()
@@ -494,7 +494,7 @@ impl FormulaReader<'_> {
         }
     }
 
-    /// The words of `\text{…}`, spaces as they are.
+    /// Reads the words of `\text{…}` with their spaces.
     fn words(&mut self) -> Option<TextBox> {
         self.rest = self.rest.trim_start();
         let inner = self.rest.strip_prefix('{')?;
@@ -537,7 +537,7 @@ impl FormulaReader<'_> {
         })
     }
 
-    /// A delimiter behind `\left` and the like; a dot is none.
+    /// Reads a delimiter after `\left` and similar commands; a dot is an empty one.
     fn delimiter(&mut self) -> Option<String> {
         self.rest = self.rest.trim_start();
         if self.take(".") {
@@ -635,7 +635,7 @@ fn widths(rows: &[Vec<TextBox>]) -> Vec<usize> {
     (0..columns).map(|at| of(at).unwrap_or(0)).collect()
 }
 
-/// A delimiter as high as what it stands beside.
+/// Returns a delimiter as high as its neighbour.
 fn side(sign: &str, lines: usize, base: usize, is_left: bool) -> Option<TextBox> {
     let parts = match (sign, is_left) {
         _ if lines == 1 => return Some(TextBox::of(sign)),

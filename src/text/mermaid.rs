@@ -14,13 +14,13 @@ use unicode_width::UnicodeWidthChar as _;
 
 use super::width::width;
 
-/// Larger sources are read better as they are.
+/// Longest source that is drawn, in bytes; larger ones are easier to read as text.
 const MOST_BYTES: usize = 4 << 10;
 /// Maximum number of edges, of nodes, of messages or of lines: the time to draw grows with their cube.
 const MOST_PARTS: usize = 60;
 /// Maximum number of boxes around nodes: 20 within each other take 5 ms, 100 take 4.5 s.
 const MOST_GROUPS: usize = 12;
-/// Digits of a number where numbers are sizes: `0-99999999` in a packet would be a gigabyte.
+/// Digits of a number that is a size: `0-99999999` in a packet would need a gigabyte.
 const MOST_DIGITS: usize = 4;
 /// Rows between layers of nodes, and columns between the nodes of one.
 const GAPS: (usize, usize) = (3, 2);
@@ -70,13 +70,13 @@ fn drawn(source: &str, columns: usize) -> Option<String> {
     (is_whole && is_fitting).then(|| lines.join("\n") + "\n")
 }
 
-/// Returns true if the crate, which adds up the widths of characters, comes to the width that the terminal will show.
+/// Returns true if the crate, which adds the widths of characters, gets the width that the terminal shows.
 fn is_measurable(line: &str) -> bool {
     let widths: Option<Vec<usize>> = line.chars().map(|it| it.width().filter(|&it| it > 0)).collect();
     widths.is_some_and(|it| it.iter().sum::<usize>() == width(line))
 }
 
-/// Returns the words that the drawing must hold; `None` where the crate would draw something wrong, or take too long.
+/// Returns the words that the drawing must contain. `None` if the crate would draw something wrong, or take too long.
 fn understood(kind: DiagramKind, source: &str, is_wide: bool) -> Option<String> {
     let is_short = source.lines().count() <= MOST_PARTS;
     let has_size = source
@@ -108,7 +108,7 @@ fn understood(kind: DiagramKind, source: &str, is_wide: bool) -> Option<String> 
     }
 }
 
-/// The words of a flowchart or of states. `has_names`: its nodes have the ids that the source gives them.
+/// Returns the words of a flowchart or of states. With `has_names`, nodes keep the ids of the source.
 fn words_of_graph(graph: &Graph, has_names: bool) -> Option<String> {
     let is_name = |it: &str| it.chars().all(|it| it.is_alphanumeric() || "_-.".contains(it)) && !it.contains("--");
     let is_understood = graph.edges.len() <= MOST_PARTS
@@ -133,8 +133,8 @@ fn words_of_sequence(diagram: &SequenceDiagram) -> Option<String> {
         .then(|| names.chain(texts).chain(notes).collect::<Vec<_>>().join(" "))
 }
 
-/// Writes the arrows of a sequence that the crate does not know with those that it does: lost messages get a cross before
-/// their text, and messages that nobody waits for are messages.
+/// Replaces arrows of a sequence that the crate does not know: lost messages get a cross before their text,
+/// asynchronous messages become plain ones.
 fn with_known_arrows(source: &str) -> String {
     let line = |line: &str| {
         let (ends, text) = line.split_once(':').unwrap_or((line, ""));
@@ -153,7 +153,7 @@ fn with_known_arrows(source: &str) -> String {
     source.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Takes the blank away that stands for the second column of each wide character.
+/// Removes the blank for the second column of each wide character.
 fn without_fillers(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut is_filler = false;

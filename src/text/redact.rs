@@ -14,11 +14,11 @@ use regex::Regex;
 /// Replacement for a key. It needs no escape in JSON.
 pub const REDACTED: &str = "[redacted]";
 
-/// A shorter one, or one without a digit, is a word that somebody put where a key was asked for.
+/// Length of a key; a shorter one, or one without a digit, is a word that somebody entered instead of a key.
 const SHORTEST: usize = 12;
 const SHORTEST_OF_LETTERS: usize = 24;
 
-/// The keys of this program, each as it is and as it stands in JSON.
+/// Secrets of this program, plain and as escaped in JSON.
 static HELD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Pattern of keys. Nothing in it matches a quotation mark, so that JSON stays JSON.
@@ -41,7 +41,7 @@ static LIKE: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is ours")
 });
 
-/// A text without any of these holds nothing of the kind, and needs no pattern.
+/// Parts of which a text with keys contains at least one; others need no pattern.
 const SIGNS: [&str; 15] = [
     "sk-",
     "ghp_",

@@ -208,13 +208,13 @@ pub type CodeLine = Arc<[Span]>;
 
 /// Source of coloured code. It never blocks: lines that are not ready are missing from the end.
 pub trait Colours {
-    /// The coloured lines of `source` so far, at most one per line of it; the caller draws the rest plain.
+    /// Returns the coloured lines of `source` so far, at most one per line; the caller draws the rest plain.
     ///
-    /// `block` names the block across calls while it grows; `closed` says that it will not grow any more.
+    /// `block` names the block across calls while it grows; `closed` means that it will not grow any more.
     fn code(&self, block: u64, language: &str, source: &str, closed: bool) -> Arc<Vec<CodeLine>>;
 
-    /// Returns the lines of the drawing of a whole Mermaid source in at most `columns` columns, or of the source itself
-    /// where it cannot be drawn; empty while neither is ready, and always from what does not draw.
+    /// Returns the lines of a drawing of an entire Mermaid source in at most `columns` columns, or of the source if
+    /// it cannot be drawn. Empty while neither is ready, and always for implementations that do not draw.
     fn diagram(&self, _block: u64, _source: &str, _columns: usize) -> Arc<Vec<CodeLine>> {
         Arc::default()
     }

@@ -153,7 +153,8 @@ fn rules(root: &Value, wrong: &mut Vec<Wrong>) -> Vec<ScopeRule> {
     rules
 }
 
-/// `#rgb`, `#rrggbb` or `#rrggbbaa`, of which the last part is left out: there is nothing behind a letter to shine through.
+/// Parses `#rgb`, `#rrggbb` or `#rrggbbaa`; the alpha part is ignored, because nothing shines through a letter.
+/// `None` for others.
 fn hex(text: &str) -> Option<(u8, u8, u8)> {
     let digits = text.trim().strip_prefix('#')?;
     let digits: Vec<u8> = digits
@@ -169,7 +170,7 @@ fn hex(text: &str) -> Option<(u8, u8, u8)> {
     }
 }
 
-/// A value of a property list; what themes do not use is left out.
+/// A value of a property list; kinds that themes do not use are `Other`.
 enum Value {
     Text(String, Range<usize>),
     List(Vec<Value>),
@@ -210,7 +211,7 @@ impl<'a> PlistReader<'a> {
         self.value(0)
     }
 
-    /// Skips blanks, comments and what stands before the first element.
+    /// Skips blanks, comments and declarations.
     fn skip(&mut self) {
         loop {
             let rest = self.rest();
@@ -230,7 +231,7 @@ impl<'a> PlistReader<'a> {
         }
     }
 
-    /// The next tag that opens: its name, whether it closes itself, and where it stands.
+    /// Reads an opening tag. Returns its name, whether it closes itself, and its range.
     fn open(&mut self) -> Option<(&'a str, bool, Range<usize>)> {
         self.skip();
         let from = self.at;

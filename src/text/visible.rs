@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthChar as _;
 
 use super::clean::{Sanitized, ZWJ, ZWNJ, is_hidden, is_selector};
 
-/// Blank characters in a row that may stand as they are; what comes behind more of them is out of sight.
+/// Blanks in a row that are shown as they are; text after more of them would be out of sight.
 const MOST_BLANKS: usize = 8;
 /// As in clean text: more marks on one character cover their neighbours.
 const MOST_MARKS: usize = 8;

@@ -265,7 +265,7 @@ fn fitting(text: &str, columns: usize) -> (usize, usize) {
     (text.len(), used)
 }
 
-/// Tabs as single spaces: behind an ellipsis they would reach to other stops.
+/// Replaces tabs with single spaces: after an ellipsis they would reach to other stops.
 fn flat(text: &str) -> Cow<'_, str> {
     if text.contains('\t') {
         text.replace('\t', " ").into()
@@ -274,7 +274,7 @@ fn flat(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The longest end of `text` that fits into `columns`. Reads forward, where finding graphemes is linear.
+/// Returns the longest end of `text` that fits into `columns`. Reads forward, where finding graphemes is linear.
 fn tail(text: &str, columns: usize) -> &str {
     let mut left = Graphemes::new(text).map(|it| it.width).sum::<usize>();
     let mut graphemes = Graphemes::new(text);

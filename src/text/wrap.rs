@@ -11,7 +11,7 @@ use super::{
     width::{Grapheme, Graphemes, clip_spans, expand_tabs, part, spans_width, width},
 };
 
-/// Stands for a sign that is wider than the whole row.
+/// Sign for a grapheme that is wider than the entire row.
 const TOO_WIDE: &str = "▯";
 
 /// Wraps `spans` to rows of at most `width` columns (0 counts as 1).
@@ -110,7 +110,7 @@ struct Break {
     place: TextPosition,
     /// Columns before it.
     columns: usize,
-    /// The end of what the row shows then: the spaces before `place` are swallowed.
+    /// End of the visible text of the row: the spaces before `place` are swallowed.
     visible: TextPosition,
 }
 
@@ -315,7 +315,7 @@ impl<'a> Paragraph<'a> {
         self.line.pieces.last().map(GraphemeRun::end)
     }
 
-    /// A break at the end of the row so far; none where that would leave a row without anything to see.
+    /// Returns a break at the end of the row so far. `None` if the row would show nothing.
     fn here(&self) -> Option<Break> {
         (self.line.columns > 0).then_some(())?;
         Some(Break {
@@ -325,7 +325,7 @@ impl<'a> Paragraph<'a> {
         })
     }
 
-    /// Ends the row and swallows its trailing spaces; where there is nothing else, they go and the row stays.
+    /// Ends the row without its trailing spaces; a row of spaces becomes empty.
     fn end_visible(&mut self) {
         match self.line.visible {
             Some(until) => self.end_row(Some(until)),

@@ -27,7 +27,8 @@ pub struct Fork {
     pub rest_from: Option<usize>,
 }
 
-/// A turn or the rest of one, how often the way to it forks, and which of the ways behind the same turn it is.
+/// A turn or the rest of one: turn, first document, depth of forks, and its number among the ways after the same
+/// turn.
 type BranchWalk = (Turn, Option<usize>, usize, (usize, usize));
 
 impl Transcript {
@@ -102,7 +103,7 @@ impl Transcript {
         at
     }
 
-    /// The turns behind each turn, in the order in which they began; those behind none are the first ones.
+    /// Returns the turns after each turn, in the order in which they began; under `None` those after no turn.
     fn children(&self) -> BTreeMap<Option<Turn>, Vec<Turn>> {
         let all = self.all();
         let mut children: BTreeMap<Option<Turn>, Vec<Turn>> = BTreeMap::new();
@@ -228,7 +229,7 @@ impl Transcript {
     }
 }
 
-/// An exchange whose answer ends with this document; a question that stands there is open again where that is wanted.
+/// Returns an exchange whose answer ends with this document. With `is_open`, a question there is open again.
 fn cut(exchange: &Exchange, document: &DocumentId, is_open: bool) -> Option<Exchange> {
     let mut response = exchange.response.upto(document)?;
     let last = response.documents.last();

@@ -33,11 +33,11 @@ pub struct Transcript {
     pub progress: Option<Progress>,
     /// Completed and total todos after each update of them.
     steps: HashMap<DocumentIndex, (usize, usize)>,
-    /// Turns before this one are kept elsewhere, and were not folded.
+    /// Turns before this one are stored elsewhere and were not folded.
     since: Option<Turn>,
     /// Cost of the turns that are not folded.
     spent: Cost,
-    /// The turns before this one are what `spent` is about.
+    /// First turn whose cost is not part of `spent`.
     spent_before: Turn,
 }
 
@@ -115,7 +115,7 @@ impl Transcript {
         self.set_earlier_cost(less.spent, less.spent_before);
     }
 
-    /// Those whose cost is not counted yet.
+    /// Returns the exchanges whose cost is not in `spent`.
     fn uncounted(&self) -> impl Iterator<Item = &Exchange> {
         self.exchanges.iter().filter(|it| it.turn >= self.spent_before)
     }
@@ -417,7 +417,7 @@ impl Transcript {
     }
 }
 
-/// Ended clarifications that nobody has dealt with.
+/// Returns ended clarifications without an outcome.
 fn unanswered(response: &Response) -> Vec<DocumentId> {
     let is_open = |it: &&Document| match it.view() {
         View::Clarification(view) => !it.is_open() && view.outcome.is_none() && !view.questions.is_empty(),

@@ -10,7 +10,7 @@ use crate::protocol::{
     codec::{DecodeError, Decoder, Identity},
 };
 
-/// Says what kind of file it is, and which version of it.
+/// Member that identifies the file and its format version.
 const MARK: &str = "sheafConversation";
 const VERSION: u64 = 1;
 
@@ -162,7 +162,7 @@ fn entries(value: &Value) -> Result<Vec<Entry>, ObjectError> {
     Ok(entries)
 }
 
-/// All turns, whole, as they began.
+/// Returns all turns in the order in which they began.
 fn in_order(value: &Value) -> Vec<&Value> {
     let list = |name: &str| {
         let list = value.get(name).and_then(Value::as_array);

@@ -240,7 +240,7 @@ fn is_about(document: &Document, glob: &GlobMatcher) -> bool {
     paths(document).any(|it| fits(glob, it))
 }
 
-/// A whole path fits where its end does: the workspace is not known here.
+/// Matches a path. An absolute path matches by any of its ends, because the workspace is unknown here.
 fn fits(glob: &GlobMatcher, path: &str) -> bool {
     let path = path.strip_prefix("./").unwrap_or(path);
     let is_whole = path.starts_with('/');
@@ -305,7 +305,7 @@ fn has_state(document: &Document, state: &str) -> bool {
     }
 }
 
-/// Terms, with what stands between quotes as one. A quote inside of a term belongs to it: `path:"a b"`.
+/// Splits a query into terms; quoted text is one term. Quotes inside a term belong to it: `path:"a b"`.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();

@@ -2,6 +2,9 @@
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
+/// First column of the draft.
+pub const DRAFT: usize = 3;
+
 /// Columns left free at the right.
 pub const MARGIN: usize = 1;
 

@@ -5,100 +5,11 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    actions,
-    app::{App, Focus, Mouse},
+    app::{App, CommandList, Effect, Focus},
     custom::Custom,
-    effects::Effect,
-    filter::FACETS,
     overlays::{DraftOffer, Picker},
 };
-use crate::{protocol::Mode, t};
-
-/// What is offered.
-#[derive(Default)]
-pub struct Commands {
-    /// The commands of files, as far as they have been read.
-    pub custom: Vec<Custom>,
-    /// The list, while one is shown.
-    pub list: Option<List>,
-    /// What was run lately, the last one first: names of actions.
-    pub recent: Vec<&'static str>,
-}
-
-pub struct List {
-    pub picker: Picker,
-    /// The draft that it was made for.
-    draft: String,
-    /// Sent away, until something else is typed.
-    is_hidden: bool,
-    /// Somebody chose in it.
-    is_moved: bool,
-}
-
-impl List {
-    fn step(&mut self, forward: bool) {
-        self.picker.step(forward);
-        self.is_moved = true;
-    }
-}
-
-impl Commands {
-    pub fn shown(&self) -> Option<&Picker> {
-        self.list.as_ref().filter(|it| !it.is_hidden).map(|it| &it.picker)
-    }
-
-    /// Notes that an action was run.
-    pub fn note(&mut self, name: &'static str) {
-        self.recent.retain(|it| *it != name);
-        self.recent.insert(0, name);
-        self.recent.truncate(12);
-    }
-
-    pub fn custom(&self, word: &str) -> Option<&Custom> {
-        self.custom.iter().find(|it| it.name == word)
-    }
-}
-
-/// What may stand behind a command, and what it means.
-pub fn arguments(app: &App, command: &str) -> Vec<(String, &'static str)> {
-    let literal = |words: &[(&str, &'static str)]| -> Vec<(String, &'static str)> {
-        words.iter().map(|(word, about)| ((*word).to_owned(), *about)).collect()
-    };
-    match command {
-        "mode" => Mode::ALL.map(|it| (it.as_str().to_owned(), "")).into(),
-        "theme" => {
-            let names = app.appearance.themes.names.iter().map(|it| (it.clone(), ""));
-            std::iter::once(("auto".to_owned(), t!("theme-about-auto")))
-                .chain(names)
-                .collect()
-        }
-        "effort" => literal(&[
-            ("auto", t!("effort-about-auto")),
-            ("off", t!("effort-about-off")),
-            ("low", ""),
-            ("medium", ""),
-            ("high", ""),
-        ]),
-        "filter" => {
-            let facets = FACETS.iter().map(|it| (it.name.to_owned(), it.about()));
-            facets.chain([("everything".to_owned(), "")]).collect()
-        }
-        "mouse" => Mouse::ALL.map(|it| (it.as_str().to_owned(), "")).into(),
-        "sandbox" => literal(&[
-            ("guard", t!("sandbox-about-guard")),
-            ("strict", t!("sandbox-about-strict")),
-        ]),
-        "copy" => literal(&[
-            ("markdown", t!("copy-about-markdown")),
-            ("plain", t!("copy-about-plain")),
-            ("code", t!("copy-about-code")),
-            ("markdown all", t!("copy-about-all")),
-            ("plain all", t!("copy-about-all")),
-            ("code all", t!("copy-about-all-code")),
-        ]),
-        _ => Vec::new(),
-    }
-}
+use crate::t;
 
 /// After a key: makes the list that fits the draft, or takes it away.
 pub fn look(app: &mut App) -> Vec<Effect> {
@@ -116,7 +27,7 @@ pub fn look(app: &mut App) -> Vec<Effect> {
     }
     let is_first = app.composer.commands.list.is_none() && body.is_empty();
     let picker = offer(app, body);
-    app.composer.commands.list = picker.map(|picker| List {
+    app.composer.commands.list = picker.map(|picker| CommandList {
         picker,
         draft,
         is_hidden: false,
@@ -131,14 +42,16 @@ pub fn found(app: &mut App, custom: Vec<Custom>) {
     app.composer.commands.custom = custom;
     if let Some(list) = app.composer.commands.list.take() {
         let picker = offer(app, list.draft.trim_start_matches('/'));
-        app.composer.commands.list = picker.map(|picker| List { picker, ..list });
+        app.composer.commands.list = picker.map(|picker| CommandList { picker, ..list });
     }
 }
 
 fn offer(app: &App, body: &str) -> Option<Picker> {
+    let known = app.preferences.keymap.actions;
     let picker = match body.split_once(char::is_whitespace) {
         Some((word, typed)) => {
-            let arguments = arguments(app, word);
+            let action = known.iter().find(|it| it.slash == word);
+            let arguments = action.map(|it| it.arguments(app)).unwrap_or_default();
             let offers = arguments.into_iter().map(|(argument, about)| DraftOffer {
                 label: argument.clone(),
                 about: about.to_owned(),
@@ -148,7 +61,7 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
             Picker::offers("/", offers.collect(), typed.trim_start())
         }
         None => {
-            let mut actions: Vec<_> = actions::ACTIONS
+            let mut actions: Vec<_> = known
                 .iter()
                 .filter(|it| !it.slash.is_empty() && (app.preferences.is_developer || it.name != "panic"))
                 .collect();
@@ -172,7 +85,7 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
     (!picker.is_empty()).then_some(picker)
 }
 
-/// What became of a key.
+/// The result of a key.
 pub enum Took {
     /// It was not for the list.
     No,

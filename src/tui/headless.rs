@@ -1,34 +1,43 @@
-//! A screen without a terminal: keys and events go in, pictures and commands come out.
+//! A screen without a terminal, for tests and benches: keys and events go in, pictures and commands come out.
 //!
-//! For tests and benches, inside the crate and outside of it. What it shows was painted by the real painter and read back
-//! by a terminal emulator, so a picture is what a person would see.
+//! The event loop is the real one. Its frames are drawn by the real surface and read back by a terminal emulator, so a picture is
+//! what a person would see.
 
 use std::{
-    future::Future,
+    convert::Infallible,
+    future::{Future, pending},
     num::NonZeroU16,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    pin::{Pin, pin},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Wake},
 };
 
 use serde_json::{Map, Value};
+use tokio::sync::mpsc;
 
 use super::{
-    app::{App, Appearance, Composer, Conversation, Preferences, Questions, Terminal, Themes, Viewport, Workspace},
-    effects::Effect,
-    keymap::Keymap,
-    msg::{Msg, Outcome},
+    actions::ACTIONS,
+    app::{
+        App, Appearance, Composer, Conversation, Effect, Keymap, Preferences, Questions, Terminal, Themes, Viewport,
+        Workspace,
+    },
+    effect_runner::Carried,
+    event_loop::{EventLoop, FrontEnd},
+    msg::{EffectOutcome, Msg},
     overlays::Overlays,
     terminal::{
         Input, Surface,
         input_parser::{InputParser, bytes_of},
     },
-    update::update,
 };
 use crate::{
     config::Settings,
     journal::Log,
     link::{About, AskError, Link},
-    protocol::{Command, DocumentStart, Done, Event, Kind, Message, Position, Query, Reply},
+    protocol::{Command, DocumentStart, Done, Event, Kind, Message, Query, Reply},
     text::NoColours,
     theme::Theme,
 };
@@ -67,27 +76,91 @@ impl Link for Noting {
     }
 }
 
-pub struct TestApp {
-    pub app: App,
+/// The event loop with a [`Recorder`] instead of a terminal. Each message is shown before the next one is taken.
+pub type TestApp = EventLoop<Recorder>;
+
+/// A front end that records effects, and draws into a terminal emulator.
+pub struct Recorder {
     pub screen: Surface,
     pub link: Arc<Noting>,
+    /// All effects so far, oldest first. Only commands to the link are carried out.
     pub effects: Vec<Effect>,
+    inbox: mpsc::UnboundedSender<Msg>,
     terminal: Option<vt100::Parser>,
-    read: Position,
     bytes: usize,
+    is_dirty: bool,
+}
+
+impl FrontEnd for Recorder {
+    type Input = Infallible;
+
+    fn now_ms(&self, app: &App) -> u64 {
+        app.now_ms
+    }
+
+    fn note(&mut self, _: &Msg) {
+        self.is_dirty = true;
+    }
+
+    fn show(&mut self, app: &mut App) -> Vec<Effect> {
+        if std::mem::take(&mut self.is_dirty) {
+            self.draw(app);
+        }
+        Vec::new()
+    }
+
+    async fn read(&mut self) -> Infallible {
+        pending().await
+    }
+
+    fn take(&mut self, input: Infallible, _: &mut App) -> Vec<Msg> {
+        match input {}
+    }
+
+    async fn carry_out(&mut self, effect: Effect, _: &mut App) -> Carried {
+        if let Effect::Send(command) = &effect {
+            self.link.send(command.clone());
+        }
+        self.effects.push(effect);
+        Carried::Away
+    }
+
+    fn leave(&mut self, _: &mut App) {}
+}
+
+impl Recorder {
+    fn draw(&mut self, app: &mut App) {
+        let mut out = Vec::new();
+        app.measure();
+        app.draw(&mut self.screen, &mut out);
+        self.bytes += out.len();
+        if let Some(terminal) = &mut self.terminal {
+            terminal.process(&out);
+        }
+    }
+}
+
+/// Notices that a future can go on.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// A time far from zero, so that ages can be negative mistakes.
 const START_MS: u64 = 1_700_000_000_000;
 
-impl TestApp {
+impl EventLoop<Recorder> {
     pub fn new(width: u16, height: u16) -> Self {
         Self::on(Log::new(), width, height)
     }
 
     /// With a log of which there is something already.
     pub fn on(log: Arc<Log>, width: u16, height: u16) -> Self {
-        let (transcript, read) = super::backfill::beginning(&log, false);
+        let (transcript, read) = crate::tui::app::backfill::beginning(&log, false);
         let link = Arc::new(Noting {
             log,
             sent: Mutex::default(),
@@ -130,25 +203,28 @@ impl TestApp {
             },
             preferences: Preferences {
                 settings,
-                keymap: Keymap::built_in(),
+                keymap: Keymap::built_in(ACTIONS),
                 is_developer: false,
                 problems: Vec::new(),
             },
-            status: super::status::Status::default(),
+            status: crate::tui::app::Status::default(),
             toast: None,
             now_ms: START_MS,
         };
-        let size = at_least_one;
-        let mut desk = Self {
-            app,
-            screen: Surface::new(width, height),
+        let (inbox, inbox_here) = mpsc::unbounded_channel();
+        let follower = link.log.follow(read);
+        let mut screen = Surface::new(width, height);
+        screen.has_links = false;
+        let recorder = Recorder {
+            screen,
             link,
             effects: Vec::new(),
-            terminal: Some(vt100::Parser::new(size(height), size(width), 0)),
-            read,
+            inbox,
+            terminal: Some(emulator(width, height)),
             bytes: 0,
+            is_dirty: false,
         };
-        desk.screen.has_links = false;
+        let mut desk = Self::over(app, recorder, inbox_here, follower);
         desk.draw();
         desk
     }
@@ -185,20 +261,31 @@ impl TestApp {
         self.take(Msg::Input(Input::Paste(text.to_owned())));
     }
 
+    /// Handles a message and shows what came of it.
     pub fn take(&mut self, msg: Msg) {
-        let effects = update(&mut self.app, msg);
-        for effect in &effects {
-            if let Effect::Send(command) = effect {
-                self.link.send(command.clone());
+        // The loop keeps the other end.
+        let _ = self.front.inbox.send(msg);
+        self.settle();
+    }
+
+    /// Runs the loop until it waits for something to happen.
+    fn settle(&mut self) {
+        let woken = Arc::new(Woken::default());
+        let waker = Arc::clone(&woken).into();
+        let mut context = Context::from_waker(&waker);
+        loop {
+            let mut step = pin!(self.step());
+            while step.as_mut().poll(&mut context).is_pending() {
+                if !woken.0.swap(false, Ordering::Relaxed) {
+                    return;
+                }
             }
         }
-        self.effects.extend(effects);
-        self.draw();
     }
 
     /// The questions to the link so far, oldest first.
     pub fn asked(&self) -> Vec<&Query> {
-        let asks = self.effects.iter().filter_map(|it| match it {
+        let asks = self.front.effects.iter().filter_map(|it| match it {
             Effect::Ask(ask) => Some(&ask.query),
             _ => None,
         });
@@ -207,12 +294,12 @@ impl TestApp {
 
     /// Replies to the newest question that passes `is_meant`.
     pub fn reply_to(&mut self, is_meant: impl Fn(&Query) -> bool, reply: Reply) {
-        let ask = self.effects.iter().rev().find_map(|it| match it {
+        let ask = self.front.effects.iter().rev().find_map(|it| match it {
             Effect::Ask(ask) if is_meant(&ask.query) => Some(ask.clone()),
             _ => None,
         });
         let ask = ask.expect("it was asked");
-        self.take(Msg::Done(Outcome::Replied(ask, Ok(reply))));
+        self.take(Msg::Done(EffectOutcome::Replied(ask, Ok(reply))));
     }
 
     /// Replies to the newest question.
@@ -227,10 +314,9 @@ impl TestApp {
     }
 
     pub fn resize(&mut self, width: u16, height: u16) {
-        self.screen.resize(width, height);
-        let size = at_least_one;
-        if self.terminal.is_some() {
-            self.terminal = Some(vt100::Parser::new(size(height), size(width), 0));
+        self.front.screen.resize(width, height);
+        if self.front.terminal.is_some() {
+            self.front.terminal = Some(emulator(width, height));
         }
         self.take(Msg::Resize(width, height));
     }
@@ -238,33 +324,24 @@ impl TestApp {
     /// Puts events into the log and shows what came of them.
     pub fn events(&mut self, events: impl IntoIterator<Item = Event>) {
         for event in events {
-            self.link.log.append(self.app.now_ms, event);
+            self.front.link.log.append(self.app.now_ms, event);
         }
-        self.read = self.app.conversation.follow_from.take().unwrap_or(self.read);
-        let entries = self.link.log.after(self.read);
-        self.read = self.link.log.last();
-        self.take(Msg::Entries(entries));
+        self.settle();
     }
 
     pub fn draw(&mut self) {
-        let mut out = Vec::new();
-        self.app.measure();
-        self.app.draw(&mut self.screen, &mut out);
-        self.bytes += out.len();
-        if let Some(terminal) = &mut self.terminal {
-            terminal.process(&out);
-        }
+        self.front.draw(&mut self.app);
     }
 
     /// Bytes written to the terminal so far.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.front.bytes
     }
 
-    /// What a person sees.
+    /// The screen as a person sees it, as text.
     pub fn picture(&self) -> String {
-        let Some(terminal) = &self.terminal else {
-            return self.screen.text();
+        let Some(terminal) = &self.front.terminal else {
+            return self.front.screen.text();
         };
         let (height, width) = terminal.screen().size();
         let rows = terminal.screen().rows(0, width.get()).take(usize::from(height.get()));
@@ -273,13 +350,13 @@ impl TestApp {
 
     /// The same with every colour and attribute: the sequences that would paint it.
     pub fn painted(&self) -> String {
-        let terminal = self.terminal.as_ref();
+        let terminal = self.front.terminal.as_ref();
         terminal.map(|it| it.screen().contents_formatted()).unwrap_or_default()
     }
 
     /// Without the emulator, for benches of everything before it.
     pub fn blind(mut self) -> Self {
-        self.terminal = None;
+        self.front.terminal = None;
         self
     }
 
@@ -292,7 +369,12 @@ impl TestApp {
     }
 
     pub fn sent(&self) -> Vec<Command> {
-        self.link.sent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.front
+            .link
+            .sent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// A whole exchange: what was said and texts that answered.
@@ -306,8 +388,9 @@ impl TestApp {
     }
 }
 
-fn at_least_one(n: u16) -> NonZeroU16 {
-    NonZeroU16::new(n).unwrap_or(NonZeroU16::MIN)
+fn emulator(width: u16, height: u16) -> vt100::Parser {
+    let size = |it| NonZeroU16::new(it).unwrap_or(NonZeroU16::MIN);
+    vt100::Parser::new(size(height), size(width), 0)
 }
 
 pub fn start(id: &str, kind: &str, metadata: Value) -> Event {

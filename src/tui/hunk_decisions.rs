@@ -1,4 +1,4 @@
-//! What the user says of the hunks of a change that waits to be allowed, until all is said and goes out as one answer.
+//! The user's decisions on single hunks of a change that waits for approval; they go out as one answer.
 //!
 //! View state, like a form: another window that answers first is right. Whoever asks must list the hunks (`hunks` of the
 //! planned change); without a list a change is allowed or rejected as a whole.
@@ -20,10 +20,10 @@ use crate::{
     transcript::Transcript,
 };
 
-/// More hunks than a person decides on are shown as one change.
+/// Most hunks that can be decided on singly; a change with more is one decision.
 const MOST_HUNKS: usize = 1000;
 
-/// What was said of the changes that wait.
+/// Decisions on the hunks of changes that wait for approval.
 #[derive(Debug, Default)]
 pub struct HunkDecisions(HashMap<(Turn, DocumentId), Vec<HunkAnswer>>);
 
@@ -90,14 +90,14 @@ impl HunkDecisions {
         (!is_once && self.0.keys().any(is_waiting)).then(|| t!("action-others-by-hunks"))
     }
 
-    /// What was said of the hunks of a change: how many are accepted, how many left out, of how many.
+    /// Counts the hunks of a change: accepted, rejected, and in all.
     pub fn tally(&self, turn: Turn, document: &Document) -> Option<(usize, usize, usize)> {
         let said = self.0.get(&(turn, document.id.clone()))?;
         let made = said.iter().filter(|it| it.accepted).count();
         Some((made, said.len() - made, count(&widgets::staged(document)?)))
     }
 
-    /// Whether something was said of a hunk of it.
+    /// Returns true if a hunk of the change was decided on.
     pub fn has(&self, turn: Turn, document: &DocumentId) -> bool {
         self.0.contains_key(&(turn, document.clone()))
     }
@@ -108,7 +108,7 @@ impl HunkDecisions {
     }
 }
 
-/// How many hunks of a planned change can be decided on; 0: it is one thing.
+/// The number of hunks of a planned change that can be decided on; 0 if it is allowed or rejected as a whole.
 pub fn count(staged: &Document) -> usize {
     let hunks = list(staged);
     let is_list = |(it, index): (&Value, u64)| it.get("index").and_then(Value::as_u64) == Some(index);
@@ -158,7 +158,7 @@ pub fn hunk(staged: &Document, index: u64, said: Option<&HunkAnswer>) -> Documen
     document
 }
 
-/// What a hunk would put there.
+/// The text that a hunk would write.
 pub fn text(hunk: &Document) -> String {
     let View::FileEdit(it) = hunk.view() else {
         return String::new();

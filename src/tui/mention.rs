@@ -6,20 +6,18 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    app::{App, Focus, Mention},
-    effects::{Effect, ask},
-    widgets,
-    widgets::transcript::Item,
+    app::{App, Effect, Focus, Mention, MentionOffer, effects::ask},
+    widgets::{self, transcript::Item},
 };
 use crate::protocol::{Query, Reply, SymbolLocation};
 
-/// So many are worth looking at.
+/// Most offers of a list.
 pub const MOST: usize = 10;
 
-/// So many lines of the list are for functions and types, where more files fit than there is room for.
+/// Lines of the list for functions and types when more files fit than there is room for.
 const SYMBOLS: usize = 4;
 
-/// So many documents are looked at behind a `#`: whoever means an older one knows its address.
+/// Most documents that are searched after a `#`; an older one is named by its address.
 const MOST_SEARCHED: usize = 2000;
 
 /// The word before the caret if it begins with the sign, without it, as a path is called.
@@ -87,13 +85,13 @@ pub fn look(app: &mut App) -> Vec<Effect> {
     effects
 }
 
-/// Whether it may be the beginning of a name in code, rather than a path: `total`, `Cart::total`.
+/// Returns true if the pattern may begin a name in code, rather than a path: `total`, `Cart::total`.
 fn is_name(pattern: &str) -> bool {
     let is_part = |it: char| it.is_alphanumeric() || matches!(it, '_' | ':' | '.');
     pattern.chars().nth(1).is_some() && pattern.chars().all(is_part)
 }
 
-/// Whether it may be the beginning of a document's address, and of no file's name: `7.`, `7.3`.
+/// Returns true if the pattern may begin a document's address, and no file's name: `7.`, `7.3`.
 fn is_address(pattern: &str) -> bool {
     let part = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
     pattern
@@ -127,20 +125,22 @@ fn documents(app: &App) -> Option<Mention> {
             let address = app.conversation.transcript.address(place)?.to_string();
             let about = widgets::summary(app.conversation.transcript.get(place)?).to_string();
             let fits = address.starts_with(&wanted) || (wanted.len() > 1 && about.to_lowercase().contains(&wanted));
-            fits.then_some((address, about))
+            fits.then_some(MentionOffer {
+                name: address.clone(),
+                target: address,
+                about,
+            })
         });
-    let (files, about): (Vec<_>, Vec<_>) = documents.take(MOST).unzip();
     Some(Mention {
         found_for: Some(pattern.clone()),
         pattern,
         is_documents: true,
-        files,
-        about,
+        offers: documents.take(MOST).collect(),
         ..Mention::default()
     })
 }
 
-/// What fits is there.
+/// Takes the files that were found for `asked`.
 fn offer(app: &mut App, asked: &str, files: Vec<String>) {
     if pattern(app, '@').as_deref() != Some(asked) {
         return;
@@ -161,7 +161,7 @@ fn offer(app: &mut App, asked: &str, files: Vec<String>) {
     }
 }
 
-/// Functions and types that fit are there: they stand behind the files.
+/// Takes the functions and types that were found; they follow the files.
 fn offer_symbols(app: &mut App, asked: &str, symbols: Vec<SymbolLocation>) {
     let Some(mention) = app.composer.mention.as_mut().filter(|it| it.pattern == asked) else {
         return;
@@ -171,7 +171,7 @@ fn offer_symbols(app: &mut App, asked: &str, symbols: Vec<SymbolLocation>) {
     fill(app);
 }
 
-/// Makes the list of what was found: what is chosen already keeps its place.
+/// Makes the list from the files and symbols found; an offer that was chosen already keeps its place.
 fn fill(app: &mut App) {
     let Some(mention) = &mut app.composer.mention else {
         return;
@@ -184,26 +184,26 @@ fn fill(app: &mut App) {
     } else {
         kept
     };
-    let paths = mention.paths.iter().take(kept);
-    mention.files = paths.cloned().collect();
-    mention.places = mention.files.clone();
-    mention.about = vec![String::new(); mention.files.len()];
-    for it in symbols.iter().take(MOST.saturating_sub(mention.places.len())) {
-        let owner = it
-            .owner
-            .as_ref()
-            .map_or_else(String::new, |owner| format!("{owner} · "));
-        mention.files.push(it.name.clone());
-        mention.places.push(if it.first_line == it.last_line {
-            format!("{}:{}", it.path, it.first_line)
-        } else {
-            format!("{}:{}-{}", it.path, it.first_line, it.last_line)
-        });
-        mention
-            .about
-            .push(format!("{}   {owner}{}:{}", it.keyword, it.path, it.first_line));
-    }
-    mention.at = mention.at.min(mention.files.len().saturating_sub(1));
+    let files = mention.paths.iter().take(kept).map(|path| MentionOffer {
+        name: path.clone(),
+        target: path.clone(),
+        about: String::new(),
+    });
+    let symbols = symbols.iter().map(|it| {
+        let owner = it.owner.as_ref().map_or_else(String::new, |it| format!("{it} · "));
+        let place = format!("{}:{}", it.path, it.first_line);
+        MentionOffer {
+            name: it.name.clone(),
+            about: format!("{}   {owner}{place}", it.keyword),
+            target: if it.first_line == it.last_line {
+                place
+            } else {
+                format!("{place}-{}", it.last_line)
+            },
+        }
+    });
+    mention.offers = files.chain(symbols).take(MOST).collect();
+    mention.at = mention.at.min(mention.offers.len().saturating_sub(1));
 }
 
 /// Puts the chosen file in the place of what was typed.
@@ -211,7 +211,7 @@ fn choose(app: &mut App) {
     let Some(mention) = app.composer.mention.take() else {
         return;
     };
-    let Some(file) = mention.places.get(mention.at).or_else(|| mention.files.get(mention.at)) else {
+    let Some(MentionOffer { target: file, .. }) = mention.offers.get(mention.at) else {
         return;
     };
     let typed = typed(app, '@').or_else(|| typed(app, '#'));
@@ -234,7 +234,7 @@ fn choose(app: &mut App) {
     app.composer.put_in = Some(app.composer.field.version()).filter(|_| !after.is_empty());
 }
 
-/// Whether the key was for the list.
+/// Takes a key for the list; returns false if it is for something else.
 pub fn key(app: &mut App, event: KeyEvent) -> bool {
     if app.viewport.focus != Focus::Composer {
         return false;
@@ -258,7 +258,7 @@ pub fn key(app: &mut App, event: KeyEvent) -> bool {
     if !mention.is_shown() {
         return false;
     }
-    let count = mention.files.len();
+    let count = mention.offers.len();
     let at = mention.at;
     match event.code {
         // It is no address as long as nobody says so.
@@ -266,17 +266,17 @@ pub fn key(app: &mut App, event: KeyEvent) -> bool {
             mention.is_hidden = true;
             return false;
         }
-        KeyCode::Up => mention.at = mention.at.checked_sub(1).unwrap_or(count - 1),
-        KeyCode::Char('p') if ctrl => mention.at = mention.at.checked_sub(1).unwrap_or(count - 1),
-        KeyCode::Down => mention.at = (mention.at + 1) % count,
-        KeyCode::Char('n') if ctrl => mention.at = (mention.at + 1) % count,
+        KeyCode::Up => mention.at = (at + count - 1) % count,
+        KeyCode::Down => mention.at = (at + 1) % count,
+        KeyCode::Char('p') if ctrl => mention.at = (at + count - 1) % count,
+        KeyCode::Char('n') if ctrl => mention.at = (at + 1) % count,
         KeyCode::Esc => mention.is_hidden = true,
         KeyCode::Tab | KeyCode::Enter if event.modifiers.is_empty() => {
-            let Some(file) = mention.places.get(mention.at).or_else(|| mention.files.get(mention.at)) else {
+            let Some(offer) = mention.offers.get(mention.at) else {
                 return false;
             };
             // What is written out already is sent, and so is what the list is not yet for.
-            if event.code == KeyCode::Enter && (*file == mention.pattern || !mention.is_found()) {
+            if event.code == KeyCode::Enter && (offer.target == mention.pattern || !mention.is_found()) {
                 mention.is_hidden = true;
                 return false;
             }

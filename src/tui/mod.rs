@@ -2,25 +2,38 @@
 //!
 //! Elm outside, plain structs inside: one [`app::App`], changed by [`update::update`] and the actions it calls, seen
 //! through `view`. It knows documents and a link; it cannot name an agent, a tool or a provider.
+//!
+//! Floors, as in the crate root: a module uses lower floors only (`tests/it/floors.rs` lists the exceptions).
+//!
+//! | floor | modules |
+//! | --- | --- |
+//! | 0 | `areas` `custom` `fuzzy` `glyph` `library` `picture` `places` [`terminal`] |
+//! | 1 | `editor` `external_editor` `image` `spoken` |
+//! | 2 | `prompt_store` [`widgets`] |
+//! | 3 | `hunk_decisions` |
+//! | 4 | [`app`] |
+//! | 5 | `overlays` |
+//! | 6 | `bars` `command` `mention` |
+//! | 7 | [`actions`] [`msg`] `scrollback` `view` |
+//! | 8 | [`effect_runner`] `setup` [`update`] |
+//! | 9 | [`event_loop`] |
+//! | 10 | [`headless`] `screen` [`screen_reader`] |
 
 pub mod actions;
 pub mod app;
 mod areas;
-mod backfill;
+mod bars;
 mod command;
 mod custom;
-mod draft;
-pub mod effects;
-mod field;
-mod filter;
+mod editor;
+pub mod effect_runner;
+pub mod event_loop;
+mod external_editor;
 mod fuzzy;
 mod glyph;
 pub mod headless;
-mod hints;
 mod hunk_decisions;
 mod image;
-mod inline;
-pub mod keymap;
 pub mod library;
 mod mention;
 pub mod msg;
@@ -28,22 +41,20 @@ mod overlays;
 mod picture;
 mod places;
 mod prompt_store;
-mod run;
+mod screen;
 pub mod screen_reader;
 mod scrollback;
-mod search;
-mod selection;
 mod setup;
-mod status;
+mod spoken;
 pub mod terminal;
 #[cfg(test)]
 mod tests;
 pub mod update;
 mod view;
-mod vim;
 pub mod widgets;
 
-pub use image::{ImageProtocol, ImageSetting, TerminalName};
+pub use event_loop::Error;
 pub use library::Library;
-pub use run::{Error, run};
+pub use screen::run;
 pub use setup::{Setup, now_ms};
+pub use terminal::{ImageProtocol, ImageSetting, TerminalName};

@@ -1,20 +1,20 @@
-//! What can happen to the screen, by source.
+//! Messages: everything that can happen to the state, by source.
 
 use std::sync::Arc;
 
 use super::{
-    app::Citation,
+    app::effects::Ask,
     custom::Custom,
-    effects::Ask,
     image::Made,
     library::{SessionExcerpt, StoredSession},
     picture::ImageAttachment,
     terminal::Input,
+    widgets::Citation,
 };
 use crate::{
     journal::Log,
     link::Link,
-    protocol::{Cost, Entry, Reply, Turn},
+    protocol::{ClarificationResponse, Cost, Entry, Reply, Turn},
 };
 
 pub enum Msg {
@@ -24,22 +24,31 @@ pub enum Msg {
     Entries(Vec<Arc<Entry>>),
     /// Another conversation takes the place of this one.
     Switch(Arc<dyn Link>),
-    Done(Outcome),
+    Done(EffectOutcome),
     /// Some code got its colours.
     Colours,
     /// A second has passed while something on the screen shows the time.
     Tick,
-    Continued,
+    /// It is known what holds the commands of the link, or that has changed.
+    SandboxStatus,
+    /// A line that was typed without a screen: a message, or a command with a slash.
+    Line(String),
+    /// The answer to a question of this turn, given without a form.
+    Answer(Turn, ClarificationResponse),
+    /// Stops the answer; ends the program when none is running.
+    Interrupt,
+    /// Ends the program with this code.
+    End(u8),
 }
 
-/// What came of an effect.
+/// The outcome of an effect.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum EffectOutcome {
     /// The reply to a question, or why there is none.
     Replied(Ask, Result<Reply, String>),
-    /// What the part of a long conversation has cost that is not shown.
+    /// The cost of the part of a long conversation that is not folded.
     SpentEarlier {
-        /// Of whose conversation.
+        /// The log of that conversation.
         log: Arc<Log>,
         spent: Cost,
     },
@@ -50,7 +59,7 @@ pub enum Outcome {
         what: String,
     },
     Saved(Result<String, String>),
-    /// What the file holds at the lines that a document cites.
+    /// The lines of the file that a document cites.
     Cited {
         turn: Turn,
         document: crate::protocol::DocumentId,
@@ -64,7 +73,7 @@ pub enum Outcome {
         words: String,
         found: Vec<(String, String)>,
     },
-    /// What could not be done with a conversation of the list: that is read again, where it can be.
+    /// A stored conversation was changed, or could not be, and the list was read again.
     SessionChanged {
         failed: Option<String>,
         kept: Option<Vec<StoredSession>>,
@@ -77,7 +86,7 @@ pub enum Outcome {
     ChipEdited(Result<String, String>),
     /// A picture, or why there is none and what was pasted instead.
     Picture(Result<ImageAttachment, (String, Option<String>)>),
-    /// What was sent before, oldest first: here when the program began, or everywhere when somebody asked.
+    /// The messages sent before, oldest first: of this workspace at the start, or of all workspaces when the user asked.
     History {
         texts: Vec<String>,
         is_everywhere: bool,
@@ -99,9 +108,9 @@ pub enum Outcome {
         document: crate::protocol::DocumentId,
         data: Option<String>,
     },
-    /// What a picture was made into, by its number.
+    /// A converted picture, by its number.
     PictureMade(u32, Option<Made>),
-    /// What the user's command for the header said.
+    /// The output of the user's command for the header.
     Status(Result<String, String>),
     Failed(String),
 }

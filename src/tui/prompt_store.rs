@@ -1,4 +1,4 @@
-//! What outlives the program: what was sent, by workspace, and the draft that was not.
+//! Sent messages, by workspace, and the unsent draft, stored across runs.
 //!
 //! Both lie in the state folder, readable by their owner only. What cannot be kept costs nobody an answer: it is said
 //! once, in the footer.
@@ -8,19 +8,78 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io::Write as _,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 
+use super::editor::field::Field;
 use crate::os::file::{self, Access};
 
-/// More of the file is never read; the newest end of it is.
+/// Most bytes of the file that are read: its newest end.
 const HISTORY_BYTES: u64 = 8 << 20;
 
-/// A longer message is remembered by its draft only.
+/// Largest message that is stored, in bytes.
 const ENTRY_BYTES: usize = 64 << 10;
 
-/// What was sent before, oldest first, each once: in one workspace, or in all of them.
+/// Time after the last change of a draft until it is written down.
+const DRAFT_REST: Duration = Duration::from_secs(1);
+
+/// Writes the draft down while it changes, so that it is there again whatever becomes of the program.
+pub struct DraftKeeper {
+    /// The state folder; `None` when nothing is to be remembered.
+    state: Option<PathBuf>,
+    /// The draft's version that was looked at last.
+    seen: u64,
+    /// When the draft is to be written down.
+    pub due: Option<Instant>,
+    /// A file holds a draft.
+    is_stored: bool,
+}
+
+impl DraftKeeper {
+    pub fn new(state: Option<PathBuf>) -> Self {
+        Self {
+            state,
+            seen: 0,
+            due: None,
+            is_stored: false,
+        }
+    }
+
+    /// Restores the draft that was left behind in `workspace`.
+    pub fn take_up(&mut self, field: &mut Field, workspace: &Path) {
+        let draft = self.state.as_ref().and_then(|it| take_draft(it, workspace));
+        if let Some(draft) = draft {
+            field.restore(&draft);
+            self.is_stored = true;
+        }
+        self.seen = field.version();
+    }
+
+    /// Notices a change of the draft.
+    pub fn look(&mut self, field: &Field) {
+        if field.version() != self.seen {
+            self.seen = field.version();
+            self.due = Some(Instant::now() + DRAFT_REST);
+        }
+    }
+
+    /// Writes the draft down, or removes the file of one that is empty now.
+    pub fn keep(&mut self, field: &Field, workspace: &Path) {
+        self.due = None;
+        let draft = (!field.is_empty()).then(|| field.stored());
+        let Some(state) = self.state.as_ref().filter(|_| draft.is_some() || self.is_stored) else {
+            return;
+        };
+        self.is_stored = draft.is_some();
+        if let Err(why) = keep_draft(state, workspace, draft.as_ref()) {
+            tracing::warn!("the draft is not kept: {why}");
+        }
+    }
+}
+
+/// The messages sent before, oldest first, each once: of one workspace, or of all.
 pub fn history(state: &Path, workspace: Option<&Path>, most: usize) -> Vec<String> {
     let Ok(bytes) = file::read(&state.join("history.jsonl"), HISTORY_BYTES * 4) else {
         return Vec::new();
@@ -53,7 +112,7 @@ pub fn history(state: &Path, workspace: Option<&Path>, most: usize) -> Vec<Strin
     found
 }
 
-/// Remembers what was sent.
+/// Stores a message that was sent.
 pub fn note(state: &Path, workspace: &Path, at_ms: u64, text: &str) -> Result<(), String> {
     if text.len() > ENTRY_BYTES {
         return Ok(());
@@ -67,7 +126,7 @@ pub fn note(state: &Path, workspace: &Path, at_ms: u64, text: &str) -> Result<()
 }
 
 /// Keeps the draft of a workspace; an empty one is forgotten.
-pub fn keep_draft(state: &Path, workspace: &Path, draft: Option<&Value>) -> Result<(), String> {
+fn keep_draft(state: &Path, workspace: &Path, draft: Option<&Value>) -> Result<(), String> {
     let path = draft_path(state, workspace);
     let Some(draft) = draft else {
         let _ = std::fs::remove_file(&path);
@@ -84,7 +143,7 @@ fn said(error: impl std::fmt::Display) -> String {
 }
 
 /// Takes the draft of a workspace, so that a second window does not have it, too.
-pub fn take_draft(state: &Path, workspace: &Path) -> Option<Value> {
+fn take_draft(state: &Path, workspace: &Path) -> Option<Value> {
     let path = draft_path(state, workspace);
     let bytes = file::read(&path, 64 << 20).ok()?;
     let mut stored: Value = serde_json::from_slice(&bytes).ok()?;

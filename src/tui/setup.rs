@@ -1,4 +1,4 @@
-//! What the screen is started with, and the state that it begins in.
+//! The parameters of the screen, and the state that it begins in.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,13 +9,14 @@ use std::{
 use tokio::sync::mpsc;
 
 use super::{
+    actions::ACTIONS,
     app::{
-        App, Appearance, Composer, Conversation, Mouse, Preferences, Questions, Terminal, Themes, Viewport, Workspace,
+        App, Appearance, Composer, Conversation, Keymap, Preferences, Questions, Terminal, Themes, Viewport, Workspace,
     },
-    image::{ImageSetting, Images},
-    keymap::Keymap,
+    image::Images,
     library::Library,
     overlays::Overlays,
+    terminal::{ImageSetting, Mouse},
 };
 use crate::{
     config::{Location, Paths, Problem, Settings},
@@ -28,10 +29,10 @@ use crate::{
     theme,
 };
 
-/// What the screen is started with.
+/// The parameters of the screen.
 pub struct Setup {
     pub link: Arc<dyn Link>,
-    /// Links that take the place of the first one.
+    /// Links that replace the first one.
     pub switch: mpsc::UnboundedReceiver<Arc<dyn Link>>,
     pub settings: Settings,
     pub paths: Paths,
@@ -41,11 +42,11 @@ pub struct Setup {
     /// Sent as the first message.
     pub prompt: Option<String>,
     pub is_developer: bool,
-    /// What is written and sent is remembered for the next time.
+    /// Drafts and sent messages are stored for the next time.
     pub keeps: bool,
-    /// Without the alternate screen.
+    /// Runs without the alternate screen.
     pub is_inline: bool,
-    /// The conversations that there are; none where there is only the one.
+    /// The stored conversations; `None` if there is only this one.
     pub library: Option<Arc<dyn Library>>,
 }
 
@@ -65,7 +66,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
         seen,
         surroundings: terminal,
     };
-    let mut keymap = Keymap::built_in();
+    let mut keymap = Keymap::built_in(ACTIONS);
     let mut problems: Vec<_> = setup.problems.iter().map(ToString::to_string).collect();
     problems.extend(keymap.load(&setup.paths.keymap()).iter().map(ToString::to_string));
     problems.extend(speak(&settings, &setup.paths));
@@ -94,7 +95,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
         images = images.staying();
     }
     let mut composer = Composer::default();
-    composer.field.vim = settings.ui.vim.then(super::vim::Vim::default);
+    composer.field.vim = settings.ui.vim.then(crate::tui::editor::vim::Vim::default);
     composer.mode = setup.mode;
     App {
         conversation: Conversation::of(Arc::clone(&setup.link), workspace(&setup.workspace), setup.is_inline),
@@ -114,11 +115,11 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
         terminal: Terminal {
             size,
             mouse: if settings.mouse { Mouse::Full } else { Mouse::Off },
-            inline: setup.is_inline.then(super::inline::Inline::default),
+            inline: setup.is_inline.then(crate::tui::app::inline::Inline::default),
             images,
             ..Terminal::default()
         },
-        status: super::status::Status::new(settings.ui.status_command.clone().unwrap_or_default()),
+        status: crate::tui::app::Status::new(settings.ui.status_command.clone().unwrap_or_default()),
         preferences: Preferences {
             settings,
             keymap,
@@ -130,7 +131,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
     }
 }
 
-/// Says everything in the language that is wanted from now on; tells what is wrong with it.
+/// Sets the language of the interface; returns what is wrong with its texts.
 pub fn speak(settings: &Settings, paths: &Paths) -> Vec<String> {
     let asked = settings.ui.language.as_str();
     let is_auto = asked == "auto";

@@ -18,14 +18,14 @@ mod reviewing;
 mod rewinding;
 
 use super::{
-    effects::Effect,
+    app::Effect,
     headless::*,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
 };
-use crate::protocol::{
-    Command, Done, Event, FinishReason, Message, Mode, Notice, Query, Reply, Severity, SymbolLocation,
+use crate::{
+    protocol::{Command, Done, Event, FinishReason, Message, Mode, Notice, Query, Reply, Severity, SymbolLocation},
+    text::{CodeLine, Colours, Role, Sanitized, Span},
 };
-use crate::text::{CodeLine, Colours, Role, Sanitized, Span};
 
 fn words(n: usize) -> String {
     (1..=n).map(|it| format!("line {it}\n\n")).collect()
@@ -514,7 +514,7 @@ fn keys_in_the_transcript_walk_fold_and_come_back() {
     assert!(desk.shows("with more"), "{}", desk.picture());
     desk.keys("y");
     assert!(
-        matches!(desk.effects.last(), Some(Effect::Copy { what, text }) if what == "1.1" && text.contains("with more"))
+        matches!(desk.front.effects.last(), Some(Effect::Copy { what, text }) if what == "1.1" && text.contains("with more"))
     );
     desk.keys("<esc>x");
     assert_eq!(desk.app.composer.field.text(), "x");
@@ -584,9 +584,9 @@ fn ctrl_c_stops_then_clears_then_quits() {
     desk.keys("<up>");
     assert_eq!(desk.app.composer.field.text(), "draft");
     desk.keys("<ctrl+c><ctrl+c>");
-    assert!(desk.effects.iter().all(|it| !matches!(it, Effect::Quit(_))));
+    assert!(desk.front.effects.iter().all(|it| !matches!(it, Effect::Quit(_))));
     desk.keys("<ctrl+c>");
-    assert_eq!(desk.effects.last(), Some(&Effect::Quit(0)));
+    assert_eq!(desk.front.effects.last(), Some(&Effect::Quit(0)));
 }
 
 #[test]

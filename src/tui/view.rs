@@ -3,8 +3,6 @@
 //! Each pane is a widget with a version or, where lines move, a key for each line: both are made from what the widget
 //! draws, and the surface renders only what has changed.
 
-use std::ops::Range;
-
 use ratatui::{
     buffer::Buffer,
     layout::{Position, Rect},
@@ -12,24 +10,22 @@ use ratatui::{
 };
 
 use super::{
-    app::{App, Focus},
-    areas::{Areas, Demand, MARGIN, PAGE_INDENT, outline_columns},
-    hints::hints,
+    app::{App, Focus, search::Search, selection::Selection},
+    areas::{Areas, DRAFT, Demand, MARGIN, PAGE_INDENT, outline_columns},
+    bars::{header, hints::hints, rule},
     overlays::{Overlay, Picker, Placement, Scene},
-    search::Search,
-    selection::Selection,
     terminal::{
         Surface,
         surface::{Links, mix},
     },
     widgets::{
         TYPING,
-        bar::{Bar, BarWidget},
+        bar::{Bar, BarWidget, Bars},
         composer::{self, ComposerWidget},
-        footer, header,
+        footer,
         queue::QueueWidget,
         styled_line::{LinesWidget, put_spans},
-        transcript::{Context, Item, Pane, TranscriptWidget, VisibleLine},
+        transcript::{Context, Item, Light, Lit, Pane, TranscriptWidget, VisibleLine},
     },
 };
 use crate::{
@@ -40,77 +36,27 @@ use crate::{
 /// Columns and lines below which the screen says only that it is too small.
 const LEAST: (u16, u16) = (20, 5);
 
-/// The first column of the draft.
-pub(super) const DRAFT: usize = 3;
-
-/// Cells of a line of the transcript that stand out.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Light {
-    /// Line, counted from the transcript's first one.
-    pub line: usize,
-    /// Columns, counted from the first one of the content.
-    pub columns: Range<usize>,
-    pub kind: Lit,
-}
-
-/// Reason why cells stand out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Lit {
-    /// The search found it.
-    Found,
-    /// It is what the search found last.
-    Here,
-    /// The mouse marked it.
-    Marked,
-}
-
-impl Lit {
-    /// The colours of such cells.
-    pub fn look(self) -> (Role, Modifier, Background) {
-        match self {
-            Self::Found => (
-                Role::Waiting,
-                Modifier::UNDERLINE | Modifier::BOLD,
-                Background::Selection,
-            ),
-            Self::Here => (Role::Waiting, Modifier::REVERSE | Modifier::BOLD, Background::Plain),
-            Self::Marked => (Role::Text, Modifier::REVERSE, Background::Plain),
-        }
-    }
-}
-
-/// The bars around the transcript and the draft, which stay as they are while an answer only grows.
-#[derive(Debug, Default)]
-pub struct Bars {
-    header: Bar,
-    rule: Bar,
-    above_footer: Bar,
-    footer: Bar,
-}
-
-impl Bars {
-    fn of(app: &App) -> Self {
-        let columns = app.viewport.areas.columns;
-        let margin = MARGIN as u16;
-        let (conversation, composer) = (&app.conversation, &app.composer);
-        let status = app.status.line();
-        let settings = &app.preferences.settings;
-        let (place, state) = header::spans(conversation, composer, settings, status, columns.saturating_sub(2));
-        let rule = composer::rule(composer, &app.viewport, conversation, app.now_ms, columns);
-        let areas = &app.viewport.areas;
-        let is_room_above = !areas.above_footer.is_empty() && !areas.footer.is_empty();
-        let footer = footer::spans(
-            hints(app),
-            app.toast.as_deref(),
-            is_room_above,
-            columns.saturating_sub(3),
-        );
-        Self {
-            header: Bar::new(place, state, (1, margin)),
-            rule: Bar::new(rule, Vec::new(), (0, 0)),
-            above_footer: Bar::new(footer.above, Vec::new(), (2, margin)),
-            footer: Bar::new(footer.left, footer.right, (2, margin)),
-        }
+fn bars(app: &App) -> Bars {
+    let columns = app.viewport.areas.columns;
+    let margin = MARGIN as u16;
+    let (conversation, composer) = (&app.conversation, &app.composer);
+    let status = app.status.line();
+    let settings = &app.preferences.settings;
+    let (place, state) = header::spans(conversation, composer, settings, status, columns.saturating_sub(2));
+    let above_draft = rule::spans(composer, &app.viewport, conversation, app.now_ms, columns);
+    let areas = &app.viewport.areas;
+    let is_room_above = !areas.above_footer.is_empty() && !areas.footer.is_empty();
+    let footer = footer::spans(
+        hints(app),
+        app.toast.as_deref(),
+        is_room_above,
+        columns.saturating_sub(3),
+    );
+    Bars {
+        header: Bar::new(place, state, (1, margin)),
+        rule: Bar::new(above_draft, Vec::new(), (0, 0)),
+        above_footer: Bar::new(footer.above, Vec::new(), (2, margin)),
+        footer: Bar::new(footer.left, footer.right, (2, margin)),
     }
 }
 
@@ -163,7 +109,8 @@ impl App {
         let has_links = self.preferences.settings.links;
         Context {
             transcript: &self.conversation.transcript,
-            questions: &self.questions,
+            forms: &self.questions.forms,
+            cited: &self.questions.cited,
             colours: self.appearance.colours.as_ref(),
             colours_version: self.appearance.colours_version,
             now_ms: self.now_ms,
@@ -228,7 +175,7 @@ impl App {
             .style(Role::Text, Modifier::NONE, Background::Plain);
         let draft_rows = self.viewport.areas.composer.height;
         let drawn = self.composer.field.draw(width.saturating_sub(4), draft_rows, plain);
-        let bars = self.viewport.bars.take().unwrap_or_else(|| Bars::of(self));
+        let bars = self.viewport.bars.take().unwrap_or_else(|| bars(self));
         let question = self
             .viewport
             .question(&self.conversation.transcript)
@@ -370,12 +317,12 @@ impl App {
             Some(mention) => {
                 let title = if mention.is_documents {
                     t!("mention-documents")
-                } else if mention.about.iter().any(|it| !it.is_empty()) {
+                } else if mention.offers.iter().any(|it| !it.about.is_empty()) {
                     t!("mention-files-and-code")
                 } else {
                     t!("mention-files")
                 };
-                files = Picker::files(title, &mention.files, &mention.about, mention.at);
+                files = Picker::files(title, &mention.offers, mention.at);
                 (&files, 76)
             }
             None => (self.composer.commands.shown()?, 90),

@@ -17,7 +17,7 @@ const EFFECTS: [(&str, &[&str]); 16] = [
     ("todo!", &[]),
     ("unimplemented!", &[]),
     ("io::stdout", &["cli", "tui/terminal/tty.rs"]),
-    ("io::stderr", &["cli", "tui/run.rs"]),
+    ("io::stderr", &["cli", "tui/screen.rs"]),
     ("std::process::Command", &["os", "sandbox"]),
     ("tokio::process::Command", &["os", "sandbox"]),
     ("process::exit", &[]),

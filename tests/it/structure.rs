@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::source::{Source, Token, files, group_end, root, shipped, starts};
 
 /// Folders that still have an import cycle. None may be added.
-const CYCLES: &[&str] = &["tui", "tui/effects"];
+const CYCLES: &[&str] = &["tui"];
 
 /// Wide structs that are still there, as `path: Name`. None may be added.
-const WIDE: &[&str] = &["tui/"];
+const WIDE: &[&str] = &["tui/overlays/", "tui/widgets/"];
 
 /// Docs that still begin with a riddle; the number may only fall.
-const RIDDLES_LEFT: usize = 184;
+const RIDDLES_LEFT: usize = 0;
 
 /// A path as the source writes it, or a module's place in the library: `["tui", "widgets", "plan"]`.
 type Path = Vec<String>;
@@ -74,15 +74,16 @@ fn use_tree(tokens: &[Token], mut at: usize, before: &[String], found: &mut Vec<
 }
 
 /// The modules of the library and what each imports, with re-exports followed to the module that they come from.
-struct Graph {
+pub struct Graph {
     modules: BTreeSet<Path>,
     /// Name of an imported item or module to the path it was imported by, for each module.
     names: BTreeMap<Path, BTreeMap<String, Path>>,
-    imports: BTreeMap<Path, BTreeSet<Path>>,
+    /// The modules that each module imports from, by any path.
+    pub imports: BTreeMap<Path, BTreeSet<Path>>,
 }
 
 impl Graph {
-    fn new(sources: &[Source]) -> Self {
+    pub fn new(sources: &[Source]) -> Self {
         let read: Vec<_> = sources
             .iter()
             .map(|it| (it.module.clone(), paths(&it.tokens)))

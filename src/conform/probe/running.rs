@@ -23,10 +23,10 @@ const LONG_MESSAGE: &str = "Count from 1 to 300, one number on each line, and no
 /// Silence after which a response is left alone; it may wait for an answer.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// For what was stopped to end.
+/// Time for a stopped answer to end.
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// A stream as it is read here: nothing of it is judged, it is compared.
+/// A stream that was read for comparison; it is not judged.
 struct Heard {
     body: Body,
     frames: Frames,
@@ -75,7 +75,7 @@ impl Heard {
     }
 }
 
-/// The members of the response that a stream says at its start.
+/// Returns the members of the response at the start of a stream.
 fn start(heard: &[Frame]) -> Option<Value> {
     let first = heard.iter().find(|it| it.event.as_deref() == Some("response_start"))?;
     serde_json::from_str(&first.data).ok()

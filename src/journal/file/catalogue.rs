@@ -62,13 +62,13 @@ pub fn list(folder: &Path, known: &HashMap<String, Listed>) -> io::Result<Vec<Li
     Ok(listed)
 }
 
-/// In milliseconds since the Unix epoch; a clock may stand before it.
+/// Returns the time of the last change in milliseconds since the Unix epoch; 0 for times before it.
 fn changed(facts: &Metadata) -> u64 {
     let since = facts.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
     since.map_or(0, |it| it.as_millis() as u64)
 }
 
-/// `None` for what is no session.
+/// Returns the session in a file. `None` if it is no session.
 fn read(path: &Path, marks: &Regex, known: &HashMap<String, Listed>) -> Option<Listed> {
     if path.extension()? != "jsonl" {
         return None;

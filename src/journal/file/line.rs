@@ -52,7 +52,7 @@ pub fn write(position: u64, members: &Map<String, Value>, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{crc}}}\n").as_bytes());
 }
 
-/// Takes keys out of the JSON that `out` ends with: a conversation is kept for long, and may be shown to others.
+/// Removes secrets from the JSON at the end of `out`: a conversation is stored for long, and may be shown to others.
 fn redact(start: usize, out: &mut Vec<u8>) {
     let written = std::str::from_utf8(out.get(start..).unwrap_or_default());
     if let Ok(Cow::Owned(text)) = written.map(redact::redact) {

@@ -109,9 +109,9 @@ fn scan(id: &str, bytes: &[u8], sealed: bool) -> Result<Stored, Newer> {
 /// Bad lines, counted.
 #[derive(Default)]
 struct Damage {
-    /// With good ones behind them.
+    /// Unreadable lines with good ones after them.
     skipped: usize,
-    /// With none behind them so far.
+    /// Unreadable lines with no good one after them so far.
     pending: usize,
     /// Whole, but nothing that we know.
     strange: usize,
@@ -227,7 +227,7 @@ impl Stored {
         entries
     }
 
-    /// A document whose first line is lost is begun where it is first spoken of: its end carries the whole of it.
+    /// Starts documents whose first line is lost where they are first mentioned: their end carries everything.
     fn start_what_lost_its_start(&mut self) {
         let mut known = std::collections::HashSet::new();
         let mut whole = Vec::with_capacity(self.entries.len());

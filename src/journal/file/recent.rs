@@ -29,7 +29,7 @@ use crate::{
 const LONG_BYTES: u64 = 8 << 20;
 /// Bytes that are read of the end; a later value is used if the part has no suitable beginning.
 const END_BYTES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
-/// The first line says what the session is, and is no longer than this.
+/// Maximum size of the first line, which holds the session's facts.
 const FIRST_BYTES: u64 = 64 << 10;
 /// Pattern near the beginning of a message's line, which opens a turn.
 const MESSAGE: &str = r#"(?-u)^.{0,128}?"event":"user_message""#;

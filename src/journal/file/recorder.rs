@@ -33,7 +33,8 @@ const HOLD: Duration = Duration::from_millis(250);
 /// Entries in one write. When the disk fails, a try costs no more than this, however much waits.
 const MOST_AT_ONCE: usize = 256;
 
-/// The list of sessions looks at so much of the end of a file: the title is said again before it is out of its reach.
+/// Bytes at the end of a file that the list of sessions reads: the title is written again before it is out of their
+/// reach.
 const REACH_BYTES: u64 = 16 << 10;
 
 /// Writes a session while it lives; [`Recorder::finish`] or a drop writes the rest and waits for the disk.
@@ -130,7 +131,7 @@ pub(super) struct Writer {
     /// Not on the disk yet, ordered by position.
     held: Vec<Arc<Entry>>,
     held_since: Option<Instant>,
-    /// Something settled came since the last try.
+    /// True if something settled arrived since the last attempt.
     is_news: bool,
     /// There is something worth a file.
     has_begun: bool,
@@ -157,7 +158,7 @@ impl Writer {
         }
     }
 
-    /// The title, where it has to be said again for the list to see it.
+    /// Returns the title if it must be written again for the list to see it.
     fn title_again(&mut self) -> Option<Title> {
         if self.is_answering || self.since_title < REACH_BYTES {
             return None;
@@ -273,7 +274,7 @@ impl Writer {
         notice
     }
 
-    /// Says so the first time.
+    /// Returns a notice about the first failure. `None` for later ones.
     fn fail(&mut self, error: &TapeError) -> Option<Notice> {
         let error = match std::error::Error::source(error) {
             Some(cause) => format!("{error}: {cause}"),
@@ -322,7 +323,7 @@ fn must_stay(event: &Event) -> bool {
     }
 }
 
-/// Neighbouring pieces of the same text become one; it stands where the last of them stood.
+/// Joins consecutive deltas of the same text, at the position of the last one.
 fn joined(entries: &[Arc<Entry>]) -> Vec<Entry> {
     let mut joined: Vec<Entry> = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -465,7 +466,7 @@ pub fn lock(path: &std::path::Path) -> Result<Option<Lock>, TapeError> {
 }
 
 impl Reel {
-    /// One write for everything; what a full disk tore is cut off again before the next.
+    /// Appends all bytes in one write; a part that a full disk cut off is removed before the next.
     fn append(&mut self, bytes: &[u8], must_stay: bool) -> io::Result<()> {
         if self.is_torn && self.file.set_len(self.good_bytes).is_ok() {
             self.is_torn = false;

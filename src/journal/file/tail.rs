@@ -17,7 +17,7 @@ pub struct Tail {
     path: PathBuf,
     at: u64,
     last: Position,
-    /// The beginning of a line whose end has not come.
+    /// Beginning of a line whose end has not arrived.
     rest: Vec<u8>,
 }
 

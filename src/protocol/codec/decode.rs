@@ -23,11 +23,11 @@ pub struct Decoder {
     out: Vec<Event>,
     shelf: Shelf,
     phase: Phase,
-    /// Notices and unknown events from before the response began; `response_start` comes first.
+    /// Notices and unknown events from before `response_start`, which must come first.
     held: Vec<Event>,
     /// A second or late `response_start`; it is sent with `done`.
     late: Option<ResponseStart>,
-    /// Metadata of the response that came with its start.
+    /// Metadata of the response from its start.
     metadata: Map<String, Value>,
     /// Something of our protocol was seen: it is too late to call the server foreign.
     is_ours: bool,
@@ -571,7 +571,7 @@ impl Decoder {
         self.done(done);
     }
 
-    /// Everything that a response says at its end.
+    /// Reads the members of a response's end.
     fn done_of(&mut self, mut members: Map<String, Value>) -> Done {
         let (usage, extra_usage) = match members.shift_remove("usage") {
             Some(Value::Object(mut usage)) => (Some(take_usage(&mut usage)), usage),
@@ -642,7 +642,7 @@ impl Decoder {
         self.phase = Phase::Done;
     }
 
-    /// The answer broke off: what is open is kept and marked, `documents` say why.
+    /// Ends a response that was cut off: open documents are closed as incomplete, and `documents` give the reason.
     fn end_broken(&mut self, documents: Vec<Value>) {
         let finish_reason = FinishReason::Interrupted;
         self.close_all(true);
@@ -699,7 +699,7 @@ impl Decoder {
     }
 }
 
-/// A short look at what was sent.
+/// Quotes the beginning of a text.
 fn quote(text: &str) -> String {
     let short = cut(text, 80);
     let more = if short.len() < text.len() { "…" } else { "" };

@@ -172,7 +172,7 @@ fn last(done: &crate::protocol::Done) -> Map<String, Value> {
     data
 }
 
-/// Dialect B puts what begins into a member of its own.
+/// In dialect B, puts the members into a member `name`.
 fn wrapped(dialect: Dialect, name: &str, whole: Map<String, Value>) -> Map<String, Value> {
     match dialect {
         Dialect::Named => whole,
@@ -290,7 +290,7 @@ fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
         .collect()
 }
 
-/// Adds what is not there yet.
+/// Adds members that are missing.
 fn add(whole: &mut Map<String, Value>, extra: &Map<String, Value>) {
     for (name, value) in extra {
         whole.entry(name.clone()).or_insert_with(|| value.clone());

@@ -16,11 +16,11 @@ pub struct OpenDocument {
     pub document: Document,
     /// Which document of the response it is, by arrival.
     pub arrival: u64,
-    /// Members that readers have a value for; if they are gone at the end, the end must say so.
+    /// Members that readers have a value for. If one is gone at the end, the end must remove it.
     named: HashSet<String>,
     /// The identity that it took over from a document that is still open.
     shadows: Option<(String, DocumentId)>,
-    /// At least what it holds, in bytes.
+    /// Lower bound of its size, in bytes.
     bound: usize,
     /// True if the document is full.
     pub is_cut: bool,

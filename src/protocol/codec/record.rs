@@ -99,7 +99,7 @@ pub fn event(name: &str, data: Value) -> Result<Event, RecordError> {
     })
 }
 
-/// Names of events that are ours. An event of somebody else's with such a name is stored as `unknown`.
+/// Names of our events. A foreign event with such a name is stored as `unknown`.
 const NAMES: &[&str] = &[
     "user_message",
     "response_start",

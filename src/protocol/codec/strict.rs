@@ -40,7 +40,7 @@ pub struct Strict {
     tool_calls: u64,
 }
 
-/// An open document and what the other side knows of it.
+/// An open document, and what the receiver knows of it.
 struct Sent {
     document: Document,
     sequence: u64,
@@ -52,7 +52,7 @@ struct Sent {
     has_result: bool,
     /// Metadata members that the other side has a value for.
     named: HashSet<String>,
-    /// Members of the start whose nulls no patch could carry.
+    /// Members of the start with nulls that no patch could carry.
     with_nulls: Map<String, Value>,
 }
 
@@ -289,7 +289,8 @@ impl Strict {
         sent.named.extend(["toolName".to_owned(), "toolCallId".to_owned()]);
     }
 
-    /// The start of a call comes before everything else of it, also where the source names the tool on the document only.
+    /// Sends the start of a call before everything else of it, even if the source names the tool on the document
+    /// only.
     fn named(&mut self, sent: &mut Sent) {
         let is_known = sent.document.kind == Kind::ToolCall && sent.document.metadata.contains_key("toolName");
         if is_known && !sent.has_name {
@@ -465,7 +466,7 @@ impl Strict {
         })
     }
 
-    /// The text that the end must carry; sends it as deltas instead where nothing of it went out yet.
+    /// Returns the text that the end must carry. If nothing was sent yet, sends it as deltas instead.
     fn final_content(&mut self, sent: &mut Sent, streamed: Option<&str>) -> Option<String> {
         let content = sent.document.content.clone()?;
         if content.is_empty() {

@@ -131,7 +131,7 @@ impl FileEdit<'_> {
     }
 }
 
-/// An edit that does not say what it does is an edit when it has a diff, else it writes a file.
+/// Guesses the operation of an edit that states none: an edit if it has a diff, else the creation of a file.
 fn guess(metadata: &Map<String, Value>) -> Operation {
     if member::object(metadata, "diff").is_some() {
         Operation::Edit
@@ -180,7 +180,7 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::DEFAULT
 };
 
-/// `old_string` and `new_string`, inside `diff` or beside it, become one `diff`.
+/// Combines `old_string` and `new_string`, inside `diff` or not, into one `diff`.
 fn settle_diff(members: &mut Map<String, Value>) {
     for (alias, name) in [("old_string", "oldString"), ("new_string", "newString")] {
         rename(members, alias, name);

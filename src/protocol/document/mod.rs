@@ -78,7 +78,7 @@ pub struct Document {
     arguments: fragments::Fragments,
 }
 
-/// Equal when they say the same; when and how often they changed does not count.
+/// Equal if their content is equal; times and versions do not count.
 impl PartialEq for Document {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
@@ -273,7 +273,7 @@ impl Document {
     }
 }
 
-/// The data of a `{status, data}` that says no more than that, else the result itself.
+/// Returns the data of a `{status, data}` without other members, else the result itself.
 fn bare(result: &Value) -> &Value {
     match result {
         Value::Object(members)

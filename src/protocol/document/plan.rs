@@ -71,7 +71,7 @@ fn todos(metadata: &Map<String, Value>) -> Vec<Todo<'_>> {
     todos.filter_map(Value::as_object).map(Todo::read).collect()
 }
 
-/// Takes dependencies out that lead nowhere or in a circle; gives how many.
+/// Removes dependencies on missing todos and in circles; returns their number.
 fn drop_unsound(todos: &mut [Todo<'_>]) -> usize {
     if todos.iter().all(|it| it.dependencies.is_empty()) {
         return 0;

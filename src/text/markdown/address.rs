@@ -57,7 +57,7 @@ fn is_domain(domain: &str) -> bool {
         && !domain.rsplit('.').take(2).any(|it| it.contains('_'))
 }
 
-/// The address without what belongs to the sentence: punctuation, an entity, a parenthesis that nothing in it opened.
+/// Returns the address without parts of the sentence: punctuation, an entity, a parenthesis that was opened outside.
 fn sentence_off(address: &str) -> &str {
     let mut address = address;
     let opened = address.matches('(').count();

@@ -319,7 +319,7 @@ impl Long {
     }
 }
 
-/// The lines that are complete; what has only begun may read as something else yet.
+/// Returns the complete lines; an incomplete one may still change its meaning.
 fn complete(text: &str) -> &str {
     text.rfind('\n').map_or(text, |it| upto(text, it + 1))
 }
@@ -330,7 +330,7 @@ fn ends_blank(text: &str) -> bool {
     lines.next().is_some_and(|it| it.trim().is_empty())
 }
 
-/// A place inside a paragraph, between two words of a line, where no mark is open.
+/// Returns a position in a paragraph, between two words of a line, at which no mark is open. `None` if there is none.
 fn neutral(text: &str) -> Option<usize> {
     let most = text.len().checked_sub(OPEN)?;
     // One of the last two lines may turn out to be the head of a table.

@@ -43,14 +43,14 @@ use super::{
 /// An open block longer than this puts its beginning aside, in bytes.
 const LONG: usize = 2048;
 
-/// An open block longer than this that cannot put anything aside is laid out only now and then.
+/// Length from which on an open block that cannot put anything aside is laid out only now and then, in bytes.
 const HEAVY: usize = 8 * 1024;
 
 /// Such a block must have grown by this part of itself.
 const GROWTH: usize = 64;
 
-/// Stands in the source where a mark is hidden. Marks beside it must work as they do beside what it
-/// replaces, so it is punctuation: a rare sesame dot.
+/// Replaces a hidden mark in the source. Marks beside it must work as they do beside the hidden one, so it is
+/// punctuation: a rare sesame dot.
 const HIDDEN: char = '\u{fe45}';
 
 /// Bytes compared to see that a source was only added to.
@@ -70,13 +70,13 @@ pub struct Flow {
     /// Code of the open block that has not got all its colours.
     open_waiting: Vec<Fence>,
     open: OpenBlock,
-    /// The open block cannot put its beginning aside.
+    /// True if the open block cannot put its beginning aside.
     stiff: bool,
     /// Length of the open part in bytes when it was last laid out.
     laid: usize,
     /// The plain words at the end that can be lengthened.
     words: Option<Words>,
-    /// The leaf at the end and the byte that it is counted from, while its line goes on.
+    /// The leaf at the end and the byte that it is counted from, while its line continues.
     place: Option<(LeafStart, usize)>,
 }
 
@@ -91,7 +91,7 @@ struct LastUpdate {
     rows: usize,
 }
 
-/// The part of the source whose rows stay as they are.
+/// The part of the source whose rows do not change any more.
 #[derive(Debug, Default)]
 struct Frozen {
     bytes: usize,
@@ -207,7 +207,7 @@ impl Flow {
             && before.is_some_and(|it| self.last.edges.are_of(it))
     }
 
-    /// Rows before this one stay as they are.
+    /// Returns the number of rows that do not change any more.
     fn border(&self) -> usize {
         match &self.open {
             OpenBlock::Whole => self.frozen.rows,
@@ -232,7 +232,8 @@ impl Flow {
         changed
     }
 
-    /// `lines` says whether a line was completed since the last time. Returns the first row laid out anew.
+    /// Lays out the new part. `lines` is true if a line was completed since the last update. Returns the first row
+    /// laid out anew.
     fn advance(
         &mut self,
         source: &str,
@@ -270,7 +271,7 @@ impl Flow {
         }
     }
 
-    /// Settles the blocks that are complete. Says whether the open one goes on as code between fences.
+    /// Settles the blocks that are complete. Returns true if the open one continues as fenced code.
     fn freeze(&mut self, source: &str, closed: bool, colours: &dyn Colours, rows: &mut Vec<StyledLine>) -> bool {
         let tail = from(source, self.frozen.bytes);
         let tree = tree::read(tail, &self.frozen.definitions);

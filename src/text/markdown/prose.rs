@@ -62,7 +62,7 @@ pub fn plain(source: &str) -> String {
     text
 }
 
-/// Text of blocks without looks: for copying where Markdown would not be understood.
+/// Adds the plain text of blocks, for copying to places that do not understand Markdown.
 fn blocks_text(blocks: &[Block], indent: &str, text: &mut String) {
     for (index, block) in blocks.iter().enumerate() {
         if index > 0 && !matches!(block, Block::List(_)) {

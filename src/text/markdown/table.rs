@@ -59,7 +59,7 @@ pub(super) fn lay(
     }
 }
 
-/// The columns' natural widths. What is beyond the room makes no difference.
+/// Returns the natural widths of the columns, each at most `room`.
 fn widths(table: &Table, room: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = table.head.iter().map(|it| spans_width(it).clamp(1, room)).collect();
     for row in &table.rows {
@@ -70,7 +70,7 @@ fn widths(table: &Table, room: usize) -> Vec<usize> {
     widths
 }
 
-/// Shrinks the widest columns until all fit; none where one would get too narrow.
+/// Shrinks the widest columns until all fit. `None` if one would get too narrow.
 fn fit(natural: &[usize], room: usize) -> Option<Vec<usize>> {
     let gaps = GAP * natural.len().saturating_sub(1);
     let room = room.checked_sub(gaps)?;

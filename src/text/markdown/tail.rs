@@ -122,7 +122,7 @@ enum LeafKind {
     Html,
 }
 
-/// The last block that holds text.
+/// The last block that contains text.
 #[derive(Debug)]
 struct LastLeaf {
     kind: LeafKind,
@@ -207,7 +207,7 @@ impl LastLeaf {
         matches!(self.kind, LeafKind::Paragraph | LeafKind::Item)
     }
 
-    /// Hides the marks of the leaf that are open at its end, and closes what they began.
+    /// Hides the marks that are open at the end of the leaf, and closes what they began.
     fn mend<'a>(&self, source: &'a str) -> Shown<'a> {
         let whole = Shown::of(Cow::Borrowed(source));
         let line = from(source, line_start(source));
@@ -466,7 +466,7 @@ impl Scan {
         }
     }
 
-    /// Goes on behind a bracket that is decided; `None` where the text must not be shown beyond it.
+    /// Continues after a bracket that is decided. `None` if the text must not be shown beyond it.
     fn close_bracket(&mut self, text: &str, at: usize) -> Option<usize> {
         let Some(bracket) = self.brackets.pop() else {
             return Some(at + 1);
@@ -549,7 +549,7 @@ impl Scan {
         }
     }
 
-    /// Moves the end before whatever has nothing to show behind it.
+    /// Moves the end before marks with nothing to show after them.
     fn settle(&mut self, text: &str) {
         if let Some(image) = self.brackets.iter().find(|it| it.image) {
             self.end = self.end.min(image.at);
@@ -630,7 +630,7 @@ fn backticks(text: &str) -> HashMap<usize, Vec<usize>> {
     runs
 }
 
-/// `<https://…>` and HTML tags. What stands as text in the end need not be held back.
+/// Reads `<https://…>` and HTML tags. Those that remain text need not be held back.
 fn angle(rest: &str) -> Extent {
     let inner = from(rest, 1);
     let Some(first) = inner.chars().next() else {
@@ -705,7 +705,7 @@ fn destination(rest: &str) -> Extent {
     }
 }
 
-/// `: url "title"` behind the label of a definition. What is one is not shown at all.
+/// Reads `: url "title"` after the label of a definition. A complete one is not shown.
 fn definition(rest: &str) -> Extent {
     let mut words = from(rest, 1).split_whitespace();
     words.next();

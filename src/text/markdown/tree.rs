@@ -375,7 +375,7 @@ impl Builder {
         }
     }
 
-    /// Ends the text that stands in an item without a paragraph of its own.
+    /// Ends the text of an item without a paragraph of its own.
     fn close_text(&mut self) {
         let spans = self.inline.finish();
         if !spans.is_empty() {
@@ -446,7 +446,7 @@ impl Inline {
             }));
     }
 
-    /// Several lines stand below whatever is before them.
+    /// Adds several lines below the text before them.
     fn lines(&mut self, lines: &[String]) {
         for (at, line) in lines.iter().enumerate() {
             if at > 0 || lines.len() > 1 && !self.run.is_empty() {
@@ -473,7 +473,7 @@ impl Inline {
         self.style(|it| it.verbatim = None);
     }
 
-    /// Changes the look of what follows.
+    /// Changes the look of the text after it.
     fn style(&mut self, change: impl FnOnce(&mut Self)) {
         self.flush();
         change(self);
@@ -520,7 +520,7 @@ impl Inline {
         }
     }
 
-    /// Adds prose in which addresses are links to where they say.
+    /// Adds prose whose addresses become links.
     fn push_with_addresses(&mut self, span: &Span) {
         let mut done = 0;
         let mut at = 0;

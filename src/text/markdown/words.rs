@@ -26,7 +26,7 @@ pub(super) struct Words {
     /// Columns that the last row takes, and that it may take.
     columns: usize,
     width: usize,
-    /// Spaces at the end of the source, which show when something comes behind them.
+    /// Spaces at the end of the source, which are shown once something follows them.
     blanks: usize,
     in_code: bool,
     is_marked: bool,
@@ -68,7 +68,7 @@ impl Words {
         })
     }
 
-    /// Lengthens the last row; `None` where that cannot be told from the row alone.
+    /// Lengthens the last row. `None` if that cannot be decided from the row alone.
     fn push(&mut self, added: &str, rows: &mut Vec<StyledLine>) -> Option<()> {
         let words = added.trim_end_matches(' ');
         if words.is_empty() {

@@ -1,7 +1,7 @@
 //! What can be answered: a failure with another try.
 
-use super::{Action, focus::focus_composer, writing::submit};
-use crate::t;
+use super::{focus::focus_composer, writing::submit};
+use crate::{t, tui::app::Action};
 
 pub const RETRY: Action = Action::new("retry", "retry", |app, _| {
     if app.conversation.is_busy() {

@@ -1,11 +1,15 @@
 //! Branches: going on behind something older, and back to what was left.
 
-use super::{Action, focus::focus_composer};
+use super::focus::focus_composer;
 use crate::{
     protocol::{Address, Applied, Branch, Command, DocumentId, Kind, Turn, View},
     t,
     transcript::is_approval,
-    tui::{app::App, effects::Effect, overlays::Branches, widgets::is_undone, widgets::transcript::Item},
+    tui::{
+        app::{Action, App, Effect},
+        overlays::Branches,
+        widgets::{is_undone, transcript::Item},
+    },
 };
 
 pub const BRANCHES: Action = Action::new("branches", "branches", |app, _| {

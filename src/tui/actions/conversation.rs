@@ -1,10 +1,12 @@
 //! The conversation as a whole: a new one, one that is kept, what it cost, the whole of it as a file.
 
-use super::Action;
 use crate::{
     protocol::{Address, Command, CompactionScope, Message, Submit, Turn},
     t,
-    tui::{app::App, effects::Effect, overlays::Page},
+    tui::{
+        app::{Action, App, Effect},
+        overlays::Page,
+    },
 };
 
 pub const NEW: Action = Action::new("conversation.new", "new", |app, _| begin(app));

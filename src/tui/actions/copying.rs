@@ -1,17 +1,13 @@
 //! What is copied, and in which form.
 
-use super::Action;
 use crate::{
     protocol::Kind,
     t,
     transcript::{DocumentIndex, Transcript},
     tui::{
-        app::App,
-        effects::Effect,
+        app::{Action, App, Effect, selection::text_of},
         overlays::Picker,
-        selection::text_of,
-        widgets::transcript::Item,
-        widgets::{self, Fold},
+        widgets::{self, Fold, transcript::Item},
     },
 };
 

@@ -1,16 +1,13 @@
 //! What can be done wherever one is.
 
-use super::{
-    Action,
-    focus::{focus_composer, focus_transcript},
-};
+use super::focus::{focus_composer, focus_transcript};
 use crate::{
     protocol::{Command, Mode, Query, Reply},
     t,
     tui::{
-        app::{App, Focus, Mouse},
-        effects::{Effect, ask},
+        app::{Action, App, Effect, Focus, effects::ask},
         overlays::{Inspector, Page, Picker},
+        terminal::Mouse,
     },
 };
 
@@ -58,10 +55,15 @@ pub const EFFORT: Action = Action::new("effort", "effort", |app, word| {
             app.composer.effort = None;
             app.toast(t!("action-effort-auto"))
         }
-        None if word.is_empty() => app.open(Picker::efforts(app.composer.effort)),
+        None if word.is_empty() => offer_efforts(app),
         None => app.toast(t!("action-no-effort", word = word, known = EFFORTS.join(", "))),
     }
 });
+
+fn offer_efforts(app: &mut App) -> Vec<Effect> {
+    let picker = Picker::efforts(&EFFORT, &EFFORTS, app.composer.effort);
+    app.open(picker)
+}
 
 pub const THEME: Action = Action::new("theme", "theme", |app, word| {
     if word.is_empty() {

@@ -1,14 +1,14 @@
 //! What finds its way in a long conversation.
 
-use super::Action;
 use crate::{
     t,
     tui::{
-        app::App,
-        effects::Effect,
-        filter::{FACETS, Filter},
+        app::{Action, App, Effect},
         overlays::{Choice, Outline, Picker, Prompt},
-        widgets::transcript::{Item, VisibleLine},
+        widgets::{
+            filter::{FACETS, Filter},
+            transcript::{Item, VisibleLine},
+        },
     },
 };
 

@@ -15,48 +15,7 @@ pub mod writing;
 
 pub use writing::SEND;
 
-use super::{app::App, effects::Effect};
-use crate::locale;
-
-/// Something that a key, a slash command or the palette does.
-///
-/// Its texts are the messages `hint-<name>` and `about-<name>` of the locale.
-pub struct Action {
-    /// The name in a keymap; also that of the slash command, unless `slash` differs.
-    pub name: &'static str,
-    /// The word of its slash command; empty for none.
-    pub slash: &'static str,
-    /// Runs it with the text after the slash command; empty for a key.
-    pub run: fn(&mut App, &str) -> Vec<Effect>,
-}
-
-impl Action {
-    const fn new(name: &'static str, slash: &'static str, run: fn(&mut App, &str) -> Vec<Effect>) -> Self {
-        Self { name, slash, run }
-    }
-
-    /// One to three words for footer and palette.
-    pub fn hint(&self) -> &'static str {
-        locale::text(&self.id("hint"))
-    }
-
-    /// One line for help and palette.
-    pub fn about(&self) -> &'static str {
-        locale::text(&self.id("about"))
-    }
-
-    /// More words that find the action: none in English, else its name and the English texts.
-    pub fn aliases(&self) -> String {
-        if locale::tag() == "en" {
-            return String::new();
-        }
-        format!("{} {} {}", self.name, self.hint(), locale::english(&self.id("hint")))
-    }
-
-    fn id(&self, of: &str) -> String {
-        format!("{of}-{}", self.name.replace('.', "-"))
-    }
-}
+use super::app::Action;
 
 /// Everything one can do, in the order of the help page.
 pub static ACTIONS: &[Action] = &[
@@ -169,6 +128,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::locale;
 
     #[test]
     fn no_two_actions_share_a_name_or_a_slash_word() {

@@ -4,14 +4,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Action, focus::focus_composer, reading, writing::submit};
+use super::{focus::focus_composer, reading, writing::submit};
 use crate::{
     protocol::{Command, Document, Message, Mode, TodoStatus, View, plan_file},
     t,
     transcript::{DocumentIndex, Todo},
     tui::{
-        app::App,
-        effects::Effect,
+        app::{Action, App, Effect},
         overlays::{Choice, Prompt},
         widgets::transcript::Item,
     },

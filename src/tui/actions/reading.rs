@@ -1,17 +1,13 @@
 //! Actions of the transcript: moving, scrolling, folding, opening files.
 
-use super::Action;
 use crate::{
     protocol::{Kind, View},
     t,
     tui::{
-        app::{App, Focus},
-        effects::Effect,
-        filter::has_failed,
+        app::{Action, App, Effect, Focus},
         overlays::Picker,
         places,
-        widgets::transcript::Item,
-        widgets::{self, Fold},
+        widgets::{self, Fold, filter::has_failed, transcript::Item},
     },
 };
 

@@ -2,14 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::{Action, answer, focus::focus_composer};
+use super::{answer, focus::focus_composer};
 use crate::{
     protocol::{Applied, ClarificationResponse, Command, DocumentId, Kind, Outcome, QuestionAnswer, Turn, View},
     t,
     transcript::DocumentIndex,
     tui::{
-        app::App,
-        effects::Effect,
+        app::{Action, App, Effect},
         hunk_decisions,
         overlays::{ChangeId, Choice, Prompt, Review, Verdict},
         widgets,

@@ -1,13 +1,11 @@
 //! Taking back what was done to files, and doing it again.
 
-use super::Action;
 use crate::{
     protocol::{Address, Command, Query, Reply, Restore, RestoreTarget, Turn, TurnChanges},
     t,
     transcript::DocumentIndex,
     tui::{
-        app::App,
-        effects::{Effect, ask},
+        app::{Action, App, Effect, effects::ask},
         overlays::{Rewind, RewindTarget},
         widgets::is_undone,
     },

@@ -1,13 +1,12 @@
 //! What can be done with a draft.
 
-use super::{Action, find_slash, focus::focus_composer};
+use super::{find_slash, focus::focus_composer};
 use crate::{
     protocol::{Command, Message, Submit},
     t,
     tui::{
-        app::App,
-        effects::Effect,
-        field::Chip,
+        app::{Action, App, Effect},
+        editor::field::Chip,
         overlays::{ChipAction, Page, Picker, QueueEdit, QueueList},
         picture::Source,
     },
@@ -65,7 +64,7 @@ pub const VIM: Action = Action::new("vim", "vim", |app, _| {
     let field = &mut app.composer.field;
     field.vim = match field.vim {
         Some(_) => None,
-        None => Some(crate::tui::vim::Vim::default()),
+        None => Some(crate::tui::editor::vim::Vim::default()),
     };
     let is_on = field.vim.is_some();
     app.toast(if is_on {

@@ -3,7 +3,7 @@
 use crate::{
     link::About,
     protocol::{Mode, Submit, SymbolLocation},
-    tui::{command::Commands, field::Field},
+    tui::{custom::Custom, editor::field::Field, overlays::Picker},
 };
 
 /// The draft and everything that is sent with it.
@@ -38,33 +38,42 @@ impl Composer {
 /// Files that are offered for an `@` in the draft.
 #[derive(Clone, Debug, Default)]
 pub struct Mention {
-    /// What was typed behind the `@`.
+    /// The text after the `@`.
     pub pattern: String,
     /// Documents by their addresses, behind a `#`, instead of files.
     pub is_documents: bool,
-    /// What a document says, beside its address; what a symbol is, and where.
-    pub about: Vec<String>,
-    /// Somebody has moved in the list.
+    pub offers: Vec<MentionOffer>,
+    /// The chosen one of `offers`.
+    pub at: usize,
+    /// The user has moved in the list.
     pub is_moved: bool,
-    pub files: Vec<String>,
-    /// What is put into the draft for each of these, where that is not its name.
-    pub places: Vec<String>,
-    /// The files that were found, and the functions and types, with what they were found for: `files` is made of both.
+    /// The files that were found; `offers` are made of these and of `symbols`.
     pub paths: Vec<String>,
-    pub symbols: Vec<SymbolLocation>,
-    pub symbols_for: Option<String>,
-    /// What they were found for; until they are found for the pattern, nothing can be chosen.
+    /// The pattern that `paths` were found for; until that is the one that is typed, nothing can be chosen.
     pub found_for: Option<String>,
+    /// The functions and types that were found.
+    pub symbols: Vec<SymbolLocation>,
+    /// The pattern that `symbols` were found for.
+    pub symbols_for: Option<String>,
     /// Tab was pressed before they were found: the first one is meant.
     pub takes_first: bool,
-    pub at: usize,
     /// Sent away, until something else is typed.
     pub is_hidden: bool,
 }
 
+/// A file, symbol or document that is offered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MentionOffer {
+    pub name: String,
+    /// The text that is put into the draft: a path, with lines for a symbol, or a document's address.
+    pub target: String,
+    /// The summary of a document; the keyword, the owner and the path of a symbol.
+    pub about: String,
+}
+
 impl Mention {
     pub fn is_shown(&self) -> bool {
-        !self.is_hidden && !self.files.is_empty()
+        !self.is_hidden && !self.offers.is_empty()
     }
 
     /// The list is that of what is typed.
@@ -73,17 +82,17 @@ impl Mention {
     }
 }
 
-/// What was sent before, and the draft that was left for it.
+/// The messages sent before, and the draft that was left to recall one.
 #[derive(Default)]
 pub struct History {
     pub sent: Vec<String>,
-    /// Where in `sent` the field is; `None`: at the draft.
+    /// Index in `sent` of the message in the field; `None` at the draft.
     pub at: Option<usize>,
     pub draft: String,
 }
 
 impl History {
-    /// What was sent before the program began.
+    /// Puts the messages of earlier runs in front.
     pub fn begin(&mut self, before: Vec<String>) {
         let now = std::mem::replace(&mut self.sent, before);
         for text in now {
@@ -121,5 +130,52 @@ impl History {
         }
         self.at = Some(at);
         self.sent.get(at).cloned()
+    }
+}
+
+/// The commands that are offered while a draft begins with a slash.
+#[derive(Default)]
+pub struct Commands {
+    /// The commands of files, as far as they have been read.
+    pub custom: Vec<Custom>,
+    /// The list, while one is shown.
+    pub list: Option<CommandList>,
+    /// Names of the actions that were run lately, the last one first.
+    pub recent: Vec<&'static str>,
+}
+
+/// The list of commands over the composer.
+pub struct CommandList {
+    pub picker: Picker,
+    /// The draft that it was made for.
+    pub draft: String,
+    /// Sent away, until something else is typed.
+    pub is_hidden: bool,
+    /// The user has moved in it.
+    pub is_moved: bool,
+}
+
+impl CommandList {
+    /// Moves to the next or the previous command.
+    pub fn step(&mut self, forward: bool) {
+        self.picker.step(forward);
+        self.is_moved = true;
+    }
+}
+
+impl Commands {
+    pub fn shown(&self) -> Option<&Picker> {
+        self.list.as_ref().filter(|it| !it.is_hidden).map(|it| &it.picker)
+    }
+
+    /// Notes that an action was run.
+    pub fn note(&mut self, name: &'static str) {
+        self.recent.retain(|it| *it != name);
+        self.recent.insert(0, name);
+        self.recent.truncate(12);
+    }
+
+    pub fn custom(&self, word: &str) -> Option<&Custom> {
+        self.custom.iter().find(|it| it.name == word)
     }
 }

@@ -41,7 +41,7 @@ impl Conversation {
     pub fn of(link: Arc<dyn Link>, workspace: Workspace, reads_whole: bool) -> Self {
         Self {
             about: link.about(),
-            transcript: crate::tui::backfill::beginning(link.log(), reads_whole).0,
+            transcript: crate::tui::app::backfill::beginning(link.log(), reads_whole).0,
             link,
             workspace,
             follow_from: None,

@@ -1,25 +1,33 @@
 //! The state of the screen, in parts with an owner each. Changed by `update` and the actions only.
 
+mod action;
 mod appearance;
+pub mod backfill;
 mod composer;
 mod conversation;
+pub mod effects;
+mod images;
+pub mod inline;
+pub mod keymap;
 mod questions;
+pub mod search;
+pub mod selection;
+pub mod status;
 mod terminal;
 mod viewport;
 
+pub use action::Action;
 pub use appearance::{Appearance, Themes};
-pub use composer::{Composer, History, Mention};
+pub use composer::{CommandList, Commands, Composer, History, Mention, MentionOffer};
 pub use conversation::{Conversation, Workspace};
-pub use questions::{Citation, Questions};
-pub use terminal::{Clicks, Mouse, Terminal};
-pub use viewport::{Focus, Viewport};
+pub use effects::Effect;
+pub use keymap::Keymap;
+pub use questions::{Questions, TOO_EARLY_MS};
+pub use status::Status;
+pub use terminal::{Clicks, Terminal};
+pub use viewport::Viewport;
 
-use super::{
-    effects::Effect,
-    keymap::Keymap,
-    overlays::{Overlay, Overlays},
-    status::Status,
-};
+use super::overlays::{Overlay, Overlays};
 use crate::{
     config::Settings,
     protocol::{Progress, Turn},
@@ -44,7 +52,15 @@ pub struct App {
     pub now_ms: u64,
 }
 
-/// What the user has set up, as read when the program began.
+/// The receiver of printable keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Focus {
+    #[default]
+    Composer,
+    Transcript,
+}
+
+/// The user's settings, as read when the program began.
 pub struct Preferences {
     pub settings: Settings,
     pub keymap: Keymap,
@@ -55,7 +71,7 @@ pub struct Preferences {
 }
 
 impl App {
-    /// Whether the first page asks while the composer, still empty, has the keys.
+    /// Returns true if the first page asks while the composer, still empty, has the keys.
     pub fn asks_from_the_composer(&self) -> bool {
         self.viewport.focus == Focus::Composer
             && self.composer.field.is_empty()
@@ -65,7 +81,7 @@ impl App {
             })
     }
 
-    /// Whether something in view shows the time as it passes.
+    /// Returns true if something in view shows a running clock.
     pub fn shows_time(&self) -> bool {
         let retrying = matches!(self.conversation.transcript.progress, Some(Progress::Retrying { .. }));
         (self.preferences.settings.motion

@@ -2,17 +2,22 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::Effect;
 use crate::{
     protocol::{DocumentId, Kind, Turn, View},
     tui::{
         app::Conversation,
-        effects::Effect,
         hunk_decisions::HunkDecisions,
-        update::TOO_EARLY_MS,
-        widgets::transcript::{Item, VisibleLine},
-        widgets::{Cited, Form},
+        widgets::{
+            Citation, Form,
+            transcript::{Item, VisibleLine},
+        },
     },
 };
+
+/// Time after a prompt appeared or got the focus in which keys that decide are dropped, in milliseconds: they were meant for
+/// something else.
+pub const TOO_EARLY_MS: u64 = 300;
 
 /// Questions that wait for the user, by turn and document.
 #[derive(Default)]
@@ -74,24 +79,5 @@ impl Questions {
     /// Returns true in the first moments of a question: keys that decide do nothing then, as they were meant for something else.
     pub fn is_too_early(&self, now_ms: u64) -> bool {
         now_ms.saturating_sub(self.since_ms) < TOO_EARLY_MS
-    }
-}
-
-/// The disk's text where a document cites it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Citation {
-    /// It is being read, or cannot be.
-    Unread,
-    Missing,
-    Lines(String),
-}
-
-impl Citation {
-    pub fn as_cited(&self) -> Cited<'_> {
-        match self {
-            Self::Unread => Cited::Unread,
-            Self::Missing => Cited::Missing,
-            Self::Lines(lines) => Cited::Lines(lines),
-        }
     }
 }

@@ -1,6 +1,7 @@
-//! What is known of the terminal, and what its mouse did.
+//! The terminal's abilities and the clicks of its mouse.
 
-use crate::tui::{image::Images, inline::Inline, update::TOO_EARLY_MS};
+use super::{TOO_EARLY_MS, inline::Inline};
+use crate::tui::{image::Images, terminal::Mouse};
 
 /// The terminal's size, abilities and pending output, and the state of its mouse.
 #[derive(Default)]
@@ -20,33 +21,6 @@ pub struct Terminal {
     pub images: Images,
     /// Sequences that paint nothing (a copy), written before the next frame.
     pub pending: Vec<u8>,
-}
-
-/// Which mouse events are handled here; all others are left to the terminal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mouse {
-    Off,
-    /// The wheel scrolls.
-    Wheel,
-    /// The mouse scrolls, selects documents and marks text.
-    #[default]
-    Full,
-}
-
-impl Mouse {
-    pub const ALL: [Self; 3] = [Self::Full, Self::Wheel, Self::Off];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Wheel => "wheel",
-            Self::Full => "full",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.as_str() == word)
-    }
 }
 
 /// Presses of the left button that follow each other at one place.

@@ -1,25 +1,18 @@
 //! The part of the conversation that is in view, and what stands out in it.
 
+use super::{Focus, search::Search, selection::Selection};
 use crate::{
     transcript::{DocumentIndex, Transcript},
     tui::{
         areas::Areas,
-        search::Search,
-        selection::Selection,
-        view::{Bars, Light},
-        widgets::transcript::{Item, Pane},
+        widgets::{
+            bar::Bars,
+            transcript::{Item, Light, Pane},
+        },
     },
 };
 
-/// Where printable keys go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Focus {
-    #[default]
-    Composer,
-    Transcript,
-}
-
-/// What is shown of the conversation, and where on the screen.
+/// The part of the conversation that is shown, and its place on the screen.
 #[derive(Default)]
 pub struct Viewport {
     pub pane: Pane,

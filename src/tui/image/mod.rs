@@ -15,11 +15,10 @@
 
 mod head;
 mod pixels;
-mod protocol;
 mod strip;
 
 use std::{
-    collections::{HashMap, VecDeque, hash_map::Entry},
+    collections::{HashMap, VecDeque},
     ops::Range,
     path::Path,
     sync::Arc,
@@ -28,27 +27,20 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-pub use self::protocol::{ImageProtocol, ImageSetting, TerminalName};
 use self::{
     head::{ImageHead, MOST_BYTES, cells, head, words},
     pixels::Pixels,
     strip::{Dialect, Painted},
 };
-use super::{
-    app::App,
-    effects::Effect,
-    terminal::{Strips, pictures as sequences},
-    widgets::transcript::{Item, VisibleLine},
-};
+use super::terminal::{ImageProtocol, ImageSetting, Strips, pictures as sequences};
 use crate::{
     os::file,
     protocol::{Document, DocumentId, Kind, Message, Turn, View},
     text::{Role, Sanitized, Span, StyledLine},
-    transcript::Transcript,
 };
 
 /// Most bytes of images that are kept, here or by the terminal; the oldest goes first.
-const KEPT_BYTES: usize = 32 << 20;
+pub const KEPT_BYTES: usize = 32 << 20;
 /// Larger ones are made smaller before the terminal gets them.
 const SENT_AS_IS: usize = 128 << 10;
 /// As many bytes of pictures go with a frame.
@@ -65,10 +57,10 @@ type CellSize = (usize, usize);
 /// The images of the conversation, and those that the terminal has.
 #[derive(Debug, Default)]
 pub struct Images {
-    wish: ImageSetting,
-    way: Option<ImageProtocol>,
+    pub wish: ImageSetting,
+    pub way: Option<ImageProtocol>,
     /// Pixels of a cell, as the terminal says.
-    cell: Option<(u16, u16)>,
+    pub cell: Option<(u16, u16)>,
     /// Images stay with the terminal after the program ends.
     stays: bool,
     /// Numbers and sizes of what it keeps, the oldest first.
@@ -78,18 +70,18 @@ pub struct Images {
     /// Sequences that the terminal has not got yet. Text may stand between them.
     queue: VecDeque<Vec<u8>>,
     /// Images that tools have read.
-    read: HashMap<(Turn, DocumentId), ReadImage>,
+    pub read: HashMap<(Turn, DocumentId), ReadImage>,
     /// Images that were prepared, the oldest first; `None` for one that cannot be decoded.
     made: VecDeque<(u32, Option<Made>)>,
     /// One is being made.
-    is_making: bool,
+    pub is_making: bool,
     /// Numbers of those in view, as of the last look.
-    in_view: Vec<u32>,
+    pub in_view: Vec<u32>,
 }
 
 /// An image that a tool has read.
 #[derive(Debug)]
-enum ReadImage {
+pub enum ReadImage {
     Asked,
     Missing,
     /// In base64.
@@ -159,7 +151,7 @@ impl Images {
         self.stays
     }
 
-    fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         match self.way {
             None => false,
             // Without the size of a cell, what is painted would end somewhere.
@@ -199,25 +191,15 @@ impl Images {
         rows
     }
 
-    /// Returns the rows of an item's pictures: those of a message, or what a tool has read, which its document names
-    /// already.
-    pub fn rows_of(&self, item: Item, transcript: &Transcript, width: usize) -> Vec<StyledLine> {
-        let exchange = transcript.exchanges.get(item.exchange());
-        match item {
-            Item::Message(_) => {
-                let message = exchange.and_then(|it| it.message.as_ref());
-                message.map(|it| self.rows(it, width)).unwrap_or_default()
-            }
-            // Most documents are no picture: nothing is hashed for them.
-            Item::Document(place) if !self.read.is_empty() => {
-                let name = exchange.zip(transcript.get(place));
-                let read = name.and_then(|(exchange, document)| self.read.get(&(exchange.turn, document.id.clone())));
-                match read {
-                    Some(ReadImage::Data(data)) => self.drawn(data, width),
-                    Some(ReadImage::Asked | ReadImage::Missing) | None => Vec::new(),
-                }
-            }
-            Item::Document(_) | Item::Thinking(..) | Item::Ending(_) => Vec::new(),
+    /// Returns the rows of the image that a tool has read, which its document names already; none for other documents.
+    pub fn rows_of_document(&self, turn: Turn, document: &DocumentId, width: usize) -> Vec<StyledLine> {
+        // Most documents are no picture: nothing is hashed for them.
+        if self.read.is_empty() {
+            return Vec::new();
+        }
+        match self.read.get(&(turn, document.clone())) {
+            Some(ReadImage::Data(data)) => self.drawn(data, width),
+            Some(ReadImage::Asked | ReadImage::Missing) | None => Vec::new(),
         }
     }
 
@@ -265,7 +247,7 @@ impl Images {
     }
 
     /// An order was carried out, or cannot be.
-    fn take_made(&mut self, id: u32, made: Option<Made>) {
+    pub fn take_made(&mut self, id: u32, made: Option<Made>) {
         self.is_making = false;
         self.made.retain(|it| it.0 != id);
         self.made.push_back((id, made));
@@ -282,7 +264,7 @@ impl Images {
     }
 
     /// The number and place of a picture of which something has to be made before it can be drawn.
-    fn awaited(&self, data: &str, width: usize) -> Option<(u32, CellSize)> {
+    pub fn awaited(&self, data: &str, width: usize) -> Option<(u32, CellSize)> {
         let head = head(data);
         let place = cells(&head, width, self.cell())?;
         let id = number(data);
@@ -290,7 +272,7 @@ impl Images {
         (is_awaited && is_base64(data)).then_some((id, place))
     }
 
-    fn order(&self, data: &str, width: usize) -> Option<ImageOrder> {
+    pub fn order(&self, data: &str, width: usize) -> Option<ImageOrder> {
         self.awaited(data, width).map(|(id, place)| ImageOrder {
             id,
             data: data.into(),
@@ -301,7 +283,7 @@ impl Images {
     }
 
     /// Has the terminal be given what is in view and it does not have.
-    fn send<'a>(&mut self, pictures: impl Iterator<Item = &'a str>, width: usize, room: &mut usize) {
+    pub fn send<'a>(&mut self, pictures: impl Iterator<Item = &'a str>, width: usize, room: &mut usize) {
         if self.way != Some(ImageProtocol::Kitty) {
             return;
         }
@@ -412,219 +394,8 @@ impl Strips for Images {
     }
 }
 
-impl App {
-    /// The terminal has said by which name it goes.
-    pub fn terminal_is(&mut self, named: TerminalName) {
-        match named {
-            TerminalName::Draws(way) => self.draws_by(way),
-            TerminalName::Between if self.terminal.images.wish == ImageSetting::Auto => {
-                self.terminal.images.wish = ImageSetting::Off;
-            }
-            TerminalName::Between | TerminalName::Other => {}
-        }
-    }
-
-    /// The terminal has said how it draws; the first word counts.
-    pub fn draws_by(&mut self, way: ImageProtocol) {
-        if self.terminal.images.wish == ImageSetting::Auto && self.terminal.images.way.is_none() {
-            self.terminal.images.way = Some(way);
-            if !self.terminal.images.is_on() {
-                // Not all terminals say so without being asked.
-                self.terminal.pending.extend_from_slice(sequences::ASK_CELL_SIZE);
-            }
-            self.forget_pictures();
-        }
-    }
-
-    /// The terminal has said how large a cell is.
-    pub fn cells_are(&mut self, cell: Option<(u16, u16)>) {
-        if cell.is_some() && self.terminal.images.cell != cell {
-            self.terminal.images.cell = cell;
-            self.forget_pictures();
-        }
-    }
-
-    /// Rows with pictures are made again.
-    fn forget_pictures(&mut self) {
-        let (transcript, images) = (&self.conversation.transcript, &self.terminal.images);
-        self.viewport.pane.forget_all(|item| match item {
-            Item::Message(at) => {
-                let message = transcript.exchanges.get(at).and_then(|it| it.message.as_ref());
-                message.is_some_and(|it| pictures(it).next().is_some())
-            }
-            Item::Document(place) => {
-                let exchange = transcript.exchanges.get(place.exchange);
-                let document = transcript.get(place);
-                !images.read.is_empty()
-                    && exchange
-                        .zip(document)
-                        .is_some_and(|it| images.read.contains_key(&(it.0.turn, it.1.id.clone())))
-            }
-            Item::Thinking(..) | Item::Ending(_) => false,
-        });
-    }
-
-    /// An order was carried out, or cannot be.
-    pub fn take_picture(&mut self, id: u32, made: Option<Made>) {
-        self.terminal.images.take_made(id, made);
-        self.forget_pictures();
-    }
-
-    /// The items in view, each once.
-    fn items_in_view(&self) -> Vec<Item> {
-        let mut items: Vec<Item> = self.viewport.pane.lines.iter().filter_map(VisibleLine::item).collect();
-        items.dedup();
-        items
-    }
-
-    /// Gives the terminal the pictures that are in view. Nothing is done for a conversation without any.
-    pub fn send_images(&mut self) {
-        if self.terminal.images.way == Some(ImageProtocol::Kitty) {
-            let mut room = KEPT_BYTES;
-            for item in self.items_in_view() {
-                self.send_images_of(item, &mut room);
-            }
-        }
-    }
-
-    /// Gives the terminal the pictures of an item.
-    pub fn send_images_of(&mut self, item: Item, room: &mut usize) {
-        let width = self.viewport.areas.content();
-        match item {
-            Item::Message(at) => {
-                let exchange = self.conversation.transcript.exchanges.get(at);
-                if let Some(message) = exchange.and_then(|it| it.message.as_ref()) {
-                    self.terminal.images.send(pictures(message), width, room);
-                }
-            }
-            Item::Document(_) => {
-                if let Some(data) = self.data_of(item) {
-                    self.terminal.images.send(std::iter::once(&*data), width, room);
-                }
-            }
-            Item::Thinking(..) | Item::Ending(_) => {}
-        }
-    }
-
-    /// What a tool has read.
-    fn data_of(&self, item: Item) -> Option<Arc<str>> {
-        let Item::Document(place) = item else { return None };
-        if self.terminal.images.read.is_empty() {
-            return None;
-        }
-        let document = self.conversation.transcript.get(place)?;
-        match self
-            .terminal
-            .images
-            .read
-            .get(&(self.conversation.turn_of(place), document.id.clone()))
-        {
-            Some(ReadImage::Data(data)) => Some(Arc::clone(data)),
-            Some(ReadImage::Asked | ReadImage::Missing) | None => None,
-        }
-    }
-
-    /// The effects that read and prepare the images in view, and those of `more`.
-    pub fn pictures_wanted(&mut self, more: Option<Item>) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        if !self.terminal.images.is_on() {
-            return effects;
-        }
-        let width = self.viewport.areas.content();
-        let mut in_view = std::mem::take(&mut self.terminal.images.in_view);
-        in_view.clear();
-        for item in self.items_in_view().into_iter().chain(more) {
-            if let Some(effect) = self.picture_to_read(item) {
-                effects.push(effect);
-            }
-            let mut order = None;
-            let mut look = |data: &str| {
-                in_view.push(number(data));
-                if order.is_none() && !self.terminal.images.is_making {
-                    order = self.terminal.images.order(data, width);
-                }
-            };
-            match item {
-                Item::Message(at) => {
-                    let exchange = self.conversation.transcript.exchanges.get(at);
-                    let message = exchange.and_then(|it| it.message.as_ref());
-                    message.into_iter().flat_map(pictures).for_each(&mut look);
-                }
-                Item::Document(_) => {
-                    if let Some(data) = self.data_of(item) {
-                        look(&data);
-                    }
-                }
-                Item::Thinking(..) | Item::Ending(_) => {}
-            }
-            if let Some(order) = order {
-                self.terminal.images.is_making = true;
-                effects.push(Effect::MakePicture(order));
-            }
-        }
-        self.terminal.images.in_view = in_view;
-        effects
-    }
-
-    /// Returns true if all of an item's images are there or failed.
-    pub fn has_pictures(&self, item: Item) -> bool {
-        if !self.terminal.images.is_on() {
-            return true;
-        }
-        let width = self.viewport.areas.content();
-        let is_there = |data: &str| self.terminal.images.awaited(data, width).is_none();
-        match item {
-            Item::Message(at) => {
-                let message = self
-                    .conversation
-                    .transcript
-                    .exchanges
-                    .get(at)
-                    .and_then(|it| it.message.as_ref());
-                message.into_iter().flat_map(pictures).all(is_there)
-            }
-            Item::Document(place) => {
-                let Some(document) = self
-                    .conversation
-                    .transcript
-                    .get(place)
-                    .filter(|it| read_picture(it).is_some())
-                else {
-                    return true;
-                };
-                match self
-                    .terminal
-                    .images
-                    .read
-                    .get(&(self.conversation.turn_of(place), document.id.clone()))
-                {
-                    None | Some(ReadImage::Asked) => false,
-                    Some(ReadImage::Missing) => true,
-                    Some(ReadImage::Data(data)) => is_there(data),
-                }
-            }
-            Item::Thinking(..) | Item::Ending(_) => true,
-        }
-    }
-
-    /// A picture that a tool has read and that was not looked at yet.
-    fn picture_to_read(&mut self, item: Item) -> Option<Effect> {
-        let Item::Document(place) = item else { return None };
-        let document = self.conversation.transcript.get(place)?;
-        let path = read_picture(document)?;
-        let key = (self.conversation.turn_of(place), document.id.clone());
-        let Entry::Vacant(free) = self.terminal.images.read.entry(key) else {
-            return None;
-        };
-        let (turn, document) = free.key().clone();
-        let path = path.to_owned();
-        free.insert(ReadImage::Asked);
-        Some(Effect::ReadPicture { turn, document, path })
-    }
-}
-
 /// The path of the picture that a call has read.
-fn read_picture(document: &Document) -> Option<&str> {
+pub fn read_picture(document: &Document) -> Option<&str> {
     if document.kind != Kind::ToolCall || document.is_open() {
         return None;
     }
@@ -686,7 +457,7 @@ fn is_sent_as_is(head: &ImageHead) -> bool {
 }
 
 /// The images of a message, in Base64.
-fn pictures(message: &Message) -> impl Iterator<Item = &str> {
+pub fn pictures(message: &Message) -> impl Iterator<Item = &str> {
     let list = message.extra.get("images").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(|it| it.get("data")?.as_str())
 }
@@ -698,7 +469,7 @@ fn is_base64(data: &str) -> bool {
 }
 
 /// A number for a picture that is the same wherever it stands: three bytes, as a colour has, and one that a mark has.
-fn number(data: &str) -> u32 {
+pub fn number(data: &str) -> u32 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     // Its ends and its length tell pictures apart, and it need not be read whole for every look.
     let bytes = data.as_bytes();

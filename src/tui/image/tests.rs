@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{head::*, *};
-use crate::{protocol::Message, text::picture_place};
+use crate::{protocol::Message, text::picture_place, tui::terminal::TerminalName};
 
 fn png_of(wide: u32, high: u32, rest: usize) -> String {
     let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();

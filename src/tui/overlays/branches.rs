@@ -15,7 +15,7 @@ use crate::{
     theme::Theme,
     transcript::{Exchange, Fork, Transcript, is_approval},
     tui::{
-        screen_reader::words,
+        spoken,
         terminal::surface::Links,
         widgets::{
             self,
@@ -316,7 +316,7 @@ fn documents(response: &Response, from: usize, columns: usize) -> Vec<StyledLine
             let text = [Span::new(Sanitized::new(text), Role::Text)];
             rows.extend(wrap(&text, columns.max(1), &[], &[]));
         } else {
-            let kind = words::kind(&document.kind, is_approval(document));
+            let kind = spoken::kind(&document.kind, is_approval(document));
             let line = Sanitized::line(&format!("· {kind} {}", widgets::summary(document)));
             let line = Sanitized::new(&width::cut_end(&line, columns));
             rows.push(StyledLine::of([Span::new(line, Role::Dim)]));

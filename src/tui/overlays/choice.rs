@@ -3,7 +3,7 @@
 use crate::{
     protocol::{Mode, Restore, Turn},
     transcript::DocumentIndex,
-    tui::{actions::Action, library::StoredSession, widgets::transcript::Item},
+    tui::{app::Action, library::StoredSession, widgets::transcript::Item},
 };
 
 /// Something that was chosen in an overlay.

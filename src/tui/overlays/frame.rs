@@ -10,7 +10,7 @@ use crate::{
     text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width},
     theme::Theme,
     tui::{
-        draft::Draft,
+        editor::draft::Draft,
         terminal::surface::Links,
         widgets::styled_line::{LinesWidget, put_spans},
     },

@@ -21,7 +21,7 @@ use crate::{
     },
     transcript::Transcript,
     tui::{
-        effects::Effect,
+        app::Effect,
         terminal::surface::Links,
         widgets::list::{ListCursor, ListWidget},
     },

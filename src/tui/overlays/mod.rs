@@ -39,10 +39,9 @@ pub use rewind::Rewind;
 pub use sessions::Sessions;
 
 use super::{
-    app::{Appearance, Conversation, Questions},
-    effects::Effect,
+    app::{Appearance, Conversation, Effect, Questions},
     hunk_decisions::HunkDecisions,
-    screen_reader::words,
+    spoken,
     terminal::surface::Links,
 };
 use crate::{t, text::Colours, theme::Theme, transcript::Transcript};
@@ -79,7 +78,7 @@ pub trait Overlay: Any + Send {
     /// The content as lines of plain text, and how to go on; without the latter the overlay closes once it was read.
     /// `shown` is its last drawing.
     fn spoken(&self, shown: &Buffer) -> (Vec<String>, Option<&'static str>) {
-        (words::drawn(shown), Some(t!("plain-how-keys")))
+        (spoken::drawn(shown), Some(t!("plain-how-keys")))
     }
 
     /// Keys for a line that was typed for a screen reader, or an error for the user. `is_typed`: a person typed it.
@@ -185,6 +184,13 @@ pub struct Overlays(Vec<Box<dyn Overlay>>);
 impl Overlays {
     pub fn push(&mut self, overlay: impl Overlay) {
         self.0.push(Box::new(overlay));
+    }
+
+    /// Returns true if one takes more room than a popup.
+    pub fn has_page(&self) -> bool {
+        self.0
+            .iter()
+            .any(|it| !matches!(it.placement(), Placement::Popup { .. }))
     }
 
     /// The top overlay, if it is a `T`.

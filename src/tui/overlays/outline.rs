@@ -19,11 +19,11 @@ use crate::{
     text::{Role, Sanitized, Span, StyledLine, width},
     transcript::Transcript,
     tui::{
-        draft::Draft,
-        filter::has_failed,
+        editor::draft::Draft,
         terminal::surface::Links,
-        widgets,
         widgets::{
+            self,
+            filter::has_failed,
             list::{ListCursor, ListWidget, bold_if},
             transcript::{Item, address},
         },

@@ -15,9 +15,8 @@ use crate::{
     text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap},
     transcript::Transcript,
     tui::{
-        actions::ACTIONS,
-        keymap::{Keymap, Place},
-        screen_reader::words,
+        app::{Keymap, keymap::KeyContext},
+        spoken,
         terminal::surface::Links,
     },
 };
@@ -90,14 +89,14 @@ impl Page {
     pub fn keys(keymap: &Keymap, is_developer: bool) -> Self {
         let mut rows = vec![title(t!("page-keys"), "")];
         for (place, title) in [
-            (Place::Everywhere, t!("page-everywhere")),
-            (Place::Composer, t!("page-in-composer")),
-            (Place::Transcript, t!("page-in-transcript")),
-            (Place::Plan, t!("page-on-plan")),
+            (KeyContext::Everywhere, t!("page-everywhere")),
+            (KeyContext::Composer, t!("page-in-composer")),
+            (KeyContext::Transcript, t!("page-in-transcript")),
+            (KeyContext::Plan, t!("page-on-plan")),
         ] {
             rows.push(PageBlock::BLANK);
             rows.push(PageBlock::heading(title));
-            for action in ACTIONS.iter().filter(|it| is_developer || it.name != "panic") {
+            for action in keymap.actions.iter().filter(|it| is_developer || it.name != "panic") {
                 let keys = keymap.keys(place, action.name);
                 if keys.is_empty() {
                     continue;
@@ -151,7 +150,8 @@ impl Page {
         }
         rows.push(PageBlock::BLANK);
         rows.push(PageBlock::heading(t!("page-commands")));
-        for action in ACTIONS
+        for action in keymap
+            .actions
             .iter()
             .filter(|it| !it.slash.is_empty() && (is_developer || it.name != "panic"))
         {
@@ -366,7 +366,7 @@ impl Overlay for Page {
     }
 
     fn spoken(&self, _: &Buffer) -> (Vec<String>, Option<&'static str>) {
-        (words::lines(&self.rows), None)
+        (spoken::lines(&self.rows), None)
     }
 }
 
@@ -543,7 +543,7 @@ mod tests {
     #[test]
     fn nothing_of_the_keys_is_cut_at_any_width() {
         let all = |columns| {
-            let mut page = Page::keys(&Keymap::built_in(), false);
+            let mut page = Page::keys(&Keymap::built_in(crate::tui::actions::ACTIONS), false);
             let rows = Scene::drawn(&mut page, &Transcript::default(), columns, 600);
             assert!(
                 rows.iter().all(|it| width::width(it) <= usize::from(columns)),

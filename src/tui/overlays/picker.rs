@@ -17,17 +17,14 @@ use crate::{
     text::{Role, Sanitized, Span, StyledLine, width},
     theme::Theme,
     tui::{
-        actions::{self, Action},
-        app::App,
-        command,
-        draft::Draft,
-        filter::{FACETS, Filter},
+        app::{Action, App, MentionOffer, keymap::KeyContext},
+        editor::draft::Draft,
         fuzzy,
-        keymap::Place,
         places::FileReference,
         terminal::surface::Links,
         widgets::{
             composer::role_of,
+            filter::{FACETS, Filter},
             list::{ListCursor, ListWidget, bold_if},
         },
     },
@@ -104,14 +101,11 @@ impl Picker {
         Self::of(t!("list-mode"), entries, at)
     }
 
-    pub fn efforts(current: Option<&str>) -> Self {
-        let entry = |word: &str, about| {
-            let choice = Choice::Action(&actions::everywhere::EFFORT, word.to_owned());
-            PickerEntry::new(word, about, choice)
-        };
-        let words = actions::everywhere::EFFORTS;
+    /// Arguments of `action`, which sets the reasoning effort: `auto` and `words`.
+    pub fn efforts(action: &'static Action, words: &[&str], current: Option<&str>) -> Self {
+        let entry = |word: &str, about| PickerEntry::new(word, about, Choice::Action(action, word.to_owned()));
         let mut entries = vec![entry("auto", t!("effort-about-auto"))];
-        entries.extend(words.map(|it| entry(it, "")));
+        entries.extend(words.iter().map(|it| entry(it, "")));
         let at = words.iter().position(|it| Some(*it) == current).map(|it| it + 1);
         Self::of(t!("list-effort"), entries, at)
     }
@@ -124,11 +118,11 @@ impl Picker {
         Self::of(t!("list-model"), entries, at)
     }
 
-    /// Files that fit the draft, which is the filter. `about` describes as many of them as are known, in their order.
-    pub fn files(title: &'static str, names: &[String], about: &[String], at: usize) -> Self {
-        let about = about.iter().map(String::as_str).chain(std::iter::repeat(""));
-        let entries = names.iter().zip(about);
-        let entries = entries.map(|(name, about)| PickerEntry::new(name, about, Choice::Model(String::new())));
+    /// Files, symbols or documents that fit the text in the draft; the draft itself is the filter.
+    pub fn files(title: &'static str, offers: &[MentionOffer], at: usize) -> Self {
+        let entries = offers
+            .iter()
+            .map(|it| PickerEntry::new(&it.name, &it.about, Choice::Model(String::new())));
         Self::of(title, entries, Some(at))
     }
 
@@ -218,14 +212,17 @@ impl Picker {
     pub fn palette(app: &App) -> Self {
         let recent = &app.composer.commands.recent;
         let hidden = ["palette", "send", "escape", "interrupt", "newline", "queue", "leave"];
-        let mut actions: Vec<_> = actions::ACTIONS
+        let mut actions: Vec<_> = app
+            .preferences
+            .keymap
+            .actions
             .iter()
             .filter(|it| app.preferences.is_developer || it.name != "panic")
             .filter(|it| !hidden.contains(&it.name))
             .collect();
         actions.sort_by_key(|it| recent.iter().position(|name| *name == it.name).unwrap_or(usize::MAX));
         let entry = |it: &'static Action| {
-            let mut keys = Place::ALL
+            let mut keys = KeyContext::ALL
                 .into_iter()
                 .filter_map(|at| app.preferences.keymap.keys(at, it.name).first());
             let label = if it.slash.is_empty() {
@@ -241,7 +238,7 @@ impl Picker {
         };
         let deep = |it: &&'static Action| {
             let action = *it;
-            let arguments = command::arguments(app, action.slash).into_iter();
+            let arguments = action.arguments(app).into_iter();
             let entries = arguments.map(move |(argument, about)| PickerEntry {
                 is_deep: true,
                 ..PickerEntry::new(

@@ -14,8 +14,8 @@ use crate::{
     t,
     text::{Role, Sanitized, Span, StyledLine},
     tui::{
-        draft::{Draft, MOST_LINE_BYTES},
-        screen_reader::words,
+        editor::draft::{Draft, MOST_LINE_BYTES},
+        spoken,
         terminal::surface::Links,
     },
 };
@@ -123,7 +123,7 @@ impl Overlay for Prompt {
     }
 
     fn spoken(&self, shown: &Buffer) -> (Vec<String>, Option<&'static str>) {
-        (words::drawn(shown), Some(t!("plain-how-prompt")))
+        (spoken::drawn(shown), Some(t!("plain-how-prompt")))
     }
 
     fn keys_of(&mut self, line: &str, _: bool) -> Result<Vec<KeyCode>, String> {

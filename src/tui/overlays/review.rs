@@ -24,9 +24,9 @@ use crate::{
     theme::Theme,
     transcript::{DocumentIndex, Transcript},
     tui::{
+        app::TOO_EARLY_MS,
         hunk_decisions::{self, HunkDecisions},
         terminal::surface::Links,
-        update::TOO_EARLY_MS,
         widgets::{
             self, Cited, DocumentState, DocumentWidget, Fold, RenderContext,
             list::{ListCursor, ListWidget, bold_if},

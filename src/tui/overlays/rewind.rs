@@ -20,9 +20,8 @@ use crate::{
     theme::Theme,
     transcript::Transcript,
     tui::{
-        effects::{Effect, ask},
+        app::{Effect, TOO_EARLY_MS, effects::ask},
         terminal::surface::Links,
-        update::TOO_EARLY_MS,
         widgets::list::{ListCursor, ListWidget, bold_if},
     },
 };

@@ -17,10 +17,10 @@ use crate::{
     t,
     text::{Modifier, Role, Sanitized, Span, StyledLine, figure::Age, width, wrap::wrap},
     tui::{
-        draft::Draft,
-        effects::Effect,
+        app::Effect,
+        editor::draft::Draft,
         library::{SessionExcerpt, StoredSession},
-        screen_reader::words,
+        spoken,
         terminal::surface::Links,
         widgets::list::{ListCursor, ListWidget, bold_if},
     },
@@ -377,7 +377,7 @@ impl Overlay for Sessions {
         let lines = std::iter::once(self.head(columns)).chain(entries);
         let preview = self.preview(columns).into_iter().take(BELOW - 1);
         let lines: Vec<_> = lines.chain(preview).collect();
-        (words::lines(&lines), Some(t!("plain-how-keys")))
+        (spoken::lines(&lines), Some(t!("plain-how-keys")))
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {

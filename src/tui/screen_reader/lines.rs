@@ -40,7 +40,7 @@ pub fn read(is_typed: bool) -> mpsc::Receiver<InputLine> {
     lines
 }
 
-/// Whether there is more to read within a while: at once, if it is there.
+/// Returns true if more can be read within a while; at once if it is there.
 fn is_there(within: Duration) -> bool {
     let input = io::stdin();
     let mut fds = [PollFd::new(&input, PollFlags::IN)];
@@ -57,19 +57,19 @@ pub struct Paste {
     goes_on: bool,
 }
 
-/// What a line comes to.
+/// The meaning of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Came {
-    /// What was written, on one line or several.
+    /// A message of one line or several.
     Whole(String),
-    /// A part of a paste.
+    /// A line of a paste that goes on.
     Part,
-    /// So many lines were pasted, and no more come by themselves.
+    /// The number of lines that were pasted; no more come by themselves.
     Pasted(usize),
 }
 
 impl Paste {
-    /// What waits still where nothing more can come.
+    /// Takes the lines that still wait when the input has ended.
     pub fn rest(&mut self) -> Option<String> {
         let lines = std::mem::take(&mut self.lines);
         (!lines.is_empty()).then(|| lines.join("\n"))

@@ -6,7 +6,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::super::image::TerminalName;
+use super::TerminalName;
 use crate::theme::Rgb;
 
 /// A paste is cut beyond this many bytes; nobody means to type more.
@@ -650,7 +650,7 @@ mod tests {
 
     fn show(inputs: &[Input]) -> String {
         let one = |input: &Input| match input {
-            Input::Key(it) => crate::tui::keymap::Chord::of(*it).to_string(),
+            Input::Key(it) => crate::tui::app::keymap::Chord::of(*it).to_string(),
             Input::Paste(text) => format!("paste({text:?})"),
             Input::Wheel { down, x, y } => format!("wheel {} {x},{y}", if *down { "down" } else { "up" }),
             Input::Click { x, y } => format!("click {x},{y}"),

@@ -5,6 +5,7 @@
 
 pub mod ansi_backend;
 pub mod frame_pacer;
+mod image_protocol;
 pub mod inline_region;
 pub mod input_parser;
 pub mod notifications;
@@ -13,6 +14,8 @@ pub mod strips;
 pub mod surface;
 pub mod tty;
 
+pub use image_protocol::{ImageProtocol, ImageSetting, TerminalName};
 pub use input_parser::{Input, Reply};
 pub use strips::Strips;
 pub use surface::Surface;
+pub use tty::Mouse;

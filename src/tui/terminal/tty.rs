@@ -15,7 +15,7 @@ use std::{
 
 use tokio::io::{Interest, unix::AsyncFd};
 
-use super::{super::app::Mouse, input_parser::MOST_PIXELS};
+use super::input_parser::MOST_PIXELS;
 
 /// Ends a synchronized update, pops the keyboard protocol, turns off mouse, paste and focus reports, resets colours and
 /// the scroll region, restores the title, shows the cursor and leaves the alternate screen.
@@ -37,6 +37,33 @@ static AWAY: AtomicBool = AtomicBool::new(false);
 static SHOWN: AtomicBool = AtomicBool::new(false);
 static ENTERED: AtomicBool = AtomicBool::new(false);
 static ORIGINAL: AtomicPtr<libc::termios> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Which mouse events are handled here; all others are left to the terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mouse {
+    Off,
+    /// The wheel scrolls.
+    Wheel,
+    /// The mouse scrolls, selects documents and marks text.
+    #[default]
+    Full,
+}
+
+impl Mouse {
+    pub const ALL: [Self; 3] = [Self::Full, Self::Wheel, Self::Off];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Wheel => "wheel",
+            Self::Full => "full",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == word)
+    }
+}
 
 /// Modes that the terminal is asked for.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,13 @@
 
 use super::super::{
     custom::Custom,
-    effects::Effect,
     headless::*,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
 };
-use crate::protocol::{Command, Event, Message, Mode};
+use crate::{
+    protocol::{Command, Event, Message, Mode},
+    tui::app::Effect,
+};
 
 fn custom(name: &str, text: &str) -> Custom {
     Custom {
@@ -100,8 +102,11 @@ fn how_hard_the_model_thinks_goes_with_each_message_until_it_is_taken_back() {
 fn commands_of_files_are_offered_and_their_words_are_sent() {
     let mut desk = TestApp::new(100, 40);
     desk.keys("/");
-    assert!(desk.effects.contains(&Effect::Commands));
-    desk.take(Msg::Done(Outcome::Commands(vec![custom("fix-it", "Fix $1 now.")])));
+    assert!(desk.front.effects.contains(&Effect::Commands));
+    desk.take(Msg::Done(EffectOutcome::Commands(vec![custom(
+        "fix-it",
+        "Fix $1 now.",
+    )])));
     desk.keys("fix");
     assert!(
         desk.shows("/fix-it") && desk.shows(".cursor/commands"),

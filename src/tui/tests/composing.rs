@@ -3,13 +3,15 @@
 use serde_json::json;
 
 use super::super::{
-    effects::Effect,
     headless::*,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
     picture::{self, Source},
     terminal::Input,
 };
-use crate::protocol::{Command, Done, Event, Message, Query};
+use crate::{
+    protocol::{Command, Done, Event, Message, Query},
+    tui::app::Effect,
+};
 
 #[test]
 fn what_was_written_is_undone_and_done_again() {
@@ -34,7 +36,7 @@ fn what_is_selected_is_seen_copied_and_replaced() {
     desk.keys("<ctrl+shift+left>");
     assert_ne!(desk.painted(), before, "it is seen");
     desk.keys("<ctrl+c>");
-    assert!(matches!(desk.effects.last(), Some(Effect::Copy { text, .. }) if text == "two"));
+    assert!(matches!(desk.front.effects.last(), Some(Effect::Copy { text, .. }) if text == "two"));
     assert_eq!(desk.app.composer.field.text(), "one two", "it was no interrupt");
     desk.keys("2");
     assert_eq!(desk.app.composer.field.text(), "one 2");
@@ -56,8 +58,8 @@ fn a_large_paste_is_viewed_unfolded_and_sent_whole() {
         desk.picture()
     );
     desk.keys("<esc><ctrl+g>");
-    assert_eq!(desk.effects.last(), Some(&Effect::EditChip(pasted.clone())));
-    desk.take(Msg::Done(Outcome::ChipEdited(Ok("shorter\n".repeat(20)))));
+    assert_eq!(desk.front.effects.last(), Some(&Effect::EditChip(pasted.clone())));
+    desk.take(Msg::Done(EffectOutcome::ChipEdited(Ok("shorter\n".repeat(20)))));
     assert!(desk.shows("[pasted 20 lines]"), "{}", desk.picture());
     desk.keys("<ctrl+o><down><enter>");
     assert!(desk.shows("shorter") && !desk.shows("[pasted"), "{}", desk.picture());
@@ -77,9 +79,9 @@ fn a_picture_is_pasted_dragged_or_a_path_after_all() {
     desk.keys("see ");
     desk.paste("'/tmp/my shot.png'");
     let source = Source::Path("/tmp/my shot.png".into(), "'/tmp/my shot.png'".into());
-    assert_eq!(desk.effects.last(), Some(&Effect::Picture(source)));
+    assert_eq!(desk.front.effects.last(), Some(&Effect::Picture(source)));
     let picture = picture::of("my shot.png", b"\x89PNG\r\n\x1a\n1234").unwrap();
-    desk.take(Msg::Done(Outcome::Picture(Ok(picture.clone()))));
+    desk.take(Msg::Done(EffectOutcome::Picture(Ok(picture.clone()))));
     assert!(desk.shows("see ▤[my shot.png 12 B]"), "{}", desk.picture());
     desk.keys(" ?<enter>");
     let [Command::Submit(submit)] = &desk.sent()[..] else {
@@ -88,24 +90,24 @@ fn a_picture_is_pasted_dragged_or_a_path_after_all() {
     assert_eq!(submit.message.content, "see [my shot.png] ?");
     assert_eq!(submit.message.extra.get("images"), Some(&json!([picture.data])));
     let gone = Err(("it is not there".to_owned(), Some("/tmp/gone.png".to_owned())));
-    desk.take(Msg::Done(Outcome::Picture(gone)));
+    desk.take(Msg::Done(EffectOutcome::Picture(gone)));
     assert_eq!(desk.app.composer.field.text(), "/tmp/gone.png");
     desk.keys("<ctrl+v>");
-    assert_eq!(desk.effects.last(), Some(&Effect::Picture(Source::Clipboard)));
+    assert_eq!(desk.front.effects.last(), Some(&Effect::Picture(Source::Clipboard)));
 }
 
 #[test]
 fn what_was_sent_before_is_there_again() {
     let mut desk = TestApp::new(80, 24);
     let history = |texts: &[&str], is_everywhere| {
-        Msg::Done(Outcome::History {
+        Msg::Done(EffectOutcome::History {
             texts: texts.iter().map(|it| (*it).to_owned()).collect(),
             is_everywhere,
         })
     };
     desk.keys("first of this window<enter>");
     assert_eq!(
-        desk.effects.last(),
+        desk.front.effects.last(),
         Some(&Effect::NoteSent("first of this window".into()))
     );
     desk.take(history(&["older", "newer"], false));
@@ -115,7 +117,7 @@ fn what_was_sent_before_is_there_again() {
     desk.keys("<down><down><down>");
     assert_eq!(desk.app.composer.field.text(), "");
     desk.keys("<ctrl+r>");
-    assert_eq!(desk.effects.last(), Some(&Effect::History));
+    assert_eq!(desk.front.effects.last(), Some(&Effect::History));
     desk.take(history(&["elsewhere\nin lines", "newer"], true));
     assert!(desk.shows("sent before"), "{}", desk.picture());
     desk.keys("else<enter>");
@@ -161,7 +163,7 @@ fn the_mouse_puts_the_caret_into_the_draft_and_marks_there() {
     click(&mut desk, 3 + 1, second, 3 + 3);
     assert_eq!(desk.app.composer.field.selected().as_deref(), Some("hr"));
     desk.keys("<ctrl+c>");
-    assert!(matches!(desk.effects.last(), Some(Effect::Copy { text, .. }) if text == "hr"));
+    assert!(matches!(desk.front.effects.last(), Some(Effect::Copy { text, .. }) if text == "hr"));
     desk.later(1000);
     click(&mut desk, 3 + 6, first, 3 + 6);
     click(&mut desk, 3 + 6, first, 3 + 6);
@@ -338,7 +340,7 @@ fn a_path_with_blanks_is_put_in_so_that_it_is_one() {
             .iter()
             .any(|it| matches!(it, Query::Files { pattern, .. } if pattern == "my notes/a")),
         "{:?}",
-        desk.effects
+        desk.front.effects
     );
     offered(&mut desk, "my notes/a", "my notes/a b.md");
     desk.keys(":10-20 ");

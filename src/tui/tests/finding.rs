@@ -6,12 +6,14 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::{
-    effects::Effect,
     headless::*,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
     terminal::Input,
 };
-use crate::protocol::{Command, Done, Event, Message};
+use crate::{
+    protocol::{Command, Done, Event, Message},
+    tui::app::Effect,
+};
 
 /// A conversation of two turns with a bit of everything.
 pub fn conversation(width: u16, height: u16) -> TestApp {
@@ -54,7 +56,8 @@ fn selected(desk: &TestApp) -> String {
 }
 
 fn copied(desk: &TestApp) -> String {
-    desk.effects
+    desk.front
+        .effects
         .iter()
         .rev()
         .find_map(|it| match it {
@@ -119,7 +122,10 @@ fn what_is_found_stands_out_and_the_one_gone_to_more() {
     let mut desk = conversation(80, 30);
     desk.keys("/search cart<enter>");
     let kinds: Vec<_> = desk.app.viewport.lights.iter().map(|it| it.kind).collect();
-    let here = kinds.iter().filter(|it| **it == super::super::view::Lit::Here).count();
+    let here = kinds
+        .iter()
+        .filter(|it| **it == crate::tui::widgets::transcript::Lit::Here)
+        .count();
     assert_eq!(here, 1);
     assert!(kinds.len() > 5, "{kinds:?}");
     let before = desk.painted();
@@ -266,7 +272,7 @@ fn what_the_mouse_marks_is_copied_without_gutters_and_breaks() {
 #[test]
 fn a_click_selects_and_opens_the_line_of_a_file_under_it() {
     let mut desk = conversation(80, 30);
-    let opens = |desk: &TestApp| matches!(desk.effects.last(), Some(Effect::OpenFile { .. }));
+    let opens = |desk: &TestApp| matches!(desk.front.effects.last(), Some(Effect::OpenFile { .. }));
     let at = place_of(&desk, "Cart has");
     mouse(&mut desk, at, at);
     assert_eq!(selected(&desk), "1.1");
@@ -284,7 +290,7 @@ fn a_click_selects_and_opens_the_line_of_a_file_under_it() {
     desk.later(1000);
     mouse(&mut desk, at, at);
     assert!(opens(&desk));
-    desk.effects.clear();
+    desk.front.effects.clear();
     desk.later(1000);
     let at = place_of(&desk, "src/cart.rs:21.");
     mouse(&mut desk, at, at);
@@ -300,16 +306,21 @@ fn a_click_selects_and_opens_the_line_of_a_file_under_it() {
         path: "src/cart.rs".into(),
         line: Some(21),
     };
-    assert_eq!(desk.effects.last(), Some(&opened));
-    desk.effects.clear();
+    assert_eq!(desk.front.effects.last(), Some(&opened));
+    desk.front.effects.clear();
     desk.keys("o");
-    assert_eq!(desk.effects.last(), Some(&opened));
+    assert_eq!(desk.front.effects.last(), Some(&opened));
 }
 
 #[test]
 fn a_click_that_only_comes_here_and_two_that_mean_a_word_open_nothing() {
     let mut desk = conversation(80, 30);
-    let opens = |desk: &TestApp| desk.effects.iter().any(|it| matches!(it, Effect::OpenFile { .. }));
+    let opens = |desk: &TestApp| {
+        desk.front
+            .effects
+            .iter()
+            .any(|it| matches!(it, Effect::OpenFile { .. }))
+    };
     let at = place_of(&desk, "src/cart.rs:21.");
     mouse(&mut desk, at, at);
     mouse(&mut desk, at, at);
@@ -402,7 +413,7 @@ fn beside_the_outline_the_conversation_is_broken_anew() {
 fn a_mouse_that_is_not_ours_does_nothing_here() {
     let mut desk = conversation(80, 30);
     desk.keys("/mouse wheel<enter>");
-    assert!(matches!(desk.effects.last(), Some(Effect::Mouse(it)) if it.as_str() == "wheel"));
+    assert!(matches!(desk.front.effects.last(), Some(Effect::Mouse(it)) if it.as_str() == "wheel"));
     let at = place_of(&desk, "Nothing more");
     mouse(&mut desk, at, (at.0 + 5, at.1));
     assert_eq!((copied(&desk), selected(&desk)), (String::new(), String::new()));
@@ -492,14 +503,14 @@ fn kept(id: &str, title: &str, elsewhere: &str) -> crate::tui::library::StoredSe
 pub fn shelf(width: u16) -> TestApp {
     let mut desk = conversation(width, 30);
     desk.keys("/resume<enter>");
-    assert_eq!(desk.effects.last(), Some(&Effect::Sessions));
+    assert_eq!(desk.front.effects.last(), Some(&Effect::Sessions));
     let listed = vec![
         kept("a", "Discount codes", ""),
         kept("b", "A faster parser", "~/parser"),
         kept("c", "Receipts 漢字", ""),
     ];
-    desk.take(Msg::Done(Outcome::Sessions(Ok(listed))));
-    assert_eq!(desk.effects.last(), Some(&Effect::PreviewSession("a".to_owned())));
+    desk.take(Msg::Done(EffectOutcome::Sessions(Ok(listed))));
+    assert_eq!(desk.front.effects.last(), Some(&Effect::PreviewSession("a".to_owned())));
     desk
 }
 
@@ -511,7 +522,7 @@ fn a_conversation_is_found_by_its_title_and_by_what_was_said() {
         "{}",
         desk.picture()
     );
-    desk.take(Msg::Done(Outcome::SessionPreview {
+    desk.take(Msg::Done(EffectOutcome::SessionPreview {
         id: "a".to_owned(),
         said: vec![crate::tui::library::SessionExcerpt {
             is_message: true,
@@ -528,7 +539,7 @@ fn a_conversation_is_found_by_its_title_and_by_what_was_said() {
     desk.keys("rounding");
     assert!(desk.shows("nothing like that"), "{}", desk.picture());
     let found = |words: &str| {
-        Msg::Done(Outcome::SessionsFound {
+        Msg::Done(EffectOutcome::SessionsFound {
             words: words.to_owned(),
             found: vec![("c".to_owned(), "the rounding of the receipt".to_owned())],
         })
@@ -542,15 +553,15 @@ fn a_conversation_is_found_by_its_title_and_by_what_was_said() {
         desk.picture()
     );
     desk.keys("<enter>");
-    assert_eq!(desk.effects.last(), Some(&Effect::Resume("c".to_owned())));
+    assert_eq!(desk.front.effects.last(), Some(&Effect::Resume("c".to_owned())));
 }
 
 #[test]
 fn a_conversation_about_another_folder_is_taken_up_there() {
     let mut desk = shelf(80);
     desk.keys("<tab><down><enter>");
-    let Some(Effect::Copy { text, what }) = desk.effects.last() else {
-        panic!("{:?}", desk.effects)
+    let Some(Effect::Copy { text, what }) = desk.front.effects.last() else {
+        panic!("{:?}", desk.front.effects)
     };
     assert_eq!(text, "cd '/home/kim/~/parser it' && sheaf --resume b");
     assert!(what.contains("~/parser"), "{what}");
@@ -560,13 +571,13 @@ fn a_conversation_about_another_folder_is_taken_up_there() {
 fn a_new_conversation_waits_for_the_old_one_to_stop() {
     let mut desk = conversation(80, 24);
     desk.keys("/new<enter>");
-    assert_eq!(desk.effects.last(), Some(&Effect::Begin));
+    assert_eq!(desk.front.effects.last(), Some(&Effect::Begin));
     desk.keys("/clear<enter>");
-    assert_eq!(desk.effects.iter().filter(|it| **it == Effect::Begin).count(), 2);
+    assert_eq!(desk.front.effects.iter().filter(|it| **it == Effect::Begin).count(), 2);
     desk.events([Event::UserMessage(Message::user("more"))]);
     desk.keys("/new<enter>/resume<enter>");
     assert!(desk.shows("still at work"), "{}", desk.picture());
-    assert!(!desk.effects.contains(&Effect::Sessions));
+    assert!(!desk.front.effects.contains(&Effect::Sessions));
     let mut empty = TestApp::new(80, 24);
     empty.keys("/new<enter>");
     assert!(empty.shows("this conversation is new"), "{}", empty.picture());
@@ -585,7 +596,7 @@ proptest! {
 #[test]
 fn what_is_shown_is_printed_as_lines_and_moves_no_cursor() {
     let printed = |desk: &TestApp| {
-        let text = desk.effects.iter().rev().find_map(|it| match it {
+        let text = desk.front.effects.iter().rev().find_map(|it| match it {
             Effect::Print(text) => Some(text.clone()),
             _ => None,
         });
@@ -638,10 +649,10 @@ fn a_conversation_is_put_out_of_the_way_and_removed_only_on_the_second_press() {
         id: "a".to_owned(),
         is_archived: true,
     };
-    assert_eq!(desk.effects.last(), Some(&archived));
+    assert_eq!(desk.front.effects.last(), Some(&archived));
     let mut first = kept("a", "Discount codes", "");
     first.is_archived = true;
-    desk.take(Msg::Done(Outcome::SessionChanged {
+    desk.take(Msg::Done(EffectOutcome::SessionChanged {
         failed: None,
         kept: Some(vec![first, kept("c", "Receipts", "")]),
     }));
@@ -653,13 +664,14 @@ fn a_conversation_is_put_out_of_the_way_and_removed_only_on_the_second_press() {
     desk.keys("<ctrl+t>");
     let shown = desk.picture();
     assert!(shown.contains("Discount codes  archived"), "{shown}");
-    let count = desk.effects.len();
+    let count = desk.front.effects.len();
     desk.keys("<ctrl+d>");
     assert!(desk.picture().contains("ctrl+d once more removes it for good"));
     // Any other key is a no.
     desk.keys("<down><ctrl+d>");
     assert!(
         !desk
+            .front
             .effects
             .iter()
             .skip(count)
@@ -667,8 +679,8 @@ fn a_conversation_is_put_out_of_the_way_and_removed_only_on_the_second_press() {
     );
     desk.keys("<ctrl+d>");
     assert!(
-        matches!(desk.effects.last(), Some(Effect::RemoveSession(_))),
+        matches!(desk.front.effects.last(), Some(Effect::RemoveSession(_))),
         "{:?}",
-        desk.effects.last()
+        desk.front.effects.last()
     );
 }

@@ -7,7 +7,7 @@ use super::{
     super::{
         actions,
         headless::*,
-        msg::{Msg, Outcome},
+        msg::{EffectOutcome, Msg},
     },
     finding::{conversation, shelf},
     reviewing::changed,
@@ -95,7 +95,7 @@ const PLACES: &[Place] = &[
         after(did(desk, "chip"), "<enter>")
     }),
     ("history", |width| {
-        let outcome = Outcome::History {
+        let outcome = EffectOutcome::History {
             texts: vec!["x".to_owned()],
             is_everywhere: true,
         };
@@ -192,7 +192,7 @@ fn after(mut desk: TestApp, keys: &str) -> TestApp {
 fn did(mut desk: TestApp, name: &str) -> TestApp {
     let action = actions::find(name).unwrap_or_else(|| panic!("there is no action {name}"));
     let effects = action.go(&mut desk.app, "");
-    desk.effects.extend(effects);
+    desk.front.effects.extend(effects);
     desk.app.viewport.bars = None;
     desk.draw();
     desk
@@ -287,7 +287,7 @@ fn replied(desk: TestApp, action: &str, reply: Reply) -> TestApp {
     desk
 }
 
-fn told(mut desk: TestApp, outcome: Outcome) -> TestApp {
+fn told(mut desk: TestApp, outcome: EffectOutcome) -> TestApp {
     desk.take(Msg::Done(outcome));
     desk
 }

@@ -4,13 +4,18 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 
 use super::super::{
-    effects::Effect,
     headless::*,
-    image::{ImageProtocol, ImageSetting, Images, TerminalName},
-    msg::{Msg, Outcome},
+    image::Images,
+    msg::{EffectOutcome, Msg},
     terminal::{Input, Reply},
 };
-use crate::protocol::{Event, Message, Turn};
+use crate::{
+    protocol::{Event, Message, Turn},
+    tui::{
+        app::Effect,
+        terminal::{ImageProtocol, ImageSetting, TerminalName},
+    },
+};
 
 /// A picture of 64 by 32 pixels, as far as its head says.
 fn png() -> String {
@@ -98,7 +103,7 @@ fn what_a_tool_has_read_is_read_again_to_be_drawn() {
     };
     assert_eq!((*turn, path.as_str()), (Turn(1), "docs/shot.png"));
     assert_eq!(desk.app.pictures_wanted(None), [], "once");
-    desk.take(Msg::Done(Outcome::PictureRead {
+    desk.take(Msg::Done(EffectOutcome::PictureRead {
         turn: *turn,
         document: document.clone(),
         data: Some(png()),
@@ -162,8 +167,8 @@ fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
     assert_eq!(desk.app.pictures_wanted(None), [], "one at a time");
     assert_eq!(cells(&desk), 0);
     let (id, made) = crate::tui::image::make(order);
-    desk.take(Msg::Done(Outcome::PictureMade(id, made)));
-    let kept = |desk: &TestApp| desk.screen.text().matches('\u{10eeee}').count();
+    desk.take(Msg::Done(EffectOutcome::PictureMade(id, made)));
+    let kept = |desk: &TestApp| desk.front.screen.text().matches('\u{10eeee}').count();
     assert_eq!(
         (kept(&desk), cells(&desk)),
         (2, 0),

@@ -3,7 +3,7 @@
 use super::{
     super::{
         headless::*,
-        msg::{Msg, Outcome},
+        msg::{EffectOutcome, Msg},
     },
     finding::conversation,
     reviewing::changed,
@@ -93,7 +93,7 @@ fn the_header_has_the_parts_that_are_wanted_and_always_says_what_holds_commands(
 
 #[test]
 fn a_command_of_the_user_s_says_what_stands_in_the_header() {
-    use super::super::status::Status;
+    use crate::tui::app::Status;
     let mut desk = TestApp::new(100, 24);
     assert_eq!(desk.app.status_due(), None, "there is no command");
     desk.app.status = Status::new(vec!["me".to_owned(), "now".to_owned()]);
@@ -103,8 +103,8 @@ fn a_command_of_the_user_s_says_what_stands_in_the_header() {
     assert_eq!((&state["mode"], &state["model"]), (&"agent".into(), &"model".into()));
     desk.app.composer.mode = Mode::Plan;
     assert_eq!(desk.app.status_due(), None, "it runs");
-    desk.take(Msg::Done(Outcome::Status(Ok(
-        "\u{1b}[31mmine\u{1b}[0m and\nmore".into()
+    desk.take(Msg::Done(EffectOutcome::Status(Ok(
+        "\u{1b}[31mmine\u{1b}[0m and\nmore".into(),
     ))));
     assert!(
         desk.picture().lines().next().is_some_and(|it| it.ends_with("mine and")),
@@ -115,7 +115,7 @@ fn a_command_of_the_user_s_says_what_stands_in_the_header() {
         desk.app.status_due().is_some_and(|it| it.1.contains("\"plan\"")),
         "the mode is news"
     );
-    desk.take(Msg::Done(Outcome::Status(Err("me: exit status 1".into()))));
+    desk.take(Msg::Done(EffectOutcome::Status(Err("me: exit status 1".into()))));
     assert!(desk.shows("me: exit status 1"), "{}", desk.picture());
     assert_eq!(desk.app.status_due(), None, "nothing has changed");
 }

@@ -3,11 +3,13 @@
 use serde_json::json;
 
 use super::super::{
-    effects::Effect,
     headless::*,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
 };
-use crate::protocol::{Command, Done, Event, Message};
+use crate::{
+    protocol::{Command, Done, Event, Message},
+    tui::app::Effect,
+};
 
 fn edit(id: &str, path: &str, old: &str, new: &str, line: u64) -> [Event; 2] {
     document(
@@ -106,7 +108,7 @@ fn each_change_is_accepted_rejected_opened_or_spoken_of() {
         path: "src/shop/receipt.rs".into(),
         line: Some(3),
     };
-    assert_eq!(desk.effects.last(), Some(&opened));
+    assert_eq!(desk.front.effects.last(), Some(&opened));
     desk.keys("c");
     assert_eq!(desk.app.composer.field.text(), "#1.2 ");
     assert!(!desk.shows("Review"), "{}", desk.picture());
@@ -407,16 +409,16 @@ fn hunks_of_a_change_that_waits_are_decided_one_by_one() {
         index: 3,
         path,
         text,
-    }) = desk.effects.last().cloned()
+    }) = desk.front.effects.last().cloned()
     else {
-        panic!("{:?}", desk.effects)
+        panic!("{:?}", desk.front.effects)
     };
     assert_eq!((path.as_str(), text.as_str()), ("src/cart.rs", "let a3 = 2;\n"));
     assert_eq!(desk.sent(), [], "one is still open");
     // Left and opened again it is as it was.
     desk.keys("<esc><ctrl+e>");
     assert!(desk.shows("1 accepted   1 rejected"), "{}", desk.picture());
-    desk.take(Msg::Done(Outcome::HunkEdited {
+    desk.take(Msg::Done(EffectOutcome::HunkEdited {
         turn,
         document,
         index: 3,
@@ -523,15 +525,15 @@ fn a_remark_that_is_emptied_is_taken_back() {
 fn what_was_written_for_an_answered_question_stands_in_the_draft() {
     let mut desk = staged(100);
     desk.keys("e");
-    let Some(Effect::EditHunk { turn, document, .. }) = desk.effects.last().cloned() else {
-        panic!("{:?}", desk.effects)
+    let Some(Effect::EditHunk { turn, document, .. }) = desk.front.effects.last().cloned() else {
+        panic!("{:?}", desk.front.effects)
     };
     desk.events([Event::DocumentEnd {
         document: "ask".into(),
         final_content: None,
         metadata: serde_json::from_value(json!({ "outcome": "answered" })).unwrap(),
     }]);
-    desk.take(Msg::Done(Outcome::HunkEdited {
+    desk.take(Msg::Done(EffectOutcome::HunkEdited {
         turn,
         document,
         index: 1,

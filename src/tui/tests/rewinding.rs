@@ -2,10 +2,13 @@
 
 use serde_json::json;
 
-use super::super::{effects::Effect, headless::*, msg::Msg};
-use crate::protocol::{
-    Branch, Command, Done, Event, FileChange, Message, Operation, Query, Reply, Restore, RestoreConflict,
-    RestorePreview, RestoreTarget, Turn, TurnChanges,
+use super::super::{headless::*, msg::Msg};
+use crate::{
+    protocol::{
+        Branch, Command, Done, Event, FileChange, Message, Operation, Query, Reply, Restore, RestoreConflict,
+        RestorePreview, RestoreTarget, Turn, TurnChanges,
+    },
+    tui::app::Effect,
 };
 
 fn file(path: &str, clash: Option<RestoreConflict>) -> FileChange {

@@ -1,4 +1,4 @@
-//! What new entries of the log change on the screen.
+//! Applies new entries of the log to the state.
 
 use std::sync::Arc;
 
@@ -9,11 +9,8 @@ use crate::{
     transcript::{DocumentIndex, is_approval},
     tui::{
         actions::focus::focus_composer,
-        app::{App, Focus},
-        effects::Effect,
-        inline,
-        widgets::Form,
-        widgets::transcript::Item,
+        app::{App, Effect, Focus, inline},
+        widgets::{Form, transcript::Item},
     },
 };
 
@@ -154,7 +151,7 @@ fn was_stopped(app: &App) -> bool {
     ending.is_some_and(|it| it.finish_reason == FinishReason::Cancelled)
 }
 
-/// Who stops an answer wants to think again: what was queued behind it goes back into the draft, in front of it.
+/// Puts messages that waited behind a stopped answer back in front of the draft: the user wants to think again.
 fn take_back_queue(app: &mut App) {
     let mut texts: Vec<_> = app.composer.said.drain(..).collect();
     texts.extend(app.composer.queue.drain(..).map(|it| it.message.content));

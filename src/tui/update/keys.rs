@@ -1,46 +1,46 @@
-//! What a key, or pasted text, is for: the first of [`TARGETS`] that takes it.
+//! Hands a key or pasted text to the first of [`TARGETS`] that takes it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::{
-    protocol::{Command, Kind, View},
+    protocol::{ClarificationResponse, Command, Kind, Turn, View},
     t,
     transcript::is_approval,
     tui::{
         actions::{
-            self, Action,
+            self,
             focus::{focus_composer, focus_transcript},
         },
-        app::{App, Focus},
+        app::{
+            Action, App, Effect, Focus, TOO_EARLY_MS,
+            keymap::{Chord, KeyContext},
+        },
         command,
-        effects::Effect,
-        keymap::{Chord, Place},
+        editor::vim,
         mention,
         overlays::{Answer, Choice, Scene},
         picture,
-        update::TOO_EARLY_MS,
-        vim,
         widgets::{Form, Outcome as FormOutcome},
     },
 };
 
-/// Somebody who may take a key.
-struct Target {
+/// A part of the screen that may take a key.
+struct KeyTarget {
     /// Returns true if the key is for this target, as things stand.
     is_meant: fn(&App, KeyEvent) -> bool,
     /// Handles the key; `None` leaves it to the targets below.
     take: fn(&mut App, KeyEvent) -> Option<Vec<Effect>>,
 }
 
-/// Who may take a key, from the top overlay down to the composer.
-const TARGETS: &[Target] = &[
+/// The targets of keys, from the top overlay down to the composer.
+const TARGETS: &[KeyTarget] = &[
     // The top overlay takes every key.
-    Target {
+    KeyTarget {
         is_meant: |app, _| !app.overlays.is_empty(),
         take: |app, event| Some(overlay_key(app, event)),
     },
     // The number of an option answers the first page; the question below takes it.
-    Target {
+    KeyTarget {
         is_meant: answers_first_page,
         take: |app, _| {
             focus_transcript(app);
@@ -50,17 +50,17 @@ const TARGETS: &[Target] = &[
         },
     },
     // The open question that has the focus.
-    Target {
+    KeyTarget {
         is_meant: |app, _| app.viewport.question(&app.conversation.transcript).is_some(),
         take: form_key,
     },
     // The list of files and documents.
-    Target {
+    KeyTarget {
         is_meant: |app, _| app.viewport.focus == Focus::Composer,
         take: |app, event| mention::key(app, event).then(|| mention::look(app)),
     },
     // The list of commands.
-    Target {
+    KeyTarget {
         is_meant: |app, _| app.viewport.focus == Focus::Composer,
         take: |app, event| match command::key(app, event) {
             command::Took::No => None,
@@ -69,11 +69,11 @@ const TARGETS: &[Target] = &[
         },
     },
     // Vim: `:` and `/`, then its motions and operators.
-    Target {
+    KeyTarget {
         is_meant: |app, event| vim_action(app, event).is_some(),
         take: |app, event| vim_action(app, event).map(|it| (it.run)(app, "")),
     },
-    Target {
+    KeyTarget {
         is_meant: |app, _| app.viewport.focus == Focus::Composer,
         take: |app, event| {
             let is_taken = app.composer.field.vim_key(event);
@@ -84,7 +84,7 @@ const TARGETS: &[Target] = &[
         },
     },
     // A plan that came under the hands of somebody who began to write.
-    Target {
+    KeyTarget {
         is_meant: is_for_new_plan,
         take: |app, event| {
             if event.code == KeyCode::Char('b') {
@@ -95,7 +95,7 @@ const TARGETS: &[Target] = &[
         },
     },
     // The keymap of where the focus is.
-    Target {
+    KeyTarget {
         is_meant: |app, event| action_of(app, event).is_some(),
         take: |app, event| {
             let selected = app.viewport.pane.selected;
@@ -108,7 +108,7 @@ const TARGETS: &[Target] = &[
         },
     },
     // A letter that means nothing in the transcript is the beginning of a message; other keys mean nothing there.
-    Target {
+    KeyTarget {
         is_meant: |app, _| app.viewport.focus == Focus::Transcript,
         take: |app, event| {
             if !is_text(event) {
@@ -119,12 +119,12 @@ const TARGETS: &[Target] = &[
         },
     },
     // What was sent before.
-    Target {
+    KeyTarget {
         is_meant: |_, event| matches!(event.code, KeyCode::Up | KeyCode::Down) && event.modifiers.is_empty(),
         take: |app, event| recall(app, event).then(Vec::new),
     },
     // The draft.
-    Target {
+    KeyTarget {
         is_meant: |_, _| true,
         take: |app, event| {
             if app.composer.field.key(event) && is_text(event) {
@@ -141,7 +141,7 @@ const TARGETS: &[Target] = &[
 pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.toast = None;
     app.viewport.selection = None;
-    let take = |target: &Target| {
+    let take = |target: &KeyTarget| {
         let is_meant = (target.is_meant)(app, event);
         is_meant.then(|| (target.take)(app, event)).flatten()
     };
@@ -195,17 +195,19 @@ fn is_for_new_plan(app: &App, event: KeyEvent) -> bool {
 fn action_of(app: &App, event: KeyEvent) -> Option<&'static Action> {
     let (chord, keymap) = (Chord::of(event), &app.preferences.keymap);
     let place = match app.viewport.focus {
-        Focus::Composer => Place::Composer,
-        Focus::Transcript => Place::Transcript,
+        Focus::Composer => KeyContext::Composer,
+        Focus::Transcript => KeyContext::Transcript,
     };
-    let on_plan = is_on_plan(app).then(|| keymap.find_only(Place::Plan, chord)).flatten();
+    let on_plan = is_on_plan(app)
+        .then(|| keymap.find_only(KeyContext::Plan, chord))
+        .flatten();
     on_plan.or_else(|| keymap.find(place, chord))
 }
 
-/// What `:` and `/` mean to those who know Vim, where they are no text.
+/// The actions of `:` and `/` for users of Vim, where they are not text.
 fn vim_action(app: &App, event: KeyEvent) -> Option<&'static Action> {
     let vim = app.composer.field.vim.as_ref()?;
-    let is_free = app.viewport.focus == Focus::Composer && vim.mode == vim::Mode::Normal && !vim.pending();
+    let is_free = app.viewport.focus == Focus::Composer && vim.mode == vim::Mode::Normal && !vim.is_pending();
     match event.code {
         KeyCode::Char(':') if is_free => Some(&actions::everywhere::PALETTE),
         KeyCode::Char('/') if is_free && event.modifiers.is_empty() => Some(&actions::finding::SEARCH),
@@ -213,7 +215,7 @@ fn vim_action(app: &App, event: KeyEvent) -> Option<&'static Action> {
     }
 }
 
-/// Whether a key means the question of the first page. The composer keeps the focus there, so that the first letters of
+/// Returns true if a key answers the question of the first page. The composer keeps the focus there, so that the first letters of
 /// a message are not taken for commands; no message begins with the number of an option.
 fn answers_first_page(app: &App, event: KeyEvent) -> bool {
     let KeyCode::Char(letter) = event.code else {
@@ -260,18 +262,35 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
     match form.key(event, &view) {
         FormOutcome::Ignored => None,
         FormOutcome::Changed => Some(Vec::new()),
-        FormOutcome::Answer(response) => {
-            let turn = name.0;
-            if !actions::review::lets_out(app, turn, &response) {
-                return Some(Vec::new());
-            }
-            app.questions.sent.insert(name);
-            if app.questions.took_focus {
-                focus_composer(app);
-            }
-            Some(vec![Effect::Send(Command::Answer { turn, response })])
-        }
+        FormOutcome::Answer(response) => Some(answer(app, name.0, response)),
     }
+}
+
+/// Sends the answer to a question, unless decisions on hunks forbid it.
+pub(super) fn answer(app: &mut App, turn: Turn, response: ClarificationResponse) -> Vec<Effect> {
+    if !actions::review::lets_out(app, turn, &response) {
+        return Vec::new();
+    }
+    app.questions.sent.insert((turn, response.document_id.clone()));
+    if app.questions.took_focus {
+        focus_composer(app);
+    }
+    vec![Effect::Send(Command::Answer { turn, response })]
+}
+
+/// Adds a line that was typed without a screen to the draft, and sends that unless the line goes on.
+pub(super) fn line(app: &mut App, line: &str) -> Vec<Effect> {
+    app.viewport.focus = Focus::Composer;
+    let draft = app.composer.field.text();
+    app.composer.field.set(&format!("{draft}{line}"));
+    let mut effects = command::look(app);
+    app.composer.commands.list = None;
+    effects.extend((actions::SEND.run)(app, ""));
+    if !app.composer.field.text().ends_with('\n') {
+        // It was an unknown command, and the user was told.
+        app.composer.field.clear();
+    }
+    effects
 }
 
 fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {

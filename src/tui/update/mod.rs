@@ -1,4 +1,4 @@
-//! What each source of news does to the state. One arm per source; what a key does is in the actions.
+//! Changes the state by messages, with one arm per source. The work of a key is in the actions.
 
 mod follow;
 mod keys;
@@ -8,21 +8,15 @@ mod outcomes;
 use std::sync::Arc;
 
 use super::{
-    app::{App, Focus, Questions},
-    backfill,
-    effects::Effect,
-    image::ImageProtocol,
-    inline,
+    actions,
+    app::{App, Effect, Focus, Questions, backfill, inline},
     msg::Msg,
-    terminal::{Input, Reply},
+    terminal::{ImageProtocol, Input, Reply},
 };
 use crate::{link::Link, protocol::Command};
 
 /// Lines that one notch of the wheel moves.
 const WHEEL_LINES: isize = 3;
-
-/// Keys that decide are dropped for so long after a prompt appeared or got the focus: they were meant for something else.
-pub const TOO_EARLY_MS: u64 = 300;
 
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     // Whether the growth of an answer changes anything around it is for `follow` to say.
@@ -76,7 +70,12 @@ fn told(app: &mut App, msg: Msg) -> Vec<Effect> {
             app.appearance.colours_version += 1;
             Vec::new()
         }
-        Msg::Tick | Msg::Continued => Vec::new(),
+        Msg::Tick | Msg::SandboxStatus => Vec::new(),
+        Msg::Line(text) => keys::line(app, &text),
+        Msg::Answer(turn, response) => keys::answer(app, turn, response),
+        Msg::Interrupt if app.conversation.is_busy() => (actions::everywhere::INTERRUPT.run)(app, ""),
+        Msg::Interrupt => vec![Effect::Quit(130)],
+        Msg::End(code) => vec![Effect::Quit(code)],
     }
 }
 

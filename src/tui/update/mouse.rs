@@ -1,15 +1,14 @@
-//! What the left mouse button does: it marks and copies text, selects documents, opens files.
+//! The left mouse button marks and copies text, selects documents and opens files.
 
 use crate::{
     t,
     text::{StyledLine, width},
     tui::{
         actions::{self, focus::focus_composer},
-        app::{App, Focus, Mouse},
-        effects::Effect,
+        app::{App, Effect, Focus, selection::Selection},
+        areas::DRAFT,
         places,
-        selection::Selection,
-        view::DRAFT,
+        terminal::Mouse,
         widgets::transcript::VisibleLine,
     },
 };

@@ -1,4 +1,4 @@
-//! What came of effects.
+//! Takes the outcomes of effects.
 
 use std::sync::Arc;
 
@@ -7,55 +7,56 @@ use crate::{
     t,
     tui::{
         actions,
-        app::{App, Citation},
+        app::{App, Effect},
         command,
-        effects::Effect,
-        field::Chip,
-        msg::Outcome,
+        editor::field::Chip,
+        msg::EffectOutcome,
         overlays::{Picker, Sessions},
         picture,
-        widgets::transcript::Item,
+        widgets::{Citation, transcript::Item},
     },
 };
 
-/// Takes what came of an effect.
-pub(super) fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
+/// Takes the outcome of an effect.
+pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
     match outcome {
-        Outcome::Replied(ask, reply) => return (ask.then)(app, reply),
-        Outcome::Sessions(Err(why)) => return app.toast(why),
-        Outcome::Copied(Ok(way)) | Outcome::Saved(Ok(way)) => return app.toast(way),
-        Outcome::Copied(Err(why)) | Outcome::Saved(Err(why)) | Outcome::Failed(why) => return app.toast(why),
-        Outcome::Osc52 { bytes, what } => {
+        EffectOutcome::Replied(ask, reply) => return (ask.then)(app, reply),
+        EffectOutcome::Sessions(Err(why)) => return app.toast(why),
+        EffectOutcome::Copied(Ok(way)) | EffectOutcome::Saved(Ok(way)) => return app.toast(way),
+        EffectOutcome::Copied(Err(why)) | EffectOutcome::Saved(Err(why)) | EffectOutcome::Failed(why) => {
+            return app.toast(why);
+        }
+        EffectOutcome::Osc52 { bytes, what } => {
             app.terminal.pending.extend_from_slice(&bytes);
             app.toast(t!("news-copied-by-terminal", what = what));
         }
-        Outcome::Cited { turn, document, found } => {
+        EffectOutcome::Cited { turn, document, found } => {
             // A recording was made elsewhere: what is not here says nothing about it.
             let is_elsewhere = app.conversation.about.is_replay && found == Citation::Missing;
             let found = if is_elsewhere { Citation::Unread } else { found };
             app.questions.cited.insert((turn, document), found);
         }
-        Outcome::PictureMade(id, made) => app.take_picture(id, made),
-        Outcome::PictureRead { turn, document, data } => {
+        EffectOutcome::PictureMade(id, made) => app.take_picture(id, made),
+        EffectOutcome::PictureRead { turn, document, data } => {
             if let Some(place) = app.conversation.transcript.index_of_document(turn, &document) {
                 app.viewport.pane.forget(Item::Document(place));
             }
             app.terminal.images.take(turn, document, data);
         }
-        Outcome::Commands(commands) => command::found(app, commands),
-        Outcome::Sessions(Ok(kept)) => {
+        EffectOutcome::Commands(commands) => command::found(app, commands),
+        EffectOutcome::Sessions(Ok(kept)) => {
             let sessions = Sessions::new(kept, app.now_ms);
             let wanting = sessions.wanting();
             app.overlays.push(sessions);
             return wanting.map(Effect::PreviewSession).into_iter().collect();
         }
-        Outcome::SessionsFound { words, found } => {
+        EffectOutcome::SessionsFound { words, found } => {
             if let Some(it) = app.overlays.top::<Sessions>() {
                 it.take(&words, found);
                 return it.wanting().map(Effect::PreviewSession).into_iter().collect();
             }
         }
-        Outcome::SessionChanged { failed, kept } => {
+        EffectOutcome::SessionChanged { failed, kept } => {
             if let Some(it) = app.overlays.top::<Sessions>() {
                 // A list that cannot be had now is as it was.
                 if let Some(kept) = kept {
@@ -66,34 +67,34 @@ pub(super) fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
                 app.toast(why);
             }
         }
-        Outcome::SessionPreview { id, said } => {
+        EffectOutcome::SessionPreview { id, said } => {
             if let Some(it) = app.overlays.top::<Sessions>() {
                 it.show(id, said);
             }
         }
-        Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
-        Outcome::ChipEdited(Ok(text)) => app.composer.field.change_chip(&text),
-        Outcome::ChipEdited(Err(why)) => return app.toast(why),
-        Outcome::Status(said) => app.status.said(said),
+        EffectOutcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
+        EffectOutcome::ChipEdited(Ok(text)) => app.composer.field.change_chip(&text),
+        EffectOutcome::ChipEdited(Err(why)) => return app.toast(why),
+        EffectOutcome::Status(said) => app.status.said(said),
         // Another conversation may have taken the place meanwhile.
-        Outcome::SpentEarlier { log, .. } if !Arc::ptr_eq(&log, app.conversation.link.log()) => {}
-        Outcome::SpentEarlier { spent, .. } => {
+        EffectOutcome::SpentEarlier { log, .. } if !Arc::ptr_eq(&log, app.conversation.link.log()) => {}
+        EffectOutcome::SpentEarlier { spent, .. } => {
             let before = app.conversation.link.log().recent().map_or(Turn(0), |it| it.turn);
             app.conversation.transcript.set_earlier_cost(spent, before);
             app.viewport.bars = None;
         }
-        Outcome::Picture(Ok(it)) => {
+        EffectOutcome::Picture(Ok(it)) => {
             let picture::ImageAttachment { name, bytes, data } = it;
             app.composer.field.add(Chip::Picture { name, bytes, data });
         }
-        Outcome::Picture(Err((why, text))) => {
+        EffectOutcome::Picture(Err((why, text))) => {
             match text {
                 // It was only a path.
                 Some(text) => app.composer.field.paste(&text),
                 None => return app.toast(why),
             }
         }
-        Outcome::History {
+        EffectOutcome::History {
             texts,
             is_everywhere: true,
         } => {
@@ -103,20 +104,20 @@ pub(super) fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
                 app.overlays.push(Picker::history(&texts));
             }
         }
-        Outcome::History {
+        EffectOutcome::History {
             texts,
             is_everywhere: false,
         } => app.composer.history.begin(texts),
-        Outcome::Edited(Err(why))
-        | Outcome::PlanEdited { text: Err(why), .. }
-        | Outcome::HunkEdited { text: Err(why), .. } => return app.toast(why),
-        Outcome::HunkEdited {
+        EffectOutcome::Edited(Err(why))
+        | EffectOutcome::PlanEdited { text: Err(why), .. }
+        | EffectOutcome::HunkEdited { text: Err(why), .. } => return app.toast(why),
+        EffectOutcome::HunkEdited {
             turn,
             document,
             index,
             text: Ok(text),
         } => return actions::review::edited(app, turn, &document, index, &text),
-        Outcome::PlanEdited {
+        EffectOutcome::PlanEdited {
             turn,
             document,
             text: Ok(text),

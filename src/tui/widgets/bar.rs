@@ -38,6 +38,15 @@ impl Bar {
     }
 }
 
+/// The bars around the transcript and the draft, which stay as they are while an answer only grows.
+#[derive(Debug, Default)]
+pub struct Bars {
+    pub header: Bar,
+    pub rule: Bar,
+    pub above_footer: Bar,
+    pub footer: Bar,
+}
+
 /// Draws a bar into the first row of its area.
 #[derive(Clone, Copy)]
 pub struct BarWidget<'a> {

@@ -13,7 +13,7 @@ use crate::{
         document::{Clarification, Question},
     },
     text::Sanitized,
-    tui::draft::{Draft, MOST_LINE_BYTES},
+    tui::editor::draft::{Draft, MOST_LINE_BYTES},
 };
 
 /// The options that the user has chosen, and the texts typed so far.

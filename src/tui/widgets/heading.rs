@@ -7,7 +7,7 @@ use crate::{
         width::{cut_end, cut_middle, cut_spans, pad, spans_width, width},
         wrap::wrap,
     },
-    tui::draft::Draft,
+    tui::editor::draft::Draft,
 };
 
 /// Columns of the word that names a kind or a tool, with the blank behind it.

@@ -16,10 +16,11 @@ mod copy;
 mod ending;
 mod error;
 mod file_edit;
+pub mod filter;
 pub mod footer;
 mod form;
-pub mod header;
 mod heading;
+mod item;
 mod lines;
 pub mod list;
 #[cfg(test)]
@@ -142,6 +143,25 @@ pub enum Cited<'a> {
     /// There is no such file.
     Missing,
     Lines(&'a str),
+}
+
+/// The disk's text where a document cites it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Citation {
+    /// It is being read, or cannot be.
+    Unread,
+    Missing,
+    Lines(String),
+}
+
+impl Citation {
+    pub fn as_cited(&self) -> Cited<'_> {
+        match self {
+            Self::Unread => Cited::Unread,
+            Self::Missing => Cited::Missing,
+            Self::Lines(lines) => Cited::Lines(lines),
+        }
+    }
 }
 
 /// The extent to which a document is shown.
@@ -589,7 +609,7 @@ fn elapsed_ms(document: &Document, look: &RenderContext<'_>) -> u64 {
     look.now_ms.saturating_sub(document.started_ms)
 }
 
-/// Returns true if the document shows how long it has been running, so that it is drawn again every second.
+/// Returns true if the document shows a running time, which changes every second.
 pub fn needs_clock(document: &Document) -> bool {
     with_view!(document, kind => kind.is_running(document))
 }

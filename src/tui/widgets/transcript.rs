@@ -3,68 +3,40 @@
 //! The view is anchored to an item and a row inside it, never to a distance from the top: what happens elsewhere cannot
 //! move what the reader looks at. It follows the end only while the end is in view.
 
-use std::hash::{Hash, Hasher};
+use std::{
+    collections::HashMap,
+    hash::{Hash, Hasher},
+    ops::Range,
+};
 
 use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::{
     locale::figure,
-    protocol::{Document, FinishReason, Kind, ResponseChange, View},
-    text::{Background, Colours, Role, Sanitized, Span, StyledLine, width},
+    protocol::{Document, DocumentId, FinishReason, Kind, ResponseChange, Turn, View},
+    text::{Background, Colours, Modifier, Role, Sanitized, Span, StyledLine, width},
     theme::Theme,
     transcript::{DocumentIndex, Exchange, ExchangeChange, Transcript},
     tui::{
-        app::{Citation, Questions},
         areas::MARGIN,
-        filter::Filter,
         glyph,
         image::Images,
         terminal::surface::{BLANK, Links},
-        view::Light,
         widgets::{
-            self, DocumentState, DocumentWidget, EndingWidget, Fold, MessageWidget, RenderContext, ThinkingWidget,
+            self, Citation, DocumentState, DocumentWidget, EndingWidget, Fold, Form, MessageWidget, RenderContext,
+            ThinkingWidget,
+            filter::Filter,
             row_key,
             styled_line::{fill, light, put_spans},
         },
     },
 };
 
+pub use super::item::Item;
+
 /// Sheets kept beyond those in view.
 const KEPT: usize = 600;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Item {
-    /// The user's message of an exchange.
-    Message(usize),
-    /// A stretch of thinking of an exchange.
-    Thinking(usize, usize),
-    Document(DocumentIndex),
-    /// The ending of an exchange, where it is not the usual one.
-    Ending(usize),
-}
-
-impl Item {
-    /// The same, where so many exchanges have come in front.
-    fn behind(self, by: usize) -> Self {
-        match self {
-            Self::Message(it) => Self::Message(it + by),
-            Self::Thinking(it, nth) => Self::Thinking(it + by, nth),
-            Self::Ending(it) => Self::Ending(it + by),
-            Self::Document(place) => Self::Document(DocumentIndex {
-                exchange: place.exchange + by,
-                ..place
-            }),
-        }
-    }
-
-    pub fn exchange(self) -> usize {
-        match self {
-            Self::Message(it) | Self::Thinking(it, _) | Self::Ending(it) => it,
-            Self::Document(place) => place.exchange,
-        }
-    }
-}
 
 /// A line of the pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +60,10 @@ type ByItem<T> = FxHashMap<Item, T>;
 /// Everything that looks depend on besides the documents.
 pub struct Context<'a> {
     pub transcript: &'a Transcript,
-    pub questions: &'a Questions,
+    /// The answers that are being given, by turn and document.
+    pub forms: &'a HashMap<(Turn, DocumentId), Form>,
+    /// The disk's text where documents cite it.
+    pub cited: &'a HashMap<(Turn, DocumentId), Citation>,
     pub colours: &'a dyn Colours,
     pub colours_version: u64,
     pub now_ms: u64,
@@ -255,6 +230,42 @@ pub enum Following {
 struct Anchor {
     item: usize,
     line: usize,
+}
+
+/// Cells of a line of the transcript that stand out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Light {
+    /// Line, counted from the transcript's first one.
+    pub line: usize,
+    /// Columns, counted from the first one of the content.
+    pub columns: Range<usize>,
+    pub kind: Lit,
+}
+
+/// Reason why cells stand out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lit {
+    /// The search found it.
+    Found,
+    /// It is what the search found last.
+    Here,
+    /// The mouse marked it.
+    Marked,
+}
+
+impl Lit {
+    /// The colours of such cells.
+    pub fn look(self) -> (Role, Modifier, Background) {
+        match self {
+            Self::Found => (
+                Role::Waiting,
+                Modifier::UNDERLINE | Modifier::BOLD,
+                Background::Selection,
+            ),
+            Self::Here => (Role::Waiting, Modifier::REVERSE | Modifier::BOLD, Background::Plain),
+            Self::Marked => (Role::Text, Modifier::REVERSE, Background::Plain),
+        }
+    }
 }
 
 /// The lines in view: address, glyph, the row of the item's own widget, times, and what stands out.
@@ -932,7 +943,7 @@ impl Pane {
             render.width,
         );
         if changed.is_some() && render.fold != Fold::Folded {
-            let pictures = context.images.rows_of(item, context.transcript, render.width);
+            let pictures = pictures(item, context, render.width);
             cached.state.is_line &= pictures.is_empty();
             cached.state.rows.extend(pictures);
         }
@@ -986,10 +997,10 @@ impl Pane {
                 }
                 render.progress = transcript.progress_at(place);
                 let key = (exchange.turn, document.id.clone());
-                let cited = context.questions.cited.get(&key);
+                let cited = context.cited.get(&key);
                 render.cited = cited.map(Citation::as_cited).unwrap_or_default();
                 if transcript.is_open_question(place.exchange, document) {
-                    render.form = context.questions.forms.get(&key);
+                    render.form = context.forms.get(&key);
                 }
             }
         }
@@ -1098,6 +1109,25 @@ pub fn address(transcript: &Transcript, item: Item) -> String {
             .unwrap_or_default(),
         Item::Document(place) => transcript.address(place).map(|it| it.to_string()).unwrap_or_default(),
         Item::Thinking(..) | Item::Ending(_) => String::new(),
+    }
+}
+
+/// The rows of an item's images.
+fn pictures(item: Item, context: &Context<'_>, width: usize) -> Vec<StyledLine> {
+    let Some(exchange) = context.transcript.exchanges.get(item.exchange()) else {
+        return Vec::new();
+    };
+    match item {
+        Item::Message(_) => {
+            let message = exchange.message.as_ref();
+            message.map(|it| context.images.rows(it, width)).unwrap_or_default()
+        }
+        Item::Document(place) => {
+            let document = context.transcript.get(place);
+            let rows = document.map(|it| context.images.rows_of_document(exchange.turn, &it.id, width));
+            rows.unwrap_or_default()
+        }
+        Item::Thinking(..) | Item::Ending(_) => Vec::new(),
     }
 }
 

@@ -494,7 +494,7 @@ impl Decoder {
     }
 }
 
-/// The parts of a document that nobody started.
+/// Returns the parts of a document that was never started.
 fn implicit(id: Option<String>, kind: &Kind) -> Parts {
     Parts {
         id,

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use super::EffectRunner;
 use crate::{
     t,
-    tui::{msg::Outcome, prompt_store},
+    tui::{
+        msg::{EffectOutcome, Msg},
+        prompt_store,
+    },
 };
 
 /// Most messages that can be recalled.
@@ -16,10 +19,10 @@ pub fn note(runner: &EffectRunner, workspace: PathBuf, at_ms: u64, text: String)
     if !runner.keeps {
         return;
     }
-    let (state, send) = (runner.paths.state.clone(), runner.outcomes.clone());
+    let (state, send) = (runner.paths.state.clone(), runner.inbox.clone());
     tokio::task::spawn_blocking(move || {
         if let Err(why) = prompt_store::note(&state, &workspace, at_ms, &text) {
-            let _ = send.send(Outcome::Failed(t!("news-not-remembered", why = why)));
+            let _ = send.send(Msg::Done(EffectOutcome::Failed(t!("news-not-remembered", why = why))));
         }
     });
 }
@@ -27,7 +30,7 @@ pub fn note(runner: &EffectRunner, workspace: PathBuf, at_ms: u64, text: String)
 /// Reads the messages that were sent in `workspace`; in all workspaces without one.
 pub fn recall(runner: &EffectRunner, workspace: Option<PathBuf>) {
     let state = runner.paths.state.clone();
-    runner.block(move || Outcome::History {
+    runner.block(move || EffectOutcome::History {
         texts: prompt_store::history(&state, workspace.as_deref(), MOST_RECALLED),
         is_everywhere: workspace.is_none(),
     });

@@ -1,7 +1,7 @@
-//! Where motions lead in a draft, and what text objects cover.
+//! The goals of motions in a draft, and the ranges of text objects.
 
 use super::Span;
-use crate::tui::draft::{Class, Draft};
+use crate::tui::editor::draft::{Class, Draft};
 
 pub(super) fn to(draft: &Draft, goal: usize, inclusive: bool) -> Span {
     let at = draft.caret();
@@ -66,7 +66,7 @@ pub(super) fn next_word(draft: &Draft, at: usize, big: bool) -> usize {
     at
 }
 
-/// Behind the word in which a place is.
+/// The end of the word that contains `at`.
 pub(super) fn word_end(draft: &Draft, at: usize, big: bool) -> usize {
     let class = class_of(draft, at, big);
     let mut at = at;

@@ -13,10 +13,10 @@ use crate::{
     protocol::{DocumentId, Turn},
     t,
     tui::{
-        app::Citation,
         custom,
         image::{self, ImageOrder},
-        msg::Outcome,
+        msg::EffectOutcome,
+        widgets::Citation,
     },
 };
 
@@ -31,7 +31,7 @@ pub fn save(runner: &EffectRunner, target: PathBuf, path: String, text: String) 
             .map_or(Ok(()), std::fs::create_dir_all)
             .map_err(|it| it.to_string())
             .and_then(|()| file::write(&target, text.as_bytes(), file::Access::Shared).map_err(|it| it.to_string()));
-        Outcome::Saved(match saved {
+        EffectOutcome::Saved(match saved {
             Ok(()) => Ok(t!("news-saved", path = path)),
             Err(why) => Err(t!("news-not-saved", path = path, why = why)),
         })
@@ -57,7 +57,7 @@ pub fn cite(
             Err(error) if error.kind() == io::ErrorKind::NotFound => Citation::Missing,
             Err(_) => Citation::Unread,
         };
-        Outcome::Cited { turn, document, found }
+        EffectOutcome::Cited { turn, document, found }
     });
 }
 
@@ -65,7 +65,7 @@ pub fn cite(
 pub fn read_picture(runner: &EffectRunner, root: PathBuf, (turn, document): (Turn, DocumentId), path: String) {
     runner.block(move || {
         let data = image::read(&root, &path);
-        Outcome::PictureRead { turn, document, data }
+        EffectOutcome::PictureRead { turn, document, data }
     });
 }
 
@@ -73,7 +73,7 @@ pub fn read_picture(runner: &EffectRunner, root: PathBuf, (turn, document): (Tur
 pub fn make_picture(runner: &EffectRunner, order: ImageOrder) {
     runner.block(move || {
         let (id, made) = image::make(&order);
-        Outcome::PictureMade(id, made)
+        EffectOutcome::PictureMade(id, made)
     });
 }
 
@@ -84,6 +84,6 @@ pub fn commands(runner: &EffectRunner, workspace: PathBuf, trusted: Vec<String>)
         let is_whole = config::is_trusted(&trusted, &workspace);
         let said = TrustStore::under(&paths.state).record(&workspace);
         let may_act = |path: &str, text: &str| is_whole || said.allows(path, &Fingerprint::of(&[text.as_bytes()]));
-        Outcome::Commands(custom::find(&workspace, &paths.config, &may_act))
+        EffectOutcome::Commands(custom::find(&workspace, &paths.config, &may_act))
     });
 }

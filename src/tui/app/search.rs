@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{
+use crate::tui::{
     app::{App, Focus},
     widgets::transcript::Item,
 };
@@ -213,7 +213,7 @@ impl App {
                     .pane
                     .lines
                     .iter()
-                    .find_map(super::widgets::transcript::VisibleLine::item)
+                    .find_map(crate::tui::widgets::transcript::VisibleLine::item)
             }),
         };
         // What does not hold a part does not hold the whole, unless the capital in it means less.
@@ -334,8 +334,8 @@ impl App {
 
     /// The row of each occurrence in an item; one that is folded away is unfolded.
     fn rows_showing(&mut self, item: Item, needle: &Needle) -> Vec<usize> {
-        let rows = |pane: &mut super::widgets::transcript::Pane,
-                    context: &super::widgets::transcript::Context<'_>|
+        let rows = |pane: &mut crate::tui::widgets::transcript::Pane,
+                    context: &crate::tui::widgets::transcript::Context<'_>|
          -> Vec<usize> {
             let found = needle.occurrences(pane.rows_of(item, context));
             found.iter().filter_map(|it| it.first()).map(|it| it.0).collect()
@@ -345,7 +345,7 @@ impl App {
             return found;
         }
         let fold = self.viewport.pane.fold_of(item);
-        self.viewport.pane.set_fold(item, super::widgets::Fold::Full);
+        self.viewport.pane.set_fold(item, crate::tui::widgets::Fold::Full);
         let found = self.with_pane(rows);
         if found.is_empty() {
             self.viewport.pane.set_fold(item, fold);

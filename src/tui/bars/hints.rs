@@ -2,15 +2,17 @@
 
 use std::borrow::Cow;
 
-use super::{
-    app::{App, Focus, Mention},
-    keymap::Place,
-    widgets::{
-        Form, approval_keys,
-        footer::{Hint, hint},
+use crate::{
+    t,
+    transcript::is_approval,
+    tui::{
+        app::{App, Focus, Mention, keymap::KeyContext},
+        widgets::{
+            Form, approval_keys,
+            footer::{Hint, hint},
+        },
     },
 };
-use crate::{t, transcript::is_approval};
 
 fn fixed(pairs: impl IntoIterator<Item = (&'static str, &'static str)>) -> Vec<Hint> {
     pairs.into_iter().map(|(key, word)| hint(key, word)).collect()
@@ -128,9 +130,9 @@ pub fn hints(app: &App) -> Vec<Hint> {
         ],
     };
     let place = match app.viewport.focus {
-        Focus::Composer => Place::Composer,
-        Focus::Transcript if on_plan => Place::Plan,
-        Focus::Transcript => Place::Transcript,
+        Focus::Composer => KeyContext::Composer,
+        Focus::Transcript if on_plan => KeyContext::Plan,
+        Focus::Transcript => KeyContext::Transcript,
     };
     let key = |name: &'static str| -> Cow<'static, str> {
         if name == "newline" {
@@ -143,7 +145,7 @@ pub fn hints(app: &App) -> Vec<Hint> {
             .into();
         }
         let keys = match app.preferences.keymap.keys(place, name) {
-            [] => app.preferences.keymap.keys(Place::Everywhere, name),
+            [] => app.preferences.keymap.keys(KeyContext::Everywhere, name),
             keys => keys,
         };
         keys.first().map(ToString::to_string).unwrap_or_default().into()

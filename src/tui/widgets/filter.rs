@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::widgets::transcript::Item;
+use super::item::Item;
 use crate::{
     locale,
     protocol::{Applied, Document, Kind, View},

@@ -8,11 +8,11 @@ use std::{collections::HashMap, fmt, path::Path};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::actions;
+use super::Action;
 use crate::config::{Problem, SourceText, suggestion};
 
-/// What holds where the user says nothing else.
-pub const BUILT_IN: &str = include_str!("../../assets/keymap.toml");
+/// The built-in keys.
+pub const BUILT_IN: &str = include_str!("../../../assets/keymap.toml");
 
 /// A key with its modifiers, in one form for every way a terminal may report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,16 +21,16 @@ pub struct Chord {
     pub modifiers: KeyModifiers,
 }
 
-/// Where a key is pressed.
+/// A context in which keys have a meaning of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum KeyContext {
     Everywhere,
     Composer,
     Transcript,
     Plan,
 }
 
-impl Place {
+impl KeyContext {
     pub const ALL: [Self; 4] = [Self::Everywhere, Self::Composer, Self::Transcript, Self::Plan];
 
     pub const fn as_str(self) -> &'static str {
@@ -46,14 +46,19 @@ impl Place {
 /// Keys to names of actions.
 #[derive(Clone, Default)]
 pub struct Keymap {
-    table: HashMap<(Place, Chord), &'static actions::Action>,
-    by_name: HashMap<(Place, &'static str), Vec<Chord>>,
+    /// All actions that a key may do.
+    pub actions: &'static [Action],
+    table: HashMap<(KeyContext, Chord), &'static Action>,
+    by_name: HashMap<(KeyContext, &'static str), Vec<Chord>>,
 }
 
 impl Keymap {
-    /// The keys that everybody has.
-    pub fn built_in() -> Self {
-        let mut keymap = Self::default();
+    /// The built-in keys for `actions`.
+    pub fn built_in(actions: &'static [Action]) -> Self {
+        let mut keymap = Self {
+            actions,
+            ..Self::default()
+        };
         let source = SourceText {
             path: Path::new("keymap.toml"),
             text: BUILT_IN,
@@ -75,21 +80,21 @@ impl Keymap {
         }
     }
 
-    /// What the chord does at `place`; an action of the place itself wins.
-    pub fn find(&self, place: Place, chord: Chord) -> Option<&'static actions::Action> {
+    /// The action of the chord at `place`; one of the place itself wins over one of `everywhere`.
+    pub fn find(&self, place: KeyContext, chord: Chord) -> Option<&'static Action> {
         self.table
             .get(&(place, chord))
-            .or_else(|| self.table.get(&(Place::Everywhere, chord)))
+            .or_else(|| self.table.get(&(KeyContext::Everywhere, chord)))
             .copied()
     }
 
-    /// What the chord does at `place` and only there.
-    pub fn find_only(&self, place: Place, chord: Chord) -> Option<&'static actions::Action> {
+    /// The action of the chord at `place` and only there.
+    pub fn find_only(&self, place: KeyContext, chord: Chord) -> Option<&'static Action> {
         self.table.get(&(place, chord)).copied()
     }
 
     /// The keys of an action at a place, the shortest first.
-    pub fn keys(&self, place: Place, name: &'static str) -> &[Chord] {
+    pub fn keys(&self, place: KeyContext, name: &'static str) -> &[Chord] {
         self.by_name.get(&(place, name)).map_or(&[], Vec::as_slice)
     }
 
@@ -120,48 +125,44 @@ impl Keymap {
         };
         let before = self.clone();
         let mut taken: Vec<Taken> = Vec::new();
+        let fault = |span, message: String| Problem::new(source.place(span), message);
         for (section, keys) in document.get_ref() {
-            let Some(place) = Place::ALL
+            let Some(place) = KeyContext::ALL
                 .into_iter()
                 .find(|it| it.as_str() == section.get_ref().as_ref())
             else {
-                let names = Place::ALL.map(Place::as_str);
+                let names = KeyContext::ALL.map(KeyContext::as_str);
                 problems.push(unknown(source, section.span(), "place", section.get_ref(), names));
                 continue;
             };
             let toml::de::DeValue::Table(keys) = keys.get_ref() else {
-                problems.push(Problem::new(
-                    source.place(keys.span()),
+                problems.push(fault(
+                    keys.span(),
                     format!("`{}` must be a table of keys", section.get_ref()),
                 ));
                 continue;
             };
             for (key, name) in keys {
                 let Some(chord) = Chord::parse(key.get_ref()) else {
-                    problems.push(
-                        Problem::new(source.place(key.span()), format!("`{}` is no key", key.get_ref()))
-                            .hint("keys look like \"ctrl+k\", \"shift+tab\", \"f2\", \"G\""),
-                    );
+                    let problem = fault(key.span(), format!("`{}` is no key", key.get_ref()));
+                    problems.push(problem.hint("keys look like \"ctrl+k\", \"shift+tab\", \"f2\", \"G\""));
                     continue;
                 };
                 if let Some(other) = taken.iter().find(|it| (it.place, it.chord) == (place, chord)) {
                     let message = format!("`{}` is the same key as `{}`", key.get_ref(), other.written);
-                    problems.push(Problem::new(source.place(key.span()), message));
+                    problems.push(fault(key.span(), message));
                     continue;
                 }
-                if matches!(place, Place::Everywhere | Place::Composer) && chord.is_text() {
+                if matches!(place, KeyContext::Everywhere | KeyContext::Composer) && chord.is_text() {
                     let message = format!("`{chord}` could not be typed any more");
-                    problems.push(Problem::new(source.place(key.span()), message).hint("put ctrl or alt before it"));
+                    problems.push(fault(key.span(), message).hint("put ctrl or alt before it"));
                     continue;
                 }
                 let Some(word) = name.get_ref().as_str() else {
-                    problems.push(Problem::new(
-                        source.place(name.span()),
-                        "the name of an action must be a text",
-                    ));
+                    problems.push(fault(name.span(), "the name of an action must be a text".to_owned()));
                     continue;
                 };
-                let action = actions::find(word);
+                let action = self.actions.iter().find(|it| it.name == word);
                 if word.is_empty() || action.is_some() {
                     taken.push(Taken {
                         place,
@@ -184,7 +185,7 @@ impl Keymap {
                         name.span(),
                         "action",
                         word,
-                        actions::ACTIONS.iter().map(|it| it.name),
+                        self.actions.iter().map(|it| it.name),
                     )),
                 }
             }
@@ -192,18 +193,16 @@ impl Keymap {
         self.index();
         for it in &taken {
             let conflict = self.hidden(it, &taken).or_else(|| self.lost(it, &before));
-            problems.extend(
-                conflict.map(|(message, hint)| Problem::new(source.place(it.span.clone()), message).hint(hint)),
-            );
+            problems.extend(conflict.map(|(message, hint)| fault(it.span.clone(), message).hint(hint)));
         }
         problems
     }
 
     /// A key for everywhere that a place has another use for.
     fn hidden(&self, taken: &Taken, all: &[Taken]) -> Option<(String, String)> {
-        let action = taken.by.filter(|_| taken.place == Place::Everywhere)?;
+        let action = taken.by.filter(|_| taken.place == KeyContext::Everywhere)?;
         let chord = taken.chord;
-        let (place, other) = Place::ALL.into_iter().find_map(|place| {
+        let (place, other) = KeyContext::ALL.into_iter().find_map(|place| {
             let is_own = all.iter().any(|it| (it.place, it.chord) == (place, chord));
             let found = self.find_only(place, chord)?;
             (!is_own && found.name != action.name).then_some((place.as_str(), found.name))
@@ -233,13 +232,13 @@ impl Keymap {
 
 /// A key that the file that is being read says something of.
 struct Taken {
-    place: Place,
+    place: KeyContext,
     chord: Chord,
     /// As it stands there.
     written: String,
     span: std::ops::Range<usize>,
-    /// What it does from there on; nothing: it was taken away.
-    by: Option<&'static actions::Action>,
+    /// Its new action; `None`: the key was removed.
+    by: Option<&'static Action>,
 }
 
 fn unknown<'a>(
@@ -319,7 +318,7 @@ impl Chord {
         Some(Self::of(KeyEvent::new(code, modifiers)))
     }
 
-    /// Whether it writes something where one types.
+    /// Returns true if the chord writes a character in a text.
     fn is_text(self) -> bool {
         let command = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SUPER;
         matches!(self.code, KeyCode::Char(_)) && !self.modifiers.intersects(command)
@@ -438,7 +437,7 @@ mod tests {
                 &["k.toml:3:1: `ctrl+k` is the same key as `ctrl+K`"],
             ),
         ] {
-            let mut keymap = Keymap::built_in();
+            let mut keymap = Keymap::built_in(crate::tui::actions::ACTIONS);
             let problems = keymap.read(&SourceText {
                 path: Path::new("k.toml"),
                 text,
@@ -450,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_wrong_line_names_itself_and_the_nearest_name() {
-        let mut keymap = Keymap::built_in();
+        let mut keymap = Keymap::built_in(crate::tui::actions::ACTIONS);
         let text = "[transcript]\n\"x\" = \"copi\"\n[composr]\n\"ctrl+k\" = \"palette\"\n";
         let problems = keymap.read(&SourceText {
             path: Path::new("k.toml"),

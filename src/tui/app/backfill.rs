@@ -1,20 +1,20 @@
-//! Looking back: of a long conversation the screen has the end at first, and takes up the rest when somebody asks for more
-//! than that. Who goes on where they stopped waits for nothing and pays for nothing else.
+//! Backfill: of a long conversation the screen has the end at first, and reads the rest when the reader asks for it. Continuing
+//! a conversation waits for nothing else.
 
 use std::sync::Arc;
 
-use super::{actions::Action, app::App, effects::Effect};
+use super::{Action, App, Effect};
 use crate::{
     journal::Log,
     protocol::{Entry, Position},
     transcript::Transcript,
 };
 
-/// Who reads on upwards is given so much more at first, and twice as much each time: one who only wants to see what was said a
-/// while ago does not pay for all of it, and one who wants the beginning reads what lies between a few times at most.
+/// Bytes that are read at first when the reader scrolls up; twice as many each time. A look a little way back does not pay for
+/// all of the conversation, and the way to the beginning is read a few times at most.
 const FURTHER_BYTES: u64 = 4 << 20;
 
-/// Actions that are about what is shown, or about no document at all. All others look at the whole conversation.
+/// Actions that need no more than the documents shown. All others look at the whole conversation.
 const NEAR: &[&str] = &[
     "send",
     "queue",
@@ -69,7 +69,8 @@ const NEAR: &[&str] = &[
     "panic",
 ];
 
-/// What a log comes to before anything of it was read, and where to read on. `is_whole`: from the first entry in any case.
+/// Returns the transcript before any entry of the log was read, and the position to read on from. `is_whole`: from the first
+/// entry in any case.
 pub fn beginning(log: &Log, is_whole: bool) -> (Transcript, Position) {
     match log.recent().filter(|_| !is_whole) {
         Some(recent) => (Transcript::starting_at(recent.turn, recent.title.clone()), recent.after),
@@ -78,7 +79,7 @@ pub fn beginning(log: &Log, is_whole: bool) -> (Transcript, Position) {
 }
 
 impl Action {
-    /// Does it, with all that it may look at.
+    /// Runs the action, after reading all that it may look at.
     pub fn go(&self, app: &mut App, words: &str) -> Vec<Effect> {
         if !NEAR.contains(&self.name) {
             app.look_back();
@@ -88,7 +89,7 @@ impl Action {
 }
 
 impl App {
-    /// Takes up what was said before the end of a long conversation. What is in view stays where it is.
+    /// Reads the whole of a long conversation. The lines in view stay where they are.
     pub fn look_back(&mut self) {
         if !self.conversation.transcript.is_partial() {
             return;
@@ -98,7 +99,7 @@ impl App {
         self.take_up(whole, &entries);
     }
 
-    /// Takes up a part of it, and all where there is no such part.
+    /// Reads a further part of it, or all if there is no such part.
     fn look_further_back(&mut self) {
         self.conversation.backfilled_bytes = (self.conversation.backfilled_bytes * 2).max(FURTHER_BYTES);
         let log = self.conversation.link.log();
@@ -112,7 +113,7 @@ impl App {
         self.take_up(more, &entries);
     }
 
-    /// Another fold takes the place of this one, which is the end of it.
+    /// Replaces the fold by a longer one that ends with it.
     fn take_up(&mut self, transcript: Transcript, entries: &[Arc<Entry>]) {
         let first = self.conversation.transcript.exchanges.first().map(|it| it.turn);
         self.conversation.transcript = transcript;
@@ -124,7 +125,7 @@ impl App {
         self.viewport.bars = None;
     }
 
-    /// Whoever has come to the first line of the end wants to go on.
+    /// Takes up more of the conversation when the reader has reached its first line.
     pub fn look_back_from_the_top(&mut self) {
         if self.conversation.transcript.is_partial() && self.overlays.is_empty() && self.viewport.pane.is_at_top() {
             self.look_further_back();

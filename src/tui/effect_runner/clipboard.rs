@@ -8,7 +8,7 @@ use crate::{
     t,
     text::Sanitized,
     tui::{
-        msg::Outcome,
+        msg::EffectOutcome,
         picture::{self, Source},
     },
 };
@@ -22,9 +22,9 @@ pub fn copy(runner: &EffectRunner, text: &str, what: String) {
     let around = clipboard::Surroundings::read();
     runner.spawn(async move {
         match clipboard::copy(&text, &around, &folder).await {
-            Ok(clipboard::Way::Terminal(bytes)) => Outcome::Osc52 { bytes, what },
-            Ok(way) => Outcome::Copied(Ok(t!("news-copied", what = what, way = way.to_string()))),
-            Err(error) => Outcome::Copied(Err(t!("news-not-copied", what = what, why = error.to_string()))),
+            Ok(clipboard::Way::Terminal(bytes)) => EffectOutcome::Osc52 { bytes, what },
+            Ok(way) => EffectOutcome::Copied(Ok(t!("news-copied", what = what, way = way.to_string()))),
+            Err(error) => EffectOutcome::Copied(Err(t!("news-not-copied", what = what, why = error.to_string()))),
         }
     });
 }
@@ -32,7 +32,7 @@ pub fn copy(runner: &EffectRunner, text: &str, what: String) {
 /// Reads a picture for the draft: of the clipboard, or a file of the workspace.
 pub fn picture(runner: &EffectRunner, source: Source, workspace: PathBuf) {
     runner.spawn(async move {
-        Outcome::Picture(match source {
+        EffectOutcome::Picture(match source {
             Source::Clipboard => match clipboard::picture(&clipboard::Surroundings::read()).await {
                 Some(bytes) => picture::of("clipboard.png", &bytes).map_err(|it| (it, None)),
                 None => Err((t!("news-no-picture").to_owned(), None)),

@@ -29,7 +29,7 @@ const CHIP_LINES: usize = 12;
 const CHIP_FIRST: u32 = 0xF0000;
 const CHIPS: u32 = 0xFFFD;
 
-/// Something that is shown as its size.
+/// Content that is shown as a label with its size.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chip {
     /// A pasted text.
@@ -42,7 +42,7 @@ pub struct Field {
     draft: Draft,
     chips: Vec<Chip>,
     pub vim: Option<Vim>,
-    /// What is shown: the draft with labels for its chips.
+    /// The view of the draft, with labels for its chips.
     area: TextArea<'static>,
     shown: String,
     /// The draft's version that the area shows.
@@ -56,7 +56,7 @@ pub struct Field {
     drawn: Option<((u64, u16, u16, Style), Drawn)>,
 }
 
-/// Where a field was drawn.
+/// A field as it was drawn.
 #[derive(Clone, Debug)]
 pub struct Drawn {
     buffer: Arc<Buffer>,
@@ -150,7 +150,7 @@ impl Field {
         serde_json::json!({ "text": self.draft.text(), "chips": chips })
     }
 
-    /// Takes a draft that was stored; whatever is not one is nothing.
+    /// Restores a stored draft; members that are not of a draft are ignored.
     pub fn restore(&mut self, stored: &Value) {
         let text = stored.get("text").and_then(Value::as_str).unwrap_or_default();
         let chips = stored.get("chips").and_then(Value::as_array);
@@ -178,13 +178,13 @@ impl Field {
         self.draft.version = version;
     }
 
-    /// Takes the letter behind the caret away.
+    /// Deletes the letter after the caret.
     pub fn delete(&mut self) {
         self.draft
             .edit(KeyEvent::new(KeyCode::Delete, crossterm::event::KeyModifiers::NONE));
     }
 
-    /// Replaces everything; the caret goes to the end. Undo brings back what was.
+    /// Replaces the whole text; the caret goes to the end. Undo brings the old text back.
     pub fn set(&mut self, text: &str) {
         let text = tidy(text);
         self.rest();
@@ -198,7 +198,7 @@ impl Field {
         self.set("");
     }
 
-    /// Vim begins anew in insert mode: there is nothing to move in. What it was about to do is done.
+    /// Puts Vim into insert mode, because there is nothing to move in, and ends its command.
     fn rest(&mut self) {
         self.draft.end_steps();
         if let Some(vim) = &mut self.vim {
@@ -212,7 +212,7 @@ impl Field {
         self.draft.slice(self.draft.line_start(at)..at).to_owned()
     }
 
-    /// Puts `text` in the place of so many characters before the caret.
+    /// Replaces the given number of characters before the caret by `text`.
     pub fn replace_before(&mut self, characters: usize, text: &str) {
         let at = self.draft.caret();
         let before = self.draft.slice(0..at);
@@ -229,7 +229,7 @@ impl Field {
         self.draft.insert("\n");
     }
 
-    /// Whether the caret stands behind a backslash at the end of its line; if so the backslash goes.
+    /// Removes a backslash before the caret at the end of its line; returns true if there was one.
     pub fn take_backslash(&mut self) -> bool {
         let at = self.draft.caret();
         if at != self.draft.line_end(at) || !self.draft.slice(0..at).ends_with('\\') {
@@ -254,7 +254,7 @@ impl Field {
         self.add(Chip::Text(text));
     }
 
-    /// Puts a chip where the caret is.
+    /// Inserts a chip at the caret.
     pub fn add(&mut self, chip: Chip) {
         let at = self.chips.len() as u32;
         let Some(mark) = (at < CHIPS).then(|| char::from_u32(CHIP_FIRST + at)).flatten() else {
@@ -274,7 +274,7 @@ impl Field {
         })
     }
 
-    /// Puts the text of the chip at the caret in its place; what was no chip of text stays.
+    /// Replaces the chip at the caret by its text; returns false if it is no chip of text.
     pub fn unfold(&mut self) -> bool {
         let Some((place, Chip::Text(text))) = self.chip_here() else {
             return false;
@@ -284,7 +284,7 @@ impl Field {
         true
     }
 
-    /// Another text for the chip at the caret: an empty one takes it away.
+    /// Changes the text of the chip at the caret; an empty text removes the chip.
     pub fn change_chip(&mut self, text: &str) {
         let Some((place, Chip::Text(_))) = self.chip_here() else {
             return;
@@ -309,13 +309,13 @@ impl Field {
         self.chips.get(at as usize)
     }
 
-    /// What is selected, as it would be sent.
+    /// The selected text, as it would be sent; `None` without a selection.
     pub fn selected(&self) -> Option<String> {
         let range = self.draft.selection()?;
         Some(self.expand(self.draft.slice(range)))
     }
 
-    /// Whether Vim's commands want the key; `true`: it is done.
+    /// Hands the key to Vim; returns true if Vim took it.
     pub fn vim_key(&mut self, event: KeyEvent) -> bool {
         match &mut self.vim {
             Some(vim) => vim.key(event, &mut self.draft),
@@ -327,7 +327,7 @@ impl Field {
         self.vim.as_ref().map(|it| it.mode)
     }
 
-    /// The key as an edit; `false` when it means nothing to a text field.
+    /// Takes the key as an edit; `false` if it is none.
     pub fn key(&mut self, event: KeyEvent) -> bool {
         match event.code {
             KeyCode::Char(letter) if is_private(letter) => return false,
@@ -338,7 +338,7 @@ impl Field {
         true
     }
 
-    /// Up and down go by what is seen, not by lines.
+    /// Moves the caret by rows as they are shown, not by lines.
     fn go_by_row(&mut self, by: CursorMove) {
         self.sync();
         let column = self.area.screen_cursor().col;
@@ -367,7 +367,7 @@ impl Field {
         self.goal = Some((self.draft.version, goal));
     }
 
-    /// Behind the last letter of what is shown.
+    /// The position after the last letter shown.
     fn end(&self) -> (usize, usize) {
         let lines = self.area.lines();
         (
@@ -376,7 +376,7 @@ impl Field {
         )
     }
 
-    /// The caret goes to the letter at a column and row of the field as it was drawn.
+    /// Moves the caret to the letter at a column and row of the field as it was drawn.
     pub fn point(&mut self, x: u16, y: u16, height: u16, selecting: bool) {
         self.sync();
         let (top, _) = self.area.scroll_offset();
@@ -405,7 +405,7 @@ impl Field {
         self.draft.go(to, selecting);
     }
 
-    /// The word at the caret is selected.
+    /// Selects the word at the caret.
     pub fn select_word(&mut self) {
         let at = self.draft.caret();
         let class = self.draft.class_at(at);
@@ -414,18 +414,18 @@ impl Field {
         self.draft.select(start..end);
     }
 
-    /// Whether Up would leave the field.
+    /// Returns true if Up would leave the field.
     pub fn is_at_top(&mut self) -> bool {
         self.sync();
         self.area.screen_cursor().row == 0
     }
 
-    /// Whether Down would leave the field.
+    /// Returns true if Down would leave the field.
     pub fn is_at_bottom(&self) -> bool {
         self.draft.caret() == self.draft.text().len()
     }
 
-    /// How many rows the text takes at this width.
+    /// The rows that the text takes at this width.
     pub fn rows(&mut self, width: u16) -> u16 {
         let version = self.draft.version;
         if let Some((of, at, rows)) = self.measured
@@ -567,7 +567,7 @@ fn is_private(letter: char) -> bool {
     ('\u{F0000}'..='\u{FFFFD}').contains(&letter)
 }
 
-/// What stands behind the mark of a chip.
+/// The label of a chip.
 fn label(chip: &Chip) -> String {
     match chip {
         Chip::Text(text) => {

@@ -8,9 +8,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::{
+use crate::tui::{
     app::{App, Focus},
-    overlays::Placement,
     terminal::{Surface, inline_region::Region, tty},
     widgets::transcript::{Following, Item},
     widgets::{DocumentState, MEASURE},
@@ -109,10 +108,7 @@ impl App {
         let Some(inline) = &self.terminal.inline else {
             return false;
         };
-        let is_page = self
-            .overlays
-            .iter()
-            .any(|it| !matches!(it.placement(), Placement::Popup { .. }));
+        let is_page = self.overlays.has_page();
         let selected = self
             .viewport
             .pane
@@ -323,11 +319,7 @@ impl App {
         let mut above = live + 1;
         let has_popup = !self.overlays.is_empty()
             || self.composer.commands.shown().is_some()
-            || self
-                .composer
-                .mention
-                .as_ref()
-                .is_some_and(super::app::Mention::is_shown);
+            || self.composer.mention.as_ref().is_some_and(super::Mention::is_shown);
         if has_popup {
             above = above.max(14);
         }
@@ -343,10 +335,8 @@ impl App {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{headless::TestApp, overlays::Page},
-        *,
-    };
+    use super::*;
+    use crate::tui::{headless::TestApp, overlays::Page};
 
     #[test]
     fn a_resize_is_made_up_for_once_on_a_page_and_once_below_it() {

@@ -1,4 +1,4 @@
-//! Vim's way to edit a draft: normal, insert and visual mode, operators with motions and text objects, counts, dot.
+//! Vim's keys for a draft: normal, insert and visual mode, operators with motions and text objects, counts, dot.
 //!
 //! Pure: keys and a draft go in. It takes only what it knows; Enter, Tab and everything with Ctrl but Ctrl+R stay the
 //! composer's own, so that a message is sent as always.
@@ -15,7 +15,7 @@ use self::motion::{
 };
 use super::draft::{Class, Draft};
 
-/// A change of more keys than this is not repeated as a whole.
+/// Most keys of a change that are repeated.
 const MOST_KEYS: usize = 10_000;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Mode {
     }
 }
 
-/// What is done to the text that a motion or an object covers.
+/// A command for the text that a motion or an object covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
     Delete,
@@ -52,14 +52,14 @@ enum Operator {
     Swap,
 }
 
-/// What a command waits for.
+/// The key that a command waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     /// The letter of `f`, `t`, `F` or `T`.
     Find(char),
     /// The letter behind `r`.
     Replace,
-    /// What stands behind `g`.
+    /// The second letter of a command that begins with `g`.
     G,
     /// The name of a text object behind `i` or `a`.
     Object(char),
@@ -67,39 +67,89 @@ enum Wait {
     Name(char),
 }
 
-/// A stretch of text and how it is meant.
+/// A range of the text, or whole lines.
 struct Span {
     range: Range<usize>,
     lines: bool,
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct Vim {
-    pub mode: Mode,
+/// A command that is half typed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
     count: Option<usize>,
     operator: Option<Operator>,
     /// The count before the operator.
     operator_count: Option<usize>,
     wait: Option<Wait>,
+}
+
+impl Pending {
+    fn is_some(self) -> bool {
+        self.operator.is_some() || self.wait.is_some() || self.count.is_some()
+    }
+
+    fn take_count(&mut self) -> usize {
+        self.count.take().unwrap_or(1)
+    }
+
+    fn times(self) -> usize {
+        (self.count.unwrap_or(1) * self.operator_count.unwrap_or(1)).min(9999)
+    }
+}
+
+/// The keys of changes, for the dot.
+#[derive(Clone, Debug, Default)]
+struct Recording {
+    /// Keys of the last change.
+    dot: Vec<KeyEvent>,
+    /// Keys of the command that is being typed.
+    keys: Vec<KeyEvent>,
+    is_repeating: bool,
+}
+
+impl Recording {
+    fn push(&mut self, key: KeyEvent) {
+        if !self.is_repeating {
+            self.keys.push(key);
+        }
+    }
+
+    /// Makes the keys that were typed the last change.
+    fn keep(&mut self) {
+        if !self.is_repeating {
+            self.dot = std::mem::take(&mut self.keys);
+        }
+    }
+}
+
+/// The text that is being typed in insert mode.
+#[derive(Clone, Debug, Default)]
+struct Insertion {
+    /// A command began it: all of it is one change.
+    is_change: bool,
+    /// The number of times that the text is to stand there in the end.
+    times: usize,
+    /// Each time on a line of its own.
+    on_lines: bool,
+    keys: Vec<KeyEvent>,
+    /// The caret was moved: text that is typed next is a change of its own.
+    has_moved: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Vim {
+    pub mode: Mode,
+    pending: Pending,
     /// The last `f`, `t`, `F` or `T` and its letter.
     found: Option<(char, char)>,
     /// The column that up and down keep to.
     column: Option<usize>,
-    /// Keys of the last change, for the dot, and of the one being made.
-    dot: Vec<KeyEvent>,
-    keys: Vec<KeyEvent>,
-    changes: bool,
-    is_repeating: bool,
-    /// How often what is typed now is to stand there in the end, and whether each time on a line of its own.
-    inserts: (usize, bool),
-    /// What was typed since insert mode began.
-    inserted: Vec<KeyEvent>,
-    /// The caret was moved in insert mode: what is typed next is a change of its own.
-    has_moved: bool,
+    recording: Recording,
+    insertion: Insertion,
 }
 
 impl Vim {
-    /// Whether the key was an edit or a motion; others are the composer's.
+    /// Takes an edit or a motion; returns false for other keys, which are the composer's.
     pub fn key(&mut self, event: KeyEvent, draft: &mut Draft) -> bool {
         let ctrl = event
             .modifiers
@@ -118,19 +168,20 @@ impl Vim {
                 };
                 // What is typed belongs to the change that began it; a motion ends that, and nothing is typed so often.
                 if typed.is_none_or(|it| is_motion(it.code)) {
-                    self.inserted.clear();
-                    self.inserts = (1, false);
-                    self.has_moved = true;
+                    self.insertion = Insertion {
+                        is_change: self.insertion.is_change,
+                        has_moved: true,
+                        ..Insertion::default()
+                    };
                     return false;
                 }
-                if std::mem::take(&mut self.has_moved) && self.changes && !self.is_repeating {
-                    self.keys = vec![KeyEvent::new(KeyCode::Char('i'), KeyModifiers::NONE)];
+                let insertion = &mut self.insertion;
+                if std::mem::take(&mut insertion.has_moved) && insertion.is_change && !self.recording.is_repeating {
+                    self.recording.keys = vec![KeyEvent::new(KeyCode::Char('i'), KeyModifiers::NONE)];
                 }
-                if let Some(typed) = typed.filter(|_| self.changes && self.inserted.len() < MOST_KEYS) {
-                    self.inserted.push(typed);
-                    if !self.is_repeating {
-                        self.keys.push(typed);
-                    }
+                if let Some(typed) = typed.filter(|_| insertion.is_change && insertion.keys.len() < MOST_KEYS) {
+                    insertion.keys.push(typed);
+                    self.recording.push(typed);
                 }
                 false
             }
@@ -138,7 +189,7 @@ impl Vim {
                 if ctrl {
                     return match event.code {
                         KeyCode::Char('r') if event.modifiers == KeyModifiers::CONTROL && self.mode == Mode::Normal => {
-                            let count = self.take_count();
+                            let count = self.pending.take_count();
                             for _ in 0..count {
                                 draft.redo();
                             }
@@ -153,21 +204,21 @@ impl Vim {
         }
     }
 
-    /// What is half typed, for the footer.
-    pub fn pending(&self) -> bool {
-        self.operator.is_some() || self.wait.is_some() || self.count.is_some()
+    /// Returns true if a command is half typed.
+    pub fn is_pending(&self) -> bool {
+        self.pending.is_some()
     }
 
     fn command(&mut self, event: KeyEvent, draft: &mut Draft) -> bool {
         let letter = match event.code {
             KeyCode::Char(letter) => letter,
             KeyCode::Esc => {
-                let was_busy = self.pending() || self.mode != Mode::Normal;
+                let was_busy = self.pending.is_some() || self.mode != Mode::Normal;
                 self.enter_normal(draft);
                 return was_busy;
             }
             // What is half typed is not meant to be sent.
-            KeyCode::Enter | KeyCode::Tab if self.pending() => {
+            KeyCode::Enter | KeyCode::Tab if self.pending.is_some() => {
                 self.reset();
                 return true;
             }
@@ -180,22 +231,20 @@ impl Vim {
             KeyCode::Delete => 'x',
             _ => return false,
         };
-        if !self.is_repeating {
-            self.keys.push(event);
-        }
+        self.recording.push(event);
         draft.end_run();
-        if let Some(wait) = self.wait.take() {
+        if let Some(wait) = self.pending.wait.take() {
             self.waited(wait, letter, draft);
         } else if letter.is_ascii_digit()
-            && (letter != '0' || self.count.is_some())
+            && (letter != '0' || self.pending.count.is_some())
             && event.code == KeyCode::Char(letter)
         {
             let digit = letter as usize - '0' as usize;
-            self.count = Some((self.count.unwrap_or(0) * 10 + digit).min(9999));
+            self.pending.count = Some((self.pending.count.unwrap_or(0) * 10 + digit).min(9999));
         } else {
             self.act(letter, draft);
         }
-        if self.mode == Mode::Normal && !self.pending() {
+        if self.mode == Mode::Normal && !self.pending.is_some() {
             Self::settle(draft);
         }
         true
@@ -204,13 +253,13 @@ impl Vim {
     fn act(&mut self, letter: char, draft: &mut Draft) {
         let is_visual = matches!(self.mode, Mode::Visual | Mode::VisualLine);
         match letter {
-            'f' | 't' | 'F' | 'T' => self.wait = Some(Wait::Find(letter)),
-            'r' => self.wait = Some(Wait::Replace),
-            'g' => self.wait = Some(Wait::G),
-            'q' | '@' | 'm' | '\'' | '`' | '"' | 'z' | 'Z' => self.wait = Some(Wait::Name(letter)),
-            'i' | 'a' if self.operator.is_some() || is_visual => self.wait = Some(Wait::Object(letter)),
+            'f' | 't' | 'F' | 'T' => self.pending.wait = Some(Wait::Find(letter)),
+            'r' => self.pending.wait = Some(Wait::Replace),
+            'g' => self.pending.wait = Some(Wait::G),
+            'q' | '@' | 'm' | '\'' | '`' | '"' | 'z' | 'Z' => self.pending.wait = Some(Wait::Name(letter)),
+            'i' | 'a' if self.pending.operator.is_some() || is_visual => self.pending.wait = Some(Wait::Object(letter)),
             'd' | 'c' | 'y' | '>' | '<' if is_visual => self.on_selection(operator(letter), draft),
-            'd' | 'c' | 'y' | '>' | '<' => self.operate(operator(letter), letter, draft),
+            'd' | 'c' | 'y' | '>' | '<' => self.operate(operator(letter), draft),
             'x' | 's' | 'X' | 'D' | 'C' | 'S' | 'Y' | 'u' | 'U' | '~' | 'p' | 'P' | 'J' | 'o' | 'O' if is_visual => {
                 self.visual(letter, draft);
             }
@@ -230,7 +279,7 @@ impl Vim {
             'v' => self.enter_visual(Mode::Visual, draft),
             'V' => self.enter_visual(Mode::VisualLine, draft),
             'u' => {
-                let count = self.take_count();
+                let count = self.pending.take_count();
                 for _ in 0..count {
                     draft.undo();
                 }
@@ -238,20 +287,20 @@ impl Vim {
             }
             // Keys of a change mean other things in a selection (`o` changes ends there, and a typed full stop would then be
             // this command again, for ever), and none is ever repeated while one is.
-            '.' if is_visual || self.is_repeating || self.operator.is_some() => self.reset(),
+            '.' if is_visual || self.recording.is_repeating || self.pending.operator.is_some() => self.reset(),
             '.' => self.repeat(draft),
             'p' | 'P' => {
-                let count = self.take_count();
+                let count = self.pending.take_count();
                 put(draft, letter == 'p', count);
                 self.changed();
             }
             'J' => {
-                let count = self.take_count().max(2) - 1;
+                let count = self.pending.take_count().max(2) - 1;
                 draft.as_one(|draft| (0..count).for_each(|_| join(draft)));
                 self.changed();
             }
             '~' => {
-                let count = self.take_count();
+                let count = self.pending.take_count();
                 let (start, line_end) = (draft.caret(), draft.line_end(draft.caret()));
                 let end = (0..count).fold(start, |at, _| draft.after(at)).min(line_end);
                 recase(draft, start..end, Operator::Swap);
@@ -259,8 +308,9 @@ impl Vim {
                 self.changed();
             }
             _ => {
-                let (count, counted) = (self.count, self.count.is_some() || self.operator_count.is_some());
-                let times = count.unwrap_or(1) * self.operator_count.unwrap_or(1);
+                let pending = self.pending;
+                let counted = pending.count.is_some() || pending.operator_count.is_some();
+                let times = pending.count.unwrap_or(1) * pending.operator_count.unwrap_or(1);
                 match self.motion(letter, times, counted, draft) {
                     Some(span) => self.arrive(&span, draft),
                     None => self.reset(),
@@ -273,14 +323,14 @@ impl Vim {
         match wait {
             Wait::Find(kind) => {
                 self.found = Some((kind, letter));
-                let times = self.times();
+                let times = self.pending.times();
                 match find(draft, kind, letter, times, false) {
                     Some(at) => self.arrive(&to(draft, at, matches!(kind, 'f' | 't')), draft),
                     None => self.reset(),
                 }
             }
             Wait::Replace => {
-                let count = self.take_count();
+                let count = self.pending.take_count();
                 let span = draft.selection_or_caret(count, self.mode != Mode::Normal);
                 if let Some(range) = span {
                     let replaced: String =
@@ -303,14 +353,14 @@ impl Vim {
                         _ => Operator::Swap,
                     };
                     if self.mode == Mode::Normal {
-                        self.operate(operator, letter, draft);
+                        self.operate(operator, draft);
                     } else {
                         self.on_selection(operator, draft);
                     }
                 }
                 'g' | 'e' | 'E' | '_' => {
-                    let counted = self.count.is_some();
-                    let times = self.times();
+                    let counted = self.pending.count.is_some();
+                    let times = self.pending.times();
                     let span = match letter {
                         'g' => lines(draft, line_number(draft, if counted { times } else { 1 })),
                         '_' => {
@@ -329,27 +379,27 @@ impl Vim {
                 }
                 _ => self.reset(),
             },
-            Wait::Name('"') if self.operator.is_none() => {
+            Wait::Name('"') if self.pending.operator.is_none() => {
                 // There is one register; what is done with the named one is done with it.
-                let known = self.keys.len().saturating_sub(2);
-                self.keys.truncate(known);
+                let known = self.recording.keys.len().saturating_sub(2);
+                self.recording.keys.truncate(known);
             }
             Wait::Name(_) => self.reset(),
-            Wait::Object(kind) => match object(draft, kind == 'a', letter, self.times()) {
-                Some(span) if self.operator.is_some() => self.arrive(&span, draft),
+            Wait::Object(kind) => match object(draft, kind == 'a', letter, self.pending.times()) {
+                Some(span) if self.pending.operator.is_some() => self.arrive(&span, draft),
                 Some(span) => {
                     draft.select(span.range.start..draft.before(span.range.end).max(span.range.start));
                     if span.lines {
                         self.mode = Mode::VisualLine;
                     }
-                    self.count = None;
+                    self.pending.count = None;
                 }
                 None => self.reset(),
             },
         }
     }
 
-    /// Where a motion goes to; `None`: it is none, or leads nowhere.
+    /// The span of a motion; `None` if the letter is none, or leads nowhere.
     fn motion(&mut self, letter: char, times: usize, counted: bool, draft: &Draft) -> Option<Span> {
         let at = draft.caret();
         let fold = |step: &dyn Fn(usize) -> usize| (0..times).fold(at, |at, _| step(at));
@@ -368,11 +418,11 @@ impl Vim {
                 let big = letter == 'W';
                 let goal = fold(&|at| next_word(draft, at, big));
                 // `cw` leaves the blanks behind the word, and `dw` the break of the line.
-                if self.operator == Some(Operator::Change) && draft.class_at(at) != Class::Blank {
+                if self.pending.operator == Some(Operator::Change) && draft.class_at(at) != Class::Blank {
                     let before = (1..times).fold(at, |at, _| next_word(draft, at, big));
                     return Some(to(draft, word_end(draft, before, big), false));
                 }
-                let is_line_over = self.operator.is_some() && draft.slice(at..goal).contains('\n');
+                let is_line_over = self.pending.operator.is_some() && draft.slice(at..goal).contains('\n');
                 let end = draft.line_end((1..times).fold(at, |at, _| next_word(draft, at, big)));
                 to(draft, if is_line_over && end > at { end } else { goal }, false)
             }
@@ -397,7 +447,7 @@ impl Vim {
                     line = next;
                 }
                 if line == start {
-                    return self.operator.is_none().then(|| to(draft, at, false));
+                    return self.pending.operator.is_none().then(|| to(draft, at, false));
                 }
                 lines(draft, draft.in_line(line, column))
             }
@@ -433,9 +483,9 @@ impl Vim {
         })
     }
 
-    /// A motion has found its goal: the caret goes there, or what lies between is operated on.
+    /// Moves the caret along the span, or applies the operator to it.
     fn arrive(&mut self, span: &Span, draft: &mut Draft) {
-        match self.operator.take() {
+        match self.pending.operator.take() {
             Some(operator) => self.apply(operator, span, draft),
             None => {
                 let goal = if span.range.start == draft.caret() {
@@ -459,33 +509,32 @@ impl Vim {
 
     fn includes(&self, span: &Span, draft: &Draft) -> bool {
         // Motions forward to a letter are spans behind it.
-        matches!(self.keys.last().map(|it| it.code), Some(KeyCode::Char(it)) if span.range.start == draft.caret()
+        matches!(self.recording.keys.last().map(|it| it.code), Some(KeyCode::Char(it)) if span.range.start == draft.caret()
             && span.range.end > span.range.start
             && (matches!(it, 'e' | 'E' | '%' | '_') || self.was_find()))
     }
 
     fn was_find(&self) -> bool {
-        let codes: Vec<_> = self.keys.iter().rev().take(2).map(|it| it.code).collect();
+        let codes: Vec<_> = self.recording.keys.iter().rev().take(2).map(|it| it.code).collect();
         matches!(codes.first(), Some(KeyCode::Char(';' | ',')))
             || matches!(codes.get(1), Some(KeyCode::Char('f' | 't')))
     }
 
-    fn operate(&mut self, operator: Operator, letter: char, draft: &mut Draft) {
-        if self.operator == Some(operator) {
+    fn operate(&mut self, operator: Operator, draft: &mut Draft) {
+        if self.pending.operator == Some(operator) {
             self.operate_lines(operator, draft);
             return;
         }
-        if self.operator.is_some() {
+        if self.pending.operator.is_some() {
             self.reset();
             return;
         }
-        let _ = letter;
-        self.operator = Some(operator);
-        self.operator_count = self.count.take();
+        self.pending.operator = Some(operator);
+        self.pending.operator_count = self.pending.count.take();
     }
 
     fn operate_lines(&mut self, operator: Operator, draft: &mut Draft) {
-        let times = self.times();
+        let times = self.pending.times();
         let start = draft.line_start(draft.caret());
         let end = (1..times).fold(draft.line_end(start), |end, _| {
             if end < draft.text().len() {
@@ -494,7 +543,7 @@ impl Vim {
                 end
             }
         });
-        self.operator = None;
+        self.pending.operator = None;
         self.apply(
             operator,
             &Span {
@@ -506,11 +555,11 @@ impl Vim {
     }
 
     fn shorthand(&mut self, operator: Operator, motion: char, draft: &mut Draft) {
-        self.operator = Some(operator);
-        let times = self.times();
+        self.pending.operator = Some(operator);
+        let times = self.pending.times();
         match self.motion(motion, times, false, draft) {
             Some(span) => {
-                self.operator = None;
+                self.pending.operator = None;
                 self.apply(operator, &span, draft);
             }
             None => self.reset(),
@@ -553,14 +602,9 @@ impl Vim {
                 }
             }
             Operator::Change => {
-                draft.begin_step();
+                self.begin_insert(1, false, draft);
                 draft.keep(range.clone(), span.lines);
                 draft.replace(range, "");
-                self.inserts = (1, false);
-                self.inserted.clear();
-                self.mode = Mode::Insert;
-                self.changes = true;
-                self.clear();
                 return;
             }
             Operator::Indent | Operator::Outdent => indent(draft, &range, operator == Operator::Indent),
@@ -642,30 +686,35 @@ impl Vim {
                 if let Some(anchor) = draft.anchor() {
                     draft.select(draft.caret()..anchor);
                 }
-                self.clear();
+                self.pending = Pending::default();
             }
         }
     }
 
     fn insert(&mut self, draft: &mut Draft, place: impl Fn(&Draft, usize) -> usize) {
-        self.begin_insert(false);
-        draft.begin_step();
+        let times = self.pending.take_count();
+        self.begin_insert(times, false, draft);
         let at = place(draft, draft.caret());
         draft.go(at, false);
-        self.mode = Mode::Insert;
-        self.changes = true;
-        self.clear();
     }
 
-    /// Takes the count of what is going to be typed.
-    fn begin_insert(&mut self, on_lines: bool) {
-        self.inserts = (self.take_count(), on_lines);
-        self.inserted.clear();
+    /// Begins a change that is typed; its text is to stand there `times` times.
+    fn begin_insert(&mut self, times: usize, on_lines: bool, draft: &mut Draft) {
+        draft.begin_step();
+        self.insertion = Insertion {
+            is_change: true,
+            times,
+            on_lines,
+            keys: Vec::new(),
+            has_moved: self.insertion.has_moved,
+        };
+        self.mode = Mode::Insert;
+        self.pending = Pending::default();
     }
 
     fn open(&mut self, draft: &mut Draft, below: bool) {
-        self.begin_insert(true);
-        draft.begin_step();
+        let times = self.pending.take_count();
+        self.begin_insert(times, true, draft);
         let at = if below {
             draft.line_end(draft.caret())
         } else {
@@ -673,9 +722,6 @@ impl Vim {
         };
         draft.replace(at..at, "\n");
         draft.go(if below { at + 1 } else { at }, false);
-        self.mode = Mode::Insert;
-        self.changes = true;
-        self.clear();
     }
 
     fn enter_visual(&mut self, mode: Mode, draft: &mut Draft) {
@@ -687,43 +733,40 @@ impl Vim {
         if draft.anchor().is_none() {
             draft.select(draft.caret()..draft.caret());
         }
-        self.clear();
+        self.pending = Pending::default();
     }
 
     fn leave_insert(&mut self, draft: &mut Draft) {
         self.mode = Mode::Normal;
-        if self.changes {
+        if self.insertion.is_change {
             self.insert_again(draft);
             draft.end_step();
-        }
-        if !self.is_repeating && self.changes {
-            self.dot = std::mem::take(&mut self.keys);
+            self.recording.keep();
         }
         self.reset();
         let at = draft.caret();
         draft.go(draft.before(at).max(draft.line_start(at)), false);
     }
 
-    /// What was typed behind a count stands there so often.
+    /// Repeats the text that was typed after a count.
     fn insert_again(&mut self, draft: &mut Draft) {
-        let (times, on_lines) = std::mem::take(&mut self.inserts);
-        let typed_keys = std::mem::take(&mut self.inserted);
-        let times = times.min(MOST_KEYS / typed_keys.len().max(1));
-        for _ in 1..times {
-            if on_lines {
+        let keys = std::mem::take(&mut self.insertion.keys);
+        for _ in 1..self.insertion.times.min(MOST_KEYS / keys.len().max(1)) {
+            if self.insertion.on_lines {
                 draft.go(draft.line_end(draft.caret()), false);
                 draft.insert("\n");
             }
-            for key in &typed_keys {
+            for key in &keys {
                 typed(*key, draft);
             }
         }
+        self.insertion.times = 0;
     }
 
-    /// The keys of the last change once more.
+    /// Repeats the keys of the last change.
     fn repeat(&mut self, draft: &mut Draft) {
-        let count = self.count.take();
-        let mut keys = self.dot.clone();
+        let count = self.pending.count.take();
+        let mut keys = self.recording.dot.clone();
         if let Some(count) = count {
             // A new count takes the place of the one that the change had.
             let first = keys.iter().position(|it| !matches!(it.code, KeyCode::Char('1'..='9')));
@@ -735,7 +778,7 @@ impl Vim {
             keys.splice(0..0, digits);
         }
         self.reset();
-        self.is_repeating = true;
+        self.recording.is_repeating = true;
         for key in keys {
             if !self.key(key, draft) && self.mode == Mode::Insert {
                 typed(key, draft);
@@ -744,7 +787,7 @@ impl Vim {
         if self.mode == Mode::Insert {
             self.leave_insert(draft);
         }
-        self.is_repeating = false;
+        self.recording.is_repeating = false;
         self.reset();
     }
 
@@ -754,41 +797,23 @@ impl Vim {
         self.reset();
     }
 
-    /// A change is over; the dot does it again.
+    /// Ends a change; the dot repeats it.
     fn changed(&mut self) {
-        if !self.is_repeating {
-            self.dot = std::mem::take(&mut self.keys);
-        }
+        self.recording.keep();
         self.reset();
     }
 
     /// Forgets what was half typed.
-    fn clear(&mut self) {
-        self.count = None;
-        self.operator = None;
-        self.operator_count = None;
-        self.wait = None;
-    }
-
     fn reset(&mut self) {
-        self.clear();
-        self.changes = false;
-        self.has_moved = false;
+        self.pending = Pending::default();
+        (self.insertion.is_change, self.insertion.has_moved) = (false, false);
         self.column = None;
-        if !self.is_repeating {
-            self.keys.clear();
+        if !self.recording.is_repeating {
+            self.recording.keys.clear();
         }
     }
 
-    fn take_count(&mut self) -> usize {
-        self.count.take().unwrap_or(1)
-    }
-
-    fn times(&self) -> usize {
-        (self.count.unwrap_or(1) * self.operator_count.unwrap_or(1)).min(9999)
-    }
-
-    /// In normal mode the caret stands on a letter, not behind the last one.
+    /// Moves the caret onto the last letter of its line: in normal mode it is never behind it.
     fn settle(draft: &mut Draft) {
         let at = draft.caret();
         let (start, end) = (draft.line_start(at), draft.line_end(at));
@@ -799,8 +824,8 @@ impl Vim {
 }
 
 impl Draft {
-    /// What is selected with the letter under the caret, whole lines where lines are selected; else so many letters from
-    /// the caret on.
+    /// The selection with the letter under the caret; without one, `count` letters from the caret on. `None`: the line is too
+    /// short.
     fn selection_or_caret(&self, count: usize, visual: bool) -> Option<Range<usize>> {
         let at = self.caret();
         if visual && let Some(anchor) = self.anchor() {
@@ -859,7 +884,7 @@ fn typed(key: KeyEvent, draft: &mut Draft) {
     }
 }
 
-/// Whole lines with one break, so that none is left over.
+/// Extends whole lines by one line break, so that none is left over.
 fn with_break(draft: &Draft, range: &Range<usize>) -> Range<usize> {
     if range.end < draft.text().len() {
         range.start..range.end + 1
@@ -897,7 +922,7 @@ fn put(draft: &mut Draft, behind: bool, count: usize) {
     }
 }
 
-/// Joins the next line with this one, one blank between them.
+/// Joins the next line with this one, with one blank between them.
 fn join(draft: &mut Draft) {
     let end = draft.line_end(draft.caret());
     if end == draft.text().len() {

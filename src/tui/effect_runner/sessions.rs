@@ -7,19 +7,22 @@ use crate::{
     journal::Log,
     link::Link,
     t,
-    tui::{library::Library, msg::Outcome},
+    tui::{
+        library::Library,
+        msg::{EffectOutcome, Msg},
+    },
 };
 
 /// Lists the conversations.
 pub fn list(runner: &EffectRunner) {
-    read(runner, |library| Outcome::Sessions(library.list()));
+    read(runner, |library| EffectOutcome::Sessions(library.list()));
 }
 
 /// Finds the conversations in which `words` are said.
 pub fn find(runner: &EffectRunner, words: String) {
     read(runner, move |library| {
         let found = library.find(&words);
-        Outcome::SessionsFound { words, found }
+        EffectOutcome::SessionsFound { words, found }
     });
 }
 
@@ -27,13 +30,13 @@ pub fn find(runner: &EffectRunner, words: String) {
 pub fn preview(runner: &EffectRunner, id: String) {
     read(runner, move |library| {
         let said = library.preview(&id);
-        Outcome::SessionPreview { id, said }
+        EffectOutcome::SessionPreview { id, said }
     });
 }
 
 /// Changes a conversation of the list and reads the list again.
 pub fn change(runner: &EffectRunner, change: impl FnOnce(&dyn Library) -> Result<(), String> + Send + 'static) {
-    read(runner, move |library| Outcome::SessionChanged {
+    read(runner, move |library| EffectOutcome::SessionChanged {
         failed: change(library).err(),
         kept: library.list().ok(),
     });
@@ -43,31 +46,27 @@ pub fn change(runner: &EffectRunner, change: impl FnOnce(&dyn Library) -> Result
 pub fn export(runner: &EffectRunner, log: &Arc<Log>, target: PathBuf, path: String) {
     let log = Arc::clone(log);
     read(runner, move |library| {
-        Outcome::Saved(library.export(&log, &target).map(|()| t!("news-written", path = path)))
+        EffectOutcome::Saved(library.export(&log, &target).map(|()| t!("news-written", path = path)))
     });
 }
 
 /// Puts another conversation in the place of this one.
 pub fn open(runner: &EffectRunner, open: impl FnOnce(&dyn Library) -> Result<Arc<dyn Link>, String> + Send + 'static) {
-    let (take, failed, library) = (
-        Arc::clone(&runner.opened),
-        runner.outcomes.clone(),
-        runner.library.clone(),
-    );
-    tokio::task::spawn_blocking(move || {
+    let library = runner.library.clone();
+    runner.block_for(move || {
         let library = library.ok_or_else(|| t!("news-alone").to_owned());
         match library.and_then(|it| open(it.as_ref())) {
-            Ok(link) => take(link),
-            Err(why) => drop(failed.send(Outcome::Failed(why))),
+            Ok(link) => Msg::Switch(link),
+            Err(why) => Msg::Done(EffectOutcome::Failed(why)),
         }
     });
 }
 
 /// Looks something up among the conversations, on another thread.
-fn read(runner: &EffectRunner, look: impl FnOnce(&dyn Library) -> Outcome + Send + 'static) {
+fn read(runner: &EffectRunner, look: impl FnOnce(&dyn Library) -> EffectOutcome + Send + 'static) {
     let library = runner.library.clone();
     runner.block(move || match library {
         Some(library) => look(library.as_ref()),
-        None => Outcome::Failed(t!("news-alone").to_owned()),
+        None => EffectOutcome::Failed(t!("news-alone").to_owned()),
     });
 }

@@ -1,18 +1,18 @@
-//! What a command of the user's says in the header, in the place of the parts that stand there otherwise.
+//! The line of a user's own command in the header, in the place of its usual parts.
 //!
 //! The command is one of the user's own settings and never a project's. It is told the state as JSON on its standard input,
 //! whenever that has changed and no run of it is under way, and its first line is shown.
 
 use serde_json::{Value, json};
 
-use super::app::App;
+use super::App;
 use crate::{link::Held, text::Sanitized};
 
 #[derive(Debug, Default)]
 pub struct Status {
-    /// The program and its arguments; none: there is no such command.
+    /// The program and its arguments; empty if there is no command.
     command: Vec<String>,
-    /// What it was told last.
+    /// The state that it was given last.
     told: Option<Value>,
     is_running: bool,
     line: Sanitized,
@@ -36,7 +36,7 @@ impl Status {
         Some(self.fault.as_ref().map_or(Ok(&self.line), Err))
     }
 
-    /// What it said. The line that stood there stays until then.
+    /// Takes the command's output. The previous line stays until then.
     pub fn said(&mut self, output: Result<String, String>) {
         self.is_running = false;
         match output {
@@ -50,7 +50,7 @@ impl Status {
 }
 
 impl App {
-    /// The command and what it is told, where that is news.
+    /// Returns the command and its input if that has changed and no run is under way.
     pub fn status_due(&mut self) -> Option<(Vec<String>, String)> {
         if self.status.command.is_empty() || self.status.is_running {
             return None;

@@ -1,48 +1,38 @@
-//! Carries effects out that need no terminal: commands to the link, files, the clipboard, other conversations.
-//!
-//! What takes its time becomes a task, and its outcome comes back as a message. Every front of an [`App`] has the same runner,
-//! whether it draws, appends lines or is read aloud.
+//! The effects that need no terminal, each with the function that carries it out.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::sync::mpsc;
-
-use super::{Ask, Effect, clipboard, files, history, sessions};
+use super::{EffectRunner, clipboard, files, history, sessions};
 use crate::{
-    config::Paths,
     link::Link,
     os::process,
     theme,
-    tui::{app::App, library::Library, msg::Outcome},
+    tui::{
+        app::{
+            App,
+            effects::{Ask, Effect},
+        },
+        msg::EffectOutcome,
+    },
 };
 
 /// Longest run of the user's command for the header.
 const STATUS_PATIENCE: Duration = Duration::from_secs(5);
 
-pub struct EffectRunner {
-    pub outcomes: mpsc::UnboundedSender<Outcome>,
-    pub paths: Paths,
-    /// What is written and sent is remembered.
-    pub keeps: bool,
-    pub library: Option<Arc<dyn Library>>,
-    /// Takes the conversation that was asked for in the place of the one that is.
-    pub opened: Arc<dyn Fn(Arc<dyn Link>) + Send + Sync>,
-}
-
-/// What became of an effect.
-#[expect(clippy::large_enum_variant, reason = "one lives at a time, for a moment")]
+/// The state of an effect after it was carried out.
 pub enum Carried {
-    /// It is done, or a task does it and its outcome will come.
+    /// It is done, or a task does it and its outcome will come as a message.
     Away,
     /// A command has gone to the link.
     Sent,
     /// The program is to end with this code.
     Quit(u8),
-    /// Only whoever has the terminal can do this.
-    Terminal(Effect),
+    /// It is done, with this outcome.
+    Done(EffectOutcome),
 }
 
 impl EffectRunner {
+    /// Carries out what needs no terminal: commands to the link, files, the clipboard, other conversations.
     pub fn carry_out(&self, effect: Effect, app: &App) -> Carried {
         let workspace = app.conversation.workspace.folder.clone();
         match effect {
@@ -85,6 +75,7 @@ impl EffectRunner {
                 // Only the next start is the worse for it when this fails.
                 tokio::task::spawn_blocking(move || drop(theme::remember(&state, colour)));
             }
+            // Only a terminal has these; the screen carries them out itself.
             Effect::Suspend
             | Effect::Redraw
             | Effect::Print(_)
@@ -94,26 +85,14 @@ impl EffectRunner {
             | Effect::EditChip(_)
             | Effect::EditPlan { .. }
             | Effect::EditHunk { .. }
-            | Effect::OpenFile { .. } => return Carried::Terminal(effect),
+            | Effect::OpenFile { .. } => {}
         }
         Carried::Away
     }
 
-    /// Runs `work` as a task and brings its outcome back.
-    pub fn spawn(&self, work: impl Future<Output = Outcome> + Send + 'static) {
-        let send = self.outcomes.clone();
-        tokio::spawn(async move { drop(send.send(work.await)) });
-    }
-
-    /// Runs `work` on a thread that may block and brings its outcome back.
-    pub fn block(&self, work: impl FnOnce() -> Outcome + Send + 'static) {
-        let send = self.outcomes.clone();
-        tokio::task::spawn_blocking(move || drop(send.send(work())));
-    }
-
     fn ask(&self, ask: Ask, link: &Arc<dyn Link>) {
         let reply = link.ask(ask.query.clone());
-        self.spawn(async move { Outcome::Replied(ask, reply.await.map_err(|it| it.to_string())) });
+        self.spawn(async move { EffectOutcome::Replied(ask, reply.await.map_err(|it| it.to_string())) });
     }
 
     fn status(&self, command: Vec<String>, state: String, folder: PathBuf) {
@@ -126,7 +105,7 @@ impl EffectRunner {
                 .timeout(STATUS_PATIENCE)
                 .output();
             let said = run.await.map(|it| String::from_utf8_lossy(&it).into_owned());
-            Outcome::Status(said.map_err(|it| it.to_string()))
+            EffectOutcome::Status(said.map_err(|it| it.to_string()))
         });
     }
 }

@@ -1,25 +1,14 @@
-//! Work that the screen asks for, as data: `update` returns effects, [`EffectRunner`] carries them out, and the outcome comes
+//! Work that the state asks for, as data: `update` returns effects, the effect runner carries them out, and the outcome comes
 //! back as a message. A question to the link is one effect, whatever is asked: what to do with the reply comes with it.
-
-mod clipboard;
-mod files;
-pub(super) mod history;
-mod runner;
-mod sessions;
 
 use std::{fmt, sync::Arc};
 
-pub use runner::{Carried, EffectRunner};
-
-use super::{
-    app::{App, Mouse},
-    image::ImageOrder,
-    picture::Source,
-};
+use super::App;
 use crate::{
     protocol::{Command, DocumentId, Query, Reply, Turn},
     t,
     theme::Rgb,
+    tui::{image::ImageOrder, picture::Source, terminal::Mouse},
 };
 
 /// Takes the reply to a question, or why there is none.
@@ -48,10 +37,10 @@ impl fmt::Debug for Ask {
 /// toast; with `or_default` an empty reply is taken instead.
 macro_rules! ask {
     ($query:expr, $reply:path, or_default, $then:expr) => {
-        $crate::tui::effects::Effect::ask($query, $crate::tui::effects::only!($reply), true, $then)
+        $crate::tui::app::Effect::ask($query, $crate::tui::app::effects::only!($reply), true, $then)
     };
     ($query:expr, $reply:path, $then:expr) => {
-        $crate::tui::effects::Effect::ask($query, $crate::tui::effects::only!($reply), false, $then)
+        $crate::tui::app::Effect::ask($query, $crate::tui::app::effects::only!($reply), false, $then)
     };
 }
 
@@ -65,7 +54,7 @@ macro_rules! only {
     };
 }
 
-pub(super) use {ask, only};
+pub(in crate::tui) use {ask, only};
 
 impl Effect {
     /// Asks `query` and hands what `only` finds in the reply to `then`. Where there is none, `then` gets the default with
@@ -125,22 +114,22 @@ pub enum Effect {
     Commands,
     /// A new conversation in the place of this one.
     Begin,
-    /// What conversations there are.
+    /// List the stored conversations.
     Sessions,
-    /// Those in which these words are said.
+    /// Find the stored conversations that contain these words.
     FindSessions(String),
-    /// How one ended.
+    /// Read the end of a stored conversation.
     PreviewSession(String),
-    /// Put one out of the way, or back.
+    /// Archive a stored conversation, or bring it back.
     ArchiveSession {
         id: String,
         is_archived: bool,
     },
-    /// Remove one for good.
+    /// Delete a stored conversation permanently.
     RemoveSession(String),
-    /// Take one up in the place of this one.
+    /// Resume a stored conversation in the place of this one.
     Resume(String),
-    /// The conversation into a file of the workspace, in the form that its name says.
+    /// Write the conversation to a file of the workspace, in the format that its name says.
     Export(String),
     /// A plan in the user's editor, as a file.
     EditPlan {

@@ -1,4 +1,4 @@
-//! What is said in lines: rows of looks with a label before them, and answers that are typed as lines.
+//! Documents as lines of plain text with a label, for reading aloud, and answers that are typed as lines.
 
 use ratatui::buffer::Buffer;
 
@@ -13,7 +13,7 @@ use crate::{
     tui::terminal::surface::text_of,
 };
 
-/// What is said in the place of a sign that is read aloud badly; `None`: it is read as it is.
+/// The word for a sign that is read aloud badly; `None` for other signs.
 fn sign(letter: char) -> Option<&'static str> {
     Some(match letter {
         '✓' => t!("plain-sign-ok"),
@@ -27,7 +27,7 @@ fn sign(letter: char) -> Option<&'static str> {
     })
 }
 
-/// Returns the name of a kind of document.
+/// The name of a kind of document.
 pub fn kind(kind: &Kind, is_approval: bool) -> String {
     match kind {
         Kind::Other(word) => word.replace('_', " "),
@@ -44,7 +44,7 @@ fn own_word(kind: &Kind) -> Option<&str> {
     }
 }
 
-/// Whether the first row of a kind says what the document is about, and what follows is its content.
+/// Returns true if the first row of this kind is a heading, and the rest its content.
 pub fn has_heading(kind: &Kind) -> bool {
     !matches!(kind, Kind::Text)
 }
@@ -159,7 +159,7 @@ fn said(spans: &[Span]) -> String {
     said_of(&text)
 }
 
-/// Whether a sign stands before the word for what it shows: then that is enough.
+/// Returns true if a sign is followed by a word that means the same.
 fn is_in_words(behind: &str) -> bool {
     let behind = behind.trim_start();
     let words = [
@@ -221,7 +221,7 @@ pub fn asked(question: &Question<'_>, of: Option<(usize, usize)>) -> Vec<String>
     lines
 }
 
-/// What a line answers; what is wrong with it.
+/// The answer that a line gives to a question, or what is wrong with it.
 pub fn answer(question: &Question<'_>, line: &str) -> Result<QuestionAnswer, String> {
     let line = line.trim();
     let count = question.options.len();
@@ -270,7 +270,7 @@ pub fn grant(id: &str) -> Option<(char, &'static str)> {
     })
 }
 
-/// How an approval is answered, as lines.
+/// Instructions for answering an approval, as lines.
 pub fn approval(view: &Clarification<'_>) -> Vec<String> {
     let options = view.questions.first().map_or(&[][..], |it| &it.options);
     let mut lines = Vec::new();

@@ -1,15 +1,15 @@
-//! What the mouse has marked in the conversation, and the text that it copies.
+//! The text of the conversation that the mouse has marked and copies.
 //!
 //! Both ends are places in documents, not on the screen, so that what scrolls stays marked. What is copied is the text:
 //! no gutter, no fact at the right edge, no break that only the width made.
 
 use std::ops::Range;
 
-use super::{
+use crate::text::{StyledLine, width, width::Graphemes};
+use crate::tui::{
     app::App,
     widgets::transcript::{Item, Pane, VisibleLine},
 };
-use crate::text::{StyledLine, width, width::Graphemes};
 
 /// A cell of a row of an item; columns count from the first column of the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,22 +10,22 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use crate::text::{Sanitized, width};
 
-/// So many states are remembered, and no more bytes than this in all.
+/// Most states that undo remembers, and their most bytes in all.
 const MOST_UNDO: usize = 500;
 const MOST_UNDO_BYTES: usize = 4 << 20;
 
-/// What is pasted into a draft of one line is cut here.
+/// Most bytes of a paste into a draft of one line.
 pub const MOST_LINE_BYTES: usize = 16 << 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct State {
+struct Snapshot {
     text: String,
     caret: usize,
 }
 
-/// What the last edit was: one that goes on with it belongs to the same step of undo.
+/// The kind of the last edit: one that continues it belongs to the same step of undo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Run {
+enum EditRun {
     #[default]
     None,
     /// Letters, up to the caret.
@@ -39,20 +39,20 @@ pub struct Draft {
     caret: usize,
     /// The other end of the selection.
     anchor: Option<usize>,
-    undo: Vec<State>,
-    redo: Vec<State>,
-    run: Run,
+    undo: Vec<Snapshot>,
+    redo: Vec<Snapshot>,
+    run: EditRun,
     /// Steps are joined while this is not 0.
     joined: usize,
-    /// What was taken away last, for putting it back elsewhere.
+    /// The text that was cut or copied last.
     pub kept: String,
-    /// What was kept is whole lines.
+    /// `kept` is whole lines.
     pub kept_lines: bool,
     /// Grows with every change of text, caret or selection.
     pub version: u64,
 }
 
-/// What a letter is to a motion by words.
+/// The class of a letter, for motions by words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     Blank,
@@ -110,7 +110,7 @@ impl Draft {
             self.anchor = None;
         }
         self.caret = to;
-        self.run = Run::None;
+        self.run = EditRun::None;
         self.version += 1;
     }
 
@@ -133,9 +133,9 @@ impl Draft {
             return;
         }
         let goes_on = match self.run {
-            Run::Typed(at) => start == end && at == start && !with.contains(char::is_whitespace),
-            Run::Deleted(at) => with.is_empty() && (end == at || start == at) && end - start < 32,
-            Run::None => false,
+            EditRun::Typed(at) => start == end && at == start && !with.contains(char::is_whitespace),
+            EditRun::Deleted(at) => with.is_empty() && (end == at || start == at) && end - start < 32,
+            EditRun::None => false,
         };
         if !goes_on {
             self.remember();
@@ -146,22 +146,22 @@ impl Draft {
         self.caret = self.border(start + with.len());
         self.anchor = None;
         self.run = if with.is_empty() {
-            Run::Deleted(start)
+            EditRun::Deleted(start)
         } else if start == end && with.chars().count() <= 2 {
-            Run::Typed(self.caret)
+            EditRun::Typed(self.caret)
         } else {
-            Run::None
+            EditRun::None
         };
         self.version += 1;
     }
 
-    /// Puts text where the caret is, or in the place of what is selected.
+    /// Inserts text at the caret, or replaces the selection by it.
     pub fn insert(&mut self, text: &str) {
         let range = self.selection().unwrap_or(self.caret..self.caret);
         self.replace(range, text);
     }
 
-    /// Takes a part away and keeps it.
+    /// Cuts a part: removes it and keeps it.
     pub fn take(&mut self, range: Range<usize>) {
         if range.is_empty() {
             return;
@@ -175,7 +175,7 @@ impl Draft {
         self.kept_lines = lines;
     }
 
-    /// Everything that `edit` does is one step of undo.
+    /// Makes everything that `edit` does one step of undo.
     pub fn as_one<R>(&mut self, edit: impl FnOnce(&mut Self) -> R) -> R {
         self.begin_step();
         let result = edit(self);
@@ -183,7 +183,7 @@ impl Draft {
         result
     }
 
-    /// From here on edits belong to one step of undo, until `end_step`.
+    /// Joins all edits until `end_step` into one step of undo.
     pub fn begin_step(&mut self) {
         if self.joined == 0 {
             self.remember();
@@ -193,25 +193,24 @@ impl Draft {
 
     pub fn end_step(&mut self) {
         self.joined = self.joined.saturating_sub(1);
-        self.run = Run::None;
+        self.run = EditRun::None;
         if self.joined == 0 && self.undo.last().is_some_and(|it| it.text == self.text) {
             self.undo.pop();
         }
     }
 
-    /// The same for every step that is open.
+    /// Ends every step that is open.
     pub fn end_steps(&mut self) {
         self.joined = self.joined.min(1);
         self.end_step();
     }
 
-    /// The next edit is a step of its own.
+    /// Makes the next edit a step of its own.
     pub fn end_run(&mut self) {
-        self.run = Run::None;
+        self.run = EditRun::None;
     }
 
-    /// The key as an edit or a motion, in every text of the program; `false`: it means nothing to a text. Up and Down are for
-    /// whoever knows the rows.
+    /// Takes the key as an edit or a motion; `false` if it is neither. Up and Down need rows and are left to the caller.
     pub fn edit(&mut self, event: KeyEvent) -> bool {
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
         let alt = event.modifiers.contains(KeyModifiers::ALT);
@@ -305,13 +304,13 @@ impl Draft {
         let Some(state) = from.pop() else {
             return false;
         };
-        to.push(State {
+        to.push(Snapshot {
             text: std::mem::replace(&mut self.text, state.text),
             caret: self.caret,
         });
         self.caret = state.caret.min(self.text.len());
         self.anchor = None;
-        self.run = Run::None;
+        self.run = EditRun::None;
         self.version += 1;
         true
     }
@@ -320,7 +319,7 @@ impl Draft {
         if self.joined > 0 {
             return;
         }
-        self.undo.push(State {
+        self.undo.push(Snapshot {
             text: self.text.clone(),
             caret: self.caret,
         });
@@ -340,13 +339,13 @@ impl Draft {
         }
     }
 
-    /// The place a grapheme before another.
+    /// The place one grapheme before `at`.
     pub fn before(&self, at: usize) -> usize {
         let mut cursor = GraphemeCursor::new(at, self.text.len(), true);
         cursor.prev_boundary(&self.text, 0).ok().flatten().unwrap_or(0)
     }
 
-    /// The place a grapheme behind another.
+    /// The place one grapheme after `at`.
     pub fn after(&self, at: usize) -> usize {
         let mut cursor = GraphemeCursor::new(at, self.text.len(), true);
         let next = cursor.next_boundary(&self.text, 0).ok().flatten();
@@ -362,32 +361,32 @@ impl Draft {
         class(self.grapheme(at))
     }
 
-    /// Where the line begins in which a place is.
+    /// The beginning of the line that contains `at`.
     pub fn line_start(&self, at: usize) -> usize {
         self.slice(0..at).rfind('\n').map_or(0, |it| it + 1)
     }
 
-    /// Where it ends, the break not counted.
+    /// The end of the line that contains `at`, without its line break.
     pub fn line_end(&self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         rest.find('\n').map_or(self.text.len(), |it| at + it)
     }
 
-    /// The first place of its line that is not blank.
+    /// The first place of the line that is not blank.
     pub fn line_text(&self, at: usize) -> usize {
         let (start, end) = (self.line_start(at), self.line_end(at));
         let line = self.slice(start..end);
         start + (line.len() - line.trim_start().len())
     }
 
-    /// Behind the word that comes next, as most editors move.
+    /// The end of the next word, as most editors move.
     pub fn word_after(&self, at: usize) -> usize {
         let at = self.skip(at, |it| it == Class::Blank);
         let class = self.class_at(at);
         self.skip(at, |it| it == class && it != Class::Blank)
     }
 
-    /// Where the word begins in which a place is, or the one before.
+    /// The beginning of the word that contains `at`, or of the previous one.
     pub fn word_before(&self, at: usize) -> usize {
         let at = self.skip_back(at, |it| it == Class::Blank);
         if at == 0 {

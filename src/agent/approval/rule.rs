@@ -305,8 +305,8 @@ impl Shell {
                 *first = Some(self.program());
             }
             // Options before the subcommand do not make it another one: `git -C x push`.
-            let is_option = |it: &Option<&str>| it.is_some_and(|it| it.starts_with('-'));
-            let plain: Vec<Option<&str>> = texts.iter().copied().filter(|it| !is_option(it)).collect();
+            let is_option = |it: Option<&str>| it.is_some_and(|it| it.starts_with('-'));
+            let plain: Vec<Option<&str>> = texts.iter().copied().filter(|it| !is_option(*it)).collect();
             self.holds(&texts) || self.holds(&plain) || holds_later(self, &texts)
         })
     }

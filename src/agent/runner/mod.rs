@@ -289,7 +289,7 @@ impl Runner {
         match command {
             Command::Submit(submit) => self.messages.push(submit),
             Command::Compact { submit, scope: how } => {
-                self.messages.queue.push_back((submit, QueuedWork::Compaction(how)))
+                self.messages.queue.push_back((submit, QueuedWork::Compaction(how)));
             }
             Command::Run {
                 mut submit,

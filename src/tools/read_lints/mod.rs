@@ -65,7 +65,7 @@ pub fn tool() -> Tool {
             result: |it| json!({ "fileDiagnostics": printed(it) }),
             ..CursorCall::new("readLintsToolCall", &[("paths", &["paths"])])
         }),
-        examples: &[r#"{}"#, r#"{ "paths": ["src/a.py"] }"#, r#"{ "path": "src" }"#],
+        examples: &["{}", r#"{ "paths": ["src/a.py"] }"#, r#"{ "path": "src" }"#],
         ..Tool::new(NAME, Class::Reads, Work::call(touches, run))
     }
 }

@@ -59,7 +59,7 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
         match rule.kind {
             None => add(name, 0, Some(ContextNote::Untrusted)),
             Some(RuleKind::AgentRequested) if rule.is_said => {
-                add(name, rule.tokens, Some(ContextNote::DescriptionOnly))
+                add(name, rule.tokens, Some(ContextNote::DescriptionOnly));
             }
             Some(_) if rule.is_said => add(name, rule.tokens, None),
             Some(kind) => waiting.push(ContextPart {

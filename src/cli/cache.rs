@@ -54,7 +54,7 @@ pub struct Passing {
 }
 
 /// A session as it was when it was indexed.
-struct Known {
+struct KnownSession {
     key: i64,
     bytes: i64,
     changed: i64,
@@ -226,12 +226,12 @@ impl Cache {
     }
 
     /// Returns the indexed sessions, by id.
-    fn known(&self) -> rusqlite::Result<HashMap<String, Known>> {
+    fn known(&self) -> rusqlite::Result<HashMap<String, KnownSession>> {
         let mut rows = self
             .connection
             .prepare("SELECT id, key, bytes, changed, last_ms FROM session")?;
         let known = rows.query_map([], |it| {
-            let known = Known {
+            let known = KnownSession {
                 key: it.get(1)?,
                 bytes: it.get(2)?,
                 changed: it.get(3)?,
@@ -286,7 +286,7 @@ impl Cache {
     }
 }
 
-impl Known {
+impl KnownSession {
     fn is_of(&self, it: &Listed) -> bool {
         (self.bytes, self.changed) == (it.bytes as i64, it.changed as i64)
     }

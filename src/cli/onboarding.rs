@@ -21,7 +21,7 @@ use crate::{
         local::{Inbox, Local, Request},
         replay::{Audience, Recording, Replay, Speed},
     },
-    models::discover::{self, Found, How},
+    models::discover::{self, DiscoveredProvider, Evidence},
     protocol::{
         ClarificationResponse, Command, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Outcome,
         ResponseStart, Status, Submit, Turn,
@@ -136,7 +136,7 @@ const GREETING: &str = "**Welcome to sheaf.** An answer here is a sheaf of docum
 plans, questions. Each has its number on the left and can be folded, copied and answered on its own.";
 
 /// Describes the servers found, as Markdown.
-fn report(found: &[Found]) -> String {
+fn report(found: &[DiscoveredProvider]) -> String {
     let lines: Vec<_> = found.iter().map(line).collect();
     if lines.is_empty() {
         return "No model server is configured, and none was found: no key in the environment, and nobody answers on \
@@ -149,11 +149,11 @@ fn report(found: &[Found]) -> String {
     format!("Nothing is configured yet, but this was found:\n\n{}", lines.join("\n"))
 }
 
-fn line(it: &Found) -> String {
+fn line(it: &DiscoveredProvider) -> String {
     match &it.how {
-        How::Key { variable } => format!("- **{}**, by the key in `{variable}`", it.title),
-        How::Address { variable } => format!("- **{}** at {}, by `{variable}`", it.title, it.base_url),
-        How::Answered => {
+        Evidence::Key { variable } => format!("- **{}**, by the key in `{variable}`", it.title),
+        Evidence::Address { variable } => format!("- **{}** at {}, by `{variable}`", it.title, it.base_url),
+        Evidence::Answered => {
             let models = match it.models.as_slice() {
                 [] => "no model loaded".to_owned(),
                 [one] => format!("with `{one}`"),
@@ -164,7 +164,7 @@ fn line(it: &Found) -> String {
     }
 }
 
-fn question(found: &[Found]) -> Value {
+fn question(found: &[DiscoveredProvider]) -> Value {
     let mut options: Vec<Value> = found
         .iter()
         .map(|it| {
@@ -207,7 +207,7 @@ enum ServerChoice {
 }
 
 /// Returns the user's choice; `None` for none.
-fn choice(response: &ClarificationResponse, found: &[Found]) -> Option<ServerChoice> {
+fn choice(response: &ClarificationResponse, found: &[DiscoveredProvider]) -> Option<ServerChoice> {
     if response.outcome != Outcome::Answered {
         return None;
     }
@@ -235,7 +235,7 @@ fn choice(response: &ClarificationResponse, found: &[Found]) -> Option<ServerCho
 }
 
 impl Onboarding {
-    fn open(&self, choice: &ServerChoice, found: &[Found]) -> Result<Arc<dyn Link>> {
+    fn open(&self, choice: &ServerChoice, found: &[DiscoveredProvider]) -> Result<Arc<dyn Link>> {
         let link = match choice {
             ServerChoice::Tour => {
                 return Ok(Arc::new(Replay::start(
@@ -347,7 +347,7 @@ impl OnboardingPage {
     }
 
     /// Opens a question and leaves it open.
-    fn question(&mut self, found: &[Found]) {
+    fn question(&mut self, found: &[DiscoveredProvider]) {
         let document = self.start(Kind::Clarification);
         let questions = question(found);
         self.say(Event::MetadataDelta {
@@ -424,8 +424,8 @@ mod tests {
         transcript::Transcript,
     };
 
-    fn found(name: &str, how: How, models: &[&str]) -> Found {
-        Found {
+    fn found(name: &str, how: Evidence, models: &[&str]) -> DiscoveredProvider {
+        DiscoveredProvider {
             name: name.to_owned(),
             title: name.to_uppercase(),
             kind: "openai",
@@ -445,12 +445,12 @@ mod tests {
 
     #[test]
     fn what_was_found_is_said_and_offered() {
-        let key = |variable: &str| How::Key {
+        let key = |variable: &str| Evidence::Key {
             variable: variable.to_owned(),
         };
         let all = [
             found("this", key("THIS_KEY"), &[]),
-            found("ollama", How::Answered, &["qwen", "llama"]),
+            found("ollama", Evidence::Answered, &["qwen", "llama"]),
         ];
         let text = report(&all);
         assert!(text.contains("**THIS**, by the key in `THIS_KEY`"), "{text}");
@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_server_a_gateway_the_tour_or_nothing() {
-        let all = [found("ollama", How::Answered, &[])];
+        let all = [found("ollama", Evidence::Answered, &[])];
         for (option, text, wants) in [
             ("use:ollama", None, Some(ServerChoice::Server("ollama".to_owned()))),
             ("use:other", None, None),

@@ -120,19 +120,7 @@ pub fn set(source: &SourceText<'_>, path: &str, value: Option<&str>) -> Result<S
     let is_secret = match key.kind {
         ValueKind::Secret => value.is_some(),
         ValueKind::Proxy => value.is_some_and(|it| it.contains('@')),
-        ValueKind::Text
-        | ValueKind::Word(_)
-        | ValueKind::Flag
-        | ValueKind::Whole { .. }
-        | ValueKind::Number
-        | ValueKind::Duration
-        | ValueKind::Url
-        | ValueKind::Path
-        | ValueKind::List
-        | ValueKind::Words(_)
-        | ValueKind::Rules
-        | ValueKind::Headers
-        | ValueKind::Command => false,
+        _ => false,
     };
     if is_secret {
         let hint = "keep it in a file of its own or a password store: key_file, key_command, token_file, token_command";

@@ -24,7 +24,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// One wrong setting. The program starts without it.
+/// A wrong setting. The program starts without it.
 ///
 /// The texts may quote the file: sanitize them before they reach a terminal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

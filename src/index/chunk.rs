@@ -26,7 +26,7 @@ const DEEPEST: usize = 12;
 
 /// A piece of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part<'a> {
+pub struct ChunkText<'a> {
     /// Lines from 1, inclusive.
     pub first: u32,
     pub last: u32,
@@ -44,7 +44,7 @@ pub struct Cutter {
 
 impl Cutter {
     /// The pieces of a file, first to last; together they are all of its lines. `None` when it was broken off.
-    pub fn cut<'a>(&mut self, path: &Path, text: &'a str, is_over: IsOver<'_>) -> Option<Vec<Part<'a>>> {
+    pub fn cut<'a>(&mut self, path: &Path, text: &'a str, is_over: IsOver<'_>) -> Option<Vec<ChunkText<'a>>> {
         let lines = Lines::new(text);
         if lines.starts.is_empty() {
             return Some(Vec::new());
@@ -133,15 +133,15 @@ impl<'a> Lines<'a> {
 
 /// Lines that stay together, from nought, the end excluded.
 #[derive(Clone, Debug)]
-struct Piece {
+struct ChunkSpan {
     lines: std::ops::Range<usize>,
     /// The lines on which the items around it begin.
     above: Vec<usize>,
     is_test: bool,
 }
 
-impl Piece {
-    fn part<'a>(self, lines: &Lines<'a>) -> Option<Part<'a>> {
+impl ChunkSpan {
+    fn part<'a>(self, lines: &Lines<'a>) -> Option<ChunkText<'a>> {
         let mut range = self.lines;
         while range.start < range.end && lines.is_blank(range.start) {
             range.start += 1;
@@ -150,7 +150,7 @@ impl Piece {
             range.end -= 1;
         }
         let text = lines.range(range.clone());
-        (!text.is_empty()).then(|| Part {
+        (!text.is_empty()).then(|| ChunkText {
             first: range.start as u32 + 1,
             last: range.end as u32,
             text,
@@ -167,7 +167,7 @@ fn items(
     lines: &Lines<'_>,
     above: &mut Vec<usize>,
     is_test: bool,
-    pieces: &mut Vec<Piece>,
+    pieces: &mut Vec<ChunkSpan>,
 ) {
     let children = outline(node, &range, lines);
     if above.len() >= DEEPEST || children.is_empty() {
@@ -187,7 +187,7 @@ fn items(
         at = end;
         let is_test = is_test || is_test_module(*child, lines);
         if own.len() <= MOST_LINES {
-            pieces.push(Piece {
+            pieces.push(ChunkSpan {
                 lines: own,
                 above: above.clone(),
                 is_test,
@@ -278,7 +278,7 @@ fn is_test_module(node: Node<'_>, lines: &Lines<'_>) -> bool {
 }
 
 /// Pieces of equal length.
-fn windows(range: std::ops::Range<usize>, above: &[usize], is_test: bool, pieces: &mut Vec<Piece>) {
+fn windows(range: std::ops::Range<usize>, above: &[usize], is_test: bool, pieces: &mut Vec<ChunkSpan>) {
     let mut at = range.start;
     while at < range.end {
         // Not a last one of a few lines.
@@ -288,7 +288,7 @@ fn windows(range: std::ops::Range<usize>, above: &[usize], is_test: bool, pieces
         } else {
             PLAIN_LINES
         };
-        pieces.push(Piece {
+        pieces.push(ChunkSpan {
             lines: at..at + take,
             above: above.to_vec(),
             is_test,
@@ -298,8 +298,8 @@ fn windows(range: std::ops::Range<usize>, above: &[usize], is_test: bool, pieces
 }
 
 /// Joins small neighbours of the same item.
-fn join(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
+fn join(pieces: Vec<ChunkSpan>) -> Vec<ChunkSpan> {
+    let mut joined: Vec<ChunkSpan> = Vec::with_capacity(pieces.len());
     for piece in pieces {
         match joined.last_mut() {
             Some(last)
@@ -322,7 +322,7 @@ mod tests {
 
     use super::*;
 
-    fn cut<'a>(name: &str, text: &'a str) -> Vec<Part<'a>> {
+    fn cut<'a>(name: &str, text: &'a str) -> Vec<ChunkText<'a>> {
         Cutter::default()
             .cut(Path::new(name), text, &|| false)
             .expect("nobody stops it")
@@ -480,7 +480,8 @@ mod tests {
             ),
         ] {
             let parts = cut(name, &text);
-            let holds = |it: &Part<'_>, word: char| it.text.lines().filter(|it| it.trim().starts_with(word)).count();
+            let holds =
+                |it: &ChunkText<'_>, word: char| it.text.lines().filter(|it| it.trim().starts_with(word)).count();
             let whole = |word: char| parts.iter().any(|it| holds(it, word) >= 30);
             assert!(whole('x') && whole('y'), "{name}: {}", shape(name, &text));
             assert!(

@@ -28,7 +28,7 @@ use word::Words;
 pub use symbol::{Symbol, Symbols};
 pub use syntax::errors;
 
-/// Longer files are generated, or data.
+/// Maximum size of an indexed file, in bytes. Larger ones are generated, or data.
 pub const LONGEST_FILE: u64 = 512 * 1024;
 
 /// Returns true if a file is in a language whose code can be read.
@@ -77,12 +77,12 @@ pub struct Hit {
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct SearchResult {
     /// Best first.
     pub hits: Vec<Hit>,
     /// Files that could be searched, of those that were given.
     pub searched: usize,
-    /// There was time and room for all of them.
+    /// True if all files were searched: there was time and room.
     pub is_whole: bool,
 }
 
@@ -125,10 +125,17 @@ impl Index {
     /// The chunks of `files` that answer a question best, at most `most`.
     ///
     /// What is not indexed yet is, as long as `is_over` says no; then the answer is made from what there is.
-    pub fn search(&self, files: &[File], read: Read<'_>, question: &str, most: usize, is_over: IsOver<'_>) -> Found {
+    pub fn search(
+        &self,
+        files: &[File],
+        read: Read<'_>,
+        question: &str,
+        most: usize,
+        is_over: IsOver<'_>,
+    ) -> SearchResult {
         let entries = self.refresh(files, read, is_over);
         let searched = entries.iter().flatten().count();
-        Found {
+        SearchResult {
             hits: rank(&entries, question, most),
             searched,
             is_whole: searched == files.len(),

@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 32 << 20;
 const MOST_PER_FILE: usize = 4000;
 /// Items inside of items are looked at as deep as this.
 const DEEPEST: usize = 24;
-/// Longer names are cut by whoever shows them; nobody looks for them.
+/// Maximum characters of an indexed name.
 const LONGEST_NAME: usize = 200;
 /// Age up to which results are reused without looking at the files: somebody is typing.
 const FRESH: Duration = Duration::from_secs(3);
@@ -30,11 +30,11 @@ const FRESH: Duration = Duration::from_secs(3);
 /// The names in all files that were ever asked about.
 #[derive(Debug, Default)]
 pub struct Symbols {
-    known: Mutex<Known>,
+    known: Mutex<OutlineCache>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct OutlineCache {
     outlines: HashMap<PathBuf, Arc<Outline>>,
     /// The files of the last look, and what is known of them.
     last: Option<(Instant, Arc<[Arc<Outline>]>)>,
@@ -46,12 +46,12 @@ struct Outline {
     shown: Box<str>,
     modified: Option<SystemTime>,
     bytes: u64,
-    items: Box<[Item]>,
+    items: Box<[Definition]>,
     is_aside: bool,
 }
 
 #[derive(Debug)]
-struct Item {
+struct Definition {
     name: Box<str>,
     /// The type or module that it belongs to.
     owner: Option<Box<str>>,
@@ -76,9 +76,9 @@ pub struct Symbol {
 
 impl Outline {
     fn size(&self) -> usize {
-        let text = |it: &Item| it.name.len() + it.owner.as_ref().map_or(0, |it| it.len());
+        let text = |it: &Definition| it.name.len() + it.owner.as_ref().map_or(0, |it| it.len());
         let items: usize = self.items.iter().map(text).sum();
-        items + self.items.len() * size_of::<Item>() + self.shown.len() + 256
+        items + self.items.len() * size_of::<Definition>() + self.shown.len() + 256
     }
 }
 
@@ -174,7 +174,7 @@ enum Sort {
     Leaf(&'static str),
     /// A name, and what is inside belongs to it.
     Owner(&'static str),
-    /// No name of its own; what is inside belongs to the type that it is about.
+    /// No name of its own: its contents belong to the type in this field, as in `impl`.
     About(&'static str),
     /// To be looked into.
     Through,
@@ -216,7 +216,7 @@ fn sort(node: Node<'_>) -> Sort {
     }
 }
 
-fn collect(node: Node<'_>, text: &str, owner: Option<&str>, depth: usize, items: &mut Vec<Item>) {
+fn collect(node: Node<'_>, text: &str, owner: Option<&str>, depth: usize, items: &mut Vec<Definition>) {
     if depth > DEEPEST {
         return;
     }
@@ -248,7 +248,7 @@ fn note<'a>(
     text: &'a str,
     word: &'static str,
     owner: Option<&str>,
-    items: &mut Vec<Item>,
+    items: &mut Vec<Definition>,
 ) -> Option<&'a str> {
     // What only mentions a type, without its body, is not where it stands.
     let is_mention = matches!(
@@ -266,7 +266,7 @@ fn note<'a>(
         ("function", Some(_)) if node.kind() == "function_definition" => "method",
         (word, _) => word,
     };
-    items.push(Item {
+    items.push(Definition {
         name: name.into(),
         owner: owner.map(Into::into),
         word,
@@ -345,7 +345,7 @@ fn rank(outlines: &[Arc<Outline>], typed: &str, most: usize) -> Vec<Symbol> {
     }
     found.truncate(most);
     found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let symbol = |(_, outline, item): (_, &Arc<Outline>, &Item)| Symbol {
+    let symbol = |(_, outline, item): (_, &Arc<Outline>, &Definition)| Symbol {
         name: item.name.to_string(),
         owner: item.owner.as_deref().map(str::to_owned),
         word: item.word,
@@ -376,7 +376,7 @@ mod tests {
             &move |_: &Path| Some(bytes.clone()),
             &|| false,
         );
-        let line = |it: &Item| {
+        let line = |it: &Definition| {
             let owner = it.owner.as_ref().map_or_else(String::new, |it| format!("{it}."));
             format!("{} {owner}{} {}-{}", it.word, it.name, it.first, it.last)
         };

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-/// Longer ones are data.
+/// Maximum length of a word, in bytes. Longer ones are data.
 const LONGEST: usize = 40;
 /// A line that is longer is not written by hand.
 const LONGEST_LINE: usize = 2000;
@@ -34,6 +34,7 @@ pub struct Words {
 }
 
 impl Words {
+    /// Returns how often a word occurs, by its hash.
     pub fn count(&self, hash: u32) -> u8 {
         let at = self.hashes.binary_search(&hash).ok();
         at.and_then(|it| self.counts.get(it).copied()).unwrap_or_default()
@@ -55,6 +56,7 @@ pub struct Counter {
 }
 
 impl Counter {
+    /// Adds the words of a line.
     pub fn add(&mut self, line: &str) {
         let Some(line) = line.get(..line.len().min(LONGEST_LINE)) else {
             return;
@@ -120,23 +122,24 @@ fn each(line: &str, take: &mut impl FnMut(&str)) {
         }
         whole.clear();
         let mut parts = 0;
-        let mut last = Kind::None;
+        let mut last = LetterClass::None;
         let mut letters = identifier.chars().peekable();
         while let Some(letter) = letters.next() {
-            let kind = Kind::of(letter);
-            let next = letters.peek().map_or(Kind::None, |it| Kind::of(*it));
+            let kind = LetterClass::of(letter);
+            let next = letters.peek().map_or(LetterClass::None, |it| LetterClass::of(*it));
             // `fooBar`, `HTTPServer` before the S, `utf8`.
             let is_start = match (last, kind) {
-                (Kind::Small, Kind::Big) => true,
-                (Kind::Big, Kind::Big) => next == Kind::Small,
-                (Kind::Digit, Kind::Big | Kind::Small) | (Kind::Big | Kind::Small, Kind::Digit) => true,
+                (LetterClass::Small, LetterClass::Big) => true,
+                (LetterClass::Big, LetterClass::Big) => next == LetterClass::Small,
+                (LetterClass::Digit, LetterClass::Big | LetterClass::Small)
+                | (LetterClass::Big | LetterClass::Small, LetterClass::Digit) => true,
                 _ => false,
             };
-            if (is_start || kind == Kind::None) && !part.is_empty() {
+            if (is_start || kind == LetterClass::None) && !part.is_empty() {
                 parts += usize::from(emit(&part, take));
                 part.clear();
             }
-            if kind != Kind::None {
+            if kind != LetterClass::None {
                 for it in letter.to_lowercase() {
                     part.push(it);
                     whole.push(it);
@@ -164,14 +167,14 @@ fn emit(word: &str, take: &mut impl FnMut(&str)) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LetterClass {
     None,
     Small,
     Big,
     Digit,
 }
 
-impl Kind {
+impl LetterClass {
     fn of(letter: char) -> Self {
         if letter == '_' {
             Self::None

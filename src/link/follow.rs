@@ -26,13 +26,13 @@ const LOOK: Duration = Duration::from_millis(200);
 const LOOKS_UNTIL_ALIVE: u32 = 10;
 /// Maximum size of a message through a door, in bytes. A message is an answer to a question.
 const MOST_BYTES: u64 = 256 << 10;
-/// Nobody who has something to say takes longer.
+/// Time limit for a message through a door.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A message through a door: a line of JSON.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Word {
+enum PeerMessage {
     Answer {
         turn: Turn,
         response: ClarificationResponse,
@@ -128,12 +128,12 @@ async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: lazy_channel::
             command = inbox.recv() => match command {
                 None => return,
                 Some(Command::Answer { turn, response }) => {
-                    if let Err(error) = knock(&followed.door, &Word::Answer { turn, response }) {
+                    if let Err(error) = knock(&followed.door, &PeerMessage::Answer { turn, response }) {
                         say(format!("it has to be answered in the other window: {error}"));
                     }
                 }
                 Some(Command::Cancel) => {
-                    if let Err(error) = knock(&followed.door, &Word::Cancel) {
+                    if let Err(error) = knock(&followed.door, &PeerMessage::Cancel) {
                         say(format!("it has to be stopped in the other window: {error}"));
                     }
                 }
@@ -155,7 +155,7 @@ async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: lazy_channel::
     }
 }
 
-fn knock(door: &Path, word: &Word) -> io::Result<()> {
+fn knock(door: &Path, word: &PeerMessage) -> io::Result<()> {
     let mut line = serde_json::to_vec(word)?;
     line.push(b'\n');
     let mut stream = UnixStream::connect(door)?;
@@ -187,8 +187,8 @@ impl Door {
                 let Some(link) = link.upgrade() else { return };
                 if let Ok(Some(word)) = stream.and_then(|it| heard(&it)) {
                     link.send(match word {
-                        Word::Answer { turn, response } => Command::Answer { turn, response },
-                        Word::Cancel => Command::Cancel,
+                        PeerMessage::Answer { turn, response } => Command::Answer { turn, response },
+                        PeerMessage::Cancel => Command::Cancel,
                     });
                 }
             }
@@ -206,7 +206,7 @@ impl Drop for Door {
 }
 
 /// `None`: it is nothing that is understood.
-fn heard(stream: &UnixStream) -> io::Result<Option<Word>> {
+fn heard(stream: &UnixStream) -> io::Result<Option<PeerMessage>> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     io::BufReader::new(stream.take(MOST_BYTES)).read_line(&mut line)?;

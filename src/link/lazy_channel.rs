@@ -3,9 +3,11 @@
 
 use tokio::sync::mpsc;
 
+/// Sending half.
 #[derive(Debug)]
 pub struct Outbox<T>(mpsc::UnboundedSender<Box<T>>);
 
+/// Receiving half.
 #[derive(Debug)]
 pub struct Inbox<T>(mpsc::UnboundedReceiver<Box<T>>);
 
@@ -13,7 +15,7 @@ pub struct Inbox<T>(mpsc::UnboundedReceiver<Box<T>>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
-/// Nobody types or clicks faster than a producer reads; a bound would make `send` wait.
+/// Creates a channel without bound: people are slower than the producer, and a bound would make `send` wait.
 pub fn channel<T>() -> (Outbox<T>, Inbox<T>) {
     let (outbox, inbox) = mpsc::unbounded_channel();
     (Outbox(outbox), Inbox(inbox))

@@ -23,7 +23,7 @@ use crate::{
     protocol::{Command, Query, Reply},
 };
 
-/// One conversation with whoever answers it.
+/// A conversation with the one who answers it.
 pub trait Link: Send + Sync {
     fn log(&self) -> &Arc<Log>;
 
@@ -51,9 +51,9 @@ pub struct About {
     pub is_replay: bool,
     /// True if a message sent during an answer joins that answer.
     pub hears: bool,
-    /// It runs commands of the user's.
+    /// True if the peer runs commands on this machine.
     pub runs: bool,
-    /// Each message may say what is around it (`context`), and that is read; else the link was told once.
+    /// True if the peer reads the `context` of each message; otherwise the link got it once.
     pub reads_context: bool,
     /// Folder of its files. `None`: the folder in which the program was started.
     pub workspace: Option<PathBuf>,
@@ -67,7 +67,7 @@ pub enum Asker {
     /// Somebody at this screen.
     #[default]
     Here,
-    /// Nobody: what needs an answer is not done.
+    /// Nobody: actions that need an answer are refused.
     Nobody,
     /// The client of a gateway, which hears questions at once.
     Live,
@@ -89,10 +89,10 @@ impl Asker {
 
 /// Sandbox around commands, once it is known: nobody waits for the trial.
 #[derive(Clone, Debug, Default)]
-pub struct SandboxStatus(Arc<Finding>);
+pub struct SandboxStatus(Arc<StatusCell>);
 
 #[derive(Debug, Default)]
-struct Finding {
+struct StatusCell {
     held: Mutex<Option<Held>>,
     told: Notify,
 }
@@ -113,6 +113,7 @@ impl SandboxStatus {
         self.0.told.notify_waiters();
     }
 
+    /// Returns the status, if it is known.
     pub fn known(&self) -> Option<Held> {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -137,7 +138,7 @@ impl PartialEq for SandboxStatus {
 
 impl Eq for SandboxStatus {}
 
-/// Why a query has no reply.
+/// Reason why a query has no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// The peer has no such thing.

@@ -169,10 +169,10 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The state between two chunks.
 pub struct Reading<D> {
     decoder: D,
-    form: Form,
+    form: BodyKind,
 }
 
-enum Form {
+enum BodyKind {
     /// Nothing visible came yet.
     Unknown(Vec<u8>),
     Events(Box<Frames>),
@@ -183,7 +183,7 @@ impl<D: Decode> Reading<D> {
     pub fn new(decoder: D) -> Self {
         Self {
             decoder,
-            form: Form::Unknown(Vec::new()),
+            form: BodyKind::Unknown(Vec::new()),
         }
     }
 }
@@ -191,25 +191,25 @@ impl<D: Decode> Reading<D> {
 impl<D: Decode> Read for Reading<D> {
     fn push(&mut self, chunk: &[u8]) -> Vec<Piece> {
         match &mut self.form {
-            Form::Unknown(begun) => {
+            BodyKind::Unknown(begun) => {
                 begun.extend_from_slice(chunk);
                 let begun = std::mem::take(begun);
                 match first_visible(&begun) {
                     None if begun.len() <= BLANK_LIMIT_BYTES => {
-                        self.form = Form::Unknown(begun);
+                        self.form = BodyKind::Unknown(begun);
                         Vec::new()
                     }
                     Some(b'{' | b'[' | b'<') => {
-                        self.form = Form::Whole(Vec::new());
+                        self.form = BodyKind::Whole(Vec::new());
                         self.push(&begun)
                     }
                     Some(_) | None => {
-                        self.form = Form::Events(Box::default());
+                        self.form = BodyKind::Events(Box::default());
                         self.push(&begun)
                     }
                 }
             }
-            Form::Events(frames) => {
+            BodyKind::Events(frames) => {
                 let mut pieces = Vec::new();
                 for frame in frames.push(chunk) {
                     pieces.extend(match frame {
@@ -219,7 +219,7 @@ impl<D: Decode> Read for Reading<D> {
                 }
                 pieces
             }
-            Form::Whole(body) if body.len() + chunk.len() > WHOLE_LIMIT_BYTES => {
+            BodyKind::Whole(body) if body.len() + chunk.len() > WHOLE_LIMIT_BYTES => {
                 body.clear();
                 let message = format!(
                     "the answer is no stream and larger than {} MiB",
@@ -227,7 +227,7 @@ impl<D: Decode> Read for Reading<D> {
                 );
                 self.decoder.cut(Failure::new(FailureKind::Oversized, message))
             }
-            Form::Whole(body) => {
+            BodyKind::Whole(body) => {
                 body.extend_from_slice(chunk);
                 Vec::new()
             }
@@ -236,8 +236,8 @@ impl<D: Decode> Read for Reading<D> {
 
     fn finish(mut self: Box<Self>) -> Vec<Piece> {
         match self.form {
-            Form::Unknown(_) => self.decoder.finish(),
-            Form::Events(mut frames) => {
+            BodyKind::Unknown(_) => self.decoder.finish(),
+            BodyKind::Events(mut frames) => {
                 let mut pieces = match frames.finish() {
                     Some(Ok(frame)) => self.decoder.push(&frame),
                     Some(Err(error)) => self.decoder.cut(oversized(error)),
@@ -246,7 +246,7 @@ impl<D: Decode> Read for Reading<D> {
                 pieces.extend(self.decoder.finish());
                 pieces
             }
-            Form::Whole(body) => self.decoder.whole(&String::from_utf8_lossy(&body)),
+            BodyKind::Whole(body) => self.decoder.whole(&String::from_utf8_lossy(&body)),
         }
     }
 

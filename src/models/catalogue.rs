@@ -61,7 +61,7 @@ struct Family {
 /// Thirty thousand bytes, of which a program needs to know one model: the rest is looked through and not parsed.
 const TEXT: &str = include_str!("../../assets/models.toml");
 
-/// One table of the file, with the name that it is found by.
+/// A table of the file, with its name.
 #[derive(Clone, Copy)]
 struct Section {
     name: &'static str,
@@ -112,7 +112,7 @@ pub struct KnownService {
 pub struct Prices {
     pub input: f64,
     pub output: f64,
-    /// Read from the server's cache; none: not told, and counted as any other.
+    /// Price of tokens from the server's cache. `None`: unknown, the usual price counts.
     pub cached: Option<f64>,
     /// Written to the server's cache; none: as any other.
     pub written: Option<f64>,
@@ -231,6 +231,7 @@ pub fn cost(tokens: &Tokens, model: &str) -> Option<Cost> {
 }
 
 impl Prices {
+    /// Returns the cost of these tokens at this price.
     pub fn of(&self, tokens: &Tokens) -> Cost {
         let long = self.long.filter(|it| tokens.prompt > it.above);
         let (input, output, cached) = match long {

@@ -1184,13 +1184,7 @@ fn folded(pieces: &[Piece]) -> Value {
             }
             Piece::End(reason) => all["end"] = format!("{reason:?}").into(),
             Piece::Error(failure) => all["error"] = failure.kind.code().into(),
-            Piece::Progress(_)
-            | Piece::Start { .. }
-            | Piece::Notice(_)
-            | Piece::Seen(_)
-            | Piece::ThinkingDone { .. }
-            | Piece::CallStart { .. }
-            | Piece::CallArguments { .. } => {}
+            _ => {}
         }
     }
     all["text"] = text.into();

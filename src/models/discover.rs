@@ -15,7 +15,7 @@ use crate::{
 
 /// A usable provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct DiscoveredProvider {
     /// As in `--provider` and `providers.<name>`: a known service's own name where it stands at its usual address.
     pub name: String,
     /// For people: `Ollama`.
@@ -25,12 +25,12 @@ pub struct Found {
     pub base_url: String,
     /// Its models, at most [`MODELS_LIMIT`]. Empty if it was not asked.
     pub models: Vec<String>,
-    pub how: How,
+    pub how: Evidence,
 }
 
 /// The evidence for a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum Evidence {
     /// The environment variable holds a key for it.
     Key { variable: String },
     /// The environment variable holds its address; no key is needed or known.
@@ -39,15 +39,15 @@ pub enum How {
     Answered,
 }
 
-impl Found {
+impl DiscoveredProvider {
     /// Settings that reach it.
     pub fn provider(&self) -> Provider {
         Provider {
             kind: self.kind.to_owned(),
             connection: Connection::default().at(&self.base_url),
             key: match &self.how {
-                How::Key { variable } => KeySource::Variables(vec![variable.clone()]),
-                How::Address { .. } | How::Answered => KeySource::None,
+                Evidence::Key { variable } => KeySource::Variables(vec![variable.clone()]),
+                Evidence::Address { .. } | Evidence::Answered => KeySource::None,
             },
             model: self.models.first().cloned(),
             ..Provider::default()
@@ -98,11 +98,11 @@ fn ollama_host(text: &str) -> Option<SocketAddr> {
 }
 
 /// The services for which the environment holds a key or an address, in the order of [`SERVICES`].
-pub fn keys(environment: &Environment) -> Vec<Found> {
+pub fn keys(environment: &Environment) -> Vec<DiscoveredProvider> {
     SERVICES.iter().filter_map(|it| key(it, environment)).collect()
 }
 
-fn key(known: &KnownService, environment: &Environment) -> Option<Found> {
+fn key(known: &KnownService, environment: &Environment) -> Option<DiscoveredProvider> {
     let variable = known.variables.iter().copied().find(|it| environment.get(it).is_some());
     if known.kind == "ollama" {
         return elsewhere(known, environment);
@@ -117,15 +117,15 @@ fn key(known: &KnownService, environment: &Environment) -> Option<Found> {
         .then(|| environment.get("OPENAI_MODEL"))
         .flatten();
     let how = match (variable, address) {
-        (Some(variable), _) => How::Key {
+        (Some(variable), _) => Evidence::Key {
             variable: variable.to_owned(),
         },
-        (None, Some(_)) => How::Address {
+        (None, Some(_)) => Evidence::Address {
             variable: addressed.unwrap_or_default().to_owned(),
         },
         (None, None) => return None,
     };
-    Some(Found {
+    Some(DiscoveredProvider {
         name: known.name.to_owned(),
         title: known.title.to_owned(),
         kind: known.kind_at(address.unwrap_or(known.base_url)),
@@ -136,18 +136,18 @@ fn key(known: &KnownService, environment: &Environment) -> Option<Found> {
 }
 
 /// An Ollama on another machine. One on this machine answers for itself.
-fn elsewhere(known: &KnownService, environment: &Environment) -> Option<Found> {
+fn elsewhere(known: &KnownService, environment: &Environment) -> Option<DiscoveredProvider> {
     let text = environment.get("OLLAMA_HOST")?;
     let base_url = config::ollama_url(text).filter(|_| ollama_host(text).is_none())?;
     // In the clear it can be used only where the settings allow it.
     Connection::default().at(&base_url).url().ok()?;
-    Some(Found {
+    Some(DiscoveredProvider {
         name: known.name.to_owned(),
         title: known.title.to_owned(),
         kind: known.kind,
         base_url,
         models: Vec::new(),
-        how: How::Address {
+        how: Evidence::Address {
             variable: "OLLAMA_HOST".to_owned(),
         },
     })
@@ -156,10 +156,10 @@ fn elsewhere(known: &KnownService, environment: &Environment) -> Option<Found> {
 /// The model servers at `addresses`, in that order, asked all at once. Ends after `patience` with what has answered.
 ///
 /// Addresses of other machines are left out. Dropping the future drops every connection.
-pub async fn servers(addresses: &[SocketAddr], patience: Duration) -> Vec<Found> {
+pub async fn servers(addresses: &[SocketAddr], patience: Duration) -> Vec<DiscoveredProvider> {
     let here = addresses.iter().filter(|it| it.ip().is_loopback());
     let asked = here.map(|&address| async move { tokio::time::timeout(patience, ask(address, patience)).await.ok()? });
-    let mut found: Vec<Found> = futures::future::join_all(asked).await.into_iter().flatten().collect();
+    let mut found: Vec<DiscoveredProvider> = futures::future::join_all(asked).await.into_iter().flatten().collect();
     // Two of a kind need two names.
     for index in 1..found.len() {
         let (before, rest) = found.split_at_mut(index);
@@ -174,14 +174,14 @@ pub async fn servers(addresses: &[SocketAddr], patience: Duration) -> Vec<Found>
     found
 }
 
-/// All that can be found, keys first.
-pub async fn discover(environment: &Environment) -> Vec<Found> {
+/// Returns all usable providers, those with keys first.
+pub async fn discover(environment: &Environment) -> Vec<DiscoveredProvider> {
     let mut found = keys(environment);
     found.append(&mut servers(&addresses(environment), PATIENCE).await);
     found
 }
 
-async fn ask(address: SocketAddr, patience: Duration) -> Option<Found> {
+async fn ask(address: SocketAddr, patience: Duration) -> Option<DiscoveredProvider> {
     // Mostly nobody listens. That is seen at once, without a client.
     drop(tokio::net::TcpStream::connect(address).await.ok()?);
     let root = Url::parse(&format!("http://{address}")).ok()?;
@@ -196,14 +196,14 @@ async fn ask(address: SocketAddr, patience: Duration) -> Option<Found> {
     })
     .ok()?;
     let (server, list) = json(&client, "v1/models").await?;
-    if let Some(kind) = list.as_ref().and_then(|it| Kind::of(&server, it)) {
+    if let Some(kind) = list.as_ref().and_then(|it| ServerKind::of(&server, it)) {
         return Some(kind.found(address, list.as_ref().map(ids).unwrap_or_default()));
     }
     // Old Ollamas, and those without a model, are known by their own list only.
     let (_, tags) = json(&client, "api/tags").await?;
     match (tags, list) {
-        (Some(tags), _) if is_ollama(&tags) => Some(Kind::Ollama.found(address, ids(&tags))),
-        (_, Some(list)) if is_list(&list) => Some(Kind::Unknown.found(address, ids(&list))),
+        (Some(tags), _) if is_ollama(&tags) => Some(ServerKind::Ollama.found(address, ids(&tags))),
+        (_, Some(list)) if is_list(&list) => Some(ServerKind::Unknown.found(address, ids(&list))),
         (_, Some(_) | None) => None,
     }
 }
@@ -223,16 +223,16 @@ async fn json(client: &Client, path: &str) -> Option<(String, Option<Value>)> {
 
 /// The kinds of servers that can be told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ServerKind {
     Ollama,
     LmStudio,
     LlamaCpp,
     Vllm,
-    /// It answers as OpenAI does.
+    /// A server with OpenAI's interface, otherwise unknown.
     Unknown,
 }
 
-impl Kind {
+impl ServerKind {
     /// By the list of models and, where that tells nothing, by the `Server` header.
     fn of(server: &str, list: &Value) -> Option<Self> {
         let owner = list.pointer("/data/0/owned_by").and_then(Value::as_str);
@@ -256,9 +256,9 @@ impl Kind {
         }
     }
 
-    fn found(self, address: SocketAddr, models: Vec<String>) -> Found {
+    fn found(self, address: SocketAddr, models: Vec<String>) -> DiscoveredProvider {
         let known = KnownService::named(self.name());
-        Found {
+        DiscoveredProvider {
             name: self.name().to_owned(),
             title: known
                 .map_or("a server that speaks like OpenAI's", |it| it.title)
@@ -269,7 +269,7 @@ impl Kind {
                 Self::LmStudio | Self::LlamaCpp | Self::Vllm | Self::Unknown => format!("http://{address}/v1"),
             },
             models,
-            how: How::Answered,
+            how: Evidence::Answered,
         }
     }
 }
@@ -409,7 +409,7 @@ mod tests {
         ] {
             let address = server(pages, extra).await;
             let found = servers(&[address], LONG).await;
-            let expected = expected.map(|(name, models)| Found {
+            let expected = expected.map(|(name, models)| DiscoveredProvider {
                 name: name.to_owned(),
                 title: KnownService::named(name)
                     .map_or("a server that speaks like OpenAI's", |it| it.title)
@@ -417,7 +417,7 @@ mod tests {
                 kind: if name == "ollama" { "ollama" } else { "openai" },
                 base_url: format!("http://{address}{}", if name == "ollama" { "" } else { "/v1" }),
                 models: models.iter().map(|it| (*it).to_owned()).collect(),
-                how: How::Answered,
+                how: Evidence::Answered,
             });
             assert_eq!(found, Vec::from_iter(expected), "{sentence}");
         }
@@ -536,9 +536,9 @@ mod tests {
                 .iter()
                 .map(|it| {
                     let how = match &it.how {
-                        How::Key { variable } => variable.clone(),
-                        How::Address { variable } => format!("at {variable}"),
-                        How::Answered => "answered".to_owned(),
+                        Evidence::Key { variable } => variable.clone(),
+                        Evidence::Address { variable } => format!("at {variable}"),
+                        Evidence::Answered => "answered".to_owned(),
                     };
                     format!("{} {} {:?} {how}", it.name, it.base_url, it.models)
                 })

@@ -9,7 +9,7 @@ use crate::{net::client, text::redact::redact};
 #[error("{message}")]
 pub struct Failure {
     pub kind: FailureKind,
-    /// One line, ours.
+    /// Our message, on one line.
     pub message: Box<str>,
     /// The server's own words, shortened; untrusted.
     pub said: Option<Box<str>>,
@@ -84,7 +84,7 @@ impl FailureKind {
     }
 }
 
-/// More of a server's words than this says nothing more.
+/// Maximum characters kept of a server's message.
 const SAID_LIMIT_CHARACTERS: usize = 600;
 
 impl Failure {
@@ -99,6 +99,7 @@ impl Failure {
         }
     }
 
+    /// Adds advice for the user.
     pub fn hint(self, hint: impl Into<Box<str>>) -> Self {
         Self {
             hint: Some(hint.into()),

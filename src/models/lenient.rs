@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use super::{EndReason, Failure, FailureKind, Piece, Tokens};
 use crate::protocol::{Notice, Severity};
 
-/// More than this in one answer is no answer.
+/// Maximum size of an answer, in bytes.
 pub const ANSWER_LIMIT_BYTES: usize = 64 << 20;
 
-/// More calls than this in one answer are left out.
+/// Maximum number of calls in an answer; the rest is left out.
 pub const CALLS_LIMIT: usize = 256;
 
-/// One JSON text, or several that a proxy put side by side.
+/// Parses one JSON text, or several that a proxy put side by side.
 pub fn values(data: &str) -> serde_json::Result<Vec<Value>> {
     serde_json::Deserializer::from_str(data).into_iter().collect()
 }
@@ -70,6 +70,11 @@ pub fn arguments(text: String) -> Result<Map<String, Value>, String> {
         return Ok(Map::new());
     }
     serde_json::from_str(&text).map_err(|_| text)
+}
+
+/// Returns a member's text; empty if there is none.
+pub fn text<'a>(members: &'a Map<String, Value>, name: &str) -> &'a str {
+    members.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A count, also as a float or in quotes; nothing below zero.
@@ -169,6 +174,7 @@ impl AnswerState {
         }
     }
 
+    /// Gives the end of the answer.
     pub fn end(&mut self, reason: EndReason, out: &mut Vec<Piece>) {
         self.is_over = true;
         out.push(Piece::End(reason));
@@ -197,6 +203,7 @@ pub fn broken_off(has_begun: bool, answer: &AnswerState, what: &str) -> Failure 
     }
 }
 
+/// Returns the failure for an answer in no known format. `what` names the expected one.
 pub fn something_else(what: &str) -> Failure {
     let message = format!("the server answered with something else than {what}");
     Failure::new(FailureKind::Garbled, message)

@@ -1,8 +1,9 @@
-//! Lists of models, in the shapes that servers give them.
+//! Lists of models and of embeddings, in the shapes that servers give them.
 
+use base64::Engine;
 use serde_json::Value;
 
-use super::{Failure, FailureKind, Model, catalogue};
+use super::{Failure, FailureKind, Model, catalogue, lenient};
 
 /// A part of a list.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,6 +76,41 @@ fn window(item: &Value) -> Option<u64> {
     .into_iter()
     .flatten()
     .find_map(|it| it.as_u64().filter(|it| *it > 0))
+}
+
+/// Returns embeddings in the order of their texts, in whichever of the known shapes: as numbers, or as the bytes of 32-bit
+/// floats in base64, which some servers send whatever they are asked for.
+pub fn embedded(body: &[u8]) -> Result<Vec<Vec<f32>>, Failure> {
+    let garbled = || Failure::new(FailureKind::Garbled, "the embeddings cannot be read");
+    let whole: Value = serde_json::from_slice(body).map_err(|_| garbled())?;
+    if let Some(error) = whole.as_object().and_then(lenient::error_of) {
+        return Err(Failure::from_server(None, error));
+    }
+    let items = match &whole {
+        Value::Array(items) => items,
+        other => ["data", "embeddings"]
+            .iter()
+            .find_map(|it| other.get(*it)?.as_array())
+            .ok_or_else(garbled)?,
+    };
+    let mut found: Vec<(u64, Vec<f32>)> = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        let index = item.get("index").and_then(lenient::whole_number).unwrap_or(at as u64);
+        let vector = match item.get("embedding").or_else(|| item.get("values")).unwrap_or(item) {
+            Value::String(text) => floats(text),
+            other => lenient::numbers(other),
+        };
+        found.push((index, vector.ok_or_else(garbled)?));
+    }
+    found.sort_by_key(|(index, _)| *index);
+    Ok(found.into_iter().map(|(_, vector)| vector).collect())
+}
+
+fn floats(text: &str) -> Option<Vec<f32>> {
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok()?;
+    let (whole, rest) = bytes.as_chunks::<4>();
+    rest.is_empty()
+        .then(|| whole.iter().map(|it| f32::from_le_bytes(*it)).collect())
 }
 
 #[cfg(test)]

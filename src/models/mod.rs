@@ -78,18 +78,20 @@ pub trait Provider: Send + Sync {
 /// An answer that is still to come, to one question.
 pub type Promise<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
+/// The pieces of one answer, in order. The last one is [`Piece::End`] or [`Piece::Error`].
 pub type PieceStream = Pin<Box<dyn Stream<Item = Piece> + Send>>;
 
 /// Creates a provider. Reads no file and opens no connection: the first request does.
-pub type Open = fn(&config::Provider, &Environment) -> Result<Arc<dyn Provider>, Failure>;
+pub type OpenProvider = fn(&config::Provider, &Environment) -> Result<Arc<dyn Provider>, Failure>;
 
 /// A format that we speak.
 pub struct Format {
     /// The word in the configuration: `kind` of a provider.
     pub name: &'static str,
-    pub open: Open,
+    pub open: OpenProvider,
 }
 
+/// All wire formats.
 pub const PROVIDERS: &[Format] = &[
     openai::FORMAT,
     responses::FORMAT,
@@ -201,13 +203,13 @@ pub enum Effort {
     High,
 }
 
-/// One side's say. Neighbours of the same side are legal here; a provider joins them where its server wants that.
+/// A message of one side. Two in a row of the same side are legal; a provider joins them if its server needs that.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelMessage {
     User(Vec<Part>),
     /// In the order in which it came: reasoning, text, calls.
     Assistant(Vec<Said>),
-    /// One for each call of the message before, in the order of the calls.
+    /// One result for each call of the previous message, in the order of the calls.
     Results(Vec<CallResult>),
 }
 
@@ -281,7 +283,7 @@ pub struct CallResult {
 pub enum Piece {
     /// A state of waiting.
     Progress(Progress),
-    /// At most once, before anything that the model said.
+    /// Start of an answer. Comes at most once, before the model's first output.
     Start {
         response_id: Option<String>,
         model: Option<String>,
@@ -365,11 +367,11 @@ pub struct Tokens {
     pub reasoning: u64,
 }
 
-/// Why a model stopped.
+/// Reason why a model stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
     Stop,
-    /// It waits for the results of its calls.
+    /// The model waits for the results of its calls.
     ToolUse,
     /// The limit of tokens was reached.
     Length,

@@ -13,7 +13,7 @@ const JUNK_LIMIT_BYTES: usize = 600;
 
 /// A part of a body.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum ScannedPart {
     Object(Map<String, Value>),
     /// Something else, shortened; once for all that stands in one place.
     Junk(String),
@@ -35,7 +35,7 @@ pub struct Objects {
 
 impl Objects {
     /// Reads `bytes`; gives what they complete, in order.
-    pub fn push(&mut self, bytes: &[u8]) -> Vec<Found> {
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<ScannedPart> {
         let mut found = Vec::new();
         for &byte in bytes {
             if self.has_failed {
@@ -51,12 +51,12 @@ impl Objects {
     }
 
     /// The body ended. An object without its end is junk.
-    pub fn finish(&mut self) -> Option<Found> {
+    pub fn finish(&mut self) -> Option<ScannedPart> {
         self.depth = 0;
         self.junk()
     }
 
-    fn between(&mut self, byte: u8, found: &mut Vec<Found>) {
+    fn between(&mut self, byte: u8, found: &mut Vec<ScannedPart>) {
         match byte {
             b'{' => {
                 found.extend(self.junk());
@@ -69,7 +69,7 @@ impl Objects {
         }
     }
 
-    fn inside(&mut self, byte: u8, found: &mut Vec<Found>) {
+    fn inside(&mut self, byte: u8, found: &mut Vec<ScannedPart>) {
         self.held.push(byte);
         if self.is_escaped {
             self.is_escaped = false;
@@ -96,7 +96,7 @@ impl Objects {
                 match serde_json::from_slice(&self.held) {
                     Ok(object) => {
                         self.held.clear();
-                        found.push(Found::Object(object));
+                        found.push(ScannedPart::Object(object));
                     }
                     Err(_) => found.extend(self.junk()),
                 }
@@ -105,16 +105,16 @@ impl Objects {
         if self.held.len() > OBJECT_LIMIT_BYTES {
             self.held = Vec::new();
             self.has_failed = true;
-            found.push(Found::TooLong);
+            found.push(ScannedPart::TooLong);
         }
     }
 
     /// Returns the held text as junk. `None` if it is blank.
-    fn junk(&mut self) -> Option<Found> {
+    fn junk(&mut self) -> Option<ScannedPart> {
         let shown = self.held.get(..JUNK_LIMIT_BYTES).unwrap_or(&self.held);
         let text = String::from_utf8_lossy(shown);
         let text = text.trim_matches(|it: char| it.is_whitespace() || "[],\u{feff}".contains(it));
-        let junk = (!text.is_empty()).then(|| Found::Junk(text.to_owned()));
+        let junk = (!text.is_empty()).then(|| ScannedPart::Junk(text.to_owned()));
         self.held.clear();
         junk
     }
@@ -128,16 +128,16 @@ mod tests {
 
     use super::*;
 
-    fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Found> {
+    fn read<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<ScannedPart> {
         let mut objects = Objects::default();
-        let mut found: Vec<Found> = chunks.into_iter().flat_map(|it| objects.push(it)).collect();
+        let mut found: Vec<ScannedPart> = chunks.into_iter().flat_map(|it| objects.push(it)).collect();
         found.extend(objects.finish());
         found
     }
 
-    fn object(value: Value) -> Found {
+    fn object(value: Value) -> ScannedPart {
         match value {
-            Value::Object(it) => Found::Object(it),
+            Value::Object(it) => ScannedPart::Object(it),
             other => panic!("{other} is no object"),
         }
     }
@@ -147,7 +147,7 @@ mod tests {
         let one = object(json!({ "a": 1 }));
         let two = object(json!({ "b": "}{\"\\ \n", "c": [{ "d": {} }] }));
         let text = r#"{"b":"}{\"\\ \n","c":[{"d":{}}]}"#;
-        let junk = |it: &str| Found::Junk(it.to_owned());
+        let junk = |it: &str| ScannedPart::Junk(it.to_owned());
         for (name, body, want) in [
             ("nothing", String::new(), vec![]),
             ("white space", " \r\n\n ".to_owned(), vec![]),
@@ -212,14 +212,14 @@ mod tests {
         let mut objects = Objects::default();
         assert_eq!(objects.push(b"{\"a\":\""), []);
         let chunk = vec![b'x'; 1 << 20];
-        let found: Vec<Found> = (0..20).flat_map(|_| objects.push(&chunk)).collect();
-        assert_eq!(found, [Found::TooLong], "and it is said once");
+        let found: Vec<ScannedPart> = (0..20).flat_map(|_| objects.push(&chunk)).collect();
+        assert_eq!(found, [ScannedPart::TooLong], "and it is said once");
         assert_eq!(objects.finish(), None);
         let mut objects = Objects::default();
         for _ in 0..20 {
             assert_eq!(objects.push(&chunk), []);
         }
-        let Some(Found::Junk(junk)) = objects.finish() else {
+        let Some(ScannedPart::Junk(junk)) = objects.finish() else {
             panic!("junk")
         };
         assert_eq!(junk.len(), JUNK_LIMIT_BYTES);

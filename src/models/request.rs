@@ -16,7 +16,7 @@ use tokio::{
 use super::{
     EndReason, Failure, FailureKind, Model, ModelRequest, Out, Piece, PieceStream, Promise, Provider, ToolSpec,
     body::{Read, WHOLE_LIMIT_BYTES},
-    listing::Page,
+    listing::{self, Page},
     produce,
     tap::{self, Watched},
     text_tool_calls,
@@ -39,7 +39,10 @@ pub trait Wire: Send + Sync + 'static {
     /// The address under which the endpoints lie, from one as users paste it.
     fn base(&self, pasted: &Url) -> Url;
 
-    fn authorise(&self, request: Request, key: &Secret) -> Request;
+    /// Adds the key to a request.
+    fn authorise(&self, request: Request, key: &Secret) -> Request {
+        request.bearer(key.expose())
+    }
 
     /// The request for an answer. `request.model` is never empty.
     fn ask(&self, request: &ModelRequest, settings: &config::Provider) -> Request;
@@ -70,8 +73,8 @@ pub trait Wire: Send + Sync + 'static {
         None
     }
 
-    /// After a failure of which nobody saw anything: makes that the same question can be asked again at once, changed
-    /// perhaps, and says in a line for the user why. Asked once for each answer.
+    /// Adapts the request after an invisible failure, so that it can be repeated at once. Returns a line for the user;
+    /// `None`: it cannot be repeated. Called once for each answer.
     fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
         let (_, _) = (failure, request);
         None
@@ -88,19 +91,20 @@ pub trait Wire: Send + Sync + 'static {
         None
     }
 
-    /// The vectors, in the order of the texts.
-    fn embedded(&self, body: &[u8]) -> Result<Vec<Vec<f32>>, Failure> {
-        let _ = body;
-        Ok(Vec::new())
+    /// The request for a page of the list of models; `after` is what [`Page::next`] of the page before said.
+    fn list(&self, after: Option<&str>) -> Request {
+        let _ = after;
+        Request::get("models")
     }
 
-    /// The request for a page of the list of models; `after` is what [`Page::next`] of the page before said.
-    fn list(&self, after: Option<&str>) -> Request;
-
-    fn listed(&self, body: &[u8]) -> Result<Page, Failure>;
+    /// Reads a page of the list. Most servers have one page only.
+    fn listed(&self, body: &[u8]) -> Result<Page, Failure> {
+        let page = listing::listed(body)?;
+        Ok(Page { next: None, ..page })
+    }
 }
 
-/// More pages of models than this are not turned.
+/// Maximum number of pages of a list of models.
 const PAGES_LIMIT: usize = 50;
 
 /// Maximum number of texts embedded with one request: Gemini accepts 100, others a few thousand.
@@ -117,7 +121,8 @@ const ERROR_LIMIT_BYTES: usize = 64 << 10;
 pub(super) struct Patience {
     /// Connecting takes no longer on most days; then it is the answer that is waited for.
     connecting: Duration,
-    /// After a finish reason only the count of tokens and `[DONE]` are missing, and some servers forget both.
+    /// Time limit after a finish reason: only the token counts and `[DONE]` are missing then, and some servers forget
+    /// both.
     pub(super) aftermath: Duration,
     /// A silence in mid-answer that the user should know of.
     pub(super) stalled: Duration,
@@ -171,7 +176,7 @@ impl Server {
         })))
     }
 
-    /// One that waits as little as a test wants to.
+    /// Shortens all waits, for tests.
     #[cfg(test)]
     pub(super) fn hurried(mut self) -> Self {
         let exchange = Arc::get_mut(&mut self.0).expect("nobody else has it");
@@ -234,11 +239,11 @@ async fn fail(held: Vec<Piece>, failure: Failure, out: &Out) {
 enum Outcome {
     /// The answer ended, well or not, and was given.
     Over,
-    /// Nobody saw anything yet. The pieces came before the failure and are given if it is the last word.
+    /// Failed before anything was visible. The pieces came before the failure and are given if it is final.
     Failed(Trouble, Vec<Piece>),
 }
 
-/// Why something failed, in words and as far as trying again is concerned.
+/// A failure, in words and as far as retrying is concerned.
 type Trouble = (Failure, retry::Failure);
 
 impl Exchange {
@@ -462,7 +467,7 @@ impl Exchange {
                 )
             })?;
             let body = self.whole(request, EMBEDDED_LIMIT_BYTES).await;
-            let more = self.wire.embedded(&body.map_err(|(failure, _)| failure)?)?;
+            let more = listing::embedded(&body.map_err(|(failure, _)| failure)?)?;
             if more.len() != texts.len() {
                 let message = format!("the server gave {} embeddings for {} texts", more.len(), texts.len());
                 return Err(Failure::new(FailureKind::Garbled, message));
@@ -537,18 +542,7 @@ impl Given {
                 self.said = said.filter(|it| it.len() <= text_tool_calls::TAIL_LIMIT_BYTES);
             }
             Piece::CallStart { .. } | Piece::Refusal(_) => self.said = None,
-            Piece::Text(_)
-            | Piece::Progress(_)
-            | Piece::Start { .. }
-            | Piece::Thinking(_)
-            | Piece::ThinkingDone { .. }
-            | Piece::CallArguments { .. }
-            | Piece::CallDone { .. }
-            | Piece::Usage(_)
-            | Piece::Notice(_)
-            | Piece::Seen(_)
-            | Piece::End(_)
-            | Piece::Error(_) => {}
+            _ => {}
         }
     }
 
@@ -598,15 +592,7 @@ impl Given {
                     let status = match failure.kind {
                         FailureKind::Overloaded => Some(503),
                         FailureKind::Busy => Some(429),
-                        FailureKind::Key
-                        | FailureKind::Credit
-                        | FailureKind::NotFound
-                        | FailureKind::TooLong
-                        | FailureKind::Request
-                        | FailureKind::Unreachable
-                        | FailureKind::Garbled
-                        | FailureKind::Interrupted
-                        | FailureKind::Oversized => None,
+                        _ => None,
                     };
                     if !self.is_visible {
                         let reason = status.map_or(retry::Failure::Lasting, |status| retry::Failure::Status {
@@ -712,14 +698,7 @@ async fn refused(response: Response) -> (Trouble, String) {
     };
     let reason = match failure.kind {
         FailureKind::Key | FailureKind::NotFound | FailureKind::TooLong => retry::Failure::Lasting,
-        FailureKind::Credit
-        | FailureKind::Request
-        | FailureKind::Busy
-        | FailureKind::Overloaded
-        | FailureKind::Unreachable
-        | FailureKind::Garbled
-        | FailureKind::Interrupted
-        | FailureKind::Oversized => retry::Failure::Status {
+        _ => retry::Failure::Status {
             status,
             words: words.to_owned(),
             advice,

@@ -43,13 +43,13 @@ struct Scene {
     attempt: String,
     #[serde(default)]
     about: String,
-    steps: Vec<Step>,
+    steps: Vec<SceneStep>,
 }
 
-/// One message of the model's. Without calls it ends the answer.
+/// A message of the model. Without calls it ends the answer.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Step {
+struct SceneStep {
     /// Name by which other steps refer to it.
     #[serde(default)]
     name: String,
@@ -62,7 +62,7 @@ struct Step {
     calls: Vec<Planned>,
     /// Next steps by the text of a result; the first match wins.
     #[serde(default)]
-    when: Vec<Way>,
+    when: Vec<Branch>,
     /// Next step after a failed or refused call.
     #[serde(default)]
     on_error: Option<String>,
@@ -81,12 +81,12 @@ struct Planned {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Way {
+struct Branch {
     result: String,
     go: String,
 }
 
-/// Why a text is no script.
+/// Reason why a text is no script.
 #[derive(Debug, thiserror::Error)]
 pub enum Unsound {
     #[error("the script cannot be read")]
@@ -101,15 +101,15 @@ pub enum Unsound {
 
 /// A place in the script: scene and step. The step may be behind the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct ScriptPosition {
     scene: usize,
     step: usize,
 }
 
 /// The next answer.
 #[derive(Debug, Default, PartialEq)]
-struct Turn<'a> {
-    place: Option<Place>,
+struct NextAnswer<'a> {
+    place: Option<ScriptPosition>,
     /// The call before went wrong, and nobody thought of that.
     is_astray: bool,
     /// Came in the middle of the scene.
@@ -172,22 +172,22 @@ impl Script {
     }
 
     /// A step of the scene by its name, else the beginning of a scene, or `scene.step`.
-    fn find(&self, scene: usize, name: &str) -> Option<Place> {
+    fn find(&self, scene: usize, name: &str) -> Option<ScriptPosition> {
         let step = |scene: usize, name: &str| {
             let mut steps = self.scenes.get(scene)?.steps.iter();
             let step = steps.position(|it| it.name == name)?;
-            Some(Place { scene, step })
+            Some(ScriptPosition { scene, step })
         };
         let named = |name: &str| self.scenes.iter().position(|it| it.name == name);
         step(scene, name)
-            .or_else(|| named(name).map(|scene| Place { scene, step: 0 }))
+            .or_else(|| named(name).map(|scene| ScriptPosition { scene, step: 0 }))
             .or_else(|| {
                 let (scene, name) = name.split_once('.')?;
                 step(named(scene)?, name)
             })
     }
 
-    fn step(&self, place: Place) -> Option<&Step> {
+    fn step(&self, place: ScriptPosition) -> Option<&SceneStep> {
         self.scenes.get(place.scene)?.steps.get(place.step)
     }
 
@@ -200,10 +200,10 @@ impl Script {
     }
 
     /// Reads the conversation up to where it is.
-    fn turn<'a>(&self, messages: &'a [ModelMessage]) -> Turn<'a> {
-        let mut turn = Turn::default();
+    fn turn<'a>(&self, messages: &'a [ModelMessage]) -> NextAnswer<'a> {
+        let mut turn = NextAnswer::default();
         // The step whose results are to come, and whether the scene waits for the model.
-        let mut said: Option<Place> = None;
+        let mut said: Option<ScriptPosition> = None;
         let mut is_midway = false;
         for message in messages {
             match message {
@@ -215,13 +215,13 @@ impl Script {
                         turn.heard = Some(query);
                         continue;
                     }
-                    turn = Turn {
-                        place: Some(Place {
+                    turn = NextAnswer {
+                        place: Some(ScriptPosition {
                             scene: scene.unwrap_or(self.scenes.len().saturating_sub(1)),
                             step: 0,
                         }),
                         query,
-                        ..Turn::default()
+                        ..NextAnswer::default()
                     };
                     is_midway = false;
                 }
@@ -247,19 +247,20 @@ impl Script {
         turn
     }
 
-    fn after(&self, place: Place) -> Place {
+    fn after(&self, place: ScriptPosition) -> ScriptPosition {
         let then = self.step(place).and_then(|it| it.then.as_ref());
-        then.and_then(|it| self.find(place.scene, it)).unwrap_or(Place {
-            step: place.step.saturating_add(1),
-            ..place
-        })
+        then.and_then(|it| self.find(place.scene, it))
+            .unwrap_or(ScriptPosition {
+                step: place.step.saturating_add(1),
+                ..place
+            })
     }
 
     /// Returns the place that results lead to. `None`: the following one.
-    fn way(&self, place: Place, results: &[CallResult]) -> Result<Option<Place>, Astray> {
+    fn way(&self, place: ScriptPosition, results: &[CallResult]) -> Result<Option<ScriptPosition>, Astray> {
         let Some(step) = self.step(place) else { return Ok(None) };
         let went_wrong = results.iter().any(|it| it.is_error);
-        let fits = |way: &&Way| results.iter().any(|it| it.text.contains(&way.result));
+        let fits = |way: &&Branch| results.iter().any(|it| it.text.contains(&way.result));
         let to = match step.when.iter().find(fits) {
             Some(way) => Some(&way.go),
             None if went_wrong => Some(step.on_error.as_ref().ok_or(Astray)?),
@@ -269,11 +270,11 @@ impl Script {
     }
 
     /// The step to be played, with everything filled in.
-    fn play(&self, messages: &[ModelMessage]) -> Step {
+    fn play(&self, messages: &[ModelMessage]) -> SceneStep {
         let turn = self.turn(messages);
-        let plain = |text: &str| Step {
+        let plain = |text: &str| SceneStep {
             text: text.to_owned(),
-            ..Step::default()
+            ..SceneStep::default()
         };
         let found = turn.place.and_then(|it| self.step(it)).cloned();
         let mut step = match found {
@@ -348,7 +349,7 @@ fn is_cancelled(result: &CallResult) -> bool {
     result.is_error && result.text.starts_with("Cancelled by the user")
 }
 
-/// One line of the user's, inside Markdown.
+/// Returns a line of the user's text, quoted as Markdown.
 fn quoted(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().replace('`', "'");
     format!("`{}`", line.trim())
@@ -389,7 +390,7 @@ impl Provider for Player {
 /// Name of the model.
 pub const NAME: &str = "script";
 
-async fn speak(step: &Step, request: &ModelRequest, pace: Duration, out: &Out) {
+async fn speak(step: &SceneStep, request: &ModelRequest, pace: Duration, out: &Out) {
     let say = async |piece: Piece| out.give(piece).await;
     say(Piece::Start {
         response_id: None,
@@ -472,7 +473,7 @@ fn count_calls(messages: &[ModelMessage]) -> usize {
 /// A script has no tokens: as many bytes are counted as one.
 const TOKEN_BYTES: usize = 4;
 
-fn tokens(step: &Step, request: &ModelRequest) -> Tokens {
+fn tokens(step: &SceneStep, request: &ModelRequest) -> Tokens {
     let arguments = |it: &Map<String, Value>| Value::from(it.clone()).to_string().len();
     let messages = request.messages.iter().map(|it| match it {
         ModelMessage::User(parts) => parts

@@ -55,10 +55,10 @@ pub fn body(text: &str) -> Piece {
 
 /// Cuts the bytes of an answer behind its events, and says what each was.
 pub struct Watched {
-    form: Form,
+    form: BodyKind,
 }
 
-enum Form {
+enum BodyKind {
     /// Nothing visible came yet.
     Unknown {
         lines: bool,
@@ -74,13 +74,13 @@ impl Watched {
     pub fn new(media_type: &str) -> Self {
         let lines = media_type != "text/event-stream" && media_type != "application/json";
         Self {
-            form: Form::Unknown { lines },
+            form: BodyKind::Unknown { lines },
         }
     }
 
     /// The bytes in parts, each with what it brings to an end.
     pub fn cut<'a>(&mut self, chunk: &'a [u8]) -> Vec<(Vec<Piece>, &'a [u8])> {
-        if let Form::Unknown { lines } = self.form {
+        if let BodyKind::Unknown { lines } = self.form {
             let Some(first) = chunk
                 .iter()
                 .find(|it| !it.is_ascii_whitespace() && !(0xBB..=0xEF).contains(*it))
@@ -88,26 +88,26 @@ impl Watched {
                 return vec![(Vec::new(), chunk)];
             };
             self.form = match first {
-                _ if lines => Form::Lines(Vec::new()),
-                b'{' | b'[' | b'<' => Form::Whole(Vec::new()),
-                _ => Form::Events(Box::default()),
+                _ if lines => BodyKind::Lines(Vec::new()),
+                b'{' | b'[' | b'<' => BodyKind::Whole(Vec::new()),
+                _ => BodyKind::Events(Box::default()),
             };
         }
         match &mut self.form {
-            Form::Unknown { .. } => vec![(Vec::new(), chunk)],
-            Form::Whole(body) => {
+            BodyKind::Unknown { .. } => vec![(Vec::new(), chunk)],
+            BodyKind::Whole(body) => {
                 let room = BODY_BYTES.saturating_sub(body.len());
                 body.extend_from_slice(chunk.get(..room).unwrap_or(chunk));
                 vec![(Vec::new(), chunk)]
             }
-            Form::Events(frames) => parts(chunk)
+            BodyKind::Events(frames) => parts(chunk)
                 .map(|part| {
                     let seen = frames.push(part).into_iter().flatten();
                     let seen = seen.map(|it| seen_frame(it.event.as_deref(), &it.data));
                     (seen.collect(), part)
                 })
                 .collect(),
-            Form::Lines(rest) => chunk
+            BodyKind::Lines(rest) => chunk
                 .split_inclusive(|it| *it == b'\n')
                 .map(|part| {
                     rest.extend_from_slice(part);
@@ -127,14 +127,14 @@ impl Watched {
     /// The rest, once nothing more comes.
     pub fn finish(self) -> Option<Piece> {
         match self.form {
-            Form::Unknown { .. } => None,
-            Form::Events(mut frames) => {
+            BodyKind::Unknown { .. } => None,
+            BodyKind::Events(mut frames) => {
                 let frame = frames.finish()?.ok()?;
                 Some(seen_frame(frame.event.as_deref(), &frame.data))
             }
-            Form::Lines(rest) | Form::Whole(rest) if rest.is_empty() => None,
-            Form::Lines(rest) => Some(seen_frame(None, &String::from_utf8_lossy(&rest))),
-            Form::Whole(text) => Some(body(String::from_utf8_lossy(&text).trim_start())),
+            BodyKind::Lines(rest) | BodyKind::Whole(rest) if rest.is_empty() => None,
+            BodyKind::Lines(rest) => Some(seen_frame(None, &String::from_utf8_lossy(&rest))),
+            BodyKind::Whole(text) => Some(body(String::from_utf8_lossy(&text).trim_start())),
         }
     }
 }

@@ -33,7 +33,7 @@ pub fn paired(messages: &[ModelMessage]) -> Vec<ModelMessage> {
                             name: word(&call.name, "unnamed"),
                             ..call.clone()
                         };
-                        open.push_back(Open {
+                        open.push_back(OpenCall {
                             ours: call.id.clone(),
                             id: fresh.id.clone(),
                             name: fresh.name.clone(),
@@ -48,7 +48,7 @@ pub fn paired(messages: &[ModelMessage]) -> Vec<ModelMessage> {
                 let mut found = Vec::new();
                 let mut lost = Vec::new();
                 for it in results {
-                    let at = open.iter().position(|call: &Open| call.ours == it.call);
+                    let at = open.iter().position(|call: &OpenCall| call.ours == it.call);
                     match at.and_then(|at| open.remove(at)) {
                         Some(call) => found.push(CallResult {
                             call: call.id,
@@ -77,7 +77,7 @@ pub fn paired(messages: &[ModelMessage]) -> Vec<ModelMessage> {
 }
 
 /// A call that waits for its result.
-struct Open {
+struct OpenCall {
     /// The id in the conversation.
     ours: String,
     /// The id in the request.
@@ -85,13 +85,13 @@ struct Open {
     name: String,
 }
 
-fn close(open: &mut VecDeque<Open>, all: &mut Vec<ModelMessage>) {
+fn close(open: &mut VecDeque<OpenCall>, all: &mut Vec<ModelMessage>) {
     if !open.is_empty() {
         all.push(ModelMessage::Results(open.drain(..).map(nothing).collect()));
     }
 }
 
-fn nothing(call: Open) -> CallResult {
+fn nothing(call: OpenCall) -> CallResult {
     CallResult {
         call: call.id,
         name: call.name,

@@ -33,7 +33,7 @@ use tokio::{
 
 use self::reach::{NameError, NotPrivate, Reach, Resolver};
 
-/// More headers than this, in bytes of names and values, are refused.
+/// Maximum size of all headers, in bytes of names and values.
 pub const HEADERS_LIMIT_BYTES: usize = 64 << 10;
 
 /// Maximum characters of a redirect's target in a message.
@@ -72,7 +72,7 @@ impl Peer {
     }
 }
 
-/// Which way requests leave.
+/// Route of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proxy {
     /// Proxy of the environment or the system. This machine is always reached directly.
@@ -89,7 +89,7 @@ pub struct Timeouts {
     pub connect: Duration,
     /// From the start of the request to the first byte of the answer's body.
     pub first_byte: Duration,
-    /// Between two pieces of the body, whatever they hold.
+    /// Maximum time between two pieces of the body, heartbeats included.
     pub idle: Duration,
 }
 
@@ -106,7 +106,7 @@ impl Default for Timeouts {
 /// The system's or a library's own words for what went wrong.
 pub type Cause = Box<dyn StdError + Send + Sync>;
 
-/// Why a request gave no answer, or not all of it. Sorted by who must act.
+/// Reason why a request gave no answer, or not all of it. Sorted by who must act.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The user: the address in the configuration.
@@ -180,31 +180,14 @@ pub enum Error {
 impl Error {
     /// Returns true if the connection failed before the server can have answered, so that a retry may help.
     pub fn is_connection(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Refused { .. }
-            | Self::Name { .. }
-            | Self::Connect { .. }
-            | Self::ConnectTimeout { .. }
-            | Self::Closed { .. } => true,
-            Self::Address { .. }
-            | Self::PlainHttp { .. }
-            | Self::PublicHttp { .. }
-            | Self::Header { .. }
-            | Self::File { .. }
-            | Self::Certificate { .. }
-            | Self::Proxy { .. }
-            | Self::Trust { .. }
-            | Self::Tls { .. }
-            | Self::FirstByteTimeout { .. }
-            | Self::IdleTimeout { .. }
-            | Self::Cut { .. }
-            | Self::NotHttp { .. }
-            | Self::Redirect { .. }
-            | Self::HeadersTooLarge { .. }
-            | Self::Compressed { .. }
-            | Self::TooLarge { .. }
-            | Self::Request { .. } => false,
-        }
+                | Self::Name { .. }
+                | Self::Connect { .. }
+                | Self::ConnectTimeout { .. }
+                | Self::Closed { .. }
+        )
     }
 }
 
@@ -665,7 +648,7 @@ pub struct Body {
     pieces: Option<futures::stream::BoxStream<'static, reqwest::Result<Bytes>>>,
     /// Rings when the peer may have been silent for too long.
     alarm: Pin<Box<Sleep>>,
-    /// When the last piece came; `None` before the first.
+    /// Time of the last piece; `None` before the first.
     last: Option<Instant>,
     timeouts: Timeouts,
     peer: String,

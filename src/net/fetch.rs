@@ -36,7 +36,7 @@ impl Resolve for System {
 
 /// Limits of one fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct FetchLimits {
     /// Maximum size of the unpacked body, in bytes; the rest is left out.
     pub bytes: usize,
     pub redirects: usize,
@@ -44,9 +44,9 @@ pub struct Limits {
     pub time: Duration,
 }
 
-/// Which way a page is fetched.
-pub struct Way<'a> {
-    pub limits: Limits,
+/// Options of a fetch.
+pub struct FetchOptions<'a> {
+    pub limits: FetchLimits,
     pub resolver: &'a dyn Resolve,
     /// Hosts that may be near.
     pub near: &'a [String],
@@ -62,7 +62,7 @@ pub struct Page {
     pub media: String,
     pub charset: Option<String>,
     pub body: Vec<u8>,
-    /// There was more of it.
+    /// True if the page is longer than the limit.
     pub is_cut: bool,
 }
 
@@ -70,11 +70,11 @@ pub struct Page {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Page(Page),
-    /// It stands at another host, where nobody went.
+    /// A redirect to another host, which was not followed.
     Elsewhere(Url),
 }
 
-/// Why there is no page. Sorted by who must act.
+/// Reason why there is no page. Sorted by who must act.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// For the one who chose the address.
@@ -100,7 +100,7 @@ pub enum Refused {
 }
 
 /// Fetches a page.
-pub async fn get(url: &Url, way: &Way<'_>) -> Result<Answer, Refused> {
+pub async fn get(url: &Url, way: &FetchOptions<'_>) -> Result<Answer, Refused> {
     let host = url.host_str().unwrap_or_default().to_owned();
     let after = way.limits.time;
     let slow = |_| Refused::Slow { host, after };
@@ -109,7 +109,7 @@ pub async fn get(url: &Url, way: &Way<'_>) -> Result<Answer, Refused> {
         .unwrap_or_else(|it| Err(slow(it)))
 }
 
-async fn follow(url: &Url, way: &Way<'_>) -> Result<Answer, Refused> {
+async fn follow(url: &Url, way: &FetchOptions<'_>) -> Result<Answer, Refused> {
     let mut url = url.clone();
     for _ in 0..=way.limits.redirects {
         let addresses = check(&url, way).await?;
@@ -170,7 +170,7 @@ fn is_same(from: &Url, to: &Url) -> bool {
 }
 
 /// The addresses that the host of `url` has, all of which may be reached.
-async fn check(url: &Url, way: &Way<'_>) -> Result<Vec<SocketAddr>, Refused> {
+async fn check(url: &Url, way: &FetchOptions<'_>) -> Result<Vec<SocketAddr>, Refused> {
     let host = url.host_str().unwrap_or_default();
     if !matches!(url.scheme(), "http" | "https") || host.is_empty() {
         return Err(Refused::Address(shown(url)));
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
     use crate::net::test_server;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: FetchLimits = FetchLimits {
         bytes: 1 << 20,
         redirects: 5,
         time: Duration::from_secs(20),
@@ -398,7 +398,7 @@ mod tests {
 
     async fn fetch(url: &str, book: &Book, near: &[&str]) -> Result<Answer, Refused> {
         let near: Vec<String> = near.iter().map(|it| (*it).to_owned()).collect();
-        let way = Way {
+        let way = FetchOptions {
             limits: LIMITS,
             resolver: book,
             near: &near,
@@ -671,7 +671,7 @@ mod tests {
         let port = base.rsplit(':').next().unwrap();
         let book = Book::of(&[("site.example", &[&["127.0.0.1"]])]);
         let url = Url::parse(&format!("http://site.example:{port}/x")).unwrap();
-        let way = Way {
+        let way = FetchOptions {
             limits: LIMITS,
             resolver: &book,
             near: &["site.example".to_owned()],
@@ -729,8 +729,8 @@ mod tests {
         let base = test_server::listen(test_server::Socket::hang).await;
         let port = base.rsplit(':').next().unwrap();
         let book = Book::of(&[("site.example", &[&["127.0.0.1"]])]);
-        let way = Way {
-            limits: Limits {
+        let way = FetchOptions {
+            limits: FetchLimits {
                 time: Duration::from_millis(200),
                 ..LIMITS
             },

@@ -34,7 +34,7 @@ const ID_LIMIT_BYTES: usize = 1024;
 /// Size above which the buffer is given back when it is empty.
 const KEPT_BUFFER_BYTES: usize = 64 << 10;
 
-/// One event of a stream.
+/// An event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
     /// The `event:` field; `None` when it is absent, empty or `message`, which mean the same.

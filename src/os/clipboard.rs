@@ -99,7 +99,7 @@ impl Surroundings {
 
 /// The way that a text took.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ClipboardRoute {
     /// A tool of the desktop.
     Tool(&'static str),
     /// tmux's own buffer, which it hands on to its terminal.
@@ -110,7 +110,7 @@ pub enum Way {
     File(PathBuf),
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for ClipboardRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tool(name) => f.write_str(name),
@@ -125,7 +125,7 @@ impl fmt::Display for Way {
 ///
 /// `folder` gets the file when there is no other way. Takes a second for each tool that hangs, so it has no place on
 /// the thread that draws.
-pub async fn copy(text: &str, around: &Surroundings, folder: &Path) -> Result<Way, file::Error> {
+pub async fn copy(text: &str, around: &Surroundings, folder: &Path) -> Result<ClipboardRoute, file::Error> {
     for (name, arguments, utf16) in around.tools() {
         let input = if utf16 {
             utf16_of(text)
@@ -133,19 +133,19 @@ pub async fn copy(text: &str, around: &Surroundings, folder: &Path) -> Result<Wa
             text.as_bytes().to_vec()
         };
         if run(name, arguments, input, around).await {
-            return Ok(Way::Tool(name));
+            return Ok(ClipboardRoute::Tool(name));
         }
     }
     if around.tmux && run("tmux", &["load-buffer", "-w", "-"], text.into(), around).await {
-        return Ok(Way::Tmux);
+        return Ok(ClipboardRoute::Tmux);
     }
     if let Some(bytes) = around.sequence(text) {
-        return Ok(Way::Terminal(bytes));
+        return Ok(ClipboardRoute::Terminal(bytes));
     }
     let path = folder.join("copied.txt");
     file::private_folder(folder)?;
     file::write(&path, text.as_bytes(), Access::Private)?;
-    Ok(Way::File(path))
+    Ok(ClipboardRoute::File(path))
 }
 
 /// The picture that the desktop's clipboard holds, as PNG; `None` when there is none or no tool to get it.

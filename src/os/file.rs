@@ -16,11 +16,11 @@ use std::{
 pub enum Access {
     /// The owner only, whatever the umask says.
     Private,
-    /// Whom the umask lets.
+    /// As the umask allows.
     Shared,
 }
 
-/// Why a file could not be used. The path is always named.
+/// Error of a file operation. It always names the path.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{} is not a regular file", .path.display())]

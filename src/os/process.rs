@@ -33,7 +33,7 @@ const SAID_CHARS: usize = 300;
 /// reaped.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// Why a command did not do what it should.
+/// Reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the command `{program}` was not found")]
@@ -80,7 +80,7 @@ pub struct Output {
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// More was written than was kept.
+    /// True if the output is longer than the limit.
     pub truncated: bool,
 }
 
@@ -123,11 +123,13 @@ impl Command {
         self
     }
 
+    /// Sets the working folder.
     pub fn folder(mut self, folder: impl AsRef<Path>) -> Self {
         self.folder = Some(folder.as_ref().to_owned());
         self
     }
 
+    /// Sets the time after which the command is killed.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -244,7 +246,10 @@ impl Command {
                 stdin.shutdown().await.ok();
             }
         };
-        let (mut out, mut err) = (Kept::new(self.limit_bytes), Kept::new(self.limit_bytes));
+        let (mut out, mut err) = (
+            LimitedOutput::new(self.limit_bytes),
+            LimitedOutput::new(self.limit_bytes),
+        );
         let status = {
             let talk = async {
                 tokio::join!(feed, out.fill(stdout), err.fill(stderr));
@@ -280,13 +285,13 @@ impl Command {
 }
 
 /// The beginning of a stream, up to a limit.
-struct Kept {
+struct LimitedOutput {
     bytes: Vec<u8>,
     limit_bytes: usize,
     truncated: bool,
 }
 
-impl Kept {
+impl LimitedOutput {
     fn new(limit_bytes: usize) -> Self {
         Self {
             bytes: Vec::new(),

@@ -29,7 +29,7 @@ mod processes;
 mod protect;
 mod workspace;
 
-pub use checkpoints::{Changed, Checkpoints, Clash, Done, Marked, Plan, Stand, Turning, Which};
+pub use checkpoints::{Changed, Checkpoints, Clash, Done, Marked, PathState, Plan, Turning, Which};
 pub use edits::{Cell, Change, Hunk, Seen};
 pub use files::{Located, Place, Refused};
 pub use kernel::{Layer, Layers, NOT_BUILT, force_off, helper, is_off, layers};

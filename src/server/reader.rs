@@ -99,18 +99,7 @@ impl DocumentEncoder {
                 self.calls.remove(document);
             }
             Event::Done(_) => self.is_done = true,
-            Event::UserMessage(_)
-            | Event::ResponseStart(_)
-            | Event::DocumentStart(_)
-            | Event::ContentDelta { .. }
-            | Event::MetadataDelta { .. }
-            | Event::ThinkingDelta { .. }
-            | Event::DocumentUpdate { .. }
-            | Event::Notice(_)
-            | Event::Progress(_)
-            | Event::Title(_)
-            | Event::Branch(_)
-            | Event::Unknown { .. } => {}
+            _ => {}
         }
     }
 
@@ -164,7 +153,7 @@ impl StreamEncoder for DocumentEncoder {
     }
 }
 
-/// One reader of a response's stream.
+/// A reader of a response's stream.
 pub struct Reader {
     pub served: Arc<ServedResponse>,
     pub guard: ReaderGuard,

@@ -59,6 +59,7 @@ struct ConversationUse {
 pub struct Claim(Arc<Conversation>);
 
 impl Claim {
+    /// Returns the conversation that was claimed.
     pub fn conversation(&self) -> &Arc<Conversation> {
         &self.0
     }

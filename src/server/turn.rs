@@ -140,6 +140,7 @@ impl ServedResponse {
         }
     }
 
+    /// Sets the size of the response, in bytes.
     #[cfg(test)]
     pub fn weigh(&self, bytes: usize) {
         self.weight.store(bytes, Ordering::Relaxed);
@@ -469,15 +470,7 @@ fn document_id(event: &Event) -> Option<&DocumentId> {
         | Event::MetadataDelta { document, .. }
         | Event::DocumentEnd { document, .. }
         | Event::DocumentUpdate { document, .. } => Some(document),
-        Event::UserMessage(_)
-        | Event::ResponseStart(_)
-        | Event::ThinkingDelta { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Done(_)
-        | Event::Unknown { .. } => None,
+        _ => None,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     config,
     net::{
         client::Url,
-        fetch::{self, Answer, Limits, Page, Refused, Resolve, System, Way},
+        fetch::{self, Answer, FetchLimits, FetchOptions, Page, Refused, Resolve, System},
     },
     protocol::CallSubject,
 };
@@ -111,8 +111,8 @@ async fn fetch(
     resolver: &dyn Resolve,
     limits: &config::ResultLimits,
 ) -> Result<Outcome, Fault> {
-    let way = Way {
-        limits: Limits {
+    let way = FetchOptions {
+        limits: FetchLimits {
             bytes: config::size(limits.fetch_bytes),
             redirects: config::size(limits.fetch_redirects),
             time: limits.fetch_time,

@@ -28,7 +28,7 @@ pub fn look(app: &mut App) -> Vec<Effect> {
     let is_first = app.composer.commands.list.is_none() && body.is_empty();
     let picker = offer(app, body);
     app.composer.commands.list = picker.map(|picker| CommandList {
-        picker,
+        picker: Box::new(picker),
         draft,
         is_hidden: false,
         is_moved: false,
@@ -42,7 +42,10 @@ pub fn found(app: &mut App, custom: Vec<Custom>) {
     app.composer.commands.custom = custom;
     if let Some(list) = app.composer.commands.list.take() {
         let picker = offer(app, list.draft.trim_start_matches('/'));
-        app.composer.commands.list = picker.map(|picker| CommandList { picker, ..list });
+        app.composer.commands.list = picker.map(|picker| CommandList {
+            picker: Box::new(picker),
+            ..list
+        });
     }
 }
 

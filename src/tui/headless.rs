@@ -21,13 +21,12 @@ use tokio::sync::mpsc;
 use super::{
     actions::ACTIONS,
     app::{
-        App, Appearance, Composer, Conversation, Effect, Keymap, Preferences, Questions, Terminal, Themes, Viewport,
-        Workspace,
+        App, Appearance, Composer, Conversation, Effect, Keymap, Overlays, Preferences, Questions, Terminal, Themes,
+        Viewport, Workspace,
     },
     effect_runner::Carried,
     event_loop::{EventLoop, FrontEnd},
     msg::{EffectOutcome, Msg},
-    overlays::Overlays,
     terminal::{
         Input, Surface,
         input_parser::{InputParser, bytes_of},

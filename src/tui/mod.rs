@@ -3,7 +3,7 @@
 //! Elm outside, plain structs inside: one [`app::App`], changed by [`update::update`] and the actions it calls, seen
 //! through `view`. It knows documents and a link; it cannot name an agent, a tool or a provider.
 //!
-//! Floors, as in the crate root: a module uses lower floors only (`tests/it/floors.rs` lists the exceptions).
+//! Floors, as in the crate root: a module uses lower floors only (`tests/it/floors.rs` holds this).
 //!
 //! | floor | modules |
 //! | --- | --- |

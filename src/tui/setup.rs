@@ -11,11 +11,11 @@ use tokio::sync::mpsc;
 use super::{
     actions::ACTIONS,
     app::{
-        App, Appearance, Composer, Conversation, Keymap, Preferences, Questions, Terminal, Themes, Viewport, Workspace,
+        App, Appearance, Composer, Conversation, Keymap, Overlays, Preferences, Questions, Terminal, Themes, Viewport,
+        Workspace,
     },
     image::Images,
     library::Library,
-    overlays::Overlays,
     terminal::{ImageSetting, Mouse},
 };
 use crate::{

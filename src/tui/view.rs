@@ -10,10 +10,10 @@ use ratatui::{
 };
 
 use super::{
-    app::{App, Focus, search::Search, selection::Selection},
+    app::{App, DraftList, Focus, Overlay, Placement, Scene, search::Search, selection::Selection},
     areas::{Areas, DRAFT, Demand, MARGIN, PAGE_INDENT, outline_columns},
     bars::{header, hints::hints, rule},
-    overlays::{Overlay, Picker, Placement, Scene},
+    overlays::Picker,
     terminal::{
         Surface,
         surface::{Links, mix},
@@ -323,7 +323,7 @@ impl App {
                     t!("mention-files")
                 };
                 files = Picker::files(title, &mention.offers, mention.at);
-                (&files, 76)
+                (&files as &dyn DraftList, 76)
             }
             None => (self.composer.commands.shown()?, 90),
         };

@@ -17,7 +17,7 @@ use crate::{
         Document, DocumentId, Event, FileChange, Operation, Response, Restore, RestoreConflict, RestorePreview,
         RestoreTarget, Turn, TurnChanges, View,
     },
-    sandbox::{self, Checkpoints, Marked, Plan, Seen, Stand, Turning, Which, Workspace},
+    sandbox::{self, Checkpoints, Marked, PathState, Plan, Seen, Turning, Which, Workspace},
     text::{diff::diff, figure},
     tools::{self, Context, Fault, Input as Arguments, Outcome},
     transcript::Transcript,
@@ -293,7 +293,7 @@ fn steps(
         .filter(|it| {
             [&it.now, &it.to]
                 .into_iter()
-                .any(|it| matches!(it, Stand::Folder { .. }))
+                .any(|it| matches!(it, PathState::Folder { .. }))
         })
         .map(|it| it.path.clone())
         .collect::<Vec<_>>();
@@ -427,8 +427,8 @@ fn line(it: &Turning) -> String {
 
 fn operation(it: &Turning) -> Operation {
     match (&it.now, &it.to) {
-        (Stand::Nothing, _) => Operation::Create,
-        (_, Stand::Nothing) => Operation::Delete,
+        (PathState::Nothing, _) => Operation::Create,
+        (_, PathState::Nothing) => Operation::Delete,
         _ => Operation::Edit,
     }
 }
@@ -441,7 +441,7 @@ fn change(it: &Turning) -> FileChange {
     };
     let is_folder = [&it.now, &it.to]
         .into_iter()
-        .any(|it| matches!(it, Stand::Folder { .. }));
+        .any(|it| matches!(it, PathState::Folder { .. }));
     let mut change = FileChange {
         path: if is_folder {
             format!("{}/", it.shown)

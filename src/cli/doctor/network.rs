@@ -61,7 +61,7 @@ pub(super) async fn examine(settings: &Settings, environment: &Environment) -> (
 }
 
 /// Returns the check for settings that choose no server.
-fn nobody(settings: &Settings, found: &[discover::Found]) -> Check {
+fn nobody(settings: &Settings, found: &[discover::DiscoveredProvider]) -> Check {
     let (topic, name) = (Topic::Models, "choice");
     if settings.providers.len() > 1 {
         let names: Vec<&str> = settings.providers.keys().map(String::as_str).collect();
@@ -74,14 +74,16 @@ fn nobody(settings: &Settings, found: &[discover::Found]) -> Check {
     let offers: Vec<String> = found
         .iter()
         .map(|it| match &it.how {
-            discover::How::Key { variable } => format!("{}, by {variable}: sheaf --provider {}", it.title, it.name),
-            discover::How::Answered if it.kind != "openai" => {
+            discover::Evidence::Key { variable } => {
+                format!("{}, by {variable}: sheaf --provider {}", it.title, it.name)
+            }
+            discover::Evidence::Answered if it.kind != "openai" => {
                 format!("{} at {}: sheaf --provider {}", it.title, it.base_url, it.name)
             }
-            discover::How::Answered => {
+            discover::Evidence::Answered => {
                 format!("{} at {}: OPENAI_BASE_URL={} sheaf", it.title, it.base_url, it.base_url)
             }
-            discover::How::Address { .. } => format!("{}: sheaf --provider {}", it.title, it.name),
+            discover::Evidence::Address { .. } => format!("{}: sheaf --provider {}", it.title, it.name),
         })
         .collect();
     let seen = if offers.is_empty() {

@@ -13,7 +13,7 @@ use crate::{
 /// Keyboard protocol of the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keyboard {
-    /// Nobody could be asked.
+    /// Unknown: there was no terminal to ask.
     #[default]
     Unknown,
     /// Ctrl with a point is a point.
@@ -322,7 +322,7 @@ struct TerminalAnswers {
     keyboard: Keyboard,
     named: Option<TerminalName>,
     knows_sixel: bool,
-    /// It says how large a cell is.
+    /// True if the terminal reports the size of a cell.
     has_cell: bool,
 }
 

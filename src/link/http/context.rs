@@ -31,12 +31,12 @@ impl From<Value> for Context {
 
 /// The last context that was found, and the running search.
 #[derive(Default)]
-pub(super) struct Finding {
+pub(super) struct ContextSearch {
     last: Option<Value>,
     task: Option<JoinHandle<Value>>,
 }
 
-impl Finding {
+impl ContextSearch {
     /// Returns the context to send now.
     pub async fn now(&mut self, context: Option<&Context>) -> Option<Value> {
         let (find, meanwhile) = match context? {
@@ -81,7 +81,7 @@ mod tests {
             find: Arc::new(move || wait.lock().expect("sound").recv().expect("the test is there")),
             meanwhile: json!("path"),
         };
-        let mut finding = Finding::default();
+        let mut finding = ContextSearch::default();
         assert_eq!(finding.now(Some(&context)).await, Some(json!("path")));
         assert_eq!(
             finding.now(Some(&context)).await,

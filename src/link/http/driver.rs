@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     Settings,
-    context::Finding,
+    context::ContextSearch,
     history::{self, Ask, History},
 };
 use crate::{
@@ -69,7 +69,7 @@ const PART_BYTES: usize = 16 << 10;
 /// Time for reading the rest of a stream after its end, so that the connection can be reused.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
-/// Why a turn goes no further.
+/// Reason why a turn stops.
 enum Stop {
     /// The user's wish.
     Cancelled,
@@ -78,28 +78,32 @@ enum Stop {
 }
 
 /// Result of one attempt.
-enum Tried {
+enum Attempt {
     /// The answer ended, well or not, and is in the log.
     Over,
-    /// No byte of an answer came.
+    /// Failed before the first byte of an answer.
     Refused(Failure, retry::Failure),
     /// The gateway has to be asked in another way.
     Otherwise(Failure),
 }
 
 /// Result of delivering an answer to a question.
-struct Handed {
+struct AnswerDelivery {
     turn: Turn,
     document: DocumentId,
     failed: Option<String>,
 }
 
+/// The task behind a link to a gateway: sends commands, and appends the answers to the log.
 pub struct Driver {
     client: Client,
     settings: Arc<Settings>,
     log: Arc<Log>,
     inbox: lazy_channel::Inbox<Command>,
-    handed: (mpsc::UnboundedSender<Handed>, mpsc::UnboundedReceiver<Handed>),
+    handed: (
+        mpsc::UnboundedSender<AnswerDelivery>,
+        mpsc::UnboundedReceiver<AnswerDelivery>,
+    ),
     /// Messages that wait for their turn.
     queue: VecDeque<Submit>,
     history: History,
@@ -112,10 +116,10 @@ pub struct Driver {
 
 /// The gateway's token, its place and its abilities.
 struct Server {
-    /// Once a request needed it.
+    /// The gateway's token, fetched when a request first needs it.
     token: Token,
-    finding: Finding,
-    known: Known,
+    finding: ContextSearch,
+    known: GatewayInfo,
 }
 
 /// Mode and model of the last message.
@@ -127,7 +131,7 @@ struct Wanted {
 
 /// The gateway's token.
 enum Token {
-    /// Nobody needed it yet; finding it may run a command.
+    /// Not fetched yet; that may run a command.
     Unasked,
     None,
     Is(Secret),
@@ -135,7 +139,7 @@ enum Token {
 
 /// Properties that the gateway has reported.
 #[derive(Default)]
-struct Known {
+struct GatewayInfo {
     conversation: Option<ConversationId>,
     is_stateful: bool,
     /// Plans have an endpoint of their own.
@@ -186,8 +190,8 @@ impl Driver {
             front: None,
             server: Server {
                 token: Token::Unasked,
-                finding: Finding::default(),
-                known: Known::default(),
+                finding: ContextSearch::default(),
+                known: GatewayInfo::default(),
             },
             wanted: Wanted::default(),
             current: Current::default(),
@@ -448,11 +452,11 @@ impl Driver {
                 Err(_) => Some("no reply".to_owned()),
             };
             // Nobody hears it when the link is gone.
-            let _ = sender.send(Handed { turn, document, failed });
+            let _ = sender.send(AnswerDelivery { turn, document, failed });
         });
     }
 
-    fn was_handed(&mut self, handed: Handed) {
+    fn was_handed(&mut self, handed: AnswerDelivery) {
         let Some(failed) = handed.failed else { return };
         if handed.turn == self.current.turn {
             self.current.answered.remove(&handed.document);
@@ -503,12 +507,12 @@ impl Driver {
         let mut first = None;
         loop {
             let (failure, reason) = match self.attempt(message, identity).await? {
-                Tried::Over => return Ok(()),
-                Tried::Otherwise(failure) => {
+                Attempt::Over => return Ok(()),
+                Attempt::Otherwise(failure) => {
                     first.get_or_insert(failure);
                     continue;
                 }
-                Tried::Refused(failure, reason) => (failure, reason),
+                Attempt::Refused(failure, reason) => (failure, reason),
             };
             let now = Utc::now();
             match self.settings.retries.after_failure(retried, &reason, dice(), now) {
@@ -548,7 +552,7 @@ impl Driver {
         self.meanwhile(sleep(pause)).await
     }
 
-    async fn attempt(&mut self, message: &Message, identity: &Identity) -> Result<Tried, Stop> {
+    async fn attempt(&mut self, message: &Message, identity: &Identity) -> Result<Attempt, Stop> {
         let peer = self.client.name().to_owned();
         self.progress(Progress::Connecting { peer: peer.clone() });
         if matches!(self.server.token, Token::Unasked) {
@@ -556,7 +560,7 @@ impl Driver {
             let found = self.meanwhile(settings.token.resolve(&settings.environment)).await?;
             match found {
                 Ok(found) => self.server.token = found.map_or(Token::None, Token::Is),
-                Err(error) => return Ok(Tried::Refused(ours("UNAUTHORIZED", &error), retry::Failure::Lasting)),
+                Err(error) => return Ok(Attempt::Refused(ours("UNAUTHORIZED", &error), retry::Failure::Lasting)),
             }
         }
         let settings = Arc::clone(&self.settings);
@@ -594,10 +598,10 @@ impl Driver {
             Ok(answer) if answer.status.is_success() => {
                 self.progress(Progress::Waiting { peer });
                 self.read(answer, identity).await?;
-                Ok(Tried::Over)
+                Ok(Attempt::Over)
             }
             Ok(answer) => self.refused(answer, identity).await,
-            Err(error) => Ok(Tried::Refused(unreachable(&error), retry::Failure::from(&error))),
+            Err(error) => Ok(Attempt::Refused(unreachable(&error), retry::Failure::from(&error))),
         }
     }
 
@@ -621,7 +625,7 @@ impl Driver {
     }
 
     /// Reads what the gateway says with the status of an error.
-    async fn refused(&mut self, answer: client::Response, identity: &Identity) -> Result<Tried, Stop> {
+    async fn refused(&mut self, answer: client::Response, identity: &Identity) -> Result<Attempt, Stop> {
         let status = answer.status.as_u16();
         let advice = Advice::of(&answer.headers, Utc::now());
         let body = self.meanwhile(answer.body.beginning(ERROR_LIMIT_BYTES)).await?;
@@ -637,7 +641,7 @@ impl Driver {
         if serde_json::from_str::<Value>(&body).is_ok_and(|it| it.get("documents").is_some_and(Value::is_array)) {
             // A whole response that failed has more to say than its error.
             self.read_body(identity, &body);
-            return Ok(Tried::Over);
+            return Ok(Attempt::Over);
         }
         let mut failure = Failure::read(status, &body);
         if failure.details.is_empty() && !body.trim().is_empty() && !body.trim_start().starts_with('{') {
@@ -648,11 +652,11 @@ impl Driver {
         let knows_no_mode = matches!(status, 400 | 404 | 405 | 422);
         if self.wanted.mode == Mode::Plan && knows_no_mode && !self.server.known.plans_apart {
             self.server.known.plans_apart = true;
-            return Ok(Tried::Otherwise(failure));
+            return Ok(Attempt::Otherwise(failure));
         }
         if matches!(status, 404 | 410) && self.server.known.conversation.take().is_some() {
             // It has forgotten the conversation; we have not, and send all of it.
-            return Ok(Tried::Otherwise(failure));
+            return Ok(Attempt::Otherwise(failure));
         }
         let words = format!("{} {}", failure.code, failure.message);
         let failure = match status {
@@ -670,7 +674,7 @@ impl Driver {
             ),
             _ => failure,
         };
-        Ok(Tried::Refused(
+        Ok(Attempt::Refused(
             failure,
             retry::Failure::Status { status, words, advice },
         ))
@@ -932,7 +936,7 @@ impl Driver {
 }
 
 /// Keeps what a response says of its gateway.
-fn learn(known: &mut Known, response: &Response) {
+fn learn(known: &mut GatewayInfo, response: &Response) {
     if response.origin.conversation_id.is_some() {
         known.conversation.clone_from(&response.origin.conversation_id);
         known.is_stateful = response.origin.capabilities.iter().any(|it| it == "stateful");

@@ -8,7 +8,9 @@ use crate::{
     protocol::{ClarificationResponse, ConversationId, Document, Event, Kind, Message, Mode, Response, Turn},
 };
 
+/// Path of the endpoint for a turn.
 pub const COMPLETIONS: &str = "api/v1/chat/completions";
+/// Path of the endpoint for a turn in plan mode.
 pub const PLAN: &str = "api/v1/chat/plan";
 
 /// Bodies above this leave out the documents of old answers, whose text is enough. A gateway of ours takes 32 MiB.

@@ -38,7 +38,7 @@ const ASIDE: Duration = Duration::from_secs(10);
 /// A list of models is not longer.
 const MODELS_LIMIT_BYTES: usize = 4 << 20;
 
-/// Whom to ask, and what every request says.
+/// Settings of a link to a gateway.
 #[derive(Clone)]
 pub struct Settings {
     /// The address may be that of the server or of one of its endpoints, as people paste it.

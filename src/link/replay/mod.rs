@@ -188,7 +188,7 @@ async fn play(mut player: Player, log: Arc<Log>, mut inbox: lazy_channel::Inbox<
     }
 }
 
-/// When the step after the one at `due` comes, without catching up on what a sleeping machine missed.
+/// Returns the time of the step after the one at `due`; steps that a sleeping machine missed are not caught up.
 fn after(due: Instant, pause: Duration) -> Instant {
     let now = Instant::now();
     let from = if now.saturating_duration_since(due) > Duration::from_secs(1) {

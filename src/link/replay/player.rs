@@ -17,13 +17,13 @@ use crate::{
     },
 };
 
-/// No pause of a recording is longer: nobody wants to wait again for what somebody once waited for.
+/// Maximum pause of a recording.
 const LONGEST_GAP: Duration = Duration::from_secs(5);
 
 /// Condition for the player's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// This much recorded time.
+    /// A pause of this length in recorded time.
     Pause(Duration),
     /// The user: a message or an answer.
     Command,
@@ -31,6 +31,7 @@ pub enum Need {
     Nothing,
 }
 
+/// A position in a recording, with the commands that were heard.
 #[derive(Debug)]
 pub struct Player {
     script: Arc<Vec<Entry>>,
@@ -48,7 +49,7 @@ pub struct Player {
     /// Messages that wait for their turn.
     queue: VecDeque<Message>,
     answers: Answers,
-    /// Which live turn a recorded one became.
+    /// Live turns by recorded turn.
     turns: HashMap<Turn, Turn>,
     /// A document has ended since somebody wanted one.
     has_shown: bool,
@@ -110,6 +111,7 @@ impl Player {
         self.has_shown = false;
     }
 
+    /// Returns the condition for the next step.
     pub fn need(&self) -> Need {
         let now = Need::Pause(Duration::ZERO);
         if self.must_close() {
@@ -428,13 +430,7 @@ impl Player {
                 self.current.is_open = self.current.response.is_running();
             }
             Event::Done(_) => self.current.is_open = false,
-            Event::UserMessage(_)
-            | Event::DocumentUpdate { .. }
-            | Event::Notice(_)
-            | Event::Progress(_)
-            | Event::Title(_)
-            | Event::Branch(_)
-            | Event::Unknown { .. } => {}
+            _ => {}
         }
         self.has_shown |= matches!(event, Event::DocumentEnd { .. } | Event::Done(_));
         self.current.response.apply(&event, at_ms);

@@ -43,7 +43,7 @@ struct Derived {
     turns: OnceLock<Vec<Recording>>,
 }
 
-/// Why a file cannot be played.
+/// Reason why a file cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     #[error("{name} holds no answer\n  a recording is a saved event stream, a response object or a session file")]
@@ -77,8 +77,8 @@ impl Recording {
                 Err(source) => Err(RecordingError::Conversation { name, source }),
             };
         }
-        let entries = match Form::of(text) {
-            Form::Lines => {
+        let entries = match FileFormat::of(text) {
+            FileFormat::Lines => {
                 let Some(stored) = read_lines(&name, text) else {
                     return Err(RecordingError::Newer { name });
                 };
@@ -97,9 +97,9 @@ impl Recording {
                 entries.splice(at..at, said);
                 Ok(entries)
             }
-            Form::Body => Decoder::body(identity(), &String::from_utf8_lossy(text))
+            FileFormat::Body => Decoder::body(identity(), &String::from_utf8_lossy(text))
                 .map(|events| events.into_iter().map(|it| of_no_time(Turn(0), it)).collect()),
-            Form::Stream => read_stream(bytes),
+            FileFormat::Stream => read_stream(bytes),
         };
         match entries {
             Err(source) => Err(RecordingError::Unreadable { name, source }),
@@ -193,7 +193,7 @@ impl Recording {
         Self::of(self.name.clone(), Arc::new(entries), self.is_timed)
     }
 
-    /// Each turn as a recording of its own; all of it where nobody asked. Whoever plays one shares it with the others.
+    /// Returns each turn as a recording of its own; the whole recording if it has no message. All players share them.
     fn turns(&self) -> &[Self] {
         self.derived.turns.get_or_init(|| {
             let is_message = |it: &Entry| matches!(it.event, Event::UserMessage(_));
@@ -311,13 +311,13 @@ fn is_end_of_live_question(event: &Event, answer: &ClarificationResponse) -> boo
 }
 
 /// File format of a recording.
-enum Form {
+enum FileFormat {
     Lines,
     Body,
     Stream,
 }
 
-impl Form {
+impl FileFormat {
     fn of(text: &[u8]) -> Self {
         if text.first() != Some(&b'{') {
             return Self::Stream;

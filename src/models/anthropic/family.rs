@@ -11,9 +11,9 @@ pub enum Thinking {
     Budget,
     /// `adaptive`, with a word for the effort.
     Adaptive {
-        /// It thinks when nothing is said.
+        /// True if it thinks by default.
         by_default: bool,
-        /// It takes `disabled`.
+        /// True if thinking can be disabled.
         can_stop: bool,
     },
 }
@@ -22,7 +22,7 @@ pub enum Thinking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
     pub thinking: Thinking,
-    /// It takes a temperature, as long as it does not think.
+    /// True if it accepts a temperature while it does not think.
     pub has_temperature: bool,
     /// The most tokens to ask for when the settings do not say.
     pub output: u64,

@@ -82,7 +82,8 @@ impl Wire for Messages {
         Box::new(Reading::new(stream::Decoder::default()))
     }
 
-    /// Which thoughts a server takes back, and what it lets be said about thinking, differs by model and by month.
+    /// Repeats without earlier thoughts, or without options for thinking: what a server accepts differs by model and by
+    /// month.
     fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
         let said = failure.said.as_deref().unwrap_or_default().to_lowercase();
         if failure.kind != FailureKind::Request {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::models::{
     EndReason, Failure, FailureKind, Piece, Tokens,
     body::Decode,
-    lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, whole_number},
+    lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, text, whole_number},
 };
 
 /// Size charged for an empty block, so that a flood of them meets the limit, too.
@@ -29,7 +29,7 @@ pub struct Decoder {
     last: u64,
     calls: usize,
     /// A call whose block has stopped, until more is known.
-    held: Option<Call>,
+    held: Option<PartialCall>,
     answer: AnswerState,
 }
 
@@ -47,12 +47,12 @@ enum Block {
     Text,
     Thinking { text: String, signature: String },
     Redacted(Value),
-    Call(Call),
+    Call(PartialCall),
     Ignored,
 }
 
 #[derive(Debug)]
-struct Call {
+struct PartialCall {
     slot: usize,
     id: String,
     name: String,
@@ -113,7 +113,7 @@ impl Decode for Decoder {
         if is_cut {
             self.blocks.clear();
             let is_whole =
-                |it: &Call| !it.arguments.trim().is_empty() && lenient::arguments(it.arguments.clone()).is_ok();
+                |it: &PartialCall| !it.arguments.trim().is_empty() && lenient::arguments(it.arguments.clone()).is_ok();
             self.held = self.held.take().filter(is_whole);
         }
         // Servers forget to stop their blocks.
@@ -266,7 +266,7 @@ impl Decoder {
                     Some(_) | None => String::new(),
                 };
                 self.answer.weigh(begun.len())?;
-                Block::Call(Call {
+                Block::Call(PartialCall {
                     slot,
                     id,
                     name,
@@ -429,11 +429,6 @@ impl Decoder {
         };
         self.answer.count(tokens, out);
     }
-}
-
-/// A member's text; empty when there is none.
-fn text<'a>(members: &'a Map<String, Value>, name: &str) -> &'a str {
-    members.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -73,14 +73,6 @@ impl Wire for Gemini {
         let body = json!({ "requests": texts.iter().map(ask).collect::<Vec<_>>() });
         Some(Request::post(path, body.to_string()))
     }
-
-    fn embedded(&self, body: &[u8]) -> Result<Vec<Vec<f32>>, Failure> {
-        let garbled = || Failure::new(FailureKind::Garbled, "the embeddings cannot be read");
-        let whole: Value = serde_json::from_slice(body).map_err(|_| garbled())?;
-        let items = whole.get("embeddings").and_then(Value::as_array).ok_or_else(garbled)?;
-        let vectors = items.iter().map(|it| lenient::numbers(it.get("values")?));
-        vectors.collect::<Option<_>>().ok_or_else(garbled)
-    }
 }
 
 /// The models that can be talked with.

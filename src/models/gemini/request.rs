@@ -246,7 +246,7 @@ fn call_part(call: &Call, tools: &Tools) -> Value {
     part
 }
 
-/// One part for each call, in their order, which is how Gemini pairs them; images stand behind all of them.
+/// Returns one part for each call, in their order, by which Gemini pairs them; images follow.
 fn results_of(results: &[CallResult], given: &[(&str, &str)], tools: &Tools) -> Vec<Value> {
     let mut parts = Vec::new();
     let mut images = Vec::new();

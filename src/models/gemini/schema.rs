@@ -43,6 +43,7 @@ impl Tools {
         Self(all.collect())
     }
 
+    /// Returns the tools as Gemini's function declarations.
     pub fn declarations(&self) -> Vec<Value> {
         let spell = |it: &Tool| {
             let mut declaration = json!({ "name": it.sent, "description": it.about });

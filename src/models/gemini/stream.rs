@@ -12,7 +12,7 @@ use crate::{
         EndReason, Failure, FailureKind, Piece, Tokens,
         body::Read,
         lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, whole_number},
-        objects::{Found, Objects},
+        objects::{Objects, ScannedPart},
     },
     net::sse::Frames,
 };
@@ -25,10 +25,10 @@ const WHAT: &str = "a Gemini stream";
 /// Reads one answer: events, one JSON list that grows, or one object.
 pub struct Reading {
     decoder: Decoder,
-    form: Form,
+    form: BodyKind,
 }
 
-enum Form {
+enum BodyKind {
     /// Nothing visible came yet.
     Unknown(Vec<u8>),
     Events(Box<Frames>),
@@ -39,7 +39,7 @@ impl Reading {
     pub fn new(tools: Tools) -> Self {
         Self {
             decoder: Decoder::new(tools),
-            form: Form::Unknown(Vec::new()),
+            form: BodyKind::Unknown(Vec::new()),
         }
     }
 }
@@ -48,7 +48,7 @@ impl Read for Reading {
     fn push(&mut self, chunk: &[u8]) -> Vec<Piece> {
         let mut out = Vec::new();
         match &mut self.form {
-            Form::Unknown(begun) => {
+            BodyKind::Unknown(begun) => {
                 begun.extend_from_slice(chunk);
                 let begun = std::mem::take(begun);
                 let first = begun
@@ -59,12 +59,12 @@ impl Read for Reading {
                         // White space and byte order marks alone say nothing and need not be kept.
                         return out;
                     }
-                    Some(b'{' | b'[' | b'<') => Form::Objects(Objects::default()),
-                    Some(_) => Form::Events(Box::default()),
+                    Some(b'{' | b'[' | b'<') => BodyKind::Objects(Objects::default()),
+                    Some(_) => BodyKind::Events(Box::default()),
                 };
                 return self.push(&begun);
             }
-            Form::Events(frames) => {
+            BodyKind::Events(frames) => {
                 for frame in frames.push(chunk) {
                     match frame {
                         Ok(frame) => self.decoder.data(&frame.data, &mut out),
@@ -75,7 +75,7 @@ impl Read for Reading {
                     }
                 }
             }
-            Form::Objects(objects) => {
+            BodyKind::Objects(objects) => {
                 for found in objects.push(chunk) {
                     self.decoder.found(found, &mut out);
                 }
@@ -87,13 +87,13 @@ impl Read for Reading {
     fn finish(mut self: Box<Self>) -> Vec<Piece> {
         let mut out = Vec::new();
         match &mut self.form {
-            Form::Unknown(_) => {}
-            Form::Events(frames) => {
+            BodyKind::Unknown(_) => {}
+            BodyKind::Events(frames) => {
                 if let Some(Ok(frame)) = frames.finish() {
                     self.decoder.data(&frame.data, &mut out);
                 }
             }
-            Form::Objects(objects) => {
+            BodyKind::Objects(objects) => {
                 if let Some(found) = objects.finish() {
                     self.decoder.found(found, &mut out);
                 }
@@ -123,7 +123,7 @@ struct Decoder {
     finish: Option<String>,
     /// The server's text beside its finish reason.
     said: String,
-    /// Why the question itself was refused.
+    /// Reason why the request itself was refused.
     blocked: Option<String>,
     /// Text received in place of chunks.
     junk: String,
@@ -159,22 +159,22 @@ impl Decoder {
         }
         match lenient::values(data) {
             Ok(values) => values.iter().for_each(|it| self.value(it, out)),
-            Err(_) => self.found(Found::Junk(data.chars().take(600).collect()), out),
+            Err(_) => self.found(ScannedPart::Junk(data.chars().take(600).collect()), out),
         }
     }
 
-    fn found(&mut self, found: Found, out: &mut Vec<Piece>) {
+    fn found(&mut self, found: ScannedPart, out: &mut Vec<Piece>) {
         match found {
             _ if self.answer.is_over => {}
-            Found::Object(members) => self.members(&members, out),
-            Found::Junk(text) => {
+            ScannedPart::Object(members) => self.members(&members, out),
+            ScannedPart::Junk(text) => {
                 if self.junk.is_empty() {
                     self.junk = text;
                 }
                 self.answer
                     .notice(BAD_JSON, "a part of the answer is no JSON and was skipped", out);
             }
-            Found::TooLong => {
+            ScannedPart::TooLong => {
                 let message = "a part of the answer is longer than is read";
                 self.answer.fail(Failure::new(FailureKind::Oversized, message), out);
             }
@@ -190,7 +190,7 @@ impl Decoder {
                 .filter(|it| it.is_object())
                 .for_each(|it| self.value(it, out)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                self.found(Found::Junk(value.to_string()), out);
+                self.found(ScannedPart::Junk(value.to_string()), out);
             }
         }
     }

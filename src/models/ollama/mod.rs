@@ -12,17 +12,16 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    Failure, FailureKind, Format, Model, ModelRequest,
+    Failure, Format, Model, ModelRequest,
     body::Read,
-    lenient,
     listing::{self, Page},
     request::{Server, Wire},
 };
 use crate::{
-    config::{self, Secret},
+    config,
     net::client::{Request, Url},
 };
 use show::Shown;
@@ -52,10 +51,6 @@ impl Wire for Ollama {
 
     fn base(&self, pasted: &Url) -> Url {
         request::base(pasted)
-    }
-
-    fn authorise(&self, request: Request, key: &Secret) -> Request {
-        request.bearer(key.expose())
     }
 
     fn inquire(&self, request: &ModelRequest, _: &config::Provider) -> Option<Request> {
@@ -122,26 +117,13 @@ impl Wire for Ollama {
         let body = json!({ "model": settings.model, "input": texts });
         Some(Request::post("api/embed", body.to_string()))
     }
-
-    fn embedded(&self, body: &[u8]) -> Result<Vec<Vec<f32>>, Failure> {
-        let garbled = || Failure::new(FailureKind::Garbled, "the embeddings cannot be read");
-        let whole: Value = serde_json::from_slice(body).map_err(|_| garbled())?;
-        if let Some(error) = whole.as_object().and_then(lenient::error_of) {
-            return Err(Failure::from_server(None, error));
-        }
-        let items = whole.get("embeddings").and_then(Value::as_array).ok_or_else(garbled)?;
-        items
-            .iter()
-            .map(lenient::numbers)
-            .collect::<Option<_>>()
-            .ok_or_else(garbled)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use futures::StreamExt;
     use pretty_assertions::assert_eq;
+    use serde_json::Value;
 
     use super::*;
     use crate::{

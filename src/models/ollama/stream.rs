@@ -9,7 +9,7 @@ use crate::models::{
     EndReason, Failure, FailureKind, Piece, Tokens,
     body::Read,
     lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, whole_number},
-    objects::{Found, Objects},
+    objects::{Objects, ScannedPart},
 };
 
 const WHAT: &str = "Ollama's chat";
@@ -20,7 +20,7 @@ pub struct Reading {
     objects: Objects,
     answer: AnswerState,
     has_message: bool,
-    /// All that was thought: it goes back in one.
+    /// All thinking so far; it is sent back as one text.
     thinking: String,
     calls: Vec<Called>,
     junk: String,
@@ -63,18 +63,18 @@ impl Read for Reading {
 }
 
 impl Reading {
-    fn found(&mut self, found: Found, out: &mut Vec<Piece>) {
+    fn found(&mut self, found: ScannedPart, out: &mut Vec<Piece>) {
         match found {
             _ if self.answer.is_over => {}
-            Found::Object(members) => self.line(&members, out),
-            Found::Junk(text) => {
+            ScannedPart::Object(members) => self.line(&members, out),
+            ScannedPart::Junk(text) => {
                 if self.junk.is_empty() {
                     self.junk = text;
                 }
                 self.answer
                     .notice(BAD_JSON, "a line of the answer is no JSON and was skipped", out);
             }
-            Found::TooLong => {
+            ScannedPart::TooLong => {
                 let message = "a line of the answer is longer than is read";
                 self.answer.fail(Failure::new(FailureKind::Oversized, message), out);
             }

@@ -9,18 +9,15 @@ mod stream;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base64::Engine;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    Failure, FailureKind, Format, ModelRequest,
+    Failure, Format, ModelRequest,
     body::{Read, Reading},
-    lenient,
-    listing::{self, Page},
     request::{Server, Wire},
 };
 use crate::{
-    config::{self, Secret},
+    config,
     net::client::{Request, Url},
 };
 
@@ -52,10 +49,6 @@ impl Wire for Chat {
         request::base(pasted)
     }
 
-    fn authorise(&self, request: Request, key: &Secret) -> Request {
-        request.bearer(key.expose())
-    }
-
     fn ask(&self, request: &ModelRequest, settings: &config::Provider) -> Request {
         let body = request::body(request, settings, &self.learned());
         Request::post("chat/completions", body.to_string())
@@ -74,55 +67,9 @@ impl Wire for Chat {
         Some(Request::post("embeddings", body.to_string()))
     }
 
-    fn embedded(&self, body: &[u8]) -> Result<Vec<Vec<f32>>, Failure> {
-        embedded(body)
-    }
-
     fn read(&self, _: &ModelRequest, settings: &config::Provider) -> Box<dyn Read> {
         Box::new(Reading::new(stream::Decoder::new(settings.think_tags)))
     }
-
-    fn list(&self, _after: Option<&str>) -> Request {
-        Request::get("models")
-    }
-
-    fn listed(&self, body: &[u8]) -> Result<Page, Failure> {
-        let page = listing::listed(body)?;
-        Ok(Page { next: None, ..page })
-    }
-}
-
-/// Vectors in the order of their texts, as numbers or as the bytes of 32-bit floats in base64, which some servers send
-/// whatever they are asked for.
-fn embedded(body: &[u8]) -> Result<Vec<Vec<f32>>, Failure> {
-    let garbled = || Failure::new(FailureKind::Garbled, "the embeddings cannot be read");
-    let whole: Value = serde_json::from_slice(body).map_err(|_| garbled())?;
-    if let Some(error) = whole.as_object().and_then(lenient::error_of) {
-        return Err(Failure::from_server(None, error));
-    }
-    let items = match &whole {
-        Value::Array(items) => items,
-        other => other.get("data").and_then(Value::as_array).ok_or_else(garbled)?,
-    };
-    let mut found: Vec<(u64, Vec<f32>)> = Vec::with_capacity(items.len());
-    for (at, item) in items.iter().enumerate() {
-        let index = item.get("index").and_then(lenient::whole_number).unwrap_or(at as u64);
-        let vector = match item.get("embedding") {
-            Some(Value::String(text)) => floats(text),
-            Some(other) => lenient::numbers(other),
-            None => None,
-        };
-        found.push((index, vector.ok_or_else(garbled)?));
-    }
-    found.sort_by_key(|(index, _)| *index);
-    Ok(found.into_iter().map(|(_, vector)| vector).collect())
-}
-
-fn floats(text: &str) -> Option<Vec<f32>> {
-    let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok()?;
-    let (whole, rest) = bytes.as_chunks::<4>();
-    rest.is_empty()
-        .then(|| whole.iter().map(|it| f32::from_le_bytes(*it)).collect())
 }
 
 #[cfg(test)]
@@ -139,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        config::{Connection, Environment, KeySource},
+        config::{Connection, Environment, KeySource, Secret},
         models::{EndReason, FailureKind, ModelMessage, Piece, Provider},
         net::test_server::{self, STREAM, Socket, page},
         protocol::Progress,

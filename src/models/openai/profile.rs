@@ -10,6 +10,7 @@ use crate::{
     models::{Effort, Failure, FailureKind, ModelMessage, ModelRequest},
 };
 
+/// Differences of one server and model from OpenAI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// Ids of calls are nine letters and digits.
@@ -18,7 +19,7 @@ pub struct Profile {
     pub wants_bridge: bool,
     /// Sides take turns.
     pub wants_turns: bool,
-    /// Beside calls no text is `null`; empty text otherwise.
+    /// True if an empty text beside calls must be `null`.
     pub has_null_text: bool,
     /// The limit of tokens is called `max_completion_tokens`.
     pub has_new_limit: bool,
@@ -40,7 +41,7 @@ pub enum EffortWord {
     Switch,
     /// `chat_template_kwargs: { enable_thinking }`, beside `reasoning_effort`.
     Template,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
@@ -163,7 +164,7 @@ impl EffortWord {
     }
 }
 
-/// When earlier reasoning goes back.
+/// When earlier reasoning is sent back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
     Always,

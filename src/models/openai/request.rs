@@ -29,8 +29,8 @@ pub fn base(pasted: &Url) -> Url {
     url
 }
 
-/// Only what every server takes and what the settings ask for: several servers refuse a request over one member that
-/// they do not know, which is what `allow_fields` is for.
+/// Returns a request body of the fields that every server accepts and those that the settings ask for: several servers
+/// refuse unknown fields, which `allow_fields` is for.
 pub fn body(request: &ModelRequest, settings: &config::Provider, learned: &Learned) -> Value {
     let profile = Profile::of(request, settings);
     let messages = messages(request, profile, settings, learned);
@@ -295,7 +295,7 @@ fn image(image: &Image) -> Value {
     json!({ "type": "image_url", "image_url": { "url": url } })
 }
 
-/// Two contents as one: text, or a list of parts where either is one.
+/// Joins two contents: a text, or a list of parts if either is one.
 fn joined(one: Value, two: Value) -> Value {
     let list = |it: Value| match it {
         Value::Array(parts) => parts,

@@ -23,7 +23,7 @@ pub struct Decoder {
     choice: Choice,
     has_text: bool,
     is_refused: bool,
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
     /// The call that was written to last.
     writing: usize,
     reasoning: Reasoning,
@@ -44,7 +44,7 @@ struct Choice {
 struct Reasoning {
     /// Reasoning in a form that goes back to its maker as it came.
     opaque: Vec<Value>,
-    /// All that was thought, and the name under which the server sends it and wants it back.
+    /// Name of the field in which the server sends reasoning and wants it back, and all reasoning so far.
     thought: Option<(&'static str, String)>,
 }
 
@@ -60,7 +60,7 @@ enum Inline {
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct PartialCall {
     index: Option<u64>,
     id: String,
     name: String,
@@ -437,9 +437,9 @@ impl Decoder {
         }
         self.flush(out);
         if slot == self.calls.len() {
-            self.calls.push(Call {
+            self.calls.push(PartialCall {
                 index,
-                ..Call::default()
+                ..PartialCall::default()
             });
         }
         self.writing = slot;
@@ -468,7 +468,7 @@ impl Decoder {
         }
     }
 
-    /// Which call a fragment belongs to; the number of calls for a new one.
+    /// Returns the index of the call that a fragment belongs to; the number of calls for a new one.
     fn slot(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> usize {
         let new = self.calls.len();
         let known = (!id.is_empty())

@@ -13,12 +13,11 @@ use std::sync::{
 use super::{
     Failure, FailureKind, Format, ModelRequest,
     body::{Read, Reading},
-    listing::{self, Page},
     openai,
     request::{Server, Wire},
 };
 use crate::{
-    config::{self, Secret},
+    config,
     net::client::{Request, Url},
 };
 use request::Wishes;
@@ -54,10 +53,6 @@ impl Wire for Responses {
         openai::base(pasted)
     }
 
-    fn authorise(&self, request: Request, key: &Secret) -> Request {
-        request.bearer(key.expose())
-    }
-
     fn ask(&self, request: &ModelRequest, settings: &config::Provider) -> Request {
         let body = request::body(request, settings, self.wishes());
         Request::post("responses", body.to_string())
@@ -83,14 +78,5 @@ impl Wire for Responses {
         };
         let before = self.refused.swap(next, Ordering::Relaxed);
         (before < next).then(|| "the model does not take every wish about reasoning: asked without".to_owned())
-    }
-
-    fn list(&self, _after: Option<&str>) -> Request {
-        Request::get("models")
-    }
-
-    fn listed(&self, body: &[u8]) -> Result<Page, Failure> {
-        let page = listing::listed(body)?;
-        Ok(Page { next: None, ..page })
     }
 }

@@ -16,7 +16,7 @@ pub enum Wishes {
     None,
 }
 
-/// Only what the format needs and what the settings ask for.
+/// Returns a request body of the required fields and those that the settings ask for.
 pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes) -> Value {
     let takes = |field: &str| {
         let allowed = settings.allow_fields.as_ref();

@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use crate::models::{
     EndReason, Failure, FailureKind, Piece, Tokens,
     body::Decode,
-    lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, whole_number},
+    lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, text, whole_number},
 };
 
-/// More items than this are no answer. Each event looks through them.
+/// Maximum number of items in an answer. Each event searches them.
 const ITEMS_LIMIT: usize = 1024;
 
 /// Size charged for an empty item, so that a flood of them meets the limit, too.
@@ -30,7 +30,7 @@ pub struct Decoder {
     /// The calls that have a name.
     calls: usize,
     /// A call that is done, until more is known: the limit of tokens may have cut it.
-    held: Option<Call>,
+    held: Option<PartialCall>,
     answer: AnswerState,
 }
 
@@ -53,7 +53,7 @@ enum Content {
         part: u64,
     },
     /// Gone once it is done.
-    Call(Option<Call>),
+    Call(Option<PartialCall>),
     Other,
 }
 
@@ -77,8 +77,8 @@ enum Told {
 }
 
 #[derive(Debug, Default)]
-struct Call {
-    /// Its number among those that have a name.
+struct PartialCall {
+    /// Index among the calls that have a name.
     slot: usize,
     id: String,
     name: String,
@@ -271,7 +271,7 @@ impl Decoder {
             self.answer.notice_call_limit(out);
             return self.add(id, index, Content::Other, out);
         }
-        self.add(id, index, Content::Call(Some(Call::default())), out)
+        self.add(id, index, Content::Call(Some(PartialCall::default())), out)
     }
 
     /// Reads what an item says of a call: its name and its id, which is not the item's.
@@ -615,7 +615,7 @@ impl Decoder {
             }
         } else {
             let is_whole =
-                |it: &Call| !it.arguments.trim().is_empty() && lenient::arguments(it.arguments.clone()).is_ok();
+                |it: &PartialCall| !it.arguments.trim().is_empty() && lenient::arguments(it.arguments.clone()).is_ok();
             self.held = self.held.take().filter(is_whole);
         }
         self.release(out);
@@ -639,11 +639,6 @@ fn fitting(kind: &str) -> fn(&Content) -> bool {
         "function_call" => |it| matches!(it, Content::Call(_)),
         _ => |it| matches!(it, Content::Other),
     }
-}
-
-/// A member's text; empty when there is none.
-fn text<'a>(members: &'a Map<String, Value>, name: &str) -> &'a str {
-    members.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The arguments of a call, which some servers send as an object.

@@ -16,11 +16,12 @@ use crate::os::file;
 pub const LIST: &str = "steps";
 /// Maximum number of conversations with stored undo data; the least recently used are removed.
 pub const MOST_CONVERSATIONS: usize = 64;
+/// Maximum size of all undo data, in bytes.
 pub const MOST_IN_ALL: u64 = 2 << 30;
 
 /// Store of one conversation's blobs: bytes under their hash, in a folder.
 #[derive(Debug)]
-pub struct Kept {
+pub struct BlobStore {
     folder: PathBuf,
     pub most_bytes: u64,
     /// By hash.
@@ -31,14 +32,14 @@ pub struct Kept {
 
 /// Durability that a write needs before it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Care {
-    /// Before this returns.
+pub enum Durability {
+    /// On disk before the call returns.
     Synced,
-    /// When the system comes to it: what a crash tears is known by its hash.
+    /// Written when the system does; a blob torn by a crash is recognised by its hash.
     Later,
 }
 
-impl Kept {
+impl BlobStore {
     /// Opens the store in a conversation's `folder`, which is created with the first blob.
     pub fn open(folder: PathBuf, most_bytes: u64) -> Self {
         let mut sizes = BTreeMap::new();
@@ -64,20 +65,21 @@ impl Kept {
         self.bytes.saturating_add(bytes) <= self.most_bytes
     }
 
+    /// Returns true if the blob is stored.
     pub fn has(&self, hash: &str, bytes: &[u8]) -> bool {
         self.sizes.get(hash) == Some(&(bytes.len() as u64))
     }
 
     /// Puts bytes under their hash. There must be room.
-    pub fn put(&mut self, hash: &str, bytes: &[u8], care: Care) -> io::Result<()> {
+    pub fn put(&mut self, hash: &str, bytes: &[u8], care: Durability) -> io::Result<()> {
         if self.has(hash, bytes) {
             return Ok(());
         }
         self.make()?;
         let path = self.at(hash);
         match care {
-            Care::Synced => file::write(&path, bytes, file::Access::Private).map_err(io::Error::other)?,
-            Care::Later => {
+            Durability::Synced => file::write(&path, bytes, file::Access::Private).map_err(io::Error::other)?,
+            Durability::Later => {
                 // What a crash has torn goes.
                 if let Some(size) = self.sizes.remove(hash) {
                     self.bytes -= size;

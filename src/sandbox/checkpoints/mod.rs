@@ -20,14 +20,14 @@ use std::{
     time::SystemTime,
 };
 
-pub use path_state::{Found, Stand};
+pub use path_state::{PathContent, PathState};
 pub use steps::Changed;
 pub use undo_plan::{Clash, Done, Marked, Plan, Turning, Which};
 
 use self::{
-    blob_store::Care,
+    blob_store::Durability,
     path_state::hashed,
-    steps::{Cause, State},
+    steps::{Cause, CheckpointState},
     survey::Survey,
 };
 use super::{files::Refused, workspace::Workspace};
@@ -35,7 +35,7 @@ use super::{files::Refused, workspace::Workspace};
 /// The store of one conversation.
 #[derive(Debug)]
 pub struct Checkpoints {
-    state: Mutex<State>,
+    state: Mutex<CheckpointState>,
     /// Last survey of the workspace; `None` until the first command.
     survey: Mutex<Option<Survey>>,
 }
@@ -45,7 +45,7 @@ impl Checkpoints {
     /// conversations are pruned.
     pub fn open(folder: &Path, name: &str) -> io::Result<Self> {
         Ok(Self {
-            state: Mutex::new(State::open(folder.join(folder_name(name)))?),
+            state: Mutex::new(CheckpointState::open(folder.join(folder_name(name)))?),
             survey: Mutex::default(),
         })
     }
@@ -71,8 +71,8 @@ impl Checkpoints {
     }
 
     /// `call` is about to change what stands at these paths. Gives the number of the step.
-    pub fn began(&self, call: &str, files: Vec<(PathBuf, Found)>) -> u64 {
-        self.lock().begin(call, Cause::Change, files, Care::Synced)
+    pub fn began(&self, call: &str, files: Vec<(PathBuf, PathContent)>) -> u64 {
+        self.lock().begin(call, Cause::Change, files, Durability::Synced)
     }
 
     /// The step was done.
@@ -138,7 +138,7 @@ impl Checkpoints {
         self.lock().carry_out(workspace, plan, over)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CheckpointState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

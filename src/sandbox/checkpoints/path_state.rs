@@ -32,7 +32,7 @@ use crate::sandbox::{
 /// State of a path, without the bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stand {
+pub enum PathState {
     Nothing,
     File {
         /// SHA-256 of its bytes.
@@ -52,20 +52,20 @@ pub enum Stand {
 
 /// State of a path, with the bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    pub stand: Stand,
+pub struct PathContent {
+    pub stand: PathState,
     pub bytes: Option<Arc<[u8]>>,
 }
 
-impl Found {
+impl PathContent {
     pub const NOTHING: Self = Self {
-        stand: Stand::Nothing,
+        stand: PathState::Nothing,
         bytes: None,
     };
 
     pub fn file(bytes: Arc<[u8]>, mode: u32) -> Self {
         Self {
-            stand: Stand::File {
+            stand: PathState::File {
                 hash: hashed(&bytes),
                 mode,
             },
@@ -74,7 +74,7 @@ impl Found {
     }
 }
 
-impl Stand {
+impl PathState {
     /// The same thing, whatever its mode is.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
@@ -102,36 +102,37 @@ impl Stand {
 }
 
 /// Reads the state of `path`. Files of more than `most` bytes are not read.
-pub fn look(workspace: &Workspace, path: &Path, most: u64) -> io::Result<Found> {
+pub fn look(workspace: &Workspace, path: &Path, most: u64) -> io::Result<PathContent> {
     let (base, inner) = place(workspace, path)?;
     let folder = match open::folder_of(&base, inner) {
         Ok(folder) => folder,
-        Err(error) if is_absent(&error) || is_link(&error) => return Ok(Found::NOTHING),
+        Err(error) if is_absent(&error) || is_link(&error) => return Ok(PathContent::NOTHING),
         Err(error) => return Err(error),
     };
     look_in(&folder, name_of(inner)?, most)
 }
 
-fn look_in(folder: &OwnedFd, name: &OsStr, most: u64) -> io::Result<Found> {
+fn look_in(folder: &OwnedFd, name: &OsStr, most: u64) -> io::Result<PathContent> {
     let about = match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(about) => about,
-        Err(Errno::NOENT) => return Ok(Found::NOTHING),
+        Err(Errno::NOENT) => return Ok(PathContent::NOTHING),
         Err(error) => return Err(error.into()),
     };
-    let bare = |stand| Found { stand, bytes: None };
+    let bare = |stand| PathContent { stand, bytes: None };
     Ok(match FileType::from_raw_mode(about.st_mode) {
-        FileType::Symlink => bare(Stand::Link {
+        FileType::Symlink => bare(PathState::Link {
             target: target(folder, name)?,
         }),
-        FileType::Directory => bare(Stand::Folder { mode: mode_of(&about) }),
+        FileType::Directory => bare(PathState::Folder { mode: mode_of(&about) }),
         FileType::RegularFile => match contents(folder, name, most)? {
-            Some(bytes) => Found::file(bytes.into(), mode_of(&about)),
-            None => bare(Stand::Other),
+            Some(bytes) => PathContent::file(bytes.into(), mode_of(&about)),
+            None => bare(PathState::Other),
         },
-        _ => bare(Stand::Other),
+        _ => bare(PathState::Other),
     })
 }
 
+/// Returns the target of a link.
 pub fn target(folder: &OwnedFd, name: &OsStr) -> io::Result<PathBuf> {
     let target = rustix::fs::readlinkat(folder, name, Vec::new())?;
     Ok(OsString::from_vec(target.into_bytes()).into())
@@ -150,16 +151,17 @@ pub fn contents(folder: &OwnedFd, name: &OsStr, most: u64) -> io::Result<Option<
     Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
+/// Returns the permission bits.
 pub fn mode_of(about: &Stat) -> u32 {
     about.st_mode & 0o7777
 }
 
 /// Makes `inner` below `base` what `to` says; `bytes` are those of a file. A folder that is to go stays while
 /// something is in it.
-pub fn put(workspace: &Workspace, path: &Path, to: &Stand, bytes: Option<&[u8]>) -> io::Result<()> {
+pub fn put(workspace: &Workspace, path: &Path, to: &PathState, bytes: Option<&[u8]>) -> io::Result<()> {
     let (base, inner) = place(workspace, path)?;
     let name = name_of(inner)?;
-    if *to == Stand::Nothing {
+    if *to == PathState::Nothing {
         return match open::folder_of(&base, inner) {
             Ok(folder) => remove(&folder, name),
             Err(error) if is_absent(&error) || is_link(&error) => Ok(()),
@@ -173,7 +175,7 @@ pub fn put(workspace: &Workspace, path: &Path, to: &Stand, bytes: Option<&[u8]>)
         .as_ref()
         .is_some_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Directory);
     match to {
-        Stand::File { mode, .. } => {
+        PathState::File { mode, .. } => {
             let bytes = bytes.ok_or(io::ErrorKind::NotFound)?;
             if is_folder {
                 rustix::fs::unlinkat(&folder, name, AtFlags::REMOVEDIR)?;
@@ -181,7 +183,7 @@ pub fn put(workspace: &Workspace, path: &Path, to: &Stand, bytes: Option<&[u8]>)
             let owner = there.filter(|_| !is_folder).map(|it| (it.st_uid, it.st_gid));
             Temporary::made(&folder, name, bytes, Some((*mode, owner)))?.settle(name, false)
         }
-        Stand::Link { target } => {
+        PathState::Link { target } => {
             if is_folder {
                 rustix::fs::unlinkat(&folder, name, AtFlags::REMOVEDIR)?;
             }
@@ -192,7 +194,7 @@ pub fn put(workspace: &Workspace, path: &Path, to: &Stand, bytes: Option<&[u8]>)
                 error.into()
             })
         }
-        Stand::Folder { mode } => {
+        PathState::Folder { mode } => {
             if there.is_some() && !is_folder {
                 rustix::fs::unlinkat(&folder, name, AtFlags::empty())?;
             }
@@ -204,8 +206,8 @@ pub fn put(workspace: &Workspace, path: &Path, to: &Stand, bytes: Option<&[u8]>)
             let made = File::from(rustix::fs::openat(&folder, name, flags, Mode::empty())?);
             made.set_permissions(PermissionsExt::from_mode(*mode))
         }
-        Stand::Nothing => Ok(()),
-        Stand::Other => Err(io::ErrorKind::Unsupported.into()),
+        PathState::Nothing => Ok(()),
+        PathState::Other => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 
@@ -241,6 +243,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
+/// Returns the SHA-256 of `bytes`, in hexadecimal.
 pub fn hashed(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(64);

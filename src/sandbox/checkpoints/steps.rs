@@ -9,8 +9,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    blob_store::{Care, Kept, LIST},
-    path_state::{self, Found, Stand, written},
+    blob_store::{BlobStore, Durability, LIST},
+    path_state::{self, PathContent, PathState, written},
     survey::{self, Differences, Survey},
 };
 use crate::{os::file, sandbox::workspace::Workspace};
@@ -24,19 +24,20 @@ const MOST_OF_COMMAND: u64 = 64 << 20;
 /// Files whose contents are kept of the changes of one command.
 const MOST_FILES_OF_COMMAND: usize = 5000;
 
+/// The steps of one conversation, with their blobs.
 #[derive(Debug)]
-pub struct State {
-    pub kept: Kept,
+pub struct CheckpointState {
+    pub kept: BlobStore,
     /// The turn that changes belong to.
     pub turn: u64,
-    pub steps: Vec<Step>,
+    pub steps: Vec<CheckpointStep>,
     /// Nothing is known of turns before this one.
     pub first: u64,
 }
 
 /// Something that was done to files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct CheckpointStep {
     pub id: u64,
     pub turn: u64,
     /// The call that did it; empty: the user had it done.
@@ -45,6 +46,7 @@ pub struct Step {
     pub files: Vec<Touched>,
 }
 
+/// The reason for a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -59,26 +61,27 @@ pub enum Cause {
     },
 }
 
+/// A path that a step changed, with its states before and after.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Touched {
     #[serde(with = "written")]
     pub path: PathBuf,
-    pub before: Stand,
+    pub before: PathState,
     /// `None`: it did not come to its end.
-    pub after: Option<Stand>,
+    pub after: Option<PathState>,
 }
 
 /// A line of the list.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Began(Step),
+    Began(CheckpointStep),
     /// The states of the step's paths after it, in their order.
     Ended {
         step: u64,
-        after: Vec<Stand>,
+        after: Vec<PathState>,
     },
-    /// It was taken back at once, or changed nothing.
+    /// The step was undone at once, or changed nothing.
     Dropped {
         step: u64,
     },
@@ -93,17 +96,17 @@ enum Line {
 pub struct Changed {
     pub turn: u64,
     pub paths: BTreeSet<PathBuf>,
-    /// Those among them that are folders.
+    /// Paths that are folders.
     pub folders: BTreeSet<PathBuf>,
-    /// Those of which everything that the turn did is taken back.
+    /// Paths whose changes in this turn have all been undone.
     pub undone: BTreeSet<PathBuf>,
 }
 
-impl State {
+impl CheckpointState {
     /// Reads the list in `folder`, if there is one.
     pub fn open(folder: PathBuf) -> io::Result<Self> {
         let mut state = Self {
-            kept: Kept::open(folder, MOST_BYTES),
+            kept: BlobStore::open(folder, MOST_BYTES),
             turn: 0,
             steps: Vec::new(),
             first: 0,
@@ -127,7 +130,7 @@ impl State {
     }
 
     /// Keeps what stands there and lists the step.
-    pub fn begin(&mut self, call: &str, cause: Cause, files: Vec<(PathBuf, Found)>, care: Care) -> u64 {
+    pub fn begin(&mut self, call: &str, cause: Cause, files: Vec<(PathBuf, PathContent)>, care: Durability) -> u64 {
         let files = files
             .into_iter()
             .map(|(path, found)| Touched {
@@ -136,7 +139,7 @@ impl State {
                 after: None,
             })
             .collect();
-        let step = Step {
+        let step = CheckpointStep {
             id: self.next_id(),
             turn: self.turn,
             call: call.to_owned(),
@@ -158,12 +161,12 @@ impl State {
             Some(step) => step.files.iter().map(|it| it.path.clone()).collect(),
             None => return,
         };
-        let after: Vec<Stand> = paths
+        let after: Vec<PathState> = paths
             .iter()
             .map(|path| match path_state::look(workspace, path, self.kept.most_bytes) {
                 // The bytes are those of the file, which is on the disk.
-                Ok(found) => self.keep(found, Care::Later),
-                Err(_) => Stand::Other,
+                Ok(found) => self.keep(found, Durability::Later),
+                Err(_) => PathState::Other,
             })
             .collect();
         self.list(&Line::Ended {
@@ -173,7 +176,7 @@ impl State {
         self.settle(id, after);
     }
 
-    fn settle(&mut self, id: u64, after: Vec<Stand>) {
+    fn settle(&mut self, id: u64, after: Vec<PathState>) {
         if let Some(step) = self.steps.iter_mut().find(|it| it.id == id) {
             for (file, stand) in step.files.iter_mut().zip(after) {
                 file.after = Some(stand);
@@ -194,7 +197,7 @@ impl State {
                     // Its hash says whether somebody changed it.
                     return found.stand;
                 }
-                state.keep(found, Care::Later)
+                state.keep(found, Durability::Later)
             };
             let before = kept(&before, self);
             let after = kept(&after, self);
@@ -204,7 +207,7 @@ impl State {
                 after: Some(after),
             });
         }
-        let step = Step {
+        let step = CheckpointStep {
             id: self.next_id(),
             turn: self.turn,
             call: call.to_owned(),
@@ -219,8 +222,8 @@ impl State {
     }
 
     /// Puts the bytes under their hash, making room for them; where that fails, the hash is all that is known.
-    fn keep(&mut self, found: Found, care: Care) -> Stand {
-        if let (Stand::File { hash, .. }, Some(bytes)) = (&found.stand, &found.bytes)
+    fn keep(&mut self, found: PathContent, care: Durability) -> PathState {
+        if let (PathState::File { hash, .. }, Some(bytes)) = (&found.stand, &found.bytes)
             && let Err(error) = self.store(hash, bytes, care)
         {
             tracing::warn!(%error, "a file cannot be kept for undoing");
@@ -228,7 +231,7 @@ impl State {
         found.stand
     }
 
-    fn store(&mut self, hash: &str, bytes: &[u8], care: Care) -> io::Result<()> {
+    fn store(&mut self, hash: &str, bytes: &[u8], care: Durability) -> io::Result<()> {
         if self.kept.has(hash, bytes) {
             return Ok(());
         }
@@ -246,8 +249,8 @@ impl State {
             let used = self.steps.iter().flat_map(|it| &it.files);
             let used = used.flat_map(|it| [Some(&it.before), it.after.as_ref()]).flatten();
             let used = used.filter_map(|it| match it {
-                Stand::File { hash, .. } => Some(hash.as_str()),
-                Stand::Nothing | Stand::Link { .. } | Stand::Folder { .. } | Stand::Other => None,
+                PathState::File { hash, .. } => Some(hash.as_str()),
+                PathState::Nothing | PathState::Link { .. } | PathState::Folder { .. } | PathState::Other => None,
             });
             let used: BTreeSet<&str> = used.collect();
             self.kept.retain(&used);
@@ -343,7 +346,11 @@ impl State {
                 let is_off = off.contains(&(step.id, file.path.as_path()));
                 let is_new = changed.paths.insert(file.path.clone());
                 let is_folder = [Some(&file.before), file.after.as_ref()];
-                if is_folder.iter().flatten().any(|it| matches!(it, Stand::Folder { .. })) {
+                if is_folder
+                    .iter()
+                    .flatten()
+                    .any(|it| matches!(it, PathState::Folder { .. }))
+                {
                     changed.folders.insert(file.path.clone());
                 }
                 if is_off && is_new {

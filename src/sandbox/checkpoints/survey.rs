@@ -26,12 +26,12 @@ use rustix::{
     io::Errno,
 };
 
-use super::path_state::{Found, Stand, contents, target};
+use super::path_state::{PathContent, PathState, contents, target};
 use crate::{os::file, sandbox::workspace::Workspace};
 
-/// More files are not looked at.
+/// Maximum number of files that are surveyed.
 const MOST_FILES: usize = 100_000;
-/// Larger files are not kept.
+/// Maximum size of a stored file, in bytes.
 const FILE_BYTES: u64 = 2 << 20;
 /// Maximum bytes that are stored of all files …
 const ALL_BYTES: u64 = 256 << 20;
@@ -44,16 +44,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const TICK_NANOS: i128 = 20_000_000;
 /// Number of changed folders above which the whole workspace is walked again.
 const MOST_FOLDERS_LISTED: usize = 200;
-/// Two threads are worth their start from here on.
+/// Number of files from which two threads are used.
 const WORTH_TWO: usize = 2000;
 
 /// Number of callers that wait for a first survey.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
+/// Announces a caller that waits for the first survey, which then stops at [`PATIENCE`].
 pub fn hurry() {
     WAITING.fetch_add(1, Ordering::Relaxed);
 }
 
+/// Ends what [`hurry`] announced.
 pub fn hurried() {
     WAITING.fetch_sub(1, Ordering::Relaxed);
 }
@@ -64,24 +66,24 @@ pub struct Survey {
     folders: BTreeMap<PathBuf, Folder>,
     scratch: Option<Scratch>,
     files: usize,
-    /// When the last look began, in nanoseconds since the Unix epoch.
+    /// Start of the last look, in nanoseconds since the Unix epoch.
     looked: i128,
 }
 
 #[derive(Clone, Debug)]
 struct Folder {
-    about: About,
-    /// When a look began in which it was listed.
+    about: FileMetadata,
+    /// Start of the look in which it was last listed, in nanoseconds since the Unix epoch.
     listed: i128,
     /// Files and links in it.
-    files: BTreeMap<OsString, Known>,
+    files: BTreeMap<OsString, KnownFile>,
 }
 
 #[derive(Clone, Debug)]
-struct Known {
-    about: About,
+struct KnownFile {
+    about: FileMetadata,
     seen: Seen,
-    /// When it was read.
+    /// Time of reading, in nanoseconds since the Unix epoch.
     read: i128,
 }
 
@@ -91,7 +93,7 @@ pub enum Seen {
     Nothing,
     /// Its bytes.
     File {
-        piece: Piece,
+        piece: ScratchRange,
         mode: u32,
     },
     /// A file whose bytes are not kept: it is too large, or there is no room. That it is another one is known all the same.
@@ -109,7 +111,7 @@ pub enum Seen {
 
 /// A part of the scratch file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct ScratchRange {
     at: u64,
     bytes: u64,
 }
@@ -119,7 +121,7 @@ pub type Differences = BTreeMap<PathBuf, (Seen, Seen)>;
 
 /// Metadata of a file, which change with every write to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct About {
+struct FileMetadata {
     device: u64,
     inode: u64,
     size: i64,
@@ -128,7 +130,7 @@ struct About {
     mode: u32,
 }
 
-impl About {
+impl FileMetadata {
     #[expect(
         clippy::unnecessary_cast,
         clippy::cast_lossless,
@@ -151,10 +153,10 @@ impl About {
 }
 
 /// A difference found by comparing a known path with the disk.
-enum News {
-    Folder(PathBuf, About),
+enum Difference {
+    Folder(PathBuf, FileMetadata),
     FolderGone(PathBuf),
-    File(PathBuf, OsString, About),
+    File(PathBuf, OsString, FileMetadata),
     FileGone(PathBuf, OsString),
 }
 
@@ -181,7 +183,7 @@ impl Survey {
         survey
     }
 
-    /// It has grown beyond what is worth keeping.
+    /// Returns true if the scratch file has grown too large and a new survey is needed.
     pub fn is_worn(&self) -> bool {
         self.scratch
             .as_ref()
@@ -198,18 +200,18 @@ impl Survey {
         let mut rules_changed = false;
         for it in news {
             match it {
-                News::File(folder, name, about) if about.kind() != FileType::Directory => {
+                Difference::File(folder, name, about) if about.kind() != FileType::Directory => {
                     rules_changed |= is_rules(&name);
                     self.look_at(&folder, &name, about, &mut differences);
                 }
-                News::File(folder, name, _) | News::FileGone(folder, name) => {
+                Difference::File(folder, name, _) | Difference::FileGone(folder, name) => {
                     rules_changed |= is_rules(&name);
                     if let Some(known) = self.folders.get_mut(&folder).and_then(|it| it.files.remove(&name)) {
                         self.files -= 1;
                         note(&mut differences, folder.join(name), known.seen, Seen::Nothing);
                     }
                 }
-                News::FolderGone(path) => {
+                Difference::FolderGone(path) => {
                     if let Some(folder) = self.folders.remove(&path) {
                         let mode = folder.about.mode & 0o7777;
                         note(&mut differences, path.clone(), Seen::Folder { mode }, Seen::Nothing);
@@ -219,7 +221,7 @@ impl Survey {
                         }
                     }
                 }
-                News::Folder(path, about) => {
+                Difference::Folder(path, about) => {
                     if let Some(folder) = self.folders.get_mut(&path) {
                         let (was, is) = (folder.about.mode & 0o7777, about.mode & 0o7777);
                         folder.about = about;
@@ -259,21 +261,21 @@ impl Survey {
     }
 
     /// Returns a state in the form that checkpoints store.
-    pub fn found(&self, seen: &Seen) -> Found {
-        let bare = |stand| Found { stand, bytes: None };
+    pub fn found(&self, seen: &Seen) -> PathContent {
+        let bare = |stand| PathContent { stand, bytes: None };
         match seen {
-            Seen::Nothing => Found::NOTHING,
+            Seen::Nothing => PathContent::NOTHING,
             Seen::File { piece, mode } => {
                 let bytes = self.scratch.as_ref().and_then(|it| it.get(*piece));
-                bytes.map_or(bare(Stand::Other), |it| Found::file(it, *mode))
+                bytes.map_or(bare(PathState::Other), |it| PathContent::file(it, *mode))
             }
-            Seen::Link(target) => bare(Stand::Link { target: target.clone() }),
-            Seen::Folder { mode } => bare(Stand::Folder { mode: *mode }),
-            Seen::Unkept { .. } | Seen::Other => bare(Stand::Other),
+            Seen::Link(target) => bare(PathState::Link { target: target.clone() }),
+            Seen::Folder { mode } => bare(PathState::Folder { mode: *mode }),
+            Seen::Unkept { .. } | Seen::Other => bare(PathState::Other),
         }
     }
 
-    fn about(&self, path: &Path) -> Option<About> {
+    fn about(&self, path: &Path) -> Option<FileMetadata> {
         if let Some(folder) = self.folders.get(path) {
             return Some(folder.about);
         }
@@ -282,7 +284,7 @@ impl Survey {
     }
 
     /// Asks the system about all that is known.
-    fn news(&self) -> Vec<News> {
+    fn news(&self) -> Vec<Difference> {
         let folders: Vec<_> = self.folders.iter().collect();
         if self.files < WORTH_TWO {
             return compare(&folders);
@@ -306,7 +308,7 @@ impl Survey {
     }
 
     /// A file that is new or not as it was.
-    fn look_at(&mut self, folder: &Path, name: &OsStr, about: About, differences: &mut Differences) {
+    fn look_at(&mut self, folder: &Path, name: &OsStr, about: FileMetadata, differences: &mut Differences) {
         let known = self.folders.get(folder).and_then(|it| it.files.get(name));
         let old = known.map_or(Seen::Nothing, |it| it.seen.clone());
         let seen = match open_folder(folder) {
@@ -314,7 +316,7 @@ impl Survey {
             Err(_) => Seen::Other,
         };
         let read = self.looked;
-        let known = Known {
+        let known = KnownFile {
             about,
             seen: seen.clone(),
             read,
@@ -330,7 +332,7 @@ impl Survey {
     }
 
     /// Reads the state of `name`. Where `old` is still true, its bytes are not stored again.
-    fn read(&mut self, folder: &OwnedFd, name: &OsStr, about: &About, old: Option<&Seen>) -> Seen {
+    fn read(&mut self, folder: &OwnedFd, name: &OsStr, about: &FileMetadata, old: Option<&Seen>) -> Seen {
         match about.kind() {
             FileType::Symlink => target(folder, name).map_or(Seen::Other, Seen::Link),
             FileType::RegularFile => {
@@ -463,26 +465,26 @@ impl Limit {
     }
 }
 
-fn compare(folders: &[(&PathBuf, &Folder)]) -> Vec<News> {
+fn compare(folders: &[(&PathBuf, &Folder)]) -> Vec<Difference> {
     let mut news = Vec::new();
     for (path, folder) in folders {
         let Ok(opened) = name_folder(path) else {
-            news.push(News::FolderGone((*path).clone()));
+            news.push(Difference::FolderGone((*path).clone()));
             continue;
         };
-        let Ok(about) = rustix::fs::fstat(&opened).map(|it| About::of(&it)) else {
+        let Ok(about) = rustix::fs::fstat(&opened).map(|it| FileMetadata::of(&it)) else {
             continue;
         };
         for (name, known) in &folder.files {
             match rustix::fs::statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(it) => {
-                    let about = About::of(&it);
+                    let about = FileMetadata::of(&it);
                     let is_fresh = known.about.changed + TICK_NANOS >= known.read;
                     if about != known.about || is_fresh {
-                        news.push(News::File((*path).clone(), name.clone(), about));
+                        news.push(Difference::File((*path).clone(), name.clone(), about));
                     }
                 }
-                Err(Errno::NOENT) => news.push(News::FileGone((*path).clone(), name.clone())),
+                Err(Errno::NOENT) => news.push(Difference::FileGone((*path).clone(), name.clone())),
                 Err(_) => {}
             }
         }
@@ -492,7 +494,7 @@ fn compare(folders: &[(&PathBuf, &Folder)]) -> Vec<News> {
         // A name may have come in the very tick in which it was listed.
         let is_fresh = folder.about.modified + TICK_NANOS >= folder.listed;
         if !is_same || is_fresh {
-            news.push(News::Folder((*path).clone(), about));
+            news.push(Difference::Folder((*path).clone(), about));
         }
     }
     news
@@ -512,9 +514,9 @@ fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-fn about_at(path: &Path) -> Option<About> {
+fn about_at(path: &Path) -> Option<FileMetadata> {
     let about = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some(About::of(&about))
+    Some(FileMetadata::of(&about))
 }
 
 fn now() -> i128 {
@@ -548,7 +550,7 @@ impl Scratch {
     }
 
     /// `None`: there is no room.
-    fn put(&mut self, bytes: &[u8]) -> Option<Piece> {
+    fn put(&mut self, bytes: &[u8]) -> Option<ScratchRange> {
         let size = bytes.len() as u64;
         if self.has_failed || self.length + size > self.most {
             return None;
@@ -558,7 +560,7 @@ impl Scratch {
             self.has_failed = true;
             return None;
         }
-        let piece = Piece {
+        let piece = ScratchRange {
             at: self.length,
             bytes: size,
         };
@@ -566,7 +568,7 @@ impl Scratch {
         Some(piece)
     }
 
-    fn get(&self, piece: Piece) -> Option<Arc<[u8]>> {
+    fn get(&self, piece: ScratchRange) -> Option<Arc<[u8]>> {
         let mut bytes = vec![0; usize::try_from(piece.bytes).ok()?];
         self.reader.read_exact_at(&mut bytes, piece.at).ok()?;
         Some(bytes.into())

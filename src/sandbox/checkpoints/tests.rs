@@ -474,7 +474,7 @@ fn a_name_from_outside_stays_in_the_folder() {
             !store.lock().kept.folder().exists(),
             "nothing is made before there is something to keep"
         );
-        store.began("c", vec![("/x".into(), Found::NOTHING)]);
+        store.began("c", vec![("/x".into(), PathContent::NOTHING)]);
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let names = fs::read_dir(&state).unwrap().map(|it| it.unwrap().file_name());
@@ -500,7 +500,7 @@ fn conversations_that_keep_too_much_together_go_the_oldest_first() {
     let folder = tempfile::tempdir().unwrap();
     let keep = |name: &str, seconds: u64| {
         let store = Checkpoints::open(folder.path(), name).unwrap();
-        store.began("c", vec![("/x".into(), Found::file(vec![7; 1000].into(), 0o644))]);
+        store.began("c", vec![("/x".into(), PathContent::file(vec![7; 1000].into(), 0o644))]);
         let own = store.lock().kept.folder().to_owned();
         let used = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
         fs::File::open(own.join(blob_store::LIST))

@@ -7,9 +7,9 @@ use std::{
 };
 
 use super::{
-    blob_store::Care,
-    path_state::{self, Found, Stand},
-    steps::{Cause, State, Step},
+    blob_store::Durability,
+    path_state::{self, PathContent, PathState},
+    steps::{Cause, CheckpointState, CheckpointStep},
 };
 use crate::sandbox::{
     files::{Place, Refused},
@@ -50,13 +50,13 @@ pub struct Turning {
     pub path: PathBuf,
     /// For people.
     pub shown: String,
-    pub now: Stand,
-    pub to: Stand,
+    pub now: PathState,
+    pub to: PathState,
     pub now_bytes: Option<Arc<[u8]>>,
     pub to_bytes: Option<Arc<[u8]>>,
-    /// It is not what it was left as: what came since would be lost.
+    /// The later change that would be lost. `None`: the file is as it was left.
     pub clash: Option<Clash>,
-    /// It was not kept, or may not be touched any more.
+    /// True if its blob is gone, or if it may not be changed any more.
     pub is_lost: bool,
 }
 
@@ -90,10 +90,10 @@ pub struct Marked {
 }
 
 /// State of a path while steps are gone through.
-struct Way<'a> {
+struct PathHistory<'a> {
     first: u64,
-    before: &'a Stand,
-    after: Option<&'a Stand>,
+    before: &'a PathState,
+    after: Option<&'a PathState>,
     /// Something else was there between two steps.
     is_broken: bool,
     /// The steps changed its mode.
@@ -101,15 +101,15 @@ struct Way<'a> {
 }
 
 impl Turning {
-    /// It is that already.
+    /// Returns true if the path is in the wanted state already.
     pub fn is_done(&self) -> bool {
         self.now == self.to
     }
 }
 
-impl State {
-    fn chosen(&self, which: Which<'_>) -> Vec<&Step> {
-        let is_change = |it: &&Step| it.cause == Cause::Change;
+impl CheckpointState {
+    fn chosen(&self, which: Which<'_>) -> Vec<&CheckpointStep> {
+        let is_change = |it: &&CheckpointStep| it.cause == Cause::Change;
         match which {
             Which::Call { turn, call } | Which::CallAgain { turn, call } => self
                 .steps
@@ -150,14 +150,14 @@ impl State {
             Which::CallAgain { .. } => Some(true),
             Which::Since(_) | Which::LastAgain => None,
         };
-        let mut ways: BTreeMap<&Path, Way<'_>> = BTreeMap::new();
+        let mut ways: BTreeMap<&Path, PathHistory<'_>> = BTreeMap::new();
         for step in &steps {
             for file in &step.files {
                 let is_off = off.contains(&(step.id, file.path.as_path()));
                 if only_active.is_some_and(|it| it != is_off) {
                     continue;
                 }
-                let way = ways.entry(&file.path).or_insert(Way {
+                let way = ways.entry(&file.path).or_insert(PathHistory {
                     first: step.id,
                     before: &file.before,
                     after: Some(&file.before),
@@ -178,24 +178,24 @@ impl State {
             reverts,
             files: Vec::new(),
         };
-        let target = |way: &Way<'_>| {
+        let target = |way: &PathHistory<'_>| {
             if is_again {
                 way.after.cloned()
             } else {
                 Some(way.before.clone())
             }
         };
-        let is_folder = |way: &Way<'_>| matches!(target(way), Some(Stand::Folder { .. }));
+        let is_folder = |way: &PathHistory<'_>| matches!(target(way), Some(PathState::Folder { .. }));
         let folders: BTreeSet<&Path> = ways.iter().filter(|it| is_folder(it.1)).map(|it| *it.0).collect();
         // Links of ours where a folder was: what was behind them is gone, whatever they lead to.
-        let left_as = |way: &Way<'_>| {
+        let left_as = |way: &PathHistory<'_>| {
             if is_again {
                 Some(way.before.clone())
             } else {
                 way.after.cloned()
             }
         };
-        let is_link = |way: &Way<'_>| matches!(left_as(way), Some(Stand::Link { .. }));
+        let is_link = |way: &PathHistory<'_>| matches!(left_as(way), Some(PathState::Link { .. }));
         let links: BTreeSet<&Path> = ways.iter().filter(|it| is_link(it.1)).map(|it| *it.0).collect();
         for (path, way) in ways {
             let (to, expected) = if is_again {
@@ -219,9 +219,9 @@ impl State {
         workspace: &Workspace,
         path: &Path,
         shown: String,
-        to: Option<&Stand>,
-        expected: Option<&Stand>,
-        way: &Way<'_>,
+        to: Option<&PathState>,
+        expected: Option<&PathState>,
+        way: &PathHistory<'_>,
         ids: &[u64],
         folders: &BTreeSet<&Path>,
         links: &BTreeSet<&Path>,
@@ -229,27 +229,28 @@ impl State {
         let found = || path_state::look(workspace, path, self.kept.most_bytes).ok();
         // What is to be gone and is gone is not touched.
         let is_behind = path.ancestors().skip(1).any(|it| links.contains(it));
-        let is_gone = |it: &Found| is_behind && it.stand == Stand::Nothing && to == Some(&Stand::Nothing);
+        let is_gone = |it: &PathContent| is_behind && it.stand == PathState::Nothing && to == Some(&PathState::Nothing);
         let found = if may_touch(workspace, path, folders) {
             found()
         } else {
             found().filter(is_gone)
         };
         let is_ours = found.is_some();
-        let now = found.unwrap_or(Found {
-            stand: Stand::Other,
+        let now = found.unwrap_or(PathContent {
+            stand: PathState::Other,
             bytes: None,
         });
-        let mut to = to.cloned().unwrap_or(Stand::Other);
+        let mut to = to.cloned().unwrap_or(PathState::Other);
         // Whoever has made a script executable since wants it to stay so.
         if let (false, Some(mode)) = (way.changes_mode, now.stand.mode()) {
             to = to.with_mode(mode);
         }
         let to_bytes = match &to {
-            Stand::File { hash, .. } => self.kept.get(hash),
-            Stand::Nothing | Stand::Link { .. } | Stand::Folder { .. } | Stand::Other => None,
+            PathState::File { hash, .. } => self.kept.get(hash),
+            PathState::Nothing | PathState::Link { .. } | PathState::Folder { .. } | PathState::Other => None,
         };
-        let is_lost = !is_ours || to == Stand::Other || (to_bytes.is_none() && matches!(to, Stand::File { .. }));
+        let is_lost =
+            !is_ours || to == PathState::Other || (to_bytes.is_none() && matches!(to, PathState::File { .. }));
         let is_as_left =
             expected.is_some_and(|it| it.is_like(&now.stand) && (!way.changes_mode || it.mode() == now.stand.mode()));
         let is_there = now.stand == to;
@@ -285,7 +286,7 @@ impl State {
         }
     }
 
-    /// Which changes are taken back by it, which are done again, and what it is the opposite of.
+    /// Returns the steps to undo, the steps to redo, and the step that is reverted by this.
     fn marks(&self, which: Which<'_>, ids: &[u64]) -> (Vec<u64>, Vec<u64>, Option<u64>) {
         let changes = |ids: &[u64]| -> Vec<u64> {
             let steps = self.steps.iter().filter(|it| it.cause == Cause::Change);
@@ -304,7 +305,7 @@ impl State {
                 (off, on.into_iter().collect(), None)
             }
             Which::LastAgain => match self.steps.iter().find(|it| ids.contains(&it.id)) {
-                Some(Step {
+                Some(CheckpointStep {
                     id,
                     cause: Cause::Turned { off, on, .. },
                     ..
@@ -345,7 +346,7 @@ impl State {
             }
         }
         let before = wanted.iter().map(|it| {
-            let found = Found {
+            let found = PathContent {
                 stand: it.now.clone(),
                 bytes: it.now_bytes.clone(),
             };
@@ -354,7 +355,7 @@ impl State {
         let before = before.collect();
         let cause = Cause::Turned { off, on, reverts };
         let marks = cause.clone();
-        let id = self.begin("", cause, before, Care::Synced);
+        let id = self.begin("", cause, before, Durability::Synced);
         if let Err(refused) = apply(workspace, &wanted) {
             self.drop_step(id);
             return Err(refused);
@@ -398,9 +399,9 @@ fn apply(workspace: &Workspace, files: &[Turning]) -> Result<(), Refused> {
     // What goes, goes from the inside; what comes, comes from the outside.
     let depth = |it: &&Turning| it.path.components().count();
     order.sort_by_key(|it| match it.to {
-        Stand::Nothing => (0, usize::MAX - depth(it)),
-        Stand::Folder { .. } => (1, depth(it)),
-        Stand::File { .. } | Stand::Link { .. } | Stand::Other => (2, depth(it)),
+        PathState::Nothing => (0, usize::MAX - depth(it)),
+        PathState::Folder { .. } => (1, depth(it)),
+        PathState::File { .. } | PathState::Link { .. } | PathState::Other => (2, depth(it)),
     });
     let mut done: Vec<&Turning> = Vec::new();
     for it in order {

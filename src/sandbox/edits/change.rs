@@ -22,17 +22,17 @@ use super::seen_files::Seen;
 use crate::{
     protocol::Operation,
     sandbox::{
-        checkpoints::{Found, Stand},
+        checkpoints::{PathContent, PathState},
         files::{
             Located, Place, Refused, open, refusal,
-            replace::{About, Temporary, sync},
+            replace::{FileMetadata, Temporary, sync},
         },
         policy::protected_names as name,
         workspace::Workspace,
     },
 };
 
-/// More is not written into one file: a model that wants that is in a loop.
+/// Maximum size of a written file, in bytes: a model that writes more is in a loop.
 const MOST_BYTES: u64 = 50 << 20;
 
 /// A change of one file. `old` and `new` are what stands on the disk, byte for byte.
@@ -75,25 +75,28 @@ pub struct Hunk {
 
 /// State of a path before a change.
 #[derive(Clone)]
-enum Was {
+enum OldState {
     Nothing,
     Folder,
-    File { bytes: Arc<[u8]>, about: Option<About> },
+    File {
+        bytes: Arc<[u8]>,
+        about: Option<FileMetadata>,
+    },
 }
 
-/// One name that gets another content.
-struct Step<'a> {
+/// A path that gets new content.
+struct WriteStep<'a> {
     file: &'a Located,
     base: PathBuf,
-    was: Was,
+    was: OldState,
     new: Option<Arc<[u8]>>,
     /// Metadata of the file that this one is renamed from.
-    like: Option<About>,
+    like: Option<FileMetadata>,
 }
 
 /// A step that was made, and the folders that were made for it.
-struct Done<'a> {
-    step: &'a Step<'a>,
+struct CompletedStep<'a> {
+    step: &'a WriteStep<'a>,
     made: Vec<PathBuf>,
 }
 
@@ -112,13 +115,13 @@ impl Workspace {
             self.plan(change, &mut planned, &mut steps)?;
         }
         let record = seen.checkpoints().map(|it| (it, it.began(call, kept_of(&steps))));
-        let mut done: Vec<Done<'_>> = Vec::new();
+        let mut done: Vec<CompletedStep<'_>> = Vec::new();
         for step in &steps {
             match step.make() {
-                Ok(made) => done.push(Done { step, made }),
+                Ok(made) => done.push(CompletedStep { step, made }),
                 Err(refused) => {
                     // All are tried; the first that fails is said, because then the files are not as they were.
-                    let back = done.iter().rev().map(Done::undo).fold(Ok(()), Result::and);
+                    let back = done.iter().rev().map(CompletedStep::undo).fold(Ok(()), Result::and);
                     if let (Some((checkpoints, id)), Ok(())) = (record, &back) {
                         checkpoints.dropped(id);
                     }
@@ -142,8 +145,8 @@ impl Workspace {
     fn plan<'a>(
         &self,
         change: &'a Change,
-        planned: &mut BTreeMap<&'a Path, Was>,
-        steps: &mut Vec<Step<'a>>,
+        planned: &mut BTreeMap<&'a Path, OldState>,
+        steps: &mut Vec<WriteStep<'a>>,
     ) -> Result<(), Refused> {
         let file = &change.file;
         let base = self.writable(file)?;
@@ -152,16 +155,18 @@ impl Workspace {
             None => self.look(file)?,
         };
         match (&was, &change.old) {
-            (Was::Nothing, None) if change.operation == Operation::Delete => {
+            (OldState::Nothing, None) if change.operation == Operation::Delete => {
                 return Err(Refused::Missing(file.shown.clone()));
             }
-            (Was::Nothing, None) => {}
-            (Was::Folder, None) if change.operation == Operation::Delete => {}
-            (Was::Folder, _) => return Err(Refused::Directory(file.shown.clone())),
-            (Was::Nothing, Some(_)) => return Err(Refused::Missing(file.shown.clone())),
-            (Was::File { .. }, None) => return Err(Refused::Exists(file.shown.clone())),
-            (Was::File { bytes, .. }, Some(old)) if bytes != old => return Err(Refused::Stale(file.shown.clone())),
-            (Was::File { .. }, Some(_)) => {}
+            (OldState::Nothing, None) => {}
+            (OldState::Folder, None) if change.operation == Operation::Delete => {}
+            (OldState::Folder, _) => return Err(Refused::Directory(file.shown.clone())),
+            (OldState::Nothing, Some(_)) => return Err(Refused::Missing(file.shown.clone())),
+            (OldState::File { .. }, None) => return Err(Refused::Exists(file.shown.clone())),
+            (OldState::File { bytes, .. }, Some(old)) if bytes != old => {
+                return Err(Refused::Stale(file.shown.clone()));
+            }
+            (OldState::File { .. }, Some(_)) => {}
         }
         if let Some(new) = &change.new
             && new.len() as u64 > MOST_BYTES
@@ -174,9 +179,9 @@ impl Workspace {
         let mut push = |file: &'a Located, base, was, new: Option<Arc<[u8]>>, like| {
             let after = new
                 .clone()
-                .map_or(Was::Nothing, |bytes| Was::File { bytes, about: None });
+                .map_or(OldState::Nothing, |bytes| OldState::File { bytes, about: None });
             planned.insert(&file.path, after);
-            steps.push(Step {
+            steps.push(WriteStep {
                 file,
                 base,
                 was,
@@ -188,13 +193,13 @@ impl Workspace {
             Some(to) if to.path != file.path => {
                 let to_base = self.writable(to)?;
                 let like = match &was {
-                    Was::File { about, .. } => *about,
-                    Was::Nothing | Was::Folder => None,
+                    OldState::File { about, .. } => *about,
+                    OldState::Nothing | OldState::Folder => None,
                 };
                 push(file, base, was, None, None);
                 let there = match self.look(to)? {
-                    Was::Nothing => Was::Nothing,
-                    Was::Folder | Was::File { .. } => return Err(Refused::Exists(to.shown.clone())),
+                    OldState::Nothing => OldState::Nothing,
+                    OldState::Folder | OldState::File { .. } => return Err(Refused::Exists(to.shown.clone())),
                 };
                 push(to, to_base, there, change.new.clone(), like);
                 // The new name first: a file that has two names for a moment is better than one that has none.
@@ -233,30 +238,30 @@ impl Workspace {
         Ok(base)
     }
 
-    fn look(&self, file: &Located) -> Result<Was, Refused> {
+    fn look(&self, file: &Located) -> Result<OldState, Refused> {
         let found = match self.open_file(file, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()) {
             Ok(found) => found,
             Err(error) => {
                 return match refusal(file, error) {
-                    Refused::Missing(_) => Ok(Was::Nothing),
+                    Refused::Missing(_) => Ok(OldState::Nothing),
                     other => Err(other),
                 };
             }
         };
         match open::contents(found, file, MOST_BYTES) {
-            Ok((bytes, about)) => Ok(Was::File {
+            Ok((bytes, about)) => Ok(OldState::File {
                 bytes: bytes.into(),
-                about: Some(About::of(&about)),
+                about: Some(FileMetadata::of(&about)),
             }),
-            Err(Refused::Directory(_)) => Ok(Was::Folder),
+            Err(Refused::Directory(_)) => Ok(OldState::Folder),
             Err(other) => Err(other),
         }
     }
 }
 
 /// Returns the states of all paths that the steps will write, including folders that they will create.
-fn kept_of(steps: &[Step<'_>]) -> Vec<(PathBuf, Found)> {
-    let mut found: Vec<(PathBuf, Found)> = Vec::new();
+fn kept_of(steps: &[WriteStep<'_>]) -> Vec<(PathBuf, PathContent)> {
+    let mut found: Vec<(PathBuf, PathContent)> = Vec::new();
     for step in steps {
         if step.new.is_some() {
             let folders = step.inner().ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
@@ -265,17 +270,17 @@ fn kept_of(steps: &[Step<'_>]) -> Vec<(PathBuf, Found)> {
                 .take_while(|it| std::fs::symlink_metadata(it).is_err());
             for folder in absent {
                 if !found.iter().any(|it| it.0 == folder) {
-                    found.push((folder, Found::NOTHING));
+                    found.push((folder, PathContent::NOTHING));
                 }
             }
         }
         let was = match &step.was {
-            Was::File { bytes, about } => Found::file(Arc::clone(bytes), about.map_or(0o644, |it| it.mode)),
-            Was::Nothing => Found::NOTHING,
-            Was::Folder => {
+            OldState::File { bytes, about } => PathContent::file(Arc::clone(bytes), about.map_or(0o644, |it| it.mode)),
+            OldState::Nothing => PathContent::NOTHING,
+            OldState::Folder => {
                 let mode = std::fs::symlink_metadata(&step.file.path).map_or(0o755, |it| it.mode() & 0o7777);
-                Found {
-                    stand: Stand::Folder { mode },
+                PathContent {
+                    stand: PathState::Folder { mode },
                     bytes: None,
                 }
             }
@@ -288,7 +293,7 @@ fn kept_of(steps: &[Step<'_>]) -> Vec<(PathBuf, Found)> {
     found
 }
 
-impl Step<'_> {
+impl WriteStep<'_> {
     /// Returns the opened parent folder and the file name.
     fn place(&self) -> io::Result<(OwnedFd, &OsStr)> {
         let name = self.file.path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -309,16 +314,18 @@ impl Step<'_> {
         let written = (|| {
             let (folder, name) = self.place().map_err(failed)?;
             let like = match &self.was {
-                Was::File { about, .. } => about.or(self.like),
-                Was::Nothing | Was::Folder => self.like,
+                OldState::File { about, .. } => about.or(self.like),
+                OldState::Nothing | OldState::Folder => self.like,
             };
-            if matches!(self.was, Was::File { about: Some(_), .. }) {
+            if matches!(self.was, OldState::File { about: Some(_), .. }) {
                 rustix::fs::accessat(&folder, name, rustix::fs::Access::WRITE_OK, AtFlags::empty())
                     .map_err(|it| failed(it.into()))?;
             }
             let temporary = Temporary::filled(&folder, name, new, like).map_err(failed)?;
             self.check_again(&folder, name)?;
-            temporary.settle(name, matches!(self.was, Was::Nothing)).map_err(failed)
+            temporary
+                .settle(name, matches!(self.was, OldState::Nothing))
+                .map_err(failed)
         })();
         if written.is_err() {
             open::remove_folders(&made);
@@ -331,8 +338,8 @@ impl Step<'_> {
         let (folder, name) = self.place().map_err(failed)?;
         self.check_again(&folder, name)?;
         let flags = match self.was {
-            Was::Folder => AtFlags::REMOVEDIR,
-            Was::Nothing | Was::File { .. } => AtFlags::empty(),
+            OldState::Folder => AtFlags::REMOVEDIR,
+            OldState::Nothing | OldState::File { .. } => AtFlags::empty(),
         };
         rustix::fs::unlinkat(&folder, name, flags).map_err(|error| match error {
             Errno::NOTEMPTY | Errno::EXIST => Refused::Directory(self.file.shown.clone()),
@@ -344,12 +351,14 @@ impl Step<'_> {
 
     /// Compares the path with its earlier state once more; no system call closes the moment that is left.
     fn check_again(&self, folder: &OwnedFd, name: &OsStr) -> Result<(), Refused> {
-        let Was::File { about: Some(about), .. } = &self.was else {
+        let OldState::File { about: Some(about), .. } = &self.was else {
             return Ok(());
         };
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let now = rustix::fs::openat(folder, name, flags, Mode::empty()).map_err(io::Error::from);
-        let now = now.and_then(|it| File::from(it).metadata()).map(|it| About::of(&it));
+        let now = now
+            .and_then(|it| File::from(it).metadata())
+            .map(|it| FileMetadata::of(&it));
         match now {
             Ok(now) if now == *about => Ok(()),
             Ok(_) => Err(Refused::Stale(self.file.shown.clone())),
@@ -358,18 +367,18 @@ impl Step<'_> {
     }
 }
 
-impl Done<'_> {
+impl CompletedStep<'_> {
     fn undo(&self) -> Result<(), Refused> {
         let step = self.step;
         let back = || -> io::Result<()> {
             let (folder, name) = step.place()?;
             match &step.was {
-                Was::Nothing => {
+                OldState::Nothing => {
                     rustix::fs::unlinkat(&folder, name, AtFlags::empty())?;
                     open::remove_folders(&self.made);
                 }
-                Was::Folder => rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777))?,
-                Was::File { bytes, about } => {
+                OldState::Folder => rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777))?,
+                OldState::File { bytes, about } => {
                     Temporary::filled(&folder, name, bytes, about.or(step.like))?.settle(name, false)?;
                 }
             }

@@ -39,6 +39,7 @@ impl Seen {
         }
     }
 
+    /// Returns the store for undo. `None`: nothing is stored.
     pub fn checkpoints(&self) -> Option<&Checkpoints> {
         self.checkpoints.as_ref()
     }

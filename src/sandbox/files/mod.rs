@@ -31,7 +31,7 @@ pub enum Place {
     Hidden,
 }
 
-/// Why a path or a file is of no use, in words for the model.
+/// Reason why a path or file is refused, in words for the model.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     #[error("`{0}` is no path that can be used")]

@@ -16,7 +16,7 @@ use crate::sandbox::policy::resolve::LONGEST_NAME;
 
 /// Metadata of a file, which change with every write to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct About {
+pub struct FileMetadata {
     device: u64,
     inode: u64,
     size: u64,
@@ -25,7 +25,7 @@ pub struct About {
     owner: (u32, u32),
 }
 
-impl About {
+impl FileMetadata {
     pub fn of(file: &std::fs::Metadata) -> Self {
         Self {
             device: file.dev(),
@@ -47,7 +47,7 @@ pub struct Temporary<'a> {
 
 impl<'a> Temporary<'a> {
     /// A file beside `name` with these bytes, which are on the disk when this returns.
-    pub fn filled(folder: &'a OwnedFd, name: &OsStr, bytes: &[u8], like: Option<About>) -> io::Result<Self> {
+    pub fn filled(folder: &'a OwnedFd, name: &OsStr, bytes: &[u8], like: Option<FileMetadata>) -> io::Result<Self> {
         Self::made(folder, name, bytes, like.map(|it| (it.mode, Some(it.owner))))
     }
 
@@ -81,7 +81,7 @@ impl<'a> Temporary<'a> {
         if let Some((mode, owner)) = like {
             // Not ours to give, usually; then the file is ours from now on.
             if let Some((user, group)) = owner
-                && About::of(&file.metadata()?).owner != (user, group)
+                && FileMetadata::of(&file.metadata()?).owner != (user, group)
             {
                 std::os::unix::fs::fchown(&file, Some(user), Some(group)).ok();
             }

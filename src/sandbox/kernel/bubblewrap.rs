@@ -128,7 +128,8 @@ fn arguments(policy: &Policy, keeps_terminal: bool) -> Vec<OsString> {
     words
 }
 
-/// Why it cannot hold this policy: it follows links, where we would hold the link itself.
+/// Returns the link because of which bubblewrap cannot enforce the policy: it follows links, where our own mounts cover
+/// the link itself. `None`: it can.
 pub fn problem(policy: &Policy) -> Option<PathBuf> {
     let is_link = |it: &&PathBuf| fs::symlink_metadata(it).is_ok_and(|it| it.is_symlink());
     policy.read_only.iter().find(is_link).cloned()
@@ -137,7 +138,7 @@ pub fn problem(policy: &Policy) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::policy::{Limits, Tier};
+    use crate::sandbox::policy::{ResourceLimits, Tier};
 
     #[test]
     fn bubblewrap_is_told_the_same_as_we_would_do() {
@@ -157,7 +158,7 @@ mod tests {
             temporary: None,
             network: false,
             git_write: false,
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
         };
         let words: Vec<String> = arguments(&policy, false)
             .iter()

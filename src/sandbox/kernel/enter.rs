@@ -14,6 +14,7 @@ use std::{
 };
 
 use libc::c_int;
+use rustix::process::Resource;
 
 use super::{
     bubblewrap as wrap,
@@ -24,7 +25,7 @@ use super::{
     seccomp as filter,
     syscalls::{self as system, Fork, Handling},
 };
-use crate::sandbox::policy::{Limits, Tier};
+use crate::sandbox::policy::{ResourceLimits, Tier};
 
 /// Signals that are forwarded to the command.
 const HANDED_ON: [c_int; 6] = [
@@ -35,7 +36,7 @@ const HANDED_ON: [c_int; 6] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
 ];
-/// Longer than any order.
+/// Maximum size of an order, in bytes.
 const MOST_ORDER: u64 = 64 << 20;
 /// Maximum passes that look for processes left by the command.
 const MOST_PASSES: usize = 200;
@@ -72,7 +73,7 @@ fn inner(is_report: bool) -> Result<(), Failed> {
     bound_processes(order.policy.limits);
     // Where that may not be set: they are counted for the user of this namespace, who has no others in it.
     if !rustix::process::geteuid().is_root() {
-        system::setrlimit(libc::RLIMIT_NPROC, order.policy.limits.processes).ok();
+        system::setrlimit(Resource::Nproc, order.policy.limits.processes).ok();
     }
     last(&order, is_report, None)
 }
@@ -169,7 +170,7 @@ fn wrapped(order: &Order, is_report: bool) -> Result<(), Failed> {
 fn end_like(status: c_int) -> ! {
     if libc::WIFSIGNALED(status) {
         let signal = libc::WTERMSIG(status);
-        system::setrlimit(libc::RLIMIT_CORE, 0).ok();
+        system::setrlimit(Resource::Core, 0).ok();
         system::handle(signal, Handling::Usual);
         system::kill(rustix::process::getpid().as_raw_nonzero().get(), signal).ok();
         system::leave(128 + signal);
@@ -351,17 +352,17 @@ fn report() -> ! {
     system::leave(0)
 }
 
-fn limit(limits: Limits) -> io::Result<()> {
-    system::setrlimit(libc::RLIMIT_CORE, 0)?;
-    system::setrlimit(libc::RLIMIT_FSIZE, limits.file_bytes)?;
-    system::setrlimit(libc::RLIMIT_NOFILE, limits.open_files)?;
+fn limit(limits: ResourceLimits) -> io::Result<()> {
+    system::setrlimit(Resource::Core, 0)?;
+    system::setrlimit(Resource::Fsize, limits.file_bytes)?;
+    system::setrlimit(Resource::Nofile, limits.open_files)?;
     // When memory runs out, the command goes first. Nobody may be allowed to say it here.
     put("/proc/self/oom_score_adj", "1000").ok();
     Ok(())
 }
 
 /// Bounds the number of processes of this namespace, where the kernel can.
-fn bound_processes(limits: Limits) {
+fn bound_processes(limits: ResourceLimits) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     if version(&release).is_some_and(|it| it >= BOUNDED_SINCE) {
         put("/proc/sys/kernel/pid_max", &limits.processes.to_string()).ok();

@@ -13,9 +13,9 @@ use super::order::Order;
 
 /// The hidden word on the command line.
 pub const WORD: &str = "__sandbox";
-/// Behind the word: say what is in force instead of becoming a command.
+/// Second argument of a helper that reports the restrictions instead of running a command.
 pub const REPORT: &str = "report";
-/// Behind the word: bubblewrap has built the tree around this one.
+/// Second argument of a helper that bubblewrap has started inside its tree.
 pub const INNER: &str = "inner";
 /// Descriptor from which the helper reads its order: a number that commands do not use.
 pub const ORDER_DESCRIPTOR: i32 = 197;

@@ -25,7 +25,7 @@ use super::{
 
 /// A part of the system; a path of the user's is not searched.
 const PROGRAM: &str = "/usr/bin/sandbox-exec";
-/// Longer than any order.
+/// Maximum size of an order, in bytes.
 const MOST_ORDER: u64 = 64 << 20;
 
 /// Comes back only when it could not become the command.

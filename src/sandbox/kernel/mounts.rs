@@ -296,7 +296,7 @@ impl Masks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::policy::{Limits, Tier};
+    use crate::sandbox::policy::{ResourceLimits, Tier};
 
     fn policy(writable: &[&str], read_only: &[&str], hidden: &[&str]) -> Policy {
         let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
@@ -310,7 +310,7 @@ mod tests {
             temporary: None,
             network: false,
             git_write: false,
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
         }
     }
 

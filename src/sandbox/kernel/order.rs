@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::sandbox::policy::{Limits, Policy, Tier};
+use crate::sandbox::policy::{Policy, ResourceLimits, Tier};
 
 /// A policy, and what is to run under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Order {
     pub directory: PathBuf,
     /// The program, absolute, and its arguments.
     pub command: Vec<OsString>,
-    /// It stays in the terminal that it was started from, for people who try it out.
+    /// True if the command keeps the terminal from which it was started, for people who try the sandbox.
     pub keeps_terminal: bool,
 }
 
@@ -33,7 +33,7 @@ impl Order {
             network,
             git_write,
             limits:
-                Limits {
+                ResourceLimits {
                     processes,
                     file_bytes,
                     open_files,
@@ -96,7 +96,7 @@ impl Order {
                 temporary: None,
                 network: false,
                 git_write: false,
-                limits: Limits::default(),
+                limits: ResourceLimits::default(),
             },
             directory: PathBuf::new(),
             command: Vec::new(),
@@ -177,7 +177,7 @@ mod tests {
                         temporary,
                         network,
                         git_write,
-                        limits: Limits {
+                        limits: ResourceLimits {
                             processes,
                             file_bytes,
                             open_files,

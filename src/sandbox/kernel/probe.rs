@@ -16,7 +16,7 @@ use std::{
 use super::{helper::command, order::Order};
 use crate::{
     protocol::Mechanism,
-    sandbox::policy::{Limits, Policy, Tier},
+    sandbox::policy::{Policy, ResourceLimits, Tier},
 };
 
 /// Forces a lower tier than the machine has, for trying out what happens elsewhere. It cannot raise one.
@@ -34,12 +34,13 @@ const NAMES: [&str; 6] = [
     "landlock",
 ];
 
-/// This process has said at its start that it can be its own helper.
+/// True once the program has shown at its start that it can be its own helper.
 static CAN_HELP: AtomicBool = AtomicBool::new(false);
 /// The user wants none, on the command line.
 static IS_OFF: AtomicBool = AtomicBool::new(false);
 static LAYERS: OnceLock<Layers> = OnceLock::new();
 
+/// Records that this program can be started as the sandbox helper.
 pub fn can_help() {
     CAN_HELP.store(true, Ordering::Release);
 }
@@ -65,7 +66,7 @@ pub struct Layers {
     pub list: Vec<Layer>,
 }
 
-/// One of the walls.
+/// A layer of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
     pub name: &'static str,
@@ -374,7 +375,7 @@ fn attempt(tier: Tier, wraps: bool) -> Result<String, String> {
             temporary: None,
             network: false,
             git_write: false,
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
         },
         directory: PathBuf::from("/"),
         command: vec!["/bin/true".into()],

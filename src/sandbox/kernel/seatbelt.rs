@@ -139,7 +139,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::sandbox::policy::{Limits, Tier};
+    use crate::sandbox::policy::{ResourceLimits, Tier};
 
     fn policy(network: bool) -> Policy {
         let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
@@ -153,7 +153,7 @@ mod tests {
             temporary: Some("/private/tmp/x".into()),
             network,
             git_write: false,
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
         }
     }
 

@@ -13,15 +13,15 @@ use std::{
 };
 
 use libc::{c_char, c_int, c_long, c_uint};
+use rustix::{
+    fs::CWD,
+    mount::{self, FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags},
+    process::{Resource, Rlimit},
+    thread::{CapabilitySet, CapabilitySets},
+};
 
-const OPEN_TREE_CLONE: c_uint = 1;
-const OPEN_TREE_CLOEXEC: c_uint = libc::O_CLOEXEC as c_uint;
-const MOVE_MOUNT_F_EMPTY_PATH: c_uint = 4;
-/// Also what is mounted below.
+/// Includes all mounts below.
 const AT_RECURSIVE: c_uint = 0x8000;
-/// As `AT_SYMLINK_NOFOLLOW`.
-const LINK_ITSELF: c_uint = 0x100;
-
 pub const MOUNT_ATTR_RDONLY: u64 = 1;
 pub const MOUNT_ATTR_NOSUID: u64 = 2;
 pub const MOUNT_ATTR_NODEV: u64 = 4;
@@ -51,6 +51,7 @@ fn descriptor(number: c_long) -> OwnedFd {
     }
 }
 
+/// Returns a path or argument as a C string. Error: it contains a zero byte.
 pub fn text(value: impl AsRef<OsStr>) -> io::Result<CString> {
     Ok(CString::new(value.as_ref().as_bytes())?)
 }
@@ -82,40 +83,17 @@ pub fn fork() -> io::Result<Fork> {
 /// A copy of what is mounted at `path` and below, which hangs nowhere yet. Of a link it is the link: hung onto itself, it
 /// leads where it led, and can be neither removed nor replaced.
 pub fn copy_tree(path: &Path) -> io::Result<OwnedFd> {
-    let path = text(path)?;
-    #[expect(
-        unsafe_code,
-        reason = "the path is a text with its end, and lives longer than the call"
-    )]
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_open_tree,
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | LINK_ITSELF,
-        )
-    };
-    checked(result).map(descriptor)
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    Ok(mount::open_tree(CWD, path, flags)?)
 }
 
 /// Hangs a copy or a new file system onto `path`.
 pub fn hang(tree: &OwnedFd, path: &Path) -> io::Result<()> {
-    let path = text(path)?;
-    #[expect(
-        unsafe_code,
-        reason = "both paths are texts with their ends, and live longer than the call"
-    )]
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_move_mount,
-            tree.as_raw_fd(),
-            c"".as_ptr(),
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            MOVE_MOUNT_F_EMPTY_PATH,
-        )
-    };
-    checked(result).map(drop)
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    Ok(mount::move_mount(tree, c"", CWD, path, flags)?)
 }
 
 /// Changes a copy that hangs nowhere yet, with all that is mounted in it.
@@ -135,13 +113,7 @@ pub fn restrict(path: &CStr, set: u64) -> io::Result<()> {
 }
 
 pub fn unmount(path: &str) -> io::Result<()> {
-    let path = text(path)?;
-    #[expect(
-        unsafe_code,
-        reason = "the path is a text with its end, and lives longer than the call"
-    )]
-    let result = unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
-    checked(result.into()).map(drop)
+    Ok(mount::unmount(path, UnmountFlags::DETACH)?)
 }
 
 /// Makes later mounts private: they and those of other namespaces do not affect each other.
@@ -172,28 +144,13 @@ fn set_attributes(folder: RawFd, path: &CStr, flags: c_uint, set: u64, propagati
 
 /// A new file system that hangs nowhere yet.
 pub fn new_tree(kind: &CStr, options: &[(&CStr, &CStr)], attributes: u64) -> io::Result<OwnedFd> {
-    const FSCONFIG_SET_STRING: c_uint = 1;
-    const FSCONFIG_CMD_CREATE: c_uint = 6;
-    const CLOEXEC: c_uint = 1;
-
-    #[expect(unsafe_code, reason = "the name is a text with its end")]
-    let context = unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOEXEC) };
-    let context = checked(context).map(descriptor)?;
-    let configure = |command: c_uint, name: *const c_char, value: *const c_char| {
-        #[expect(
-            unsafe_code,
-            reason = "names and values are texts with their ends, or nothing where nothing is read"
-        )]
-        let result = unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), command, name, value, 0) };
-        checked(result)
-    };
+    let context = mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (name, value) in options {
-        configure(FSCONFIG_SET_STRING, name.as_ptr(), value.as_ptr())?;
+        mount::fsconfig_set_string(&context, *name, *value)?;
     }
-    configure(FSCONFIG_CMD_CREATE, std::ptr::null(), std::ptr::null())?;
-    #[expect(unsafe_code, reason = "a system call on numbers")]
-    let tree = unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOEXEC, attributes) };
-    checked(tree).map(descriptor)
+    mount::fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::from_bits_retain(attributes as _);
+    Ok(mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
 /// Returns true if this process may administer the system (`CAP_SYS_ADMIN`).
@@ -207,20 +164,7 @@ pub fn may_administer() -> bool {
 
 /// Gives up every capability, for what is started from here on too.
 pub fn drop_capabilities() -> io::Result<()> {
-    #[repr(C)]
-    struct Header {
-        version: u32,
-        pid: c_int,
-    }
-    #[repr(C)]
-    #[derive(Clone, Copy)]
-    struct Data {
-        effective: u32,
-        permitted: u32,
-        inheritable: u32,
-    }
-    const VERSION_3: u32 = 0x2008_0522;
-    /// More than there are; the kernel says where they end.
+    /// Upper bound of capabilities; the kernel reports the last one.
     const MOST: c_long = 64;
 
     for capability in 0..MOST {
@@ -234,21 +178,13 @@ pub fn drop_capabilities() -> io::Result<()> {
     }
     // Old kernels know no ambient ones.
     prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL.into()).ok();
-    let header = Header {
-        version: VERSION_3,
-        pid: 0,
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
     };
-    let none = [Data {
-        effective: 0,
-        permitted: 0,
-        inheritable: 0,
-    }; 2];
-    #[expect(
-        unsafe_code,
-        reason = "version 3 reads one header and two parts, and that is what there is"
-    )]
-    let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
-    checked(result).map(drop)
+    Ok(rustix::thread::set_capabilities(None, sets)?)
 }
 
 pub fn no_new_privileges() -> io::Result<()> {
@@ -265,7 +201,7 @@ pub fn adopt_orphans() -> io::Result<()> {
     prctl(libc::PR_SET_CHILD_SUBREAPER, 1)
 }
 
-/// Nobody of the same user may look into this process.
+/// Hides this process's memory from other processes of the same user.
 pub fn not_dumpable() -> io::Result<()> {
     prctl(libc::PR_SET_DUMPABLE, 0)
 }
@@ -316,22 +252,16 @@ pub fn raise_loopback() -> io::Result<()> {
     checked(result.into()).map(drop)
 }
 
-pub fn setrlimit(what: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
-    let mut now = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    #[expect(unsafe_code, reason = "the structure is there to be filled")]
-    let result = unsafe { libc::getrlimit(what, &raw mut now) };
-    checked(result.into())?;
+/// Lowers a resource limit to `most`; a lower one stays.
+pub fn setrlimit(what: Resource, most: u64) -> io::Result<()> {
+    let now = rustix::process::getrlimit(what);
     // A limit that is lower already stays.
-    let limit = libc::rlimit {
-        rlim_cur: now.rlim_cur.min(most),
-        rlim_max: now.rlim_max.min(most),
+    let lower = |it: Option<u64>| Some(it.map_or(most, |it| it.min(most)));
+    let limit = Rlimit {
+        current: lower(now.current),
+        maximum: lower(now.maximum),
     };
-    #[expect(unsafe_code, reason = "the structure lives longer than the call")]
-    let result = unsafe { libc::setrlimit(what, &raw const limit) };
-    checked(result.into()).map(drop)
+    Ok(rustix::process::setrlimit(what, limit)?)
 }
 
 /// Signals that wait until [`next_signal`] takes them; an empty list lets all come as usual.
@@ -447,6 +377,7 @@ pub fn leave(code: c_int) -> ! {
     }
 }
 
+/// Starts a session of its own, so that signals of the terminal do not arrive.
 pub fn new_session() {
     #[expect(unsafe_code, reason = "a system call without arguments")]
     unsafe {

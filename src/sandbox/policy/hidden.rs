@@ -88,7 +88,7 @@ const AT_HOME: &[&str] = &[
 const DOORS: &[&str] = &["/run/user", "/run/docker.sock", "/var/run/docker.sock"];
 
 const IGNORE_FILES: [&str; 2] = [".cursorignore", ".sheafignore"];
-/// More of an ignore file is not read: what a repository brings must not fill the memory.
+/// Maximum size of an ignore file, in bytes: a repository must not fill the memory.
 const LONGEST_IGNORE_FILE: u64 = 1 << 20;
 
 /// The list of names.
@@ -99,7 +99,7 @@ pub struct Secrets(Arc<Lists>);
 struct Lists {
     root: PathBuf,
     anywhere: Gitignore,
-    /// Each pattern of that is a name, which holds in any folder.
+    /// True if each pattern is a plain name, which matches in any folder.
     is_by_name: bool,
     home: Option<(PathBuf, Gitignore)>,
     /// Paths in the home folder that the user named without a pattern.
@@ -162,6 +162,7 @@ impl Secrets {
 }
 
 impl Secrets {
+    /// Returns the sockets of other programs that grant access to more than the sandbox allows.
     pub fn doors(&self) -> impl Iterator<Item = &Path> {
         self.0.doors.iter().map(PathBuf::as_path)
     }
@@ -309,6 +310,7 @@ impl Verdict {
         }
     }
 
+    /// Returns true if a secret's name or an ignore file hides the path.
     pub fn is_hidden(&self, path: &Path, is_folder: bool) -> bool {
         if self.secrets.cover_entry(path, is_folder) {
             return true;

@@ -15,7 +15,7 @@ pub use roots::{GIT_FIXED, Ground, git_folder, linked};
 pub enum Tier {
     /// The kernel holds all of it.
     Full,
-    /// It has known holes.
+    /// It has known gaps.
     Partial,
     /// Commands may do what the user may: each is asked for.
     None,
@@ -49,12 +49,12 @@ pub struct Policy {
     pub temporary: Option<PathBuf>,
     pub network: bool,
     pub git_write: bool,
-    pub limits: Limits,
+    pub limits: ResourceLimits,
 }
 
 /// Resource limits of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ResourceLimits {
     pub processes: u64,
     pub file_bytes: u64,
     pub open_files: u64,
@@ -62,7 +62,7 @@ pub struct Limits {
     pub memory_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for ResourceLimits {
     fn default() -> Self {
         Self {
             processes: 4096,

@@ -45,35 +45,35 @@ pub fn lexical(path: &Path) -> PathBuf {
 
 /// Follows the links of an absolute path as far as it exists; the rest is taken by its words.
 pub fn resolve(path: &Path) -> io::Result<PathBuf> {
-    enum Step {
+    enum PathStep {
         Root,
         Up,
         Down(OsString),
     }
-    fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> {
+    fn steps(path: &Path) -> impl DoubleEndedIterator<Item = PathStep> {
         path.components().filter_map(|it| match it {
-            Component::Prefix(_) | Component::RootDir => Some(Step::Root),
+            Component::Prefix(_) | Component::RootDir => Some(PathStep::Root),
             Component::CurDir => None,
-            Component::ParentDir => Some(Step::Up),
-            Component::Normal(name) => Some(Step::Down(name.to_owned())),
+            Component::ParentDir => Some(PathStep::Up),
+            Component::Normal(name) => Some(PathStep::Down(name.to_owned())),
         })
     }
-    let mut left: Vec<Step> = steps(path).rev().collect();
+    let mut left: Vec<PathStep> = steps(path).rev().collect();
     let mut resolved = PathBuf::from("/");
     let mut links = 0;
     // How many of the last names do not exist.
     let mut absent = 0_usize;
     while let Some(step) = left.pop() {
         match step {
-            Step::Root => {
+            PathStep::Root => {
                 resolved = PathBuf::from("/");
                 absent = 0;
             }
-            Step::Up => {
+            PathStep::Up => {
                 resolved.pop();
                 absent = absent.saturating_sub(1);
             }
-            Step::Down(name) => {
+            PathStep::Down(name) => {
                 if name.len() > LONGEST_NAME || resolved.as_os_str().len() > LONGEST_PATH {
                     return Err(io::ErrorKind::InvalidFilename.into());
                 }

@@ -19,7 +19,7 @@ use std::{
 use ignore::{Match, gitignore::Gitignore};
 
 use super::{
-    Limits, Policy, Tier,
+    Policy, ResourceLimits, Tier,
     hidden::{Secrets, Verdict},
     protected_names as name,
     resolve::resolve,
@@ -77,7 +77,7 @@ struct Survey {
     protected: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
     ignored: Vec<PathBuf>,
-    /// All of the folder was seen.
+    /// True if the whole folder was seen.
     is_whole: bool,
 }
 
@@ -109,7 +109,7 @@ impl Ground {
             temporary: temporary.map(Path::to_owned),
             network: permissions.contains(&Permission::Network),
             git_write,
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
         };
         for root in roots {
             let survey = self.survey(root);

@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(2);
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Interval at which it is checked whether the asked processes have gone.
 const LOOK: Duration = Duration::from_millis(10);
-/// Read at once.
+/// Maximum size of one read, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Reads what a command prints and waits for its end. When the runtime goes, so does the command.

@@ -51,11 +51,11 @@ pub struct Spec {
     pub directory: PathBuf,
     /// Permissions that the user granted for this command.
     pub permissions: Vec<Permission>,
-    /// It looks at the workspace and changes nothing there, where there is a boundary.
+    /// True if the command may only read the workspace, as far as there is a sandbox.
     pub only_reads: bool,
-    /// After this it is ended; none: it lives until the conversation ends.
+    /// Maximum run time. `None`: until the conversation ends.
     pub limit: Option<Duration>,
-    /// More variables.
+    /// Additional variables.
     pub variables: Vec<(String, String)>,
 }
 
@@ -179,7 +179,7 @@ impl Commands {
         running.values().find(|it| it.id() == id).cloned()
     }
 
-    /// All that are remembered, in the order in which they began.
+    /// Returns all commands in memory, in the order in which they were started.
     pub fn all(&self) -> Vec<Running> {
         let session = self.session.get();
         session.map_or_else(Vec::new, |it| lock(&it.running).values().cloned().collect())

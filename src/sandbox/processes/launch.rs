@@ -24,7 +24,7 @@ use crate::{
 /// Length in bytes of the longest line that the system takes, which is 128 KiB with what `shell` adds.
 pub const LONGEST_LINE: usize = (128 << 10) - 200;
 
-/// Why a command did not begin.
+/// Reason why a command was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum NotStarted {
     #[error("the command is longer than {LONGEST_LINE} bytes; write it to a file and run that")]
@@ -121,6 +121,7 @@ pub enum Start {
     Held(io::PipeReader),
 }
 
+/// Starts a command with its output in one pipe.
 pub fn spawn(
     start: Start,
     directory: &Path,
@@ -173,7 +174,7 @@ pub fn spawn(
     Ok(command.spawn()?)
 }
 
-/// When memory runs out, the command goes before we do.
+/// Makes the kernel end the command before this program when memory runs out.
 #[cfg(target_os = "linux")]
 fn modest() {
     let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;

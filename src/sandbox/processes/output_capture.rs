@@ -31,7 +31,7 @@ enum Log {
         bytes: u64,
     },
     Full,
-    /// It could not be made or written, because of this.
+    /// The file could not be created or written, for this reason.
     Failed(String),
 }
 
@@ -104,6 +104,7 @@ impl Printed {
         }
     }
 
+    /// Returns the number of bytes printed so far.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -113,7 +114,7 @@ impl Printed {
         matches!(self.log, Log::Open { .. } | Log::Full).then(|| self.path.clone())
     }
 
-    /// Why there is no file, where there should be one.
+    /// Returns the reason why a log file is missing. `None`: it is not.
     pub fn log_failure(&self) -> Option<String> {
         match &self.log {
             Log::Failed(why) => Some(why.clone()),

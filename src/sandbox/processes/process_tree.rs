@@ -46,7 +46,7 @@ impl Family {
         }
     }
 
-    /// All that can be found of it, and whether there may be more that cannot be known at this moment.
+    /// Returns the processes that were found, and true if there may be more that are not visible at this moment.
     fn members(&self) -> (Vec<Pid>, bool) {
         #[cfg(target_os = "macos")]
         let found = (self.group.map_or_else(Vec::new, in_session), false);

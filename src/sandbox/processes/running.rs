@@ -24,6 +24,7 @@ pub struct Ended {
     pub directory: Option<PathBuf>,
 }
 
+/// The way in which a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     Exited(i32),
@@ -37,6 +38,7 @@ pub enum How {
 #[derive(Clone, Debug)]
 pub struct Running(pub(super) Arc<Command>);
 
+/// State of a command, shared by its attendant and all who wait for it.
 #[derive(Debug)]
 pub struct Command {
     pub id: String,
@@ -49,7 +51,7 @@ pub struct Command {
     pub printed: Mutex<Printed>,
     /// Bytes of the output that the model has been shown.
     pub shown: Mutex<u64>,
-    /// Why it is to end.
+    /// Reason to end the command, once there is one.
     pub stop: watch::Sender<Option<How>>,
     pub ended: watch::Sender<Option<Ended>>,
     /// Counts what was printed, for those who wait for more.
@@ -124,7 +126,7 @@ impl Running {
         lock(&self.0.printed).log()
     }
 
-    /// Why that file is missing although the output is long.
+    /// Returns the reason why the log is missing although the output is long.
     pub fn log_failure(&self) -> Option<String> {
         lock(&self.0.printed).log_failure()
     }
@@ -170,7 +172,7 @@ impl Foreground {
         self.0.as_ref().expect("only leaving takes it, and that ends this")
     }
 
-    /// Nobody waits any more; the command goes on.
+    /// Stops waiting and lets the command continue.
     pub fn leave(mut self) -> Running {
         self.0.take().expect("only leaving takes it, and that ends this")
     }

@@ -63,6 +63,7 @@ impl Session {
         })
     }
 
+    /// Stores a command under its number; of many ended ones the oldest are dropped.
     pub fn remember(&self, number: u64, command: Running) {
         let mut running = lock(&self.running);
         running.insert(number, command);
@@ -74,6 +75,7 @@ impl Session {
         }
     }
 
+    /// Sends a line to the sentinel.
     pub fn tell(&self, text: &str) {
         if let Some(sentinel) = &mut *lock(&self.sentinel) {
             sentinel.write_all(text.as_bytes()).ok();

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Why it was not run.
+/// Reason why a trial was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRun {
     #[error("there is no sandbox here: {0}\n  `sheaf sandbox explain` says what is missing")]

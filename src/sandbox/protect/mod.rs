@@ -46,7 +46,7 @@ pub struct Wish<'a> {
     pub is_guarded: bool,
 }
 
-/// One command, from before its start until after its end.
+/// Protection of one command, from before its start until after its end.
 #[derive(Debug)]
 pub struct Around {
     shared: Shared,
@@ -58,7 +58,7 @@ pub struct Around {
     /// Number of other commands that could change protected files when it started.
     counts: Counts,
     git_write: bool,
-    /// It may change everything itself.
+    /// True if the command may change everything.
     is_all: bool,
     freed: Option<Freed>,
 }
@@ -72,7 +72,7 @@ pub struct Settled {
     pub mended: Vec<Mended>,
 }
 
-/// More of what was found is not told one by one.
+/// Maximum number of findings that are listed one by one.
 const MOST_TOLD: usize = 12;
 
 impl Settled {

@@ -8,6 +8,7 @@ use crate::protocol::Permission;
 #[derive(Clone, Debug, Default)]
 pub struct Loose(Arc<Mutex<Counts>>);
 
+/// Counts of commands that may change protected files: started so far, and running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     git: Count,
@@ -37,6 +38,7 @@ pub struct Freed {
 }
 
 impl Loose {
+    /// Returns the current counts.
     pub fn now(&self) -> Counts {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -27,18 +27,18 @@ const LIST: &str = "known";
 pub struct Quarantine {
     /// None: a folder for temporary files, which nobody cleans up but the machine.
     folder: Option<PathBuf>,
-    known: Arc<Mutex<BTreeSet<Mark>>>,
+    known: Arc<Mutex<BTreeSet<FileIdentity>>>,
 }
 
 /// Metadata that identify a file in a state; every change of the file changes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Mark {
+struct FileIdentity {
     device: u64,
     inode: u64,
     changed: (i64, i64),
 }
 
-impl Mark {
+impl FileIdentity {
     fn of(path: &Path) -> Option<Self> {
         let about = fs::symlink_metadata(path).ok()?;
         Some(Self {
@@ -68,7 +68,7 @@ impl Quarantine {
 
     /// Records that the user wanted the file as it is: it is not quarantined until it changes.
     pub fn vouch(&self, path: &Path) {
-        let Some(mark) = Mark::of(path) else { return };
+        let Some(mark) = FileIdentity::of(path) else { return };
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(mark);
         let Some(list) = self.list() else { return };
         let written = (|| -> io::Result<()> {
@@ -86,7 +86,9 @@ impl Quarantine {
 
     /// Returns true if the user wanted the file as it is.
     pub fn is_known(&self, path: &Path) -> bool {
-        let Some(mark) = Mark::of(path) else { return false };
+        let Some(mark) = FileIdentity::of(path) else {
+            return false;
+        };
         if self
             .known
             .lock()

@@ -33,9 +33,9 @@ const STORES: [&str; 3] = ["objects", "lfs", "annex"];
 /// A protected file that was found changed after a command, and its handling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mended {
-    /// It is what it was; what the command had made of it lies elsewhere.
+    /// Restored; the command's version is in `aside`, if it was kept.
     Back { path: String, aside: Option<PathBuf> },
-    /// It could not be made what it was.
+    /// Not restored.
     Lost { path: String, why: String },
     /// Another command ran that was allowed to change it.
     Left { path: String },
@@ -83,12 +83,12 @@ pub struct Watch {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
-    print: Print,
-    what: What,
+    print: FileMetadata,
+    what: EntryContent,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
+enum EntryContent {
     Folder,
     Link(PathBuf),
     File(Arc<[u8]>),
@@ -98,7 +98,7 @@ enum What {
 
 /// Metadata of a file, which change with every change of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Print {
+struct FileMetadata {
     device: u64,
     inode: u64,
     size: u64,
@@ -109,7 +109,7 @@ struct Print {
     born: Option<SystemTime>,
 }
 
-impl Print {
+impl FileMetadata {
     fn of(about: &fs::Metadata) -> Self {
         Self {
             device: about.dev(),
@@ -133,7 +133,7 @@ impl Print {
     }
 }
 
-/// Why nothing is watched.
+/// Too many or too large files to watch.
 #[derive(Debug)]
 pub struct TooMuch;
 
@@ -144,7 +144,7 @@ impl Watch {
         let mut bytes = 0;
         for path in &paths {
             walk(path, &mut |path, about| {
-                let print = Print::of(about);
+                let print = FileMetadata::of(about);
                 let known = before
                     .and_then(|it| it.entries.get(path))
                     .filter(|it| it.print == print);
@@ -157,7 +157,7 @@ impl Watch {
                         Err(_) => return Err(TooMuch),
                     },
                 };
-                if let What::File(content) = &what {
+                if let EntryContent::File(content) = &what {
                     bytes += content.len() as u64;
                 }
                 entries.insert(path.to_owned(), Entry { print, what });
@@ -245,7 +245,7 @@ impl Watch {
 impl Entry {
     /// Returns true if the entry looks unchanged to every reader.
     fn is_still(&self, root: &Path, path: &Path, about: &fs::Metadata) -> bool {
-        let now = Print::of(about);
+        let now = FileMetadata::of(about);
         if now == self.print {
             return true;
         }
@@ -253,13 +253,13 @@ impl Entry {
         is_same_kind
             && match &self.what {
                 // What is in it is looked at one by one; another folder is as good, unless this one is elsewhere.
-                What::Folder => self.is_itself(about) || self.find(root).is_none(),
-                What::Link(target) => fs::read_link(path).is_ok_and(|it| it == *target),
-                What::File(content) => {
+                EntryContent::Folder => self.is_itself(about) || self.find(root).is_none(),
+                EntryContent::Link(target) => fs::read_link(path).is_ok_and(|it| it == *target),
+                EntryContent::File(content) => {
                     now.size == self.print.size
-                        && what(path, about, now.size + 1).is_ok_and(|it| it == What::File(Arc::clone(content)))
+                        && what(path, about, now.size + 1).is_ok_and(|it| it == EntryContent::File(Arc::clone(content)))
                 }
-                What::Other => self.is_itself(about),
+                EntryContent::Other => self.is_itself(about),
             }
     }
 
@@ -283,11 +283,11 @@ impl Entry {
             Ok(rustix::fs::fchmod(&folder, rights)?)
         };
         let moved = match (&self.what, now) {
-            (What::Folder, Some(now)) if self.is_itself(now) => return set_rights().map(|()| None),
-            (What::Folder, _) => self.find(root),
-            (What::Link(_) | What::File(_) | What::Other, _) => None,
+            (EntryContent::Folder, Some(now)) if self.is_itself(now) => return set_rights().map(|()| None),
+            (EntryContent::Folder, _) => self.find(root),
+            (EntryContent::Link(_) | EntryContent::File(_) | EntryContent::Other, _) => None,
         };
-        if self.what == What::Folder && moved.is_none() && now.is_some_and(fs::Metadata::is_dir) {
+        if self.what == EntryContent::Folder && moved.is_none() && now.is_some_and(fs::Metadata::is_dir) {
             // Another folder in its place is as good, once it holds the same.
             return set_rights().map(|()| None);
         }
@@ -297,7 +297,7 @@ impl Entry {
             None
         };
         match &self.what {
-            What::Folder => {
+            EntryContent::Folder => {
                 let back = moved.and_then(|it| {
                     let it = it.strip_prefix(root).ok()?.to_owned();
                     let from = open::folder_of(root, &it).ok()?;
@@ -311,15 +311,15 @@ impl Entry {
                 }
                 set_rights()?;
             }
-            What::Link(target) => rustix::fs::symlinkat(target, &at, name)?,
-            What::File(content) => {
+            EntryContent::Link(target) => rustix::fs::symlinkat(target, &at, name)?,
+            EntryContent::File(content) => {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(&at, name, flags, Mode::RUSR | Mode::WUSR)?;
                 let mut file = fs::File::from(file);
                 file.write_all(content)?;
                 file.set_permissions(fs::Permissions::from_mode(self.print.rights()))?;
             }
-            What::Other => return Err(io::Error::other("it is no regular file")),
+            EntryContent::Other => return Err(io::Error::other("it is no regular file")),
         }
         Ok(kept)
     }
@@ -350,15 +350,15 @@ impl Entry {
 }
 
 /// Reads the entry at a path. Error: a file of more than `limit` bytes.
-fn what(path: &Path, about: &fs::Metadata, limit: u64) -> io::Result<What> {
+fn what(path: &Path, about: &fs::Metadata, limit: u64) -> io::Result<EntryContent> {
     if about.is_dir() {
-        return Ok(What::Folder);
+        return Ok(EntryContent::Folder);
     }
     if about.is_symlink() {
-        return fs::read_link(path).map(What::Link);
+        return fs::read_link(path).map(EntryContent::Link);
     }
     if !about.is_file() {
-        return Ok(What::Other);
+        return Ok(EntryContent::Other);
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -367,7 +367,7 @@ fn what(path: &Path, about: &fs::Metadata, limit: u64) -> io::Result<What> {
     if bytes.len() as u64 > limit {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    Ok(What::File(bytes.into()))
+    Ok(EntryContent::File(bytes.into()))
 }
 
 /// Goes through a path and all below, parents first, without following links and without what git only adds to.
@@ -448,7 +448,7 @@ mod tests {
             let mut all = Vec::new();
             walk(&self.root, &mut |path, about| {
                 let text = match what(path, about, 1000).unwrap() {
-                    What::File(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                    EntryContent::File(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
                     other => format!("{other:?}"),
                 };
                 let inner = path.strip_prefix(&self.root).unwrap().display();
@@ -577,7 +577,7 @@ mod tests {
         fs::write(bench.root.join(".git/config"), "[user]").unwrap();
         let second = Watch::look(vec![bench.root.clone()], bench.paths(), Some(&first)).unwrap();
         let content = |watch: &Watch, path: &str| match &watch.entries[&bench.root.join(path)].what {
-            What::File(content) => Arc::clone(content),
+            EntryContent::File(content) => Arc::clone(content),
             other => panic!("{other:?}"),
         };
         assert!(Arc::ptr_eq(

@@ -14,14 +14,14 @@ use crate::{
 
 /// A piece of output text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum OutputPart {
     /// Part of the answer.
     Content(String),
     /// Part of the thinking, or a line about a tool call.
     Reasoning(String),
 }
 
-/// Turns log entries into [`Piece`]s.
+/// Turns log entries into [`OutputPart`]s.
 #[derive(Default)]
 pub struct Flattener {
     response: Response,
@@ -85,7 +85,7 @@ impl Flattener {
     }
 
     /// Takes the next log entry and returns the new pieces.
-    pub fn push(&mut self, entry: &Entry) -> Vec<Piece> {
+    pub fn push(&mut self, entry: &Entry) -> Vec<OutputPart> {
         let mut pieces = Vec::new();
         self.response.apply(&entry.event, entry.at_ms);
         match &entry.event {
@@ -94,24 +94,13 @@ impl Flattener {
             Event::DocumentEnd { document, .. } => self.grow(document, true, &mut pieces),
             Event::ThinkingDelta { delta } => self.think(delta, &mut pieces),
             Event::Done(_) => self.end(&mut pieces),
-            Event::UserMessage(_)
-            | Event::ResponseStart(_)
-            | Event::ToolCallStart { .. }
-            | Event::ToolCallArguments { .. }
-            | Event::ToolResult { .. }
-            | Event::MetadataDelta { .. }
-            | Event::DocumentUpdate { .. }
-            | Event::Notice(_)
-            | Event::Progress(_)
-            | Event::Title(_)
-            | Event::Branch(_)
-            | Event::Unknown { .. } => {}
+            _ => {}
         }
         pieces
     }
 
     /// Adds pieces for the new part of a document.
-    fn grow(&mut self, id: &DocumentId, is_over: bool, pieces: &mut Vec<Piece>) {
+    fn grow(&mut self, id: &DocumentId, is_over: bool, pieces: &mut Vec<OutputPart>) {
         let Some(document) = self.response.get(id) else { return };
         let group = document.kind.row().group;
         if group == KindGroup::Text {
@@ -149,7 +138,7 @@ impl Flattener {
     }
 
     /// Writes text and code while they stream.
-    fn say(&mut self, id: &DocumentId, is_over: bool, pieces: &mut Vec<Piece>) {
+    fn say(&mut self, id: &DocumentId, is_over: bool, pieces: &mut Vec<OutputPart>) {
         let said = self.saying.as_ref().filter(|(it, _)| it == id).map(|it| it.1);
         // Two documents that stream at once cannot be told apart in one text: the second waits for its end.
         if said.is_none() && self.saying.is_some() && !is_over {
@@ -178,12 +167,12 @@ impl Flattener {
             self.open(&head, pieces);
         }
         if !more.is_empty() {
-            pieces.push(Piece::Content(more));
+            pieces.push(OutputPart::Content(more));
         }
         if is_over {
             if !mark.is_empty() {
                 let gap = if is_closed { "" } else { "\n" };
-                pieces.push(Piece::Content(format!("{gap}{mark}")));
+                pieces.push(OutputPart::Content(format!("{gap}{mark}")));
             }
             if said.is_some() {
                 self.saying = None;
@@ -194,7 +183,7 @@ impl Flattener {
     }
 
     /// Writes a text that is complete.
-    fn block(&mut self, text: &str, pieces: &mut Vec<Piece>) {
+    fn block(&mut self, text: &str, pieces: &mut Vec<OutputPart>) {
         self.complain(pieces);
         if !text.is_empty() {
             self.open(text, pieces);
@@ -202,7 +191,7 @@ impl Flattener {
     }
 
     /// Begins a block, with a blank line after the previous one.
-    fn open(&mut self, text: &str, pieces: &mut Vec<Piece>) {
+    fn open(&mut self, text: &str, pieces: &mut Vec<OutputPart>) {
         let gap = if std::mem::replace(&mut self.has_content, true) {
             "\n\n"
         } else {
@@ -210,21 +199,21 @@ impl Flattener {
         };
         self.is_thinking = false;
         if !gap.is_empty() || !text.is_empty() {
-            pieces.push(Piece::Content(format!("{gap}{text}")));
+            pieces.push(OutputPart::Content(format!("{gap}{text}")));
         }
     }
 
-    fn think(&mut self, delta: &str, pieces: &mut Vec<Piece>) {
+    fn think(&mut self, delta: &str, pieces: &mut Vec<OutputPart>) {
         let gap = match (std::mem::replace(&mut self.has_reasoning, true), self.is_thinking) {
             (true, false) => "\n\n",
             (true, true) | (false, _) => "",
         };
         self.is_thinking = true;
-        pieces.push(Piece::Reasoning(format!("{gap}{delta}")));
+        pieces.push(OutputPart::Reasoning(format!("{gap}{delta}")));
     }
 
     /// Writes a line about an action to the reasoning.
-    fn note(&mut self, line: &str, pieces: &mut Vec<Piece>) {
+    fn note(&mut self, line: &str, pieces: &mut Vec<OutputPart>) {
         self.complain(pieces);
         let gap = if std::mem::replace(&mut self.has_reasoning, true) {
             "\n"
@@ -232,11 +221,11 @@ impl Flattener {
             ""
         };
         self.is_thinking = false;
-        pieces.push(Piece::Reasoning(format!("{gap}{line}")));
+        pieces.push(OutputPart::Reasoning(format!("{gap}{line}")));
     }
 
     /// Reports an error that did not end the response.
-    fn complain(&mut self, pieces: &mut Vec<Piece>) {
+    fn complain(&mut self, pieces: &mut Vec<OutputPart>) {
         if let Some(Failure { message, details, .. }) = self.trouble.take() {
             let details = if details.is_empty() {
                 details
@@ -247,7 +236,7 @@ impl Flattener {
         }
     }
 
-    fn end(&mut self, pieces: &mut Vec<Piece>) {
+    fn end(&mut self, pieces: &mut Vec<OutputPart>) {
         if self.response.status() != Status::Error {
             // An error document at the end of a successful answer is meant for the reader, such as a limit that was
             // reached.

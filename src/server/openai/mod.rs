@@ -97,7 +97,7 @@ fn early_failure(served: &ServedResponse) -> Option<Refusal> {
     Some(failure.refusal())
 }
 
-fn flattened(served: &ServedResponse) -> (Flattener, Vec<flatten::Piece>) {
+fn flattened(served: &ServedResponse) -> (Flattener, Vec<flatten::OutputPart>) {
     let mut flat = Flattener::default();
     let mut pieces = Vec::new();
     for entry in served.entries_until(served.last()) {

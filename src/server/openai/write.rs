@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::flatten::{Flattener, Piece};
+use super::flatten::{Flattener, OutputPart};
 use crate::{
     protocol::{Entry, Usage, codec::Identity},
     server::{reader::StreamEncoder, refusal},
 };
 
 /// Returns a whole answer as a `chat.completion` object.
-pub fn object(identity: &Identity, pieces: &[Piece], flat: &Flattener) -> Value {
+pub fn object(identity: &Identity, pieces: &[OutputPart], flat: &Flattener) -> Value {
     let (mut content, mut reasoning) = (String::new(), String::new());
     for piece in pieces {
         match piece {
-            Piece::Content(text) => content.push_str(text),
-            Piece::Reasoning(text) => reasoning.push_str(text),
+            OutputPart::Content(text) => content.push_str(text),
+            OutputPart::Reasoning(text) => reasoning.push_str(text),
         }
     }
     let mut message = json!({ "role": "assistant", "content": content, "refusal": null });
@@ -101,8 +101,8 @@ impl StreamEncoder for ChunkEncoder {
         let mut out = self.begin();
         for piece in self.flat.push(entry) {
             out.push_str(&match piece {
-                Piece::Content(text) => self.delta(&json!({ "content": text }), None),
-                Piece::Reasoning(text) => self.delta(&json!({ "reasoning_content": text }), None),
+                OutputPart::Content(text) => self.delta(&json!({ "content": text }), None),
+                OutputPart::Reasoning(text) => self.delta(&json!({ "reasoning_content": text }), None),
             });
         }
         out

@@ -3,8 +3,8 @@
 use crate::{
     t,
     tui::{
-        app::{Action, App, Effect},
-        overlays::{Choice, Outline, Picker, Prompt},
+        app::{Action, App, Choice, Effect},
+        overlays::{Outline, Picker, Prompt},
         widgets::{
             filter::{FACETS, Filter},
             transcript::{Item, VisibleLine},

@@ -10,8 +10,8 @@ use crate::{
     t,
     transcript::{DocumentIndex, Todo},
     tui::{
-        app::{Action, App, Effect},
-        overlays::{Choice, Prompt},
+        app::{Action, App, Choice, Effect},
+        overlays::Prompt,
         widgets::transcript::Item,
     },
 };

@@ -8,9 +8,9 @@ use crate::{
     t,
     transcript::DocumentIndex,
     tui::{
-        app::{Action, App, Effect},
+        app::{Action, App, ChangeId, Choice, Effect, Verdict},
         hunk_decisions,
-        overlays::{ChangeId, Choice, Prompt, Review, Verdict},
+        overlays::{Prompt, Review},
         widgets,
     },
 };

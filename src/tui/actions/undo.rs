@@ -5,8 +5,8 @@ use crate::{
     t,
     transcript::DocumentIndex,
     tui::{
-        app::{Action, App, Effect, effects::ask},
-        overlays::{Rewind, RewindTarget},
+        app::{Action, App, Effect, RewindTarget, effects::ask},
+        overlays::Rewind,
         widgets::is_undone,
     },
 };

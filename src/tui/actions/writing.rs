@@ -5,9 +5,9 @@ use crate::{
     protocol::{Command, Message, Submit},
     t,
     tui::{
-        app::{Action, App, Effect},
+        app::{Action, App, ChipAction, Effect, QueueEdit},
         editor::field::Chip,
-        overlays::{ChipAction, Page, Picker, QueueEdit, QueueList},
+        overlays::{Page, Picker, QueueList},
         picture::Source,
     },
 };

@@ -1,9 +1,12 @@
 //! The draft, what is offered for it, and what the next message is sent with.
 
+use ratatui::{buffer::Buffer, layout::Rect};
+
 use crate::{
     link::About,
     protocol::{Mode, Submit, SymbolLocation},
-    tui::{custom::Custom, editor::field::Field, overlays::Picker},
+    theme::Theme,
+    tui::{custom::Custom, editor::field::Field},
 };
 
 /// The draft and everything that is sent with it.
@@ -144,9 +147,23 @@ pub struct Commands {
     pub recent: Vec<&'static str>,
 }
 
+/// A list of drafts to choose from, drawn over the composer.
+pub trait DraftList: Send {
+    /// Moves to the next or the previous draft.
+    fn step(&mut self, forward: bool);
+
+    /// The chosen draft; `None` if the list is empty.
+    fn offered(&self) -> Option<String>;
+
+    /// Lines that it takes with its frame.
+    fn lines(&self) -> usize;
+
+    fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme);
+}
+
 /// The list of commands over the composer.
 pub struct CommandList {
-    pub picker: Picker,
+    pub picker: Box<dyn DraftList>,
     /// The draft that it was made for.
     pub draft: String,
     /// Sent away, until something else is typed.
@@ -164,8 +181,11 @@ impl CommandList {
 }
 
 impl Commands {
-    pub fn shown(&self) -> Option<&Picker> {
-        self.list.as_ref().filter(|it| !it.is_hidden).map(|it| &it.picker)
+    pub fn shown(&self) -> Option<&dyn DraftList> {
+        self.list
+            .as_ref()
+            .filter(|it| !it.is_hidden)
+            .map(|it| it.picker.as_ref())
     }
 
     /// Notes that an action was run.

@@ -3,12 +3,14 @@
 mod action;
 mod appearance;
 pub mod backfill;
+mod choice;
 mod composer;
 mod conversation;
 pub mod effects;
 mod images;
 pub mod inline;
 pub mod keymap;
+mod overlay;
 mod questions;
 pub mod search;
 pub mod selection;
@@ -18,16 +20,17 @@ mod viewport;
 
 pub use action::Action;
 pub use appearance::{Appearance, Themes};
-pub use composer::{CommandList, Commands, Composer, History, Mention, MentionOffer};
+pub use choice::{ChangeId, ChipAction, Choice, QueueEdit, RewindTarget, Verdict};
+pub use composer::{CommandList, Commands, Composer, DraftList, History, Mention, MentionOffer};
 pub use conversation::{Conversation, Workspace};
 pub use effects::Effect;
 pub use keymap::Keymap;
+pub use overlay::{Answer, Overlay, Overlays, Placement, Scene, plain_keys};
 pub use questions::{Questions, TOO_EARLY_MS};
 pub use status::Status;
 pub use terminal::{Clicks, Terminal};
 pub use viewport::Viewport;
 
-use super::overlays::{Overlay, Overlays};
 use crate::{
     config::Settings,
     protocol::{Progress, Turn},

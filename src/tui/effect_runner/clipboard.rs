@@ -22,7 +22,7 @@ pub fn copy(runner: &EffectRunner, text: &str, what: String) {
     let around = clipboard::Surroundings::read();
     runner.spawn(async move {
         match clipboard::copy(&text, &around, &folder).await {
-            Ok(clipboard::Way::Terminal(bytes)) => EffectOutcome::Osc52 { bytes, what },
+            Ok(clipboard::ClipboardRoute::Terminal(bytes)) => EffectOutcome::Osc52 { bytes, what },
             Ok(way) => EffectOutcome::Copied(Ok(t!("news-copied", what = what, way = way.to_string()))),
             Err(error) => EffectOutcome::Copied(Err(t!("news-not-copied", what = what, why = error.to_string()))),
         }

@@ -4,10 +4,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 
-use super::{
-    Answer, Choice, Overlay, Scene,
-    frame::{self, first_line},
-};
+use super::frame::{self, first_line};
 use crate::{
     protocol::{Kind, Response, Turn},
     t,
@@ -15,6 +12,7 @@ use crate::{
     theme::Theme,
     transcript::{Exchange, Fork, Transcript, is_approval},
     tui::{
+        app::{Answer, Choice, Overlay, Scene},
         spoken,
         terminal::surface::Links,
         widgets::{

@@ -9,7 +9,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 use serde_json::Value;
 
-use super::{Answer, Overlay, Scene, frame};
+use super::frame;
 use crate::{
     journal::{Raw, Ring, Trace, TraceStep},
     locale::figure,
@@ -21,7 +21,7 @@ use crate::{
     },
     transcript::Transcript,
     tui::{
-        app::Effect,
+        app::{Answer, Effect, Overlay, Scene},
         terminal::surface::Links,
         widgets::list::{ListCursor, ListWidget},
     },

@@ -9,16 +9,14 @@ use ratatui::{
     widgets::StatefulWidget,
 };
 
-use super::{
-    Answer, Choice, Overlay, Placement, Scene,
-    frame::{self, caret_in, first_line, heading},
-};
+use super::frame::{self, caret_in, first_line, heading};
 use crate::{
     protocol::Document,
     t,
     text::{Role, Sanitized, Span, StyledLine, width},
     transcript::Transcript,
     tui::{
+        app::{Answer, Choice, Overlay, Placement, Scene},
         editor::draft::Draft,
         terminal::surface::Links,
         widgets::{

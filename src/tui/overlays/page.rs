@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{buffer::Buffer, layout::Rect};
 use serde_json::Value;
 
-use super::{Answer, Overlay, Scene, frame};
+use super::frame;
 use crate::{
     locale::figure,
     protocol::{
@@ -15,7 +15,7 @@ use crate::{
     text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap},
     transcript::Transcript,
     tui::{
-        app::{Keymap, keymap::KeyContext},
+        app::{Answer, Keymap, Overlay, Scene, keymap::KeyContext},
         spoken,
         terminal::surface::Links,
     },

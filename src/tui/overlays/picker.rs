@@ -7,17 +7,17 @@ use ratatui::{
     widgets::StatefulWidget,
 };
 
-use super::{
-    Answer, ChipAction, Choice, Overlay, Placement, Scene,
-    frame::{self, caret_in, heading},
-};
+use super::frame::{self, caret_in, heading};
 use crate::{
     protocol::Mode,
     t,
     text::{Role, Sanitized, Span, StyledLine, width},
     theme::Theme,
     tui::{
-        app::{Action, App, MentionOffer, keymap::KeyContext},
+        app::{
+            Action, Answer, App, ChipAction, Choice, DraftList, MentionOffer, Overlay, Placement, Scene,
+            keymap::KeyContext,
+        },
         editor::draft::Draft,
         fuzzy,
         places::FileReference,
@@ -288,14 +288,6 @@ impl Picker {
         self.passing.is_empty()
     }
 
-    /// The draft that is chosen now.
-    pub fn offered(&self) -> Option<String> {
-        match &self.here()?.choice {
-            Choice::Draft(draft) => Some(draft.clone()),
-            _ => None,
-        }
-    }
-
     fn entry(&self, at: usize) -> Option<&PickerEntry> {
         self.passing.get(at).and_then(|it| self.entries.get(*it))
     }
@@ -378,6 +370,27 @@ impl Picker {
         if self.takes_terms && self.filter.text().contains([':', '=', '<', '>', '"', ' ']) {
             self.passing.clear();
         }
+    }
+}
+
+impl DraftList for Picker {
+    fn step(&mut self, forward: bool) {
+        Self::step(self, forward);
+    }
+
+    fn offered(&self) -> Option<String> {
+        match &self.here()?.choice {
+            Choice::Draft(draft) => Some(draft.clone()),
+            _ => None,
+        }
+    }
+
+    fn lines(&self) -> usize {
+        Self::lines(self)
+    }
+
+    fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
+        Self::draw(self, area, buf, theme);
     }
 }
 

@@ -6,14 +6,12 @@ use ratatui::{
     layout::{Position, Rect},
 };
 
-use super::{
-    Answer, Choice, Overlay, Placement, Scene,
-    frame::{frame, lines},
-};
+use super::frame::{frame, lines};
 use crate::{
     t,
     text::{Role, Sanitized, Span, StyledLine},
     tui::{
+        app::{Answer, Choice, Overlay, Placement, Scene},
         editor::draft::{Draft, MOST_LINE_BYTES},
         spoken,
         terminal::surface::Links,

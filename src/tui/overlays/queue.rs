@@ -3,11 +3,12 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 
-use super::{Answer, Choice, Overlay, Placement, QueueEdit, Scene, frame::frame};
+use super::frame::frame;
 use crate::{
     t,
     text::{Role, Sanitized, Span, width},
     tui::{
+        app::{Answer, Choice, Overlay, Placement, QueueEdit, Scene},
         terminal::surface::Links,
         widgets::list::{ListCursor, ListWidget, bold_if},
     },

@@ -16,7 +16,7 @@ use ratatui::{
     widgets::{StatefulWidget, Widget},
 };
 
-use super::{Answer, ChangeId, Choice, Overlay, Scene, Verdict, frame, plain_keys};
+use super::frame;
 use crate::{
     protocol::{Applied, Document, HunkAnswer, Kind, QuestionKind, View},
     t,
@@ -24,7 +24,7 @@ use crate::{
     theme::Theme,
     transcript::{DocumentIndex, Transcript},
     tui::{
-        app::TOO_EARLY_MS,
+        app::{Answer, ChangeId, Choice, Overlay, Scene, TOO_EARLY_MS, Verdict, plain_keys},
         hunk_decisions::{self, HunkDecisions},
         terminal::surface::Links,
         widgets::{

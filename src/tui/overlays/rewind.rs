@@ -7,10 +7,7 @@ use std::collections::BTreeSet;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 
-use super::{
-    Answer, Choice, Overlay, RewindTarget, Scene,
-    frame::{self, first_line},
-};
+use super::frame::{self, first_line};
 use crate::{
     protocol::{
         FileChange, Operation, Query, Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget, Turn, TurnChanges,
@@ -20,7 +17,7 @@ use crate::{
     theme::Theme,
     transcript::Transcript,
     tui::{
-        app::{Effect, TOO_EARLY_MS, effects::ask},
+        app::{Answer, Choice, Effect, Overlay, RewindTarget, Scene, TOO_EARLY_MS, effects::ask},
         terminal::surface::Links,
         widgets::list::{ListCursor, ListWidget, bold_if},
     },

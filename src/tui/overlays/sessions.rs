@@ -9,15 +9,12 @@ use ratatui::{
     widgets::StatefulWidget,
 };
 
-use super::{
-    Answer, Choice, Overlay, Scene,
-    frame::{self, caret_in, heading},
-};
+use super::frame::{self, caret_in, heading};
 use crate::{
     t,
     text::{Modifier, Role, Sanitized, Span, StyledLine, figure::Age, width, wrap::wrap},
     tui::{
-        app::Effect,
+        app::{Answer, Choice, Effect, Overlay, Scene},
         editor::draft::Draft,
         library::{SessionExcerpt, StoredSession},
         spoken,

@@ -1,11 +1,17 @@
-use crossterm::event::KeyModifiers;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use pretty_assertions::assert_eq;
+use ratatui::layout::Rect;
 use serde_json::{Map, json};
 
-use super::{super::library::SessionExcerpt, *};
+use super::*;
 use crate::{
     protocol::{DocumentStart, Done, Event, FileChange, Kind, Message, Operation, Position, RestorePreview, Turn},
-    tui::{library::StoredSession, widgets::transcript::Item},
+    transcript::Transcript,
+    tui::{
+        app::{Answer, Choice, Overlay, Scene},
+        library::{SessionExcerpt, StoredSession},
+        widgets::transcript::Item,
+    },
 };
 
 /// Two turns: words with wide characters, and a change of a file.

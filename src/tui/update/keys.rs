@@ -12,14 +12,12 @@ use crate::{
             focus::{focus_composer, focus_transcript},
         },
         app::{
-            Action, App, Effect, Focus, TOO_EARLY_MS,
+            Action, Answer, App, Choice, Effect, Focus, Scene, TOO_EARLY_MS,
             keymap::{Chord, KeyContext},
         },
         command,
         editor::vim,
-        mention,
-        overlays::{Answer, Choice, Scene},
-        picture,
+        mention, picture,
         widgets::{Form, Outcome as FormOutcome},
     },
 };

@@ -1,9 +1,10 @@
 //! Results of overlays, as data: what a key chose, and what it is about.
 
+use super::Action;
 use crate::{
     protocol::{Mode, Restore, Turn},
     transcript::DocumentIndex,
-    tui::{app::Action, library::StoredSession, widgets::transcript::Item},
+    tui::{library::StoredSession, widgets::transcript::Item},
 };
 
 /// Something that was chosen in an overlay.

@@ -1,0 +1,206 @@
+//! The stack of pages and lists over the conversation. The top one gets input first.
+
+use std::{
+    any::Any,
+    ops::{Deref, DerefMut},
+};
+
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::{
+    buffer::Buffer,
+    layout::{Position, Rect},
+};
+
+use super::{Appearance, Choice, Conversation, Effect, Questions};
+use crate::{
+    t,
+    text::Colours,
+    theme::Theme,
+    transcript::Transcript,
+    tui::{hunk_decisions::HunkDecisions, spoken, terminal::surface::Links},
+};
+
+/// A page or a list over the conversation.
+pub trait Overlay: Any + Send {
+    /// Handles a key.
+    fn key(&mut self, event: KeyEvent, scene: &Scene<'_>) -> Answer;
+
+    /// Handles pasted text; ignored by default.
+    fn paste(&mut self, _text: &str) -> Answer {
+        Answer::Taken
+    }
+
+    /// Scrolls by one notch of the wheel, -1 or 1; ignored by default.
+    fn wheel(&mut self, _by: isize) {}
+
+    /// The place that it wants; the whole page by default.
+    fn placement(&self) -> Placement {
+        Placement::Page
+    }
+
+    /// Draws itself into `area`, which is blank; only what is in view is laid out. `links` collects the links of its cells.
+    fn render(&mut self, area: Rect, buf: &mut Buffer, links: &mut Links, scene: &Scene<'_>);
+
+    /// The caret's cell in the area of the last drawing; `None` if nothing is typed here.
+    fn caret(&self, _area: Rect) -> Option<Position> {
+        None
+    }
+
+    /// Keys and one word for what each does, for the footer; the first ones matter most.
+    fn hints(&self) -> Vec<(&'static str, &'static str)>;
+
+    /// The content as lines of plain text, and how to go on; without the latter the overlay closes once it was read.
+    /// `shown` is its last drawing.
+    fn spoken(&self, shown: &Buffer) -> (Vec<String>, Option<&'static str>) {
+        (spoken::drawn(shown), Some(t!("plain-how-keys")))
+    }
+
+    /// Keys for a line that was typed for a screen reader, or an error for the user. `is_typed`: a person typed it.
+    fn keys_of(&mut self, line: &str, _is_typed: bool) -> Result<Vec<KeyCode>, String> {
+        Ok(plain_keys(line))
+    }
+}
+
+/// The key of that name, else a key for each letter.
+pub fn plain_keys(line: &str) -> Vec<KeyCode> {
+    match line {
+        "enter" => vec![KeyCode::Enter],
+        "up" => vec![KeyCode::Up],
+        "down" => vec![KeyCode::Down],
+        "tab" => vec![KeyCode::Tab],
+        _ => line.chars().map(KeyCode::Char).collect(),
+    }
+}
+
+/// The place of an overlay on the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Instead of the transcript.
+    Page,
+    /// Above the composer, with at most so many columns and lines.
+    Popup { columns: usize, lines: usize },
+    /// At the right of the transcript; over it where there is little room.
+    Beside,
+}
+
+/// The state that overlays may read.
+pub struct Scene<'a> {
+    pub transcript: &'a Transcript,
+    pub hunk_decisions: &'a HunkDecisions,
+    pub theme: &'a Theme,
+    pub colours: &'a dyn Colours,
+    /// Grows whenever code got its colours.
+    pub colours_version: u64,
+    /// Milliseconds since the Unix epoch.
+    pub now_ms: u64,
+}
+
+impl<'a> Scene<'a> {
+    pub fn of(
+        conversation: &'a Conversation,
+        questions: &'a Questions,
+        appearance: &'a Appearance,
+        now_ms: u64,
+    ) -> Self {
+        Self {
+            transcript: &conversation.transcript,
+            hunk_decisions: &questions.hunk_decisions,
+            theme: &appearance.theme,
+            colours: appearance.colours.as_ref(),
+            colours_version: appearance.colours_version,
+            now_ms,
+        }
+    }
+}
+
+#[cfg(test)]
+impl Scene<'_> {
+    /// Calls `f` with a scene of this transcript, without colours or decisions, at the time 0.
+    pub fn test<R>(transcript: &Transcript, f: impl FnOnce(&Scene<'_>) -> R) -> R {
+        f(&Scene {
+            transcript,
+            hunk_decisions: &HunkDecisions::default(),
+            theme: &Theme::built_in("sheaf-dark").unwrap(),
+            colours: &crate::text::NoColours,
+            colours_version: 0,
+            now_ms: 0,
+        })
+    }
+
+    /// Draws an overlay alone; returns its lines without blanks at their ends.
+    pub fn drawn(overlay: &mut dyn Overlay, transcript: &Transcript, columns: u16, lines: u16) -> Vec<String> {
+        // One column more on each side shows what leaves its area.
+        let mut buffer = Buffer::empty(Rect::new(0, 0, columns + 2, lines));
+        let area = Rect::new(1, 0, columns, lines);
+        Scene::test(transcript, |scene| {
+            overlay.render(area, &mut buffer, &mut Links::new(), scene);
+        });
+        let lines = buffer.area.rows().map(|row| {
+            assert_eq!(buffer[(0, row.y)].symbol(), " ");
+            assert_eq!(buffer[(columns + 1, row.y)].symbol(), " ");
+            crate::tui::terminal::surface::text_of(
+                &buffer,
+                Rect {
+                    x: 1,
+                    width: columns,
+                    ..row
+                },
+            )
+        });
+        lines.map(|it| it.trim_end().to_owned()).collect()
+    }
+}
+
+/// The open overlays, the top one last.
+#[derive(Default)]
+pub struct Overlays(Vec<Box<dyn Overlay>>);
+
+impl Overlays {
+    pub fn push(&mut self, overlay: impl Overlay) {
+        self.0.push(Box::new(overlay));
+    }
+
+    /// Returns true if one takes more room than a popup.
+    pub fn has_page(&self) -> bool {
+        self.0
+            .iter()
+            .any(|it| !matches!(it.placement(), Placement::Popup { .. }))
+    }
+
+    /// The top overlay, if it is a `T`.
+    pub fn top<T: Overlay>(&mut self) -> Option<&mut T> {
+        let top: &mut dyn Any = self.0.last_mut()?.as_mut();
+        top.downcast_mut()
+    }
+}
+
+impl Deref for Overlays {
+    type Target = Vec<Box<dyn Overlay>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Overlays {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+/// The result of a key or a paste.
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, for a moment")]
+pub enum Answer {
+    /// The overlay stays and keeps the input.
+    Taken,
+    /// It closes.
+    Close,
+    /// It closes with this choice.
+    Chosen(Choice),
+    /// It stays; the choice is applied meanwhile.
+    Live(Choice),
+    /// It stays; the effect runs.
+    Does(Effect),
+    /// It stays and shows a toast.
+    Said(String),
+}

@@ -1,4 +1,4 @@
-//! The places of the panes on the screen.
+//! The areas of the panes on the screen.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 

@@ -1,6 +1,6 @@
-//! Commands that a workspace or a user wrote: a file of Markdown each, whose words become the message.
+//! Commands of a workspace or a user: a Markdown file each, whose text becomes the message.
 //!
-//! They are only words: nothing in them is run, and none is sent before somebody asked for it by name.
+//! They are text only: nothing in them is run, and none is sent unless the user names it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What fits what somebody typed, the best first: letters in their order, words in any.
+//! Fuzzy ranking of entries by a pattern: letters in order, words in any order.
 
 use nucleo_matcher::{
     Config, Matcher, Utf32Str,

@@ -1,4 +1,4 @@
-//! Signs of a Nerd Font in the place of our own, for those who have one and say so.
+//! Glyphs of a Nerd Font instead of our own, by setting.
 
 use std::borrow::Cow;
 

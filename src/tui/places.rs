@@ -1,4 +1,4 @@
-//! Files and lines that a text names, and how an editor is told to open one there.
+//! Files and lines that a text names, and arguments to open them in an editor.
 
 use std::{ffi::OsString, path::Path};
 

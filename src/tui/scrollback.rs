@@ -1,4 +1,4 @@
-//! The conversation as lines of the terminal's own: there they outlive the program, and the terminal's search and
+//! The conversation as lines in the terminal's own scrollback: they outlive the program, and the terminal's search and
 //! selection work on them.
 
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::{
     glyph,
     terminal::{ansi_backend::print_row, strips::print_pictures, surface::Links},
     widgets::styled_line::{StyledLineWidget, put_spans},
-    widgets::transcript::{Context, Pane, VisibleLine, address},
+    widgets::transcript::{Pane, TranscriptContext, VisibleLine, address},
 };
 use crate::{
     text::{Background, Role, Sanitized, Span, width},
@@ -25,7 +25,7 @@ impl App {
         let gutter = self.viewport.areas.gutter;
         let theme = self.appearance.theme.clone();
         self.with_pane(|pane, context| {
-            let context = Context {
+            let context = TranscriptContext {
                 // What is selected says which keys there are: nobody presses them there.
                 has_focus: false,
                 ..*context
@@ -45,7 +45,7 @@ impl App {
         let gutter = self.viewport.areas.gutter;
         let theme = self.appearance.theme.clone();
         self.with_pane(|pane, context| {
-            let context = Context {
+            let context = TranscriptContext {
                 has_focus: false,
                 ..*context
             };
@@ -61,7 +61,7 @@ fn print(
     pane: &mut Pane,
     at: usize,
     rows: Range<usize>,
-    context: &Context<'_>,
+    context: &TranscriptContext<'_>,
     gutter: usize,
     theme: &Theme,
     line: &mut Buffer,

@@ -25,7 +25,7 @@ use super::{
         footer,
         queue::QueueWidget,
         styled_line::{LinesWidget, put_spans},
-        transcript::{Context, Item, Light, Lit, Pane, TranscriptWidget, VisibleLine},
+        transcript::{Item, Light, Lit, Pane, TranscriptContext, TranscriptWidget, VisibleLine},
     },
 };
 use crate::{
@@ -104,10 +104,10 @@ impl App {
     }
 
     /// Everything that the looks of documents depend on.
-    fn context(&self) -> Context<'_> {
+    fn context(&self) -> TranscriptContext<'_> {
         let workspace = &self.conversation.workspace;
         let has_links = self.preferences.settings.links;
-        Context {
+        TranscriptContext {
             transcript: &self.conversation.transcript,
             forms: &self.questions.forms,
             cited: &self.questions.cited,
@@ -125,7 +125,7 @@ impl App {
     }
 
     /// Calls `f` with the pane and everything that looks depend on.
-    pub fn with_pane<R>(&mut self, f: impl FnOnce(&mut Pane, &Context<'_>) -> R) -> R {
+    pub fn with_pane<R>(&mut self, f: impl FnOnce(&mut Pane, &TranscriptContext<'_>) -> R) -> R {
         let mut pane = std::mem::take(&mut self.viewport.pane);
         let result = f(&mut pane, &self.context());
         self.viewport.pane = pane;

@@ -1,4 +1,4 @@
-//! What can be answered: a failure with another try.
+//! Retrying after an error.
 
 use super::{focus::focus_composer, writing::submit};
 use crate::{t, tui::app::Action};

@@ -1,4 +1,4 @@
-//! Branches: going on behind something older, and back to what was left.
+//! Branches: continuing after an older document, and returning to an abandoned one.
 
 use super::focus::focus_composer;
 use crate::{

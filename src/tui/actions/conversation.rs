@@ -1,4 +1,4 @@
-//! The conversation as a whole: a new one, one that is kept, what it cost, the whole of it as a file.
+//! The conversation as a whole: new, resumed, its cost, exported.
 
 use crate::{
     protocol::{Address, Command, CompactionScope, Message, Submit, Turn},

@@ -1,4 +1,4 @@
-//! What is copied, and in which form.
+//! Copying documents in several formats.
 
 use crate::{
     protocol::Kind,

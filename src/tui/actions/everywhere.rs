@@ -1,4 +1,4 @@
-//! What can be done wherever one is.
+//! Actions that are available everywhere.
 
 use super::focus::{focus_composer, focus_transcript};
 use crate::{

@@ -1,4 +1,4 @@
-//! What finds its way in a long conversation.
+//! Search, filter and outline of the conversation.
 
 use crate::{
     t,

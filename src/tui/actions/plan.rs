@@ -1,6 +1,6 @@
-//! What can be done with a plan: build it, save it, change it, its text and each of its todos.
+//! Actions on a plan: build, save, comment; edit its text and its todos.
 //!
-//! A change is sent to whoever made the plan; what is shown is what comes back.
+//! A change is sent to the producer of the plan; the screen shows what returns.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! What can be said of changes: all of a turn in one place, and a decision for each.
+//! Reviewing changes: all of a turn on one page, with a decision for each.
 
 use serde_json::{Map, Value};
 

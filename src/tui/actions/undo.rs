@@ -1,4 +1,4 @@
-//! Taking back what was done to files, and doing it again.
+//! Undoing changes of files, and redoing them.
 
 use crate::{
     protocol::{Address, Command, Query, Reply, Restore, RestoreTarget, Turn, TurnChanges},

@@ -1,4 +1,4 @@
-//! What can be done with a draft.
+//! Actions on the draft.
 
 use super::{find_slash, focus::focus_composer};
 use crate::{

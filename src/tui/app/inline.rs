@@ -1,10 +1,9 @@
-//! `--inline`: no alternate screen. What has ended stands in the terminal's own lines, for good, and so do the finished
-//! blocks of an answer that is still being written; what is open, the draft and what is around it live in a region at the
-//! bottom, and pages that need room borrow the alternate screen. What stands there was broken for the width that the
-//! terminal had then: nothing of ours is ever written twice.
+//! `--inline`: no alternate screen. Ended documents, and finished blocks of an answer that is being written, are printed
+//! into the terminal's own lines. Open documents and the draft are in a region at the bottom; pages borrow the alternate
+//! screen. Printed lines are wrapped for the width at that time and never printed again.
 //!
-//! The region is pinned to the bottom of the terminal, so its first line is known without asking. Above it stands the
-//! history; lines between the two are blank and are used first. All of a frame is one write.
+//! The region is pinned to the bottom of the terminal, so its first line is known without asking. Blank lines between the
+//! history and the region are used first. A frame is one write.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

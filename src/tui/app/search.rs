@@ -1,7 +1,7 @@
-//! Searching the conversation: which documents hold the words, then which cells show them.
+//! Search in the conversation: first the documents that contain the words, then the cells that show them.
 //!
-//! What a document says is read where it lies, so that ten thousand of them cost a key no copy; only a document that is
-//! gone to is laid out. Marks of Markdown and breaks of lines are read over, as the eye does.
+//! Texts are read in place, without a copy; only a document that is gone to is laid out. Markdown marks and line breaks are
+//! skipped.
 
 use std::ops::Range;
 
@@ -335,7 +335,7 @@ impl App {
     /// The row of each occurrence in an item; one that is folded away is unfolded.
     fn rows_showing(&mut self, item: Item, needle: &Needle) -> Vec<usize> {
         let rows = |pane: &mut crate::tui::widgets::transcript::Pane,
-                    context: &crate::tui::widgets::transcript::Context<'_>|
+                    context: &crate::tui::widgets::transcript::TranscriptContext<'_>|
          -> Vec<usize> {
             let found = needle.occurrences(pane.rows_of(item, context));
             found.iter().filter_map(|it| it.first()).map(|it| it.0).collect()

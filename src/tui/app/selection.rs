@@ -1,7 +1,7 @@
-//! The text of the conversation that the mouse has marked and copies.
+//! The text that the mouse has marked.
 //!
-//! Both ends are places in documents, not on the screen, so that what scrolls stays marked. What is copied is the text:
-//! no gutter, no fact at the right edge, no break that only the width made.
+//! Both ends are places in documents, not on the screen, so marked text may scroll. The copied text has no gutters, no facts
+//! and no wrapping.
 
 use std::ops::Range;
 

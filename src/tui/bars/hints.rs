@@ -1,4 +1,4 @@
-//! The keys that matter now, by what has the input.
+//! The keys for the footer, by what has the input.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What can be said of a picture without decoding it.
+//! Format and size of an image, without decoding it.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 

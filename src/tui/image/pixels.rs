@@ -1,4 +1,4 @@
-//! Pictures as pixels: decoded within bounds, and brought to the size of their cells.
+//! Images as pixels: decoded within limits and scaled to their cells.
 
 use std::{io::Cursor, ops::Range};
 

@@ -1,8 +1,7 @@
-//! Pictures for terminals that paint one where the cursor is and keep it no longer than what is written there: iTerm2's
-//! protocol and sixel.
+//! Images for terminals that paint one at the cursor and forget it when its cells are written: iTerm2's protocol and sixel.
 //!
-//! A picture is cut into strips of one row of cells. To the screen a strip is like text: written where its row is, moved by
-//! scrolling, gone when something else is written there. So nothing has to be known of what a terminal holds.
+//! An image is cut into strips of one row of cells. A strip behaves like text: it is written in its row, moves when the
+//! screen scrolls, and goes when something else is written there, so nothing has to be known of what the terminal holds.
 
 use std::{collections::BTreeMap, fmt::Write as _, ops::Range};
 

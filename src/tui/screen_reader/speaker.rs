@@ -13,7 +13,7 @@ use crate::{
         spoken,
         widgets::{
             Fold,
-            transcript::{Context, Item, Pane, address},
+            transcript::{Item, Pane, TranscriptContext, address},
         },
     },
 };
@@ -118,7 +118,7 @@ fn label(document: &Document, address: &str, is_approval: bool, rows: &[StyledLi
 /// The rows of an item: as it is folded, or all of them.
 pub fn rows(app: &mut App, item: Item, is_whole: bool) -> Vec<StyledLine> {
     app.with_pane(|pane: &mut Pane, context| {
-        let context = Context {
+        let context = TranscriptContext {
             has_focus: false,
             ..*context
         };

@@ -1,8 +1,7 @@
-//! The bytes of the screen: a ratatui backend that writes as few of them as it can.
+//! The bytes of the screen: a ratatui backend that writes the fewest.
 //!
-//! It knows where the terminal's cursor is and which colours it writes in, as far as that is certain, and says neither
-//! again. Cells come from [`Surface`](super::surface::Surface), which knows what the terminal shows. Bytes are gathered
-//! in memory and never fail.
+//! It keeps the terminal's cursor and colours, as far as they are certain, and repeats neither. Cells come from
+//! [`Surface`](super::surface::Surface), which keeps what the terminal shows. Bytes are gathered in memory and never fail.
 
 #![expect(
     clippy::disallowed_types,

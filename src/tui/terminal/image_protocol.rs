@@ -1,7 +1,7 @@
-//! How a terminal draws pictures, by what it says of itself.
+//! The image protocol of a terminal, by its own replies.
 //!
-//! The environment says less: variables are inherited by whatever is started from a terminal, and are left behind on the way
-//! to another machine.
+//! Environment variables are less reliable: they are inherited by everything that is started from a terminal, and lost on
+//! the way to another machine.
 
 /// The protocol by which images get to the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
-//! Bytes from the terminal become keys, pastes, wheel turns and answers to our questions.
+//! Parses bytes from the terminal into keys, pastes, wheel turns and replies.
 //!
-//! We read the terminal ourselves, because crossterm's reader drops `CSI 27;m;c~` (what tmux and xterm send for
-//! Ctrl+. and Shift+Enter) and hands a late colour report to the program as two dozen typed characters. The events are
-//! crossterm's, so that everything above speaks one language. Pure: bytes in, events out.
+//! crossterm's reader drops `CSI 27;m;c~`, which tmux and xterm send for Ctrl+. and Shift+Enter, and passes a late colour
+//! reply on as typed characters. The events are crossterm's. Pure: bytes in, events out.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

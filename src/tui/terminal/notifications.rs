@@ -1,6 +1,6 @@
-//! Telling a user who looks elsewhere: the window's title says how things stand, a notification that they have changed.
+//! The window's title shows the state; a notification reports its change to a user who looks elsewhere.
 //!
-//! A notification comes only when the terminal said that its window is not looked at; one that never says so is left alone.
+//! Notifications are sent only while the terminal has reported that its window has no focus.
 
 use crate::{
     t,

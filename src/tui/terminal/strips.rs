@@ -1,4 +1,4 @@
-//! Rows of pictures where a terminal paints them at its cursor instead of taking their cells as text.
+//! Rows of images for terminals that paint them at the cursor instead of taking cells.
 
 use std::{fmt::Write as _, ops::Range};
 

@@ -1,8 +1,7 @@
-//! The terminal's life: taken over on entry, given back on every way out.
+//! Taking over the terminal on entry, and restoring it on every way out.
 //!
-//! What gives it back is a constant, written with plain `write(2)`, so that a panic hook and a signal handler can do it
-//! too. The terminal is opened anew by its name: that file description is ours alone and can be non-blocking, while the
-//! shell's stays as it was.
+//! The bytes that restore it are a constant, written with `write(2)`, so that a panic hook and a signal handler can do it.
+//! The terminal is opened anew by name: that file description can be non-blocking without affecting the shell's.
 
 use std::{
     ffi::OsString,

@@ -1,7 +1,7 @@
-//! An approval: a clarification about one planned action, which is shown whole and with everything that hides made visible.
+//! An approval: a clarification about one planned action, which is shown whole, with hidden characters made visible.
 //!
-//! Beside what the protocol names, its subject may say what the action would do: `wouldReach` and `wouldWrite`, lists of texts.
-//! What "always" would store is the description of the option that grants it.
+//! Its subject may name consequences in `wouldReach` and `wouldWrite`, lists of texts. The rule that "always" stores is the
+//! description of the option that grants it.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! A line with something at its left end and something at its right: the header, the footer, the rule above the draft.
+//! A line with a left and a right end: the header, the footer, the rule above the draft.
 
 use std::hash::Hasher;
 

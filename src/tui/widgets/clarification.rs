@@ -1,5 +1,5 @@
-//! `clarification`: questions in the flow, with their keys while they wait and their answers afterwards. One that asks for
-//! leave has a look of its own, in `approval`.
+//! `clarification`: questions, with their keys while they wait and their answers afterwards. Approvals are drawn by
+//! `approval`.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! Code under a heading: with or without line numbers, in colours as they become ready, laid line by line as it grows.
+//! Code under a heading, with or without line numbers, laid out line by line as it grows; colours follow when they are
+//! ready.
 
 use super::{
     DocumentState, RenderContext,

@@ -1,4 +1,4 @@
-//! `code_block`: code without a file; its language and what it is for at the right.
+//! `code_block`: code without a file; language and purpose at the right.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `code_reference`: code that exists, with its place, its line numbers and whether the file still says so.
+//! `code_reference`: existing code with its path and line numbers, and a note if the file has changed.
 
 use std::sync::Arc;
 

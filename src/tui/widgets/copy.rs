@@ -1,4 +1,4 @@
-//! What a document is when it is copied: no gutters, no breaks of wrapping, nothing left out.
+//! The text of a document for the clipboard: whole, without gutters and wrapping.
 
 use super::DocumentKind as _;
 use crate::{

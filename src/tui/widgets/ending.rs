@@ -1,4 +1,4 @@
-//! One dim line where an answer ended otherwise than by itself.
+//! One dim line where an answer did not end normally.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -1,4 +1,4 @@
-//! `error`: what failed, its code and source, the details, and what one can do now.
+//! `error`: message, code and source, details, and the next step.
 
 use super::{
     DocumentKind, Key, Leaf, RenderContext, copy,

@@ -1,5 +1,5 @@
-//! `file_edit`: what happens to which file, how many lines come and go, whether it is done, and the change itself with
-//! line numbers, syntax colours and the changed words marked. Hunks of one call and file share the first one's header.
+//! `file_edit`: operation, path, lines added and removed, state, and the diff with line numbers, syntax colours and marked
+//! words. Hunks of one call and file share the first one's header.
 
 use super::{
     DocumentKind, DocumentState, Fold, Key, Leaf, RenderContext,

@@ -1,4 +1,4 @@
-//! Showing only a part of the conversation: by kind and by state, and in the language in which conversations are searched.
+//! The filter of the conversation: by kind, by state, and by queries as in a search of conversations.
 
 use std::sync::Arc;
 

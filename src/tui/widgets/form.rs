@@ -1,7 +1,7 @@
-//! An answer in the making: what was picked and typed in a clarification or an approval so far.
+//! The answer to a question in the making: options and texts so far.
 //!
-//! View state only. A key gives an answer to be sent; the question closes when the answer comes back as an event, so
-//! that two windows agree. An approval is a form of one question whose options have letters.
+//! View state only. A key makes an answer to be sent; the question closes when the answer returns as an event, so that two
+//! windows agree. An approval is a form with one question whose options have letters.
 
 use std::collections::BTreeSet;
 

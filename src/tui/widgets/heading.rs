@@ -1,4 +1,4 @@
-//! The first row of a document: a word, what it is about, and facts at the right edge.
+//! The first row of a document: kind, title, and facts at the right edge.
 
 use crate::{
     locale::figure,

@@ -1,4 +1,4 @@
-//! A text that grows at its end, laid out line by line: what was laid is not laid again.
+//! A growing text, laid out line by line: each line once.
 
 use crate::text::{Cleaner, CodeLine, StyledLine};
 

@@ -1,4 +1,4 @@
-//! What the user said: strong, behind a bar, with the time at the right.
+//! The user's message: strong, behind a bar, with the time at the right.
 
 use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 

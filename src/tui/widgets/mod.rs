@@ -1,9 +1,9 @@
-//! How documents look: a function from a document and a width to rows.
+//! Widgets of documents and panes.
 //!
-//! A look asks for roles, never for colours, survives width 1 and doubles every colour with a sign or a word. The gutter
-//! (address and glyph) is painted by the transcript pane; rows start at the content's first column. [`DocumentState`] remembers
-//! the rows of one document and only lays out again what may have changed: a document that grows is laid from its last
-//! unfinished line or block on.
+//! A document's widget asks for roles, never for colours, survives width 1 and pairs each colour with a sign or a word. Its
+//! rows start at the content's first column; the transcript draws the gutter (address and glyph). [`DocumentState`] keeps
+//! the rows of one document and lays out only what may have changed: a growing document from its last unfinished line or
+//! block on.
 
 mod approval;
 pub mod bar;

@@ -1,5 +1,5 @@
-//! `plan`: title and progress, what it is about, its todos, then its Markdown. The newest plan shows the live list; the
-//! document itself stays as it was sent.
+//! `plan`: title and progress, overview, todos, then its Markdown. The newest plan shows the live list; the document itself
+//! stays as it was sent.
 
 use std::collections::HashMap;
 

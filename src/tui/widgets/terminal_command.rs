@@ -1,5 +1,5 @@
-//! `terminal_command`: the whole command, what it printed in its own colours, and how it ended. Of a long output head
-//! and tail are shown; while it runs, only what is new is read.
+//! `terminal_command`: the whole command, its output in its own colours, and its exit state. A long output shows head and
+//! tail; while it runs, only new output is read.
 
 use super::{
     DocumentKind, DocumentState, Fold, Key, Leaf, RenderContext, copy, elapsed_ms,

@@ -1,4 +1,4 @@
-//! `text`: Markdown, or plain words where the writer says so.
+//! `text`: Markdown, or plain text where the document says so.
 
 use super::{
     DocumentKind, DocumentState, Leaf, MEASURE, RenderContext, copy,

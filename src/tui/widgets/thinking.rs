@@ -1,4 +1,4 @@
-//! What the model thinks before it speaks: one dim line, its whole text when it is unfolded.
+//! The model's thinking: one dim line; unfolded, the whole text.
 
 use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 

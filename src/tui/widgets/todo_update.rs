@@ -1,4 +1,4 @@
-//! `todo_update`: which todos changed, in one line; unfolded, one below the other.
+//! `todo_update`: the todos that changed, in one line; unfolded, one on each line.
 
 use std::collections::HashMap;
 

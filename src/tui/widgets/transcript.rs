@@ -1,7 +1,7 @@
-//! The conversation as a long strip of items, of which only what is visible is ever laid out.
+//! The conversation as a list of items, of which only those in view are laid out.
 //!
-//! The view is anchored to an item and a row inside it, never to a distance from the top: what happens elsewhere cannot
-//! move what the reader looks at. It follows the end only while the end is in view.
+//! The view is anchored to an item and a row inside it, never to a distance from the top, so changes elsewhere do not move
+//! it. It follows the end only while the end is in view.
 
 use std::{
     collections::HashMap,
@@ -58,7 +58,7 @@ impl VisibleLine {
 type ByItem<T> = FxHashMap<Item, T>;
 
 /// Everything that looks depend on besides the documents.
-pub struct Context<'a> {
+pub struct TranscriptContext<'a> {
     pub transcript: &'a Transcript,
     /// The answers that are being given, by turn and document.
     pub forms: &'a HashMap<(Turn, DocumentId), Form>,
@@ -119,7 +119,7 @@ struct Work {
 /// The widget of an item, whatever it is; one that is not there any more stays as it was.
 struct ItemWidget<'a> {
     item: Item,
-    context: &'a Context<'a>,
+    context: &'a TranscriptContext<'a>,
     render: &'a RenderContext<'a>,
 }
 
@@ -271,7 +271,7 @@ impl Lit {
 /// The lines in view: address, glyph, the row of the item's own widget, times, and what stands out.
 #[derive(Clone, Copy)]
 pub struct TranscriptWidget<'a> {
-    pub context: &'a Context<'a>,
+    pub context: &'a TranscriptContext<'a>,
     pub lights: &'a [Light],
     /// Columns before the content.
     pub gutter: usize,
@@ -636,14 +636,14 @@ impl Pane {
     }
 
     /// The rows of an item, laid out if need be.
-    pub fn rows_of(&mut self, item: Item, context: &Context<'_>) -> &[StyledLine] {
+    pub fn rows_of(&mut self, item: Item, context: &TranscriptContext<'_>) -> &[StyledLine] {
         self.work.round += 1;
         self.update(item, context);
         self.states.get(&item).map_or(&[], |it| &it.state.rows)
     }
 
     /// Selects an item and brings a row of it into view, with some of what stands above it.
-    pub fn show_row(&mut self, item: Item, row: usize, context: &Context<'_>) {
+    pub fn show_row(&mut self, item: Item, row: usize, context: &TranscriptContext<'_>) {
         self.selected = Some(item);
         let is_shown = |it: &VisibleLine| *it == VisibleLine::StyledLine { item, row };
         if self.lines.iter().any(is_shown) && self.size.width == context.width {
@@ -668,7 +668,7 @@ impl Pane {
     }
 
     /// Lays out what is in view and fills `lines`.
-    pub fn measure(&mut self, context: &Context<'_>, height: usize) {
+    pub fn measure(&mut self, context: &TranscriptContext<'_>, height: usize) {
         self.work.round += 1;
         if self.size.width != 0 && self.size.width != context.width {
             self.rescale(context);
@@ -707,7 +707,7 @@ impl Pane {
     }
 
     /// Moves the view by so many lines, down if positive.
-    pub fn scroll(&mut self, by: isize, context: &Context<'_>) {
+    pub fn scroll(&mut self, by: isize, context: &TranscriptContext<'_>) {
         if self.items.is_empty() {
             return;
         }
@@ -751,7 +751,7 @@ impl Pane {
     }
 
     /// Selects an item and brings it into view.
-    pub fn select(&mut self, item: Item, context: &Context<'_>) {
+    pub fn select(&mut self, item: Item, context: &TranscriptContext<'_>) {
         self.work.round += 1;
         self.selected = Some(item);
         let Some(at) = self.items.iter().position(|it| *it == item) else {
@@ -861,7 +861,7 @@ impl Pane {
         Some((*kept.keys.get(*row)?, glyph))
     }
 
-    fn anchor_to_end(&mut self, context: &Context<'_>) {
+    fn anchor_to_end(&mut self, context: &TranscriptContext<'_>) {
         let mut item = self.items.len();
         let mut above = 0;
         while item > 0 && above < self.size.height {
@@ -875,7 +875,7 @@ impl Pane {
     }
 
     /// Fills `lines` from the anchor; whether the end of the conversation is among them.
-    fn fill(&mut self, context: &Context<'_>) -> bool {
+    fn fill(&mut self, context: &TranscriptContext<'_>) -> bool {
         self.lines.clear();
         let mut skip = self.anchor.line;
         for at in self.anchor.item..self.items.len() {
@@ -900,7 +900,7 @@ impl Pane {
     }
 
     /// Lines of an item with the blank line above it.
-    fn extent(&mut self, at: usize, context: &Context<'_>) -> usize {
+    fn extent(&mut self, at: usize, context: &TranscriptContext<'_>) -> usize {
         let Some(item) = self.items.get(at).copied() else {
             return 0;
         };
@@ -911,7 +911,7 @@ impl Pane {
 
     /// Single lines stand together; everything else has a blank line above.
     /// Blank lines above the item at `at`.
-    pub fn gap(&mut self, at: usize, context: &Context<'_>) -> usize {
+    pub fn gap(&mut self, at: usize, context: &TranscriptContext<'_>) -> usize {
         let Some(before) = at.checked_sub(1).and_then(|it| self.items.get(it)).copied() else {
             return 1;
         };
@@ -924,7 +924,7 @@ impl Pane {
         usize::from(!(is_joined || is_line(&before) && is_line(&item)))
     }
 
-    fn update(&mut self, item: Item, context: &Context<'_>) {
+    fn update(&mut self, item: Item, context: &TranscriptContext<'_>) {
         let round = self.work.round;
         if self.states.get(&item).is_some_and(|it| it.round == round) {
             return;
@@ -951,7 +951,7 @@ impl Pane {
     }
 
     /// Returns what the look of an item depends on; `None` if there is no such item any more.
-    fn render_context<'c>(&self, item: Item, context: &Context<'c>) -> Option<RenderContext<'c>> {
+    fn render_context<'c>(&self, item: Item, context: &TranscriptContext<'c>) -> Option<RenderContext<'c>> {
         let selected = context.has_focus && self.selected == Some(item);
         let transcript = context.transcript;
         let exchange = transcript.exchanges.get(item.exchange())?;
@@ -1009,7 +1009,7 @@ impl Pane {
     }
 
     /// After a change of width the reader should see what they saw: the same item, as far down in it.
-    fn rescale(&mut self, context: &Context<'_>) {
+    fn rescale(&mut self, context: &TranscriptContext<'_>) {
         let Some(item) = self.items.get(self.anchor.item).copied() else {
             return;
         };
@@ -1113,7 +1113,7 @@ pub fn address(transcript: &Transcript, item: Item) -> String {
 }
 
 /// The rows of an item's images.
-fn pictures(item: Item, context: &Context<'_>, width: usize) -> Vec<StyledLine> {
+fn pictures(item: Item, context: &TranscriptContext<'_>, width: usize) -> Vec<StyledLine> {
     let Some(exchange) = context.transcript.exchanges.get(item.exchange()) else {
         return Vec::new();
     };

@@ -1,4 +1,4 @@
-//! A kind that this program does not know: its name and what it holds, as JSON.
+//! A document of an unknown kind: its name and its members as JSON.
 
 use super::{
     DocumentKind, Leaf, RenderContext, copy,

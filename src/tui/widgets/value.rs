@@ -1,5 +1,5 @@
-//! JSON values as a person reads them: texts as text, lists as lines, members as `name: value`, JSON where nothing else
-//! is left. What is long keeps its head and its tail, and no more of it is touched.
+//! JSON values for readers: texts as text, lists as lines, members as `name: value`, everything else as JSON. Long values
+//! show head and tail; the middle is not read.
 
 use std::{io, ops::Range};
 

@@ -89,7 +89,7 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
 }
 
 /// The result of a key.
-pub enum Took {
+pub enum KeyResult {
     /// It was not for the list.
     No,
     Yes,
@@ -97,13 +97,13 @@ pub enum Took {
     Send,
 }
 
-pub fn key(app: &mut App, event: KeyEvent) -> Took {
+pub fn key(app: &mut App, event: KeyEvent) -> KeyResult {
     if app.viewport.focus != Focus::Composer {
-        return Took::No;
+        return KeyResult::No;
     }
     let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
     let Some(list) = app.composer.commands.list.as_mut().filter(|it| !it.is_hidden) else {
-        return Took::No;
+        return KeyResult::No;
     };
     match event.code {
         KeyCode::Up | KeyCode::Down => list.step(event.code == KeyCode::Down),
@@ -111,25 +111,29 @@ pub fn key(app: &mut App, event: KeyEvent) -> Took {
         KeyCode::Esc => list.is_hidden = true,
         KeyCode::Tab | KeyCode::Enter if event.modifiers.is_empty() => {
             let Some(draft) = list.picker.offered() else {
-                return Took::No;
+                return KeyResult::No;
             };
             if event.code == KeyCode::Tab {
                 let more = if draft.ends_with(' ') { "" } else { " " };
                 let draft = format!("{draft}{more}");
                 app.composer.field.set(&draft);
-                return Took::Yes;
+                return KeyResult::Yes;
             }
             // Enter takes what was chosen, or what was begun; a word that only resembles a command is no command.
             let is_begun = draft.starts_with(list.draft.trim_end());
             if draft == list.draft || !(is_begun || list.is_moved) {
                 list.is_hidden = true;
-                return Took::No;
+                return KeyResult::No;
             }
             app.composer.field.set(&draft);
             app.composer.commands.list = None;
-            return if draft.ends_with(' ') { Took::Yes } else { Took::Send };
+            return if draft.ends_with(' ') {
+                KeyResult::Yes
+            } else {
+                KeyResult::Send
+            };
         }
-        _ => return Took::No,
+        _ => return KeyResult::No,
     }
-    Took::Yes
+    KeyResult::Yes
 }

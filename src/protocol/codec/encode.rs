@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::{Identity, Strict, record, time::iso};
-use crate::protocol::{Dialect, Event, Response, Status, Usage};
+use crate::protocol::{Dialect, Done, Event, Response, Status, Usage};
 
 /// A comment that keeps a silent stream alive.
 pub const PING: &str = ": ping\n\n";
@@ -57,27 +57,11 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
     let about = |document: &crate::protocol::DocumentId| members([("documentId", document.as_str().into())]);
     let (name, mut data) = match event {
         Event::ResponseStart(start) => {
-            let mut whole = Map::new();
-            let mut say = |name: &str, text: Option<&str>| {
-                if let Some(text) = text {
-                    whole.insert(name.to_owned(), text.into());
-                }
-            };
-            say("id", start.id.as_ref().map(crate::protocol::ResponseId::as_str));
-            say(
-                "conversationId",
-                start
-                    .conversation_id
-                    .as_ref()
-                    .map(crate::protocol::ConversationId::as_str),
-            );
-            say("model", start.model.as_deref());
-            say("mode", start.mode.map(crate::protocol::Mode::as_str));
-            say("created", start.created.as_deref());
-            say("status", Some(Status::Streaming.as_str()));
-            if !start.capabilities.is_empty() {
-                whole.insert("capabilities".into(), start.capabilities.as_slice().into());
-            }
+            let mut whole = object(record::parts(event).1);
+            let capabilities = whole.shift_remove("capabilities");
+            whole.shift_remove("extra");
+            whole.insert("status".into(), Status::Streaming.as_str().into());
+            whole.extend(capabilities.map(|it| ("capabilities".to_owned(), it)));
             add(&mut whole, &start.extra);
             ("response_start", wrapped(dialect, "response", whole))
         }
@@ -135,38 +119,19 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
     written(dialect, name, &mut data)
 }
 
-fn last(done: &crate::protocol::Done) -> Map<String, Value> {
+/// Returns the members of a `done` event.
+fn last(done: &Done) -> Map<String, Value> {
+    let mut stored = object(record::parts(&Event::Done(done.clone())).1);
     let mut metadata = Map::new();
-    let mut count = |name: &str, number: Option<u64>| {
-        if let Some(number) = number {
-            metadata.insert(name.to_owned(), number.into());
-        }
-    };
-    count("duration_ms", done.duration_ms);
-    count("toolCallCount", done.tool_call_count);
-    count("turnCount", done.turn_count);
-    if let Some(reason) = &done.finish_reason {
-        metadata.insert("finishReason".into(), reason.as_str().into());
+    for name in ["duration_ms", "toolCallCount", "turnCount", "finishReason"] {
+        metadata.extend(stored.shift_remove(name).map(|it| (name.to_owned(), it)));
     }
     add(&mut metadata, &done.extra_metadata);
-    let mut data = Map::new();
-    data.insert("usage".into(), usage(done.usage.unwrap_or_default(), &done.extra_usage));
-    let mut say = |name: &str, text: Option<&str>| {
-        if let Some(text) = text {
-            data.insert(name.to_owned(), text.into());
-        }
-    };
-    say("id", done.id.as_ref().map(crate::protocol::ResponseId::as_str));
-    say(
-        "conversationId",
-        done.conversation_id
-            .as_ref()
-            .map(crate::protocol::ConversationId::as_str),
-    );
-    say("model", done.model.as_deref());
-    say("mode", done.mode.map(crate::protocol::Mode::as_str));
-    say("created", done.created.as_deref());
-    say("status", done.status.as_ref().map(Status::as_str));
+    for name in ["usage", "extraUsage", "extra", "extraMetadata"] {
+        stored.shift_remove(name);
+    }
+    let mut data = members([("usage", usage(done.usage.unwrap_or_default(), &done.extra_usage))]);
+    data.append(&mut stored);
     data.insert("metadata".into(), metadata.into());
     add(&mut data, &done.extra);
     data

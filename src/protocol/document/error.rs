@@ -12,38 +12,20 @@ use super::{
 };
 use crate::text::Role;
 
-/// The codes that writers choose from, section 11 of the protocol. Readers take any.
-pub const ERROR_CODES: [&str; 29] = [
-    "FILE_NOT_FOUND",
-    "FILE_EXISTS",
-    "PERMISSION_DENIED",
-    "PATH_OUTSIDE_WORKSPACE",
-    "IGNORED_FILE",
-    "EDIT_NO_MATCH",
-    "EDIT_AMBIGUOUS",
-    "EDIT_STALE",
-    "COMMAND_FAILED_TO_START",
-    "COMMAND_TIMEOUT",
-    "TOOL_UNKNOWN",
-    "TOOL_ARGUMENTS_INVALID",
-    "TOOL_FORBIDDEN_IN_MODE",
-    "TOOL_REJECTED",
-    "TOOL_FAILED",
-    "LLM_AUTH",
-    "LLM_RATE_LIMITED",
-    "LLM_OVERLOADED",
-    "LLM_CONTEXT_LENGTH",
-    "LLM_REFUSAL",
-    "LLM_BAD_RESPONSE",
-    "LLM_UNAVAILABLE",
-    "STREAM_INTERRUPTED",
-    "STREAM_PROTOCOL",
-    "UNAUTHORIZED",
-    "RATE_LIMITED",
-    "CANCELLED",
-    "MAX_TURNS",
-    "INTERNAL",
-];
+macro_rules! codes {
+    ($($code:ident)*) => {
+        /// Codes that writers choose from, section 11 of the protocol. Readers accept any.
+        pub const ERROR_CODES: [&str; 29] = [$(stringify!($code)),*];
+    };
+}
+
+codes! {
+    FILE_NOT_FOUND FILE_EXISTS PERMISSION_DENIED PATH_OUTSIDE_WORKSPACE IGNORED_FILE EDIT_NO_MATCH EDIT_AMBIGUOUS
+    EDIT_STALE COMMAND_FAILED_TO_START COMMAND_TIMEOUT TOOL_UNKNOWN TOOL_ARGUMENTS_INVALID TOOL_FORBIDDEN_IN_MODE
+    TOOL_REJECTED TOOL_FAILED LLM_AUTH LLM_RATE_LIMITED LLM_OVERLOADED LLM_CONTEXT_LENGTH LLM_REFUSAL
+    LLM_BAD_RESPONSE LLM_UNAVAILABLE STREAM_INTERRUPTED STREAM_PROTOCOL UNAUTHORIZED RATE_LIMITED CANCELLED MAX_TURNS
+    INTERNAL
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error<'a> {

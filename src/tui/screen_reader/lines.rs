@@ -59,7 +59,7 @@ pub struct Paste {
 
 /// The meaning of a line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Came {
+pub enum LineMeaning {
     /// A message of one line or several.
     Whole(String),
     /// A line of a paste that goes on.
@@ -75,20 +75,20 @@ impl Paste {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    pub fn take(&mut self, line: InputLine) -> Came {
+    pub fn take(&mut self, line: InputLine) -> LineMeaning {
         let is_pasted = self.goes_on || line.goes_on;
         self.goes_on = line.goes_on;
         if !is_pasted && self.lines.is_empty() {
-            return Came::Whole(line.text);
+            return LineMeaning::Whole(line.text);
         }
         // A line alone ends it; what was pasted may have an empty one at its end.
         if is_pasted || !line.text.is_empty() {
             self.lines.push(line.text);
         }
         match (is_pasted, self.goes_on) {
-            (true, true) => Came::Part,
-            (true, false) => Came::Pasted(self.lines.len()),
-            (false, _) => Came::Whole(std::mem::take(&mut self.lines).join("\n")),
+            (true, true) => LineMeaning::Part,
+            (true, false) => LineMeaning::Pasted(self.lines.len()),
+            (false, _) => LineMeaning::Whole(std::mem::take(&mut self.lines).join("\n")),
         }
     }
 }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_comes_at_once_is_one_message() {
-        let whole = |text: &str| Came::Whole(text.to_owned());
+        let whole = |text: &str| LineMeaning::Whole(text.to_owned());
         let mut paste = Paste::default();
         let mut take = |text: &str, goes_on: bool| {
             paste.take(InputLine {
@@ -110,20 +110,20 @@ mod tests {
         assert_eq!(take("one", false), whole("one"));
         assert_eq!(take("", false), whole(""));
         // It ended within a line: that comes with Enter.
-        assert_eq!(take("a", true), Came::Part);
-        assert_eq!(take("b", false), Came::Pasted(2));
+        assert_eq!(take("a", true), LineMeaning::Part);
+        assert_eq!(take("b", false), LineMeaning::Pasted(2));
         assert_eq!(take("c", false), whole("a\nb\nc"));
         // It ended with a line; an empty one sends it.
-        assert_eq!(take("a", true), Came::Part);
-        assert_eq!(take("", true), Came::Part);
-        assert_eq!(take("b", false), Came::Pasted(3));
+        assert_eq!(take("a", true), LineMeaning::Part);
+        assert_eq!(take("", true), LineMeaning::Part);
+        assert_eq!(take("b", false), LineMeaning::Pasted(3));
         // And one more paste belongs to it.
-        assert_eq!(take("c", true), Came::Part);
-        assert_eq!(take("d", false), Came::Pasted(5));
+        assert_eq!(take("c", true), LineMeaning::Part);
+        assert_eq!(take("d", false), LineMeaning::Pasted(5));
         assert_eq!(take("", false), whole("a\n\nb\nc\nd"));
         assert_eq!(take("two", false), whole("two"));
-        assert_eq!(take("x", true), Came::Part);
-        assert_eq!(take("y", false), Came::Pasted(2));
+        assert_eq!(take("x", true), LineMeaning::Part);
+        assert_eq!(take("y", false), LineMeaning::Pasted(2));
         assert_eq!(paste.rest().as_deref(), Some("x\ny"), "the input has ended");
         assert_eq!(paste.rest(), None);
     }

@@ -269,9 +269,9 @@ impl FrontEnd for ScreenReader {
             LineEvent::Signal(Signal::End(code)) | LineEvent::Exit(code) => vec![Msg::End(code)],
             LineEvent::Signal(_) => vec![Msg::Interrupt],
             LineEvent::Line(Some(line)) => match self.input.paste.take(line) {
-                lines::Came::Whole(text) => self.line(&text, app),
-                lines::Came::Part => Vec::new(),
-                lines::Came::Pasted(count) => {
+                lines::LineMeaning::Whole(text) => self.line(&text, app),
+                lines::LineMeaning::Part => Vec::new(),
+                lines::LineMeaning::Pasted(count) => {
                     self.speaker.note(&t!("plain-pasted", count = count));
                     Vec::new()
                 }

@@ -61,9 +61,9 @@ const TARGETS: &[KeyTarget] = &[
     KeyTarget {
         is_meant: |app, _| app.viewport.focus == Focus::Composer,
         take: |app, event| match command::key(app, event) {
-            command::Took::No => None,
-            command::Took::Yes => Some(command::look(app)),
-            command::Took::Send => Some((actions::SEND.run)(app, "")),
+            command::KeyResult::No => None,
+            command::KeyResult::Yes => Some(command::look(app)),
+            command::KeyResult::Send => Some((actions::SEND.run)(app, "")),
         },
     },
     // Vim: `:` and `/`, then its motions and operators.

@@ -12,9 +12,9 @@ use divan::{Bencher, black_box};
 use ratatui::{layout::Rect, widgets::StatefulWidget};
 use serde_json::json;
 use sheaf::{
-    agent::{
+    agent::prompt::{
+        self,
         context::{Files, Gathering, Style, files, layout},
-        prompt,
         rules::{RuleSet, Trust},
     },
     net::sse,

@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 use sheaf::{
-    agent::context::{List, files},
+    agent::prompt::context::{List, files},
     protocol::{Event, Message},
     tui::headless::{TestApp, delta, document, start},
 };

@@ -10,7 +10,7 @@ const FILE_BYTES: u64 = 4 << 20;
 /// More are not worth counting.
 const MOST: usize = 200;
 
-/// Where marks stand, as `path:line`, in files that git knows and in those that it does not; not in ignored ones.
+/// Places of marks, as `path:line`, in tracked and untracked files, without ignored ones; empty: none are left.
 pub fn find(workspace: &Workspace, stop: &Stop) -> Vec<String> {
     let mut found = Vec::new();
     let root = workspace.locate(".").and_then(|it| workspace.walker(&it));

@@ -4,28 +4,21 @@
 //! Piece ─► Turn::step ─► Writer (Segmenter) ─► events ─► Log
 //! ```
 //!
-//! All of it is pure but [`driver`], which runs the turns.
+//! All of it is pure but [`runner`], which runs the turns, and what it has read or changed: files of rules, the first context,
+//! undo.
 
 pub mod approval;
-mod approval_snapshot;
-mod background;
-mod checks;
-mod compact;
-pub mod context;
-pub mod context_builder;
-pub mod driver;
-pub mod history;
-pub mod marks;
-mod message_history;
+mod cut;
+mod glob;
+mod history;
+mod marks;
 pub mod prompt;
-pub mod review;
-pub mod rules;
-mod sandbox_status;
-pub mod segment;
-mod setup;
+pub mod runner;
+pub mod segmenter;
+mod tags;
 pub mod tool_choice;
 pub mod tool_selection;
 pub mod trust;
-pub mod turn;
+mod turn;
 pub mod undo;
-pub mod write;
+mod writer;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::rules::Globs;
 use crate::{
+    agent::glob::Globs,
     config::Settings,
     tools::{Tool, ToolSet},
 };
@@ -28,7 +28,8 @@ pub fn narrowed(
     (settings, left)
 }
 
-/// What the registry says of a tool; `false`: it is not to be used. What cannot be understood is taken as a no.
+/// Applies the registry's entry for a tool. Returns false if the tool is not to be used; an entry that cannot be read
+/// counts as a no.
 fn apply(settings: &mut Settings, tool: &Tool, said: &Value) -> bool {
     let said = match said {
         Value::Bool(is_enabled) => return *is_enabled,

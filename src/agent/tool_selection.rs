@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::rules::Globs;
 use crate::{
+    agent::glob::Globs,
     config::Settings,
     protocol::{Mode, NotOffered},
     sandbox::Place,
@@ -42,13 +42,13 @@ fn withheld(settings: &Settings, model: &str, window: Option<u64>, tool: &Tool) 
     own.or_else(|| (is_small && !tool.is_basic).then_some(NotOffered::SmallWindow))
 }
 
-/// Whether the user lets `tool` be used in `mode`; that the mode permits it is another matter.
+/// Returns true if the user's settings allow `tool` in `mode`; the mode's own limits are checked elsewhere.
 pub fn is_in_scope(settings: &Settings, tool: &Tool, mode: Mode) -> bool {
     let scope = settings.tools.get(&tool.name).and_then(|it| it.modes.as_ref());
     scope.is_none_or(|it| it.iter().any(|it| Mode::parse(it) == Some(mode)))
 }
 
-/// Whether the user wants every use of `tool` to be asked for.
+/// Returns true if the user wants to be asked about every use of `tool`.
 pub fn must_ask(settings: &Settings, tool: &Tool) -> bool {
     settings.tools.get(&tool.name).is_some_and(|it| it.require_approval)
 }

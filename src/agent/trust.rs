@@ -8,11 +8,11 @@ use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    prompt::name,
-    rules::{self, HeldBack, RuleSet, Trust},
-};
 use crate::{
+    agent::{
+        prompt::rules::{self, HeldBack, RuleSet, Trust},
+        tags::name,
+    },
     config::{COMMANDS, Fingerprint, Paths, Settings, SettingsFile, TrustRecord, TrustStore},
     os::file,
     protocol::{
@@ -23,9 +23,9 @@ use crate::{
     tools::lints::checkers,
 };
 
-/// So many files are named one by one.
+/// Files that are listed by name in the question.
 const MOST_NAMED: usize = 24;
-/// So many entries of a workspace are looked at for rules that lie deeper.
+/// Entries of a workspace that are searched for rules in subfolders.
 const MOST_ENTRIES: usize = 20_000;
 /// More rules are never asked about at once.
 const MOST_RULES: usize = 2000;
@@ -50,19 +50,19 @@ pub struct Acting {
     pub is_changed: bool,
 }
 
-/// How a workspace stands with the user.
+/// The files of a workspace that take effect by themselves, and which of them the user trusts.
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub trust: Trust,
-    /// What the user has not been asked about; empty: there is nothing to ask.
+    /// Files that the user has not been asked about; empty: there is nothing to ask.
     pub asked: Vec<Acting>,
-    /// What does not act, also what the user does not want to hear of.
+    /// Files that have no effect, including those that the user has declined.
     pub shut: Vec<Acting>,
     /// Everything that would act, also what holds already: a yes is one to all of it.
     pub all: BTreeMap<String, Fingerprint>,
 }
 
-/// What may act here without a question.
+/// The trust that holds here without a question.
 pub fn trust(settings: &Settings, paths: Option<&Paths>, workspace: &Workspace, is_attended: bool) -> Trust {
     if settings.is_trusted(workspace.root()) {
         return Trust::Whole;
@@ -74,7 +74,7 @@ pub fn trust(settings: &Settings, paths: Option<&Paths>, workspace: &Workspace, 
     }
 }
 
-/// What of the workspace acts, and what would if the user let it. Reads files.
+/// Lists the files of a workspace that take effect, and those that would if the user trusted them. Reads files.
 pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> Standing {
     let mut found = Vec::new();
     if let Some(file) = SettingsFile::of_project(workspace.root()) {
@@ -159,23 +159,23 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
 
 /// The question, while it is open.
 #[derive(Debug)]
-pub struct Page {
+pub struct TrustPage {
     asked: Vec<Acting>,
     all: BTreeMap<String, Fingerprint>,
     document: DocumentId,
     questions: Value,
 }
 
-/// What the user wants.
+/// The user's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TrustAnswer {
     Trusted,
     Never,
     /// Nothing is kept: it is asked again.
     Later,
 }
 
-impl Page {
+impl TrustPage {
     /// The question, as events that open it.
     pub fn open(standing: &Standing) -> (Self, Vec<Event>) {
         let page = Self {
@@ -199,34 +199,40 @@ impl Page {
         (page, events)
     }
 
-    /// What opens a turn for it in a conversation that has begun.
+    /// The message that opens a turn for the question in a conversation that has begun.
     pub fn message() -> Event {
         let mut message = Message::user("/trust");
         message.extra.insert(ASIDE.to_owned(), true.into());
         Event::UserMessage(message)
     }
 
+    /// Returns true if the question is this document.
     pub fn is(&self, document: &DocumentId) -> bool {
         self.document == *document
     }
 
-    /// What an answer means.
-    pub fn verdict(response: &ClarificationResponse) -> Verdict {
+    /// Reads the user's answer from a response.
+    pub fn verdict(response: &ClarificationResponse) -> TrustAnswer {
         let answer = response.answers.iter().find(|it| it.question_id == QUESTION);
         let chosen = answer.map(|it| it.selected_option_ids.as_slice());
         match (&response.outcome, chosen) {
-            (Outcome::Answered, Some([one])) if one == YES => Verdict::Trusted,
-            (Outcome::Answered, Some([one])) if one == NEVER => Verdict::Never,
-            (Outcome::Answered | Outcome::Skipped | Outcome::Cancelled | Outcome::Other(_), _) => Verdict::Later,
+            (Outcome::Answered, Some([one])) if one == YES => TrustAnswer::Trusted,
+            (Outcome::Answered, Some([one])) if one == NEVER => TrustAnswer::Never,
+            (Outcome::Answered | Outcome::Skipped | Outcome::Cancelled | Outcome::Other(_), _) => TrustAnswer::Later,
         }
     }
 
     /// Keeps what was said; `None`: there was nothing to keep.
-    pub fn keep(&self, verdict: Verdict, workspace: &Workspace, paths: &Paths) -> Result<Option<TrustRecord>, String> {
+    pub fn keep(
+        &self,
+        verdict: TrustAnswer,
+        workspace: &Workspace,
+        paths: &Paths,
+    ) -> Result<Option<TrustRecord>, String> {
         let is_trusted = match verdict {
-            Verdict::Trusted => true,
-            Verdict::Never => false,
-            Verdict::Later => return Ok(None),
+            TrustAnswer::Trusted => true,
+            TrustAnswer::Never => false,
+            TrustAnswer::Later => return Ok(None),
         };
         let kept = TrustStore::under(&paths.state).store(workspace.root(), is_trusted, self.all.clone());
         kept.map(Some).map_err(|it| it.to_string())

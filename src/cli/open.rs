@@ -10,10 +10,11 @@ use serde_json::json;
 
 use crate::{
     agent::{
-        context::{self, List},
-        driver,
-        rules::{self, RuleSet},
-        tool_choice, tool_selection, trust,
+        prompt::{
+            context::{self, List},
+            rules::{self, RuleSet},
+        },
+        runner, tool_choice, tool_selection, trust,
     },
     config::{Environment, Gateway, Paths, Provider, Settings, TrustStore, Upstream},
     journal::Log,
@@ -290,7 +291,7 @@ impl AgentTemplate {
             );
         }
         let (link, inbox) = Local::new(Arc::clone(&log), self.about.clone());
-        let setup = driver::Setup {
+        let setup = runner::Setup {
             provider: Arc::clone(&self.provider),
             model: self.model.clone().unwrap_or_default(),
             conversation,
@@ -303,7 +304,7 @@ impl AgentTemplate {
             paths: self.paths.clone(),
             hold: self.about.hold.clone(),
         };
-        tokio::spawn(driver::run(setup, log, inbox));
+        tokio::spawn(runner::run(setup, log, inbox));
         Arc::new(link)
     }
 }

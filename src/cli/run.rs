@@ -18,7 +18,7 @@ use super::{
 use crate::{
     agent::{
         approval::{FORCE, Rule},
-        context::mentions,
+        prompt::context::mentions,
     },
     cli::open::ConversationOptions,
     config::{ConfiguredRule, KeySource, Layer, Location, Upstream},

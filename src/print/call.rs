@@ -17,8 +17,8 @@ use crate::{
     },
     tools::{
         self,
-        cursor::{Answer, Arguments, Asked, absolute, object, text, whole, words},
-        todo_write,
+        cursor::{Answer, Arguments, Asked, absolute, text, whole, words},
+        object, todo_write,
     },
     transcript::Todos,
 };

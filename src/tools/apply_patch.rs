@@ -8,9 +8,9 @@ use super::{
     Change, cursor, delete_file,
     edit::{
         file,
-        patch::{Chunk, Section, apply, parse},
+        patch::{PatchChunk, Section, apply, parse},
     },
-    tool::{Class, Context, Fault, Input, Proposal, Tool, Work},
+    tool::{Class, Context, Fault, Input, Proposal, Tool, schema},
 };
 use crate::{
     protocol::{CallSubject, NotOffered, Operation},
@@ -29,21 +29,20 @@ const ABOUT: &str = "\
 pub fn tool() -> Tool {
     Tool {
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": { "input": { "type": "string", "description": "The whole patch" } },
-            "required": ["input"]
-        }),
+        schema: schema(
+            json!({ "input": { "type": "string", "description": "The whole patch" } }),
+            &["input"],
+        ),
         synonyms: &[("input", &["patch", "diff", "patch_text", "content"])],
         word: "edit".into(),
         subject: CallSubject::File,
         cursor: Some(cursor::EDIT),
         withheld: |_, model, _| (!knows_patches(model)).then_some(NotOffered::OtherModels),
-        ..Tool::new(
-            "apply_patch",
-            Class::Writes,
-            Work::change(|input, context| file::away(input, context, propose)),
-        )
+        examples: &[
+            r#"{ "patch": "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n*** End Patch" }"#,
+            r#"{ "input": "*** Begin Patch\n*** Add File: new.txt\n+new\n*** Delete File: empty.txt\n*** End Patch" }"#,
+        ],
+        ..Tool::new("apply_patch", Class::Writes, file::work(propose))
     }
 }
 
@@ -56,7 +55,7 @@ fn knows_patches(model: &str) -> bool {
 
 fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
     let sections = parse(input.text("input").unwrap_or_default()).map_err(|it| {
-        Fault::new("TOOL_ARGUMENTS_INVALID", it.to_string())
+        Fault::arguments(it.to_string())
             .hint("A patch is `*** Begin Patch`, sections of `*** Add File:`, `*** Update File:` or `*** Delete File:`, `*** End Patch`.")
     })?;
     let mut taken: BTreeSet<PathBuf> = BTreeSet::new();
@@ -65,7 +64,7 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
             return Ok(());
         }
         let message = format!("the patch has two sections for `{}`", file.shown);
-        Err(Fault::new("TOOL_ARGUMENTS_INVALID", message).hint("Put all chunks of a file into one section."))
+        Err(Fault::arguments(message).hint("Put all chunks of a file into one section."))
     };
     let mut changes = Vec::new();
     for section in &sections {
@@ -99,7 +98,7 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
 }
 
 /// The file after its chunks. One that only moves has none.
-fn updated(target: &Located, chunks: &[Chunk], moves: bool, context: &Context) -> Result<Change, Fault> {
+fn updated(target: &Located, chunks: &[PatchChunk], moves: bool, context: &Context) -> Result<Change, Fault> {
     if chunks.is_empty() && moves {
         let bytes = delete_file::deleted(target.clone(), context)?.old;
         let bytes = bytes.ok_or_else(|| Fault::from(Refused::Directory(target.shown.clone())))?;

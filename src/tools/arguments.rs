@@ -36,7 +36,7 @@ const NEVER_REQUIRED: [&str; 3] = ["explanation", "instructions", "description"]
 /// `raw` is the object, or the text where it is none. Reading an [`Input`] again gives the same one.
 pub fn read(tool: &Tool, raw: Result<&Map<String, Value>, &str>) -> Result<Input, Fault> {
     let schema = &tool.schema;
-    let invalid = |message: String| Fault::new("TOOL_ARGUMENTS_INVALID", message).hint(listed(&tool.name, schema));
+    let invalid = |message: String| Fault::arguments(message).hint(listed(&tool.name, schema));
     let mut given = match raw {
         Ok(object) => object.clone(),
         Err(text) => object(text).map_err(|it| invalid(format!("the arguments are no JSON object: {it}")))?,
@@ -89,8 +89,7 @@ pub fn unwrap(name: &str, raw: Result<&Map<String, Value>, &str>) -> Option<Resu
         return None;
     }
     let invalid = |message: String| {
-        Fault::new("TOOL_ARGUMENTS_INVALID", message)
-            .hint("Call each tool by itself; several calls may stand in one message.")
+        Fault::arguments(message).hint("Call each tool by itself; several calls may stand in one message.")
     };
     let given = match raw {
         Ok(object) => Ok(object.clone()),
@@ -323,7 +322,7 @@ fn shell(words: &[&str]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// What the tool takes, on one line.
+/// The arguments of the tool, on one line.
 fn listed(tool: &str, schema: &Value) -> String {
     let required: Vec<_> = texts(schema.get("required")).collect();
     let properties = schema.get("properties").and_then(Value::as_object);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tool::{Class, Fault, Input, Part, Tool, Work, names};
+use super::tool::{Class, Fault, Input, Part, Tool, Work, names, schema};
 use crate::protocol::{CallSubject, QuestionAnswer};
 
 /// The description that a model is shown.
@@ -16,9 +16,8 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["AskQuestion", "ask_question", "AskUserQuestion"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "title": { "type": "string", "description": "One line that leads to the questions" },
                 "questions": {
                     "type": "array",
@@ -40,12 +39,14 @@ pub fn tool() -> Tool {
                         "required": ["id", "prompt", "options"]
                     }
                 }
-            },
-            "required": ["questions"]
-        }),
+            }),
+            &["questions"],
+        ),
         word: "ask".into(),
         subject: CallSubject::Other,
         is_basic: true,
+        examples: &[r#"{ "title": "t", "questions": [{ "id": "q", "prompt": "p",
+                 "options": [{ "id": "a", "label": "A" }, { "id": "b", "label": "B" }] }] }"#],
         ..Tool::new("ask", Class::Talks, Work::Turn(Part::Ask))
     }
 }
@@ -53,15 +54,16 @@ pub fn tool() -> Tool {
 const MOST_QUESTIONS: usize = 6;
 const MOST_OPTIONS: usize = 8;
 
-/// What is asked.
+/// A form of questions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Form {
+pub struct QuestionForm {
     pub title: String,
-    pub questions: Vec<Question>,
+    pub questions: Vec<FormQuestion>,
 }
 
+/// A question of the form.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct FormQuestion {
     pub id: String,
     pub text: String,
     /// Id, label and what else there is to say; none: free text.
@@ -70,9 +72,9 @@ pub struct Question {
 }
 
 /// The form that a model means. Ids that it left out are made up; what is too much is an error, not cut.
-pub fn read(input: &Input) -> Result<Form, Fault> {
+pub fn read(input: &Input) -> Result<QuestionForm, Fault> {
     let wrong = |message: String| {
-        Fault::new("TOOL_ARGUMENTS_INVALID", message)
+        Fault::arguments(message)
             .hint("`questions` is a list of { id, prompt, options: [{ id, label }], allow_multiple }.")
     };
     let text = |object: &Map<String, Value>, names: &[&str]| {
@@ -91,7 +93,7 @@ pub fn read(input: &Input) -> Result<Form, Fault> {
             list.len()
         )));
     }
-    let mut questions: Vec<Question> = Vec::new();
+    let mut questions: Vec<FormQuestion> = Vec::new();
     for (at, item) in list.iter().enumerate() {
         let object = match item {
             Value::Object(object) => object.clone(),
@@ -134,7 +136,7 @@ pub fn read(input: &Input) -> Result<Form, Fault> {
             options.push((id.unwrap_or_else(|| format!("o{}", nth + 1)), label, about));
         }
         let id = text(&object, &["id"]).filter(|id| questions.iter().all(|it| it.id != *id));
-        questions.push(Question {
+        questions.push(FormQuestion {
             id: id.unwrap_or_else(|| format!("q{}", at + 1)),
             text: prompt,
             options,
@@ -143,13 +145,13 @@ pub fn read(input: &Input) -> Result<Form, Fault> {
                 .any(|it| object.get(*it).and_then(Value::as_bool).unwrap_or_default()),
         });
     }
-    Ok(Form {
+    Ok(QuestionForm {
         title: input.text("title").unwrap_or_default().trim().to_owned(),
         questions,
     })
 }
 
-impl Form {
+impl QuestionForm {
     /// As the document of kind `clarification` holds them.
     pub fn questions(&self) -> Value {
         let questions = self.questions.iter().map(|it| {
@@ -202,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    fn form(value: Value) -> Result<Form, Fault> {
+    fn form(value: Value) -> Result<QuestionForm, Fault> {
         read(&Input(value.as_object().cloned().unwrap_or_default()))
     }
 
@@ -218,7 +220,7 @@ mod tests {
         let plain = json!({ "questions": ["Which database?"] });
         let option =
             |id: &str, label: &str, about: Option<&str>| (id.to_owned(), label.to_owned(), about.map(str::to_owned));
-        let question = |id: &str, options: Vec<_>, allow_multiple| Question {
+        let question = |id: &str, options: Vec<_>, allow_multiple| FormQuestion {
             id: id.to_owned(),
             text: "Which database?".to_owned(),
             options,

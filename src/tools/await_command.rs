@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     run_terminal_cmd::Report,
-    tool::{Class, Context, Fault, Input, Outcome, Tool, Work, names},
+    tool::{Class, Context, Fault, Input, Outcome, Tool, Work, names, schema},
 };
 use crate::protocol::CallSubject;
 
@@ -19,14 +19,13 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["AwaitShell"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "command_id": { "type": "string", "description": "As run_terminal_cmd gave it" },
                 "block_until_ms": { "type": "integer", "description": "How long to wait for its end; 0: only look; default 30000" }
-            },
-            "required": ["command_id"]
-        }),
+            }),
+            &["command_id"],
+        ),
         synonyms: &[
             ("command_id", &["commandId", "id", "shell_id", "task_id"]),
             ("block_until_ms", &["timeout_ms", "timeout"]),
@@ -34,6 +33,7 @@ pub fn tool() -> Tool {
         word: "await".into(),
         subject: CallSubject::Command,
         keeps_end: true,
+        examples: &[r#"{ "command_id": "cmd_1", "id": "1", "timeout_ms": 1 }"#],
         ..Tool::new("await_command", Class::Runs, Work::call(|_, _| Ok(Vec::new()), run))
     }
 }
@@ -41,12 +41,13 @@ pub fn tool() -> Tool {
 /// Nobody waits longer than this for one call.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
 
+/// Waits for a command's end, and reports the output since the last call.
 pub(super) async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     let id = input.text("command_id").unwrap_or_default();
     let commands = context.workspace.commands();
     let Some(running) = commands.get(id) else {
         let known: Vec<_> = commands.all().iter().map(|it| format!("`{}`", it.id())).collect();
-        let fault = Fault::new("TOOL_ARGUMENTS_INVALID", format!("there is no command `{id}`"));
+        let fault = Fault::arguments(format!("there is no command `{id}`"));
         return Err(if known.is_empty() {
             fault.hint("No command was run in this conversation.")
         } else {

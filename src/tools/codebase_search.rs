@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     cursor::{Answer, CursorCall, words},
-    tool::{Access, Class, Context, Fault, Input, Outcome, Tool, Work, names},
+    tool::{Access, Class, Context, Fault, Input, Outcome, Tool, Work, names, schema},
     walk::{self, Filter, Until},
 };
 use crate::{
@@ -26,9 +26,8 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["SemanticSearch", "semSearch"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "query": { "type": "string", "description": "Complete question in natural language" },
                 "target_directories": {
                     "type": "array",
@@ -36,9 +35,9 @@ pub fn tool() -> Tool {
                     "description": "At most one directory; empty list = whole workspace"
                 },
                 "explanation": { "type": "string", "description": "One sentence: why this search" }
-            },
-            "required": ["query", "target_directories", "explanation"]
-        }),
+            }),
+            &["query", "target_directories", "explanation"],
+        ),
         synonyms: &[("target_directories", &["targetDirectories", "target_directory"])],
         word: "search".into(),
         subject: CallSubject::Search,
@@ -56,6 +55,7 @@ pub fn tool() -> Tool {
                 ],
             )
         }),
+        examples: &[r#"{ "query": "Where is the total?", "target_directories": ["src"] }"#],
         ..Tool::new(
             "codebase_search",
             Class::Reads,
@@ -77,7 +77,7 @@ fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
     Ok(places.into_iter().map(Access::Read).collect())
 }
 
-/// Where to search: what was named, else the workspace. One place is asked for; several do no harm.
+/// The places to search: the named ones, else the workspace. The schema asks for one; several work too.
 fn places(workspace: &Workspace, input: &Input) -> Result<Vec<Located>, Fault> {
     let mut named = input.texts("target_directories");
     named.retain(|it| !it.trim().is_empty());
@@ -90,7 +90,7 @@ fn places(workspace: &Workspace, input: &Input) -> Result<Vec<Located>, Fault> {
 fn search(workspace: &Workspace, index: &Index, input: &Input, until: &Until) -> Result<Outcome, Fault> {
     let question = input.text("query").unwrap_or_default();
     if question.trim().is_empty() {
-        return Err(Fault::new("TOOL_ARGUMENTS_INVALID", "the argument `query` is empty"));
+        return Err(Fault::arguments("the argument `query` is empty"));
     }
     let mut files = Vec::new();
     let mut is_whole = true;

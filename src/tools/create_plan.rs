@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     cursor::CursorCall,
-    tool::{Class, Fault, Input, OldForm, Part, Tool, Work, names},
+    tool::{Class, Fault, Input, OldForm, Part, Tool, Work, names, schema},
 };
 use crate::protocol::{CallSubject, Mode, TodoStatus};
 
@@ -20,9 +20,8 @@ pub fn tool() -> Tool {
         aliases: names(["CreatePlan"]),
         about: ABOUT.into(),
         modes: &[Mode::Plan],
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "name": { "type": "string", "description": "Three or four words" },
                 "overview": { "type": "string", "description": "One or two sentences" },
                 "plan": { "type": "string", "description": "Markdown; file paths and short code where needed" },
@@ -38,9 +37,9 @@ pub fn tool() -> Tool {
                         "required": ["id", "content"]
                     }
                 }
-            },
-            "required": ["name", "overview", "plan"]
-        }),
+            }),
+            &["name", "overview", "plan"],
+        ),
         synonyms: &[("name", &["title"]), ("plan", &["content", "body"])],
         word: "plan".into(),
         subject: CallSubject::Other,
@@ -55,6 +54,7 @@ pub fn tool() -> Tool {
                 ("todos", &["todos"]),
             ],
         )),
+        examples: &[r##"{ "name": "p", "overview": "o", "plan": "# p", "todos": [{ "id": "a", "content": "b" }] }"##],
         ..Tool::new("create_plan", Class::Talks, Work::Turn(Part::Plan))
     }
 }
@@ -85,6 +85,7 @@ pub fn fold(given: &mut Map<String, Value>) {
     }
 }
 
+/// Reads the plan of a call. Fails if it has neither text nor todos.
 pub fn read(input: &Input) -> Result<Plan, Fault> {
     let text = |name: &str| input.text(name).unwrap_or_default().trim().to_owned();
     let mut todos = Vec::new();
@@ -96,8 +97,9 @@ pub fn read(input: &Input) -> Result<Plan, Fault> {
         todos,
     };
     if plan.content.is_empty() && plan.todos.is_empty() {
-        return Err(Fault::new("TOOL_ARGUMENTS_INVALID", "the plan is empty")
-            .hint("`plan` is Markdown that says what is to be done and where."));
+        return Err(
+            Fault::arguments("the plan is empty").hint("`plan` is Markdown that says what is to be done and where.")
+        );
     }
     Ok(plan)
 }

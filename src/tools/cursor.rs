@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use super::object;
+
 /// Names by which models and gateways call one argument, the likeliest first.
 pub type Names = &'static [&'static str];
 
@@ -180,12 +182,4 @@ fn lines(data: &Value) -> Vec<Value> {
 /// The text of a member.
 pub fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     members.get(name).and_then(Value::as_str)
-}
-
-/// The members of an object; none for any other value.
-pub fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
 }

@@ -6,7 +6,7 @@ use super::{
     Change, arguments,
     cursor::{CursorCall, PATH, words},
     edit::{file, hunks::hunks, text::Text},
-    tool::{Class, Context, Fault, Input, Proposal, Tool, Work, names},
+    tool::{Class, Context, Fault, Input, Proposal, Tool, names, schema},
 };
 use crate::{
     protocol::{CallSubject, Operation},
@@ -24,11 +24,10 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["Delete"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": { "target_file": { "type": "string" }, "explanation": { "type": "string" } },
-            "required": ["target_file"]
-        }),
+        schema: schema(
+            json!({ "target_file": { "type": "string" }, "explanation": { "type": "string" } }),
+            &["target_file"],
+        ),
         synonyms: &[("target_file", arguments::FILE)],
         word: "delete".into(),
         subject: CallSubject::File,
@@ -39,11 +38,8 @@ pub fn tool() -> Tool {
             result: |it| json!({ "path": it.absolute(it.arguments.text(PATH)), "message": words(it.data) }),
             ..CursorCall::new("deleteToolCall", &[("path", PATH)])
         }),
-        ..Tool::new(
-            "delete_file",
-            Class::Writes,
-            Work::change(|input, context| file::away(input, context, propose)),
-        )
+        examples: &[r#"{ "target_file": "a.txt" }"#, r#"{ "path": "empty.txt" }"#],
+        ..Tool::new("delete_file", Class::Writes, file::work(propose))
     }
 }
 

@@ -8,11 +8,11 @@ use super::{
     edit::{
         apply::{self, Task},
         file,
-        merge::{Refusal, merge},
+        merge::{MergeRefusal, merge},
         sketch::parts,
         text::plain,
     },
-    tool::{Class, Context, Fault, Input, Proposal, Tool, Work},
+    tool::{Class, Context, Fault, Input, Proposal, Tool, Work, schema},
 };
 use crate::{
     index::errors,
@@ -33,9 +33,8 @@ const ABOUT: &str = "\
 pub fn tool() -> Tool {
     Tool {
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "target_file": { "type": "string" },
                 "instructions": {
                     "type": "string",
@@ -45,9 +44,9 @@ pub fn tool() -> Tool {
                     "type": "string",
                     "description": "Only the changed parts; unchanged stretches replaced by a comment: // ... existing code ..."
                 }
-            },
-            "required": ["target_file", "instructions", "code_edit"]
-        }),
+            }),
+            &["target_file", "instructions", "code_edit"],
+        ),
         synonyms: &[
             ("target_file", arguments::FILE),
             ("code_edit", &["codeEdit", "edit", "update"]),
@@ -62,6 +61,10 @@ pub fn tool() -> Tool {
             let fits = style == "sketch" || (!is_small && (style != "replace" || settings.roles.apply.is_some()));
             (!fits).then_some(NotOffered::EditStyle)
         },
+        examples: &[
+            r#"{ "target_file": "a.txt", "instructions": "i", "code_edit": "one\nTWO\nthree\n" }"#,
+            r#"{ "target_file": "new.txt", "instructions": "i", "code_edit": "new\n" }"#,
+        ],
         ..Tool::new("edit_file", Class::Writes, Work::change(merged))
     }
 }
@@ -120,7 +123,7 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
     Ok(file::proposal(file::edited(&opened, &merged, context)?, ""))
 }
 
-/// What a model that merges is asked where the lines alone did not say enough; see [`apply`].
+/// The prompt for a model that merges where the lines alone are ambiguous; see [`apply`].
 pub fn question(input: &Input, context: &Context) -> Result<String, Fault> {
     let target = file::located(input, "target_file", context)?;
     let opened = file::open(&target, context)?;
@@ -171,7 +174,7 @@ fn sketch(input: &Input, language: &str) -> String {
     }
 }
 
-fn refused(shown: &str, refusal: &Refusal) -> Fault {
+fn refused(shown: &str, refusal: &MergeRefusal) -> Fault {
     let code = if refusal.is_ambiguous() {
         "EDIT_AMBIGUOUS"
     } else {

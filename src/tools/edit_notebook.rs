@@ -7,11 +7,11 @@ use super::{
     edit::{
         file,
         hunks::{counts, hunks, unified},
-        notebook::{self, Kind, Refusal, What},
+        notebook::{self, CellEdit, CellKind, Refusal},
         replace::Edit,
     },
     search_replace,
-    tool::{Class, Context, Fault, Input, Proposal, Tool, Work, names},
+    tool::{Class, Context, Fault, Input, Proposal, Tool, names, schema},
 };
 use crate::protocol::{CallSubject, Operation};
 
@@ -27,9 +27,8 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["EditNotebook", "NotebookEdit"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "target_notebook": { "type": "string" },
                 "cell_idx": { "type": "integer", "description": "0-based" },
                 "is_new_cell": { "type": "boolean" },
@@ -39,9 +38,16 @@ pub fn tool() -> Tool {
                 },
                 "old_string": { "type": "string" },
                 "new_string": { "type": "string" }
-            },
-            "required": ["target_notebook", "cell_idx", "is_new_cell", "cell_language", "old_string", "new_string"]
-        }),
+            }),
+            &[
+                "target_notebook",
+                "cell_idx",
+                "is_new_cell",
+                "cell_language",
+                "old_string",
+                "new_string",
+            ],
+        ),
         synonyms: &[
             (
                 "target_notebook",
@@ -65,11 +71,13 @@ pub fn tool() -> Tool {
         word: "edit".into(),
         subject: CallSubject::File,
         cursor: Some(cursor::EDIT),
-        ..Tool::new(
-            "edit_notebook",
-            Class::Writes,
-            Work::change(|input, context| file::away(input, context, propose)),
-        )
+        examples: &[
+            r#"{ "target_notebook": "a.ipynb", "cell_idx": 0, "is_new_cell": false, "cell_language": "python",
+                 "old_string": "x = 1", "new_string": "x = 2" }"#,
+            r#"{ "notebook_path": "a.ipynb", "cell_idx": "1", "is_new_cell": "true", "cell_language": "python",
+                 "old_string": "", "new_string": "y = 2" }"#,
+        ],
+        ..Tool::new("edit_notebook", Class::Writes, file::work(propose))
     }
 }
 
@@ -78,17 +86,13 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
     let opened = file::open(&target, context)?;
     context.seen.check(&opened.file, &opened.bytes)?;
     let cell = input.integer("cell_idx").unwrap_or_default();
-    let cell = usize::try_from(cell).map_err(|_| {
-        Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            "`cell_idx` counts from 0 and cannot be negative",
-        )
-    })?;
+    let cell =
+        usize::try_from(cell).map_err(|_| Fault::arguments("`cell_idx` counts from 0 and cannot be negative"))?;
     let new = input.text("new_string").unwrap_or_default().to_owned();
     let what = if input.flag("is_new_cell") {
-        What::Insert { source: new }
+        CellEdit::Insert { source: new }
     } else {
-        What::Edit(Edit {
+        CellEdit::Edit(Edit {
             old: input.text("old_string").unwrap_or_default().to_owned(),
             new,
             is_all: false,
@@ -97,7 +101,7 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
     let language = input.text("cell_language").unwrap_or_default();
     let change = notebook::Change {
         cell,
-        kind: Kind::of(language),
+        kind: CellKind::of(language),
         what,
     };
     let changed =
@@ -114,13 +118,13 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
         hunks,
         cell: Some(Cell {
             index: cell,
-            source: matches!(change.what, What::Edit(_)).then(|| changed.old.clone()),
+            source: matches!(change.what, CellEdit::Edit(_)).then(|| changed.old.clone()),
             language: language.to_owned(),
         }),
     };
     let verb = match change.what {
-        What::Insert { .. } => "Put in",
-        What::Edit(_) => "Changed",
+        CellEdit::Insert { .. } => "Put in",
+        CellEdit::Edit(_) => "Changed",
     };
     let text = format!(
         "{verb} cell {cell} of `{}`. Its source is now:{}",
@@ -147,9 +151,10 @@ fn refused(shown: &str, refusal: &Refusal) -> Fault {
     let message = format!("`{shown}` was not changed: {refusal}");
     match refusal {
         Refusal::Form(_) => Fault::new("TOOL_FAILED", message),
-        Refusal::Range { .. } => Fault::new("TOOL_ARGUMENTS_INVALID", message).hint("Read the notebook again."),
-        Refusal::Kind { .. } => Fault::new("TOOL_ARGUMENTS_INVALID", message)
-            .hint("See whether `cell_idx` is the cell that is meant; a cell keeps its kind."),
+        Refusal::Range { .. } => Fault::arguments(message).hint("Read the notebook again."),
+        Refusal::Kind { .. } => {
+            Fault::arguments(message).hint("See whether `cell_idx` is the cell that is meant; a cell keeps its kind.")
+        }
         Refusal::Mismatch { cell, mismatch } => search_replace::refused(shown, &format!("cell {cell}: "), mismatch),
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::DIRECTORY,
     cursor::{Answer, CursorCall, FOLDER, Names},
-    tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names},
+    tool::{Class, Fault, Input, OldForm, Outcome, Tool, names, schema},
     walk::{self, Filter, Until},
 };
 use crate::{config, protocol::CallSubject, sandbox::Workspace};
@@ -27,14 +27,13 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["Glob", "file_search", "glob"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "glob_pattern": { "type": "string", "description": "Patterns without **/ in front get it" },
                 "target_directory": { "type": "string" }
-            },
-            "required": ["glob_pattern"]
-        }),
+            }),
+            &["glob_pattern"],
+        ),
         synonyms: &[
             ("glob_pattern", &["pattern", "query", "globPattern"]),
             ("target_directory", DIRECTORY),
@@ -48,16 +47,13 @@ pub fn tool() -> Tool {
             result: printed,
             ..CursorCall::new("globToolCall", &[("globPattern", PATTERN), ("targetDirectory", FOLDER)])
         }),
+        examples: &[r#"{ "glob_pattern": "**/*" }"#, r#"{ "pattern": "*.rs" }"#],
         ..Tool::new(
             "glob_file_search",
             Class::Reads,
-            Work::call(
-                |input, context| walk::reads("target_directory", input, context),
-                |input, context| async move {
-                    let workspace = context.workspace.clone();
-                    walk::away(&context, move |until| search(&workspace, &input, until)).await
-                },
-            ),
+            walk::work("target_directory", |context, input, until| {
+                search(&context.workspace, input, until)
+            }),
         )
     }
 }
@@ -139,12 +135,7 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
 
 /// Matches paths as they are shown.
 fn glob(workspace: &Workspace, pattern: &str) -> Result<GlobMatcher, Fault> {
-    let invalid = |it: String| {
-        Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            format!("the glob `{pattern}` cannot be read: {it}"),
-        )
-    };
+    let invalid = |it: String| Fault::arguments(format!("the glob `{pattern}` cannot be read: {it}"));
     if pattern.is_empty() {
         return Err(invalid("it is empty".to_owned()));
     }

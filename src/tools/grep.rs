@@ -23,12 +23,12 @@ use serde_json::{Map, Value, json};
 
 use self::{
     answer::Answer,
-    look::{Eye, Found, HEAP_BYTES},
+    look::{Eye, FileMatches, HEAP_BYTES},
 };
 use super::{
     arguments::truth,
     cursor::{self, CursorCall, text, words},
-    tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names},
+    tool::{Class, Fault, Input, OldForm, Outcome, Tool, names, schema},
     walk::{self, Filter, Until},
 };
 use crate::{config, protocol::CallSubject, sandbox::Workspace};
@@ -45,9 +45,8 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["Grep", "grep_search", "rg"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "pattern": { "type": "string", "description": "Regular expression, Rust regex syntax" },
                 "path": { "type": "string", "description": "File or directory, default workspace" },
                 "glob": { "type": "string", "description": "Filter such as *.rs or *.{ts,tsx}" },
@@ -60,9 +59,9 @@ pub fn tool() -> Tool {
                 "multiline": { "type": "boolean" },
                 "head_limit": { "type": "integer" },
                 "offset": { "type": "integer" }
-            },
-            "required": ["pattern"]
-        }),
+            }),
+            &["pattern"],
+        ),
         synonyms: &[
             ("pattern", &["query", "regex"]),
             ("path", &["target_directory", "directory", "dir_path"]),
@@ -98,16 +97,14 @@ pub fn tool() -> Tool {
                 ],
             )
         }),
+        examples: &[
+            r#"{ "pattern": "total" }"#,
+            r#"{ "pattern": "one", "path": "a.txt", "output_mode": "content" }"#,
+        ],
         ..Tool::new(
             "grep",
             Class::Reads,
-            Work::call(
-                |input, context| walk::reads("path", input, context),
-                |input, context| async move {
-                    let workspace = context.workspace.clone();
-                    walk::away(&context, move |until| search(&workspace, &input, until)).await
-                },
-            ),
+            walk::work("path", |context, input, until| search(&context.workspace, input, until)),
         )
     }
 }
@@ -138,7 +135,7 @@ pub fn fold(given: &mut Map<String, Value>) {
 
 /// Lines around a match.
 const MOST_CONTEXT: i64 = 100;
-/// How far one can page.
+/// The largest offset for paging.
 const MOST_OFFSET: i64 = 10_000;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Show {
@@ -160,11 +157,8 @@ impl Show {
         };
         let found = Self::ALL.iter().find(|(_, it)| *it == word);
         found.map(|(it, _)| *it).ok_or_else(|| {
-            Fault::new(
-                "TOOL_ARGUMENTS_INVALID",
-                format!("there is no output mode called `{word}`"),
-            )
-            .hint("The modes are content, files_with_matches and count.")
+            Fault::arguments(format!("there is no output mode called `{word}`"))
+                .hint("The modes are content, files_with_matches and count.")
         })
     }
 
@@ -174,7 +168,7 @@ impl Show {
     }
 }
 
-/// How much is shown at most.
+/// The limits of a result.
 #[derive(Clone, Copy)]
 struct Most {
     matches: usize,
@@ -194,7 +188,7 @@ struct Search {
     limit: usize,
     /// The most of both, and of bytes, that are shown at all.
     most: Most,
-    /// What the model should know about how its pattern was taken.
+    /// A note for the model about how its pattern was read.
     note: Option<String>,
 }
 
@@ -233,7 +227,7 @@ impl Search {
         })
     }
 
-    /// How many matches of one file are counted.
+    /// Number of matches of one file after which counting stops.
     fn enough_in_file(&self) -> u64 {
         match self.show {
             Show::Content => (self.offset + self.most.matches + 1) as u64,
@@ -313,17 +307,16 @@ fn matcher(
             );
             Ok((matcher, is_multiline || spans, Some(note)))
         }
-        Err(_) => Err(Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            format!("the pattern cannot be searched for: {reason}"),
-        )),
+        Err(_) => Err(Fault::arguments(format!(
+            "the pattern cannot be searched for: {reason}"
+        ))),
     }
 }
 
-/// What the threads have found so far.
-struct State {
+/// The shared results of the threads.
+struct SearchState {
     /// By the place of the file in the list; files without a match are not in it.
-    found: BTreeMap<usize, Found>,
+    found: BTreeMap<usize, FileMatches>,
     /// Files that were looked at; told at the end.
     searched: usize,
     /// Those of them that could not be searched.
@@ -332,7 +325,7 @@ struct State {
     last: usize,
 }
 
-impl State {
+impl SearchState {
     /// Forgets what cannot be shown any more: the files in front of it hold enough, and more cannot become less.
     fn settle(&mut self, search: &Search) {
         let mut matches = 0;
@@ -361,7 +354,7 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
     let filter = Filter::new(workspace, input.text("glob"), input.text("type"))?;
     let listing = walk::files(&mut workspace.walker(&place)?, &filter, until);
     let files = listing.files;
-    let state = Mutex::new(State {
+    let state = Mutex::new(SearchState {
         found: BTreeMap::new(),
         refused: 0,
         searched: 0,

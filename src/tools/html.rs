@@ -6,15 +6,15 @@
 
 use dom_smoothie::{Config, Readability, TextMode};
 
-/// What a page says.
+/// The readable text of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct ReadableText {
     pub title: String,
     pub markdown: String,
 }
 
 /// Reads a page. May take as long as a page of a megabyte takes: not on a thread that others wait for.
-pub fn read(html: &str, url: &str) -> Reading {
+pub fn read(html: &str, url: &str) -> ReadableText {
     let plain = plain(html);
     let Some(article) = article(html, url) else {
         return plain;
@@ -23,7 +23,7 @@ pub fn read(html: &str, url: &str) -> Reading {
     if article.markdown.len() < 250 && plain.markdown.len() > 4 * article.markdown.len() {
         return plain;
     }
-    Reading {
+    ReadableText {
         title: if article.title.is_empty() {
             plain.title
         } else {
@@ -50,7 +50,7 @@ pub fn text(html: &str) -> String {
     words.join(" ")
 }
 
-fn article(html: &str, url: &str) -> Option<Reading> {
+fn article(html: &str, url: &str) -> Option<ReadableText> {
     if !is_tame(html) {
         return None;
     }
@@ -60,7 +60,7 @@ fn article(html: &str, url: &str) -> Option<Reading> {
         ..Config::default()
     };
     let article = Readability::new(html, Some(url), Some(config)).ok()?.parse().ok()?;
-    Some(Reading {
+    Some(ReadableText {
         title: line(&article.title),
         markdown: tidy(&article.text_content),
     })
@@ -82,7 +82,7 @@ const VOID: [&str; 14] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
 ];
 
-/// Whether a tree of it can be built in a moment.
+/// Returns true if its tree can be built in a moment.
 fn is_tame(html: &str) -> bool {
     if html.bytes().filter(|it| *it == b'&').count() > MOST_REFERENCES {
         return false;
@@ -119,7 +119,7 @@ fn is_tame(html: &str) -> bool {
 }
 
 /// The text of a page in its order.
-fn plain(html: &str) -> Reading {
+fn plain(html: &str) -> ReadableText {
     let mut out = Plain::default();
     for token in Tokens::of(html) {
         match token {
@@ -128,7 +128,7 @@ fn plain(html: &str) -> Reading {
             Token::Close(name) => out.close(&name),
         }
     }
-    Reading {
+    ReadableText {
         title: line(&out.title),
         markdown: tidy(&out.text),
     }
@@ -139,9 +139,9 @@ struct Plain {
     text: String,
     title: String,
     in_title: bool,
-    /// How many `pre` are open: blanks count there.
+    /// Number of open `pre` elements, in which blanks count.
     verbatim: usize,
-    /// Where the links that are open lead, innermost last.
+    /// Targets of the open links, innermost last.
     links: Vec<Option<String>>,
 }
 
@@ -347,7 +347,7 @@ enum Token<'a> {
         /// In lower case.
         name: String,
         attributes: usize,
-        /// What `href` says.
+        /// The value of `href`.
         link: Option<String>,
     },
     Close(String),
@@ -559,7 +559,7 @@ mod tests {
             paragraph.repeat(4),
             paragraph.repeat(3)
         );
-        let Reading { title, markdown } = read(&html, "https://doc.example/x");
+        let ReadableText { title, markdown } = read(&html, "https://doc.example/x");
         assert_eq!(title, "Borrowing");
         for part in [
             "The borrow checker",

@@ -15,7 +15,7 @@ use self::tree::Folder;
 use super::{
     arguments::DIRECTORY,
     cursor::{CursorCall, FOLDER},
-    tool::{Class, Fault, Input, Outcome, Tool, Work, names},
+    tool::{Class, Fault, Input, Outcome, Tool, names, schema},
     walk::{self, Until},
 };
 use crate::{
@@ -34,14 +34,13 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["LS", "ls"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "target_directory": { "type": "string" },
                 "ignore_globs": { "type": "array", "items": { "type": "string" } }
-            },
-            "required": ["target_directory"]
-        }),
+            }),
+            &["target_directory"],
+        ),
         synonyms: &[
             ("target_directory", DIRECTORY),
             ("ignore_globs", &["ignore", "ignoreGlobs"]),
@@ -65,28 +64,25 @@ pub fn tool() -> Tool {
                 &[("path", FOLDER), ("ignore", &["ignore_globs", "ignore"])],
             )
         }),
+        examples: &[r#"{ "target_directory": "." }"#, r#"{ "path": "src" }"#],
         ..Tool::new(
             "list_dir",
             Class::Reads,
-            Work::call(
-                |input, context| walk::reads("target_directory", input, context),
-                |input, context| async move {
-                    let workspace = context.workspace.clone();
-                    walk::away(&context, move |until| list(&workspace, &input, until)).await
-                },
-            ),
+            walk::work("target_directory", |context, input, until| {
+                list(&context.workspace, input, until)
+            }),
         )
     }
 }
 
 /// A directory below the listed one with more entries than this is told in one line.
 const MOST_INSIDE: usize = 50;
-/// How many entries are counted at all; beyond it, numbers are followed by a plus.
+/// Entries that are counted; beyond it, numbers are followed by a plus.
 const MOST_COUNTED: usize = 200_000;
 /// Endings that a summary names.
 const MOST_ENDINGS: usize = 3;
 
-/// What is in a directory.
+/// The contents of a directory.
 #[derive(Default)]
 struct Directory {
     directories: BTreeMap<String, Directory>,
@@ -137,12 +133,12 @@ fn globs(globs: &[&str]) -> Result<GlobSet, Fault> {
         };
         let glob = GlobBuilder::new(&glob).literal_separator(true).build().map_err(|it| {
             let message = format!("the glob `{written}` cannot be read: {}", it.kind());
-            Fault::new("TOOL_ARGUMENTS_INVALID", message)
+            Fault::arguments(message)
         })?;
         set.add(glob);
     }
     set.build()
-        .map_err(|it| Fault::new("TOOL_ARGUMENTS_INVALID", format!("the globs cannot be read: {it}")))
+        .map_err(|it| Fault::arguments(format!("the globs cannot be read: {it}")))
 }
 
 /// Everything below a place, and whether all of it is in the tree.
@@ -245,7 +241,7 @@ struct Rows {
     /// The same as paths below the directory.
     entries: Vec<String>,
     total: usize,
-    /// So many are shown.
+    /// Number of entries that are shown.
     most: usize,
 }
 

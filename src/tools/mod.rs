@@ -35,12 +35,14 @@ pub mod write;
 
 use std::sync::{Arc, LazyLock};
 
+use serde_json::{Map, Value};
+
 use crate::protocol::ToolLabel;
 pub use crate::sandbox::{Cell, Change, Hunk};
 
 pub use tool::{
     Access, Class, Context, Fault, Input, OldForm, Outcome, Part, Promise, Proposal, Propose, Run, Stop, Tool, ToolSet,
-    Touches, Work, names,
+    Touches, Work, names, schema,
 };
 
 /// The tools that are part of the program, in the order in which a model is shown them.
@@ -85,4 +87,12 @@ pub fn labels() -> Vec<ToolLabel> {
         names: names(it),
     };
     built_in().iter().map(label).collect()
+}
+
+/// The members of an object; none for any other value.
+pub fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
 }

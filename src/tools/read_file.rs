@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::{self, truth, whole},
-    cursor::{Answer, CursorCall, PATH, object, text},
-    tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names},
+    cursor::{Answer, CursorCall, PATH, text},
+    object,
+    tool::{Class, Fault, Input, OldForm, Outcome, Tool, names, schema},
     walk::{self, Until},
 };
 use crate::{
@@ -28,15 +29,14 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["Read", "read"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "target_file": { "type": "string" },
                 "offset": { "type": "integer", "description": "First line, 1-based; negative counts from the end" },
                 "limit": { "type": "integer", "description": "Number of lines" }
-            },
-            "required": ["target_file"]
-        }),
+            }),
+            &["target_file"],
+        ),
         synonyms: &[("target_file", arguments::FILE)],
         word: "read".into(),
         subject: CallSubject::Read,
@@ -51,16 +51,13 @@ pub fn tool() -> Tool {
                 &[("path", PATH), ("offset", &["offset"]), ("limit", &["limit"])],
             )
         }),
+        examples: &[r#"{ "target_file": "a.txt" }"#, r#"{ "path": "../../etc/hostname" }"#],
         ..Tool::new(
             "read_file",
             Class::Reads,
-            Work::call(
-                |input, context| walk::reads("target_file", input, context),
-                |input, context| async move {
-                    let (workspace, seen) = (context.workspace.clone(), context.seen.clone());
-                    walk::away(&context, move |until| read(&workspace, &seen, &input, until)).await
-                },
-            ),
+            walk::work("target_file", |context, input, until| {
+                read(&context.workspace, &context.seen, input, until)
+            }),
         )
     }
 }
@@ -88,16 +85,13 @@ pub fn fold(given: &mut Map<String, Value>) {
 
 /// Files beyond this are not opened: their lines would have to be counted each time.
 const HUGE_BYTES: u64 = 10 << 20;
-/// What model servers take as one image.
+/// The largest image that model servers accept.
 const IMAGE_BYTES: u64 = 5 << 20;
 
 fn read(workspace: &Workspace, seen: &Seen, input: &Input, until: &Until) -> Result<Outcome, Fault> {
     let written = input.text("target_file").unwrap_or_default();
     if written.trim().is_empty() {
-        return Err(Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            "the argument `target_file` is empty",
-        ));
+        return Err(Fault::arguments("the argument `target_file` is empty"));
     }
     let file = walk::place(workspace, Some(written))?;
     let bytes = workspace.read(&file, HUGE_BYTES).map_err(|refused| match refused {
@@ -292,7 +286,7 @@ fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     text.chain(rest.first().map(|_| char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// What binary files are, by how they begin.
+/// Kinds of binary files, by their first bytes.
 const KINDS: [(&[u8], &str); 15] = [
     (b"\x7fELF", "an ELF program or library"),
     (b"%PDF-", "a PDF document"),
@@ -606,8 +600,7 @@ mod tests {
         }
     }
 
-    /// What a file can be that is not a text as one expects it. Bytes that are not UTF-8, marks and line ends are in
-    /// [`lines_have_numbers`].
+    /// Files that are no ordinary text. Bytes that are not UTF-8, marks and line ends are in [`lines_have_numbers`].
     #[test]
     fn a_file_that_is_huge_gone_a_link_or_none_is_said_to_be() {
         let tree = Tree::new(&[

@@ -11,7 +11,7 @@ use tokio::{sync::mpsc::UnboundedSender, time::Instant};
 
 use super::{
     cursor::CursorCall,
-    tool::{Access, Class, Context, Fault, Input, Outcome, Tool, Work, names},
+    tool::{Access, Class, Context, Fault, Input, Outcome, Tool, Work, names, schema},
 };
 use crate::{
     config::{self, ResultLimits},
@@ -35,9 +35,8 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["Shell", "Bash", "shell"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "command": { "type": "string" },
                 "is_background": { "type": "boolean", "description": "true: do not wait for its end" },
                 "working_directory": { "type": "string", "description": "For this call; default: where the last command ended" },
@@ -48,9 +47,9 @@ pub fn tool() -> Tool {
                     "description": "What the command needs beyond reading files and writing in the workspace; the user may be asked"
                 },
                 "explanation": { "type": "string", "description": "One sentence: why this command" }
-            },
-            "required": ["command", "is_background"]
-        }),
+            }),
+            &["command", "is_background"],
+        ),
         synonyms: &[
             ("command", &["cmd"]),
             ("working_directory", &["cwd", "workdir", "workingDirectory"]),
@@ -79,6 +78,11 @@ pub fn tool() -> Tool {
                 ],
             )
         }),
+        examples: &[
+            r#"{ "command": "touch '{outside}/trace'", "is_background": false }"#,
+            r#"{ "cmd": "echo x > new.txt; touch '{outside}/trace'", "run_in_background": true }"#,
+            r#"{ "command": "ls", "is_background": "false", "required_permissions": ["all"] }"#,
+        ],
         ..Tool::new(NAME, Class::Runs, Work::command(touches, run))
     }
 }
@@ -89,7 +93,7 @@ const STOOD_TAIL_BYTES: usize = 6 << 10;
 /// A command in the background is watched for a moment: most that fail do so at once.
 const FIRST_MOMENT: Duration = Duration::from_millis(300);
 
-/// What is ended at its limit is waited for until it is gone.
+/// Time to wait for a command to go after it was ended at its limit.
 const LAST_MOMENT: Duration = Duration::from_secs(10);
 
 /// Why a command cannot do what every command does, where there are no namespaces, and what to do about it.
@@ -97,7 +101,7 @@ const TOP_IS_HELD: &str = "the sandbox of this system is partial: nothing new ca
                            no file there replaced; make it with a tool that changes files and run the command again, ask \
                            for git_write if it is git that writes, or tell the user that /sandbox guard lets commands do it";
 
-/// What a call asks for, checked.
+/// The checked arguments of a call.
 struct Wanted {
     line: String,
     directory: Located,
@@ -123,7 +127,7 @@ fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
 fn wanted(input: &Input, context: &Context) -> Result<Wanted, Fault> {
     let line = input.text("command").unwrap_or_default();
     if line.trim().is_empty() {
-        return Err(Fault::new("TOOL_ARGUMENTS_INVALID", "the command is empty"));
+        return Err(Fault::arguments("the command is empty"));
     }
     let workspace = &context.workspace;
     let directory = match input.text("working_directory").filter(|it| !it.is_empty()) {
@@ -140,7 +144,7 @@ fn wanted(input: &Input, context: &Context) -> Result<Wanted, Fault> {
             }
             if !directory.path.is_dir() {
                 let message = format!("`{}` is no directory", directory.shown);
-                return Err(Fault::new("TOOL_ARGUMENTS_INVALID", message));
+                return Err(Fault::arguments(message));
             }
             directory
         }
@@ -171,7 +175,7 @@ fn permissions(words: &[&str]) -> Result<Vec<Permission>, Fault> {
         };
         if let Permission::Other(word) = permission {
             let message = format!("`{word}` is no permission");
-            return Err(Fault::new("TOOL_ARGUMENTS_INVALID", message).hint("There are network, git_write and all."));
+            return Err(Fault::arguments(message).hint("There are network, git_write and all."));
         }
         if !found.contains(&permission) {
             found.push(permission);
@@ -221,14 +225,14 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
 pub(super) fn fault(error: NotStarted) -> Fault {
     let message = error.to_string();
     match error {
-        NotStarted::Long | NotStarted::Nul => Fault::new("TOOL_ARGUMENTS_INVALID", message),
+        NotStarted::Long | NotStarted::Nul => Fault::arguments(message),
         NotStarted::Folder(_) => Fault::new("FILE_NOT_FOUND", message),
         NotStarted::Bash => Fault::new("TOOL_FAILED", message),
         NotStarted::Failed(source) => Fault::new("TOOL_FAILED", format!("{message}: {source}")),
     }
 }
 
-/// How a command stands, as members of its document: all that is kept of its output, and its end, if it has ended.
+/// The state of a command as members of its document: all output that is kept, and its end, if it has ended.
 pub fn standing(running: &Running) -> Map<String, Value> {
     let report = Report::of(running, &running.since(0), None, &ResultLimits::default());
     let outcome = report.outcome(running.directory());
@@ -258,7 +262,7 @@ pub fn stood(running: &Running) -> Map<String, Value> {
     Map::from_iter([("output".to_owned(), output.into())])
 }
 
-/// What is said of a command, to the model and to people.
+/// A report on a command, for the model and for people.
 pub(super) struct Report {
     id: String,
     state: CommandState,
@@ -268,10 +272,10 @@ pub(super) struct Report {
     output: String,
     /// As it reads.
     plain: String,
-    /// What is said below it.
+    /// Notes below the output.
     notes: Vec<String>,
     log: Option<String>,
-    /// What was left out, as the last line says it.
+    /// The note about output that was left out, as the last line says it.
     cut: Option<String>,
     tier: Tier,
 }
@@ -376,6 +380,7 @@ impl Report {
         }
     }
 
+    /// The result for the model and the document.
     pub(super) fn outcome(self, directory: &Path) -> Outcome {
         let mut text = self.plain;
         if text.is_empty() {
@@ -465,7 +470,7 @@ fn missing(output: &str, granted: &[Permission]) -> Option<Permission> {
     (!granted.contains(&found)).then_some(found)
 }
 
-/// What was printed, as bytes that are text; what is left out is said.
+/// The output as text, with a note for what is left out.
 fn raw(part: &Excerpt) -> String {
     let mut text = String::from_utf8_lossy(&part.first).into_owned();
     if part.skipped > 0 {
@@ -475,7 +480,7 @@ fn raw(part: &Excerpt) -> String {
     text
 }
 
-/// What was printed as it would read in a terminal in the end, cut in the middle; and what is said of that, if it was cut.
+/// The output as a terminal would show it in the end, cut in the middle; and a note if it was cut.
 fn plain(part: &Excerpt, log: Option<&str>, limits: &ResultLimits) -> (String, Option<String>) {
     let read = |bytes: &[u8]| ansi::Output::of(&String::from_utf8_lossy(bytes)).plain();
     let (most_head, most_tail) = (config::size(limits.output_head), config::size(limits.output_tail));
@@ -566,7 +571,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// Whether so many bytes may go on.
+    /// Returns true if this many more bytes may pass.
     fn take(&mut self, bytes: u64, now: Instant) -> bool {
         let millis = u64::try_from(now.duration_since(self.since).as_millis()).unwrap_or(u64::MAX);
         let earned = millis.saturating_mul(FLOW_BYTES) / 1000;
@@ -625,7 +630,7 @@ impl Drop for Live {
     }
 }
 
-/// How many bytes do not end within a character.
+/// Number of bytes before an incomplete character at the end.
 fn complete(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let at = bytes.len() - back;

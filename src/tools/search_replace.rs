@@ -8,7 +8,7 @@ use super::{
         file,
         replace::{Edit, Mismatch, Rung, replace},
     },
-    tool::{Class, Context, Fault, Input, OldForm, Proposal, Tool, Work, names},
+    tool::{Class, Context, Fault, Input, OldForm, Proposal, Tool, names, schema},
 };
 use crate::{
     protocol::{CallSubject, NotOffered},
@@ -26,16 +26,15 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["StrReplace", "str_replace", "Edit", "MultiEdit"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "file_path": { "type": "string" },
                 "old_string": { "type": "string", "description": "Exact text, unique in the file" },
                 "new_string": { "type": "string" },
                 "replace_all": { "type": "boolean" }
-            },
-            "required": ["file_path", "old_string", "new_string"]
-        }),
+            }),
+            &["file_path", "old_string", "new_string"],
+        ),
         synonyms: &[
             ("file_path", arguments::FILE),
             ("old_string", OLD),
@@ -49,11 +48,14 @@ pub fn tool() -> Tool {
         old_form: Some(OldForm { fold, kept: &[EDITS] }),
         cursor: Some(cursor::EDIT),
         withheld: |settings, _, _| (settings.agent.edit_style == "sketch").then_some(NotOffered::EditStyle),
-        ..Tool::new(
-            "search_replace",
-            Class::Writes,
-            Work::change(|input, context| file::away(input, context, propose)),
-        )
+        examples: &[
+            r#"{ "file_path": "a.txt", "old_string": "two", "new_string": "2" }"#,
+            r#"{ "file_path": "new.txt", "old_string": "", "new_string": "new\n" }"#,
+            r#"{ "path": "a.txt", "old_str": "two", "new_str": "2", "replace_all": "true" }"#,
+            r#"{ "file_path": "a.txt", "edits": [{ "old_string": "one", "new_string": "1" }] }"#,
+            r#"{ "target_file": "a.txt", "instructions": "i", "code_edit": "one\nTWO\nthree\n" }"#,
+        ],
+        ..Tool::new("search_replace", Class::Writes, file::work(propose))
     }
 }
 
@@ -130,7 +132,7 @@ fn edits(input: &Input) -> Result<Vec<Edit>, Fault> {
             let text = member(names).and_then(Value::as_str);
             text.map(str::to_owned).ok_or_else(|| {
                 let message = format!("edit {} of `edits` has no text `{}`", at + 1, names[0]);
-                Fault::new("TOOL_ARGUMENTS_INVALID", message)
+                Fault::arguments(message)
             })
         };
         edits.push(Edit {
@@ -140,23 +142,19 @@ fn edits(input: &Input) -> Result<Vec<Edit>, Fault> {
         });
     }
     if edits.is_empty() {
-        return Err(Fault::new("TOOL_ARGUMENTS_INVALID", "`edits` is empty"));
+        return Err(Fault::arguments("`edits` is empty"));
     }
     Ok(edits)
 }
 
-/// What a model is told whose text could not be replaced. `which` names the edit where there are several.
+/// The error for the model if its text could not be replaced. `which` names the edit where there are several.
 pub fn refused(shown: &str, which: &str, mismatch: &Mismatch) -> Fault {
     match mismatch {
-        Mismatch::Empty => Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            format!("{which}`old_string` is empty, and `{shown}` is not"),
-        )
-        .hint("To add text, replace a line by itself and the new text; to write the whole file, use `write`."),
-        Mismatch::Same => Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            format!("{which}`old_string` and `new_string` come to the same: nothing would change in `{shown}`"),
-        ),
+        Mismatch::Empty => Fault::arguments(format!("{which}`old_string` is empty, and `{shown}` is not"))
+            .hint("To add text, replace a line by itself and the new text; to write the whole file, use `write`."),
+        Mismatch::Same => Fault::arguments(format!(
+            "{which}`old_string` and `new_string` come to the same: nothing would change in `{shown}`"
+        )),
         Mismatch::Absent { tried, near } => {
             let tried: Vec<String> = tried.iter().map(Rung::to_string).collect();
             let message = format!(

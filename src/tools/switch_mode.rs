@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::tool::{Class, Fault, Input, Part, Tool, Work, names};
+use super::tool::{Class, Fault, Input, Part, Tool, Work, names, schema};
 use crate::protocol::{CallSubject, Mode};
 
 /// The description that a model is shown.
@@ -15,25 +15,30 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["SwitchMode"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "target_mode_id": { "type": "string", "enum": ["agent", "plan", "ask", "debug"] },
                 "explanation": { "type": "string" }
-            },
-            "required": ["target_mode_id"]
-        }),
+            }),
+            &["target_mode_id"],
+        ),
         synonyms: &[("target_mode_id", &["mode", "target_mode", "targetModeId", "modeId"])],
         word: "mode".into(),
         subject: CallSubject::Other,
+        examples: &[
+            r#"{ "target_mode_id": "agent" }"#,
+            r#"{ "target_mode_id": "debug" }"#,
+            r#"{ "target_mode_id": "plan" }"#,
+            r#"{ "target_mode_id": "ask" }"#,
+        ],
         ..Tool::new("switch_mode", Class::Talks, Work::Turn(Part::Mode))
     }
 }
 
+/// Reads the mode that a call asks for.
 pub fn read(input: &Input) -> Result<Mode, Fault> {
     let word = input.text("target_mode_id").unwrap_or_default();
     Mode::parse(word).ok_or_else(|| {
-        Fault::new("TOOL_ARGUMENTS_INVALID", format!("there is no mode called `{word}`"))
-            .hint("The modes are agent, plan, ask and debug.")
+        Fault::arguments(format!("there is no mode called `{word}`")).hint("The modes are agent, plan, ask and debug.")
     })
 }

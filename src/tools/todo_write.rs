@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    cursor::{Asked, CursorCall, object, words},
-    tool::{Class, Fault, Input, Part, Tool, Work, names},
+    cursor::{Asked, CursorCall, words},
+    object,
+    tool::{Class, Fault, Input, Part, Tool, Work, names, schema},
 };
 use crate::protocol::{CallSubject, Mode, TodoStatus};
 
@@ -22,9 +23,8 @@ pub fn tool() -> Tool {
         aliases: names(["TodoWrite", "updateTodos"]),
         about: ABOUT.into(),
         modes: &[Mode::Agent, Mode::Debug],
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "merge": { "type": "boolean", "description": "true: update by id; false: replace the list" },
                 "todos": {
                     "type": "array",
@@ -42,9 +42,9 @@ pub fn tool() -> Tool {
                         "required": ["id"]
                     }
                 }
-            },
-            "required": ["merge", "todos"]
-        }),
+            }),
+            &["merge", "todos"],
+        ),
         word: "todo".into(),
         subject: CallSubject::Other,
         is_basic: true,
@@ -52,6 +52,7 @@ pub fn tool() -> Tool {
             complete: print,
             ..CursorCall::new("updateTodosToolCall", &[])
         }),
+        examples: &[r#"{ "merge": false, "todos": [{ "id": "a", "content": "b", "status": "pending" }] }"#],
         ..Tool::new(NAME, Class::State, Work::Turn(Part::Todos))
     }
 }
@@ -59,7 +60,7 @@ pub fn tool() -> Tool {
 /// The todos of a call as the document holds them: `id`, and of `content`, `status`, `dependencies` what was given.
 pub fn read(input: &Input) -> Result<Vec<Value>, Fault> {
     let wrong = |message: String| {
-        Fault::new("TOOL_ARGUMENTS_INVALID", message)
+        Fault::arguments(message)
             .hint("`todos` is a list of { id, content, status, dependencies }; status is pending, in_progress, completed or cancelled.")
     };
     let list = input

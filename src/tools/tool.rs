@@ -36,6 +36,10 @@ pub struct Tool {
     pub modes: &'static [Mode],
     /// An object schema of `type, properties, required, items, enum, description` only.
     pub schema: Value,
+    /// Arguments of calls that do something, as JSON, by the names of the schema and by those of other programs; tests call
+    /// them in each mode. They speak of the files `a.txt`, `empty.txt`, `a.ipynb` and `src/a.py` of a workspace; `{outside}` is
+    /// a folder outside it. Never empty for a built-in tool.
+    pub examples: &'static [&'static str],
     /// Other names of arguments, by the canonical one; `list[].member` names a member of a list's items.
     pub synonyms: &'static [(&'static str, &'static [&'static str])],
     /// The form that its arguments had in earlier generations; `None`: other names say it all.
@@ -54,7 +58,7 @@ pub struct Tool {
     pub cursor: Option<CursorCall>,
     /// Offered to models with a small window, too.
     pub is_basic: bool,
-    /// Of a result that is too long, the end is kept, too: it says how the work ended.
+    /// A result that is cut keeps its end, too: it says how the work ended.
     pub keeps_end: bool,
     /// Changes no file itself, but may run code of the workspace.
     pub runs_code: bool,
@@ -75,7 +79,8 @@ impl Tool {
                 Class::Writes | Class::Runs => &[Mode::Agent, Mode::Debug],
                 Class::Reads | Class::Talks | Class::State => &Mode::ALL,
             },
-            schema: json!({ "type": "object", "properties": {}, "required": [] }),
+            schema: schema(json!({}), &[]),
+            examples: &[],
             synonyms: &[],
             old_form: None,
             work,
@@ -131,6 +136,11 @@ impl PartialEq for Tool {
 /// Owned names, for [`Tool::aliases`].
 pub fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
+}
+
+/// The schema of an object with these properties, of which the `required` ones must be given.
+pub fn schema(properties: Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required })
 }
 
 /// The form that the arguments of a tool had in an earlier generation.
@@ -245,7 +255,7 @@ impl Work {
     }
 }
 
-/// What the turn does itself.
+/// A tool that belongs to the turn itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Todos,
@@ -268,36 +278,40 @@ pub type Propose = Arc<dyn Fn(Input, Context) -> Promise<Result<Proposal, Fault>
 pub struct Input(pub Map<String, Value>);
 
 impl Input {
+    /// The text of an argument; `None` if it is absent or no text.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).and_then(Value::as_str)
     }
 
+    /// The whole number of an argument; `None` if it is absent or no whole number.
     pub fn integer(&self, name: &str) -> Option<i64> {
         self.0.get(name).and_then(Value::as_i64)
     }
 
+    /// The truth of an argument; false if it is absent.
     pub fn flag(&self, name: &str) -> bool {
         self.0.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
 
+    /// The texts of a list; empty if it is absent.
     pub fn texts(&self, name: &str) -> Vec<&str> {
         let items = self.0.get(name).and_then(Value::as_array);
         items.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 }
 
-/// What a tool has to work with. Cheap to clone.
+/// Everything that a tool works with. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     pub workspace: Arc<Workspace>,
-    /// What the agent has read and written in this conversation.
+    /// Files that the agent has read and written in this conversation.
     pub seen: Arc<Seen>,
-    /// What is known of the code; one for all calls of a session.
+    /// The index of the code; one for all calls of a session.
     pub index: Arc<Index>,
-    /// What checkers have found in this conversation.
+    /// The results of the checkers in this conversation.
     pub findings: Arc<Findings>,
     pub settings: Arc<Settings>,
-    /// Who merges what a sketch of a change leaves open; `None`: nobody.
+    /// The model that merges a sketch where the lines alone are ambiguous; `None`: there is none.
     pub apply: Option<Chosen>,
     /// The id of the call.
     pub call: String,
@@ -312,10 +326,12 @@ pub struct Context {
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
+    /// Tells the work to stop.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// Returns true if the work should stop.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -344,7 +360,7 @@ pub enum Access {
     },
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// For the model. Never empty.
@@ -367,7 +383,7 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// What rules speak about.
+    /// The accesses that rules judge.
     pub fn accesses(&self) -> Vec<Access> {
         let mut accesses = Vec::new();
         for change in &self.changes {
@@ -390,11 +406,12 @@ pub struct Fault {
     pub code: &'static str,
     /// A sentence.
     pub message: String,
-    /// What to do about it.
+    /// A hint for the next try.
     pub next: Option<String>,
 }
 
 impl Fault {
+    /// An error without a hint.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -403,6 +420,12 @@ impl Fault {
         }
     }
 
+    /// The model's arguments are at fault.
+    pub fn arguments(message: impl Into<String>) -> Self {
+        Self::new("TOOL_ARGUMENTS_INVALID", message)
+    }
+
+    /// Adds a hint for the next try.
     pub fn hint(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());
         self
@@ -421,7 +444,7 @@ impl From<Refused> for Fault {
     fn from(refused: Refused) -> Self {
         let message = refused.to_string();
         match refused {
-            Refused::Path(_) => Self::new("TOOL_ARGUMENTS_INVALID", message),
+            Refused::Path(_) => Self::arguments(message),
             Refused::Missing(_) => Self::new("FILE_NOT_FOUND", message),
             Refused::Outside(_) => Self::new("PATH_OUTSIDE_WORKSPACE", message),
             Refused::Git(_) => Self::new("PERMISSION_DENIED", message).hint("Use git itself, by a command."),

@@ -20,7 +20,7 @@ use ignore::{
 
 use rustix::fs::{Mode, OFlags};
 
-use super::tool::{Access, Context, Fault, Input, Stop};
+use super::tool::{Access, Context, Fault, Input, Outcome, Stop, Work};
 use crate::{
     config::{ResultLimits, nearest},
     sandbox::{Located, Place, Refused, Workspace},
@@ -29,7 +29,7 @@ use crate::{
 /// Paths that one walk holds at most; about a hundred megabytes.
 const MOST_FILES: usize = 1_000_000;
 
-/// How far work on other threads goes: until when, and how much of it is given.
+/// The limits of work on another thread: its deadline, and the size of its result.
 #[derive(Clone)]
 pub struct Until {
     pub limits: ResultLimits,
@@ -63,6 +63,7 @@ impl Until {
         }
     }
 
+    /// Tells the work to stop.
     pub fn set(&mut self) {
         self.stop.set();
     }
@@ -93,6 +94,17 @@ where
     let done = tokio::task::spawn_blocking(move || work(&until)).await;
     drop(gone);
     done.unwrap_or_else(|_| Err(Fault::new("TOOL_FAILED", "the tool came to an unexpected end")))
+}
+
+/// The work of a tool that reads the place in its argument `name`, by `read` on a thread that may block.
+pub fn work(name: &'static str, read: fn(&Context, &Input, &Until) -> Result<Outcome, Fault>) -> Work {
+    Work::call(
+        move |input, context| reads(name, input, context),
+        move |input, context| async move {
+            let own = context.clone();
+            away(&context, move |until| read(&own, &input, until)).await
+        },
+    )
 }
 
 /// A place that may be looked at: the one the model wrote, else the workspace.
@@ -128,8 +140,8 @@ pub fn directory(workspace: &Workspace, written: Option<&str>) -> Result<Located
     Err(Fault::new("TOOL_FAILED", format!("`{}` is no directory", located.shown)).hint("Read it with `read_file`."))
 }
 
-/// What a call touches that looks at the place in its argument `name`, else at the workspace.
-pub fn reads(name: &str, input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
+/// The access of a call that reads the place in its argument `name`, else the workspace.
+fn reads(name: &str, input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
     Ok(vec![Access::Read(place(&context.workspace, input.text(name))?)])
 }
 
@@ -150,7 +162,7 @@ pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from).min(8)
 }
 
-/// What a model filters files by.
+/// The model's filter of files.
 #[derive(Default)]
 pub struct Filter {
     globs: Option<Override>,
@@ -160,7 +172,7 @@ pub struct Filter {
 impl Filter {
     /// `globs` as ripgrep's `-g`, several with commas between; `kinds` as its `-t`.
     pub fn new(workspace: &Workspace, globs: Option<&str>, kinds: Option<&str>) -> Result<Self, Fault> {
-        let invalid = |message: String| Fault::new("TOOL_ARGUMENTS_INVALID", message);
+        let invalid = |message: String| Fault::arguments(message);
         let mut filter = Self::default();
         let globs: Vec<_> = globs.map(split).into_iter().flatten().collect();
         if !globs.is_empty() {
@@ -227,7 +239,7 @@ fn split(globs: &str) -> Vec<String> {
     list.filter(|it| !it.is_empty() && it != "!").collect()
 }
 
-/// What a walk found.
+/// The result of a walk.
 pub struct Listing {
     /// Absolute, in the order in which a reader goes through a tree.
     pub files: Vec<PathBuf>,
@@ -283,7 +295,7 @@ pub fn files(walker: &mut WalkBuilder, filter: &Filter, until: &Until) -> Listin
     }
 }
 
-/// What one thread of a walk found: handed over many at a time, so that threads do not wait for one another.
+/// The files that one thread of a walk found: handed over many at a time, so that threads do not wait for one another.
 struct Batch {
     files: Vec<PathBuf>,
     sender: mpsc::Sender<Vec<PathBuf>>,
@@ -369,7 +381,7 @@ fn is_same_stem(left: &str, right: &str) -> bool {
     stem(left) == stem(right)
 }
 
-/// How much text a number of bytes is, for a sentence.
+/// A number of bytes for a sentence: `3 bytes`, `1.5 KiB`.
 pub fn size(bytes: u64) -> String {
     match bytes {
         1 => "1 byte".to_owned(),
@@ -405,6 +417,7 @@ pub mod tests {
     }
 
     impl Tree {
+        /// A workspace with these files, the first the newest.
         pub fn new(files: &[(&str, &[u8])]) -> Self {
             let folder = tempfile::tempdir().expect("a folder");
             for (at, (name, content)) in files.iter().enumerate() {
@@ -480,7 +493,7 @@ pub mod tests {
         }
     }
 
-    /// What is listed is what git would add, apart from what only we leave out.
+    /// The listed files are those that git would add, apart from those that only we leave out.
     #[test]
     fn git_ignores_the_same_files() {
         let tree = Tree::new(&[

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     cursor::{CursorCall, text},
     html,
-    tool::{Access, Class, Fault, Input, Outcome, Tool, Work, names},
+    tool::{Access, Class, Fault, Input, Outcome, Tool, Work, names, schema},
     walk,
 };
 use crate::{
@@ -32,11 +32,10 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["WebFetch", "fetch"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": { "url": { "type": "string", "description": "The whole address, with https://" } },
-            "required": ["url"]
-        }),
+        schema: schema(
+            json!({ "url": { "type": "string", "description": "The whole address, with https://" } }),
+            &["url"],
+        ),
         synonyms: &[("url", &["uri", "link", "address", "href"])],
         word: "fetch".into(),
         subject: CallSubject::Web,
@@ -52,6 +51,10 @@ pub fn tool() -> Tool {
             },
             ..CursorCall::new("webFetchToolCall", &[("url", &["url"])])
         }),
+        examples: &[
+            r#"{ "url": "http://127.0.0.1:9/" }"#,
+            r#"{ "url": "file:///etc/hostname" }"#,
+        ],
         ..Tool::new(
             "web_fetch",
             Class::Runs,
@@ -77,9 +80,8 @@ pub fn tool() -> Tool {
 /// The address that a model means.
 fn address(input: &Input) -> Result<Url, Fault> {
     let written = input.text("url").unwrap_or_default().trim();
-    let wrong = |message: &str| {
-        Fault::new("TOOL_ARGUMENTS_INVALID", message).hint("Give the whole address, such as https://example.com/page.")
-    };
+    let wrong =
+        |message: &str| Fault::arguments(message).hint("Give the whole address, such as https://example.com/page.");
     if written.is_empty() {
         return Err(wrong("`url` is missing"));
     }
@@ -148,9 +150,7 @@ fn fault(refused: Refused) -> Fault {
         Refused::Near { host, .. } => Fault::new("PERMISSION_DENIED", message).hint(format!(
             "The user can allow it with `web.allow_private = [\"{host}\"]` in the configuration."
         )),
-        Refused::Address(_) | Refused::Credentials | Refused::Nowhere { .. } => {
-            Fault::new("TOOL_ARGUMENTS_INVALID", message)
-        }
+        Refused::Address(_) | Refused::Credentials | Refused::Nowhere { .. } => Fault::arguments(message),
         Refused::Redirects(_)
         | Refused::Name { .. }
         | Refused::Failed { .. }
@@ -159,7 +159,7 @@ fn fault(refused: Refused) -> Fault {
     }
 }
 
-/// What the model is told of a page.
+/// The result for the model: the page's text.
 fn outcome(page: &Page, limits: &config::ResultLimits) -> Outcome {
     let url = page.url.as_str();
     let mut data = json!({
@@ -237,7 +237,7 @@ fn status(page: &Page) -> String {
 
 enum Content {
     Text(String),
-    Page(html::Reading),
+    Page(html::ReadableText),
     Other,
 }
 

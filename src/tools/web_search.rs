@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     html,
-    tool::{Access, Class, Fault, Input, Outcome, Tool, Work, names},
+    tool::{Access, Class, Fault, Input, Outcome, Tool, Work, names, schema},
     web_fetch::wrapped,
 };
 use crate::{
@@ -27,19 +27,19 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["WebSearch"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "search_term": { "type": "string", "description": "What to look for; name versions and dates if they matter" },
                 "explanation": { "type": "string", "description": "One sentence: why this search" }
-            },
-            "required": ["search_term"]
-        }),
+            }),
+            &["search_term"],
+        ),
         synonyms: &[("search_term", &["query", "searchTerm", "q"])],
         word: "web".into(),
         subject: CallSubject::Web,
         rule: Some(("WebSearch", &["web_search"])),
         withheld: |settings, _, _| (!is_available(settings)).then_some(NotOffered::NoSearchService),
+        examples: &[r#"{ "search_term": "cart" }"#],
         ..Tool::new(
             "web_search",
             Class::Runs,
@@ -58,7 +58,7 @@ const MOST_RESULTS: usize = 8;
 const MOST_ANSWER_BYTES: usize = 2 << 20;
 const MOST_SNIPPET_CHARS: usize = 500;
 
-/// Whether a service is configured.
+/// Returns true if a search service is configured.
 pub fn is_available(settings: &Settings) -> bool {
     Service::of(&settings.web.search)
         .is_some_and(|it| it.address().is_some() || settings.web.search.connection.has_url())
@@ -81,7 +81,7 @@ impl Service {
         }
     }
 
-    /// Where it is when nothing else is said.
+    /// The default address of the service; `None`: it has none.
     fn address(self) -> Option<&'static str> {
         match self {
             Self::Searxng => None,
@@ -126,17 +126,17 @@ impl Service {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct SearchHit {
     title: String,
     url: String,
     snippet: String,
 }
 
-async fn search(input: &Input, search: &Search, environment: &Environment) -> Result<Vec<Found>, Fault> {
+async fn search(input: &Input, search: &Search, environment: &Environment) -> Result<Vec<SearchHit>, Fault> {
     let failed = |message: String| Fault::new("TOOL_FAILED", message);
     let term = input.text("search_term").unwrap_or_default().trim();
     if term.is_empty() {
-        return Err(Fault::new("TOOL_ARGUMENTS_INVALID", "`search_term` is empty"));
+        return Err(Fault::arguments("`search_term` is empty"));
     }
     let Some(service) = Service::of(search) else {
         return Err(failed("no search service is configured".to_owned()).hint("The user can set web.search.kind."));
@@ -187,7 +187,7 @@ async fn search(input: &Input, search: &Search, environment: &Environment) -> Re
         .collect())
 }
 
-fn found(result: &Value, snippet: &str) -> Option<Found> {
+fn found(result: &Value, snippet: &str) -> Option<SearchHit> {
     let text = |name: &str, most: usize| {
         // Some mark what was looked for with tags.
         let written: String = result[name]
@@ -205,7 +205,7 @@ fn found(result: &Value, snippet: &str) -> Option<Found> {
     let url = result["url"]
         .as_str()
         .filter(|it| it.starts_with("http://") || it.starts_with("https://"))?;
-    Some(Found {
+    Some(SearchHit {
         title: text("title", 200),
         url: url
             .chars()
@@ -216,7 +216,7 @@ fn found(result: &Value, snippet: &str) -> Option<Found> {
     })
 }
 
-fn outcome(term: &str, found: &[Found]) -> Outcome {
+fn outcome(term: &str, found: &[SearchHit]) -> Outcome {
     let results: Vec<_> = found
         .iter()
         .map(|it| json!({ "title": it.title, "url": it.url, "snippet": it.snippet }))
@@ -277,7 +277,7 @@ mod tests {
         key: Option<&str>,
         status: &'static str,
         body: String,
-    ) -> (String, Result<Vec<Found>, Fault>) {
+    ) -> (String, Result<Vec<SearchHit>, Fault>) {
         let (sender, mut diary) = test_server::diary();
         let base = test_server::listen(move |mut socket| {
             let (sender, body) = (sender.clone(), body.clone());
@@ -312,12 +312,12 @@ mod tests {
             ]
         };
         let expected = vec![
-            Found {
+            SearchHit {
                 title: "One & all".to_owned(),
                 url: "https://one.example/".to_owned(),
                 snippet: "the first of them".to_owned(),
             },
-            Found {
+            SearchHit {
                 title: "Two".to_owned(),
                 url: "http://two.example/x?y".to_owned(),
                 snippet: String::new(),
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn what_was_found_stands_in_a_tag_it_cannot_close() {
-        let found = Found {
+        let found = SearchHit {
             title: "One</web_results>".to_owned(),
             url: "https://one.example/".to_owned(),
             snippet: "first".to_owned(),

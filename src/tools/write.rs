@@ -9,7 +9,7 @@ use super::{
         file,
         text::{plain, settle},
     },
-    tool::{Class, Context, Fault, Input, Proposal, Tool, Work, names},
+    tool::{Class, Context, Fault, Input, Proposal, Tool, names, schema},
 };
 use crate::protocol::CallSubject;
 
@@ -23,11 +23,10 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["Write", "write_file", "create_file"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": { "file_path": { "type": "string" }, "contents": { "type": "string" } },
-            "required": ["file_path", "contents"]
-        }),
+        schema: schema(
+            json!({ "file_path": { "type": "string" }, "contents": { "type": "string" } }),
+            &["file_path", "contents"],
+        ),
         synonyms: &[
             ("file_path", arguments::FILE),
             ("contents", &["content", "text", "file_text", "code"]),
@@ -43,11 +42,12 @@ pub fn tool() -> Tool {
                 &[("path", PATH), ("fileText", &["contents", "content", "file_text"])],
             )
         }),
-        ..Tool::new(
-            "write",
-            Class::Writes,
-            Work::change(|input, context| file::away(input, context, propose)),
-        )
+        examples: &[
+            r#"{ "file_path": "a.txt", "contents": "gone" }"#,
+            r#"{ "path": "deep/new.txt", "content": "new" }"#,
+            r#"{ "file_path": "{outside}/trace", "contents": "outside" }"#,
+        ],
+        ..Tool::new("write", Class::Writes, file::work(propose))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The embedded agent over its own driver, with the real tools in a real folder and a model that is a script: what a mode
+//! The embedded agent over its own runner, with the real tools in a real folder and a model that is a script: what a mode
 //! permits is all that happens, and whatever breaks, every call has one result and every document an end.
 
 mod broken;
@@ -23,7 +23,7 @@ use std::{
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 use sheaf::{
-    agent::driver::{self, Setup},
+    agent::runner::{self, Setup},
     config::{Environment, Settings},
     journal::{Follower, Log},
     link::{About, Asker, Link as _, local::Local},
@@ -127,7 +127,7 @@ struct Stage {
     transcript: Transcript,
     events: Vec<Event>,
     agent: tokio::task::JoinHandle<()>,
-    /// How often the driver was polled.
+    /// How often the runner was polled.
     rounds: Arc<AtomicUsize>,
     script: Arc<Script>,
     /// What every approval is answered with, as long as anything is.
@@ -156,10 +156,10 @@ impl Stage {
         };
         let rounds = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&rounds);
-        let mut driver = Box::pin(driver::run(setup, Arc::clone(&log), inbox));
+        let mut runner = Box::pin(runner::run(setup, Arc::clone(&log), inbox));
         let agent = tokio::spawn(std::future::poll_fn(move |cx| {
             counted.fetch_add(1, Ordering::Relaxed);
-            driver.as_mut().poll(cx)
+            runner.as_mut().poll(cx)
         }));
         Self {
             follower: log.follow(Position(0)),

@@ -1,4 +1,4 @@
-//! What the tools make of files, judged by programs that are not ours: git and Jupyter's own library.
+//! Changes that the tools make to files, judged by programs that are not ours: git and Jupyter's own library.
 
 use std::{fs, path::Path, process::Command};
 
@@ -6,7 +6,7 @@ use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
 use sheaf::tools::edit::{
     hunks::{hunks, unified},
-    notebook::{Change, Kind, What, change},
+    notebook::{CellEdit, CellKind, Change, change},
     replace::Edit,
 };
 use tempfile::TempDir;
@@ -163,9 +163,13 @@ fn jupyter_reads_the_notebooks_that_we_changed() {
                     wants.insert(name, cells.into());
                 };
                 let source = "ä = \"\\n\"\n\n\t'\u{1F600}'";
-                for (kind, name) in [(Kind::Code, "code"), (Kind::Markdown, "markdown"), (Kind::Raw, "raw")] {
+                for (kind, name) in [
+                    (CellKind::Code, "code"),
+                    (CellKind::Markdown, "markdown"),
+                    (CellKind::Raw, "raw"),
+                ] {
                     for cell in 0..=3 {
-                        let what = What::Insert {
+                        let what = CellEdit::Insert {
                             source: source.to_owned(),
                         };
                         let mut cells = old.to_vec();
@@ -174,10 +178,10 @@ fn jupyter_reads_the_notebooks_that_we_changed() {
                     }
                 }
                 for (cell, kind, from, to) in [
-                    (0, Kind::Markdown, "text", source),
-                    (1, Kind::Code, "x = 1\n", ""),
-                    (1, Kind::Code, "print(x)", source),
-                    (2, Kind::Raw, "\"text\"", "'\\'"),
+                    (0, CellKind::Markdown, "text", source),
+                    (1, CellKind::Code, "x = 1\n", ""),
+                    (1, CellKind::Code, "print(x)", source),
+                    (2, CellKind::Raw, "\"text\"", "'\\'"),
                 ] {
                     let edit = Edit {
                         old: from.to_owned(),
@@ -188,7 +192,7 @@ fn jupyter_reads_the_notebooks_that_we_changed() {
                     let text = cells[cell][1].as_str().expect("a text").replace(from, to);
                     cells[cell][1] = text.into();
                     cells[cell][2] = 0.into();
-                    let what = What::Edit(edit);
+                    let what = CellEdit::Edit(edit);
                     write(&format!("edit{cell}{}", to.len()), &Change { cell, kind, what }, cells);
                 }
             }

@@ -21,8 +21,8 @@
 use std::path::Path;
 
 use super::{
-    line::{Command, Doubt, Line, Redirect},
-    program,
+    command_line::{CommandLine, Doubt, Redirect, SimpleCommand},
+    programs,
     rule::{Files, Hosts, Rule, Shell, is_tool},
     rules::{Rules, RunMode},
 };
@@ -32,14 +32,14 @@ use crate::{
     tools::{Access, Class},
 };
 
-/// What a judgement depends on beside the call.
+/// Everything that a judgement depends on beside the call.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     pub mode: Mode,
     pub run: RunMode,
     pub tier: Tier,
     pub rules: &'a Rules,
-    /// Whether somebody is there to answer.
+    /// Somebody is there to answer.
     pub is_attended: bool,
     /// A command has changed what is protected: no rule lets another one run unasked.
     pub is_halted: bool,
@@ -47,7 +47,7 @@ pub struct Facts<'a> {
     pub is_sandbox_off: bool,
 }
 
-/// What is to be done with a call.
+/// The decision on a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Allow,
@@ -56,12 +56,12 @@ pub enum Verdict {
     Ask(Question),
 }
 
-/// What the user is asked.
+/// A question for the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Question {
-    /// What "always" would store; empty: it is not offered.
+    /// Rules that "always" would store; empty: it is not offered.
     pub always: Vec<Rule>,
-    /// What "for this session" would allow; empty: it is not offered.
+    /// Rules that "for this session" would add; empty: it is not offered.
     pub session: Vec<Rule>,
     /// Servers that would be reached; `any host` where it could be any.
     pub reaches: Vec<String>,
@@ -72,7 +72,7 @@ pub struct Question {
     pub why: String,
 }
 
-/// What stands in [`Question::reaches`] when it may be any.
+/// The entry of [`Question::reaches`] for a command that may reach any host.
 pub const ANY_HOST: &str = "any host";
 
 /// Judges a call by all that it touches.
@@ -80,10 +80,9 @@ pub fn judge(accesses: &[Access], class: Class, facts: &Facts<'_>) -> Verdict {
     let mut asked: Option<Question> = None;
     for access in accesses {
         let found = match one(access, class, facts) {
-            Verdict::Allow if facts.rules.is_doubtful && !is_harmless(access) => ask(Question {
-                why: "a rule in the settings cannot be read, so everything asks".to_owned(),
-                ..Question::default()
-            }),
+            Verdict::Allow if facts.rules.is_doubtful && !is_harmless(access) => {
+                ask("a rule in the settings cannot be read, so everything asks")
+            }
             it => it,
         };
         match found {
@@ -118,8 +117,29 @@ fn is_harmless(access: &Access) -> bool {
     matches!(access, Access::Read(file) if matches!(file.place, Place::Inside | Place::Added))
 }
 
-fn ask(question: Question) -> Verdict {
-    Verdict::Ask(question)
+/// A question without a choice for later.
+fn ask(why: impl Into<String>) -> Verdict {
+    ask_of(false, why)
+}
+
+/// A question without a choice for later; about protected files if `is_protected`.
+fn ask_of(is_protected: bool, why: impl Into<String>) -> Verdict {
+    Verdict::Ask(Question {
+        is_protected,
+        why: why.into(),
+        ..Question::default()
+    })
+}
+
+/// A question whose choices for later add `rule`.
+fn ask_for(rule: Option<Rule>, why: impl Into<String>) -> Verdict {
+    let rules: Vec<Rule> = rule.into_iter().collect();
+    Verdict::Ask(Question {
+        always: rules.clone(),
+        session: rules,
+        why: why.into(),
+        ..Question::default()
+    })
 }
 
 /// One question for two reasons. A choice for later is offered only if it covers both.
@@ -207,7 +227,7 @@ fn one(access: &Access, class: Class, facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// What a rule either means or does not.
+/// Judges an access that a rule either names or does not.
 fn simple(
     facts: &Facts<'_>,
     is_meant: impl Fn(&Rule) -> bool,
@@ -226,21 +246,12 @@ fn simple(
         return Verdict::Deny(format!("the rule {rule} forbids it"));
     }
     if let Some(rule) = asks.iter().find(|it| is_meant(it)) {
-        return ask(Question {
-            why: format!("the rule {rule} wants to be asked"),
-            ..Question::default()
-        });
+        return ask(format!("the rule {rule} wants to be asked"));
     }
     if is_free || allow.iter().chain(session).any(is_meant) {
         return Verdict::Allow;
     }
-    let rules: Vec<Rule> = rule.into_iter().collect();
-    ask(Question {
-        always: rules.clone(),
-        session: rules,
-        why: why.to_owned(),
-        ..Question::default()
-    })
+    ask_for(rule, why)
 }
 
 fn reads(rule: &Rule) -> Option<&Files> {
@@ -289,29 +300,23 @@ fn read(file: &Located, facts: &Facts<'_>) -> Verdict {
         return Verdict::Deny(format!("the rule {rule} forbids to read `{}`", file.shown));
     }
     if let Some(rule) = caught(&rules.ask) {
-        return ask(Question {
-            why: format!("the rule {rule} wants to be asked before `{}` is read", file.shown),
-            ..Question::default()
-        });
+        return ask(format!(
+            "the rule {rule} wants to be asked before `{}` is read",
+            file.shown
+        ));
     }
     let mut allowed = rules.allow.iter().chain(&rules.session);
     match file.place {
         Place::Inside | Place::Added => Verdict::Allow,
         Place::Outside if allowed.any(|it| reads(it).is_some_and(|it| it.hold(file))) => Verdict::Allow,
         Place::Outside | Place::Hidden => {
-            let rule: Vec<_> = readable(file).into_iter().collect();
-            ask(Question {
-                always: rule.clone(),
-                session: rule,
-                why: format!("`{}` lies outside the workspace", file.shown),
-                ..Question::default()
-            })
+            ask_for(readable(file), format!("`{}` lies outside the workspace", file.shown))
         }
     }
 }
 
-/// What a permission to read `file` holds for: the folder, or the one that the file is in. Nobody is given a whole home or a
-/// folder right below the root for the sake of one file: then it is that file.
+/// The rule that a permission to read `file` adds: its folder, or the file's own folder. Not for a whole home or a
+/// folder right below the root: then only the file.
 fn readable(file: &Located) -> Option<Rule> {
     let is_narrow = |it: &Path| {
         let is_home = it
@@ -328,7 +333,7 @@ fn readable(file: &Located) -> Option<Rule> {
     }
 }
 
-/// What stands in the way of a change, whatever the rules allow.
+/// The verdict on a change that is refused or asked about whatever the rules allow.
 fn no_change(file: &Located) -> Option<Verdict> {
     let is_git = file.path.components().any(|it| {
         it.as_os_str()
@@ -362,11 +367,10 @@ fn caught_change(file: &Located, facts: &Facts<'_>) -> Option<Verdict> {
         .ask
         .iter()
         .find(|it| writes(it).is_some_and(|it| it.touch(file)))?;
-    Some(ask(Question {
-        is_protected: file.is_protected,
-        why: format!("the rule {rule} wants to be asked before `{}` is changed", file.shown),
-        ..Question::default()
-    }))
+    Some(ask_of(
+        file.is_protected,
+        format!("the rule {rule} wants to be asked before `{}` is changed", file.shown),
+    ))
 }
 
 fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
@@ -374,11 +378,10 @@ fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
         return verdict;
     }
     if file.is_protected {
-        return ask(Question {
-            is_protected: true,
-            why: format!("`{}` is protected: other programs act on what stands in it", file.shown),
-            ..Question::default()
-        });
+        return ask_of(
+            true,
+            format!("`{}` is protected: other programs act on what stands in it", file.shown),
+        );
     }
     let mut allowed = facts.rules.allow.iter().chain(&facts.rules.session);
     let is_allowed = allowed.any(|it| writes(it).is_some_and(|it| it.hold(file)));
@@ -388,7 +391,7 @@ fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
         RunMode::Ask => {
             let always: Vec<_> = Rule::write_file(&file.shown).into_iter().collect();
             let everything = Rule::parse("Write(**)", None).ok();
-            ask(Question {
+            Verdict::Ask(Question {
                 // A person who has seen enough wants the rest of the session, not this one file.
                 session: if file.place == Place::Inside {
                     everything.into_iter().collect()
@@ -405,13 +408,7 @@ fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
 
 fn delete(file: &Located, facts: &Facts<'_>) -> Verdict {
     let caught = no_change(file).or_else(|| caught_change(file, facts));
-    caught.unwrap_or_else(|| {
-        ask(Question {
-            is_protected: file.is_protected,
-            why: format!("it deletes `{}`", file.shown),
-            ..Question::default()
-        })
-    })
+    caught.unwrap_or_else(|| ask_of(file.is_protected, format!("it deletes `{}`", file.shown)))
 }
 
 fn fetch(host: &str, facts: &Facts<'_>) -> Verdict {
@@ -450,14 +447,14 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         }
         Place::Inside | Place::Added => {}
     }
-    let line = Line::read(text);
+    let line = CommandLine::read(text);
     let has_all = permissions.contains(&Permission::All) || facts.tier == Tier::None;
     let has_network = has_all || permissions.contains(&Permission::Network);
-    let named = program::hosts(text, &line.commands);
+    let named = programs::hosts(text, &line.commands);
     let places = Places::of(&line, directory);
 
     let catches = |rule: &&Rule| {
-        shell(rule).is_some_and(|shell| line.commands.iter().any(|it| it.is_caught_by(shell)))
+        shell(rule).is_some_and(|shell| line.commands.iter().any(|it| shell.catches(it)))
             || hosts(rule).is_some_and(|hosts| has_network && named.iter().any(|it| hosts.hold(it)))
             || writes(rule).is_some_and(|files| places.all.iter().any(|it| files.touch(it)))
     };
@@ -475,12 +472,12 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     };
     if let Some(rule) = asks.iter().find(catches) {
         question.why = format!("the rule {rule} wants to be asked");
-        return ask(question);
+        return Verdict::Ask(question);
     }
     let has_shell_rules = deny.iter().chain(asks).any(|it| shell(it).is_some());
     if has_shell_rules && !line.is_plain() && !only_options(&line.doubts) {
         question.why = format!("{}, so rules that forbid or ask cannot be applied", because(&line));
-        return ask(question);
+        return Verdict::Ask(question);
     }
     // Nothing holds such a command, so no rule does either.
     if facts.tier == Tier::None {
@@ -489,15 +486,15 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         } else {
             "there is no sandbox on this system, so every command asks".to_owned()
         };
-        return ask(question);
+        return Verdict::Ask(question);
     }
     if facts.is_halted {
         "a command has changed what is protected, so each one asks from there on".clone_into(&mut question.why);
-        return ask(question);
+        return Verdict::Ask(question);
     }
     if permissions.contains(&Permission::All) {
         "it wants to run outside the sandbox".clone_into(&mut question.why);
-        return ask(question);
+        return Verdict::Ask(question);
     }
     if permissions.is_empty() && facts.run == RunMode::Sandbox && facts.tier == Tier::Full {
         return Verdict::Allow;
@@ -521,7 +518,7 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     };
     question.always.clone_from(&rules);
     question.session = rules;
-    ask(question)
+    Verdict::Ask(question)
 }
 
 /// Why a command asks that no rule lets have what it wants.
@@ -536,20 +533,20 @@ pub fn changes(file: &Located) -> String {
 }
 
 /// Why a line cannot be allowed by a rule.
-fn because(line: &Line) -> String {
+fn because(line: &CommandLine) -> String {
     match line.doubts.first() {
         Some(doubt) => doubt.to_string(),
         None => "what it does stands in its arguments alone".to_owned(),
     }
 }
 
-/// Whether nothing but arguments is in doubt: what programs the line runs is known.
+/// Returns true if only arguments are in doubt: the programs that the line runs are known.
 fn only_options(doubts: &[Doubt]) -> bool {
     doubts.iter().all(|it| matches!(it, Doubt::Option))
 }
 
 /// The rules that are still needed for a line; `None` where none would do.
-fn missing(line: &Line, allowed: &[&Rule], redirected: &[Option<Located>]) -> Option<Vec<Rule>> {
+fn missing(line: &CommandLine, allowed: &[&Rule], redirected: &[Option<Located>]) -> Option<Vec<Rule>> {
     if !line.is_plain() {
         return None;
     }
@@ -560,13 +557,13 @@ fn missing(line: &Line, allowed: &[&Rule], redirected: &[Option<Located>]) -> Op
         }
     };
     for command in &line.commands {
-        let is_allowed = |it: &&Rule| shell(it).is_some_and(|it| command.is_allowed_by(it));
+        let is_allowed = |it: &&Rule| shell(it).is_some_and(|it| it.allows(command));
         if command.is_free() || allowed.iter().any(is_allowed) {
             continue;
         }
-        let rule = Shell::Words(program::prefix(command)?);
+        let rule = Shell::Words(programs::prefix(command)?);
         // The words of the rule may not reach as far as an option that runs something.
-        if !command.is_allowed_by(&rule) {
+        if !rule.allows(command) {
             return None;
         }
         add(Rule::Shell(rule));
@@ -592,14 +589,14 @@ struct Places {
 }
 
 impl Places {
-    fn of(line: &Line, directory: &Located) -> Self {
+    fn of(line: &CommandLine, directory: &Located) -> Self {
         let mut found = Self {
             written: Vec::new(),
             redirected: Vec::new(),
             all: Vec::new(),
         };
         // Behind it a relative path leads somewhere else.
-        let moves = line.commands.iter().any(Command::is_move);
+        let moves = line.commands.iter().any(SimpleCommand::is_move);
         let into_files = line.redirects.iter().filter(|it| it.writes && !it.is_harmless());
         for Redirect { file, .. } in into_files {
             found.add(file.text.clone().unwrap_or_else(|| file.source.clone()));
@@ -610,7 +607,7 @@ impl Places {
                 |it: &Located| !it.shown.split('/').any(|it| it.starts_with('.')) && !file.source.starts_with('~');
             found.redirected.push(located.filter(|it| !moves && is_plain(it)));
         }
-        for path in line.commands.iter().flat_map(program::written) {
+        for path in line.commands.iter().flat_map(programs::written) {
             found.all.extend(below(directory, &path));
             found.add(path);
         }
@@ -624,7 +621,7 @@ impl Places {
     }
 }
 
-/// Where a path of a command leads, links aside: they are a matter of the sandbox.
+/// The place of a path in a command. Links are not followed: the sandbox does that.
 fn below(directory: &Located, path: &str) -> Option<Located> {
     if path.is_empty() || path.split('/').any(|it| it == "..") || path.contains('\0') {
         return None;

@@ -9,14 +9,17 @@ use std::{fmt, path::Path};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::line::{Doubt, Line};
+use super::{
+    command_line::{CommandLine, Doubt, ShellWord, SimpleCommand},
+    programs::{self, host_of},
+};
 use crate::{
     config::nearest,
     sandbox::{Located, Place},
     tools::built_in,
 };
 
-/// What a rule speaks about.
+/// An approval rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
     Shell(Shell),
@@ -142,13 +145,13 @@ impl Rule {
             Shell::Words(words) => words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "),
             Shell::Arguments { program, .. } => quoted(program),
         };
-        let line = Line::read(&text);
+        let line = CommandLine::read(&text);
         let of_program = |it: &&Doubt| matches!(it, Doubt::Wrapper | Doubt::Builtin | Doubt::Keyword);
         if let Some(doubt) = line.doubts.iter().find(of_program) {
             return Some(doubt.to_string());
         }
         let needs_more =
-            shell.len() < 2 && matches!(shell, Shell::Words(_)) && super::program::wants_second_word(shell.program());
+            shell.len() < 2 && matches!(shell, Shell::Words(_)) && programs::wants_second_word(shell.program());
         needs_more.then(|| "it runs any code; name the script too".to_owned())
     }
 
@@ -177,7 +180,7 @@ impl Rule {
     }
 }
 
-/// What was meant by a text without parentheses.
+/// The rule that was probably meant by a text without parentheses.
 fn bare(text: &str) -> Option<String> {
     if let Some(rest) = text.strip_prefix("mcp__") {
         let (server, tool) = rest.split_once("__").unwrap_or((rest, "*"));
@@ -260,7 +263,7 @@ impl Shell {
         Ok(Self::Words(words))
     }
 
-    /// Whether a command of these words is one of them; a word that is no plain text is `None`.
+    /// Returns true if a command has these words; a word that is no plain text is `None`.
     pub fn holds(&self, command: &[Option<&str>]) -> bool {
         match self {
             Self::Words(words) => {
@@ -276,7 +279,39 @@ impl Shell {
         }
     }
 
-    /// How many words of a command the rule speaks of: options behind them were not thought of.
+    /// Returns true if a rule that allows holds for the command: its words are the first, and no option after them undoes
+    /// what it means.
+    pub fn allows(&self, command: &SimpleCommand) -> bool {
+        let program = self.program();
+        self.holds(&command.texts())
+            && !(self.len() < 2 && matches!(self, Self::Words(_)) && programs::wants_second_word(program))
+            && !programs::has_loose_option(command, self.len())
+    }
+
+    /// Returns true if a rule that forbids or asks may hold for the command: under another path, in other letters, behind a
+    /// wrapper.
+    pub fn catches(&self, command: &SimpleCommand) -> bool {
+        let program = programs::base(self.program());
+        let is_wrapper = programs::doubt(command).is_some();
+        (0..command.words.len()).any(|at| {
+            let is_program = |it: &ShellWord| it.text.as_deref().is_some_and(|it| programs::base(it) == program);
+            let rest = command.words.get(at..).unwrap_or_default();
+            // An argument of a plain program is no program.
+            if at > 0 && !is_wrapper || !rest.first().is_some_and(is_program) {
+                return false;
+            }
+            let mut texts: Vec<Option<&str>> = rest.iter().map(|it| it.text.as_deref()).collect();
+            if let Some(first) = texts.first_mut() {
+                *first = Some(self.program());
+            }
+            // Options before the subcommand do not make it another one: `git -C x push`.
+            let is_option = |it: Option<&str>| it.is_some_and(|it| it.starts_with('-'));
+            let plain: Vec<Option<&str>> = texts.iter().copied().filter(|it| !is_option(*it)).collect();
+            self.holds(&texts) || self.holds(&plain) || holds_later(self, &texts)
+        })
+    }
+
+    /// Number of words of a command that the rule names: options after them are not covered.
     pub fn len(&self) -> usize {
         match self {
             Self::Words(words) => words.len(),
@@ -284,11 +319,12 @@ impl Shell {
         }
     }
 
-    /// Whether there are no words, which cannot be.
+    /// Returns true if there are no words, which cannot be.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// The first word: the program.
     pub fn program(&self) -> &str {
         match self {
             Self::Words(words) => words.first().map(String::as_str).unwrap_or_default(),
@@ -297,7 +333,22 @@ impl Shell {
     }
 }
 
-/// Where a shell would see more than words; what stands in quotes is a word.
+/// Returns true if the second word of a rule comes after options with values of their own: `git -C folder push`.
+fn holds_later(rule: &Shell, texts: &[Option<&str>]) -> bool {
+    let Shell::Words(words) = rule else {
+        return false;
+    };
+    let Some((_, rest)) = words.split_first().filter(|(_, rest)| !rest.is_empty()) else {
+        return false;
+    };
+    let has_options = texts.get(1).is_some_and(|it| it.is_none_or(|it| it.starts_with('-')));
+    has_options
+        && texts
+            .windows(rest.len())
+            .any(|window| window.iter().zip(rest).all(|(it, word)| *it == Some(word.as_str())))
+}
+
+/// The offset of the first shell operator outside quotes; `None`: there are only words.
 fn operator(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut rest = text.char_indices();
@@ -350,7 +401,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Whether `text` is `pattern`, in which `*` stands for anything. Linear but for one step back at a time.
+/// Returns true if `text` matches `pattern`, in which `*` matches anything. Linear time.
 fn is_like(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|it| text.strip_prefix(it)) else {
@@ -438,17 +489,17 @@ impl Files {
         })
     }
 
-    /// Whether exactly this path is meant: for rules that allow.
+    /// Returns true if the rule names exactly this path: for rules that allow.
     pub fn hold(&self, file: &Located) -> bool {
         self.any(&self.narrow, file)
     }
 
-    /// Whether this path may be meant, or a folder above it: for rules that ask or forbid.
+    /// Returns true if the rule names this path or a folder above it: for rules that ask or deny.
     pub fn touch(&self, file: &Located) -> bool {
         self.any(&self.wide, file)
     }
 
-    /// Whether a path from the root of a workspace, or an absolute one, is meant.
+    /// Returns true if the rule names a path that is relative to the workspace, or absolute.
     pub(super) fn is_example(&self, path: &str, is_allow: bool) -> bool {
         let located = Located {
             path: Path::new(path).to_owned(),
@@ -517,7 +568,7 @@ impl Hosts {
         Ok(if below { Self::Below(name) } else { Self::One(name) })
     }
 
-    /// Whether `host` is one of them.
+    /// Returns true if `host` is one of them.
     pub fn hold(&self, host: &str) -> bool {
         match self {
             Self::All => true,
@@ -529,20 +580,6 @@ impl Hosts {
             }),
         }
     }
-}
-
-/// A host as the network has it: lower case, in ASCII, an odd way to write an address resolved, no dot at its end.
-pub(super) fn host_of(text: &str) -> Option<String> {
-    let text = text.trim_end_matches('.');
-    let found = match text
-        .strip_prefix('[')
-        .and_then(|it| it.strip_suffix(']'))
-        .unwrap_or(text)
-    {
-        it if it.contains(':') => url::Host::parse(&format!("[{it}]")),
-        it => url::Host::parse(it),
-    };
-    found.ok().map(|it| it.to_string()).filter(|it| !it.is_empty())
 }
 
 fn parse_mcp(inner: &str) -> Result<Rule, Wrong> {
@@ -565,7 +602,7 @@ fn parse_mcp(inner: &str) -> Result<Rule, Wrong> {
     }
 }
 
-/// Whether a server's tool is meant.
+/// Returns true if a rule names this tool of a server.
 pub(super) fn is_tool(rule: (&str, &str), server: &str, tool: &str) -> bool {
     is_like(server, rule.0) && is_like(tool, rule.1)
 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::{line::Line, rule::Rule};
+use super::{command_line::CommandLine, rule::Rule};
 use crate::{
     config::{ConfiguredRule, Paths, Settings, SettingsWriteError, append},
     protocol::Permissions,
 };
 
-/// How much runs without a question (`approvals.run`).
+/// The calls that run without a question (`approvals.run`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunMode {
     /// Commands and changes of files ask.
@@ -43,7 +43,7 @@ pub struct Rules {
     pub deny: Vec<Rule>,
     pub ask: Vec<Rule>,
     pub allow: Vec<Rule>,
-    /// What was allowed until the end of the session.
+    /// Rules that were added until the end of the session.
     pub session: Vec<Rule>,
     /// A rule that denies or asks could not be read: what it would have caught is unknown, so nothing is allowed unasked.
     pub is_doubtful: bool,
@@ -110,7 +110,7 @@ impl Rules {
     }
 }
 
-/// What holds, for a reader; `session`: what was allowed until its end.
+/// The permissions in force, for a reader; `session`: rules that were added until its end.
 pub fn permissions(settings: &Settings, session: &[Rule]) -> Permissions {
     let (rules, _) = Rules::read(settings, std::env::home_dir().as_deref());
     let written = |rules: &[Rule]| rules.iter().map(ToString::to_string).collect();
@@ -136,11 +136,11 @@ pub fn remember(paths: &Paths, rules: &[Rule]) -> Result<(), SettingsWriteError>
 fn wrong_examples(guard: &ConfiguredRule, rule: &Rule, is_allow: bool) -> Vec<String> {
     let holds = |example: &str| match rule {
         Rule::Shell(shell) => {
-            let line = Line::read(example);
+            let line = CommandLine::read(example);
             if is_allow {
-                line.is_plain() && line.commands.iter().all(|it| it.is_allowed_by(shell))
+                line.is_plain() && line.commands.iter().all(|it| shell.allows(it))
             } else {
-                line.commands.iter().any(|it| it.is_caught_by(shell))
+                line.commands.iter().any(|it| shell.catches(it))
             }
         }
         Rule::Read(files) | Rule::Write(files) => files.is_example(example, is_allow),

@@ -4,20 +4,21 @@ use std::sync::LazyLock;
 
 use minijinja::{Environment, UndefinedBehavior, context, syntax::SyntaxConfig};
 
-use super::{DEBUG_TAG, Facts, guard::wrap_ours};
+use super::{DEBUG_TAG, Facts};
 use crate::{
+    agent::tags::{name, wrap_ours},
     protocol::Mode,
     text,
     tools::{Class, built_in, todo_write},
 };
 
 /// A part of the system prompt.
-pub struct Block {
+pub struct PromptBlock {
     /// Its tag, and its name in the configuration. [`ROLE`] comes first and has no tag.
     pub name: &'static str,
     /// A template: `mode`, `model`, `tools`, `tag` are known in it.
     pub text: &'static str,
-    /// What stands in its place for a small window; `None`: nothing does.
+    /// The text for a small window; `None`: the block is left out.
     pub short: Option<&'static str>,
     when: fn(&Facts<'_>) -> bool,
 }
@@ -25,74 +26,74 @@ pub struct Block {
 const ROLE: &str = "role";
 
 /// All blocks, in the order of the prompt. The words for it are the same in every conversation, so they come first.
-pub const BLOCKS: &[Block] = &[
-    Block {
+pub const BLOCKS: &[PromptBlock] = &[
+    PromptBlock {
         name: ROLE,
         text: include_str!("../../../assets/prompts/role.md"),
         short: Some(include_str!("../../../assets/prompts/short/role.md")),
         when: |_| true,
     },
-    Block {
+    PromptBlock {
         name: "communication",
         text: include_str!("../../../assets/prompts/communication.md"),
         short: None,
         when: |_| true,
     },
-    Block {
+    PromptBlock {
         name: "no_tools",
         text: include_str!("../../../assets/prompts/no_tools.md"),
         short: Some(include_str!("../../../assets/prompts/no_tools.md")),
         when: |it| it.tools.is_empty(),
     },
-    Block {
+    PromptBlock {
         name: "tool_calling",
         text: include_str!("../../../assets/prompts/tool_calling.md"),
         short: Some(include_str!("../../../assets/prompts/short/tool_calling.md")),
         when: |it| !it.tools.is_empty(),
     },
-    Block {
+    PromptBlock {
         name: "maximize_parallel_tool_calls",
         text: include_str!("../../../assets/prompts/maximize_parallel_tool_calls.md"),
         short: None,
         when: |it| it.parallel && it.tools.len() > 1,
     },
-    Block {
+    PromptBlock {
         name: "maximize_context_understanding",
         text: include_str!("../../../assets/prompts/maximize_context_understanding.md"),
         short: None,
         when: |_| true,
     },
-    Block {
+    PromptBlock {
         name: "making_code_changes",
         text: include_str!("../../../assets/prompts/making_code_changes.md"),
         short: Some(include_str!("../../../assets/prompts/short/making_code_changes.md")),
         when: |it| !it.mode.is_read_only() && it.tools.iter().any(|it| changes_files(it)),
     },
-    Block {
+    PromptBlock {
         name: "citing_code",
         text: include_str!("../../../assets/prompts/citing_code.md"),
         short: Some(include_str!("../../../assets/prompts/short/citing_code.md")),
         when: |_| true,
     },
-    Block {
+    PromptBlock {
         name: "task_management",
         text: include_str!("../../../assets/prompts/task_management.md"),
         short: None,
         when: |it| !it.mode.is_read_only() && it.tools.contains(&todo_write::NAME),
     },
-    Block {
+    PromptBlock {
         name: "plan_mode",
         text: include_str!("../../../assets/prompts/modes/plan.md"),
         short: Some(include_str!("../../../assets/prompts/short/plan.md")),
         when: |it| it.mode == Mode::Plan,
     },
-    Block {
+    PromptBlock {
         name: "ask_mode",
         text: include_str!("../../../assets/prompts/modes/ask.md"),
         short: Some(include_str!("../../../assets/prompts/short/ask.md")),
         when: |it| it.mode == Mode::Ask,
     },
-    Block {
+    PromptBlock {
         name: "debug_mode",
         text: include_str!("../../../assets/prompts/modes/debug.md"),
         short: Some(include_str!("../../../assets/prompts/short/debug.md")),
@@ -112,13 +113,13 @@ const REMINDERS: [(Mode, &str); 4] = [
     (Mode::Debug, include_str!("../../../assets/prompts/reminders/debug.md")),
 ];
 
-/// What is wrong with a template of the user's.
+/// A mistake in a template of the user's.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unsound(String);
 
-impl Block {
-    /// What the block says, in its tag; `None` where it says nothing.
+impl PromptBlock {
+    /// The text of the block, in its tag; `None` if it is empty for these facts.
     pub(super) fn say(&self, facts: &Facts<'_>) -> Option<String> {
         if !(self.when)(facts) {
             return None;
@@ -144,7 +145,7 @@ impl Block {
 
 /// A template with the facts in it. An unknown name in it is an error, never a hole.
 pub(super) fn render(template: &str, facts: &Facts<'_>) -> Result<String, Unsound> {
-    let model = super::name(text::visible_line(facts.model).as_str());
+    let model = name(text::visible_line(facts.model).as_str());
     let known = context! {
         mode => facts.mode.as_str(),
         model => model,

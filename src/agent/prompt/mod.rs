@@ -5,17 +5,21 @@
 //! in the user's newest message, in front of what they wrote. What others wrote goes through [`guard`].
 
 mod block;
-mod cut;
-mod guard;
-mod parts;
+pub mod context;
+mod custom;
+pub mod rules;
 
 pub use block::BLOCKS;
-pub use cut::{head, tokens, tokens_in};
-pub use guard::{TAGS, guard, name, wrap, wrap_ours, wrap_with};
-pub use parts::{Custom, load};
+pub use custom::{Custom, load};
 
-use super::rules::RuleSet;
-use crate::protocol::Mode;
+use self::rules::RuleSet;
+use crate::{
+    agent::{
+        cut::head,
+        tags::{wrap, wrap_ours, wrap_with},
+    },
+    protocol::Mode,
+};
 
 /// Marks lines that were added for looking only, so that the program can find them.
 pub const DEBUG_TAG: &str = "SHEAF-DEBUG";
@@ -23,13 +27,13 @@ pub const DEBUG_TAG: &str = "SHEAF-DEBUG";
 /// A window below this many tokens gets the short prompt.
 const SHORT_BELOW_TOKENS: u64 = 32_000;
 
-/// What a server says of its tools is cut here.
+/// Bytes of one MCP server's instructions.
 const SERVER_BYTES: usize = 2 << 10;
 
 /// And what all of them say together, here.
 const SERVERS_BYTES: usize = 16 << 10;
 
-/// What the system prompt depends on.
+/// Everything that the system prompt depends on.
 #[derive(Clone, Debug, Default)]
 pub struct Facts<'a> {
     pub mode: Mode,
@@ -42,7 +46,7 @@ pub struct Facts<'a> {
     /// The provider takes several calls in one message.
     pub parallel: bool,
     pub rules: Option<&'a RuleSet>,
-    /// What MCP servers say of their tools: name and text.
+    /// Instructions of MCP servers: name and text.
     pub servers: &'a [(String, String)],
     pub custom: Option<&'a Custom>,
 }
@@ -73,7 +77,7 @@ pub fn blocks(facts: &Facts<'_>) -> Vec<(&'static str, String)> {
     said.collect()
 }
 
-/// What the servers of MCP say of themselves, marked as theirs.
+/// The instructions of MCP servers, marked as theirs; `None` if there are none.
 pub fn servers(servers: &[(String, String)]) -> Option<String> {
     let mut room = SERVERS_BYTES;
     let mut said = vec![
@@ -104,7 +108,8 @@ pub fn servers(servers: &[(String, String)]) -> Option<String> {
     (said.len() > 1).then(|| wrap_ours("mcp_instructions", &said.join("\n")))
 }
 
-/// What the newest message of the user says of the mode; `was`: the mode of the message before, if there is one.
+/// The reminder of the mode in the user's newest message; `was`: the mode of the previous message, if there is one.
+/// `None`: none is needed.
 pub fn reminder(mode: Mode, was: Option<Mode>) -> Option<String> {
     let text = block::reminder(mode, was)?;
     Some(wrap_ours("system_reminder", &text))

@@ -4,6 +4,7 @@ use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 
 use super::*;
+use crate::agent::{cut::tokens, tags::TAGS};
 use crate::config::{KEYS, Paths, Settings};
 
 /// All tools of agent mode, as a provider that reads sketches gets them.
@@ -28,7 +29,7 @@ const ALL: &[&str] = &[
     "switch_mode",
 ];
 
-/// What plan and ask mode offer.
+/// The tools of plan and ask mode.
 const READING: &[&str] = &[
     "codebase_search",
     "grep",
@@ -363,10 +364,13 @@ fn every_tag_of_a_prompt_is_guarded() {
     }
 }
 
-/// What the citing block shows as good is what the answer's reader takes for a citation.
+/// The good example of the citing block is one that the answer's reader takes for a citation.
 #[test]
 fn the_good_example_is_one() {
-    use crate::{agent::write::Writer, protocol::Event, protocol::Kind};
+    use crate::{
+        agent::writer::Writer,
+        protocol::{Event, Kind},
+    };
 
     let example = BLOCKS.iter().find(|it| it.name == "citing_code").expect("a block").text;
     let start = example.find("```12:14").expect("the good example");

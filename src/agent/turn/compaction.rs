@@ -3,12 +3,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Effect, Memory, Phase, Running, batch::object};
+use super::{Effect, Memory, Phase, Running};
 use crate::{
     agent::{
-        compact::{self, Brief, Hopeless, Plan, Sizes},
-        message_history::{self, MessageHistory},
-        prompt,
+        cut::{head, tokens},
+        history::{
+            compaction::{self, CannotCompact, CompactionPlan, Sizes},
+            message_history::{self, MessageHistory},
+            summary::SummaryRequest,
+        },
+        writer::document_end,
     },
     models::{EndReason, Failure, Piece, Tokens, catalogue},
     protocol::{
@@ -16,22 +20,23 @@ use crate::{
         document::{COMPACT, Cause, Compaction, CompactionMethod},
     },
     text::figure,
+    tools::object,
 };
 
-/// Room that is being made: a model writes a summary.
+/// A compaction for which a model writes the summary.
 #[derive(Debug)]
-pub struct Room {
-    plan: Plan,
+pub struct OpenCompaction {
+    plan: CompactionPlan,
     cause: Cause,
     keep: String,
-    shown: Shown,
+    shown: CompactionDocument,
     summary: String,
     attempt: u32,
 }
 
 /// The document that says so.
 #[derive(Debug)]
-struct Shown {
+struct CompactionDocument {
     document: DocumentId,
     metadata: Map<String, Value>,
     began_ms: u64,
@@ -43,7 +48,7 @@ const ATTEMPTS: u32 = 2;
 const SUMMARY_BYTES: usize = 64 << 10;
 
 impl Running {
-    /// What a request holds and may hold.
+    /// The sizes of the next request.
     pub(super) fn sizes(&self, memory: &Memory) -> Sizes {
         let refused = memory
             .window
@@ -55,78 +60,64 @@ impl Running {
             (window, refused) => window.or(refused),
         };
         Sizes {
-            system: prompt::tokens(&self.setup.model.system),
+            system: tokens(&self.setup.model.system),
             tools: self.offered().iter().map(message_history::tool_size).sum(),
             window,
         }
     }
 
     /// Before the model is asked: whether something else comes first.
-    pub(super) fn makes_room(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) -> bool {
-        if self.request.has_made_room || (memory.window.tokens.is_none() && memory.window.refused.is_none()) {
+    pub(super) fn compacts_first(&mut self, memory: &mut Memory) -> bool {
+        if self.request.has_compacted || (memory.window.tokens.is_none() && memory.window.refused.is_none()) {
             return false;
         }
         let sizes = self.sizes(memory);
-        if !sizes.is_full(&memory.told) || memory.told.tokens(sizes.fixed()) < memory.window.no_room_below {
+        if !sizes.is_full(&memory.history) || memory.history.tokens(sizes.fixed()) < memory.window.no_compaction_below {
             return false;
         }
-        match compact::plan(&memory.told, &sizes, Cause::Full) {
+        match compaction::plan(&memory.history, &sizes, Cause::Full) {
             Ok(plan) => {
-                self.make(plan, Cause::Full, String::new(), memory, effects);
+                self.carry_out(plan, Cause::Full, String::new(), memory);
                 true
             }
-            Err(hopeless) => self.stays_full(&hopeless, sizes, memory, effects),
+            Err(hopeless) => self.stays_full(&hopeless, sizes, memory),
         }
     }
 
     /// No room can be made. What still fits is sent, and said; what does not is the end.
-    fn stays_full(
-        &mut self,
-        hopeless: &Hopeless,
-        sizes: Sizes,
-        memory: &mut Memory,
-        effects: &mut Vec<Effect>,
-    ) -> bool {
-        self.request.has_made_room = true;
-        let tokens = memory.told.tokens(sizes.fixed());
+    fn stays_full(&mut self, hopeless: &CannotCompact, sizes: Sizes, memory: &mut Memory) -> bool {
+        self.request.has_compacted = true;
+        let tokens = memory.history.tokens(sizes.fixed());
         // Our own estimate may be wrong: then the server decides.
-        let is_over = memory.told.counted() > 0 && sizes.window.is_some_and(|it| tokens >= it);
+        let is_over = memory.history.counted() > 0 && sizes.window.is_some_and(|it| tokens >= it);
         if is_over {
-            self.does_not_fit(hopeless, sizes.window, "", memory, effects);
+            self.does_not_fit(hopeless, sizes.window, "", memory);
             return true;
         }
         // It is said again when a good deal has come since.
-        memory.window.no_room_below = tokens.saturating_add(tokens / 10);
+        memory.window.no_compaction_below = tokens.saturating_add(tokens / 10);
         let (message, _) = hopeless.words(sizes.window);
-        self.output.notice(Severity::Warning, "compacted", message, effects);
+        self.output.notice(Severity::Warning, "compacted", message);
         false
     }
 
     /// The end: what is too big, and what one can do.
-    fn does_not_fit(
-        &mut self,
-        hopeless: &Hopeless,
-        window: Option<u64>,
-        because: &str,
-        memory: &mut Memory,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn does_not_fit(&mut self, hopeless: &CannotCompact, window: Option<u64>, because: &str, memory: &mut Memory) {
         let (message, mut details) = hopeless.words(window);
         if !because.is_empty() {
             details = format!("{details}\n{because}");
         }
-        self.output
-            .error("LLM_CONTEXT_LENGTH", "llm", &message, &details, effects);
-        self.end(Status::Error, FinishReason::Error, memory, effects);
+        self.output.error("LLM_CONTEXT_LENGTH", "llm", &message, &details);
+        self.end(Status::Error, FinishReason::Error, memory);
     }
 
     /// The server refused what was sent because it is too long.
-    pub(super) fn overflowed(&mut self, failure: &Failure, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn overflowed(&mut self, failure: &Failure, memory: &mut Memory) {
         let sizes = self.sizes(memory);
-        let tokens = memory.told.tokens(sizes.fixed());
-        if self.request.has_made_room {
-            let hopeless = compact::biggest(&memory.told, &sizes);
-            return self.does_not_fit(&hopeless, sizes.window, &failure.details(), memory, effects);
+        let tokens = memory.history.tokens(sizes.fixed());
+        if self.request.has_compacted {
+            let hopeless = compaction::biggest(&memory.history, &sizes);
+            return self.does_not_fit(&hopeless, sizes.window, &failure.details(), memory);
         }
         // One that stands in may have a smaller window, which is none of the other's.
         if self.request.stand_in == 0 {
@@ -136,51 +127,57 @@ impl Running {
             window: Some(self.sizes(memory).window.map_or(tokens, |it| it.min(tokens))),
             ..self.sizes(memory)
         };
-        match compact::plan(&memory.told, &sizes, Cause::Overflow) {
-            Ok(plan) => self.make(plan, Cause::Overflow, String::new(), memory, effects),
-            Err(hopeless) => self.does_not_fit(&hopeless, memory.window.tokens, &failure.details(), memory, effects),
+        match compaction::plan(&memory.history, &sizes, Cause::Overflow) {
+            Ok(plan) => self.carry_out(plan, Cause::Overflow, String::new(), memory),
+            Err(hopeless) => self.does_not_fit(&hopeless, memory.window.tokens, &failure.details(), memory),
         }
     }
 
     /// A turn of its own, in which nothing else happens.
-    pub(super) fn shorten(&mut self, wish: CompactionScope, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn compact(&mut self, wish: CompactionScope, memory: &mut Memory) {
         // Nothing was sent that could want an answer.
         self.request.sent = usize::MAX;
         match wish {
-            CompactionScope::DropResult(address) => self.drop_result(address, memory, effects),
-            CompactionScope::Summary { keep } => match compact::plan(&memory.told, &self.sizes(memory), Cause::Asked) {
-                Ok(plan) => self.make(plan, Cause::Asked, keep, memory, effects),
-                Err(_) => {
-                    let message = if memory.told.messages.is_empty() {
-                        "nothing was said yet"
-                    } else {
-                        "all that a summary could stand for is in one already, or is too new"
-                    };
-                    let details = "say something first";
-                    self.output
-                        .error("NOTHING_TO_COMPACT", "client", message, details, effects);
-                    self.end(Status::Completed, FinishReason::Stop, memory, effects);
+            CompactionScope::DropResult(address) => self.drop_result(address, memory),
+            CompactionScope::Summary { keep } => {
+                match compaction::plan(&memory.history, &self.sizes(memory), Cause::Asked) {
+                    Ok(plan) => self.carry_out(plan, Cause::Asked, keep, memory),
+                    Err(_) => {
+                        let message = if memory.history.messages.is_empty() {
+                            "nothing was said yet"
+                        } else {
+                            "all that a summary could stand for is in one already, or is too new"
+                        };
+                        let details = "say something first";
+                        self.output.error("NOTHING_TO_COMPACT", "client", message, details);
+                        self.stop(memory);
+                    }
                 }
-            },
+            }
         }
     }
 
-    fn drop_result(&mut self, address: Address, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn drop_result(&mut self, address: Address, memory: &mut Memory) {
         let sizes = self.sizes(memory);
-        let before = memory.told.tokens(sizes.fixed());
+        let before = memory.history.tokens(sizes.fixed());
         let is_it = |it: &(&String, &Address)| *it.1 == address;
-        let calls: Vec<String> = memory.told.places.iter().filter(is_it).map(|it| it.0.clone()).collect();
-        let scale = memory.told.scale(sizes.fixed());
-        if memory.told.drop_calls(&calls).0 == 0 {
+        let calls: Vec<String> = memory
+            .history
+            .places
+            .iter()
+            .filter(is_it)
+            .map(|it| it.0.clone())
+            .collect();
+        let scale = memory.history.scale(sizes.fixed());
+        if memory.history.drop_calls(&calls).0 == 0 {
             let message = format!("{address} is no result of a tool that the model is told and that is worth dropping");
             let details = "/context shows what takes room";
-            self.output
-                .error("NOTHING_TO_COMPACT", "client", &message, details, effects);
-            return self.end(Status::Completed, FinishReason::Stop, memory, effects);
+            self.output.error("NOTHING_TO_COMPACT", "client", &message, details);
+            return self.stop(memory);
         }
-        let after = scaled(&memory.told, &sizes, scale).min(before);
+        let after = scaled(&memory.history, &sizes, scale).min(before);
         memory.shortened(after);
-        let shown = self.open_room(json!({ "result": address.to_string() }), effects);
+        let shown = self.open_compaction(json!({ "result": address.to_string() }));
         let mark = Compaction {
             cause: Cause::Asked,
             way: CompactionMethod::Single,
@@ -191,24 +188,24 @@ impl Running {
             ..Compaction::default()
         };
         let said = format!("The model is told no more what {address} came to. It stays readable here.");
-        self.close_room(shown, &said, &mark, effects);
-        self.end(Status::Completed, FinishReason::Stop, memory, effects);
+        self.close_compaction(shown, &said, &mark);
+        self.stop(memory);
     }
 
     /// Carries out a plan.
-    fn make(&mut self, plan: Plan, cause: Cause, keep: String, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn carry_out(&mut self, plan: CompactionPlan, cause: Cause, keep: String, memory: &mut Memory) {
         let arguments = if keep.trim().is_empty() {
             json!({})
         } else {
             json!({ "keep": keep })
         };
-        let shown = self.open_room(arguments, effects);
-        self.request.has_made_room = true;
+        let shown = self.open_compaction(arguments);
+        self.request.has_compacted = true;
         if plan.way == CompactionMethod::Results {
-            self.drop_old(shown, plan, cause, memory, effects);
-            return self.go_on(cause, memory, effects);
+            self.drop_old(shown, plan, cause, memory);
+            return self.go_on(cause, memory);
         }
-        let room = Room {
+        let room = OpenCompaction {
             plan,
             cause,
             keep,
@@ -216,18 +213,18 @@ impl Running {
             summary: String::new(),
             attempt: 0,
         };
-        self.ask_for_summary(&room, memory, effects);
-        self.phase = Phase::Room(Box::new(room));
+        self.ask_for_summary(&room, memory);
+        self.phase = Phase::Compaction(Box::new(room));
     }
 
-    fn ask_for_summary(&mut self, room: &Room, memory: &Memory, effects: &mut Vec<Effect>) {
+    fn ask_for_summary(&mut self, room: &OpenCompaction, memory: &Memory) {
         self.request.tokens = Tokens::default();
-        let told = &memory.told;
+        let told = &memory.history;
         let head = told.messages.get(..room.plan.at).unwrap_or_default();
         // The surroundings stay, so that they need no summary.
         let messages = head.iter().enumerate().filter(|(at, _)| told.opened_at != Some(*at));
-        effects.push(Effect::Summarise {
-            brief: Brief {
+        self.output.effects.push(Effect::Summarise {
+            brief: SummaryRequest {
                 messages: messages.map(|it| it.1.clone()).collect(),
                 keep: room.keep.clone(),
                 tokens: room.plan.summary.max(200),
@@ -237,9 +234,9 @@ impl Running {
         });
     }
 
-    /// What comes of the model that writes the summary.
-    pub(super) fn room_piece(&mut self, piece: Piece, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        let Phase::Room(mut room) = std::mem::replace(&mut self.phase, Phase::Leave) else {
+    /// Takes a piece of the summary.
+    pub(super) fn summary_piece(&mut self, piece: Piece, memory: &mut Memory) {
+        let Phase::Compaction(mut room) = std::mem::replace(&mut self.phase, Phase::Leave) else {
             return;
         };
         match piece {
@@ -248,18 +245,18 @@ impl Running {
                     room.summary.push_str(&text);
                 }
             }
-            Piece::Progress(progress) => effects.push(Effect::Append(Event::Progress(progress))),
+            Piece::Progress(progress) => self.output.effects.push(Effect::Append(Event::Progress(progress))),
             Piece::Usage(tokens) => self.request.tokens = tokens,
             Piece::End(EndReason::Stop | EndReason::Length | EndReason::Other(_) | EndReason::Pause)
                 if !room.summary.trim().is_empty() =>
             {
                 self.pay_for_summary(room.attempt, memory);
-                return self.summarised(*room, memory, effects);
+                return self.summarised(*room, memory);
             }
-            Piece::End(_) => return self.no_summary(*room, "no summary came", memory, effects),
+            Piece::End(_) => return self.no_summary(*room, "no summary came", memory),
             Piece::Error(failure) => {
                 let why = failure.message.to_string();
-                return self.no_summary(*room, &why, memory, effects);
+                return self.no_summary(*room, &why, memory);
             }
             Piece::Start { .. }
             | Piece::Thinking(_)
@@ -271,7 +268,7 @@ impl Running {
             | Piece::Notice(_)
             | Piece::Seen(_) => {}
         }
-        self.phase = Phase::Room(room);
+        self.phase = Phase::Compaction(room);
     }
 
     fn pay_for_summary(&mut self, attempt: u32, memory: &mut Memory) {
@@ -285,8 +282,8 @@ impl Running {
         self.pay(&tokens, known.prices, memory);
     }
 
-    fn summarised(&mut self, room: Room, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        let Room {
+    fn summarised(&mut self, room: OpenCompaction, memory: &mut Memory) {
+        let OpenCompaction {
             plan,
             cause,
             shown,
@@ -294,82 +291,82 @@ impl Running {
             ..
         } = room;
         let sizes = self.sizes(memory);
-        let scale = memory.told.scale(sizes.fixed());
+        let scale = memory.history.scale(sizes.fixed());
         let limit = usize::try_from(plan.summary.max(200) * 6).unwrap_or(usize::MAX);
         let summary = summary.trim();
-        let mut summary = prompt::head(summary, limit).unwrap_or(summary).trim_end().to_owned();
+        let mut summary = head(summary, limit).unwrap_or(summary).trim_end().to_owned();
         summary.push_str(&open_todos(memory));
-        let mut shorter = memory.told.clone();
+        let mut shorter = memory.history.clone();
         shorter.summarise(plan.at, &summary);
         let after = scaled(&shorter, &sizes, scale);
-        if !compact::is_worth(plan.before, after) {
+        if !compaction::is_worth(plan.before, after) {
             let why = format!(
                 "a summary takes no less room than what it stands for: {} tokens would be {}",
-                compact::count(plan.before),
-                compact::count(after)
+                compaction::count(plan.before),
+                compaction::count(after)
             );
-            self.fail_room(shown, &why, effects);
+            self.fail_compaction(shown, &why);
             return match cause {
-                Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
-                Cause::Full => self.go_on_without(plan.before, memory, effects),
+                Cause::Asked => self.stop(memory),
+                Cause::Full => self.go_on_without(plan.before, memory),
                 Cause::Overflow => {
-                    let hopeless = compact::biggest(&memory.told, &sizes);
-                    self.does_not_fit(&hopeless, sizes.window, "", memory, effects);
+                    let hopeless = compaction::biggest(&memory.history, &sizes);
+                    self.does_not_fit(&hopeless, sizes.window, "", memory);
                 }
             };
         }
-        memory.told = shorter;
+        memory.history = shorter;
         memory.shortened(after);
         let mark = plan.mark(cause, sizes.window, after);
-        self.close_room(shown, &summary, &mark, effects);
-        effects.push(Effect::Forgot);
-        self.go_on(cause, memory, effects);
+        self.close_compaction(shown, &summary, &mark);
+        self.output.effects.push(Effect::Forgot);
+        self.go_on(cause, memory);
     }
 
     /// Asks once more, or does without.
-    fn no_summary(&mut self, mut room: Room, why: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn no_summary(&mut self, mut room: OpenCompaction, why: &str, memory: &mut Memory) {
         self.pay_for_summary(room.attempt, memory);
         room.attempt += 1;
         room.summary.clear();
         if room.attempt < ATTEMPTS {
-            self.ask_for_summary(&room, memory, effects);
-            self.phase = Phase::Room(Box::new(room));
+            self.ask_for_summary(&room, memory);
+            self.phase = Phase::Compaction(Box::new(room));
             return;
         }
-        let Room { plan, cause, shown, .. } = room;
-        let (count, saved) = memory.told.droppable(plan.at);
-        if count > 0 && cause != Cause::Asked && compact::is_worth(plan.before, plan.before.saturating_sub(saved)) {
-            let plan = Plan {
+        let OpenCompaction { plan, cause, shown, .. } = room;
+        let (count, saved) = memory.history.droppable(plan.at);
+        if count > 0 && cause != Cause::Asked && compaction::is_worth(plan.before, plan.before.saturating_sub(saved)) {
+            let plan = CompactionPlan {
                 way: CompactionMethod::Results,
                 ..plan
             };
-            self.drop_old(shown, plan, cause, memory, effects);
-            return self.go_on(cause, memory, effects);
+            self.drop_old(shown, plan, cause, memory);
+            return self.go_on(cause, memory);
         }
-        self.fail_room(shown, why, effects);
+        self.fail_compaction(shown, why);
         match cause {
-            Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
-            Cause::Full => self.go_on_without(plan.before, memory, effects),
+            Cause::Asked => self.stop(memory),
+            Cause::Full => self.go_on_without(plan.before, memory),
             Cause::Overflow => {
-                let hopeless = compact::biggest(&memory.told, &self.sizes(memory));
+                let hopeless = compaction::biggest(&memory.history, &self.sizes(memory));
                 let because = format!("no summary could be made: {why}");
-                self.does_not_fit(&hopeless, memory.window.tokens, &because, memory, effects);
+                self.does_not_fit(&hopeless, memory.window.tokens, &because, memory);
             }
         }
     }
 
     /// There is still a little room: the answer goes on, and it is tried again when more has come.
-    fn go_on_without(&mut self, tokens: u64, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        memory.window.no_room_below = tokens.saturating_add(tokens / 10);
-        self.request(memory, effects);
+    fn go_on_without(&mut self, tokens: u64, memory: &mut Memory) {
+        memory.window.no_compaction_below = tokens.saturating_add(tokens / 10);
+        self.request(memory);
     }
 
     /// Puts lines in the place of old results.
-    fn drop_old(&mut self, shown: Shown, plan: Plan, cause: Cause, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn drop_old(&mut self, shown: CompactionDocument, plan: CompactionPlan, cause: Cause, memory: &mut Memory) {
         let sizes = self.sizes(memory);
-        let scale = memory.told.scale(sizes.fixed());
-        let (count, _) = memory.told.drop_results(plan.at);
-        let after = scaled(&memory.told, &sizes, scale).min(plan.before);
+        let scale = memory.history.scale(sizes.fixed());
+        let (count, _) = memory.history.drop_results(plan.at);
+        let after = scaled(&memory.history, &sizes, scale).min(plan.before);
         memory.shortened(after);
         let count = figure::count(count, "old result", "old results");
         let said = format!(
@@ -377,17 +374,17 @@ impl Running {
             count.as_str()
         );
         let mark = plan.mark(cause, sizes.window, after);
-        self.close_room(shown, &said, &mark, effects);
+        self.close_compaction(shown, &said, &mark);
     }
 
-    fn go_on(&mut self, cause: Cause, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn go_on(&mut self, cause: Cause, memory: &mut Memory) {
         match cause {
-            Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
-            Cause::Full | Cause::Overflow => self.request(memory, effects),
+            Cause::Asked => self.stop(memory),
+            Cause::Full | Cause::Overflow => self.request(memory),
         }
     }
 
-    fn open_room(&mut self, arguments: Value, effects: &mut Vec<Effect>) -> Shown {
+    fn open_compaction(&mut self, arguments: Value) -> CompactionDocument {
         self.calls.count += 1;
         let id = format!("{COMPACT}_{}", self.output.writer.count() + 1);
         let mut metadata = object(json!({ "toolName": COMPACT, "toolCallId": id }));
@@ -403,27 +400,27 @@ impl Running {
             document: document.clone(),
             arguments,
         });
-        self.output.say(events, effects);
-        Shown {
+        self.output.say(events);
+        CompactionDocument {
             document,
             metadata,
             began_ms: self.output.now_ms,
         }
     }
 
-    fn close_room(&mut self, mut shown: Shown, said: &str, mark: &Compaction, effects: &mut Vec<Effect>) {
+    fn close_compaction(&mut self, mut shown: CompactionDocument, said: &str, mark: &Compaction) {
         shown.metadata.insert("compaction".into(), mark.to_json());
         let data = json!({
             "content": said, "beforeTokens": mark.before_tokens, "afterTokens": mark.after_tokens,
         });
-        self.end_room(shown, json!({ "status": "success", "data": data }), effects);
+        self.end_compaction(shown, json!({ "status": "success", "data": data }));
     }
 
-    fn fail_room(&mut self, shown: Shown, why: &str, effects: &mut Vec<Effect>) {
-        self.end_room(shown, json!({ "status": "error", "data": why }), effects);
+    fn fail_compaction(&mut self, shown: CompactionDocument, why: &str) {
+        self.end_compaction(shown, json!({ "status": "error", "data": why }));
     }
 
-    fn end_room(&mut self, mut shown: Shown, result: Value, effects: &mut Vec<Effect>) {
+    fn end_compaction(&mut self, mut shown: CompactionDocument, result: Value) {
         let took = self.output.now_ms.saturating_sub(shown.began_ms);
         shown.metadata.insert("result".into(), result.clone());
         shown.metadata.insert("duration_ms".into(), took.into());
@@ -433,26 +430,22 @@ impl Running {
                 result,
                 duration_ms: Some(took),
             },
-            Event::DocumentEnd {
-                document: shown.document,
-                final_content: None,
-                metadata: shown.metadata,
-            },
+            document_end(shown.document, shown.metadata),
         ];
-        self.output.say(events, effects);
+        self.output.say(events);
     }
 
     /// The user stopped it: everything stays as it was.
-    pub(super) fn leave_room(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        if !matches!(self.phase, Phase::Room(_)) {
+    pub(super) fn cancel_compaction(&mut self, memory: &mut Memory) {
+        if !matches!(self.phase, Phase::Compaction(_)) {
             return;
         }
-        let Phase::Room(room) = std::mem::replace(&mut self.phase, Phase::Leave) else {
+        let Phase::Compaction(room) = std::mem::replace(&mut self.phase, Phase::Leave) else {
             return;
         };
-        effects.push(Effect::StopModel);
+        self.output.effects.push(Effect::StopModel);
         self.pay_for_summary(room.attempt, memory);
-        self.fail_room(room.shown, "cancelled", effects);
+        self.fail_compaction(room.shown, "cancelled");
     }
 }
 
@@ -461,7 +454,7 @@ fn scaled(told: &MessageHistory, sizes: &Sizes, scale: f64) -> u64 {
     ((sizes.fixed() + told.size_of(0..)) as f64 * scale) as u64
 }
 
-/// What is still to be done, which is known better than a summary could say it.
+/// The open todos as Markdown, which the agent knows better than a summary could say; may be empty.
 fn open_todos(memory: &Memory) -> String {
     let is_open = |it: &&crate::transcript::Todo| !matches!(it.status, TodoStatus::Completed | TodoStatus::Cancelled);
     let lines: String = memory

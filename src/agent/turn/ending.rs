@@ -8,21 +8,21 @@ use crate::{
     protocol::{DocumentId, Done, Event, FinishReason, Mode, Outcome as Dealt, Severity, Status, Usage},
 };
 
-/// So often in a row a server may want to be asked again.
+/// Pauses in a row after which a server is not asked again.
 const PAUSES_MOST: u32 = 5;
 
 impl Running {
     /// The model has ended its message.
-    pub(super) fn stopped(&mut self, reason: EndReason, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn stopped(&mut self, reason: EndReason, memory: &mut Memory) {
         let is_cut = matches!(reason, EndReason::Length | EndReason::ContentFilter);
         let events = if is_cut {
             self.output.writer.cut()
         } else {
             self.output.writer.flush()
         };
-        self.output.say(events, effects);
+        self.output.say(events);
         self.count_tokens(memory);
-        self.say_unpriced(memory, effects);
+        self.say_unpriced(memory);
         let said = std::mem::take(&mut self.request.said);
         let is_over = matches!(reason, EndReason::ContentFilter | EndReason::Refusal);
         let mut calls = Vec::new();
@@ -43,28 +43,27 @@ impl Running {
             .any(|it| matches!(it, Said::Text(it) if !it.trim().is_empty()));
         if self.request.asked_behind > 0 {
             let behind = DocumentId::numbered(self.request.asked_behind);
-            memory.told.border(self.setup.turn, Some(behind));
+            memory.history.border(self.setup.turn, Some(behind));
         }
-        self.request.has_made_room = false;
+        self.request.has_compacted = false;
         memory.assistant(kept);
         // Whether tools were called is seen in the calls: servers write all kinds of reasons beside them.
         if !calls.is_empty() {
             self.guard.pauses = 0;
-            return self.begin_batch(calls, memory, effects);
+            return self.begin_batch(calls, memory);
         }
         let finish_reason = match reason {
             EndReason::Pause if self.guard.pauses < PAUSES_MOST => {
                 self.guard.pauses += 1;
-                return self.ask_model(memory, effects);
+                return self.ask_model(memory);
             }
             EndReason::Stop | EndReason::ToolUse | EndReason::Pause | EndReason::Other(_) if !has_text => {
-                return self.said_nothing(memory, effects);
+                return self.said_nothing(memory);
             }
             EndReason::Stop | EndReason::ToolUse | EndReason::Pause => FinishReason::Stop,
             EndReason::Other(word) => {
                 let text = format!("the server gave `{word}` as the reason for the end");
-                self.output
-                    .notice(Severity::Info, "unknown-finish-reason", text, effects);
+                self.output.notice(Severity::Info, "unknown-finish-reason", text);
                 FinishReason::Stop
             }
             EndReason::Length => {
@@ -79,147 +78,117 @@ impl Running {
                         "ask it to go on, or raise `max_tokens` of the provider; a full window needs a new conversation",
                     )
                 };
-                self.output
-                    .error("LLM_CONTEXT_LENGTH", "llm", message, details, effects);
+                self.output.error("LLM_CONTEXT_LENGTH", "llm", message, details);
                 FinishReason::Length
             }
             EndReason::ContentFilter => {
                 let details = "word the message differently, or choose another provider";
                 let message = "a filter at the provider's stopped the answer";
-                self.output.error("LLM_REFUSAL", "llm", message, details, effects);
+                self.output.error("LLM_REFUSAL", "llm", message, details);
                 FinishReason::Refusal
             }
             EndReason::Refusal => {
                 if !has_text {
                     let details = "word the message differently, or choose another model";
                     self.output
-                        .error("LLM_REFUSAL", "llm", "the model declined to answer", details, effects);
+                        .error("LLM_REFUSAL", "llm", "the model declined to answer", details);
                 }
                 FinishReason::Refusal
             }
         };
         // Who said something in the meantime waits for an answer to that.
         if matches!(finish_reason, FinishReason::Stop | FinishReason::Length) && !self.steering.is_empty() {
-            return self.ask_model(memory, effects);
+            return self.ask_model(memory);
         }
         if finish_reason == FinishReason::Stop && self.mode == Mode::Debug && !self.setup.tools.is_empty() {
             self.phase = Phase::Marks;
-            effects.push(Effect::FindMarks);
+            self.output.effects.push(Effect::FindMarks);
             return;
         }
-        self.end(Status::Completed, finish_reason, memory, effects);
+        self.end(Status::Completed, finish_reason, memory);
     }
 
-    fn said_nothing(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn said_nothing(&mut self, memory: &mut Memory) {
         if !self.steering.is_empty() {
-            return self.ask_model(memory, effects);
+            return self.ask_model(memory);
         }
         // After its calls a model may have nothing to add.
         if self.guard.calls > 0 && self.output.writer.count() > 0 {
-            return self.end(Status::Completed, FinishReason::Stop, memory, effects);
+            return self.stop(memory);
         }
         let details = if self.output.has_thought {
             "it thought and then said nothing: send the message again, or choose another model"
         } else {
             "send the message again, or choose another model"
         };
-        self.output.error(
-            "LLM_BAD_RESPONSE",
-            "llm",
-            "the model's answer is empty",
-            details,
-            effects,
-        );
-        self.end(Status::Error, FinishReason::Error, memory, effects);
+        self.output
+            .error("LLM_BAD_RESPONSE", "llm", "the model's answer is empty", details);
+        self.end(Status::Error, FinishReason::Error, memory);
     }
 
     /// The request failed. What was called in it is not carried out: it may be half of what was meant.
-    pub(super) fn failed(&mut self, failure: &Failure, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        let events = self.output.writer.cut();
-        self.output.say(events, effects);
+    pub(super) fn failed(&mut self, failure: &Failure, memory: &mut Memory) {
+        self.output.cut();
         self.count_tokens(memory);
-        if !self.request.has_output {
-            match failure.kind {
-                FailureKind::Busy | FailureKind::Overloaded | FailureKind::Unreachable
-                    if self.request.stand_in < self.setup.model.fallbacks =>
-                {
-                    self.request.stand_in += 1;
-                    memory.made_by(format!("stand-in {}", self.request.stand_in));
-                    let text = format!("{}: another model stands in", failure.message);
-                    self.output.notice(Severity::Warning, "stand-in", text, effects);
-                    return self.ask_model(memory, effects);
-                }
-                FailureKind::TooLong => return self.overflowed(failure, memory, effects),
-                FailureKind::Key
-                | FailureKind::Credit
-                | FailureKind::NotFound
-                | FailureKind::Request
-                | FailureKind::Busy
-                | FailureKind::Overloaded
-                | FailureKind::Unreachable
-                | FailureKind::Interrupted
-                | FailureKind::Garbled
-                | FailureKind::Oversized => {}
-            }
+        let is_passing = matches!(
+            failure.kind,
+            FailureKind::Busy | FailureKind::Overloaded | FailureKind::Unreachable
+        );
+        if !self.request.has_output && is_passing && self.request.stand_in < self.setup.model.fallbacks {
+            self.request.stand_in += 1;
+            memory.made_by(format!("stand-in {}", self.request.stand_in));
+            let text = format!("{}: another model stands in", failure.message);
+            self.output.notice(Severity::Warning, "stand-in", text);
+            return self.ask_model(memory);
+        }
+        if !self.request.has_output && failure.kind == FailureKind::TooLong {
+            return self.overflowed(failure, memory);
         }
         self.keep_text(memory);
-        self.output.error(
-            failure.kind.code(),
-            "llm",
-            &failure.message,
-            &failure.details(),
-            effects,
-        );
-        let finish_reason = match failure.kind {
-            FailureKind::Interrupted => FinishReason::Interrupted,
-            FailureKind::Key
-            | FailureKind::Credit
-            | FailureKind::NotFound
-            | FailureKind::TooLong
-            | FailureKind::Request
-            | FailureKind::Busy
-            | FailureKind::Overloaded
-            | FailureKind::Unreachable
-            | FailureKind::Garbled
-            | FailureKind::Oversized => FinishReason::Error,
+        self.output
+            .error(failure.kind.code(), "llm", &failure.message, &failure.details());
+        let finish_reason = if failure.kind == FailureKind::Interrupted {
+            FinishReason::Interrupted
+        } else {
+            FinishReason::Error
         };
-        self.end(Status::Error, finish_reason, memory, effects);
+        self.end(Status::Error, finish_reason, memory);
     }
 
-    /// Of a message that was broken off, the text that the user has read.
+    /// Keeps the text of an interrupted message, which the user has read.
     fn keep_text(&mut self, memory: &mut Memory) {
         let said = std::mem::take(&mut self.request.said);
         memory.assistant(said.into_iter().filter(|it| matches!(it, Said::Text(_))).collect());
     }
 
-    pub(super) fn cancel(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    /// Ends the answer because the user stopped it: calls are dropped, questions closed.
+    pub(super) fn cancel(&mut self, memory: &mut Memory) {
         if matches!(self.phase, Phase::Model) {
-            effects.push(Effect::StopModel);
+            self.output.effects.push(Effect::StopModel);
         }
-        let events = self.output.writer.flush();
-        self.output.say(events, effects);
-        self.leave_room(memory, effects);
+        self.output.flush();
+        self.cancel_compaction(memory);
         self.count_tokens(memory);
-        self.drop_batch(memory, effects);
-        self.close_questions(Dealt::Cancelled, effects);
+        self.drop_batch(memory);
+        self.close_questions(Dealt::Cancelled);
         self.keep_text(memory);
         // Who stops an answer wants to think again: what was said to it goes back to where it was written.
         self.steering.clear();
-        self.end(Status::Completed, FinishReason::Cancelled, memory, effects);
+        self.end(Status::Completed, FinishReason::Cancelled, memory);
     }
 
-    /// Where instrumentation was left behind, at what would be the end.
-    pub(super) fn marks(&mut self, marks: &[String], memory: &mut Memory, effects: &mut Vec<Effect>) {
+    /// Takes the places of instrumentation marks when the answer would end.
+    pub(super) fn marks(&mut self, marks: &[String], memory: &mut Memory) {
         if !self.steering.is_empty() {
-            return self.ask_model(memory, effects);
+            return self.ask_model(memory);
         }
         if marks.is_empty() {
             if self.has_reminded {
                 let mut events = self.output.writer.text("*All marks of instrumentation are removed.*");
                 events.extend(self.output.writer.flush());
-                self.output.say(events, effects);
+                self.output.say(events);
             }
-            return self.end(Status::Completed, FinishReason::Stop, memory, effects);
+            return self.stop(memory);
         }
         let shown = marks
             .iter()
@@ -235,37 +204,37 @@ impl Running {
         };
         if self.has_reminded {
             if self.setup.asker.is_attended() {
-                return self.ask_to_reproduce(&list, effects);
+                return self.ask_to_reproduce(&list);
             }
-            return self.leave_marks(&list, memory, effects);
+            return self.leave_marks(&list, memory);
         }
         self.has_reminded = true;
         memory.user(vec![Part::Text(format!(
             "<system_reminder>\nInstrumentation is left at: {list}. If the fix is confirmed, remove every mark now. If the user has \
              to reproduce the fault first, ask them to with the `ask` tool, and say exactly how.\n</system_reminder>"
         ))]);
-        self.ask_model(memory, effects);
+        self.ask_model(memory);
     }
 
     /// The end with marks left: it is not done.
-    pub(super) fn leave_marks(&mut self, list: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn leave_marks(&mut self, list: &str, memory: &mut Memory) {
         let message = format!("instrumentation is left: {list}");
         let details = "reproduce the fault and say so, or ask to have the marks removed";
-        self.output.error("TOOL_FAILED", "debug", &message, details, effects);
-        self.end(Status::Completed, FinishReason::AwaitingInput, memory, effects);
+        self.output.error("TOOL_FAILED", "debug", &message, details);
+        self.end(Status::Completed, FinishReason::AwaitingInput, memory);
     }
 
     /// The end, once: everything that is open was closed before.
-    pub(super) fn end(
-        &mut self,
-        status: Status,
-        finish_reason: FinishReason,
-        memory: &mut Memory,
-        effects: &mut Vec<Effect>,
-    ) {
+    /// Ends the answer as complete.
+    pub(super) fn stop(&mut self, memory: &mut Memory) {
+        self.end(Status::Completed, FinishReason::Stop, memory);
+    }
+
+    /// Ends the answer with `done`; messages that were not heard join the history.
+    pub(super) fn end(&mut self, status: Status, finish_reason: FinishReason, memory: &mut Memory) {
         // What was sent and not answered: the next message must not run into it, which would change what was sent, and
         // the model should not take up what the user stopped.
-        if memory.told.messages.len() == self.request.sent {
+        if memory.history.messages.len() == self.request.sent {
             memory.unanswered(match finish_reason {
                 FinishReason::Cancelled => "(The user stopped this before an answer came.)",
                 FinishReason::Stop => "(There is nothing to add.)",
@@ -281,7 +250,7 @@ impl Running {
         // What was said too late for this answer is still heard with the next message.
         while let Some(Steered { message, parts, .. }) = self.steering.pop_front() {
             let events = self.output.writer.spoken(&message.content);
-            self.output.say(events, effects);
+            self.output.say(events);
             memory.user(parts);
         }
         let Tokens {
@@ -295,7 +264,7 @@ impl Running {
             ("cachedTokens", cached),
             ("cacheWrittenTokens", cache_written),
             ("reasoningTokens", reasoning),
-            ("contextTokens", memory.told.counted()),
+            ("contextTokens", memory.history.counted()),
             ("contextWindow", memory.window.tokens.unwrap_or_default()),
         ];
         let done = Done {
@@ -324,7 +293,7 @@ impl Running {
                 .collect::<Map<_, _>>(),
             ..Done::default()
         };
-        self.output.say(vec![Event::Done(done)], effects);
+        self.output.say(vec![Event::Done(done)]);
         self.phase = Phase::Over;
     }
 }

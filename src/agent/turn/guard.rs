@@ -2,16 +2,17 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::Limits;
+use super::AnswerLimits;
 use crate::models::{Call, CallResult};
 
+/// Counts of an answer's requests and calls, for its limits.
 #[derive(Debug, Default)]
 pub struct Guard {
     /// Requests to the model since the user last said to go on.
     pub requests: u32,
     /// Calls since then.
     pub calls: u32,
-    /// What the requests since then have cost, as far as prices are known.
+    /// Cost in dollars of the requests since then, as far as prices are known.
     pub dollars: f64,
     /// Messages in a row in which no call could be read.
     pub garbled: u32,
@@ -22,7 +23,7 @@ pub struct Guard {
     repeats: u32,
 }
 
-/// What to do about a call.
+/// The action to take about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     Fine,
@@ -38,7 +39,8 @@ pub enum Advice {
 const ASK_AT: u32 = 4;
 
 impl Guard {
-    pub fn note(&mut self, call: &Call, result: &CallResult, limits: &Limits) -> Advice {
+    /// Counts a call with its result. Returns what to do about it.
+    pub fn note(&mut self, call: &Call, result: &CallResult, limits: &AnswerLimits) -> Advice {
         self.calls += 1;
         let mut hasher = DefaultHasher::new();
         call.name.hash(&mut hasher);

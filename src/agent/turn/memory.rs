@@ -6,22 +6,22 @@ use serde_json::{Map, Value};
 
 use super::Policy;
 use crate::{
-    agent::message_history::MessageHistory,
+    agent::history::message_history::MessageHistory,
     models::{CallResult, ModelMessage, Part, Said},
     protocol::document::TodoUpdate,
     transcript::Todos,
 };
 
-/// What was said, word for word as the model heard it, and what holds for all of the conversation.
+/// The state of a conversation that outlives an answer: the history word for word, and what holds for all of it.
 #[derive(Debug, Default)]
 pub struct Memory {
     /// Only ever added to, but for where room is made and for what [`Self::made_by`] takes out.
-    pub told: MessageHistory,
-    /// What the model that answers takes in.
+    pub history: MessageHistory,
+    /// The window of the model that answers.
     pub window: Window,
     pub policy: Policy,
     pub todos: Todos,
-    /// What all of the conversation has cost.
+    /// The cost of the whole conversation.
     pub costs: Costs,
     /// The surroundings have been told.
     pub is_opened: bool,
@@ -34,7 +34,7 @@ pub struct Memory {
     calls: HashSet<String>,
 }
 
-/// What the model that answers takes in, in tokens.
+/// The window of the model that answers, in tokens.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     /// `None`: it is not known.
@@ -42,10 +42,10 @@ pub struct Window {
     /// The model whose server refused a request because it was too long, and the tokens of that request, as estimated.
     pub refused: Option<(String, u64)>,
     /// No room could be made: it is tried again when a request has this many tokens.
-    pub no_room_below: u64,
+    pub no_compaction_below: u64,
 }
 
-/// What a conversation has cost.
+/// The cost of a conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Costs {
     /// Dollars, as far as prices are known.
@@ -59,8 +59,9 @@ pub struct Costs {
 }
 
 impl Memory {
+    /// Returns true if nothing was said yet.
     pub fn is_empty(&self) -> bool {
-        self.told.messages.is_empty()
+        self.history.messages.is_empty()
     }
 
     /// Nothing was said yet, here: what holds for all of the conversation stays.
@@ -68,7 +69,7 @@ impl Memory {
         let before = std::mem::take(self);
         *self = Self {
             window: Window {
-                no_room_below: 0,
+                no_compaction_below: 0,
                 ..before.window
             },
             policy: before.policy,
@@ -83,28 +84,29 @@ impl Memory {
         };
     }
 
-    /// What was said before this program ran.
+    /// Sets the history from before the program started.
     pub fn remember(&mut self, before: MessageHistory) {
         self.calls.extend(before.messages.iter().flat_map(calls));
-        self.told = before;
+        self.history = before;
     }
 
-    /// What stands before the first message, or before the first one since the program began.
+    /// Adds the context before the first message, or before the first one since the program started.
     pub fn open(&mut self, parts: Vec<Part>) {
         self.is_opened = true;
         if !parts.is_empty() {
-            self.told.opened_at = Some(self.told.messages.len());
-            self.told.messages.push(ModelMessage::User(parts));
+            self.history.opened_at = Some(self.history.messages.len());
+            self.history.messages.push(ModelMessage::User(parts));
         }
     }
 
+    /// Adds a message of the user; without parts nothing.
     pub fn user(&mut self, parts: Vec<Part>) {
         if !parts.is_empty() {
-            self.told.messages.push(ModelMessage::User(parts));
+            self.history.messages.push(ModelMessage::User(parts));
         }
     }
 
-    /// What the model said. Nothing but blanks is nothing said.
+    /// Adds a message of the model. One of blanks alone is left out.
     pub fn assistant(&mut self, said: Vec<Said>) {
         let is_worth = |it: &Said| match it {
             Said::Text(text) => !text.trim().is_empty(),
@@ -117,39 +119,41 @@ impl Memory {
         }
         let message = ModelMessage::Assistant(said);
         self.calls.extend(calls(&message));
-        self.told.messages.push(message);
+        self.history.messages.push(message);
     }
 
     /// A word in the model's place where it said nothing, if it had the word.
     pub fn unanswered(&mut self, note: &str) {
-        match self.told.messages.last() {
+        match self.history.messages.last() {
             Some(ModelMessage::User(_) | ModelMessage::Results(_)) => {
-                self.told.messages.push(ModelMessage::assistant(note));
+                self.history.messages.push(ModelMessage::assistant(note));
             }
             Some(ModelMessage::Assistant(_)) | None => {}
         }
     }
 
+    /// Adds the results of the last message's calls.
     pub fn results(&mut self, results: Vec<CallResult>) {
-        self.told.messages.push(ModelMessage::Results(results));
+        self.history.messages.push(ModelMessage::Results(results));
     }
 
+    /// Returns true if a call has this id.
     pub fn has_call(&self, id: &str) -> bool {
         self.calls.contains(id)
     }
 
     /// Room was made: a request has so many tokens now.
     pub fn shortened(&mut self, tokens: u64) {
-        self.told.estimated(tokens);
-        self.window.no_room_below = 0;
+        self.history.estimated(tokens);
+        self.window.no_compaction_below = 0;
     }
 
     /// From here on `maker` answers: what only another one can read goes.
     pub fn made_by(&mut self, maker: String) {
         if self.maker != maker && !self.maker.is_empty() {
             // Its window is another one.
-            self.window.no_room_below = 0;
-            for message in &mut self.told.messages {
+            self.window.no_compaction_below = 0;
+            for message in &mut self.history.messages {
                 if let ModelMessage::Assistant(said) = message {
                     said.retain(|it| !matches!(it, Said::Opaque(_)));
                     for part in said {
@@ -180,7 +184,7 @@ impl Memory {
 
     /// The messages for a model that sees no images: a sentence stands where one is. They stay here, for the next model.
     pub fn without_images(&self) -> Vec<ModelMessage> {
-        let mut messages = self.told.messages.clone();
+        let mut messages = self.history.messages.clone();
         for message in &mut messages {
             match message {
                 ModelMessage::User(parts) => {

@@ -20,7 +20,6 @@ mod memory;
 mod question;
 #[cfg(test)]
 mod tests;
-mod truncate;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -28,22 +27,21 @@ use std::{
 };
 
 use chrono::{DateTime, SecondsFormat};
-use serde_json::Map;
+use serde_json::{Map, Value};
 use unicode_segmentation::UnicodeSegmentation;
 
 use self::{
-    batch::{Batch, Shown},
-    compaction::Room,
+    batch::{Batch, OpenCall},
+    compaction::OpenCompaction,
     guard::Guard,
-    question::Question,
+    question::OpenQuestion,
 };
 use super::{
     approval::{Rule, Rules, RunMode, Tier},
-    compact::Brief,
     tool_selection,
-    write::Writer,
 };
 use crate::{
+    agent::{history::summary::SummaryRequest, writer::Writer},
     config::Settings,
     link::Asker,
     models::{
@@ -51,7 +49,7 @@ use crate::{
         catalogue::{self, Prices},
     },
     protocol::{
-        ASIDE, Address, ClarificationResponse, CompactionScope, ConversationId, DocumentId, Event, Message, Mode,
+        ASIDE, Address, ClarificationResponse, CompactionScope, ConversationId, DocumentId, Event, Kind, Message, Mode,
         Notice, ResponseId, ResponseStart, Severity, Turn as ProtocolTurn,
     },
     tools::{Access, Fault, Input as Arguments, Outcome, Proposal, Tool, ToolSet},
@@ -63,7 +61,7 @@ pub use memory::Memory;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
-/// What can happen to an answer.
+/// An input of the turn.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Ignored while an answer is being made.
@@ -76,12 +74,12 @@ pub enum Input {
         mode: Mode,
     },
     Piece(Piece),
-    /// What a call would touch or change has been worked out.
+    /// A call has been prepared: its accesses and changes are known.
     Prepared {
         job: JobId,
         result: Result<Prepared, Fault>,
     },
-    /// What a command printed next.
+    /// The next output of a command.
     Output {
         job: JobId,
         text: String,
@@ -92,7 +90,7 @@ pub enum Input {
         result: Result<Outcome, Fault>,
         took_ms: u64,
     },
-    /// What checkers have said of what a call has changed; empty: nothing.
+    /// The report of the checkers on a call's changes; empty: no mistakes.
     Checked {
         job: JobId,
         text: String,
@@ -101,7 +99,7 @@ pub enum Input {
     Answer(ClarificationResponse),
     /// A question waited for so long that no answer is an answer.
     Expired(DocumentId),
-    /// Where marks of instrumentation were found, as `path:line`.
+    /// Places of instrumentation marks, as `path:line`.
     Marks(Vec<String>),
     Cancel,
 }
@@ -112,7 +110,7 @@ pub struct Prepared {
     pub accesses: Vec<Access>,
     /// For a tool that changes files.
     pub proposal: Option<Proposal>,
-    /// What keeps a command within its bounds. It counts where there is a command only: finding it out costs a trial.
+    /// The tier of the sandbox. Only valid if there is a command: finding it out costs a trial.
     pub tier: Tier,
 }
 
@@ -123,19 +121,19 @@ pub struct Submission {
     pub message: Message,
     /// The message as the model is told it.
     pub parts: Vec<Part>,
-    /// What the model is told before the first message of a conversation; ignored later.
+    /// The first context, told before the first message of a conversation; ignored later.
     pub opening: Vec<Part>,
     /// The mode in which the answer begins.
     pub mode: Mode,
     /// Format and model that make what only they can read.
     pub maker: String,
-    /// What is allowed without a question.
+    /// Rules for calls that need no question.
     pub policy: Policy,
-    /// What does not change while the answer is made.
+    /// Settings that stay the same during the answer.
     pub setup: AnswerSetup,
 }
 
-/// What does not change while an answer is made.
+/// Settings that stay the same during an answer.
 #[derive(Clone, Debug)]
 pub struct AnswerSetup {
     /// The purpose of the turn.
@@ -150,10 +148,10 @@ pub struct AnswerSetup {
     pub model: AnswerModel,
     /// All tools that may be offered in some mode.
     pub tools: ToolSet,
-    /// What the user says of single tools.
+    /// The user's settings, for those of single tools.
     pub settings: Arc<Settings>,
-    /// How far the answer may go.
-    pub limits: Limits,
+    /// Limits of the answer.
+    pub limits: AnswerLimits,
     /// The one who answers questions.
     pub asker: Asker,
     /// Checkers look at once at what a call has changed.
@@ -171,13 +169,13 @@ pub struct AnswerModel {
     pub summarist: String,
     /// Number of other models that may be tried when this one is overloaded.
     pub fallbacks: usize,
-    /// How hard it thinks; `None`: as its server has it.
+    /// The reasoning effort; `None`: the server's default.
     pub effort: Option<Effort>,
     /// It is known not to see images: it is told where one stands.
     pub is_blind: bool,
 }
 
-/// What a turn is for.
+/// The purpose of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     /// The model answers.
@@ -185,11 +183,11 @@ pub enum Purpose {
     Answer,
     /// A command of the user's runs; the model is not asked.
     Command,
-    /// What the model is told becomes shorter, and nothing else.
-    Room(CompactionScope),
+    /// Compacts the history, and nothing else.
+    Compaction(CompactionScope),
 }
 
-/// What is allowed without a question.
+/// Rules for calls that need no question.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub rules: Rules,
@@ -208,13 +206,13 @@ impl Default for Policy {
     }
 }
 
-/// How far an answer may go before the user is asked, or it ends.
+/// Limits of an answer, at which the user is asked or the answer ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct AnswerLimits {
     /// Requests to the model.
     pub requests: u32,
     pub calls: u32,
-    /// What it may cost, and what all of the conversation may; `None`: anything.
+    /// Limit of the answer's cost, and of the whole conversation's; `None`: no limit.
     pub dollars: Option<f64>,
     pub dollars_in_all: Option<f64>,
     /// The same call that fails so often in a row is warned of, and ends the answer.
@@ -224,7 +222,7 @@ pub struct Limits {
     pub at_once: usize,
 }
 
-impl Default for Limits {
+impl Default for AnswerLimits {
     fn default() -> Self {
         Self {
             requests: 50,
@@ -238,7 +236,7 @@ impl Default for Limits {
     }
 }
 
-/// What is to be done, in this order.
+/// An effect to be carried out, in the order of the list.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "most are events, and each lives for one step")]
 pub enum Effect {
@@ -251,7 +249,7 @@ pub enum Effect {
     /// Asks a model for a summary; what comes of it are pieces like any other. The second attempt goes to the conversation's
     /// own model.
     Summarise {
-        brief: Brief,
+        brief: SummaryRequest,
         attempt: u32,
     },
     /// A part of what was told stands there no more: what the model has to know of it is told again.
@@ -302,14 +300,14 @@ pub struct Turn {
 #[derive(Debug)]
 struct Running {
     setup: AnswerSetup,
-    output: Output,
+    output: AnswerOutput,
     mode: Mode,
     phase: Phase,
     request: OpenRequest,
     spending: Spending,
     calls: OpenCalls,
     /// Open questions, oldest first.
-    questions: Vec<Question>,
+    questions: Vec<OpenQuestion>,
     steering: VecDeque<Steered>,
     guard: Guard,
     /// The model was told once which marks are left.
@@ -318,9 +316,11 @@ struct Running {
     has_user_the_word: bool,
 }
 
-/// The events of an answer on their way to the log.
+/// The events of an answer on their way to the log, and everything else that the step has to do.
 #[derive(Debug)]
-struct Output {
+struct AnswerOutput {
+    /// The effects of the step so far, in their order.
+    effects: Vec<Effect>,
     writer: Writer,
     /// Appended with the first thing the model says, because only then its name may be known.
     start: Option<ResponseStart>,
@@ -329,36 +329,54 @@ struct Output {
     has_thought: bool,
 }
 
-impl Output {
+impl AnswerOutput {
     /// Appends events of the response, after its start.
-    fn say(&mut self, events: Vec<Event>, effects: &mut Vec<Effect>) {
+    fn say(&mut self, events: Vec<Event>) {
         if events.is_empty() {
             return;
         }
-        effects.extend(self.start.take().map(|it| Effect::Append(Event::ResponseStart(it))));
-        effects.extend(events.into_iter().map(Effect::Append));
+        let start = self.start.take().map(Event::ResponseStart);
+        self.effects.extend(start.into_iter().chain(events).map(Effect::Append));
     }
 
-    fn notice(&mut self, severity: Severity, code: &str, message: String, effects: &mut Vec<Effect>) {
+    /// Appends a document that is complete.
+    fn whole(&mut self, kind: Kind, start: Map<String, Value>, content: Option<&str>, end: Map<String, Value>) {
+        let events = self.writer.whole(kind, start, content, end);
+        self.say(events);
+    }
+
+    /// Ends the open document as complete.
+    fn flush(&mut self) {
+        let events = self.writer.flush();
+        self.say(events);
+    }
+
+    /// Ends the open document as cut off.
+    fn cut(&mut self) {
+        let events = self.writer.cut();
+        self.say(events);
+    }
+
+    fn notice(&mut self, severity: Severity, code: &str, message: String) {
         let notice = Notice {
             severity,
             code: code.to_owned(),
             message,
             document: None,
         };
-        self.say(vec![Event::Notice(notice)], effects);
+        self.say(vec![Event::Notice(notice)]);
     }
 
-    fn error(&mut self, code: &str, source: &str, message: &str, details: &str, effects: &mut Vec<Effect>) {
+    fn error(&mut self, code: &str, source: &str, message: &str, details: &str) {
         let events = self.writer.error(code, source, message, details);
-        self.say(events, effects);
+        self.say(events);
     }
 }
 
 /// The last request to the model, and what has come of it.
 #[derive(Debug, Default)]
 struct OpenRequest {
-    /// What the model has said.
+    /// The model's message so far.
     said: Vec<Said>,
     /// Calls whose arguments are no JSON object, by id, with what they are.
     garbled: Vec<(String, String)>,
@@ -373,10 +391,10 @@ struct OpenRequest {
     /// 0: the chosen model; else the nth that stands in for it.
     stand_in: usize,
     /// Room was made, or could not be, since the model last said something.
-    has_made_room: bool,
+    has_compacted: bool,
 }
 
-/// What the requests of an answer have cost.
+/// The cost of an answer's requests.
 #[derive(Debug)]
 struct Spending {
     /// Tokens of the requests that have ended.
@@ -408,7 +426,7 @@ impl Spending {
 #[derive(Debug, Default)]
 struct OpenCalls {
     /// Documents of calls that run.
-    shown: BTreeMap<JobId, Shown>,
+    shown: BTreeMap<JobId, OpenCall>,
     next_job: u64,
     /// Number of documents of the kind `tool_call`.
     count: u64,
@@ -416,7 +434,7 @@ struct OpenCalls {
     places: Vec<(String, Address)>,
 }
 
-/// What was said while the model works, and is not heard yet.
+/// A message that was sent while the model works and that the model has not been told.
 #[derive(Debug)]
 struct Steered {
     message: Message,
@@ -424,13 +442,13 @@ struct Steered {
     mode: Mode,
 }
 
-/// What is being waited for.
+/// The event that the answer waits for.
 #[derive(Debug)]
 enum Phase {
     Model,
     Jobs(Batch),
     /// A summary, so that what is told becomes shorter.
-    Room(Box<Room>),
+    Compaction(Box<OpenCompaction>),
     /// The answer to "go on?".
     Leave,
     /// The search for marks.
@@ -438,7 +456,7 @@ enum Phase {
     Over,
 }
 
-/// What the model is told of itself where it said nothing.
+/// The model's message where it did not answer.
 const NO_ANSWER: &str = "(No answer came.)";
 /// A title is a line in a list.
 const TITLE_GRAPHEMES: usize = 60;
@@ -459,35 +477,37 @@ impl Turn {
         self.running.as_ref().map(|it| it.mode)
     }
 
+    /// Takes an input at a time in milliseconds since the Unix epoch. Returns the effects, in the order in which to carry
+    /// them out; none if the input changes nothing.
     pub fn step(&mut self, input: Input, now_ms: u64) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        match (input, self.running.take()) {
+        let memory = &mut self.memory;
+        let mut running = match (input, self.running.take()) {
             (Input::Submit(submission), None) => {
-                let mut running = Running::begin(*submission, &mut self.memory, now_ms, &mut effects);
-                if let Purpose::Room(how) = running.setup.purpose.clone() {
-                    running.shorten(how, &mut self.memory, &mut effects);
-                } else if let Some(because) = running.is_spent(&self.memory) {
-                    running.ask_to_go_on(&because, &mut self.memory, &mut effects);
+                let mut running = Running::begin(*submission, memory, now_ms);
+                if let Purpose::Compaction(how) = running.setup.purpose.clone() {
+                    running.compact(how, memory);
+                } else if let Some(because) = running.is_spent(memory) {
+                    running.ask_to_go_on(&because, memory);
                 } else {
-                    running.ask_model(&mut self.memory, &mut effects);
+                    running.ask_model(memory);
                 }
-                self.running = Some(running).filter(|it| !matches!(it.phase, Phase::Over));
+                running
             }
-            (_, None) => {}
+            (_, None) => return Vec::new(),
             (input, Some(mut running)) => {
                 running.output.now_ms = now_ms;
-                running.take(input, &mut self.memory, &mut effects);
-                if !matches!(running.phase, Phase::Over) {
-                    self.running = Some(running);
-                }
+                running.take(input, memory);
+                running
             }
-        }
+        };
+        let effects = std::mem::take(&mut running.output.effects);
+        self.running = Some(running).filter(|it| !matches!(it.phase, Phase::Over));
         effects
     }
 }
 
 impl Running {
-    fn begin(submission: Submission, memory: &mut Memory, now_ms: u64, effects: &mut Vec<Effect>) -> Self {
+    fn begin(submission: Submission, memory: &mut Memory, now_ms: u64) -> Self {
         let Submission {
             mut message,
             parts,
@@ -497,21 +517,21 @@ impl Running {
             policy,
             setup,
         } = submission;
-        let is_aside = matches!(setup.purpose, Purpose::Room(_));
+        let is_aside = matches!(setup.purpose, Purpose::Compaction(_));
         let title = title(&message.content).filter(|_| memory.is_empty() && !memory.is_titled && !is_aside);
         memory.is_titled |= title.is_some();
         if is_aside {
             message.extra.insert(ASIDE.to_owned(), true.into());
         }
-        effects.push(Effect::Append(Event::UserMessage(message)));
-        effects.extend(title.map(|it| Effect::Append(Event::Title(it.into()))));
+        let title = title.map(|it| Event::Title(it.into()));
+        let opening_events = std::iter::once(Event::UserMessage(message)).chain(title);
         memory.take_policy(policy);
         if !is_aside {
             if !memory.is_opened {
                 memory.open(opening);
             }
             memory.made_by(maker);
-            memory.told.turn(setup.turn, parts);
+            memory.history.turn(setup.turn, parts);
         }
         let start = ResponseStart {
             id: Some(setup.response.clone()),
@@ -527,7 +547,8 @@ impl Running {
             extra: Map::new(),
         };
         Self {
-            output: Output {
+            output: AnswerOutput {
+                effects: opening_events.map(Effect::Append).collect(),
                 writer: Writer::new(mode),
                 start: Some(start),
                 began_ms: now_ms,
@@ -552,23 +573,23 @@ impl Running {
         }
     }
 
-    fn take(&mut self, input: Input, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn take(&mut self, input: Input, memory: &mut Memory) {
         match input {
             Input::Submit(_) => {}
             Input::Steer { message, parts, mode } => {
                 self.steering.push_back(Steered { message, parts, mode });
-                self.pass_over_form(memory, effects);
+                self.pass_over_form(memory);
             }
-            Input::Cancel => self.cancel(memory, effects),
-            Input::Piece(piece) if matches!(self.phase, Phase::Model) => self.piece(piece, memory, effects),
-            Input::Piece(piece) if matches!(self.phase, Phase::Room(_)) => self.room_piece(piece, memory, effects),
-            Input::Prepared { job, result } => self.prepared(job, result, memory, effects),
-            Input::Output { job, text } => self.printed(job, &text, effects),
-            Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory, effects),
-            Input::Checked { job, text } => self.checked(job, &text, memory, effects),
-            Input::Answer(response) => self.answer(&response, memory, effects),
-            Input::Expired(document) => self.expire(&document, memory, effects),
-            Input::Marks(marks) if matches!(self.phase, Phase::Marks) => self.marks(&marks, memory, effects),
+            Input::Cancel => self.cancel(memory),
+            Input::Piece(piece) if matches!(self.phase, Phase::Model) => self.piece(piece, memory),
+            Input::Piece(piece) if matches!(self.phase, Phase::Compaction(_)) => self.summary_piece(piece, memory),
+            Input::Prepared { job, result } => self.prepared(job, result, memory),
+            Input::Output { job, text } => self.printed(job, &text),
+            Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory),
+            Input::Checked { job, text } => self.checked(job, &text, memory),
+            Input::Answer(response) => self.answer(&response, memory),
+            Input::Expired(document) => self.expire(&document, memory),
+            Input::Marks(marks) if matches!(self.phase, Phase::Marks) => self.marks(&marks, memory),
             // What comes late from something that was dropped.
             Input::Piece(_) | Input::Marks(_) => {}
         }
@@ -581,13 +602,13 @@ impl Running {
         })
     }
 
-    /// What the model may use in the mode that is in force.
+    /// The tools offered in the current mode.
     fn offered(&self) -> Vec<ToolSpec> {
         self.in_force().map(|it| it.spec()).collect()
     }
 
     /// Goes on in another mode, and says so.
-    fn enter(&mut self, mode: Mode, effects: &mut Vec<Effect>) {
+    fn enter(&mut self, mode: Mode) {
         if self.mode == mode {
             return;
         }
@@ -595,29 +616,29 @@ impl Running {
         self.output.writer.enter(mode);
         let mut events = self.output.writer.text(&format!("*The mode is {mode} now.*"));
         events.extend(self.output.writer.flush());
-        self.output.say(events, effects);
+        self.output.say(events);
     }
 
     /// The next request, with everything that was said in the meantime.
-    fn ask_model(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn ask_model(&mut self, memory: &mut Memory) {
         // What was sent and not answered must not run into what comes now.
-        if !self.steering.is_empty() && memory.told.messages.len() == self.request.sent {
+        if !self.steering.is_empty() && memory.history.messages.len() == self.request.sent {
             memory.unanswered(NO_ANSWER);
         }
         while let Some(Steered { message, parts, mode }) = self.steering.pop_front() {
             let events = self.output.writer.spoken(&message.content);
-            self.output.say(events, effects);
+            self.output.say(events);
             memory.user(parts);
-            self.enter(mode, effects);
+            self.enter(mode);
         }
-        if self.setup.purpose == Purpose::Answer && self.makes_room(memory, effects) {
+        if self.setup.purpose == Purpose::Answer && self.compacts_first(memory) {
             return;
         }
-        self.request(memory, effects);
+        self.request(memory);
     }
 
     /// Asks the model with all that it is told now.
-    fn request(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn request(&mut self, memory: &mut Memory) {
         self.request.said.clear();
         self.request.garbled.clear();
         self.request.has_output = false;
@@ -625,14 +646,14 @@ impl Running {
         self.guard.requests += 1;
         self.spending.requests += 1;
         self.phase = Phase::Model;
-        self.request.sent = memory.told.messages.len();
+        self.request.sent = memory.history.messages.len();
         self.request.asked_behind = self.output.writer.count();
         let messages = if self.setup.model.is_blind {
             memory.without_images()
         } else {
-            memory.told.messages.clone()
+            memory.history.messages.clone()
         };
-        effects.push(Effect::CallModel {
+        self.output.effects.push(Effect::CallModel {
             request: ModelRequest {
                 model: self.setup.model.name.clone(),
                 system: self.setup.model.system.clone(),
@@ -646,7 +667,7 @@ impl Running {
         });
     }
 
-    fn piece(&mut self, piece: Piece, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn piece(&mut self, piece: Piece, memory: &mut Memory) {
         self.request.has_output |= !matches!(
             piece,
             Piece::Progress(_)
@@ -658,7 +679,7 @@ impl Running {
                 | Piece::Error(_)
         );
         match piece {
-            Piece::Progress(progress) => effects.push(Effect::Append(Event::Progress(progress))),
+            Piece::Progress(progress) => self.output.effects.push(Effect::Append(Event::Progress(progress))),
             Piece::Start { model, .. } => {
                 if let Some(start) = &mut self.output.start
                     && start.model.is_none()
@@ -668,7 +689,7 @@ impl Running {
             }
             Piece::Text(text) | Piece::Refusal(text) => {
                 let events = self.output.writer.text(&text);
-                self.output.say(events, effects);
+                self.output.say(events);
                 match self.request.said.last_mut() {
                     Some(Said::Text(last)) => last.push_str(&text),
                     Some(Said::Opaque(_) | Said::Call(_)) | None => self.request.said.push(Said::Text(text)),
@@ -676,7 +697,7 @@ impl Running {
             }
             Piece::Thinking(delta) => {
                 self.output.has_thought = true;
-                self.output.say(vec![Event::ThinkingDelta { delta }], effects);
+                self.output.say(vec![Event::ThinkingDelta { delta }]);
             }
             Piece::ThinkingDone { opaque } => self.request.said.push(Said::Opaque(opaque)),
             Piece::CallDone {
@@ -699,11 +720,11 @@ impl Running {
                 }));
             }
             Piece::Usage(tokens) => self.request.tokens = tokens,
-            Piece::Notice(notice) => self.output.say(vec![Event::Notice(notice)], effects),
+            Piece::Notice(notice) => self.output.say(vec![Event::Notice(notice)]),
             // A call counts once it is whole.
             Piece::CallStart { .. } | Piece::CallArguments { .. } | Piece::Seen(_) => {}
-            Piece::End(reason) => self.stopped(reason, memory, effects),
-            Piece::Error(failure) => self.failed(&failure, memory, effects),
+            Piece::End(reason) => self.stopped(reason, memory),
+            Piece::Error(failure) => self.failed(&failure, memory),
         }
     }
 
@@ -729,7 +750,7 @@ impl Running {
 
     /// Why no more is to be spent without a yes.
     fn is_spent(&self, memory: &Memory) -> Option<String> {
-        let Limits {
+        let AnswerLimits {
             dollars: own,
             dollars_in_all: all,
             ..
@@ -747,8 +768,8 @@ impl Running {
     }
 
     /// A limit that cannot be held is no limit: that is said, once.
-    fn say_unpriced(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        let Limits {
+    fn say_unpriced(&mut self, memory: &mut Memory) {
+        let AnswerLimits {
             dollars,
             dollars_in_all,
             ..
@@ -764,14 +785,14 @@ impl Running {
         let message = format!(
             "what {model} costs is not known, so that the limit of spending does not count it; models.\"…\".price_in and price_out say it"
         );
-        self.output.notice(Severity::Warning, "price-unknown", message, effects);
+        self.output.notice(Severity::Warning, "price-unknown", message);
     }
 
     /// Moves the counts of the request that has ended to those of the answer.
     fn count_tokens(&mut self, memory: &mut Memory) {
         let tokens = std::mem::take(&mut self.request.tokens);
         if tokens.prompt > 0 {
-            memory.told.count(tokens.prompt.saturating_add(tokens.completion));
+            memory.history.count(tokens.prompt.saturating_add(tokens.completion));
         }
         // What stands in has prices of its own, which are not known here.
         let known = catalogue::known(&self.setup.model.name, &self.setup.settings.models);

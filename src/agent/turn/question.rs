@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Effect, Fault, JobId, Memory, Phase, Running,
-    batch::{Job, Stage, Word, choices, edits, gist, object, settle},
+    batch::{ChangeAnswer, Job, Stage, choices, edits, gist},
 };
 use crate::{
     agent::approval::{self, Rule},
@@ -18,14 +18,14 @@ use crate::{
     },
     tools::{
         self, Access, Change, Outcome, Part, Tool,
-        ask::{self, Form},
-        create_plan, switch_mode, todo_write,
+        ask::{self, QuestionForm},
+        create_plan, object, switch_mode, todo_write,
     },
 };
 
 /// An open question.
 #[derive(Debug)]
-pub struct Question {
+pub struct OpenQuestion {
     document: DocumentId,
     lead: String,
     metadata: Map<String, Value>,
@@ -44,7 +44,7 @@ enum Purpose {
     },
     Form {
         job: JobId,
-        form: Form,
+        form: QuestionForm,
     },
     Mode {
         job: JobId,
@@ -66,7 +66,7 @@ impl Purpose {
 }
 
 impl Running {
-    fn ask_user(&mut self, lead: &str, metadata: Map<String, Value>, purpose: Purpose, effects: &mut Vec<Effect>) {
+    fn ask_user(&mut self, lead: &str, metadata: Map<String, Value>, purpose: Purpose) {
         let kind = metadata.get("kind").cloned().unwrap_or(Value::Null);
         let mut events = Vec::new();
         let document = self
@@ -84,8 +84,8 @@ impl Running {
             metadata: metadata.clone(),
             append: Vec::new(),
         });
-        self.output.say(events, effects);
-        self.questions.push(Question {
+        self.output.say(events);
+        self.questions.push(OpenQuestion {
             document,
             lead: lead.to_owned(),
             metadata,
@@ -93,7 +93,7 @@ impl Running {
         });
     }
 
-    fn close(&mut self, question: Question, dealt: &ClarificationResponse, effects: &mut Vec<Effect>) {
+    fn close(&mut self, question: OpenQuestion, dealt: &ClarificationResponse) {
         let mut metadata = question.metadata;
         metadata.insert("outcome".into(), json!(dealt.outcome));
         if !dealt.answers.is_empty() {
@@ -107,38 +107,32 @@ impl Running {
             final_content: Some(question.lead),
             metadata,
         };
-        self.output.say(vec![end], effects);
+        self.output.say(vec![end]);
     }
 
     /// Closes what is open without an answer.
-    pub(super) fn close_questions(&mut self, outcome: Dealt, effects: &mut Vec<Effect>) {
+    pub(super) fn close_questions(&mut self, outcome: Dealt) {
         for question in std::mem::take(&mut self.questions) {
             let dealt = unanswered(&question.document, outcome.clone());
-            self.close(question, &dealt, effects);
+            self.close(question, &dealt);
         }
     }
 
     /// The other questions about a job that need no answer any more, because of what was said to one.
-    pub(super) fn close_approvals(&mut self, job: JobId, because: Option<&str>, effects: &mut Vec<Effect>) {
+    pub(super) fn close_approvals(&mut self, job: JobId, because: Option<&str>) {
         let (over, open) = std::mem::take(&mut self.questions)
             .into_iter()
-            .partition(|it: &Question| it.purpose.job() == Some(job));
+            .partition(|it: &OpenQuestion| it.purpose.job() == Some(job));
         self.questions = open;
         for question in over {
             let mut dealt = unanswered(&question.document, Dealt::Skipped);
             dealt.reason = because.map(str::to_owned);
-            self.close(question, &dealt, effects);
+            self.close(question, &dealt);
         }
     }
 
     /// Asks whether a call may be carried out: the whole command, the whole change, one question for each file.
-    pub(super) fn ask_approval(
-        &mut self,
-        job: &Job,
-        tool: &Tool,
-        question: &approval::Question,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(super) fn ask_approval(&mut self, job: &Job, tool: &Tool, question: &approval::Question) {
         let mut options = vec![json!({ "id": "allow_once", "label": "Allow once" })];
         let words = |rules: &[Rule]| rules.iter().map(Rule::to_string).collect::<Vec<_>>().join(", ");
         if !question.session.is_empty() {
@@ -175,11 +169,11 @@ impl Running {
                     "options": options,
                 }],
             }));
-            self.ask_user(&lead, metadata, purpose, effects);
+            self.ask_user(&lead, metadata, purpose);
         }
     }
 
-    /// What is asked about: a lead, the question and the planned action.
+    /// The subjects of the question: for each a lead, the question and the planned action.
     fn subjects(job: &Job, tool: &Tool, question: &approval::Question) -> Vec<(String, String, Value)> {
         // What it would reach, what it wants and what it changes stand there in any case.
         let is_reach = |why: &str| question.reaches.iter().any(|it| why == format!("it reaches {it}"));
@@ -225,21 +219,14 @@ impl Running {
                 })
                 .collect();
         }
-        let command = job.prepared.accesses.iter().find_map(|it| match it {
-            Access::Command {
-                line,
-                directory,
-                permissions,
-                is_background,
-            } => Some((line, directory, permissions, is_background)),
-            Access::Read(_)
-            | Access::Write(_)
-            | Access::Delete(_)
-            | Access::Fetch { .. }
-            | Access::Search
-            | Access::Mcp { .. } => None,
-        });
-        if let Some((line, directory, permissions, is_background)) = command {
+        let mut accesses = job.prepared.accesses.iter();
+        if let Some(Access::Command {
+            line,
+            directory,
+            permissions,
+            is_background,
+        }) = accesses.find(|it| matches!(it, Access::Command { .. }))
+        {
             let words: Vec<&str> = permissions.iter().map(Permission::as_str).collect();
             let mut metadata = object(json!({
                 "command": line,
@@ -275,33 +262,32 @@ impl Running {
         )]
     }
 
-    /// What the turn does itself.
-    pub(super) fn perform(&mut self, part: Part, job: &mut Job, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    /// Carries out a tool that belongs to the turn itself.
+    pub(super) fn perform(&mut self, part: Part, job: &mut Job, memory: &mut Memory) {
         match part {
-            Part::Todos => self.perform_todos(job, memory, effects),
-            Part::Plan => self.perform_plan(job, memory, effects),
-            Part::Ask => self.perform_ask(job, effects),
-            Part::Mode => self.perform_mode(job, effects),
+            Part::Todos => self.perform_todos(job, memory),
+            Part::Plan => self.perform_plan(job, memory),
+            Part::Ask => self.perform_ask(job),
+            Part::Mode => self.perform_mode(job),
         }
     }
 
-    fn perform_todos(&mut self, job: &mut Job, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn perform_todos(&mut self, job: &mut Job, memory: &mut Memory) {
         let todos = match todo_write::read(&job.arguments) {
             Ok(todos) => todos,
-            Err(fault) => return self.refuse(job, &fault, effects),
+            Err(fault) => return self.refuse(job, &fault),
         };
         let merge = job.arguments.flag("merge");
         let end = object(json!({ "todos": todos, "merge": merge, "toolCallId": job.call.id }));
         memory.todos.apply(&crate::protocol::document::TodoUpdate::of(&end));
-        let events = self.output.writer.whole(Kind::TodoUpdate, Map::new(), None, end);
-        self.output.say(events, effects);
-        settle(job, memory.todos.checklist(), false, Vec::new());
+        self.output.whole(Kind::TodoUpdate, Map::new(), None, end);
+        job.settle(memory.todos.checklist());
     }
 
-    fn perform_plan(&mut self, job: &mut Job, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn perform_plan(&mut self, job: &mut Job, memory: &mut Memory) {
         let plan = match create_plan::read(&job.arguments) {
             Ok(plan) => plan,
-            Err(fault) => return self.refuse(job, &fault, effects),
+            Err(fault) => return self.refuse(job, &fault),
         };
         let start = object(json!({ "title": plan.title, "overview": plan.overview, "format": "markdown" }));
         let mut end = start.clone();
@@ -310,23 +296,16 @@ impl Running {
         memory.todos.apply(&crate::protocol::document::TodoUpdate::of(&object(
             json!({ "todos": plan.todos, "merge": false }),
         )));
-        let events = self.output.writer.whole(Kind::Plan, start, Some(&plan.content), end);
-        self.output.say(events, effects);
+        self.output.whole(Kind::Plan, start, Some(&plan.content), end);
         self.has_user_the_word = true;
-        settle(
-            job,
-            "The user sees the plan. Nothing is to be done until they answer: they may change it, have it built, or ask for \
-             another one."
-                .to_owned(),
-            false,
-            Vec::new(),
-        );
+        job.settle("The user sees the plan. Nothing is to be done until they answer: they may change it, have it built, or ask for \
+             another one.");
     }
 
-    fn perform_ask(&mut self, job: &mut Job, effects: &mut Vec<Effect>) {
+    fn perform_ask(&mut self, job: &mut Job) {
         let form = match ask::read(&job.arguments) {
             Ok(form) => form,
-            Err(fault) => return self.refuse(job, &fault, effects),
+            Err(fault) => return self.refuse(job, &fault),
         };
         let lead = form.title.clone();
         let metadata = object(json!({
@@ -335,7 +314,7 @@ impl Running {
             "toolCallId": job.call.id,
         }));
         job.stage = Stage::Asking;
-        self.ask_user(&lead, metadata, Purpose::Form { job: job.id, form }, effects);
+        self.ask_user(&lead, metadata, Purpose::Form { job: job.id, form });
         let asker = self.setup.asker;
         if asker.is_attended() {
             return;
@@ -348,20 +327,20 @@ impl Running {
                 final_content: Some(question.lead),
                 metadata: question.metadata,
             };
-            self.output.say(vec![end], effects);
+            self.output.say(vec![end]);
             self.has_user_the_word = true;
-            settle(job, LATER.to_owned(), false, Vec::new());
+            job.settle(LATER);
         } else {
             let dealt = unanswered(&question.document, Dealt::Skipped);
-            self.close(question, &dealt, effects);
-            settle(job, SKIPPED.to_owned(), false, Vec::new());
+            self.close(question, &dealt);
+            job.settle(SKIPPED);
         }
     }
 
-    fn perform_mode(&mut self, job: &mut Job, effects: &mut Vec<Effect>) {
+    fn perform_mode(&mut self, job: &mut Job) {
         let target = match switch_mode::read(&job.arguments) {
             Ok(target) => target,
-            Err(fault) => return self.refuse(job, &fault, effects),
+            Err(fault) => return self.refuse(job, &fault),
         };
         if target == self.mode {
             let outcome = Outcome {
@@ -369,12 +348,12 @@ impl Running {
                 data: json!({ "mode": target }),
                 ..Outcome::default()
             };
-            return self.called(job, outcome, 0, effects);
+            return self.called(job, outcome, 0);
         }
         if !self.setup.asker.is_attended() {
             let fault = Fault::new("TOOL_REJECTED", "nobody is there to agree to another mode")
                 .hint(format!("Go on in {} mode.", self.mode));
-            return self.refuse(job, &fault, effects);
+            return self.refuse(job, &fault);
         }
         let lead = gist(job.arguments.text("explanation").unwrap_or_default());
         let metadata = object(json!({
@@ -396,20 +375,22 @@ impl Running {
             }],
         }));
         job.stage = Stage::Asking;
-        self.ask_user(&lead, metadata, Purpose::Mode { job: job.id }, effects);
-        effects.extend(self.questions.last().map(|it| Effect::Expire(it.document.clone())));
+        self.ask_user(&lead, metadata, Purpose::Mode { job: job.id });
+        self.output
+            .effects
+            .extend(self.questions.last().map(|it| Effect::Expire(it.document.clone())));
     }
 
     /// Asks whether to go on, or ends where nobody is there to say so.
-    pub(super) fn ask_to_go_on(&mut self, because: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn ask_to_go_on(&mut self, because: &str, memory: &mut Memory) {
         if !self.setup.asker.is_attended() {
             let details = match self.setup.asker {
                 Asker::Nobody => "`sheaf -p --continue 'go on'` goes on from here",
                 Asker::Here | Asker::Live | Asker::Later => "send a message to let it go on",
             };
             self.output
-                .error("MAX_TURNS", "agent", because.trim_end_matches('.'), details, effects);
-            return self.end(Status::Completed, FinishReason::MaxTurns, memory, effects);
+                .error("MAX_TURNS", "agent", because.trim_end_matches('.'), details);
+            return self.end(Status::Completed, FinishReason::MaxTurns, memory);
         }
         let metadata = object(json!({
             "kind": QuestionKind::Question,
@@ -421,11 +402,11 @@ impl Running {
             }],
         }));
         self.phase = Phase::Leave;
-        self.ask_user(because, metadata, Purpose::GoOn, effects);
+        self.ask_user(because, metadata, Purpose::GoOn);
     }
 
     /// Asks the user to bring the fault about while it is watched, or to say that it is gone.
-    pub(super) fn ask_to_reproduce(&mut self, marks: &str, effects: &mut Vec<Effect>) {
+    pub(super) fn ask_to_reproduce(&mut self, marks: &str) {
         let metadata = object(json!({
             "kind": QuestionKind::Question,
             "questions": [{
@@ -442,18 +423,12 @@ impl Running {
         self.phase = Phase::Leave;
         let lead = format!("The fault is being watched: instrumentation is at {marks}.");
         let marks = marks.to_owned();
-        self.ask_user(&lead, metadata, Purpose::Reproduce { marks }, effects);
+        self.ask_user(&lead, metadata, Purpose::Reproduce { marks });
     }
 
-    /// What the user saw goes to the model; without a word the answer ends, and what is left is said.
-    fn reproduced(
-        &mut self,
-        marks: &str,
-        chosen: Option<&str>,
-        words: Option<String>,
-        memory: &mut Memory,
-        effects: &mut Vec<Effect>,
-    ) {
+    /// Tells the model what the user saw; without a word from the user the answer ends, and the marks that are left are
+    /// reported.
+    fn reproduced(&mut self, marks: &str, chosen: Option<&str>, words: Option<String>, memory: &mut Memory) {
         let told = match chosen {
             Some("reproduced") => {
                 Some("The user has reproduced the fault. Read what was logged, and go on.".to_owned())
@@ -468,20 +443,21 @@ impl Running {
             .chain(words.filter(|_| chosen != Some("leave")))
             .collect();
         if told.is_empty() && self.steering.is_empty() {
-            return self.leave_marks(marks, memory, effects);
+            return self.leave_marks(marks, memory);
         }
         if !told.is_empty() {
             memory.user(vec![Told::Text(told.join("\n"))]);
         }
-        self.ask_model(memory, effects);
+        self.ask_model(memory);
     }
 
-    pub(super) fn answer(&mut self, dealt: &ClarificationResponse, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    /// Takes the user's answer to an open question. A question that is not open any more gives a notice.
+    pub(super) fn answer(&mut self, dealt: &ClarificationResponse, memory: &mut Memory) {
         let Some(at) = self.questions.iter().position(|it| it.document == dealt.document_id) else {
             let text = "the question is not open any more: the answer was left out".to_owned();
             return self
                 .output
-                .notice(crate::protocol::Severity::Warning, "no-question", text, effects);
+                .notice(crate::protocol::Severity::Warning, "no-question", text);
         };
         let question = self.questions.remove(at);
         let chosen = dealt.answers.iter().flat_map(|it| it.selected_option_ids.iter());
@@ -512,37 +488,37 @@ impl Running {
                     .filter(|_| has_hunks && dealt.outcome == Dealt::Answered)
                     .collect();
                 let said = if !hunks.is_empty() {
-                    Some((change, Word::Hunks(hunks)))
+                    Some((change, ChangeAnswer::Hunks(hunks)))
                 } else if !is_yes && self.is_picked(job) {
                     // Who has chosen hunks of one file leaves another out: what was chosen is to be made.
-                    Some((change, Word::LeftOut(words.clone())))
+                    Some((change, ChangeAnswer::LeftOut(words.clone())))
                 } else {
                     None
                 };
-                self.close(question, dealt, effects);
+                self.close(question, dealt);
                 if !is_yes && said.is_none() {
-                    self.close_approvals(job, Some(NOT_ALONE), effects);
+                    self.close_approvals(job, Some(NOT_ALONE));
                     let reason = words.map_or_else(String::new, |it| format!("; reason: {it}"));
                     let fault = Fault::new("TOOL_REJECTED", format!("the user rejected this{reason}"))
                         .hint("Do not try the same thing in another way. Go on without it, or ask.");
-                    return self.with_job(job, Stage::Asking, memory, effects, |running, job, _, effects| {
-                        running.reject(job, &fault, effects);
+                    return self.with_job(job, Stage::Asking, memory, |running, job, _| {
+                        running.reject(job, &fault);
                     });
                 }
                 if chosen.contains(&"allow_always") {
                     memory.policy.rules.allow_for_session(&always);
-                    effects.push(Effect::Store(always));
+                    self.output.effects.push(Effect::Store(always));
                 } else if chosen.contains(&"allow_session") {
                     memory.policy.rules.allow_for_session(&session);
                 }
                 let is_open = self.questions.iter().any(|it| it.purpose.job() == Some(job));
-                self.with_job(job, Stage::Asking, memory, effects, |_, job, _, _| {
+                self.with_job(job, Stage::Asking, memory, |_, job, _| {
                     job.said.extend(said);
                     if !is_open {
                         job.stage = Stage::Ready;
                     }
                 });
-                self.judge_again(memory, effects);
+                self.judge_again(memory);
             }
             Purpose::Form { job, form } => {
                 let job = *job;
@@ -550,69 +526,69 @@ impl Running {
                     Dealt::Answered => form.answered(&dealt.answers),
                     _ => words.map_or_else(|| SKIPPED.to_owned(), |it| format!("{SKIPPED}\nThe user says: {it}")),
                 };
-                self.close(question, dealt, effects);
-                self.with_job(job, Stage::Asking, memory, effects, |_, job, _, _| {
-                    settle(job, text, false, Vec::new());
+                self.close(question, dealt);
+                self.with_job(job, Stage::Asking, memory, |_, job, _| {
+                    job.settle(text);
                 });
             }
             Purpose::Mode { job } => {
                 let job = *job;
-                self.close(question, dealt, effects);
-                self.with_job(job, Stage::Asking, memory, effects, |running, job, _, effects| {
-                    running.change_mode(job, is_yes, words.as_deref(), effects);
+                self.close(question, dealt);
+                self.with_job(job, Stage::Asking, memory, |running, job, _| {
+                    running.change_mode(job, is_yes, words.as_deref());
                 });
             }
             Purpose::Reproduce { marks } => {
                 let marks = marks.clone();
                 let chosen = chosen.first().map(|it| (*it).to_owned());
-                self.close(question, dealt, effects);
-                self.reproduced(&marks, chosen.as_deref(), words, memory, effects);
+                self.close(question, dealt);
+                self.reproduced(&marks, chosen.as_deref(), words, memory);
             }
             // Who says something instead wants it to go on, with that.
             Purpose::GoOn if dealt.outcome == Dealt::Skipped && !self.steering.is_empty() => {
-                self.close(question, dealt, effects);
+                self.close(question, dealt);
                 self.guard.reset();
                 memory.costs.allowed = memory.costs.dollars;
-                self.ask_model(memory, effects);
+                self.ask_model(memory);
             }
             Purpose::GoOn => {
-                self.close(question, dealt, effects);
+                self.close(question, dealt);
                 if is_yes {
                     self.guard.reset();
                     memory.costs.allowed = memory.costs.dollars;
                     if let Some(words) = words {
                         memory.user(vec![Told::Text(words)]);
                     }
-                    self.ask_model(memory, effects);
+                    self.ask_model(memory);
                 } else {
-                    self.end(Status::Completed, FinishReason::MaxTurns, memory, effects);
+                    self.end(Status::Completed, FinishReason::MaxTurns, memory);
                 }
             }
         }
     }
 
-    /// Whether hunks were chosen of what a call would change.
+    /// Returns true if the user has chosen hunks of a call's changes.
     fn is_picked(&self, job: JobId) -> bool {
         match &self.phase {
             Phase::Jobs(batch) => batch.jobs.iter().any(|it| it.id == job && !it.said.is_empty()),
-            Phase::Model | Phase::Room(_) | Phase::Leave | Phase::Marks | Phase::Over => false,
+            Phase::Model | Phase::Compaction(_) | Phase::Leave | Phase::Marks | Phase::Over => false,
         }
     }
 
-    /// Who writes a message instead of answering a question of words has skipped it: the message says what matters. What
-    /// allows something waits for its own answer.
-    pub(super) fn pass_over_form(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        let is_form = |it: &&Question| match it.purpose {
+    /// Skips an open question of words because the user sends a message instead. A question about permission stays
+    /// open.
+    pub(super) fn pass_over_form(&mut self, memory: &mut Memory) {
+        let is_form = |it: &&OpenQuestion| match it.purpose {
             Purpose::Form { .. } | Purpose::GoOn | Purpose::Reproduce { .. } => true,
             Purpose::Approve { .. } | Purpose::Mode { .. } => false,
         };
         let open = self.questions.iter().find(is_form).map(|it| it.document.clone());
         if let Some(document) = open {
-            self.answer(&unanswered(&document, Dealt::Skipped), memory, effects);
+            self.answer(&unanswered(&document, Dealt::Skipped), memory);
         }
     }
 
-    fn change_mode(&mut self, job: &mut Job, is_yes: bool, words: Option<&str>, effects: &mut Vec<Effect>) {
+    fn change_mode(&mut self, job: &mut Job, is_yes: bool, words: Option<&str>) {
         let Ok(target) = switch_mode::read(&job.arguments) else {
             return;
         };
@@ -623,7 +599,7 @@ impl Running {
                 None => format!("the user wants to stay in {} mode", self.mode),
             };
             let fault = Fault::new("TOOL_REJECTED", message).hint(format!("Go on in {} mode.", self.mode));
-            return self.refuse(job, &fault, effects);
+            return self.refuse(job, &fault);
         }
         let mut text = format!("The mode is {target} now.");
         if let Some(reminder) = crate::agent::prompt::reminder(target, Some(self.mode)) {
@@ -635,23 +611,23 @@ impl Running {
             data: json!({ "mode": target }),
             ..Outcome::default()
         };
-        self.called(job, outcome, 0, effects);
-        self.enter(target, effects);
+        self.called(job, outcome, 0);
+        self.enter(target);
     }
 
     /// Nobody answered for so long that it is a no.
-    pub(super) fn expire(&mut self, document: &DocumentId, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn expire(&mut self, document: &DocumentId, memory: &mut Memory) {
         if self.questions.iter().any(|it| it.document == *document) {
             let mut dealt = unanswered(document, Dealt::Skipped);
             dealt.reason = Some(NOBODY.to_owned());
-            self.answer(&dealt, memory, effects);
+            self.answer(&dealt, memory);
         }
     }
 }
 
 /// Why a question is closed that nobody dealt with in time.
 const NOBODY: &str = "nobody answered";
-/// What a no means where several files are changed by one call.
+/// The meaning of a no if one call changes several files.
 const TOGETHER: &str = "and a no to one is a no to all of them, unless hunks were chosen before";
 /// Why a question is closed when another file of the same call was rejected.
 const NOT_ALONE: &str = "another change of the same call was rejected";

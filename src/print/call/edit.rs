@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Around, CursorCall, Outcome, Shape, id, rejected};
 use crate::{
     protocol::{Applied, Document, FileEdit, Operation, View},
-    tools::cursor::{edit_arguments, object},
+    tools::{cursor::edit_arguments, object},
 };
 
 /// Returns the call of the documents of one file's change, and its outcome. `why` is the error that came with it.

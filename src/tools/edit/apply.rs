@@ -15,12 +15,12 @@ const REMOVALS: [&str; 10] = [
     "remove", "delete", "drop", "strip", "clean", "simplif", "extract", "move", "replace", "rewrite",
 ];
 
-/// What a model was asked to merge.
+/// A request to merge a sketch.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
     pub old: &'a str,
     pub sketch: &'a str,
-    /// What the change is, in a sentence; may be empty.
+    /// The change in a sentence; may be empty.
     pub instructions: &'a str,
     /// A tag of ours.
     pub language: &'a str,
@@ -56,7 +56,7 @@ pub fn prompt(task: &Task<'_>) -> String {
     format!("<instruction>{instructions}</instruction>\n<code>{old}</code>\n<update>{sketch}</update>")
 }
 
-/// What a chat model is told before it, that was not trained for this.
+/// The system prompt for a chat model that was not trained for merging.
 pub const SYSTEM: &str = "You merge changes into a file. You are given the file in <code>, and in <update> the changed parts of it, in which \
 comments such as `... existing code ...` stand for parts that stay as they are. Answer with the whole file after the change between \
 <updated-code> and </updated-code>, and with nothing else. Copy what stays letter by letter; leave nothing out.";

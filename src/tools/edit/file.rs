@@ -14,14 +14,14 @@ use super::{
 use crate::{
     protocol::Operation,
     sandbox::{Located, Refused},
-    tools::{Change, Context, Fault, Hunk, Input, Promise, Proposal, walk},
+    tools::{Change, Context, Fault, Hunk, Input, Proposal, Work, walk},
 };
 
 /// Files beyond this are not edited: everything about an edit is proportional to it.
 const MOST_BYTES: u64 = 10 << 20;
 /// Unchanged lines around a change that is reported.
 const CONTEXT_LINES: usize = 5;
-/// What is reported of all changes together.
+/// Lines that are reported of all changes together.
 const MOST_LINES: usize = 200;
 const MOST_CHARACTERS: usize = 500;
 /// A longer diff is left out of a result's data: the documents of the edits hold it.
@@ -34,16 +34,19 @@ pub struct Opened {
     pub text: Text,
 }
 
-/// Works out a change on a thread where it may take its time.
-pub fn away(
+/// Works out a change on a thread that may block.
+pub async fn away(
     input: Input,
     context: Context,
     work: fn(&Input, &Context) -> Result<Proposal, Fault>,
-) -> Promise<Result<Proposal, Fault>> {
-    Box::pin(async move {
-        let own = context.clone();
-        walk::away(&context, move |_| work(&input, &own)).await
-    })
+) -> Result<Proposal, Fault> {
+    let own = context.clone();
+    walk::away(&context, move |_| work(&input, &own)).await
+}
+
+/// The work of a tool that changes files by `propose`, on a thread that may block.
+pub fn work(propose: fn(&Input, &Context) -> Result<Proposal, Fault>) -> Work {
+    Work::change(move |input, context| away(input, context, propose))
 }
 
 /// The place that the argument `name` says, if tools may write there.
@@ -51,7 +54,7 @@ pub fn located(input: &Input, name: &str, context: &Context) -> Result<Located, 
     let written = input.text(name).unwrap_or_default();
     writable(written, context).map_err(|fault| match fault.code {
         "TOOL_ARGUMENTS_INVALID" if written.trim().is_empty() => {
-            Fault::new("TOOL_ARGUMENTS_INVALID", format!("the argument `{name}` is empty"))
+            Fault::arguments(format!("the argument `{name}` is empty"))
         }
         _ => fault,
     })
@@ -110,13 +113,10 @@ pub fn edited(opened: &Opened, new: &str, context: &Context) -> Result<Change, F
     }
     let bytes = opened.text.write(new);
     if *bytes == *opened.bytes {
-        return Err(Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            format!(
-                "nothing would change in `{}`: it is like that already",
-                opened.file.shown
-            ),
-        ));
+        return Err(Fault::arguments(format!(
+            "nothing would change in `{}`: it is like that already",
+            opened.file.shown
+        )));
     }
     Ok(Change {
         file: opened.file.clone(),
@@ -247,7 +247,7 @@ fn side(bytes: Option<&[u8]>) -> String {
         .map_or_else(String::new, |it| it.text)
 }
 
-/// What stands where the hunks were made, with line numbers and what is around it.
+/// The lines around the hunks as they are now, with line numbers.
 pub fn regions(new: &str, hunks: &[Hunk], budget: &mut usize) -> String {
     let new = rows(new);
     let mut ranges: Vec<Range<usize>> = Vec::new();

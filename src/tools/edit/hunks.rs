@@ -12,7 +12,7 @@ use crate::tools::Hunk;
 
 /// Unchanged lines between two places up to which they are one: read apart they make no sense.
 const JOINED_LINES: usize = 2;
-/// So many hunks at most: each becomes a document.
+/// Hunks of one change: each becomes a document.
 const MOST: usize = 100;
 /// Unchanged lines around a hunk in a unified diff.
 const CONTEXT_LINES: usize = 3;
@@ -22,7 +22,8 @@ pub fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// What makes `new` of `old`. Depends on the texts alone, and difficult ones give a longer answer, not a slower one.
+/// The operations that turn `old` into `new`. Depends on the texts alone; difficult ones give a longer answer, not a
+/// slower one.
 pub fn compare(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     // Comparing numbers instead of lines: each line is hashed once.
     let mut numbers = HashMap::new();

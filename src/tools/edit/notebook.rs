@@ -13,17 +13,18 @@ use super::{
     text::plain,
 };
 
-/// What to do with a notebook. Cells count from 0.
+/// A change of a notebook. Cells count from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub cell: usize,
     /// `code`, `markdown` or `raw`.
-    pub kind: Kind,
-    pub what: What,
+    pub kind: CellKind,
+    pub what: CellEdit,
 }
 
+/// The change of one cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum CellEdit {
     /// A new cell that will have this number.
     Insert {
         source: String,
@@ -31,15 +32,16 @@ pub enum What {
     Edit(Edit),
 }
 
+/// The kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CellKind {
     Code,
     Markdown,
     Raw,
 }
 
-impl Kind {
-    /// What a cell in a language is.
+impl CellKind {
+    /// The kind of a cell in a language.
     pub fn of(language: &str) -> Self {
         match language {
             "markdown" => Self::Markdown,
@@ -48,6 +50,7 @@ impl Kind {
         }
     }
 
+    /// The word in the notebook's JSON: `code`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -65,6 +68,7 @@ pub struct Changed {
     pub new: String,
 }
 
+/// The reason why a notebook is not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("it is no notebook: {0}")]
@@ -104,7 +108,7 @@ pub fn change(text: &str, change: &Change, salt: &str) -> Result<Changed, Refusa
         return Err(form("its `cells` cannot be told apart"));
     }
     match &change.what {
-        What::Insert { source } => {
+        CellEdit::Insert { source } => {
             if change.cell > cells.len() {
                 return Err(Refusal::Range {
                     cell: change.cell,
@@ -120,7 +124,7 @@ pub fn change(text: &str, change: &Change, salt: &str) -> Result<Changed, Refusa
                 new: source,
             })
         }
-        What::Edit(edit) => {
+        CellEdit::Edit(edit) => {
             let (Some(cell), Some(place)) = (cells.get(change.cell), items.get(change.cell)) else {
                 return Err(Refusal::Range {
                     cell: change.cell,
@@ -158,7 +162,7 @@ fn edited(text: &str, change: &Change, edit: &Edit, cell: &Value, place: &Range<
         place.value.clone(),
         written_source(&new, is_list, indent.as_deref(), step.as_deref()),
     )];
-    if change.kind == Kind::Code {
+    if change.kind == CellKind::Code {
         for (name, empty) in [("outputs", "[]"), ("execution_count", "null")] {
             cuts.extend(last(name).map(|it| (it.value.clone(), empty.to_owned())));
         }
@@ -175,14 +179,14 @@ fn edited(text: &str, change: &Change, edit: &Edit, cell: &Value, place: &Range<
     Ok(Changed { text: done, old, new })
 }
 
-/// What a cell of a notebook is and holds; `None` where there is no such cell.
-pub fn source_of(text: &str, cell: usize) -> Option<(Kind, String)> {
+/// The kind and the source of a cell; `None` if there is no such cell.
+pub fn source_of(text: &str, cell: usize) -> Option<(CellKind, String)> {
     let value: Value = serde_json::from_str(text).ok()?;
     let cell = value.get("cells")?.get(cell)?;
     let kind = match cell.get("cell_type")?.as_str()? {
-        "code" => Kind::Code,
-        "markdown" => Kind::Markdown,
-        "raw" => Kind::Raw,
+        "code" => CellKind::Code,
+        "markdown" => CellKind::Markdown,
+        "raw" => CellKind::Raw,
         _ => return None,
     };
     Some((kind, source(cell)?))
@@ -198,7 +202,7 @@ fn source(cell: &Value) -> Option<String> {
 }
 
 /// A new cell, its members in the order in which Jupyter writes them: name and value, the source last.
-fn new_cell(notebook: &Value, kind: Kind, source: &str, salt: &str) -> Vec<(&'static str, Part)> {
+fn new_cell(notebook: &Value, kind: CellKind, source: &str, salt: &str) -> Vec<(&'static str, Part)> {
     let cells = notebook.get("cells").and_then(Value::as_array);
     let sources: Vec<&Value> = cells.into_iter().flatten().filter_map(|it| it.get("source")).collect();
     let is_list = sources.is_empty() || sources.iter().any(|it| it.is_array());
@@ -206,7 +210,7 @@ fn new_cell(notebook: &Value, kind: Kind, source: &str, salt: &str) -> Vec<(&'st
         .get("nbformat_minor")
         .and_then(Value::as_u64)
         .unwrap_or_default();
-    let code = kind == Kind::Code;
+    let code = kind == CellKind::Code;
     let mut members = vec![("cell_type", Part::Plain(written(kind.as_str())))];
     if code {
         members.push(("execution_count", Part::Plain("null".to_owned())));
@@ -329,7 +333,7 @@ fn written(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// What a line of the file is indented by more than the one around it; `None` for a file on one line.
+/// The additional indentation of a line over the one that encloses it; `None` for a file on one line.
 fn step_of(text: &str) -> Option<String> {
     let first = text.split('\n').nth(1)?;
     let step = first
@@ -508,7 +512,7 @@ mod tests {
 }
 "##;
 
-    fn edit(cell: usize, kind: Kind, old: &str, new: &str) -> Change {
+    fn edit(cell: usize, kind: CellKind, old: &str, new: &str) -> Change {
         let edit = Edit {
             old: old.to_owned(),
             new: new.to_owned(),
@@ -517,15 +521,15 @@ mod tests {
         Change {
             cell,
             kind,
-            what: What::Edit(edit),
+            what: CellEdit::Edit(edit),
         }
     }
 
-    fn insert(cell: usize, kind: Kind, source: &str) -> Change {
+    fn insert(cell: usize, kind: CellKind, source: &str) -> Change {
         Change {
             cell,
             kind,
-            what: What::Insert {
+            what: CellEdit::Insert {
                 source: source.to_owned(),
             },
         }
@@ -545,7 +549,7 @@ mod tests {
             .replace(outputs, "[]")
             .replace("\"execution_count\": 7", "\"execution_count\": null")
             .replace("    \"x = 1\\n\",\n", "    \"x = 2\\n\",\n    \"y = 'ä'\\n\",\n");
-        let asked = edit(1, Kind::Code, "x = 1\n", "x = 2\ny = 'ä'\n");
+        let asked = edit(1, CellKind::Code, "x = 1\n", "x = 2\ny = 'ä'\n");
         check(NOTEBOOK, &asked, &wants);
         let changed = change(NOTEBOOK, &asked, "").expect("a change");
         assert_eq!(
@@ -558,7 +562,7 @@ mod tests {
     fn a_source_stays_what_it_was() {
         check(
             NOTEBOOK,
-            &edit(0, Kind::Markdown, "Text", "More\ntext"),
+            &edit(0, CellKind::Markdown, "Text", "More\ntext"),
             &NOTEBOOK.replace("# Title\\nText", "# Title\\nMore\\ntext"),
         );
         // Whatever the file is indented with.
@@ -569,7 +573,7 @@ mod tests {
             };
             text.split_inclusive('\n').map(line).collect()
         };
-        let asked = edit(1, Kind::Code, "print(x)", "print(\n  x)");
+        let asked = edit(1, CellKind::Code, "print(x)", "print(\n  x)");
         let plain = change(NOTEBOOK, &asked, "").expect("a change").text;
         check(&tabbed(NOTEBOOK), &asked, &tabbed(&plain));
     }
@@ -581,19 +585,19 @@ mod tests {
             "  {{\n   \"cell_type\": \"code\",\n   \"execution_count\": null,\n   \"id\": \"{id}\",\n   \"metadata\": {{}},\n   \
              \"outputs\": [],\n   \"source\": [\n    \"a\\n\",\n    \"b\"\n   ]\n  }}"
         );
-        let new = insert(1, Kind::Code, "a\nb");
+        let new = insert(1, CellKind::Code, "a\nb");
         check(
             NOTEBOOK,
             &new,
             &NOTEBOOK.replace("  },\n  {\n", &format!("  }},\n{cell},\n  {{\n")),
         );
-        let new = insert(0, Kind::Code, "a\r\nb");
+        let new = insert(0, CellKind::Code, "a\r\nb");
         check(
             NOTEBOOK,
             &new,
             &NOTEBOOK.replacen("  {\n", &format!("{cell},\n  {{\n"), 1),
         );
-        let new = insert(2, Kind::Code, "a\nb");
+        let new = insert(2, CellKind::Code, "a\nb");
         check(
             NOTEBOOK,
             &new,
@@ -605,25 +609,25 @@ mod tests {
     fn a_notebook_may_be_empty_old_or_on_one_line() {
         check(
             "{\n \"cells\": [],\n \"nbformat\": 4,\n \"nbformat_minor\": 4\n}",
-            &insert(0, Kind::Markdown, "hi"),
+            &insert(0, CellKind::Markdown, "hi"),
             "{\n \"cells\": [\n  {\n   \"cell_type\": \"markdown\",\n   \"metadata\": {},\n   \"source\": [\n    \"hi\"\n   ]\n  }\n ],\n \
              \"nbformat\": 4,\n \"nbformat_minor\": 4\n}",
         );
         let line = r#"{"cells":[{"cell_type":"raw","metadata":{},"source":"x"}],"nbformat":4,"nbformat_minor":2}"#;
         check(
             line,
-            &edit(0, Kind::Raw, "x", "y\nz"),
+            &edit(0, CellKind::Raw, "x", "y\nz"),
             &line.replace("\"x\"", r#""y\nz""#),
         );
         check(
             line,
-            &insert(1, Kind::Raw, "y"),
+            &insert(1, CellKind::Raw, "y"),
             &line.replace("}],", r#"}, {"cell_type": "raw", "metadata": {}, "source": "y"}],"#),
         );
         let bare = r#"{"cells":[],"nbformat":4}"#;
         check(
             bare,
-            &insert(0, Kind::Code, ""),
+            &insert(0, CellKind::Code, ""),
             r#"{"cells":[{"cell_type": "code", "execution_count": null, "metadata": {}, "outputs": [], "source": []}],"nbformat":4}"#,
         );
     }
@@ -640,7 +644,7 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_refused() {
         let refused = |text: &str, asked: &Change| change(text, asked, "").expect_err("refused");
-        let any = edit(0, Kind::Markdown, "Text", "x");
+        let any = edit(0, CellKind::Markdown, "Text", "x");
         for text in [
             "",
             "[]",
@@ -664,19 +668,19 @@ mod tests {
             );
         }
         assert_eq!(
-            refused(NOTEBOOK, &edit(2, Kind::Code, "x", "y")),
+            refused(NOTEBOOK, &edit(2, CellKind::Code, "x", "y")),
             Refusal::Range { cell: 2, count: 2 }
         );
         assert_eq!(
-            refused(NOTEBOOK, &insert(3, Kind::Code, "x")),
+            refused(NOTEBOOK, &insert(3, CellKind::Code, "x")),
             Refusal::Range { cell: 3, count: 2 }
         );
         assert!(matches!(
-            refused(NOTEBOOK, &edit(0, Kind::Code, "Text", "x")),
+            refused(NOTEBOOK, &edit(0, CellKind::Code, "Text", "x")),
             Refusal::Kind { .. }
         ));
         for (old, new) in [("nowhere", "x"), ("x", "y"), ("", "y")] {
-            let refused = refused(NOTEBOOK, &edit(1, Kind::Code, old, new));
+            let refused = refused(NOTEBOOK, &edit(1, CellKind::Code, old, new));
             assert!(matches!(refused, Refusal::Mismatch { cell: 1, .. }), "{refused:?}");
         }
     }
@@ -697,7 +701,7 @@ mod tests {
                 .collect();
             let notebook = serde_json::json!({ "cells": cells, "nbformat": 4, "nbformat_minor": 5 });
             let text = if pretty { serde_json::to_string_pretty(&notebook) } else { serde_json::to_string(&notebook) };
-            let changed = change(&text.expect("JSON"), &insert(cell, Kind::Raw, &new), "salt");
+            let changed = change(&text.expect("JSON"), &insert(cell, CellKind::Raw, &new), "salt");
             prop_assert_eq!(changed.is_ok(), cell <= sources.len());
             if let Ok(changed) = changed {
                 let mut after: Value = serde_json::from_str(&changed.text).expect("JSON");

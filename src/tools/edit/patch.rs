@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::text::{plain, rows};
 
-/// What a patch does with one file.
+/// The part of a patch that changes one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Section {
     Add {
@@ -21,11 +21,12 @@ pub enum Section {
     Update {
         path: String,
         to: Option<String>,
-        chunks: Vec<Chunk>,
+        chunks: Vec<PatchChunk>,
     },
 }
 
 impl Section {
+    /// The path of the file, as the patch has it.
     pub fn path(&self) -> &str {
         match self {
             Self::Add { path, .. } | Self::Delete { path } | Self::Update { path, .. } => path,
@@ -35,17 +36,18 @@ impl Section {
 
 /// Lines of a file replaced by others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chunk {
+pub struct PatchChunk {
     /// Lines that stand somewhere before, one after the other.
     pub context: Vec<String>,
     /// Each line with what becomes of it.
     pub lines: Vec<(Sign, String)>,
     /// The lines are the last of the file.
     pub is_end: bool,
-    /// Where it begins in the patch, counted from 1.
+    /// Its first line in the patch, counted from 1.
     pub at: usize,
 }
 
+/// The sign of a line in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     Stays,
@@ -209,12 +211,12 @@ impl Parser<'_> {
         Ok(contents)
     }
 
-    fn chunks(&mut self) -> Result<Vec<Chunk>, Malformed> {
+    fn chunks(&mut self) -> Result<Vec<PatchChunk>, Malformed> {
         let mut chunks = Vec::new();
         let mut open = self.chunk();
         // Empty lines in a row: behind the last line of a chunk they only part it from what follows.
         let mut blanks = 0;
-        let mut close = |open: &mut Chunk, next: Chunk, blanks: &mut usize| {
+        let mut close = |open: &mut PatchChunk, next: PatchChunk, blanks: &mut usize| {
             let mut chunk = std::mem::replace(open, next);
             chunk.lines.truncate(chunk.lines.len() - *blanks);
             *blanks = 0;
@@ -252,14 +254,14 @@ impl Parser<'_> {
             open.lines.push((sign, rest.as_str().to_owned()));
             self.at += 1;
         }
-        close(&mut open, Chunk::default(), &mut blanks);
+        close(&mut open, PatchChunk::default(), &mut blanks);
         Ok(chunks)
     }
 
-    fn chunk(&self) -> Chunk {
-        Chunk {
+    fn chunk(&self) -> PatchChunk {
+        PatchChunk {
             at: self.at + 1,
-            ..Chunk::default()
+            ..PatchChunk::default()
         }
     }
 
@@ -284,10 +286,10 @@ fn named(head: &str) -> Option<String> {
 }
 
 /// `text`, whose lines end in `\n`, after the chunks.
-pub fn apply(text: &str, chunks: &[Chunk]) -> Result<String, Misfit> {
+pub fn apply(text: &str, chunks: &[PatchChunk]) -> Result<String, Misfit> {
     let file = rows(text);
     let index = Index::new(&file);
-    let places: Vec<Vec<Place>> = chunks.iter().map(|it| index.places(it)).collect::<Result<_, _>>()?;
+    let places: Vec<Vec<ChunkPlace>> = chunks.iter().map(|it| index.places(it)).collect::<Result<_, _>>()?;
     let chosen = chosen(chunks, &places)?;
     let mut lines: Vec<&str> = Vec::with_capacity(file.len());
     let mut at = 0;
@@ -314,17 +316,17 @@ pub fn apply(text: &str, chunks: &[Chunk]) -> Result<String, Misfit> {
     Ok(done)
 }
 
-/// Where a chunk may stand: from the line `start` on, with its first `lines` lines, of which `len` are the file's.
+/// A place for a chunk: from the line `start` on, with its first `lines` lines, of which `len` are the file's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct ChunkPlace {
     start: usize,
     len: usize,
     lines: usize,
 }
 
 /// The one way to place the chunks in their order, if there is just one.
-fn chosen(chunks: &[Chunk], places: &[Vec<Place>]) -> Result<Vec<Place>, Misfit> {
-    let mut first: Vec<Place> = Vec::new();
+fn chosen(chunks: &[PatchChunk], places: &[Vec<ChunkPlace>]) -> Result<Vec<ChunkPlace>, Misfit> {
+    let mut first: Vec<ChunkPlace> = Vec::new();
     let mut from = 0;
     for (chunk, places) in chunks.iter().zip(places) {
         let Some(place) = places.iter().find(|it| it.start >= from) else {
@@ -350,7 +352,7 @@ fn chosen(chunks: &[Chunk], places: &[Vec<Place>]) -> Result<Vec<Place>, Misfit>
     Ok(first)
 }
 
-/// Where each line of a file stands, blanks at its end apart.
+/// The positions of each line of a file, blanks at its end apart.
 struct Index<'a> {
     file: &'a [&'a str],
     lines: HashMap<&'a str, Vec<usize>>,
@@ -370,7 +372,7 @@ impl<'a> Index<'a> {
     }
 
     /// All places of a chunk, first to last.
-    fn places(&self, chunk: &Chunk) -> Result<Vec<Place>, Misfit> {
+    fn places(&self, chunk: &PatchChunk) -> Result<Vec<ChunkPlace>, Misfit> {
         let count = chunk.lines.len();
         let mut old: Vec<&str> = Vec::new();
         old.extend(
@@ -386,7 +388,7 @@ impl<'a> Index<'a> {
                     at: chunk.at,
                     line: line.clone(),
                 }),
-                Some(_) | None => Ok(vec![Place {
+                Some(_) | None => Ok(vec![ChunkPlace {
                     start: self.file.len(),
                     len: 0,
                     lines: count,
@@ -417,7 +419,7 @@ impl<'a> Index<'a> {
         if !chunk.context.is_empty() {
             starts = self.behind(chunk, &starts)?;
         }
-        let place = |start| Place {
+        let place = |start| ChunkPlace {
             start,
             len: old.len(),
             lines,
@@ -425,7 +427,8 @@ impl<'a> Index<'a> {
         Ok(starts.into_iter().map(place).collect())
     }
 
-    /// Where lines follow each other in the file; only places with the same blanks at the ends, if there are any.
+    /// Positions where these lines follow each other in the file; only those with the same blanks at the ends, if there
+    /// are any.
     fn starts(&self, old: &[&str]) -> Vec<usize> {
         // The rarest line has the fewest places to look at.
         let rarest = old
@@ -451,8 +454,8 @@ impl<'a> Index<'a> {
         if same.is_empty() { starts } else { same }
     }
 
-    /// Of the places of a chunk those that come first behind its context.
-    fn behind(&self, chunk: &Chunk, starts: &[usize]) -> Result<Vec<usize>, Misfit> {
+    /// The places of a chunk that come first after its context.
+    fn behind(&self, chunk: &PatchChunk, starts: &[usize]) -> Result<Vec<usize>, Misfit> {
         let mut reached: Option<Vec<usize>> = None;
         for line in &chunk.context {
             let found = self.lines.get(line.trim_end()).or_else(|| self.bare.get(line.trim()));
@@ -527,7 +530,7 @@ mod tests {
                     path: "src/a.rs".into(),
                     to: Some("src/b.rs".into()),
                     chunks: vec![
-                        Chunk {
+                        PatchChunk {
                             context: vec!["fn a() {".into()],
                             lines: vec![
                                 line(Sign::Stays, "ctx"),
@@ -537,7 +540,7 @@ mod tests {
                             is_end: false,
                             at: 9,
                         },
-                        Chunk {
+                        PatchChunk {
                             context: vec![],
                             lines: vec![line(Sign::Goes, "x")],
                             is_end: true,

@@ -16,10 +16,10 @@ use crate::{
 pub struct Picked {
     /// As it was proposed, for what is said of the parts that are not made.
     pub proposed: Change,
-    /// What is to be made; `None`: nothing of it.
+    /// The change to make; `None`: nothing of it.
     pub change: Option<Change>,
     /// All hunks, in their order; empty where the change is made as it was proposed, or left out as a whole.
-    pub hunks: Vec<Said>,
+    pub hunks: Vec<HunkDecision>,
     /// Why it was left out as a whole, in the user's words.
     pub why: Option<String>,
 }
@@ -49,9 +49,9 @@ impl Picked {
     }
 }
 
-/// What was said of one hunk.
+/// The user's answer on one hunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct HunkDecision {
     /// As it is made, or as it would have been.
     pub hunk: Hunk,
     pub is_made: bool,
@@ -79,7 +79,7 @@ pub fn pick(change: &Change, answers: &[HunkAnswer]) -> Result<Picked, Fault> {
         Some(bytes) => Some(Text::read(bytes).map_err(|_| broken())?),
         None => None,
     };
-    let hunks: Vec<Said> = choices(change)
+    let hunks: Vec<HunkDecision> = choices(change)
         .iter()
         .zip(1_u64..)
         .map(|(hunk, index)| said(hunk, answers.iter().rfind(|it| it.index == index)))
@@ -105,12 +105,12 @@ pub fn pick(change: &Change, answers: &[HunkAnswer]) -> Result<Picked, Fault> {
     })
 }
 
-fn said(hunk: &Hunk, answer: Option<&HunkAnswer>) -> Said {
+fn said(hunk: &Hunk, answer: Option<&HunkAnswer>) -> HunkDecision {
     let is_made = answer.is_some_and(|it| it.accepted);
     let written = answer.and_then(|it| it.new_string.as_deref()).filter(|_| is_made);
     let written = written.map(|it| ended(hunk, &plain(it))).filter(|it| *it != hunk.new);
     let comment = answer.and_then(|it| it.comment.as_deref()).map(str::trim);
-    Said {
+    HunkDecision {
         is_made,
         is_edited: written.is_some(),
         hunk: Hunk {
@@ -121,7 +121,8 @@ fn said(hunk: &Hunk, answer: Option<&HunkAnswer>) -> Said {
     }
 }
 
-/// What the user wrote in the place of a hunk, with the end that its last line must have: an editor adds one, or leaves it out.
+/// The text that the user wrote in the place of a hunk, with the line end that its last line must have: an editor adds
+/// one, or leaves it out.
 fn ended(hunk: &Hunk, written: &str) -> String {
     let like = if hunk.new.is_empty() { &hunk.old } else { &hunk.new };
     settle(like, written)
@@ -151,7 +152,7 @@ fn applied(old: &str, hunks: &[Hunk]) -> Option<String> {
     Some(text)
 }
 
-/// What the model is told of a change that was made in part, behind what is said of the part.
+/// The note for the model about a change that was made in part.
 pub fn told(picked: &[Picked]) -> String {
     let mut lines = Vec::new();
     for it in picked {
@@ -197,7 +198,7 @@ pub fn told(picked: &[Picked]) -> String {
     lines.join("\n")
 }
 
-/// Where a hunk is in the file before the change.
+/// The lines of a hunk in the file before the change.
 fn place(hunk: &Hunk) -> String {
     match (hunk.start, hunk.end) {
         (start, end) if end < start => format!("before line {start}"),

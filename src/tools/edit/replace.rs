@@ -5,7 +5,7 @@
 //! looked for, and lines that are not to change keep the file's own characters. Matchers that look for likeness, or for
 //! first and last lines, have damaged files in other programs; there is none here.
 
-use std::{collections::HashSet, fmt, ops::Range};
+use std::{collections::HashSet, ops::Range};
 
 use similar::DiffOp;
 
@@ -14,13 +14,14 @@ use super::{
     text::{plain, rows},
 };
 
-/// So many places are named when there are several.
+/// Places that are named when there are several.
 const MOST_PLACES: usize = 20;
 /// No more are looked for, where one is too many.
 const MOST_HITS: usize = 100;
 /// Lines of the region that is shown when nothing was found.
 const NEAR_LINES: usize = 40;
 
+/// A replacement of a text by another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
     pub old: String,
@@ -29,19 +30,25 @@ pub struct Edit {
     pub is_all: bool,
 }
 
-/// How a text was looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The way in which a text was matched, strictest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rung {
+    #[error("exactly")]
     Exact,
     /// With the file's line ends.
+    #[error("with the file's line ends")]
     Ends,
     /// Without the line numbers that reading a file puts in front.
+    #[error("without line numbers in front")]
     Numbers,
     /// Blanks at the ends of lines do not count.
+    #[error("without regard to blanks at the ends of lines")]
     Trailing,
     /// Neither does indentation, if all lines differ by the same.
+    #[error("with all lines indented more or less by the same")]
     Leading,
     /// Typographic quotes and dashes count as plain ones.
+    #[error("with plain quotes and dashes for typographic ones")]
     Signs,
 }
 
@@ -53,19 +60,6 @@ const LADDER: [Rung; 6] = [
     Rung::Leading,
     Rung::Signs,
 ];
-
-impl fmt::Display for Rung {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Exact => "exactly",
-            Self::Ends => "with the file's line ends",
-            Self::Numbers => "without line numbers in front",
-            Self::Trailing => "without regard to blanks at the ends of lines",
-            Self::Leading => "with all lines indented more or less by the same",
-            Self::Signs => "with plain quotes and dashes for typographic ones",
-        })
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replaced {
@@ -187,8 +181,8 @@ fn look(text: &str, edit: &Edit, old: &str, new: &str, rung: Rung) -> Option<Vec
     }
 }
 
-/// Where `old` begins in `text`, of the places that `accept` takes: those that do not overlap, if all are meant, else the
-/// first of all there are. Linear in both, whatever they repeat.
+/// Offsets of `old` in `text` that `accept` takes: those that do not overlap if `is_all`, else at most the first.
+/// Linear in both, whatever they repeat.
 fn found(text: &str, old: &str, is_all: bool, mut accept: impl FnMut(usize) -> bool) -> Vec<usize> {
     let (text, old) = (text.as_bytes(), old.as_bytes());
     if old.is_empty() {
@@ -254,7 +248,7 @@ fn unnumbered(text: &str, is_counted: bool) -> Option<String> {
 /// where it ends.
 struct View<'a> {
     text: String,
-    /// Where the lines begin here, and there with the line itself.
+    /// The offset of each line here and in the file, with the line itself.
     lines: Vec<(usize, usize, &'a str)>,
 }
 
@@ -285,7 +279,7 @@ impl<'a> View<'a> {
 /// Goes through a [`View`] and the text itself side by side.
 struct Walk<'a> {
     view: &'a View<'a>,
-    /// Where it stands: the line, and how far in it here and there.
+    /// The line, and the offset in it here and there.
     line: usize,
     here: usize,
     there: usize,

@@ -15,7 +15,7 @@ pub struct Part<'a> {
     pub first: usize,
 }
 
-/// What a mark says beside its dots.
+/// Words of a mark beside its dots.
 const WORDS: [&str; 7] = [
     "existing",
     "rest of",
@@ -26,7 +26,7 @@ const WORDS: [&str; 7] = [
     "previous",
 ];
 
-/// What comments begin and end with. Longer ones stand before those that they begin with.
+/// Beginnings and ends of comments. Longer ones come before those that they begin with.
 const COMMENTS: [(&str, &str); 14] = [
     ("{/*", "*/}"),
     ("<%--", "--%>"),
@@ -113,7 +113,7 @@ pub fn parts<'a>(sketch: &'a str, language: &str) -> (Vec<Part<'a>>, bool) {
     (parts, is_marked)
 }
 
-/// Whether a line stands for code that stays, in a file of `language`.
+/// Returns true if a line stands for unchanged code, in a file of `language`.
 pub fn is_mark(line: &str, language: &str) -> bool {
     let line = line.trim();
     // What no line of a mark is longer than.

@@ -17,7 +17,7 @@ pub struct Text {
     ends: Ends,
 }
 
-/// How characters became bytes. UTF-16 is known by the mark at its start only.
+/// The encoding of a file. UTF-16 is known only by its byte order mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Utf8,
@@ -53,6 +53,7 @@ const LITTLE: &[u8] = b"\xFF\xFE";
 const BIG: &[u8] = b"\xFE\xFF";
 
 impl Text {
+    /// Decodes a file. Fails for binary files, UTF-16, and bytes that are not UTF-8.
     pub fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
         let (encoding, text) = decode(bytes)?;
         if text.contains('\0') {
@@ -101,7 +102,7 @@ pub fn settle(old: &str, new: &str) -> String {
     text
 }
 
-/// What a model wrote, with every line end as `\n`.
+/// A text of the model's with every line end as `\n`.
 pub fn plain(text: &str) -> String {
     text.replace("\r\n", "\n")
 }

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde_json::{Value, json};
 
 use super::{
-    Search, Show, State,
-    look::{Eye, Found, Kind, Line},
+    Search, SearchState, Show,
+    look::{Eye, FileMatches, Kind, Line},
 };
 use crate::{
     sandbox::Workspace,
@@ -16,17 +16,18 @@ use crate::{
     },
 };
 
-/// What was found, to be written down.
+/// The matches to be written down.
 pub(super) struct Answer<'a> {
     pub(super) search: &'a Search,
     pub(super) workspace: &'a Workspace,
     /// The time was up.
     pub(super) is_cut_short: bool,
     pub(super) files: &'a [PathBuf],
-    pub(super) state: State,
+    pub(super) state: SearchState,
 }
 
 impl Answer<'_> {
+    /// The result in the wanted form, cut at its limits.
     pub(super) fn outcome(mut self, until: &Until) -> Outcome {
         let found = std::mem::take(&mut self.state.found);
         let match_count: u64 = found.values().map(|it| it.count).sum();
@@ -95,7 +96,7 @@ impl Answer<'_> {
     }
 
     /// A line for each file.
-    fn names(&self, found: &BTreeMap<usize, Found>) -> Page {
+    fn names(&self, found: &BTreeMap<usize, FileMatches>) -> Page {
         let mut page = Page::default();
         for (at, found) in found.iter().skip(self.search.offset).take(self.search.limit) {
             let path = self.shown(*at);
@@ -117,7 +118,7 @@ impl Answer<'_> {
     }
 
     /// Each file's name, and below it its lines.
-    fn content(&self, found: BTreeMap<usize, Found>, until: &Until) -> Page {
+    fn content(&self, found: BTreeMap<usize, FileMatches>, until: &Until) -> Page {
         let mut page = Page::default();
         let mut eye = Eye::new(self.search);
         let mut skip = self.search.offset as u64;

@@ -16,22 +16,24 @@ use crate::tools::walk::{self, Until};
 
 /// Characters of a line.
 pub(super) const MOST_CHARACTERS: usize = 500;
-/// What a file may take in memory: a line, or all of it when a match may span lines.
+/// Memory for one file: a line, or all of it when a match may span lines.
 pub(super) const HEAP_BYTES: usize = 64 << 20;
 
-/// What one file holds.
+/// The matches in one file.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FileMatches {
     pub(super) count: u64,
     pub(super) lines: Vec<Line>,
 }
 
+/// A line to be shown.
 pub(super) struct Line {
     pub(super) number: u64,
     pub(super) kind: Kind,
     pub(super) text: String,
 }
 
+/// The part of a line in a result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The first line of a match.
@@ -48,13 +50,13 @@ struct Collect<'a> {
     search: &'a Search,
     /// The matches, counted from nought, whose lines are held.
     held: Range<u64>,
-    found: Found,
+    found: FileMatches,
     bytes: usize,
     is_binary: bool,
 }
 
 impl Collect<'_> {
-    /// Whether lines of the match of this number, counted from nought, are held.
+    /// Returns true if the lines of the match with this number, counted from 0, are kept.
     fn holds(&self, number: Option<u64>) -> bool {
         number.is_some_and(|it| self.held.contains(&it)) && self.bytes <= self.search.most.bytes
     }
@@ -162,7 +164,7 @@ impl Read for Watched<'_> {
     }
 }
 
-/// What one thread searches with.
+/// The searcher of one thread.
 pub(super) struct Eye {
     searcher: Searcher,
     /// Most files are shorter: they are read at once and searched where they lie. No longer than the piece of a file in which
@@ -171,6 +173,7 @@ pub(super) struct Eye {
 }
 
 impl Eye {
+    /// A searcher for a compiled search.
     pub(super) fn new(search: &Search) -> Self {
         Self {
             searcher: search.searcher(),
@@ -178,13 +181,19 @@ impl Eye {
         }
     }
 
-    /// What a file holds, with the lines of some matches; `None`: it is binary or cannot be read.
-    pub(super) fn look(&mut self, path: &Path, search: &Search, held: Range<u64>, until: &Until) -> Option<Found> {
+    /// The matches in a file, with the lines of some of them; `None`: it is binary or cannot be read.
+    pub(super) fn look(
+        &mut self,
+        path: &Path,
+        search: &Search,
+        held: Range<u64>,
+        until: &Until,
+    ) -> Option<FileMatches> {
         let mut file = walk::open(path).ok()?;
         let mut sink = Collect {
             search,
             held,
-            found: Found::default(),
+            found: FileMatches::default(),
             bytes: 0,
             is_binary: false,
         };

@@ -280,7 +280,7 @@ fn a_search_that_nobody_waits_for_ends() {
     );
 }
 
-/// What ripgrep itself prints, where it is installed.
+/// The output of ripgrep itself; `None` if it is not installed.
 fn ripgrep(folder: &Path, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("rg");
     command.current_dir(folder).stdin(Stdio::null());

@@ -8,15 +8,15 @@ use std::{
 
 use crate::{config::Settings, sandbox::Workspace, text::language::language_of};
 
-/// So many entries of a workspace are looked at for what marks a checker.
+/// Entries of a workspace that are searched for the files that mark a checker.
 const MOST_ENTRIES: usize = 20_000;
-/// So many files are named to a checker that wants them named.
+/// Files that are passed to a checker that wants them named.
 const MOST_NAMED: usize = 200;
 
 /// A checker that is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
-    /// What people call it.
+pub struct CheckJob {
+    /// The name that people use.
     pub name: String,
     pub line: String,
     pub directory: PathBuf,
@@ -25,26 +25,27 @@ pub struct Job {
     pub reach: Reach,
 }
 
-/// What a checker looks at when it is run.
+/// The files that a run of a checker covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// The files that are named to it.
     Named,
     /// All that belongs together: it may have to build a lot the first time.
     Whole,
-    /// What the user's own command looks at.
+    /// Whatever the user's own command covers.
     Own,
 }
 
-/// What would check some files.
+/// The checkers for some files.
 #[derive(Debug, Default)]
-pub struct Plan {
-    pub jobs: Vec<Job>,
+pub struct CheckPlan {
+    pub jobs: Vec<CheckJob>,
     /// Why there is no job for a language, by the language.
     pub absent: BTreeMap<&'static str, String>,
 }
 
-impl Plan {
+impl CheckPlan {
+    /// Reasons why files are not checked, each once.
     pub fn unchecked(&self) -> BTreeSet<&str> {
         self.absent.values().map(String::as_str).collect()
     }
@@ -74,7 +75,7 @@ pub fn checkers(workspace: &Workspace, settings: &Settings) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// What a command of the user's is called.
+/// The name of a user's own command.
 fn shown(language: &str, words: &[String]) -> String {
     match words {
         [program, rest @ ..] if rest.first().is_none_or(|it| it != "-c") => program.clone(),
@@ -82,21 +83,21 @@ fn shown(language: &str, words: &[String]) -> String {
     }
 }
 
-/// What would check these files.
+/// The checkers that would check these files.
 pub fn jobs(
     root: &Path,
     files: &BTreeSet<PathBuf>,
     configured: &BTreeMap<String, Vec<String>>,
     is_there: &dyn Fn(&str) -> bool,
-) -> Plan {
+) -> CheckPlan {
     let mut languages: BTreeMap<&'static str, Vec<&Path>> = BTreeMap::new();
     for file in files {
         let language = language_of(&file.to_string_lossy());
         languages.entry(language).or_default().push(file);
     }
-    let mut plan = Plan::default();
-    let push = |plan: &mut Plan, job: Job| {
-        let is_same = |it: &&mut Job| it.line == job.line && it.directory == job.directory;
+    let mut plan = CheckPlan::default();
+    let push = |plan: &mut CheckPlan, job: CheckJob| {
+        let is_same = |it: &&mut CheckJob| it.line == job.line && it.directory == job.directory;
         match plan.jobs.iter_mut().find(is_same) {
             Some(same) => same.files.extend(job.files),
             None => plan.jobs.push(job),
@@ -107,7 +108,7 @@ pub fn jobs(
     let mut named: BTreeMap<(PathBuf, &str), (usize, usize)> = BTreeMap::new();
     for (language, files) in languages {
         if let Some(words) = configured.get(language) {
-            let job = Job {
+            let job = CheckJob {
                 name: shown(language, words),
                 line: configured_line(words),
                 directory: root.to_owned(),
@@ -149,7 +150,7 @@ pub fn jobs(
                 }
                 is_checked = true;
                 if !checker.names_files {
-                    let job = Job {
+                    let job = CheckJob {
                         name: checker.name.to_owned(),
                         line,
                         directory: folder,
@@ -161,7 +162,7 @@ pub fn jobs(
                 }
                 let key = (folder.clone(), checker.name);
                 let (at, count) = named.entry(key).or_insert_with(|| {
-                    plan.jobs.push(Job {
+                    plan.jobs.push(CheckJob {
                         name: checker.name.to_owned(),
                         line,
                         directory: folder.clone(),
@@ -194,7 +195,7 @@ pub fn jobs(
     plan
 }
 
-/// What cargo writes into a folder that has none, and cannot here: the folder is read-only.
+/// The file that cargo writes into a folder that has none; it cannot here, because the folder is read-only.
 const LOCK: &str = "Cargo.lock";
 /// Goes to a folder of links, where it can. What is said of files is said from there, by the same names.
 const UNLOCKED: &str = "at=\"$TMPDIR/unlocked$PWD\" && mkdir -p \"$at\" && ln -sfn \"$PWD\"/* \"$at\" && \
@@ -214,6 +215,7 @@ pub struct Checker {
 
 const SCRIPTS: &[&str] = &["javascript", "jsx", "typescript", "tsx"];
 
+/// The known checkers.
 pub const CHECKERS: &[Checker] = &[
     Checker {
         name: "cargo check",

@@ -14,7 +14,7 @@ pub struct Diagnostic {
     pub column: u64,
     pub severity: Severity,
     pub message: String,
-    /// Who says it.
+    /// The program that reports it.
     pub source: String,
     pub code: Option<String>,
 }
@@ -35,6 +35,7 @@ impl Diagnostic {
     }
 }
 
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     Error,
@@ -43,6 +44,7 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// The word for it: `error`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -62,7 +64,8 @@ impl Severity {
         }
     }
 }
-/// What a checker says, by the shape of it: cargo's lines, eslint's or ruff's list, tsc's lines, or `file:line:column:`.
+/// The diagnostics in the output of a checker, by its format: cargo's lines, eslint's or ruff's list, tsc's lines, or
+/// `file:line:column:`.
 pub fn read(source: &str, output: &str) -> Vec<Diagnostic> {
     for reader in [cargo, listed, typescript, plain] {
         let found = reader(source, output);

@@ -11,16 +11,16 @@ use std::{
 };
 
 use super::{
-    checkers::{Job, Reach},
+    checkers::{CheckJob, Reach},
     diagnostic::Diagnostic,
 };
 
-/// Of one run so many are kept.
+/// Diagnostics that are kept of one run.
 const MOST_KEPT: usize = 1000;
 
 /// The memory of one conversation.
 #[derive(Debug, Default)]
-pub struct Findings(Mutex<BTreeMap<Checker, Said>>);
+pub struct Findings(Mutex<BTreeMap<Checker, LastRun>>);
 
 /// A checker in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +30,8 @@ pub struct Checker {
 }
 
 impl Checker {
-    pub fn of(job: &Job) -> Self {
+    /// The checker of a job.
+    pub fn of(job: &CheckJob) -> Self {
         Self {
             name: job.name.clone(),
             folder: job.directory.clone(),
@@ -39,20 +40,20 @@ impl Checker {
 }
 
 #[derive(Debug, Default)]
-struct Said {
-    /// What it has looked at, as that was then; `None`: it was not there.
+struct LastRun {
+    /// The files it has checked, as they were then; `None`: the file did not exist.
     files: BTreeMap<PathBuf, Option<Print>>,
     found: Vec<(Print, Diagnostic)>,
-    /// How long the last run took.
+    /// The time that the last run took.
     took: Option<Duration>,
 }
 
-/// How a file is told from the same one changed, without reading it.
+/// Tells a file from a changed one without reading it: time and length.
 type Print = (SystemTime, u64);
 
 impl Findings {
-    /// What a run that began at `began` has said: it replaces what the checker said of these files before.
-    pub fn take(&self, job: &Job, began: SystemTime, found: &[Diagnostic]) {
+    /// Takes the output of a run that began at `began`: it replaces the checker's earlier diagnostics of these files.
+    pub fn take(&self, job: &CheckJob, began: SystemTime, found: &[Diagnostic]) {
         let mut all = self.lock();
         let said = all.entry(Checker::of(job)).or_default();
         said.took = began.elapsed().ok();
@@ -73,14 +74,14 @@ impl Findings {
         }
     }
 
-    /// Whether the checker has run here before.
-    pub fn knows(&self, job: &Job) -> bool {
+    /// Returns true if the checker has run here before.
+    pub fn knows(&self, job: &CheckJob) -> bool {
         self.lock().contains_key(&Checker::of(job))
     }
 
-    /// Whether the checker is likely to answer `within` a moment: it did the last time, or it has not run yet and does not
-    /// have to build a project first.
-    pub fn is_quick(&self, job: &Job, within: Duration) -> bool {
+    /// Returns true if the checker is likely to answer `within` this time: it did the last time, or it has not run yet
+    /// and need not build a project first.
+    pub fn is_quick(&self, job: &CheckJob, within: Duration) -> bool {
         let all = self.lock();
         match all.get(&Checker::of(job)).and_then(|it| it.took) {
             Some(took) => took <= within,
@@ -88,22 +89,22 @@ impl Findings {
         }
     }
 
-    /// What each checker that has looked at the file as it is now has found in it.
+    /// The diagnostics of a file by checker, from those that have checked it as it is now.
     pub fn standing(&self, file: &Path) -> BTreeMap<Checker, Vec<Diagnostic>> {
         let all = self.lock();
         let now = print(file);
         let current = all
             .iter()
             .filter(|(_, it)| now.is_some() && it.files.get(file).is_some_and(|it| *it == now));
-        let found = |said: &Said| {
+        let found = |said: &LastRun| {
             let own = said.found.iter().filter(|(_, it)| it.file == file);
             own.map(|(_, it)| it.clone()).collect()
         };
         current.map(|(checker, said)| (checker.clone(), found(said))).collect()
     }
 
-    /// Whether there is nothing new for the checker to look at.
-    pub fn is_current(&self, job: &Job) -> bool {
+    /// Returns true if nothing has changed since the checker last ran.
+    pub fn is_current(&self, job: &CheckJob) -> bool {
         let all = self.lock();
         let Some(said) = all.get(&Checker::of(job)) else {
             return false;
@@ -115,7 +116,7 @@ impl Findings {
         })
     }
 
-    /// What was found in the files that are `wanted` and still holds, file by file, from their first line to the last.
+    /// The diagnostics of the files that `wanted` accepts that still hold, by file, from the first line to the last.
     pub fn of(&self, wanted: &dyn Fn(&Path) -> bool) -> Vec<Diagnostic> {
         let all = self.lock();
         let found = all.values().flat_map(|it| &it.found);
@@ -127,11 +128,11 @@ impl Findings {
         held
     }
 
-    /// What one run of a checker over its files has said.
+    /// The diagnostics of one run of a checker, for tests.
     #[cfg(test)]
     pub fn holding(found: &[Diagnostic]) -> Self {
         let findings = Self::default();
-        let job = Job {
+        let job = CheckJob {
             name: "checker".to_owned(),
             line: "checker".to_owned(),
             directory: PathBuf::new(),
@@ -142,7 +143,7 @@ impl Findings {
         findings
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Checker, Said>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Checker, LastRun>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,8 +161,8 @@ mod tests {
 
     use super::{super::diagnostic::Severity, *};
 
-    fn job(name: &str, root: &Path, files: &[&str], reach: Reach) -> Job {
-        Job {
+    fn job(name: &str, root: &Path, files: &[&str], reach: Reach) -> CheckJob {
+        CheckJob {
             name: name.to_owned(),
             line: name.to_owned(),
             directory: root.to_owned(),

@@ -15,6 +15,7 @@ pub struct Folder {
 const DEEPEST: usize = 64;
 
 impl Folder {
+    /// The tree of the entries of a result.
     pub fn of(entries: &[Value]) -> Self {
         let mut root = Self::default();
         for entry in entries.iter().filter_map(Value::as_str) {
@@ -50,6 +51,7 @@ impl Folder {
         }
     }
 
+    /// The tree in Cursor's shape; `is_whole`: nothing was left out.
     pub fn to_json(&self, path: &Path, is_whole: bool) -> Value {
         let folders: Vec<Value> = self
             .folders

@@ -22,16 +22,16 @@ use crate::{
     },
 };
 
-/// What was known of files before they were changed.
+/// The known mistakes of files before they were changed.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownMistakes {
     /// Canonical, and whether the change makes the file.
     files: Vec<(PathBuf, bool)>,
     /// By the checkers that had looked at the files as they were.
     said: BTreeMap<PathBuf, BTreeMap<Checker, Vec<Diagnostic>>>,
 }
 
-impl Known {
+impl KnownMistakes {
     /// `None` where no checker would look at any of the files.
     pub fn of(files: impl Iterator<Item = (PathBuf, bool)>, context: &Context) -> Option<Self> {
         let is_checked = |(file, _): &(PathBuf, bool)| {
@@ -50,14 +50,15 @@ impl Known {
         })
     }
 
+    /// The files, absolute.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.files.iter().map(|it| &it.0)
     }
 }
 
-/// What is to be told of a changed file.
+/// The report about a changed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct FileReport {
     pub file: PathBuf,
     /// Errors and warnings, the worst first.
     pub found: Vec<Diagnostic>,
@@ -69,16 +70,16 @@ pub struct Said {
 /// `within` a moment: what was slow the last time is not asked. Nothing runs in a workspace that may not act, or without a
 /// sandbox.
 pub async fn look_at_changed(
-    known: &Known,
+    known: &KnownMistakes,
     files: &BTreeSet<PathBuf>,
     within: Duration,
     context: &Context,
-) -> Vec<Said> {
+) -> Vec<FileReport> {
     if !context.workspace.may_act() || Commands::tier() == Tier::None {
         return Vec::new();
     }
     let plan = jobs(context.workspace.root(), files, &context.settings.lint, &is_installed());
-    let mut all: BTreeMap<PathBuf, Said> = BTreeMap::new();
+    let mut all: BTreeMap<PathBuf, FileReport> = BTreeMap::new();
     for job in plan.jobs {
         if !context.findings.is_quick(&job, within) {
             continue;
@@ -101,7 +102,7 @@ pub async fn look_at_changed(
             if new.is_empty() {
                 continue;
             }
-            let said = all.entry(file.clone()).or_insert_with(|| Said {
+            let said = all.entry(file.clone()).or_insert_with(|| FileReport {
                 file: file.clone(),
                 found: Vec::new(),
                 is_new: true,
@@ -117,7 +118,7 @@ pub async fn look_at_changed(
     all
 }
 
-/// What is in `after` and was not in `before`, wherever in the file it stood.
+/// The mistakes that are in `after` and not in `before`, on whatever line.
 fn added(before: &[Diagnostic], after: Vec<Diagnostic>) -> Vec<Diagnostic> {
     fn same(it: &Diagnostic) -> (Severity, Option<&str>, &str) {
         (it.severity, it.code.as_deref(), &it.message)

@@ -16,13 +16,13 @@ use std::{
 
 use serde_json::{Value, json};
 
-pub use changed::{Known, Said, look_at_changed};
+pub use changed::{FileReport, KnownMistakes, look_at_changed};
 
 use super::{
     cursor::{Answer, CursorCall},
     lints::{
         Diagnostic, Severity,
-        checkers::{CHECKERS, Job, Plan, Reach, jobs},
+        checkers::{CHECKERS, CheckJob, CheckPlan, Reach, jobs},
         diagnostic,
     },
     run_terminal_cmd,
@@ -47,17 +47,16 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["ReadLints"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: super::schema(
+            json!({
                 "paths": {
                     "type": "array",
                     "items": { "type": "string" },
                     "description": "Files or directories; absent: the files changed in this turn"
                 }
-            },
-            "required": []
-        }),
+            }),
+            &[],
+        ),
         synonyms: &[("paths", &["path", "target_files", "files", "target_file"])],
         word: "lints".into(),
         subject: CallSubject::Lints,
@@ -66,6 +65,7 @@ pub fn tool() -> Tool {
             result: |it| json!({ "fileDiagnostics": printed(it) }),
             ..CursorCall::new("readLintsToolCall", &[("paths", &["paths"])])
         }),
+        examples: &["{}", r#"{ "paths": ["src/a.py"] }"#, r#"{ "path": "src" }"#],
         ..Tool::new(NAME, Class::Reads, Work::call(touches, run))
     }
 }
@@ -74,11 +74,11 @@ pub fn tool() -> Tool {
 const MOST_FILES: usize = 2000;
 /// The model reads so many diagnostics.
 const MOST_SHOWN: usize = 100;
-/// Of so many the document is told.
+/// Mistakes that the document holds.
 const MOST_KEPT: usize = 1000;
 /// More of what a checker prints is not read.
 const MOST_OUTPUT: u64 = 64 << 20;
-/// Of what a checker said that did not work.
+/// Lines that are kept of the output of a checker that failed.
 const SAID_LINES: usize = 12;
 
 fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
@@ -108,7 +108,7 @@ fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
 }
 
 /// The files and directories that are meant, by their canonical paths, and what would check them.
-fn plan(input: &Input, context: &Context) -> Result<(Vec<PathBuf>, Plan), Fault> {
+fn plan(input: &Input, context: &Context) -> Result<(Vec<PathBuf>, CheckPlan), Fault> {
     let workspace = &*context.workspace;
     let mut targets = Vec::new();
     let paths = input.texts("paths");
@@ -196,7 +196,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
 }
 
 /// Runs a checker and keeps what it says; with it, how it failed, if it did.
-async fn check(job: &Job, context: &Context) -> Result<(Vec<Diagnostic>, Option<String>), Fault> {
+async fn check(job: &CheckJob, context: &Context) -> Result<(Vec<Diagnostic>, Option<String>), Fault> {
     let spec = Spec {
         line: job.line.clone(),
         directory: job.directory.clone(),
@@ -258,7 +258,7 @@ fn output(running: &Running) -> String {
 }
 
 /// A checker that says nothing and did not succeed.
-fn failure(job: &Job, ended: &Ended, output: &str) -> String {
+fn failure(job: &CheckJob, ended: &Ended, output: &str) -> String {
     let how = match ended.how {
         How::Exited(code) => format!("exit code {code}"),
         How::Killed(signal) => format!("ended by signal {signal}"),
@@ -280,7 +280,7 @@ fn placed(file: &Path, directory: &Path, root: &Path) -> PathBuf {
 
 fn report(
     targets: &[PathBuf],
-    plan: &Plan,
+    plan: &CheckPlan,
     found: BTreeSet<Diagnostic>,
     failed: &[String],
     workspace: &Workspace,

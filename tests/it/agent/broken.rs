@@ -337,7 +337,7 @@ async fn when_the_consumer_goes_its_commands_end() {
     assert_eq!(stage.finish(), FinishReason::Cancelled);
 }
 
-/// While tools run or the user thinks there is nothing to do: not for the driver and not for the stream that has ended.
+/// While tools run or the user thinks there is nothing to do: not for the runner and not for the stream that has ended.
 #[tokio::test]
 async fn whoever_waits_does_not_spin() {
     let form = json!({ "title": "t", "questions": [{ "id": "q", "prompt": "p", "options": [{ "id": "a", "label": "A" }, { "id": "b", "label": "B" }] }] });

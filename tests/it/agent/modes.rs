@@ -24,83 +24,16 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     found
 }
 
-/// For every tool: arguments that would do something, by the names of its schema and by those of other programs.
+/// Arguments that would do something: the tool's own examples.
+///
+/// # Panics
+///
+/// If a tool has none: then nothing would be proved about it.
 fn arguments(tool: &Tool, outside: &Path) -> Vec<Value> {
-    let trace = outside.join("trace").display().to_string();
-    let plan = json!({ "name": "p", "overview": "o", "plan": "# p", "todos": [{ "id": "a", "content": "b" }] });
-    match tool.name.as_str() {
-        "codebase_search" => vec![json!({ "query": "Where is the total?", "target_directories": ["src"] })],
-        "grep" => vec![
-            json!({ "pattern": "total" }),
-            json!({ "pattern": "one", "path": "a.txt", "output_mode": "content" }),
-        ],
-        "read_file" => vec![
-            json!({ "target_file": "a.txt" }),
-            json!({ "path": "../../etc/hostname" }),
-        ],
-        "glob_file_search" => vec![json!({ "glob_pattern": "**/*" }), json!({ "pattern": "*.rs" })],
-        "list_dir" => vec![json!({ "target_directory": "." }), json!({ "path": "src" })],
-        "read_lints" => vec![json!({}), json!({ "paths": ["src/a.py"] }), json!({ "path": "src" })],
-        "edit_file" => vec![
-            json!({ "target_file": "a.txt", "instructions": "i", "code_edit": "one\nTWO\nthree\n" }),
-            json!({ "target_file": "new.txt", "instructions": "i", "code_edit": "new\n" }),
-        ],
-        "search_replace" => vec![
-            json!({ "file_path": "a.txt", "old_string": "two", "new_string": "2" }),
-            json!({ "file_path": "new.txt", "old_string": "", "new_string": "new\n" }),
-            json!({ "path": "a.txt", "old_str": "two", "new_str": "2", "replace_all": "true" }),
-            json!({ "file_path": "a.txt", "edits": [{ "old_string": "one", "new_string": "1" }] }),
-            json!({ "target_file": "a.txt", "instructions": "i", "code_edit": "one\nTWO\nthree\n" }),
-        ],
-        "write" => vec![
-            json!({ "file_path": "a.txt", "contents": "gone" }),
-            json!({ "path": "deep/new.txt", "content": "new" }),
-            json!({ "file_path": trace, "contents": "outside" }),
-        ],
-        "delete_file" => vec![json!({ "target_file": "a.txt" }), json!({ "path": "empty.txt" })],
-        "edit_notebook" => vec![
-            json!({ "target_notebook": "a.ipynb", "cell_idx": 0, "is_new_cell": false, "cell_language": "python",
-                    "old_string": "x = 1", "new_string": "x = 2" }),
-            json!({ "notebook_path": "a.ipynb", "cell_idx": "1", "is_new_cell": "true", "cell_language": "python",
-                    "old_string": "", "new_string": "y = 2" }),
-        ],
-        "apply_patch" => vec![
-            json!({ "patch": "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n*** End Patch" }),
-            json!({ "input": "*** Begin Patch\n*** Add File: new.txt\n+new\n*** Delete File: empty.txt\n*** End Patch" }),
-        ],
-        "run_terminal_cmd" => vec![
-            json!({ "command": format!("touch '{trace}'"), "is_background": false }),
-            json!({ "cmd": format!("echo x > new.txt; touch '{trace}'"), "run_in_background": true }),
-            json!({ "command": "ls", "is_background": "false", "required_permissions": ["all"] }),
-        ],
-        "await_command" => vec![json!({ "command_id": "cmd_1", "id": "1", "timeout_ms": 1 })],
-        "web_search" => vec![json!({ "search_term": "cart" })],
-        "web_fetch" => vec![
-            json!({ "url": "http://127.0.0.1:9/" }),
-            json!({ "url": "file:///etc/hostname" }),
-        ],
-        "todo_write" => vec![json!({ "merge": false, "todos": [{ "id": "a", "content": "b", "status": "pending" }] })],
-        "create_plan" => vec![plan],
-        "ask" => vec![
-            json!({ "title": "t", "questions": [{ "id": "q", "prompt": "p", "options": [{ "id": "a", "label": "A" }, { "id": "b", "label": "B" }] }] }),
-        ],
-        "switch_mode" => ["agent", "debug", "plan", "ask"]
-            .map(|it| json!({ "target_mode_id": it }))
-            .to_vec(),
-        // A tool without a line of its own: something for each argument.
-        _ => {
-            let properties = tool.schema["properties"].as_object().cloned().unwrap_or_default();
-            let value = |wanted: &Value| match wanted["type"].as_str() {
-                Some("integer" | "number") => json!(1),
-                Some("boolean") => json!(true),
-                Some("array") => json!([trace]),
-                Some("object") => json!({}),
-                _ => json!(trace),
-            };
-            let values = properties.iter().map(|(name, wanted)| (name.clone(), value(wanted)));
-            vec![Value::Object(values.collect())]
-        }
-    }
+    assert!(!tool.examples.is_empty(), "{} has no examples", tool.name);
+    let outside = outside.display().to_string();
+    let read = |it: &&str| serde_json::from_str(&it.replace("{outside}", &outside)).expect("an example is JSON");
+    tool.examples.iter().map(read).collect()
 }
 
 /// In every mode, every tool by every name, offered or switched off, by a user who says yes to whatever is asked of calls

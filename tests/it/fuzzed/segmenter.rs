@@ -1,6 +1,6 @@
 //! The documents of an answer are the same, whatever the pieces that it came in.
 
-use sheaf::agent::segment::{Segment, Segmenter};
+use sheaf::agent::segmenter::{Segment, Segmenter};
 
 /// The first byte is the size of a piece.
 pub fn check(data: &[u8]) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use sheaf::{
-    agent::approval::{Facts, Rule, Rules, RunMode, Tier, Verdict, judge, line::Line},
+    agent::approval::{Facts, Rule, Rules, RunMode, Tier, Verdict, command_line::CommandLine, judge},
     config::{ConfiguredRule, Settings},
     protocol::Mode,
     sandbox::{Located, Place},
@@ -12,7 +12,7 @@ use sheaf::{
 
 pub fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let line = Line::read(&text);
+    let line = CommandLine::read(&text);
     let is_plain = line.doubts.is_empty();
     for command in &line.commands {
         assert!(!command.words.is_empty(), "a command has a program: {text:?}");

@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 
 use super::*;
 
-/// What a careless person might allow: everything in the tables below begins with one of these.
+/// Rules that a careless person might add: every command in the tables below begins with one of these.
 const CARELESS: &[&str] = &[
     "Shell(ls)",
     "Shell(cat)",
@@ -442,7 +442,7 @@ fn deep_and_long_lines_are_read_in_a_moment() {
         "\u{10ffff}".repeat(4000),
     ] {
         let line = format!("ls {line}");
-        let read = Line::read(&line);
+        let read = CommandLine::read(&line);
         assert!(read.commands.len() <= 33);
         verdict(&with(&line, &[Permission::Network]), &facts(&careless));
     }

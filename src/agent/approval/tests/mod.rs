@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use pretty_assertions::assert_eq;
 
-use super::{Facts, Question, Rule, Rules, RunMode, Tier, Verdict, judge, line::Line};
+use super::{Facts, Question, Rule, Rules, RunMode, Tier, Verdict, command_line::CommandLine, judge};
 use crate::{
     protocol::{Mode, Permission},
     sandbox::{Located, Place},

@@ -4,23 +4,22 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{Effect, Fault, JobId, Memory, Running},
-    Job, Shown, Stage,
-    parts::parts,
-    verdict::why_not,
+    Job, OpenCall, Stage,
+    documents::{Edit, command_metadata, edit_start, edits, parts, why_not},
 };
 use crate::{
-    models::{CallResult, Image},
+    agent::writer::document_end,
     protocol::{Address, Applied, CommandState, Event, Kind, Operation},
-    tools::{Access, Change, Outcome, Work},
+    tools::{Change, Outcome, Work, object},
 };
 
 impl Running {
     /// Opens the document of a call.
-    pub fn show(&mut self, job: JobId, kind: Kind, metadata: Map<String, Value>, effects: &mut Vec<Effect>) {
+    pub fn show(&mut self, job: JobId, kind: Kind, metadata: Map<String, Value>) {
         let mut events = Vec::new();
         let document = self.output.writer.begin(kind, metadata.clone(), &mut events);
-        self.output.say(events, effects);
-        let shown = Shown {
+        self.output.say(events);
+        let shown = OpenCall {
             document,
             metadata,
             output: String::new(),
@@ -28,10 +27,11 @@ impl Running {
         self.calls.shown.insert(job, shown);
     }
 
-    pub fn show_call(&mut self, job: &Job, effects: &mut Vec<Effect>) {
+    /// Opens the document of a call with its arguments.
+    pub fn show_call(&mut self, job: &Job) {
         self.calls.count += 1;
         let metadata = object(json!({ "toolName": job.name(), "toolCallId": job.call.id }));
-        self.show(job.id, Kind::ToolCall, metadata, effects);
+        self.show(job.id, Kind::ToolCall, metadata);
         self.calls.places.push((job.call.id.clone(), self.place()));
         let Some(shown) = self.calls.shown.get_mut(&job.id) else {
             return;
@@ -54,10 +54,10 @@ impl Running {
                 arguments: arguments.into(),
             },
         ];
-        self.output.say(events, effects);
+        self.output.say(events);
     }
 
-    /// Where the newest document is.
+    /// The address of the newest document.
     pub fn place(&self) -> Address {
         Address {
             turn: self.setup.turn,
@@ -65,7 +65,8 @@ impl Running {
         }
     }
 
-    pub fn printed(&mut self, id: JobId, text: &str, effects: &mut Vec<Effect>) {
+    /// Appends a command's output to its document, up to 1 MiB.
+    pub fn printed(&mut self, id: JobId, text: &str) {
         let Some(shown) = self.calls.shown.get_mut(&id) else {
             return;
         };
@@ -80,48 +81,36 @@ impl Running {
             metadata: Map::new(),
             append: vec![("output".to_owned(), text.to_owned())],
         };
-        self.output.say(vec![event], effects);
+        self.output.say(vec![event]);
     }
 
-    pub fn ran(
-        &mut self,
-        id: JobId,
-        result: Result<Outcome, Fault>,
-        took_ms: u64,
-        memory: &mut Memory,
-        effects: &mut Vec<Effect>,
-    ) {
-        self.with_job(id, Stage::Running, memory, effects, |running, job, _, effects| {
+    /// Takes the result of a call that has run, `took_ms` milliseconds after it began.
+    pub fn ran(&mut self, id: JobId, result: Result<Outcome, Fault>, took_ms: u64, memory: &mut Memory) {
+        self.with_job(id, Stage::Running, memory, |running, job, _| {
             let tool = job.tool.clone();
             match (tool.as_ref().map(|it| &it.work), result) {
-                (Some(Work::Change(_)), Ok(_)) => running.made(job, effects),
-                (Some(Work::Command { .. }), Ok(outcome)) => running.ended(job, outcome, took_ms, effects),
+                (Some(Work::Change(_)), Ok(_)) => running.made(job),
+                (Some(Work::Command { .. }), Ok(outcome)) => running.ended(job, outcome, took_ms),
                 (Some(Work::Call { .. } | Work::Turn(_)) | None, Ok(outcome)) => {
-                    running.called(job, outcome, took_ms, effects);
+                    running.called(job, outcome, took_ms);
                 }
-                (_, Err(fault)) => running.refuse(job, &fault, effects),
+                (_, Err(fault)) => running.refuse(job, &fault),
             }
         });
     }
 
     /// The result of a tool: its document ends with it.
-    pub fn called(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64, effects: &mut Vec<Effect>) {
+    pub fn called(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64) {
         if !self.calls.shown.contains_key(&job.id) {
-            self.show_call(job, effects);
+            self.show_call(job);
         }
         let result = json!({ "status": "success", "data": outcome.data });
-        self.end_call(job.id, result, Some(took_ms), outcome.is_truncated, effects);
-        settle(job, outcome.text, false, outcome.images);
+        self.end_call(job.id, result, Some(took_ms), outcome.is_truncated);
+        job.settle_with(outcome.text, false, outcome.images);
     }
 
-    pub fn end_call(
-        &mut self,
-        job: JobId,
-        result: Value,
-        took_ms: Option<u64>,
-        is_truncated: bool,
-        effects: &mut Vec<Effect>,
-    ) {
+    /// Ends the document of a call with its result; without an open document nothing happens.
+    pub fn end_call(&mut self, job: JobId, result: Value, took_ms: Option<u64>, is_truncated: bool) {
         let Some(mut shown) = self.calls.shown.remove(&job) else {
             return;
         };
@@ -138,17 +127,13 @@ impl Running {
                 result,
                 duration_ms: took_ms,
             },
-            Event::DocumentEnd {
-                document: shown.document,
-                final_content: None,
-                metadata: shown.metadata,
-            },
+            document_end(shown.document, shown.metadata),
         ];
-        self.output.say(events, effects);
+        self.output.say(events);
     }
 
     /// A command has ended, or goes on in the background.
-    pub fn ended(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64, effects: &mut Vec<Effect>) {
+    pub fn ended(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64) {
         if let Some(mut shown) = self.calls.shown.remove(&job.id) {
             let data = outcome.data.as_object().cloned().unwrap_or_default();
             let metadata = &mut shown.metadata;
@@ -169,20 +154,44 @@ impl Running {
             if outcome.is_truncated {
                 metadata.insert("truncated".into(), true.into());
             }
-            let end = Event::DocumentEnd {
-                document: shown.document,
-                final_content: None,
-                metadata: shown.metadata,
-            };
-            self.output.say(vec![end], effects);
+            let end = document_end(shown.document, shown.metadata);
+            self.output.say(vec![end]);
         }
-        settle(job, outcome.text, false, outcome.images);
+        job.settle_with(outcome.text, false, outcome.images);
+    }
+
+    /// Ends the open document of a command that was stopped. Returns false if there is none.
+    pub fn stop_command(&mut self, job: JobId) -> bool {
+        let Some(OpenCall {
+            document,
+            mut metadata,
+            output,
+        }) = self.calls.shown.remove(&job)
+        else {
+            return false;
+        };
+        metadata.extend(object(
+            json!({ "exitCode": null, "output": output, "state": CommandState::Cancelled }),
+        ));
+        self.output.say(vec![document_end(document, metadata)]);
+        true
+    }
+
+    /// The document of a command that did not run.
+    fn show_unrun(&mut self, job: &Job, state: CommandState, why: Map<String, Value>) {
+        let start = command_metadata(job);
+        let mut end = start.clone();
+        end.extend(object(
+            json!({ "exitCode": null, "output": "", "duration_ms": 0, "state": state }),
+        ));
+        end.extend(why);
+        self.output.whole(Kind::TerminalCommand, start, None, end);
     }
 
     /// A change has been made: a document for each place.
-    pub fn made(&mut self, job: &mut Job, effects: &mut Vec<Effect>) {
+    pub fn made(&mut self, job: &mut Job) {
         let Some(proposal) = job.prepared.proposal.take() else {
-            settle(job, "Nothing changed.".to_owned(), false, Vec::new());
+            job.settle("Nothing changed.");
             return;
         };
         let mut documents: Vec<Edit> = if job.picked.is_empty() {
@@ -202,19 +211,18 @@ impl Running {
             end.insert("result".into(), json!({ "status": "success", "data": proposal.data }));
         }
         for (start, content, end) in documents {
-            let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
-            self.output.say(events, effects);
+            self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
         }
-        settle(job, proposal.text, false, Vec::new());
+        job.settle(proposal.text);
         if self.setup.is_checked {
             job.stage = Stage::Checking;
-            effects.push(Effect::Check(job.id));
+            self.output.effects.push(Effect::Check(job.id));
         }
     }
 
     /// Adds what checkers say to the result of a change, which stands whatever they say.
-    pub fn checked(&mut self, id: JobId, text: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        self.with_job(id, Stage::Checking, memory, effects, |_, job, _, _| {
+    pub fn checked(&mut self, id: JobId, text: &str, memory: &mut Memory) {
+        self.with_job(id, Stage::Checking, memory, |_, job, _| {
             if let Some(result) = job.result.as_mut().filter(|_| !text.is_empty()) {
                 result.text.push_str("\n\n");
                 result.text.push_str(text);
@@ -223,62 +231,54 @@ impl Running {
         });
     }
 
-    pub fn show_changes(&mut self, job: &Job, changes: &[Change], applied: Applied, effects: &mut Vec<Effect>) {
+    /// Documents of changes in the state `applied`.
+    pub fn show_changes(&mut self, job: &Job, changes: &[Change], applied: Applied) {
         for change in changes {
             for (start, content, end) in edits(change, &job.name(), &job.call.id, &applied) {
-                let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
-                self.output.say(events, effects);
+                self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
             }
         }
     }
 
-    pub fn show_rejected(&mut self, job: &Job, changes: &[Change], fault: &Fault, effects: &mut Vec<Effect>) {
+    /// Documents of changes that were rejected, with the reason.
+    pub fn show_rejected(&mut self, job: &Job, changes: &[Change], fault: &Fault) {
         for change in changes {
             for (start, content, mut end) in edits(change, &job.name(), &job.call.id, &Applied::Rejected) {
                 end.extend(why_not(job, fault));
-                let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
-                self.output.say(events, effects);
+                self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
             }
         }
     }
 
     /// The user or a rule said no: the document of what was not done says so.
-    pub fn reject(&mut self, job: &mut Job, fault: &Fault, effects: &mut Vec<Effect>) {
+    pub fn reject(&mut self, job: &mut Job, fault: &Fault) {
         let proposal = job.prepared.proposal.take();
         let tool = job.tool.clone();
         let work = tool.as_ref().map(|it| &it.work);
         match (work, proposal) {
             (Some(Work::Change(_)), Some(proposal)) => {
-                self.show_rejected(job, &proposal.changes, fault, effects);
-                settle(job, fault.text(), true, Vec::new());
+                self.show_rejected(job, &proposal.changes, fault);
+                job.fail(fault.text());
             }
             (Some(Work::Command { .. }), _) => {
-                let start = command_metadata(job);
-                let mut end = start.clone();
-                end.insert("exitCode".into(), Value::Null);
-                end.insert("output".into(), "".into());
-                end.insert("duration_ms".into(), 0.into());
-                end.insert("state".into(), CommandState::Rejected.as_str().into());
-                end.extend(why_not(job, fault));
-                let events = self.output.writer.whole(Kind::TerminalCommand, start, None, end);
-                self.output.say(events, effects);
-                settle(job, fault.text(), true, Vec::new());
+                self.show_unrun(job, CommandState::Rejected, why_not(job, fault));
+                job.fail(fault.text());
             }
             (Some(Work::Call { .. } | Work::Change(_) | Work::Turn(_)) | None, _) => {
                 if !self.calls.shown.contains_key(&job.id) && !matches!(work, Some(Work::Change(_))) {
-                    self.show_call(job, effects);
+                    self.show_call(job);
                     if let Some(shown) = self.calls.shown.get_mut(&job.id) {
                         shown.metadata.insert("state".into(), "rejected".into());
                         shown.metadata.extend(why_not(job, fault));
                     }
                 }
-                self.refuse(job, fault, effects);
+                self.refuse(job, fault);
             }
         }
     }
 
     /// The call gave no result: its document says why, and the model is told.
-    pub fn refuse(&mut self, job: &mut Job, fault: &Fault, effects: &mut Vec<Effect>) {
+    pub fn refuse(&mut self, job: &mut Job, fault: &Fault) {
         let text = fault.text();
         let tool = job.tool.clone();
         match tool.as_ref().map(|it| &it.work) {
@@ -287,7 +287,7 @@ impl Running {
                 let path = path.or(job.arguments.text("target_notebook")).unwrap_or_default();
                 let proposal = job.prepared.proposal.take();
                 match &proposal {
-                    Some(proposal) => self.show_changes(job, &proposal.changes, Applied::Failed, effects),
+                    Some(proposal) => self.show_changes(job, &proposal.changes, Applied::Failed),
                     None => {
                         let start = edit_start(path, &Operation::Edit, &job.name(), &job.call.id);
                         let mut end = start.clone();
@@ -295,185 +295,30 @@ impl Running {
                         end.insert("applied".into(), Applied::Failed.as_str().into());
                         // What was to be changed stands nowhere else.
                         end.insert("arguments".into(), job.arguments.0.clone().into());
-                        let events = self.output.writer.whole(Kind::FileEdit, start, None, end);
-                        self.output.say(events, effects);
+                        self.output.whole(Kind::FileEdit, start, None, end);
                     }
                 }
                 let details = fault.next.clone().unwrap_or_default();
-                self.output
-                    .error(fault.code, &job.name(), &fault.message, &details, effects);
+                self.output.error(fault.code, &job.name(), &fault.message, &details);
             }
             Some(Work::Command { .. }) => {
-                match self.calls.shown.remove(&job.id) {
-                    Some(mut shown) => {
-                        shown.metadata.insert("exitCode".into(), Value::Null);
-                        shown.metadata.insert("output".into(), shown.output.into());
-                        shown
-                            .metadata
-                            .insert("state".into(), CommandState::Cancelled.as_str().into());
-                        let end = Event::DocumentEnd {
-                            document: shown.document,
-                            final_content: None,
-                            metadata: shown.metadata,
-                        };
-                        self.output.say(vec![end], effects);
-                    }
-                    None => {
-                        let start = command_metadata(job);
-                        let mut end = start.clone();
-                        end.insert("exitCode".into(), Value::Null);
-                        end.insert("output".into(), "".into());
-                        end.insert("duration_ms".into(), 0.into());
-                        end.insert("state".into(), CommandState::Cancelled.as_str().into());
-                        let events = self.output.writer.whole(Kind::TerminalCommand, start, None, end);
-                        self.output.say(events, effects);
-                    }
+                if !self.stop_command(job.id) {
+                    self.show_unrun(job, CommandState::Cancelled, Map::new());
                 }
                 let details = fault.next.clone().unwrap_or_default();
-                self.output
-                    .error(fault.code, &job.name(), &fault.message, &details, effects);
+                self.output.error(fault.code, &job.name(), &fault.message, &details);
             }
             Some(Work::Call { .. } | Work::Turn(_)) | None => {
                 if !self.calls.shown.contains_key(&job.id) {
-                    self.show_call(job, effects);
+                    self.show_call(job);
                 }
                 let result = json!({ "status": "error", "data": text });
-                self.end_call(job.id, result, None, false, effects);
+                self.end_call(job.id, result, None, false);
             }
         }
-        settle(job, text, true, Vec::new());
+        job.fail(text);
     }
-}
-
-/// The call has its result.
-pub fn settle(job: &mut Job, text: String, is_error: bool, images: Vec<Image>) {
-    let text = if text.trim().is_empty() {
-        "(no output)".to_owned()
-    } else {
-        text
-    };
-    job.result = Some(CallResult {
-        call: job.call.id.clone(),
-        name: job.call.name.clone(),
-        text,
-        is_error,
-        images,
-    });
-    job.stage = Stage::Done;
-}
-
-/// A command as its document starts.
-pub fn command_metadata(job: &Job) -> Map<String, Value> {
-    let mut metadata = object(json!({
-        "command": job.arguments.text("command").unwrap_or_default(),
-        "permissions": job.arguments.texts("required_permissions"),
-        "toolCallId": job.call.id,
-        "state": CommandState::Running,
-    }));
-    for access in &job.prepared.accesses {
-        if let Access::Command {
-            line,
-            directory,
-            permissions,
-            is_background: _,
-        } = access
-        {
-            let words: Vec<&str> = permissions.iter().map(crate::protocol::Permission::as_str).collect();
-            metadata.insert("command".into(), line.clone().into());
-            metadata.insert("workingDirectory".into(), directory.path.to_string_lossy().into());
-            metadata.insert("permissions".into(), words.into());
-        }
-    }
-    metadata
-}
-
-pub fn edit_start(path: &str, operation: &Operation, name: &str, call: &str) -> Map<String, Value> {
-    object(json!({
-        "filePath": path,
-        "operation": operation,
-        "language": crate::protocol::document::language_of(path),
-        "toolCallId": call,
-        "toolName": name,
-    }))
-}
-
-/// A document of a change: what it starts with, its content, and what it ends with.
-pub type Edit = (Map<String, Value>, Option<String>, Map<String, Value>);
-
-/// The documents of a change: one for each hunk, or one for the whole.
-pub fn edits(change: &Change, name: &str, call: &str, applied: &Applied) -> Vec<Edit> {
-    let mut start = edit_start(&change.file.shown, &change.operation, name, call);
-    if let Some(to) = &change.to {
-        start.insert("newFilePath".into(), to.shown.clone().into());
-    }
-    if let Some(cell) = &change.cell {
-        let is_new = cell.source.is_none();
-        start.insert("cell".into(), json!({ "index": cell.index, "isNew": is_new }));
-        if !matches!(cell.language.as_str(), "" | "other" | "raw") {
-            start.insert("language".into(), cell.language.clone().into());
-        }
-    }
-    let whole = |content: Option<String>| {
-        let mut end = start.clone();
-        end.insert("diff".into(), Value::Null);
-        end.insert("applied".into(), applied.as_str().into());
-        (start.clone(), content, end)
-    };
-    let is_whole = matches!(change.operation, Operation::Create | Operation::Delete) || change.hunks.is_empty();
-    if is_whole {
-        let content = match (&change.operation, &change.new) {
-            (Operation::Create, Some(new)) => Some(String::from_utf8_lossy(new).into_owned()),
-            _ => None,
-        };
-        return vec![whole(content)];
-    }
-    let count = change.hunks.len();
-    let hunks = change.hunks.iter().enumerate().map(|(at, hunk)| {
-        let mut end = start.clone();
-        end.insert(
-            "diff".into(),
-            json!({
-                "oldString": hunk.old,
-                "newString": hunk.new,
-                "startLine": hunk.start,
-                "endLine": hunk.end,
-            }),
-        );
-        end.insert("applied".into(), applied.as_str().into());
-        end.insert("hunk".into(), json!({ "index": at + 1, "count": count }));
-        (start.clone(), Some(hunk.new.clone()), end)
-    });
-    hunks.collect()
-}
-
-pub fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
-}
-
-/// What a call is about, for a line.
-pub fn gist(text: &str) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= SHOWN_CHARS {
-        return line;
-    }
-    let cut: String = line.chars().take(SHOWN_CHARS).collect();
-    format!("{cut}…")
 }
 
 /// As much of a command's output travels live; all of it is in its log.
 const LIVE_BYTES: usize = 1 << 20;
-/// As many characters of an argument stand in a message.
-const SHOWN_CHARS: usize = 200;
-
-/// A name that the model made up, fit for a line.
-pub fn plain(name: &str) -> String {
-    let plain: String = name.chars().filter(|it| !it.is_control()).take(64).collect();
-    if plain.trim().is_empty() {
-        "tool".to_owned()
-    } else {
-        plain
-    }
-}

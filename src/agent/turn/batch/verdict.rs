@@ -1,11 +1,8 @@
 //! What is judged of a call before it runs, and again when rules have come.
 
-use serde_json::{Map, Value, json};
-
 use super::{
-    super::{Effect, Fault, Memory, Phase, Running},
+    super::{Fault, Memory, Phase, Running},
     Job, Stage,
-    call_documents::object,
 };
 use crate::{
     agent::{
@@ -18,8 +15,8 @@ use crate::{
 };
 
 impl Running {
-    /// Whether the call may be carried out, and what to ask if that is the user's to say.
-    pub fn judge(&mut self, job: &mut Job, memory: &Memory, effects: &mut Vec<Effect>) {
+    /// Judges a call that is prepared: lets it run, rejects it, or asks the user.
+    pub fn judge(&mut self, job: &mut Job, memory: &Memory) {
         let Some(tool) = job.tool.clone() else { return };
         let facts = self.facts(memory, job.prepared.tier);
         let settings = &self.setup.settings;
@@ -61,17 +58,17 @@ impl Running {
             Verdict::Allow => job.stage = Stage::Ready,
             Verdict::Deny(reason) => {
                 let fault = Fault::new("TOOL_REJECTED", reason);
-                self.reject(job, &fault, effects);
+                self.reject(job, &fault);
             }
             Verdict::Ask(question) => {
                 job.stage = Stage::Asking;
                 job.was_asked = true;
-                self.ask_approval(job, &tool, &question, effects);
+                self.ask_approval(job, &tool, &question);
             }
         }
     }
 
-    /// What the rules and the settings say of a call, and whether a bound of the settings is why not.
+    /// The verdict of rules and settings; true if a bound in the settings is the reason.
     pub fn verdict(&self, job: &Job, tool: &Tool, facts: &Facts<'_>) -> (Verdict, bool) {
         let settings = &self.setup.settings;
         if let Some(path) = tool_selection::out_of_bounds(settings, &tool.name, &job.prepared.accesses) {
@@ -92,6 +89,7 @@ impl Running {
         (verdict, false)
     }
 
+    /// The facts that calls are judged by now.
     pub fn facts<'a>(&self, memory: &'a Memory, tier: Tier) -> Facts<'a> {
         Facts {
             mode: self.mode,
@@ -105,7 +103,7 @@ impl Running {
     }
 
     /// Judges again what waits for the user: a rule that was just given may answer it.
-    pub fn judge_again(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub fn judge_again(&mut self, memory: &mut Memory) {
         let Some(mut batch) = self.take_batch() else { return };
         // Of what was looked at hunk by hunk, the rest is not for a rule to say.
         let open = |it: &&mut Job| it.stage == Stage::Asking && it.said.is_empty();
@@ -115,28 +113,13 @@ impl Running {
             };
             let facts = self.facts(memory, job.prepared.tier);
             if self.verdict(job, tool, &facts).0 == Verdict::Allow {
-                self.close_approvals(job.id, None, effects);
+                self.close_approvals(job.id, None);
                 job.stage = Stage::Ready;
             }
         }
         self.phase = Phase::Jobs(batch);
-        self.advance(memory, effects);
+        self.advance(memory);
     }
-}
-
-/// What the document of something that was not done says of that.
-pub fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
-    let mut why = object(json!({ "reason": fault.message }));
-    if let Some(missing) = &job.refusal.missing {
-        why.insert("missing".to_owned(), missing.clone().into());
-        if job.refusal.is_protected {
-            why.insert("protected".to_owned(), true.into());
-        }
-    }
-    if job.refusal.is_forbidden {
-        why.insert("forbidden".to_owned(), true.into());
-    }
-    why
 }
 
 /// The client of a gateway says yes to what the sandbox holds, inside the workspace, for its own conversation: anything else

@@ -212,7 +212,7 @@ fn an_error_says_what_to_do() {
 #[test]
 fn the_next_message_follows_the_conversation() {
     let mut turn = Turn::default();
-    turn.memory.told.messages = vec![ModelMessage::user("hi"), ModelMessage::assistant("hello")];
+    turn.memory.history.messages = vec![ModelMessage::user("hi"), ModelMessage::assistant("hello")];
     let mut next = submission("and now?");
     next.mode = Mode::Plan;
     let effects = turn.step(Input::Submit(Box::new(next)), 0);
@@ -441,7 +441,7 @@ fn a_message_without_an_answer_is_closed_before_the_next_one() {
     for (name, inputs, want) in cases {
         let mut talk = Talk::begin();
         talk.all(inputs);
-        let before = talk.turn.memory.told.messages.clone();
+        let before = talk.turn.memory.history.messages.clone();
         talk.effects = talk.turn.step(submit("more"), 0);
         let messages = &asked(&talk.effects).messages;
         assert_eq!(messages[..before.len()], before[..], "{name}");
@@ -461,7 +461,7 @@ fn a_message_without_an_answer_is_closed_before_the_next_one() {
         Input::Cancel,
     ]);
     assert_eq!(
-        talk.turn.memory.told.messages.last(),
+        talk.turn.memory.history.messages.last(),
         Some(&ModelMessage::assistant(stopped))
     );
 }
@@ -521,7 +521,7 @@ fn a_model_that_sees_no_images_is_told_where_one_stands() {
         assert_eq!(told.contains("You cannot see images"), is_blind, "{told}");
         // They are kept for a model that does.
         assert_eq!(
-            format!("{:?}", talk.turn.memory.told.messages)
+            format!("{:?}", talk.turn.memory.history.messages)
                 .matches("image/png")
                 .count(),
             2

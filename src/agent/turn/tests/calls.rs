@@ -29,7 +29,7 @@ fn a_call_is_looked_at_run_and_answered() {
     let kinds: Vec<&str> = talk
         .turn
         .memory
-        .told
+        .history
         .messages
         .iter()
         .map(|it| match it {
@@ -181,7 +181,7 @@ fn arguments_that_are_no_json_are_told_and_no_more_than_three_times() {
     let calls: Vec<&Map<String, Value>> = talk
         .turn
         .memory
-        .told
+        .history
         .messages
         .iter()
         .filter_map(|it| match it {
@@ -208,12 +208,12 @@ fn a_call_in_a_message_that_broke_off_never_runs() {
         let shown = talk.says(ending);
         assert!(!shown.contains("prepare") && shown.contains("done"), "{shown}");
         let is_text = |it: &Said| matches!(it, Said::Text(_));
-        let kept = talk.turn.memory.told.messages.iter().all(|it| match it {
+        let kept = talk.turn.memory.history.messages.iter().all(|it| match it {
             ModelMessage::Assistant(said) => said.iter().all(is_text),
             ModelMessage::User(_) => true,
             ModelMessage::Results(_) => false,
         });
-        assert!(kept, "{:?}", talk.turn.memory.told.messages);
+        assert!(kept, "{:?}", talk.turn.memory.history.messages);
     }
 }
 

@@ -65,7 +65,7 @@ fn after_so_many_requests_the_user_is_asked_or_the_answer_ends() {
 }
 
 /// A submission whose model costs a dollar for a thousand tokens, if it costs anything.
-fn priced(is_known: bool, limits: Limits) -> Submission {
+fn priced(is_known: bool, limits: AnswerLimits) -> Submission {
     let mut settings = crate::config::Settings::default();
     if is_known {
         let model = crate::config::Model {
@@ -94,9 +94,9 @@ fn spends(talk: &mut Talk, nth: u64, tokens: u64) -> String {
 
 #[test]
 fn after_so_much_was_spent_the_user_is_asked_and_a_yes_is_for_as_much_again() {
-    let limits = Limits {
+    let limits = AnswerLimits {
         dollars: Some(1.0),
-        ..Limits::default()
+        ..AnswerLimits::default()
     };
     let mut talk = Talk::of(priced(true, limits));
     assert!(spends(&mut talk, 1, 600).contains("call m"));
@@ -115,9 +115,9 @@ fn after_so_much_was_spent_the_user_is_asked_and_a_yes_is_for_as_much_again() {
 
 #[test]
 fn a_conversation_has_a_limit_of_its_own() {
-    let limits = Limits {
+    let limits = AnswerLimits {
         dollars_in_all: Some(1.0),
-        ..Limits::default()
+        ..AnswerLimits::default()
     };
     let mut talk = Talk::of(priced(true, limits));
     talk.all([says("ok"), counts(1500, 0), ends(EndReason::Stop)]);
@@ -134,9 +134,9 @@ fn a_conversation_has_a_limit_of_its_own() {
 
 #[test]
 fn a_limit_that_cannot_be_held_is_said_once() {
-    let limits = Limits {
+    let limits = AnswerLimits {
         dollars: Some(0.01),
-        ..Limits::default()
+        ..AnswerLimits::default()
     };
     let mut talk = Talk::of(priced(false, limits));
     talk.all([call("a1", "look", json!({})), counts(5000, 0)]);
@@ -146,7 +146,7 @@ fn a_limit_that_cannot_be_held_is_said_once() {
     assert!(talk.says(ran(1, "x")).contains("call m"));
     assert!(!spends(&mut talk, 2, 5000).contains("price-unknown"));
     // Without a limit nobody needs to know.
-    let mut talk = Talk::of(priced(false, Limits::default()));
+    let mut talk = Talk::of(priced(false, AnswerLimits::default()));
     talk.all([says("ok"), counts(5000, 0)]);
     assert!(!talk.says(ends(EndReason::Stop)).contains("price-unknown"));
 }

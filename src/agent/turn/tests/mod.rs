@@ -5,13 +5,13 @@ use std::fmt::Write;
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
 
-use super::{batch::object, *};
+use super::*;
 use crate::{
     agent::approval::RunMode,
     models::{EndReason, Failure, FailureKind, ModelMessage},
     protocol::{Done, FinishReason, HunkAnswer, Operation, Outcome as Dealt, Progress, QuestionAnswer, Status, Usage},
     sandbox::{Change, Hunk, Located, Place},
-    tools::{self, Class, Work, ask, create_plan, switch_mode, todo_write},
+    tools::{self, Class, Work, ask, create_plan, object, switch_mode, todo_write},
 };
 
 mod answer;
@@ -63,7 +63,7 @@ fn member<'a>(metadata: &'a Map<String, Value>, name: &str) -> &'a str {
     metadata.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What a question asks, if it is one.
+/// The text of a question; empty for other documents.
 fn gist_of(metadata: &Map<String, Value>) -> String {
     let questions = metadata
         .get("questions")
@@ -122,7 +122,7 @@ fn submission(message: &str) -> Submission {
             .into_iter()
             .collect(),
             settings: Arc::default(),
-            limits: Limits::default(),
+            limits: AnswerLimits::default(),
             conversation: "conv_1".into(),
             response: "chat_1".into(),
             asker: Asker::Here,
@@ -249,7 +249,7 @@ fn show(effects: &[Effect]) -> String {
     line
 }
 
-/// What each input brings, after a first one that submits `hi`.
+/// Checks the effects of each input, after a first one that submits `hi`.
 fn check<const N: usize>(name: &str, inputs: [Input; N], want: &str) {
     let mut turn = Turn::default();
     assert_eq!(
@@ -415,7 +415,7 @@ impl Talk {
 
     /// Results as the model reads them, with a sign before errors.
     fn results(&self) -> Vec<String> {
-        let results = self.turn.memory.told.messages.iter().rev().find_map(|it| match it {
+        let results = self.turn.memory.history.messages.iter().rev().find_map(|it| match it {
             ModelMessage::Results(results) => Some(results),
             ModelMessage::User(_) | ModelMessage::Assistant(_) => None,
         });

@@ -67,7 +67,7 @@ struct World {
     steer_after: usize,
     /// When the model has said all of its messages.
     failure: FailureKind,
-    /// What the model takes in.
+    /// The model's window.
     window: Option<u64>,
 }
 
@@ -200,7 +200,7 @@ fn play_on(turn: &mut Turn, world: &World) -> Vec<Effect> {
     all
 }
 
-/// What only its maker can read goes when somebody else is asked.
+/// The messages without parts that only their maker can read.
 fn without_opaque(messages: &[ModelMessage]) -> Vec<ModelMessage> {
     let mut messages = messages.to_vec();
     for message in &mut messages {
@@ -265,7 +265,7 @@ proptest! {
             Effect::CallModel { request, .. } => Some(&request.messages),
             _ => None,
         });
-        for messages in requests.chain([&turn.memory.told.messages]) {
+        for messages in requests.chain([&turn.memory.history.messages]) {
             let mut waiting: Vec<&str> = Vec::new();
             let mut ids = std::collections::BTreeSet::new();
             for message in messages {
@@ -292,7 +292,7 @@ proptest! {
         }
     }
 
-    /// What the mode forbids is neither offered nor looked at nor run, whatever the model calls.
+    /// A tool that the mode forbids is neither offered nor prepared nor run, whatever the model calls.
     #[test]
     fn a_mode_holds_whatever_the_model_says(world in any_world()) {
         let (_, effects) = play(&world);
@@ -324,8 +324,8 @@ proptest! {
         }
     }
 
-    /// What a server was sent once stands at the beginning of all that it is sent later: after an answer that was
-    /// stopped, failed or cut, after another model stood in, in another mode, and with words that came in between.
+    /// Every request begins with the same bytes as the one before: after an answer that was stopped, failed or cut,
+    /// after another model stood in, in another mode, and with words that came in between.
     #[test]
     fn what_was_sent_is_never_rewritten(mut worlds in prop::collection::vec(any_world(), 1..4)) {
         let mut turn = Turn::default();

@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 
 use super::*;
 use crate::{
-    agent::{history, message_history::MessageHistory},
+    agent::history::{self, message_history::MessageHistory},
     journal::Log,
     protocol::{CompactionScope, Position},
 };
@@ -17,7 +17,7 @@ fn reread(effects: &[Effect]) -> MessageHistory {
             log.append(0, event.clone());
         }
     }
-    history::told(&log.after(Position(0)))
+    history::with_calls(&log.after(Position(0)))
 }
 
 /// A conversation of turns whose answers read so many bytes each, with a window.
@@ -86,7 +86,7 @@ fn next(nth: u32) -> Input {
 
 fn asks_to(how: CompactionScope, nth: u32) -> Input {
     let submission = submission_with("/compact", |it| {
-        it.purpose = Purpose::Room(how);
+        it.purpose = Purpose::Compaction(how);
         it.turn = ProtocolTurn(nth);
     });
     Input::Submit(Box::new(submission))
@@ -96,7 +96,7 @@ fn summary(keep: &str) -> CompactionScope {
     CompactionScope::Summary { keep: keep.to_owned() }
 }
 
-/// What the documents say of the room that was made.
+/// The records of compactions in the documents.
 fn marks(effects: &[Effect]) -> Vec<Value> {
     let ends = effects.iter().filter_map(|it| match it {
         Effect::Append(Event::DocumentEnd { metadata, .. }) => metadata.get("compaction").cloned(),
@@ -119,7 +119,7 @@ fn nothing_happens_while_there_is_room() {
 fn old_results_go_first_and_the_last_three_turns_stay() {
     // About 1,000 tokens a turn.
     let mut turn = long(Some(12_000), 7, 3300);
-    turn.memory.told.estimated(9_000);
+    turn.memory.history.estimated(9_000);
     turn.memory.window.tokens = Some(10_000);
     let effects = turn.step(next(8), 0);
     assert!(
@@ -133,7 +133,7 @@ fn old_results_go_first_and_the_last_three_turns_stay() {
         (&json!("results"), &json!(3), &json!("full"))
     );
     assert!(marks[0]["afterTokens"].as_u64() < Some(6_000), "{marks:?}");
-    let results: Vec<String> = gist(&turn.memory.told)
+    let results: Vec<String> = gist(&turn.memory.history)
         .into_iter()
         .filter(|it| it.starts_with("result"))
         .collect();
@@ -146,7 +146,7 @@ fn old_results_go_first_and_the_last_three_turns_stay() {
 #[test]
 fn a_summary_stands_for_what_was_said_before() {
     let mut turn = long(None, 8, 300);
-    let before = turn.memory.told.tokens(0);
+    let before = turn.memory.history.tokens(0);
     turn.memory.window.tokens = Some(before + 100);
     // What is left would be too much without a summary: the results are too short to be worth dropping.
     let effects = turn.step(next(9), 0);
@@ -154,7 +154,7 @@ fn a_summary_stands_for_what_was_said_before() {
     turn.step(says("They talked about files."), 5);
     let effects = turn.step(ends(EndReason::Stop), 7);
     assert!(show(&effects).contains("forgot | call m with"), "{}", show(&effects));
-    let gist = gist(&turn.memory.told);
+    let gist = gist(&turn.memory.history);
     assert_eq!(gist[0], "user <conversation_summary> They talked about fil");
     assert_eq!(gist[1], "user question 7");
     assert_eq!(gist.last().map(String::as_str), Some("user question 9"));
@@ -184,7 +184,7 @@ fn within_one_long_turn_its_message_stays_and_so_do_the_last_steps() {
             ran(nth, &nth.to_string()),
         ]);
     }
-    talk.turn.memory.window.tokens = Some(talk.turn.memory.told.tokens(0) + 1500);
+    talk.turn.memory.window.tokens = Some(talk.turn.memory.history.tokens(0) + 1500);
     talk.all([
         says("step 10"),
         call("a10", "look", json!({ "file_path": "10" })),
@@ -199,14 +199,17 @@ fn within_one_long_turn_its_message_stays_and_so_do_the_last_steps() {
     let gist: Vec<String> = talk
         .turn
         .memory
-        .told
+        .history
         .messages
         .iter()
         .map(|it| format!("{it:?}"))
         .collect();
     assert!(gist[0].contains("<conversation_summary>"), "{}", gist[0]);
-    assert_eq!(talk.turn.memory.told.messages[1], ModelMessage::user("hi"));
-    assert!(matches!(talk.turn.memory.told.messages[2], ModelMessage::Assistant(_)));
+    assert_eq!(talk.turn.memory.history.messages[1], ModelMessage::user("hi"));
+    assert!(matches!(
+        talk.turn.memory.history.messages[2],
+        ModelMessage::Assistant(_)
+    ));
     assert!(gist.last().is_some_and(|it| it.contains("a10")), "{gist:?}");
     let mark = &marks(&talk.effects)[0];
     assert!(mark["behind"].is_string(), "{mark}");
@@ -283,7 +286,7 @@ fn a_summary_that_is_no_shorter_is_not_used() {
     for input in [submit("hi"), says("ok"), ends(EndReason::Stop)] {
         turn.step(input, 0);
     }
-    let before = turn.memory.told.clone();
+    let before = turn.memory.history.clone();
     turn.step(asks_to(summary(""), 2), 0);
     turn.step(says(&"word ".repeat(2_000)), 1);
     let effects = turn.step(ends(EndReason::Stop), 2);
@@ -292,13 +295,13 @@ fn a_summary_that_is_no_shorter_is_not_used() {
         shown.contains("a summary takes no less room") && shown.ends_with("done completed stop"),
         "{shown}"
     );
-    assert_eq!((marks(&effects), &turn.memory.told), (Vec::new(), &before));
+    assert_eq!((marks(&effects), &turn.memory.history), (Vec::new(), &before));
 }
 
 #[test]
 fn a_summary_that_helps_little_ends_no_answer_that_still_fits() {
     let mut turn = long(None, 8, 300);
-    let tokens = turn.memory.told.tokens(0);
+    let tokens = turn.memory.history.tokens(0);
     turn.memory.window.tokens = Some(tokens + 100);
     turn.step(next(9), 0);
     // Within what a summary may have, and with all that is still to be done no shorter than what it stands for.
@@ -316,16 +319,16 @@ fn a_summary_that_helps_little_ends_no_answer_that_still_fits() {
         shown.contains("a summary takes no less room") && shown.ends_with("call m with 33"),
         "{shown}"
     );
-    assert!(turn.memory.window.no_room_below > tokens);
+    assert!(turn.memory.window.no_compaction_below > tokens);
     // Once it could be made, it is looked at the window alone.
     turn.memory.shortened(10);
-    assert_eq!(turn.memory.window.no_room_below, 0);
+    assert_eq!(turn.memory.window.no_compaction_below, 0);
 }
 
 #[test]
 fn without_a_summary_it_goes_on_while_there_is_room() {
     let mut turn = long(None, 8, 300);
-    turn.memory.window.tokens = Some(turn.memory.told.tokens(0) + 100);
+    turn.memory.window.tokens = Some(turn.memory.history.tokens(0) + 100);
     turn.step(next(9), 0);
     let shown = show(&turn.step(fails(FailureKind::Unreachable), 1));
     assert_eq!(shown, "summarise 24 attempt 1");
@@ -359,7 +362,7 @@ fn the_user_says_when_and_what_to_keep() {
     let effects = turn.step(ends(EndReason::Stop), 2);
     assert!(show(&effects).ends_with("done completed stop"), "{}", show(&effects));
     assert_eq!(
-        gist(&turn.memory.told),
+        gist(&turn.memory.history),
         ["user <conversation_summary> All of it, in short."]
     );
     let done = effects.iter().find_map(|it| match it {
@@ -373,7 +376,7 @@ fn the_user_says_when_and_what_to_keep() {
 #[test]
 fn stopping_it_leaves_everything_as_it_was() {
     let mut turn = long(None, 3, 3300);
-    let before = turn.memory.told.clone();
+    let before = turn.memory.history.clone();
     turn.step(asks_to(summary(""), 4), 0);
     turn.step(says("All of"), 1);
     let shown = show(&turn.step(Input::Cancel, 2));
@@ -381,7 +384,7 @@ fn stopping_it_leaves_everything_as_it_was() {
         shown.contains("stop") && shown.ends_with("done completed cancelled"),
         "{shown}"
     );
-    assert_eq!(turn.memory.told, before);
+    assert_eq!(turn.memory.history, before);
     let mut nothing = Turn::default();
     let shown = show(&nothing.step(asks_to(summary(""), 1), 0));
     assert!(
@@ -398,7 +401,7 @@ fn todos_that_are_open_are_in_every_summary() {
     turn.step(asks_to(summary(""), 4), 0);
     turn.step(says("In short."), 1);
     turn.step(ends(EndReason::Stop), 2);
-    let text = format!("{:?}", turn.memory.told.messages[0]);
+    let text = format!("{:?}", turn.memory.history.messages[0]);
     assert!(text.contains("write the test"), "{text}");
 }
 
@@ -406,12 +409,12 @@ fn todos_that_are_open_are_in_every_summary() {
 fn a_conversation_that_is_read_again_is_as_short_as_it_was() {
     // Old results, a summary before the last turns, one result, and a summary that the user wanted.
     let old = |turn: &mut Turn| {
-        turn.memory.told.estimated(9_000);
+        turn.memory.history.estimated(9_000);
         turn.memory.window.tokens = Some(10_000);
         vec![next(8), says("fine"), ends(EndReason::Stop)]
     };
     let full = |turn: &mut Turn| {
-        turn.memory.window.tokens = Some(turn.memory.told.tokens(0) + 100);
+        turn.memory.window.tokens = Some(turn.memory.history.tokens(0) + 100);
         vec![
             next(8),
             says("In short."),
@@ -442,11 +445,11 @@ fn a_conversation_that_is_read_again_is_as_short_as_it_was() {
         }
         turn.memory.window.tokens = None;
         let again = reread(&effects);
-        assert_eq!(gist(&again), gist(&turn.memory.told), "{name}");
+        assert_eq!(gist(&again), gist(&turn.memory.history), "{name}");
         assert_eq!(
             again.borders.iter().map(|it| (it.at, it.turn)).collect::<Vec<_>>(),
             turn.memory
-                .told
+                .history
                 .borders
                 .iter()
                 .filter(|it| it.behind.is_none())
@@ -489,7 +492,7 @@ fn a_cut_within_a_turn_is_read_again_at_the_same_place() {
             ran(nth, "ok"),
         ];
         if nth == 8 {
-            turn.memory.window.tokens = Some(turn.memory.told.tokens(0) + 600);
+            turn.memory.window.tokens = Some(turn.memory.history.tokens(0) + 600);
         }
         all(&mut turn, step, &mut effects);
     }
@@ -501,7 +504,7 @@ fn a_cut_within_a_turn_is_read_again_at_the_same_place() {
     ];
     all(&mut turn, summed, &mut effects);
     assert!(!turn.is_running());
-    let (live, again) = (&turn.memory.told.messages, reread(&effects).messages);
+    let (live, again) = (&turn.memory.history.messages, reread(&effects).messages);
     assert!(format!("{:?}", live[0]).contains("They looked."), "{live:?}");
     assert_eq!(live[..2], again[..2]);
     let calls = |messages: &[ModelMessage]| -> Vec<String> {

@@ -1,13 +1,13 @@
 //! The best way to give each part of a sketch a place: in order, apart from each other, with the least total of scores.
 
-/// Where a part may stand: lines `first..=last` of the file.
+/// A possible place of a part: lines `first..=last` of the file.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct PartPlace {
     pub first: usize,
     pub last: usize,
     /// Lines deleted and inserted, less what the edges say. A bound from below until it is counted out.
     pub score: i64,
-    /// What of the score is changed lines.
+    /// The part of the score that changed lines make.
     pub changed: usize,
     /// Equal lines at the head and the tail, as far as they count.
     pub equal: (i64, i64),
@@ -15,7 +15,7 @@ pub struct Place {
 
 /// The best ways to take one place for each part, in order and apart from each other.
 pub struct Chain<'a> {
-    pub places: &'a [Vec<Place>],
+    pub places: &'a [Vec<PartPlace>],
     /// For each place the least total of it and a way through all parts before, and the place before it.
     before: Vec<Vec<Option<(i64, usize)>>>,
     /// The same of it and all parts behind.
@@ -23,7 +23,8 @@ pub struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    pub fn new(places: &'a [Vec<Place>]) -> Self {
+    /// Works out the best ways through the possible places of each part.
+    pub fn new(places: &'a [Vec<PartPlace>]) -> Self {
         let count = places.len();
         let mut before: Vec<Vec<Option<(i64, usize)>>> = Vec::with_capacity(count);
         for part in 0..count {
@@ -32,7 +33,7 @@ impl<'a> Chain<'a> {
                 Some(last) => {
                     let ends = ways(&places[last], &before[last], |it| it.last);
                     // The best way that ends above.
-                    let reach = |it: &Place| {
+                    let reach = |it: &PartPlace| {
                         let above = ends.partition_point(|end| end.0 < it.first);
                         ends.get(above.checked_sub(1)?).copied()
                     };
@@ -48,7 +49,7 @@ impl<'a> Chain<'a> {
             } else {
                 // Counted from the end of the file, what is behind is before.
                 let starts = ways(&places[part + 1], &behind[part + 1], |it| usize::MAX - it.first);
-                let reach = |it: &Place| {
+                let reach = |it: &PartPlace| {
                     let below = starts.partition_point(|start| start.0 < usize::MAX - it.last);
                     starts.get(below.checked_sub(1)?).copied()
                 };
@@ -87,6 +88,7 @@ impl<'a> Chain<'a> {
         way
     }
 
+    /// The sum of the scores of a way's places; the least is the best.
     pub fn total(&self, way: &[usize]) -> i64 {
         let scores = way.iter().enumerate().map(|(part, at)| self.places[part][*at].score);
         scores.sum()
@@ -94,7 +96,11 @@ impl<'a> Chain<'a> {
 }
 
 /// Ways by where they end, each with the best of those that end there or above: (end, total, place).
-fn ways(places: &[Place], totals: &[Option<(i64, usize)>], end: impl Fn(&Place) -> usize) -> Vec<(usize, i64, usize)> {
+fn ways(
+    places: &[PartPlace],
+    totals: &[Option<(i64, usize)>],
+    end: impl Fn(&PartPlace) -> usize,
+) -> Vec<(usize, i64, usize)> {
     let pairs = places.iter().zip(totals).enumerate();
     let mut ways: Vec<_> = pairs
         .filter_map(|(at, (place, total))| Some((end(place), total.as_ref()?.0, at)))
@@ -109,7 +115,7 @@ fn ways(places: &[Place], totals: &[Option<(i64, usize)>], end: impl Fn(&Place) 
     ways
 }
 
-fn row(places: &[Place], reach: impl Fn(&Place) -> Option<(usize, i64, usize)>) -> Vec<Option<(i64, usize)>> {
-    let total = |place: &Place| reach(place).map(|(_, total, at)| (total + place.score, at));
+fn row(places: &[PartPlace], reach: impl Fn(&PartPlace) -> Option<(usize, i64, usize)>) -> Vec<Option<(i64, usize)>> {
+    let total = |place: &PartPlace| reach(place).map(|(_, total, at)| (total + place.score, at));
     places.iter().map(total).collect()
 }

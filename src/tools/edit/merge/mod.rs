@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use similar::DiffOp;
 
 use self::{
-    chain::{Chain, Place},
+    chain::{Chain, PartPlace},
     shift::shift,
 };
 use super::{
@@ -44,7 +44,7 @@ const MOST_RIVALS: usize = 200;
 
 /// Why a sketch was not merged. Line numbers count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum MergeRefusal {
     #[error("the sketch holds no code beside its marks")]
     Empty,
     #[error("line {at} of the sketch begins or ends a part and is no line of the file: `{line}`")]
@@ -77,7 +77,7 @@ pub enum Refusal {
     Everywhere,
 }
 
-impl Refusal {
+impl MergeRefusal {
     /// More than one place fits, rather than none.
     pub fn is_ambiguous(&self) -> bool {
         match self {
@@ -95,10 +95,10 @@ impl Refusal {
 /// The file `old` with the sketch merged into it. `language` is a tag of ours.
 ///
 /// A sketch without marks that has most of the file's lines is the new file.
-pub fn merge(old: &str, sketch: &str, language: &str) -> Result<String, Refusal> {
+pub fn merge(old: &str, sketch: &str, language: &str) -> Result<String, MergeRefusal> {
     let (parts, is_marked) = parts(sketch, language);
     if parts.is_empty() {
-        return Err(Refusal::Empty);
+        return Err(MergeRefusal::Empty);
     }
     let file = rows(old);
     if !is_marked && is_whole(&file, sketch) {
@@ -107,7 +107,7 @@ pub fn merge(old: &str, sketch: &str, language: &str) -> Result<String, Refusal>
     Merge::new(old, &file, &parts).run()
 }
 
-/// Whether a sketch without marks is the file itself. Blank lines say nothing.
+/// Returns true if a sketch without marks is the whole file. Blank lines do not count.
 fn is_whole(file: &[&str], sketch: &str) -> bool {
     let solid = |it: &&str| !it.is_empty();
     let file: Vec<&str> = file.iter().map(|it| it.trim()).filter(solid).collect();
@@ -129,7 +129,7 @@ struct Merge<'a> {
     /// Lines as numbers: equal ones but for blanks at both ends have the same, and so have all that no part has.
     file_numbers: Vec<u32>,
     part_numbers: Vec<Vec<u32>>,
-    /// Where in the file each number stands.
+    /// The lines of the file that have each number.
     lines: Vec<Vec<usize>>,
     steps: usize,
 }
@@ -183,14 +183,14 @@ impl<'a> Merge<'a> {
         }
     }
 
-    fn run(mut self) -> Result<String, Refusal> {
-        let mut places: Vec<Vec<Place>> = Vec::new();
+    fn run(mut self) -> Result<String, MergeRefusal> {
+        let mut places: Vec<Vec<PartPlace>> = Vec::new();
         let mut count = 0;
         for part in 0..self.parts.len() {
             let found = self.places(part)?;
             count += found.len();
             if count > MOST_PLACES {
-                return Err(Refusal::Everywhere);
+                return Err(MergeRefusal::Everywhere);
             }
             places.push(found);
         }
@@ -204,7 +204,7 @@ impl<'a> Merge<'a> {
             let changed = self.changed(part, place, usize::MAX)?.unwrap_or(place.changed);
             bound += changed as i64 - place.changed as i64;
         }
-        let mut counted: Vec<Vec<Place>> = Vec::new();
+        let mut counted: Vec<Vec<PartPlace>> = Vec::new();
         for (part, found) in places.iter().enumerate() {
             let mut kept = Vec::new();
             for (at, place) in found.iter().enumerate() {
@@ -217,7 +217,7 @@ impl<'a> Merge<'a> {
                 }
                 let limit = place.changed + spare as usize;
                 if let Some(changed) = self.changed(part, *place, limit)? {
-                    kept.push(Place {
+                    kept.push(PartPlace {
                         score: place.score + changed as i64 - place.changed as i64,
                         changed,
                         ..*place
@@ -232,14 +232,14 @@ impl<'a> Merge<'a> {
     }
 
     /// The best merge, if it is one and the only one.
-    fn settle(&self, chain: &Chain<'_>, best: &[usize]) -> Result<String, Refusal> {
+    fn settle(&self, chain: &Chain<'_>, best: &[usize]) -> Result<String, MergeRefusal> {
         let texts = self.texts(chain, best)?;
         for (part, (at, text)) in best.iter().zip(&texts).enumerate() {
             let place = chain.places[part][*at];
             let stands = &self.file[place.first..=place.last];
             if stands.iter().zip(text).all(|(old, new)| old == new) && stands.len() == text.len() {
                 let (line, at) = self.head(part);
-                return Err(Refusal::Idle {
+                return Err(MergeRefusal::Idle {
                     line,
                     at,
                     place: place.first + 1,
@@ -278,20 +278,20 @@ impl<'a> Merge<'a> {
                 } else {
                     (chosen.first + 1, place.first + 1)
                 };
-                return Err(Refusal::Doubtful { line, at, place, rival });
+                return Err(MergeRefusal::Doubtful { line, at, place, rival });
             }
         }
         Ok(merged)
     }
 
     /// All places where a part may stand, by its edges.
-    fn places(&mut self, part: usize) -> Result<Vec<Place>, Refusal> {
+    fn places(&mut self, part: usize) -> Result<Vec<PartPlace>, MergeRefusal> {
         let numbers = &self.part_numbers[part];
         let lines = &self.parts[part].lines;
         let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
         for (edge, at) in [(first, 0), (last, lines.len() - 1)] {
             if self.lines[edge as usize].is_empty() {
-                return Err(Refusal::Missing {
+                return Err(MergeRefusal::Missing {
                     line: shown(lines[at]),
                     at: self.parts[part].first + at,
                 });
@@ -316,7 +316,7 @@ impl<'a> Merge<'a> {
             let end = (from + longest).min(self.file.len());
             self.steps += end - from;
             if self.steps > MOST_STEPS || places.len() > MOST_PLACES {
-                return Err(Refusal::Everywhere);
+                return Err(MergeRefusal::Everywhere);
             }
             for until in from..end {
                 let number = self.file_numbers[until];
@@ -341,7 +341,7 @@ impl<'a> Merge<'a> {
                 };
                 let head = equal(&mut range.iter().zip(numbers));
                 let tail = equal(&mut range.iter().rev().zip(numbers.iter().rev()));
-                places.push(Place {
+                places.push(PartPlace {
                     first: from,
                     last: until,
                     score: changed as i64 - head - tail,
@@ -360,33 +360,33 @@ impl<'a> Merge<'a> {
         if places.is_empty() {
             let (line, at) = self.head(part);
             return Err(if is_apart {
-                Refusal::Apart {
+                MergeRefusal::Apart {
                     first: line,
                     last: shown(lines[lines.len() - 1]),
                     at,
                     until: at + lines.len() - 1,
                 }
             } else {
-                Refusal::Indent { line, at }
+                MergeRefusal::Indent { line, at }
             });
         }
         Ok(places)
     }
 
     /// Lines that are deleted and inserted where a part takes a place, if these are not more than `limit`.
-    fn changed(&mut self, part: usize, place: Place, limit: usize) -> Result<Option<usize>, Refusal> {
+    fn changed(&mut self, part: usize, place: PartPlace, limit: usize) -> Result<Option<usize>, MergeRefusal> {
         let old = &self.file_numbers[place.first..=place.last];
         let new = &self.part_numbers[part];
         let (changed, steps) = distance(old, new, limit, MOST_STEPS.saturating_sub(self.steps));
         self.steps += steps;
         if self.steps >= MOST_STEPS {
-            return Err(Refusal::Everywhere);
+            return Err(MergeRefusal::Everywhere);
         }
         Ok(changed)
     }
 
     /// The lines that each part puts into the place chosen for it.
-    fn texts(&self, chain: &Chain<'_>, chosen: &[usize]) -> Result<Vec<Vec<String>>, Refusal> {
+    fn texts(&self, chain: &Chain<'_>, chosen: &[usize]) -> Result<Vec<Vec<String>>, MergeRefusal> {
         let pairs = chosen.iter().enumerate();
         pairs
             .map(|(part, at)| {
@@ -396,7 +396,7 @@ impl<'a> Merge<'a> {
                 let shifted = shift(stands, lines, part == 0).and_then(|it| it.apply(lines));
                 let Some(shifted) = shifted else {
                     let (line, at) = self.head(part);
-                    return Err(Refusal::Indent { line, at });
+                    return Err(MergeRefusal::Indent { line, at });
                 };
                 Ok(kept(stands, shifted))
             })
@@ -423,9 +423,9 @@ impl<'a> Merge<'a> {
         merged
     }
 
-    fn order(&self, part: usize) -> Refusal {
+    fn order(&self, part: usize) -> MergeRefusal {
         let (line, at) = self.head(part);
-        Refusal::Order { line, at }
+        MergeRefusal::Order { line, at }
     }
 
     /// The first line of a part, and its number in the sketch.
@@ -434,7 +434,7 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// What two equal lines share, and few others.
+/// The trait of a line that equal lines share, and few others.
 fn trait_of(line: &str) -> usize {
     let bytes = line.as_bytes();
     let middle = bytes.get(bytes.len() / 2).copied().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! How a part of a sketch is moved sideways to stand where its place in the file does.
 
-/// How a part is moved sideways to stand where its place does.
+/// The change of indentation that moves a part to its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shift<'a> {
     add: &'a str,

@@ -100,37 +100,40 @@ fn indentation_follows_the_file() {
         "    a {\n        b;\n        c;\n    }\n// ...",
         "rust",
     );
-    assert!(matches!(refused, Err(Refusal::Indent { at: 1, .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(MergeRefusal::Indent { at: 1, .. })),
+        "{refused:?}"
+    );
 }
 
 #[test]
 fn blanks_at_the_ends_of_lines_are_no_change() {
     check("a  \nb\t\nc \nd\n", "// ...\na\nb\nC\nd\n", "a  \nb\t\nC\nd\n");
     let refused = merge("a  \nb\n", "// ...\na\nb\n", "rust");
-    assert!(matches!(refused, Err(Refusal::Idle { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(MergeRefusal::Idle { .. })), "{refused:?}");
 }
 
 #[test]
 fn what_fits_nowhere_is_refused_by_name() {
     for (sketch, wants) in [
-        ("// ...", Refusal::Empty),
+        ("// ...", MergeRefusal::Empty),
         (
             "// ...\n    fn three() {\n        x\n    }\n// ...",
-            Refusal::Missing {
+            MergeRefusal::Missing {
                 line: "fn three() {".into(),
                 at: 2,
             },
         ),
         (
             "// ...\n    fn two(&self) -> u8 {\n        let x = 9;\n        return x;\n",
-            Refusal::Missing {
+            MergeRefusal::Missing {
                 line: "return x;".into(),
                 at: 4,
             },
         ),
         (
             "// ...\nfn main() {\n    let y = 1;\nstruct A;\n// ...",
-            Refusal::Apart {
+            MergeRefusal::Apart {
                 first: "fn main() {".into(),
                 last: "struct A;".into(),
                 at: 2,
@@ -139,14 +142,14 @@ fn what_fits_nowhere_is_refused_by_name() {
         ),
         (
             "fn main() {\n    now();\n    println!(\"{}\", A.one());\n// ...\nuse std::fmt;\nuse std::io;\n\nstruct A;\n// ...",
-            Refusal::Order {
+            MergeRefusal::Order {
                 line: "use std::fmt;".into(),
                 at: 5,
             },
         ),
         (
             "// ...\nstruct A;\n\nimpl A {\n// ...",
-            Refusal::Idle {
+            MergeRefusal::Idle {
                 line: "struct A;".into(),
                 at: 2,
                 place: 3,
@@ -161,11 +164,11 @@ fn what_fits_nowhere_is_refused_by_name() {
 fn what_fits_twice_is_refused() {
     // Both functions end alike: where does the line go?
     let refused = merge(FILE, "// ...\n        x\n    }\n    // here\n\n    fn", "rust");
-    assert!(matches!(refused, Err(Refusal::Missing { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(MergeRefusal::Missing { .. })), "{refused:?}");
     let refused = merge("a {\n  x\n}\nb {\n  x\n}\nc\n", "// ...\n  x\n  y\n}\n// ...", "rust");
     assert_eq!(
         refused,
-        Err(Refusal::Doubtful {
+        Err(MergeRefusal::Doubtful {
             line: "x".into(),
             at: 2,
             place: 2,
@@ -186,7 +189,7 @@ fn code_is_not_swallowed() {
     let between: String = (0..60).map(|it| format!("    line_{it}();\n")).collect();
     let file = format!("fn a() {{\n{between}}}\nfn b() {{}}\n");
     let refused = merge(&file, "fn a() {\n    new();\n}\nfn b() {}\n", "rust");
-    assert!(matches!(refused, Err(Refusal::Apart { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(MergeRefusal::Apart { .. })), "{refused:?}");
 }
 
 #[test]
@@ -208,7 +211,7 @@ fn a_sketch_without_marks_may_be_the_file() {
 fn much_that_is_alike_is_refused_at_once() {
     let file = "}\n".repeat(200_000);
     let sketch = format!("// ...\n}}\n{}}}\n// ...", "x\n".repeat(3000));
-    assert_eq!(merge(&file, &sketch, "rust"), Err(Refusal::Everywhere));
+    assert_eq!(merge(&file, &sketch, "rust"), Err(MergeRefusal::Everywhere));
     let file: String = (0..100_000).map(|it| format!("{}\n}}\n", it % 50)).collect();
     let sketch: String = (0..500).map(|it| format!("// ...\n{}\nnew\n}}\n", it % 50)).collect();
     assert!(merge(&file, &sketch, "rust").is_err());

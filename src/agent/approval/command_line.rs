@@ -1,0 +1,168 @@
+//! A line for the shell, taken apart: its commands, the files it is redirected to, and why rules cannot judge it.
+
+/// A line that has been read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// Every simple command, inside substitutions too, in the order of the text.
+    pub commands: Vec<SimpleCommand>,
+    pub redirects: Vec<Redirect>,
+    /// Why rules do not allow it; empty for a plain line.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A program and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimpleCommand {
+    /// Never empty.
+    pub words: Vec<ShellWord>,
+    /// Takes what another command prints.
+    pub is_fed: bool,
+}
+
+/// A word of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellWord {
+    /// The text that the program gets; `None` where the shell puts something in its place.
+    pub text: Option<String>,
+    /// As it stands in the line.
+    pub source: String,
+    /// The part of its beginning that is certain.
+    pub start: String,
+    /// Some of it is in quotes, or a backslash is in it.
+    pub is_quoted: bool,
+}
+
+/// A redirection from or to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    pub file: ShellWord,
+    pub writes: bool,
+}
+
+/// Something that rules cannot see through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Doubt {
+    #[error("it is very long")]
+    Long,
+    #[error("there is no command in it")]
+    Empty,
+    #[error("it has characters that cannot be seen")]
+    Control,
+    #[error("it has several lines")]
+    Lines,
+    #[error("it is not complete")]
+    Broken,
+    #[error("it has more than 32 commands")]
+    Many,
+    #[error("it is nested very deeply")]
+    Deep,
+    #[error("a command in it is run for its output")]
+    Substitution,
+    #[error("the shell would put something else in place of a part of it")]
+    Expansion,
+    #[error("it sets a variable")]
+    Assignment,
+    #[error("it defines a function")]
+    Function,
+    #[error("it runs something in the background")]
+    Background,
+    #[error("it has a here-document")]
+    HereDocument,
+    #[error("it has loops or conditions")]
+    Keyword,
+    #[error("the program is not named in full")]
+    Program,
+    #[error("it changes the shell itself, or runs text as a command")]
+    Builtin,
+    #[error("a program in it runs another one")]
+    Wrapper,
+    #[error("an option in it can run another program or write a file")]
+    Option,
+    #[error("a program in it reads its commands from elsewhere")]
+    Script,
+    #[error("it opens a device or a connection")]
+    Device,
+    #[error("a part of it is not understood")]
+    Unknown,
+}
+
+impl CommandLine {
+    /// Returns true if rules can judge the line.
+    pub fn is_plain(&self) -> bool {
+        self.doubts.is_empty()
+    }
+
+    /// Adds a reason why rules cannot judge the line, once.
+    pub(super) fn doubt(&mut self, doubt: Doubt) {
+        if let Err(at) = self.doubts.binary_search(&doubt) {
+            self.doubts.insert(at, doubt);
+        }
+    }
+}
+
+impl ShellWord {
+    /// Adds characters that are certain; nothing once the word is unknown.
+    pub(super) fn extend(&mut self, more: impl IntoIterator<Item = char>) {
+        if let Some(text) = &mut self.text {
+            text.extend(more);
+        }
+    }
+
+    /// From here on nobody knows what it will be.
+    pub(super) fn unknown(&mut self) {
+        if let Some(known) = self.text.take() {
+            self.start = known;
+        }
+    }
+
+    /// Returns true if it is all digits.
+    pub(super) fn is_number(&self) -> bool {
+        let digits = self.text.as_deref().unwrap_or_default();
+        !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit())
+    }
+
+    /// Returns true if a program may take it for an option.
+    pub fn may_be_option(&self) -> bool {
+        match &self.text {
+            Some(text) => text.starts_with(['-', '+']),
+            // What a variable holds may fall apart into words.
+            None => self.start.is_empty() || self.start.starts_with(['-', '+']) || self.source.contains('$'),
+        }
+    }
+}
+
+/// Devices that a line may read and write without a question.
+pub(super) const HARMLESS_DEVICES: [&str; 5] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero"];
+
+impl Redirect {
+    /// Returns true if its file is a device that keeps nothing, such as `/dev/null`.
+    pub fn is_harmless(&self) -> bool {
+        let file = self.file.text.as_deref().unwrap_or_default();
+        HARMLESS_DEVICES.contains(&file)
+    }
+}
+
+impl SimpleCommand {
+    /// The texts of its words; `None` for a word that the shell replaces.
+    pub(super) fn texts(&self) -> Vec<Option<&str>> {
+        self.words.iter().map(|it| it.text.as_deref()).collect()
+    }
+
+    /// Goes to a folder below, which changes nothing by itself.
+    pub fn is_free(&self) -> bool {
+        match self.texts().as_slice() {
+            [Some("cd"), Some(to)] => {
+                !to.is_empty() && !to.starts_with(['/', '-', '~']) && !to.split('/').any(|it| it == "..")
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if it changes the working directory.
+    pub fn is_move(&self) -> bool {
+        self.words
+            .first()
+            .and_then(|it| it.text.as_deref())
+            .is_some_and(|it| matches!(it, "cd" | "pushd" | "popd"))
+    }
+}

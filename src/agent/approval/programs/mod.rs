@@ -1,0 +1,375 @@
+//! What is known of programs: which run others, which options make a harmless one dangerous, which words of a command
+//! say what it does, where it reaches and what it writes.
+//!
+//! A table is never complete. What it misses is still held by the sandbox; what it has too much costs a question.
+
+mod table;
+
+use self::table::{BUILTINS, INTERPRETERS, OPTIONS, REACHING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS, Words};
+use super::command_line::{Doubt, ShellWord, SimpleCommand};
+
+/// The last part of a path, in lower case: disks may not know letters of either case apart.
+pub fn base(word: &str) -> String {
+    word.rsplit('/').next().unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Why no rule allows this command, whatever it says.
+pub fn doubt(command: &SimpleCommand) -> Option<Doubt> {
+    let (first, arguments) = command.words.split_first()?;
+    let Some(program) = first.text.as_deref() else {
+        return Some(Doubt::Program);
+    };
+    let name = base(program);
+    let texts: Vec<Option<&str>> = arguments.iter().map(|it| it.text.as_deref()).collect();
+    if WRAPPERS.contains(&name) || name.starts_with("ld-linux") || name.starts_with("ld-musl") {
+        return Some(Doubt::Wrapper);
+    }
+    if BUILTINS.contains(&name) {
+        return Some(Doubt::Builtin);
+    }
+    if SHELLS.contains(&name) {
+        // A script by its name is as good as a program.
+        let is_script = arguments
+            .first()
+            .is_some_and(|it| it.text.is_some() && !it.may_be_option());
+        return (!is_script || command.is_fed).then_some(Doubt::Script);
+    }
+    if is_interpreter(&name) {
+        let is_known = match texts.as_slice() {
+            [Some("--version" | "-V" | "-v" | "--help" | "-h")] => true,
+            [Some("-m"), Some(module), ..] => name.contains("py") && !module.is_empty(),
+            [Some(script), ..] => !script.is_empty() && !arguments.iter().take(1).any(ShellWord::may_be_option),
+            [None, ..] | [] => false,
+        };
+        return (!is_known).then_some(Doubt::Script);
+    }
+    match name.as_str() {
+        "find" => {
+            let is_danger = |it: &ShellWord| match it.text.as_deref() {
+                Some(text) => {
+                    let acts = ["-exec", "-ok", "-delete", "-fprint", "-fls", "-files0-from"];
+                    acts.iter().any(|act| text.starts_with(act))
+                }
+                None => it.may_be_option(),
+            };
+            arguments.iter().any(is_danger).then_some(Doubt::Wrapper)
+        }
+        "cd" => match texts.as_slice() {
+            [Some(to)] if !to.starts_with('-') => None,
+            _ => Some(Doubt::Builtin),
+        },
+        "echo" | "true" | "false" | ":" | "pwd" => None,
+        // `-v` names a variable, and an index in its name is worked out as code.
+        "printf" | "test" | "[" | "kill" | "type" => {
+            let is_plain = |it: Option<&str>| it.is_some_and(|it| it != "-R" && !it.starts_with("-v"));
+            (!texts.iter().copied().all(is_plain)).then_some(Doubt::Builtin)
+        }
+        "git" => {
+            let runs = [
+                "bisect",
+                "daemon",
+                "difftool",
+                "filter-branch",
+                "instaweb",
+                "mergetool",
+                "shell",
+                "submodule",
+            ];
+            // Before the subcommand a setting can be given that runs a program, or another repository with such a setting.
+            let harmless = [
+                "--help",
+                "--no-optional-locks",
+                "--no-pager",
+                "--version",
+                "-P",
+                "-h",
+                "-v",
+            ];
+            let mut rest = texts.iter().flatten().skip_while(|it| harmless.contains(it));
+            match rest.next() {
+                Some(it) if it.starts_with('-') => Some(Doubt::Option),
+                Some(it) if runs.contains(it) => Some(Doubt::Wrapper),
+                Some(_) | None => None,
+            }
+        }
+        "sed" | "gsed" => (!is_plain_sed(arguments)).then_some(Doubt::Option),
+        "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => {
+            let acts = ["system", "|", ">", "getline", "@", "close", "fflush"];
+            let is_plain = |it: Option<&str>| it.is_some_and(|it| !acts.iter().any(|act| it.contains(act)));
+            (!texts.iter().copied().all(is_plain)).then_some(Doubt::Option)
+        }
+        _ => None,
+    }
+}
+
+/// Python and its like, with their versions.
+fn is_interpreter(name: &str) -> bool {
+    let bare = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
+    INTERPRETERS.contains(name) || INTERPRETERS.contains(bare)
+}
+
+/// Returns true if a program is harmless or not depending on its second word, such as an interpreter.
+pub fn wants_second_word(program: &str) -> bool {
+    let name = base(program);
+    SHELLS.contains(&name) || is_interpreter(&name)
+}
+
+/// Returns true if the script only prints, deletes lines, stops, or replaces text: `sed` can run programs and write
+/// files.
+fn is_plain_sed(arguments: &[ShellWord]) -> bool {
+    let mut scripts = Vec::new();
+    let mut rest = arguments.iter();
+    let mut is_first = true;
+    while let Some(word) = rest.next() {
+        let Some(text) = word.text.as_deref() else {
+            if is_first || word.may_be_option() {
+                return false;
+            }
+            continue;
+        };
+        match text {
+            "-e" | "--expression" => match rest.next().and_then(|it| it.text.as_deref()) {
+                Some(script) => {
+                    scripts.push(script);
+                    is_first = false;
+                }
+                None => return false,
+            },
+            "-n" | "-E" | "-r" | "-z" | "-u" | "-s" | "-nE" | "-En" | "-nr" | "-rn" | "--quiet" | "--silent"
+            | "--regexp-extended" | "--null-data" | "--posix" | "--sandbox" => {}
+            it if it.starts_with('-') => return false,
+            script if is_first => {
+                scripts.push(script);
+                is_first = false;
+            }
+            _ => {}
+        }
+    }
+    !scripts.is_empty() && scripts.iter().all(|it| is_plain_sed_script(it))
+}
+
+fn is_plain_sed_script(script: &str) -> bool {
+    let script = script.trim();
+    let address =
+        script.trim_start_matches(|it: char| it.is_ascii_digit() || matches!(it, ',' | '$' | '~' | '+' | '!' | ' '));
+    if matches!(address, "p" | "d" | "q" | "=" | "") {
+        return !address.is_empty();
+    }
+    // s, a delimiter, two parts, and flags that only choose.
+    let mut chars = address.chars();
+    if chars.next() != Some('s') {
+        return false;
+    }
+    let Some(delimiter) = chars.next().filter(char::is_ascii_punctuation).filter(|it| *it != '\\') else {
+        return false;
+    };
+    let mut parts = 0;
+    let mut flags = String::new();
+    while let Some(it) = chars.next() {
+        match it {
+            '\n' => return false,
+            _ if parts == 2 => flags.push(it),
+            '\\' if chars.next().is_none_or(|it| it == '\n') => return false,
+            '\\' => {}
+            it if it == delimiter => parts += 1,
+            _ => {}
+        }
+    }
+    parts == 2
+        && flags
+            .chars()
+            .all(|it| it.is_ascii_digit() || matches!(it, 'g' | 'p' | 'i' | 'I'))
+}
+
+/// Returns true if a word from `from` on is an option that can run a program or write a file.
+pub fn has_loose_option(command: &SimpleCommand, from: usize) -> bool {
+    let texts: Vec<&str> = command.words.iter().map_while(|it| it.text.as_deref()).collect();
+    let Some(program) = texts.first().map(|it| base(it)) else {
+        return true;
+    };
+    let same = SAME.iter().find(|it| it.0 == program).and_then(|it| it.1.iter().next());
+    let program = same.unwrap_or(&program);
+    let options = OPTIONS.iter().filter(|(begin, _)| {
+        let mut begin = begin.split(' ');
+        begin.next() == Some(program) && begin.all(|it| texts.iter().skip(1).any(|text| *text == it))
+    });
+    let options: Vec<&str> = options.flat_map(|it| it.1.iter()).collect();
+    if options.is_empty() {
+        return false;
+    }
+    let mut rest = command.words.iter().enumerate().skip(from.max(1));
+    rest.any(|(_, word)| match word.text.as_deref() {
+        None => word.may_be_option(),
+        Some(text) => options.iter().any(|option| is_option(text, option)),
+    })
+}
+
+/// Returns true if `text` is `option`, in a bundle, shortened or with its value.
+fn is_option(text: &str, option: &str) -> bool {
+    if let Some(long) = option.strip_prefix("--") {
+        let Some(given) = text.strip_prefix("--") else {
+            return false;
+        };
+        let name = given.split('=').next().unwrap_or_default();
+        return !name.is_empty() && long.starts_with(name);
+    }
+    match option.strip_prefix('-') {
+        // One letter: `-x`, `-vx`, `-xvalue`.
+        Some(letter) if letter.len() == 1 => text
+            .strip_prefix('-')
+            .is_some_and(|it| !it.starts_with('-') && it.contains(letter)),
+        // Words after a single dash, as in Go; two dashes are as good.
+        Some(word) => {
+            let given = text.trim_start_matches('-');
+            text.starts_with('-') && given.split('=').next() == Some(word)
+        }
+        None => text.starts_with(option),
+    }
+}
+
+/// The narrowest beginning of a command that a rule may stand for; none where only the whole would be narrow enough.
+pub fn prefix(command: &SimpleCommand) -> Option<Vec<String>> {
+    let word = |at: usize| {
+        let word = command.words.get(at)?;
+        let text = word.text.as_deref()?;
+        let is_plain = |it: char| it.is_ascii_alphanumeric() || "_-./+@%,=:".contains(it);
+        (!text.is_empty() && text.chars().all(is_plain)).then(|| text.to_owned())
+    };
+    let program = word(0)?;
+    let name = base(&program);
+    if program.contains('=') || UNBOUND.contains(&name) {
+        return None;
+    }
+    let argument = |at: usize| word(at).filter(|_| !command.words.get(at).is_some_and(ShellWord::may_be_option));
+    if wants_second_word(&program) {
+        return match word(1)?.as_str() {
+            "-m" => Some(vec![program, "-m".to_owned(), argument(2)?]),
+            _ => Some(vec![program, argument(1)?]),
+        };
+    }
+    if !SECOND.contains(&name) {
+        return Some(vec![program]);
+    }
+    let second = argument(1)?;
+    let has_third =
+        |(program, words): (&str, Words)| program == name && (words.contains("*") || words.contains(&second));
+    if !THIRD.iter().any(has_third) {
+        return Some(vec![program, second]);
+    }
+    Some(vec![program, second, argument(2)?])
+}
+
+/// The servers that stand in a line in so many words, in their order.
+pub fn hosts(line: &str, commands: &[SimpleCommand]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut add = |host: Option<String>| {
+        if let Some(host) = host.filter(|it| !found.contains(it)) {
+            found.push(host);
+        }
+    };
+    for (at, _) in line.match_indices("://") {
+        let scheme = line.get(..at).unwrap_or_default();
+        if scheme.ends_with(|it: char| it.is_ascii_alphanumeric()) && !scheme.ends_with("file") {
+            add(authority(line.get(at + 3..).unwrap_or_default()));
+        }
+    }
+    for command in commands {
+        let mut words = command.words.iter().map(|it| it.text.as_deref().unwrap_or(&it.source));
+        let reaches = words.next().is_some_and(|it| REACHING.contains(&base(it)));
+        for word in words.filter(|it| !it.starts_with('-') && !it.contains("://")) {
+            // user@host:path, as ssh and git have it.
+            if let Some((user, rest)) = word.split_once('@')
+                && is_name(user)
+                && (reaches || rest.contains(':'))
+            {
+                add(authority(rest));
+            } else if reaches && (word.contains('.') || word == "localhost") && !word.starts_with(['.', '/', '@', '+'])
+            {
+                add(authority(word));
+            }
+        }
+    }
+    found
+}
+
+/// The host at the front of what follows `://`.
+fn authority(text: &str) -> Option<String> {
+    let is_end = |it: char| "/?#'\"`)>,;|&<(\\ \t\n$*{}".contains(it);
+    let front = text.split(is_end).next().unwrap_or_default();
+    let host = front.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    host_of(host)
+}
+
+/// A host as the network has it: lower case, in ASCII, an odd way to write an address resolved, no dot at its end.
+pub(super) fn host_of(text: &str) -> Option<String> {
+    let text = text.trim_end_matches('.');
+    let found = match text
+        .strip_prefix('[')
+        .and_then(|it| it.strip_suffix(']'))
+        .unwrap_or(text)
+    {
+        it if it.contains(':') => url::Host::parse(&format!("[{it}]")),
+        it => url::Host::parse(it),
+    };
+    found.ok().map(|it| it.to_string()).filter(|it| !it.is_empty())
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|it| it.is_ascii_alphanumeric() || "_-.".contains(it))
+}
+
+/// The paths that a command writes or removes, as far as they stand there in so many words.
+pub fn written(command: &SimpleCommand) -> Vec<String> {
+    let Some((first, rest)) = command.words.split_first() else {
+        return Vec::new();
+    };
+    let name = base(first.text.as_deref().unwrap_or_default());
+    let shown = |it: &ShellWord| it.text.clone().unwrap_or_else(|| it.source.clone());
+    let plain = || rest.iter().filter(|it| !it.source.starts_with('-'));
+    let after = |options: &[&str]| {
+        let mut found = Vec::new();
+        for pair in rest.windows(2) {
+            if let [option, value] = pair
+                && option.text.as_deref().is_some_and(|it| options.contains(&it))
+            {
+                found.push(shown(value));
+            }
+        }
+        found
+    };
+    match name.as_str() {
+        "rm" | "rmdir" | "unlink" | "touch" | "mkdir" | "tee" | "truncate" | "shred" | "mv" | "rename" => {
+            plain().map(shown).collect()
+        }
+        "chmod" | "chown" | "chgrp" => plain().skip(1).map(shown).collect(),
+        "cp" | "ln" | "install" | "rsync" | "scp" => {
+            let into = after(&["-t", "--target-directory"]);
+            match plain().count() {
+                _ if !into.is_empty() => into,
+                0 | 1 => Vec::new(),
+                _ => plain().next_back().map(shown).into_iter().collect(),
+            }
+        }
+        "dd" => {
+            let target = |it: &ShellWord| shown(it).strip_prefix("of=").map(str::to_owned);
+            rest.iter().filter_map(target).collect()
+        }
+        "curl" => after(&["-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar"]),
+        "wget" => after(&["-O", "--output-document", "-o", "-P", "--directory-prefix"]),
+        "sort" | "shuf" => after(&["-o", "--output"]),
+        "sed" | "gsed" | "perl" => {
+            let in_place = |it: &ShellWord| it.source.starts_with("-i") || it.source.starts_with("--in-place");
+            let is_in_place = rest.iter().any(in_place);
+            plain().skip(1).filter(|_| is_in_place).map(shown).collect()
+        }
+        "git" => match rest.first().and_then(|it| it.text.as_deref()) {
+            Some("rm" | "mv" | "clean") => plain().skip(1).map(shown).collect(),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,104 @@
+//! Answers to questions that leave no trace in the conversation.
+
+use std::{future::ready, pin::Pin, sync::Arc};
+
+use futures::FutureExt;
+use tokio::sync::oneshot;
+
+use super::{Runner, sandbox_status};
+use crate::{
+    agent::{approval, undo},
+    link::{AskError, Asker},
+    models::Failure,
+    protocol::{Position, Query, Reply},
+    transcript::Transcript,
+};
+
+/// The answer to a question; `None`: this agent cannot answer it.
+type ReplyFuture = Pin<Box<dyn Future<Output = Result<Option<Reply>, Failure>> + Send>>;
+
+impl Runner {
+    /// Answers a question beside the answer that may be running.
+    pub(super) fn ask(&mut self, query: Query, reply: oneshot::Sender<Result<Reply, AskError>>) {
+        let peer = self.setup.provider.peer().to_owned();
+        let answer = self.answer(query);
+        tokio::spawn(async move {
+            let answer = match answer.await {
+                Ok(answer) => answer.ok_or(AskError::Unsupported { peer }),
+                Err(failure) => Err(AskError::Failed {
+                    peer,
+                    source: failure.into(),
+                }),
+            };
+            // The asker may have gone.
+            let _ = reply.send(answer);
+        });
+    }
+
+    fn answer(&mut self, query: Query) -> ReplyFuture {
+        let workspace = self.setup.workspace.clone();
+        let is_here = self.setup.asker == Asker::Here;
+        match query {
+            Query::Models => Box::pin(self.setup.provider.models().map(|models| {
+                let ids = models?.into_iter().map(|it| it.id).collect();
+                Ok(Some(Reply::Models(ids)))
+            })),
+            Query::Trust if is_here && workspace.is_some() => {
+                self.trust.look_again(&self.setup, &mut self.context);
+                at_once(Reply::Accepted)
+            }
+            Query::Changes if let Some(workspace) = workspace => {
+                let seen = Arc::clone(&self.tools.seen);
+                on_thread(move || Reply::Changes(undo::changes(&seen, &workspace)))
+            }
+            Query::RestorePreview(wish) if let Some(workspace) = workspace => {
+                let seen = Arc::clone(&self.tools.seen);
+                let entries = self.log.after(Position(0));
+                on_thread(move || {
+                    let found = undo::preview(&seen, &workspace, &Transcript::from_entries(&entries), &wish);
+                    Reply::RestorePreview(found.unwrap_or_default())
+                })
+            }
+            Query::FileOpened(path) if let Some(workspace) = workspace => {
+                self.context.opened(path, &workspace);
+                at_once(Reply::Accepted)
+            }
+            Query::Sandbox { guard } if is_here && let Some(workspace) = workspace => {
+                let (paths, hold) = (self.setup.paths.clone(), self.setup.hold.clone());
+                // The first who asks waits for a trial.
+                on_thread(move || Reply::Sandbox(sandbox_status::sandbox(&workspace, paths.as_ref(), guard, &hold)))
+            }
+            Query::Permissions { forget } if is_here => {
+                let session = &mut self.turn.memory.policy.rules.session;
+                if forget {
+                    session.clear();
+                }
+                at_once(Reply::Permissions(approval::permissions(&self.setup.settings, session)))
+            }
+            Query::Files { pattern, limit } => Box::pin(self.context.find_files(pattern, limit).map(Ok)),
+            Query::Symbols { pattern, limit } if let Some(workspace) = workspace => {
+                Box::pin(self.context.find_symbols(workspace, pattern, limit).map(Ok))
+            }
+            Query::Context => {
+                // What was said before this program ran is part of what the next request holds.
+                if !self.is_busy() {
+                    self.size_up();
+                    self.remember_once();
+                }
+                let parts = self.context.context(&self.setup, &self.model.chosen, &self.turn.memory);
+                at_once(Reply::Context(parts))
+            }
+            // `Query` is open: what has no arm here is unsupported, as with `Link::ask`.
+            _ => Box::pin(ready(Ok(None))),
+        }
+    }
+}
+
+fn at_once(reply: Reply) -> ReplyFuture {
+    Box::pin(ready(Ok(Some(reply))))
+}
+
+/// Works on a thread that may block.
+fn on_thread(work: impl FnOnce() -> Reply + Send + 'static) -> ReplyFuture {
+    Box::pin(tokio::task::spawn_blocking(work).map(|it| Ok(it.ok())))
+}

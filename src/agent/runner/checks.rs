@@ -1,0 +1,331 @@
+//! Checkers that look at the files one works on, beside the conversation: what they find goes with the next message. Nobody
+//! waits for them, and nothing is said where they do not work. Those that answer in a moment are asked about each change at
+//! once ([`Lints`]).
+//!
+//! They run only where the model could have them run without a question: see
+//! [`look_again`](crate::tools::read_lints::look_again).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::setup::Setup;
+use crate::{
+    agent::{
+        approval::{self, Facts, Rules, RunMode, Verdict},
+        tool_selection,
+    },
+    config::Settings,
+    os::panic,
+    protocol::{Mode, Operation},
+    sandbox::{Place, Seen, Tier, Workspace},
+    tools::{
+        Access, Change, Class, Context, Stop,
+        lints::Findings,
+        read_lints::{self, FileReport},
+    },
+};
+
+pub use crate::tools::read_lints::KnownMistakes;
+
+/// Files that are checked of those that the agent knows, and as many of those that others name.
+const MOST_FILES: usize = 40;
+/// Reports about one file while one message is answered: a model that has not fixed it by then will not.
+const MOST_ROUNDS: u32 = 3;
+/// Mistakes that are reported for one file.
+const MOST_TOLD: usize = 10;
+/// Characters of one mistake.
+const MOST_CHARS: usize = 300;
+
+/// The checkers of a conversation. Dropping it ends what runs.
+#[derive(Debug)]
+pub struct Checks {
+    findings: Arc<Findings>,
+    /// `None`: they are not to run by themselves.
+    wanted: Option<watch::Sender<Look>>,
+    /// `None`: they are not asked about changes.
+    lints: Option<Lints>,
+    /// Whoever runs something hears when this is gone.
+    _alive: watch::Sender<()>,
+}
+
+/// Files to be checked.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    /// As the user and the tree name them, what matters most first.
+    pub named: Vec<String>,
+    /// Canonical; what matters most first.
+    pub known: Vec<PathBuf>,
+    /// The agent has changed something.
+    pub has_changed: bool,
+}
+
+impl Checks {
+    /// Needs a runtime.
+    pub fn start(setup: &Setup) -> Self {
+        let findings = Arc::<Findings>::default();
+        let (alive, stopped) = watch::channel(());
+        let context = setup
+            .workspace
+            .as_ref()
+            .filter(|_| may_run(setup))
+            .map(|workspace| Context {
+                workspace: Arc::clone(workspace),
+                seen: Arc::new(Seen::default()),
+                index: Arc::default(),
+                findings: Arc::clone(&findings),
+                settings: Arc::clone(&setup.settings),
+                apply: None,
+                call: String::new(),
+                output: mpsc::unbounded_channel().0,
+                stop: Stop::default(),
+            });
+        let is_waited = !setup.settings.agent.lint_wait.is_zero();
+        let lints = context
+            .clone()
+            .filter(|_| is_waited)
+            .map(|context| Lints::new(context, stopped.clone()));
+        let wanted = context.filter(|_| setup.asker.is_attended()).map(|context| {
+            let (wanted, looks) = watch::channel(Look::default());
+            tokio::spawn(work(looks, stopped, context));
+            wanted
+        });
+        Self {
+            findings,
+            wanted,
+            lints,
+            _alive: alive,
+        }
+    }
+
+    /// The results of the checkers in this conversation, including those of the model's own calls.
+    pub fn findings(&self) -> Arc<Findings> {
+        Arc::clone(&self.findings)
+    }
+
+    /// The checkers for files that calls have changed; `None`: they are off.
+    pub fn lints(&self) -> Option<Lints> {
+        self.lints.clone()
+    }
+
+    /// Returns true if [`Self::looker`] does anything.
+    pub const fn are_on(&self) -> bool {
+        self.wanted.is_some()
+    }
+
+    /// Wants files to be looked at, once what runs has ended; of several wishes the last one holds.
+    pub fn looker(&self) -> impl Fn(Look) + Send + use<> {
+        let wanted = self.wanted.clone();
+        move |look| {
+            if let Some(wanted) = &wanted {
+                wanted.send_modify(|it| {
+                    *it = Look {
+                        has_changed: it.has_changed || look.has_changed,
+                        ..look
+                    };
+                });
+            }
+        }
+    }
+}
+
+/// Returns true if the model could run checkers without a question.
+fn may_run(setup: &Setup) -> bool {
+    let settings = &setup.settings;
+    let tool = setup.tools.get(read_lints::NAME);
+    let is_on = settings.tools.get(read_lints::NAME).is_none_or(|it| it.enabled);
+    is_on && tool.is_some_and(|it| !tool_selection::must_ask(settings, it))
+}
+
+/// Checkers that are asked about what a call has just changed.
+#[derive(Clone, Debug)]
+pub struct Lints(Arc<Asked>);
+
+struct Asked {
+    context: Context,
+    /// Number of reports about each file while one message is answered.
+    rounds: Mutex<BTreeMap<PathBuf, u32>>,
+    /// Some that were asked have not answered, and are not waited for.
+    is_busy: AtomicBool,
+    stopped: watch::Receiver<()>,
+}
+
+impl std::fmt::Debug for Asked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Asked")
+            .field("is_busy", &self.is_busy)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Lints {
+    fn new(context: Context, stopped: watch::Receiver<()>) -> Self {
+        Self(Arc::new(Asked {
+            context,
+            rounds: Mutex::default(),
+            is_busy: AtomicBool::new(false),
+            stopped,
+        }))
+    }
+
+    /// A message of the user's begins.
+    pub fn begin(&self) {
+        self.rounds().clear();
+    }
+
+    /// The known mistakes of files that are about to be changed, for [`Self::after`]; `None` where nothing will be
+    /// reported.
+    pub fn before(&self, changes: &[Change]) -> Option<KnownMistakes> {
+        if self.0.is_busy.load(Ordering::Acquire) {
+            return None;
+        }
+        let rounds = self.rounds();
+        let stays = changes.iter().filter(|it| it.operation != Operation::Delete);
+        let files = stays.map(|it| (it.to.as_ref().unwrap_or(&it.file).path.clone(), it.old.is_none()));
+        let files = files.filter(|(file, _)| rounds.get(file).is_none_or(|it| *it < MOST_ROUNDS));
+        KnownMistakes::of(files, &self.0.context)
+    }
+
+    /// The new mistakes in files that have been changed, for the model; `None` where checking takes longer than a
+    /// moment.
+    pub async fn after(self, known: KnownMistakes) -> Option<String> {
+        let (send, said) = oneshot::channel();
+        let asked = Arc::clone(&self.0);
+        if asked.is_busy.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let wait = asked.context.settings.agent.lint_wait;
+        let runtime = tokio::runtime::Handle::current();
+        // On one thread from its beginning to its end: a child that dies with its parent dies with the thread that made it.
+        let run = move || {
+            let mut stopped = asked.stopped.clone();
+            runtime.block_on(async {
+                let Context {
+                    workspace, settings, ..
+                } = &asked.context;
+                let look = Look {
+                    known: known.files().cloned().collect(),
+                    ..Look::default()
+                };
+                let files = files(&look, workspace, settings);
+                let looking = read_lints::look_at_changed(&known, &files, wait, &asked.context);
+                tokio::select! {
+                    biased;
+                    _ = stopped.changed() => {}
+                    found = panic::contained(looking) => {
+                        // Who did not wait so long hears of it with the next message.
+                        let _ = send.send(found.unwrap_or_default());
+                    }
+                }
+            });
+            asked.is_busy.store(false, Ordering::Release);
+        };
+        tokio::task::spawn_blocking(run);
+        let found = tokio::time::timeout(wait, said).await.ok()?.ok()?;
+        self.tell(&found)
+    }
+
+    fn tell(&self, found: &[FileReport]) -> Option<String> {
+        let mut rounds = self.rounds();
+        let mut text = String::new();
+        for FileReport { file, found, is_new } in found {
+            let round = rounds.entry(file.clone()).or_default();
+            *round += 1;
+            let located = self.0.context.workspace.located(file);
+            let name = located.map_or_else(|_| file.display().to_string(), |it| it.shown);
+            let _ = match is_new {
+                true => writeln!(text, "New lint errors in `{name}`:"),
+                false => writeln!(
+                    text,
+                    "Lint errors in `{name}`, some of which may be older than this change:"
+                ),
+            };
+            for it in found.iter().take(MOST_TOLD) {
+                let told: String = it.told().chars().take(MOST_CHARS).collect();
+                let _ = writeln!(text, "{}", told.replace('\n', " "));
+            }
+            if found.len() > MOST_TOLD {
+                let _ = writeln!(
+                    text,
+                    "[cut: {MOST_TOLD} of {} shown; read_lints shows all]",
+                    found.len()
+                );
+            }
+            if *round == MOST_ROUNDS {
+                let _ = writeln!(
+                    text,
+                    "This was told for the third time: if it is not mended by the next change, leave it and say so."
+                );
+            }
+        }
+        text.truncate(text.trim_end().len());
+        (!text.is_empty()).then_some(text)
+    }
+
+    fn rounds(&self) -> MutexGuard<'_, BTreeMap<PathBuf, u32>> {
+        self.0.rounds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn work(mut looks: watch::Receiver<Look>, stopped: watch::Receiver<()>, context: Context) {
+    while looks.changed().await.is_ok() {
+        let look = looks.borrow_and_update().clone();
+        let (context, mut stopped) = (context.clone(), stopped.clone());
+        let runtime = tokio::runtime::Handle::current();
+        // On one thread from its beginning to its end: a child that dies with its parent dies with the thread that made it.
+        let run = move || {
+            runtime.block_on(async move {
+                let files = files(&look, &context.workspace, &context.settings);
+                let looking = panic::contained(read_lints::look_again(&files, look.has_changed, &context));
+                tokio::select! {
+                    biased;
+                    _ = stopped.changed() => {}
+                    _ = looking => {}
+                }
+            });
+        };
+        let _ = tokio::task::spawn_blocking(run).await;
+    }
+}
+
+/// The files that may be looked at without a question.
+fn files(look: &Look, workspace: &Workspace, settings: &Settings) -> BTreeSet<PathBuf> {
+    let (rules, _) = Rules::read(settings, std::env::home_dir().as_deref());
+    let facts = Facts {
+        mode: Mode::Agent,
+        run: RunMode::parse(&settings.approvals.run),
+        tier: Tier::None,
+        rules: &rules,
+        is_attended: true,
+        // Files are read here, and no command is judged.
+        is_halted: false,
+        is_sandbox_off: false,
+    };
+    let named = look
+        .named
+        .iter()
+        .filter_map(|it| workspace.locate(it).ok())
+        .take(MOST_FILES);
+    let known = look
+        .known
+        .iter()
+        .filter_map(|it| workspace.located(it).ok())
+        .take(MOST_FILES);
+    let there = named
+        .chain(known)
+        .filter(|it| matches!(it.place, Place::Inside | Place::Added) && it.path.is_file());
+    let allowed = there.filter(|it| {
+        let access = [Access::Read(it.clone())];
+        approval::judge(&access, Class::Reads, &facts) == Verdict::Allow
+            && tool_selection::out_of_bounds(settings, read_lints::NAME, &access).is_none()
+    });
+    allowed.map(|it| it.path).collect()
+}

@@ -1,0 +1,574 @@
+//! What a model is told with a message: the conversation's opening, the message itself, and what changed in between.
+//!
+//! What has to be read first (rules, the user's parts of the prompt, the tree) is read on other threads from the start; a
+//! message that comes earlier waits a moment and says what is there.
+
+use std::{
+    path::PathBuf,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::watch;
+
+use super::{
+    checks::{Checks, Lints, Look},
+    setup::Setup,
+};
+use crate::{
+    agent::{
+        approval::{Rules, RunMode},
+        prompt::{
+            self,
+            context::{self, FileWatch, Files, FirstContext, Gathering, Sent, Surroundings},
+            rules::{self, RuleSet},
+        },
+        tool_selection,
+        trust::{self, Standing},
+        turn::{AnswerLimits, AnswerModel, AnswerSetup, Memory, Policy, Purpose, Submission},
+    },
+    config::{Paths, Settings},
+    index::Symbols,
+    journal::Log,
+    link::Asker,
+    models::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
+    protocol::{ContextPart, Message, Mode, Position, Reply, ResponseId, Submit, Turn},
+    sandbox::{self, Place, Seen, Workspace},
+    tools::{ToolSet, lints::Findings},
+    transcript::Transcript,
+};
+
+/// Builds the context of messages, and remembers what the model has been told.
+pub struct ContextBuilder {
+    state: Arc<Mutex<ContextState>>,
+    is_ready: watch::Receiver<bool>,
+    /// Until the first message takes it.
+    gathering: Option<Gathering>,
+    files: Option<Files>,
+    symbols: Arc<Symbols>,
+    checks: Checks,
+}
+
+#[derive(Default)]
+struct ContextState {
+    rules: RuleSet,
+    custom: prompt::Custom,
+    first: FirstContext,
+    /// The files that the agent knew when the last answer ended.
+    watch: FileWatch,
+    /// Files that the user has named.
+    open: Vec<String>,
+    /// The mode of the last message.
+    mode: Option<Mode>,
+    warnings: Vec<String>,
+    /// The trust in the workspace; `None` without a workspace.
+    standing: Option<Standing>,
+}
+
+/// The runner's facts about a message.
+pub struct MessageFacts {
+    pub response: ResponseId,
+    pub is_first: bool,
+    /// The model is told nothing.
+    pub is_aside: bool,
+    /// The provider and the model that answer.
+    pub chosen: Chosen,
+    pub seen: Arc<Seen>,
+    pub log: Arc<Log>,
+}
+
+/// A message that is sent while the model works, as the user wrote it and as the model is told it.
+pub struct Steering {
+    pub submit: Submit,
+    pub parts: Vec<Part>,
+}
+
+type Ready<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// The member of a message that says what is around the program it was written in.
+const CONTEXT: &str = "context";
+
+/// The longest that a message waits for its context.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// The longest that a background check waits for the list of recently changed files.
+const TREE_PATIENCE: Duration = Duration::from_mins(1);
+
+impl ContextBuilder {
+    /// Starts to read rules, the prompt's parts and the first context on other threads.
+    pub fn start(setup: &Setup) -> Self {
+        let state = Arc::new(Mutex::new(ContextState::default()));
+        let (ready, is_ready) = watch::channel(false);
+        let told = Arc::clone(&state);
+        let reading = DiskReading::of(setup);
+        tokio::task::spawn_blocking(move || {
+            let read = reading.read();
+            *lock(&told) = read;
+            ready.send_replace(true);
+        });
+        let gathering = setup.workspace.clone().map(Gathering::start);
+        let files = gathering.as_ref().map(Gathering::files);
+        let checks = Checks::start(setup);
+        if let (true, Asker::Here, Some(files)) = (checks.are_on(), setup.asker, files.clone()) {
+            let (look, mut is_ready) = (checks.looker(), is_ready.clone());
+            tokio::spawn(async move {
+                let _ = is_ready.wait_for(|it| *it).await;
+                let list = files.dated(TREE_PATIENCE).await.unwrap_or_default();
+                look(Look {
+                    named: list.worked_on().into_iter().map(str::to_owned).collect(),
+                    ..Look::default()
+                });
+            });
+        }
+        Self {
+            state,
+            is_ready,
+            gathering,
+            files,
+            symbols: Arc::default(),
+            checks,
+        }
+    }
+
+    /// The results of the checkers in this conversation.
+    pub fn findings(&self) -> Arc<Findings> {
+        self.checks.findings()
+    }
+
+    /// The checkers for files that calls have changed; `None`: they are off.
+    pub fn lints(&self) -> Option<Lints> {
+        self.checks.lints()
+    }
+
+    /// A message of the user's begins: what was told of files while the last one was answered counts no more.
+    pub fn begin(&self) {
+        if let Some(lints) = self.checks.lints() {
+            lints.begin();
+        }
+    }
+
+    /// The trust in the workspace, once it is known; `None` without a workspace.
+    pub fn standing(&self) -> Ready<Option<Standing>> {
+        let state = Arc::clone(&self.state);
+        let mut is_ready = self.is_ready.clone();
+        Box::pin(async move {
+            let _ = is_ready.wait_for(|it| *it).await;
+            lock(&state).standing.clone()
+        })
+    }
+
+    /// Looks again at what the workspace would do, and takes over what the user has let act since.
+    pub fn look_again(&mut self, setup: &Setup) -> Ready<Option<Standing>> {
+        let reading = DiskReading::of(setup);
+        let state = Arc::clone(&self.state);
+        // The next message waits for it.
+        let (ready, is_ready) = watch::channel(false);
+        self.is_ready = is_ready;
+        tokio::task::spawn_blocking(move || {
+            let read = reading.read();
+            let mut state = lock(&state);
+            state.rules = read.rules;
+            state.warnings.extend(read.warnings);
+            state.standing = read.standing;
+            drop(state);
+            ready.send_replace(true);
+        });
+        self.standing()
+    }
+
+    /// Makes a message ready to be sent.
+    pub fn brief(&mut self, submit: Submit, said: MessageFacts, setup: &Setup) -> Ready<Box<Submission>> {
+        let MessageFacts {
+            response,
+            is_first,
+            is_aside,
+            chosen,
+            seen,
+            log,
+        } = said;
+        let is_first = is_first && !is_aside;
+        let Chosen { provider, model } = chosen;
+        let settings = Arc::clone(&setup.settings);
+        let known = catalogue::known(&model, &settings.models);
+        let (rules, _) = Rules::read(&settings, std::env::home_dir().as_deref());
+        let fast = setup.roles.fast().ok().flatten();
+        let mut submission = Box::new(Submission {
+            parts: Vec::new(),
+            opening: Vec::new(),
+            mode: submit.mode,
+            maker: format!("{} {model}", provider.peer()),
+            policy: Policy {
+                rules,
+                run: RunMode::parse(&settings.approvals.run),
+                is_sandbox_off: sandbox::is_off(),
+            },
+            setup: AnswerSetup {
+                purpose: Purpose::Answer,
+                turn: Turn(0),
+                conversation: setup.conversation.clone(),
+                response,
+                tools: ToolSet::default(),
+                limits: AnswerLimits {
+                    requests: u32::try_from(settings.agent.max_requests).unwrap_or(u32::MAX),
+                    calls: u32::try_from(settings.agent.max_calls).unwrap_or(u32::MAX),
+                    warn_failures: u32::try_from(settings.agent.warn_failures).unwrap_or(u32::MAX),
+                    max_failures: u32::try_from(settings.agent.max_failures).unwrap_or(u32::MAX),
+                    dollars: settings.agent.max_dollars,
+                    dollars_in_all: settings.agent.max_dollars_in_all,
+                    ..AnswerLimits::default()
+                },
+                model: AnswerModel {
+                    summarist: fast.map_or_else(|| model.clone(), |it| it.model),
+                    system: String::new(),
+                    fallbacks: setup.roles.fallback().len(),
+                    effort: wish(&submit.message, &settings.agent.effort),
+                    is_blind: known.images == Some(false),
+                    name: model,
+                },
+                settings,
+                asker: setup.asker,
+                is_checked: self.checks.lints().is_some(),
+            },
+            message: submit.message,
+        });
+        let state = Arc::clone(&self.state);
+        let mut is_ready = self.is_ready.clone();
+        let workspace = setup.workspace.clone();
+        let gathering = self.gathering.take_if(|_| is_first);
+        let files = self.files.clone();
+        let findings = self.checks.findings();
+        let all = setup.tools.clone();
+        Box::pin(async move {
+            // A server that is asked about its models before the first request says what they hold; others do not wait.
+            let window = match known.window {
+                Some(window) => Some(window),
+                None => {
+                    let own = provider.window(submission.setup.model.name.clone());
+                    tokio::time::timeout(PATIENCE, own).await.ok().flatten()
+                }
+            };
+            submission.setup.tools =
+                tool_selection::tools(&submission.setup.settings, &submission.setup.model.name, window, &all);
+            // The sender goes only with the thread that reads; then there is nothing to wait for.
+            let _ = is_ready.wait_for(|it| *it).await;
+            if gathering.is_none() && is_first && workspace.is_some() {
+                // It was told on another branch.
+                submission.opening = vec![lock(&state).first.part()];
+            }
+            if let Some(gathering) = gathering {
+                let first = gathering.ready(PATIENCE).await;
+                submission.opening = vec![first.part()];
+                lock(&state).first = first;
+            }
+            let text = submission.message.content.clone();
+            let mode = submission.mode;
+            if is_aside {
+                submission.setup.model.system = system(&submission, mode, window, known.parallel, &lock(&state));
+                return submission;
+            }
+            let tell = move |state: &mut ContextState| {
+                let mut transcript = Transcript::default();
+                // Only what is quoted has to be looked up.
+                if text.contains('#') {
+                    transcript.apply_all(&log.after(Position(0)));
+                }
+                let list = files.map(|it| it.list());
+                let around = Surroundings {
+                    mode,
+                    was: state.mode,
+                    workspace: workspace.as_deref(),
+                    transcript: &transcript,
+                    seen: &seen,
+                    files: list.as_deref(),
+                    findings: &findings,
+                };
+                let told = context::message_parts(&text, &around, &mut state.rules, &state.watch, &mut state.open);
+                state.mode = Some(mode);
+                state.warnings.extend(told.warnings);
+                told.parts
+            };
+            let held = Arc::clone(&state);
+            let parts = tokio::task::spawn_blocking(move || tell(&mut lock(&held))).await;
+            let plain = || vec![Part::Text(submission.message.content.clone())];
+            submission.parts = parts.unwrap_or_else(|_| plain());
+            if let Some(said) = submission.message.extra.get(CONTEXT).and_then(context::client::told) {
+                submission.parts.insert(0, Part::Text(said));
+            }
+            if submission.message.extra.contains_key("images") {
+                let message = submission.message.clone();
+                let sent = tokio::task::spawn_blocking(move || context::mentions::pictures(&message)).await;
+                let (pictures, warnings) = sent.unwrap_or_default();
+                submission.parts.extend(pictures.into_iter().map(Part::Image));
+                lock(&state).warnings.extend(warnings);
+            }
+            if submission.setup.model.is_blind && submission.parts.iter().any(|it| matches!(it, Part::Image(_))) {
+                lock(&state).warnings.push(format!(
+                    "{model} is known not to see images, and is told only that there is one; models.\"{model}\".images = true sends it",
+                    model = submission.setup.model.name
+                ));
+            }
+            submission.setup.model.system = system(&submission, mode, window, known.parallel, &lock(&state));
+            submission
+        })
+    }
+
+    /// Builds the context of a message that is sent while the model works in the mode `was`: its attachments, and a
+    /// note if the mode changes.
+    pub fn steering(
+        &mut self,
+        submit: Submit,
+        was: Option<Mode>,
+        said: MessageFacts,
+        setup: &Setup,
+    ) -> Ready<Steering> {
+        let state = Arc::clone(&self.state);
+        let workspace = setup.workspace.clone();
+        let files = self.files.clone();
+        let findings = self.checks.findings();
+        Box::pin(async move {
+            let held = Arc::clone(&state);
+            let message = submit.message.clone();
+            let mode = submit.mode;
+            let work = move || {
+                let mut state = lock(&held);
+                let state = &mut *state;
+                let text = &message.content;
+                let mut transcript = Transcript::default();
+                if text.contains('#') {
+                    transcript.apply_all(&said.log.after(Position(0)));
+                }
+                let list = files.map(|it| it.list());
+                let around = Surroundings {
+                    mode,
+                    was,
+                    workspace: workspace.as_deref(),
+                    transcript: &transcript,
+                    seen: &said.seen,
+                    files: list.as_deref(),
+                    findings: &findings,
+                };
+                let mut told = context::steering_parts(text, &around, &mut state.rules, &mut state.open);
+                state.mode = Some(mode);
+                if message.extra.contains_key("images") {
+                    let (pictures, warnings) = context::mentions::pictures(&message);
+                    told.parts.extend(pictures.into_iter().map(Part::Image));
+                    told.warnings.extend(warnings);
+                }
+                state.warnings.extend(told.warnings);
+                told.parts
+            };
+            let parts = tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(work)).await;
+            let before: [&str; 0] = [];
+            let plain = || vec![Part::Text(prompt::query(&submit.message.content, &before))];
+            let parts = parts.ok().and_then(Result::ok).unwrap_or_else(plain);
+            Steering { submit, parts }
+        })
+    }
+
+    /// Rules for files that have come into the conversation: they are said before the model goes on.
+    pub fn touched(&mut self, seen: &Seen, memory: &mut Memory, request: &mut ModelRequest) {
+        let update = lock(&self.state).rules.attach(seen.known());
+        if let Some(update) = update {
+            let message = ModelMessage::user(update);
+            memory.history.messages.push(message.clone());
+            request.messages.push(message);
+        }
+    }
+
+    /// A part of what was told is told no more: rules for files in the conversation are said again.
+    pub fn forgot(&self) {
+        lock(&self.state).rules.forget();
+    }
+
+    /// An answer has ended: what the user changes from here on is said with the next message.
+    pub fn ended(&self, seen: &Arc<Seen>, workspace: Option<&Arc<Workspace>>) {
+        let Some(workspace) = workspace.cloned() else { return };
+        let state = Arc::clone(&self.state);
+        let (known, changed): (Vec<PathBuf>, Vec<PathBuf>) = (seen.known(), seen.changed());
+        let (files, look) = (self.files.clone(), self.checks.looker());
+        tokio::task::spawn_blocking(move || {
+            let mut watch = FileWatch::default();
+            watch.remember(&workspace, &known);
+            let mut state = lock(&state);
+            state.watch = watch;
+            let mut named = state.open.clone();
+            drop(state);
+            let list = files.map(|it| it.list()).unwrap_or_default();
+            named.extend(list.worked_on().into_iter().map(str::to_owned));
+            look(Look {
+                named,
+                has_changed: !changed.is_empty(),
+                known: changed.into_iter().chain(known).collect(),
+            });
+        });
+    }
+
+    /// The user has looked at a file, and may have changed it: checkers look at it, too.
+    pub fn opened(&self, path: String, workspace: &Workspace) {
+        let Ok(file) = workspace.locate(&path) else { return };
+        if !matches!(file.place, Place::Inside | Place::Added) {
+            return;
+        }
+        let mut state = lock(&self.state);
+        context::open(&mut state.open, file.shown);
+        let named = state.open.clone();
+        drop(state);
+        self.checks.looker()(Look {
+            named,
+            ..Look::default()
+        });
+    }
+
+    /// Takes the warnings for the user that have come up since the last call.
+    pub fn warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.state).warnings)
+    }
+
+    /// Files whose path fits `pattern`, best first; `None` without a workspace.
+    pub fn find_files(&self, pattern: String, limit: usize) -> Ready<Option<Reply>> {
+        let files = self.files.clone();
+        Box::pin(async move {
+            let files = files?;
+            files.ready(PATIENCE).await;
+            let ranked = tokio::task::spawn_blocking(move || files.rank(&pattern, limit)).await;
+            ranked.ok().map(Reply::Files)
+        })
+    }
+
+    /// Functions and types whose name fits `pattern`, best first; `None` without files.
+    pub fn find_symbols(&self, workspace: Arc<Workspace>, pattern: String, limit: usize) -> Ready<Option<Reply>> {
+        let (files, symbols) = (self.files.clone(), Arc::clone(&self.symbols));
+        Box::pin(async move {
+            let files = files?;
+            files.ready(PATIENCE).await;
+            let find = move || context::symbols::find(&symbols, &files, &workspace, &pattern, limit);
+            let found = tokio::task::spawn_blocking(find).await;
+            found.ok().map(Reply::Symbols)
+        })
+    }
+
+    /// The parts of the next request and their sizes.
+    pub fn context(&self, setup: &Setup, chosen: &Chosen, memory: &Memory) -> Vec<ContextPart> {
+        let state = lock(&self.state);
+        let mode = state.mode.unwrap_or_default();
+        let mut known = catalogue::known(&chosen.model, &setup.settings.models);
+        known.window = known.window.or(memory.window.tokens);
+        let tools = tool_selection::tools(&setup.settings, &chosen.model, known.window, &setup.tools);
+        let names = offered(&tools, mode);
+        let specs: Vec<ToolSpec> = tools
+            .iter()
+            .filter(|it| it.modes.contains(&mode))
+            .map(|it| it.spec())
+            .collect();
+        // The surroundings are counted by themselves.
+        let told = memory.history.messages.iter().enumerate();
+        let told = told.filter(|(at, _)| memory.history.opened_at != Some(*at));
+        let messages: Vec<&ModelMessage> = told.map(|it| it.1).collect();
+        context::measure(&Sent {
+            facts: prompt::Facts {
+                mode,
+                model: &chosen.model,
+                window: known.window,
+                tools: &names,
+                parallel: known.parallel.unwrap_or(true),
+                rules: Some(&state.rules),
+                servers: &[],
+                custom: Some(&state.custom),
+            },
+            first: state.first.parts(),
+            messages: &messages,
+            tools: &specs,
+            missing: tool_selection::missing(&setup.settings, &chosen.model, known.window, &setup.tools),
+            counted: Some(memory.history.counted()).filter(|it| *it > 0),
+            is_priced: known.prices.is_some(),
+        })
+    }
+}
+
+/// The system prompt of a submission.
+fn system(
+    submission: &Submission,
+    mode: Mode,
+    window: Option<u64>,
+    parallel: Option<bool>,
+    state: &ContextState,
+) -> String {
+    prompt::system(&prompt::Facts {
+        mode,
+        model: &submission.setup.model.name,
+        window,
+        tools: &offered(&submission.setup.tools, mode),
+        parallel: parallel.unwrap_or(true),
+        rules: Some(&state.rules),
+        servers: &[],
+        custom: Some(&state.custom),
+    })
+}
+
+/// Names of the tools that may be used in `mode`.
+fn offered(tools: &ToolSet, mode: Mode) -> Vec<&str> {
+    let tools = tools.iter().filter(|it| it.modes.contains(&mode));
+    tools.map(|it| it.name.as_str()).collect()
+}
+
+/// Everything that is needed to read rules and prompt parts from the disk.
+struct DiskReading {
+    settings: Arc<Settings>,
+    paths: Option<Paths>,
+    workspace: Option<Arc<Workspace>>,
+    is_attended: bool,
+}
+
+impl DiskReading {
+    fn of(setup: &Setup) -> Self {
+        Self {
+            settings: Arc::clone(&setup.settings),
+            paths: setup.paths.clone(),
+            workspace: setup.workspace.clone(),
+            is_attended: setup.asker == Asker::Here,
+        }
+    }
+
+    fn read(&self) -> ContextState {
+        let paths = self.paths.as_ref();
+        let (custom, mut warnings) = prompt::load(&self.settings, paths);
+        let standing = self.workspace.as_ref().map(|workspace| {
+            let trust = trust::trust(&self.settings, paths, workspace, self.is_attended);
+            trust::look(workspace, trust, &self.settings)
+        });
+        let rules = match (&self.workspace, &standing) {
+            (Some(workspace), Some(standing)) => RuleSet::load(workspace, standing.trust.clone()),
+            (Some(_) | None, _) => RuleSet::default(),
+        };
+        let rules = rules.with_user(rules::of_user(&self.settings, paths));
+        warnings.extend(rules.warnings());
+        ContextState {
+            rules,
+            custom,
+            warnings,
+            standing,
+            ..ContextState::default()
+        }
+    }
+}
+
+/// The reasoning effort: from the message, else from the settings; `None`: automatic.
+fn wish(message: &Message, otherwise: &str) -> Option<Effort> {
+    let said = message.extra.get("effort").and_then(serde_json::Value::as_str);
+    let word = said.filter(|it| *it == "auto" || effort(it).is_some());
+    effort(word.unwrap_or(otherwise))
+}
+
+fn effort(word: &str) -> Option<Effort> {
+    match word {
+        "off" => Some(Effort::Off),
+        "low" => Some(Effort::Low),
+        "medium" => Some(Effort::Medium),
+        "high" => Some(Effort::High),
+        _ => None,
+    }
+}
+
+fn lock(state: &Mutex<ContextState>) -> MutexGuard<'_, ContextState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,146 @@
+//! Messages of the user's: those that wait, the one that is made ready, and what is said to a running answer.
+
+use std::{collections::VecDeque, pin::Pin};
+
+use futures::stream::FuturesOrdered;
+use serde_json::{Map, Value};
+
+use crate::{
+    agent::{runner::context_builder::Steering, turn::Submission},
+    journal::Log,
+    models::{EndReason, Piece, PieceStream},
+    protocol::{ClarificationResponse, CompactionScope, Message, Mode, Position, Submit, Turn},
+    transcript::Transcript,
+};
+
+/// The messages that have not become turns yet, and what the one that has is for.
+#[derive(Default)]
+pub struct Messages {
+    /// Messages that came while an answer was being made: each opens a turn of its own after it.
+    pub queue: VecDeque<(Submit, QueuedWork)>,
+    /// A message that is being made ready for the model.
+    pub next: Option<Pin<Box<dyn Future<Output = Box<Submission>> + Send>>>,
+    /// Messages to the running answer whose context is being built.
+    pub steering: FuturesOrdered<Pin<Box<dyn Future<Output = Steering> + Send>>>,
+    /// The message that is made ready is to be stopped as soon as it stands in the log.
+    pub is_stopped: bool,
+    /// The running turn is the user's own command.
+    pub user_command: Option<UserCommand>,
+    /// The turn that is made ready makes what is told shorter.
+    pub compaction: Option<CompactionScope>,
+    /// The mode of the last message.
+    pub mode: Option<Mode>,
+    /// The conversation from before the program started has been read.
+    pub is_recollected: bool,
+}
+
+impl Messages {
+    /// Puts a message behind those that wait for an answer.
+    pub fn push(&mut self, submit: Submit) {
+        self.queue.push_back((submit, QueuedWork::Answer));
+    }
+
+    /// Takes the mode of a message. Returns true if it leaves debug mode.
+    pub fn enter(&mut self, mode: Mode) -> bool {
+        self.mode.replace(mode) == Some(Mode::Debug) && mode != Mode::Debug
+    }
+
+    /// Takes the next message that waits, and remembers what it is for.
+    pub fn take(&mut self) -> Option<Submit> {
+        let (mut submit, work) = self.queue.pop_front()?;
+        (self.user_command, self.compaction) = match work {
+            QueuedWork::Answer => (None, None),
+            QueuedWork::Command(own) => (Some(own), None),
+            QueuedWork::Compaction(how) => (None, Some(how)),
+        };
+        // What a mode keeps the model from doing it does not keep the user from.
+        if self.user_command.is_some() && submit.mode.is_read_only() {
+            submit.mode = Mode::Agent;
+        }
+        Some(submit)
+    }
+
+    /// The message that answers the question to which the conversation went back, if that is the one.
+    pub fn answering(&self, log: &Log, turn: Turn, response: ClarificationResponse) -> Option<Submit> {
+        let is_of_it = |it: &Submit| {
+            let answer = it.message.clarification_response.as_ref();
+            answer.is_some_and(|it| it.document_id == response.document_id)
+        };
+        // The first answer counts, also when its turn has not begun yet.
+        if self.next.is_some() || self.queue.iter().any(|it| is_of_it(&it.0)) {
+            return None;
+        }
+        let transcript = Transcript::from_entries(&log.after(Position(0)));
+        let question = transcript.reopened(turn, &response.document_id)?.clarification()?;
+        let message = Message {
+            content: question.readable(&response),
+            clarification_response: Some(response),
+            ..Message::user("")
+        };
+        Some(Submit {
+            message,
+            mode: self.mode.unwrap_or_default(),
+            model: None,
+        })
+    }
+}
+
+/// A call that the user makes. It stands where a model's call would, so that it is judged, held, shown and remembered
+/// like one; the model is not asked.
+pub struct UserCommand {
+    name: String,
+    arguments: Map<String, Value>,
+    /// The model is told of it.
+    pub is_shown: bool,
+    /// The call has been made; what is asked next is what to say to its result, which is nothing.
+    is_asked: bool,
+    /// Number of messages that the model had been told before.
+    pub from: usize,
+}
+
+/// The purpose of a message that waits.
+pub enum QueuedWork {
+    /// The model answers it.
+    Answer,
+    /// A command of the user's own.
+    Command(UserCommand),
+    /// The history is compacted.
+    Compaction(CompactionScope),
+}
+
+impl UserCommand {
+    /// A call that has not been made.
+    pub fn new(name: String, arguments: Map<String, Value>, is_shown: bool) -> Self {
+        Self {
+            name,
+            arguments,
+            is_shown,
+            is_asked: false,
+            from: 0,
+        }
+    }
+
+    /// The answer in a model's place: the call, and then nothing.
+    pub fn stream(&mut self, now_ms: u64) -> PieceStream {
+        if std::mem::replace(&mut self.is_asked, true) {
+            return Box::pin(futures::stream::iter([Piece::End(EndReason::Stop)]));
+        }
+        let (id, name) = (format!("own_{now_ms}"), self.name.clone());
+        let arguments = std::mem::take(&mut self.arguments);
+        Box::pin(futures::stream::iter([
+            Piece::CallStart {
+                slot: 0,
+                id: id.clone(),
+                name: name.clone(),
+            },
+            Piece::CallDone {
+                slot: 0,
+                id,
+                name,
+                arguments: Ok(arguments),
+                opaque: None,
+            },
+            Piece::End(EndReason::ToolUse),
+        ]))
+    }
+}

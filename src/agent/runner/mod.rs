@@ -1,0 +1,468 @@
+//! Runs turns: takes commands and questions, polls the model, runs tools, appends to the log. The only part of the agent
+//! that touches the world.
+//!
+//! Everything happens on the thread of whoever runs it, which may be the screen's; what may take long (tools that read or
+//! change files, what a model is told of the workspace) has threads of its own.
+
+mod answer_stream;
+mod approval_snapshot;
+mod ask;
+mod background;
+mod checks;
+mod context_builder;
+mod messages;
+mod model_choice;
+mod notices;
+mod recollection;
+mod restorer;
+mod sandbox_status;
+mod setup;
+mod step;
+mod tool_runner;
+mod trust;
+
+use std::{sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use serde_json::{Map, Value};
+
+use self::{
+    answer_stream::{AnswerStream, endless, text_of},
+    background::Background,
+    context_builder::{ContextBuilder, MessageFacts, Steering},
+    messages::{Messages, QueuedWork, UserCommand},
+    model_choice::{ModelChoice, ServerModel},
+    notices::{now_ms, warn},
+    recollection::{call_behind, remember},
+    restorer::{Files, Restorer},
+    tool_runner::ToolRunner,
+    trust::{TrustQuestion, tell_settled},
+};
+use super::{
+    trust::Standing,
+    turn::{Input, Purpose, Submission, Turn},
+    undo::{self, Restored},
+};
+use crate::{
+    journal::Log,
+    link::{
+        Asker,
+        local::{Inbox, Request},
+    },
+    protocol::{ASIDE, Applied, Branch, Command, Event, Position, ResponseId, Submit, Title, Turn as ProtocolTurn},
+    sandbox::Settled,
+    tools::run_terminal_cmd,
+    transcript::Transcript,
+};
+
+pub use self::setup::Setup;
+
+/// Time after the start at which the provider gets ready (reads certificates): nobody waits for it then.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// Answers until the other end of `inbox` has gone; then the running answer is cancelled and the log closed.
+pub async fn run(setup: Setup, log: Arc<Log>, inbox: Inbox) {
+    let warm = setup.provider.warm();
+    let runner = Runner::new(setup, log, inbox);
+    let warm = async {
+        tokio::time::sleep(WARM_UP).await;
+        warm.await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = runner.work() => {}
+        () = warm => {}
+    }
+}
+
+/// An agent with one conversation.
+struct Runner {
+    setup: Setup,
+    log: Arc<Log>,
+    inbox: Inbox,
+    turn: Turn,
+    context: ContextBuilder,
+    messages: Messages,
+    model: ModelChoice,
+    answer: AnswerStream,
+    tools: ToolRunner,
+    restorer: Restorer,
+    trust: TrustQuestion,
+    /// Commands that go on after their calls.
+    background: Background,
+}
+
+/// Something that a runner waits for.
+enum RunnerEvent {
+    Request(Option<Request>),
+    Ready(Box<Submission>),
+    Steering(Steering),
+    Input(Input),
+    Title(Option<String>),
+    MarksLeft(Vec<String>),
+    Sized(ServerModel, Option<u64>),
+    Reversed(Result<(), String>),
+    Restored(Result<Restored, String>),
+    Background(background::Update),
+    Looked(bool, Option<Standing>),
+    Settled(Settled),
+}
+
+impl Runner {
+    fn new(setup: Setup, log: Arc<Log>, inbox: Inbox) -> Self {
+        let context = ContextBuilder::start(&setup);
+        Self {
+            turn: Turn::default(),
+            messages: Messages::default(),
+            model: ModelChoice::new(&setup),
+            answer: AnswerStream::default(),
+            tools: ToolRunner::new(&setup, context.findings()),
+            restorer: Restorer::default(),
+            trust: TrustQuestion::new(&setup, &context),
+            background: Background::default(),
+            setup,
+            log,
+            inbox,
+            context,
+        }
+    }
+
+    async fn work(mut self) {
+        loop {
+            match self.next_event().await {
+                RunnerEvent::Request(Some(Request::Command(command))) => self.command(command),
+                RunnerEvent::Request(Some(Request::Ask(query, reply))) => self.ask(query, reply),
+                RunnerEvent::Request(None) => {
+                    self.messages.next = None;
+                    self.step(Input::Cancel);
+                    for update in self.background.close() {
+                        self.log.append_to(update.turn, now_ms(), update.event());
+                    }
+                    self.log.close();
+                    return;
+                }
+                RunnerEvent::Ready(submission) => self.begin(submission),
+                // The answer may have ended in the meantime: then it is a message of its own.
+                RunnerEvent::Steering(it) if !self.turn.is_answering() => self.messages.push(it.submit),
+                RunnerEvent::Steering(Steering { submit, parts }) => {
+                    self.enter(&submit);
+                    self.step(Input::Steer {
+                        message: submit.message,
+                        parts,
+                        mode: submit.mode,
+                    });
+                    self.warn_of_context();
+                }
+                RunnerEvent::Title(title) => {
+                    if let Some(title) = title {
+                        self.log.append(now_ms(), Event::Title(title.into()));
+                    }
+                }
+                RunnerEvent::Sized(asked, window) => {
+                    self.model.sized(asked, window);
+                    self.size_up();
+                }
+                RunnerEvent::Reversed(result) => {
+                    let (restorer, files) = (&mut self.restorer, files(&self.setup, &self.tools));
+                    restorer.reversed(result, files, &self.log);
+                }
+                RunnerEvent::Background(update) => {
+                    self.log.append_to(update.turn, now_ms(), update.event());
+                }
+                RunnerEvent::Restored(result) => self.restorer.restored(result, &self.log),
+                RunnerEvent::Looked(is_wanted, standing) => {
+                    let is_busy = self.is_busy() || !self.messages.queue.is_empty();
+                    self.trust.ask(is_wanted, standing, is_busy, &self.log);
+                }
+                RunnerEvent::Settled(settled) => {
+                    tell_settled(&settled, &mut self.turn.memory.is_halted, &self.setup, &self.log);
+                }
+                RunnerEvent::MarksLeft(marks) if marks.is_empty() => {}
+                RunnerEvent::MarksLeft(marks) => {
+                    let message = format!("instrumentation is left in the code: {}", marks.join(", "));
+                    warn(&self.log, "debug-marks", message);
+                }
+                RunnerEvent::Input(input) => {
+                    self.answer.budget.spend(text_of(&input).len());
+                    let (input, next) = self.answer.gather(input, &mut self.tools.outputs);
+                    self.step(input);
+                    if let Some(next) = next {
+                        self.step(next);
+                    }
+                    self.answer.budget.pause().await;
+                }
+            }
+            if !self.is_busy()
+                && self.messages.steering.is_empty()
+                && self.restorer.restoring.is_none()
+                && let Some(submit) = self.messages.take()
+            {
+                self.submit(submit);
+            }
+        }
+    }
+
+    /// Waits for the next thing that matters. A request first: whoever wants to stop a flood must get through.
+    async fn next_event(&mut self) -> RunnerEvent {
+        let (answer, tools, model) = (&mut self.answer, &mut self.tools, &mut self.model);
+        let (messages, restorer, trust) = (&mut self.messages, &mut self.restorer, &mut self.trust);
+        let settled = trust.settled.as_mut();
+        tokio::select! {
+            biased;
+            // What was said before is heard before: looking up what it points at takes a moment, and never long.
+            request = self.inbox.recv(), if messages.steering.is_empty() => RunnerEvent::Request(request),
+            Some(submission) = maybe(messages.next.as_mut()) => RunnerEvent::Ready(submission),
+            Some(it) = messages.steering.next(), if !messages.steering.is_empty() => RunnerEvent::Steering(it),
+            // Before the model hears of the command that did it.
+            Some(Some(settled)) = maybe(settled.map(|it| std::future::poll_fn(|cx| it.poll_recv(cx)))) => {
+                RunnerEvent::Settled(settled)
+            }
+            // What a command printed comes before the news that it has ended.
+            Some((job, text)) = tools.outputs.next(), if !tools.outputs.is_empty() => {
+                RunnerEvent::Input(Input::Output { job, text })
+            }
+            Some(input) = tools.jobs.next(), if !tools.jobs.is_empty() => RunnerEvent::Input(input),
+            Some(piece) = maybe(answer.stream.as_mut().map(StreamExt::next)) => {
+                RunnerEvent::Input(Input::Piece(piece.unwrap_or_else(endless)))
+            }
+            Some(input) = answer.timers.next(), if !answer.timers.is_empty() => RunnerEvent::Input(input),
+            Some(update) = self.background.next(), if !self.background.is_empty() => RunnerEvent::Background(update),
+            Some(result) = maybe(restorer.reversal.as_mut()) => RunnerEvent::Reversed(result),
+            Some(result) = maybe(restorer.restoring.as_mut()) => RunnerEvent::Restored(result),
+            Some(title) = model.titles.next(), if !model.titles.is_empty() => RunnerEvent::Title(title),
+            Some(marks) = tools.marks_left.next(), if !tools.marks_left.is_empty() => RunnerEvent::MarksLeft(marks),
+            Some((asked, window)) = model.sizing.next(), if !model.sizing.is_empty() => RunnerEvent::Sized(asked, window),
+            (is_wanted, standing) = looked(trust.looking.as_mut()) => RunnerEvent::Looked(is_wanted, standing),
+        }
+    }
+
+    /// Begins the turn of a message that is ready for the model.
+    fn begin(&mut self, mut submission: Box<Submission>) {
+        self.messages.next = None;
+        if self.messages.user_command.is_some() {
+            // The model is not asked.
+            submission.setup.limits.dollars_in_all = None;
+        }
+        submission.setup.purpose = match (self.messages.compaction.take(), &self.messages.user_command) {
+            (Some(how), _) => Purpose::Compaction(how),
+            (None, Some(_)) => Purpose::Command,
+            (None, None) => Purpose::Answer,
+        };
+        if submission.setup.purpose == Purpose::Answer && !self.restorer.told.is_empty() {
+            let told = undo::note_for_model(&std::mem::take(&mut self.restorer.told));
+            submission.parts.insert(0, told);
+        }
+        submission.setup.turn = ProtocolTurn(self.log.turn().0 + 1);
+        let (from, was_opened) = (self.turn.memory.history.messages.len(), self.turn.memory.is_opened);
+        self.step(Input::Submit(submission));
+        if let Some(own) = &mut self.messages.user_command {
+            // The surroundings stay told.
+            own.from = from + usize::from(!was_opened && self.turn.memory.is_opened);
+        }
+        self.warn_of_context();
+        if std::mem::take(&mut self.messages.is_stopped) {
+            self.step(Input::Cancel);
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Answer { turn, response } if self.trust.is(turn, &response.document_id) => {
+                let (setup, context) = (&self.setup, &mut self.context);
+                self.trust.close(Some(&response), setup, context, &self.log);
+                return;
+            }
+            // Whoever says something else does not want to be asked now.
+            Command::Submit(_)
+            | Command::Run { .. }
+            | Command::RepeatCall { .. }
+            | Command::Compact { .. }
+            | Command::Steer(_)
+            | Command::Cancel => self.trust.close(None, &self.setup, &mut self.context, &self.log),
+            Command::Update { .. }
+            | Command::Answer { .. }
+            | Command::Rename(_)
+            | Command::Restore(_)
+            | Command::SwitchBranch(_)
+            | Command::Next => {}
+        }
+        match command {
+            Command::Submit(submit) => self.messages.push(submit),
+            Command::Compact { submit, scope: how } => {
+                self.messages.queue.push_back((submit, QueuedWork::Compaction(how)));
+            }
+            Command::Run {
+                mut submit,
+                line,
+                is_shown,
+            } => {
+                // Neither is it told when the conversation is read again.
+                if !is_shown {
+                    submit.message.extra.insert(ASIDE.to_owned(), true.into());
+                }
+                let arguments = Map::from_iter([("command".to_owned(), line.into())]);
+                let own = UserCommand::new(run_terminal_cmd::NAME.to_owned(), arguments, is_shown);
+                self.messages.queue.push_back((submit, QueuedWork::Command(own)));
+            }
+            Command::RepeatCall {
+                submit,
+                turn,
+                document,
+                from,
+            } => match call_behind(&self.log, &self.setup.tools, turn, &document) {
+                Some(called) => {
+                    self.go_on(from);
+                    let own = UserCommand::new(called.name, called.arguments, true);
+                    self.messages.queue.push_back((submit, QueuedWork::Command(own)));
+                }
+                None => warn(&self.log, "no-call", "no call stands behind it that can be made again"),
+            },
+            // Room that is made, and a command of the user's, have no model that could hear it.
+            Command::Steer(submit) if self.turn.is_answering() => {
+                let facts = self.facts(false);
+                let steering = self.context.steering(submit, self.turn.mode(), facts, &self.setup);
+                self.messages.steering.push_back(steering);
+            }
+            Command::Steer(submit) => self.messages.push(submit),
+            Command::Cancel => {
+                // Who stops an answer wants to think again: the words go back to where they were written.
+                self.messages.steering.clear();
+                self.messages.is_stopped = self.messages.next.is_some();
+                self.step(Input::Cancel);
+            }
+            Command::Update {
+                turn,
+                document,
+                metadata,
+            } if metadata.get("applied").and_then(Value::as_str) == Some(Applied::Rejected.as_str()) => {
+                let (restorer, files) = (&mut self.restorer, files(&self.setup, &self.tools));
+                restorer.reject((turn, document), files, &self.log);
+            }
+            Command::Update {
+                turn,
+                document,
+                metadata,
+            } => {
+                self.turn.memory.edited(&metadata);
+                self.log
+                    .append_to(turn, now_ms(), Event::DocumentUpdate { document, metadata });
+            }
+            Command::Rename(text) => {
+                let title = Title { text, by_user: true };
+                self.log.append(now_ms(), Event::Title(title));
+            }
+            Command::Restore(wish) => {
+                let is_busy = self.is_busy();
+                let (restorer, files) = (&mut self.restorer, files(&self.setup, &self.tools));
+                restorer.restore(wish, is_busy, files, &self.log);
+            }
+            Command::SwitchBranch(branch) => self.go_on(branch),
+            Command::Next => {}
+            Command::Answer { response, turn: _ } if self.turn.is_running() => self.step(Input::Answer(response)),
+            Command::Answer { response, turn } => match self.messages.answering(&self.log, turn, response) {
+                Some(submit) => self.messages.push(submit),
+                None => warn(&self.log, "no-question", "no question is open: the answer was left out"),
+            },
+        }
+    }
+
+    /// Returns true while an answer is made, or a message made ready.
+    fn is_busy(&self) -> bool {
+        self.turn.is_running() || self.messages.next.is_some()
+    }
+
+    /// Has a message made ready for the model.
+    fn submit(&mut self, submit: Submit) {
+        self.tools.seen.begin(u64::from(self.log.turn().0) + 1);
+        self.context.begin();
+        self.enter(&submit);
+        if self.setup.asker == Asker::Here && !submit.mode.is_read_only() {
+            self.tools.look_first(self.setup.workspace.as_ref());
+        }
+        self.model.choose(submit.model.as_deref(), &self.setup, &self.log);
+        self.size_up();
+        self.remember_once();
+        // What only makes room tells the model nothing.
+        let facts = MessageFacts {
+            is_aside: self.messages.compaction.is_some(),
+            ..self.facts(!self.turn.memory.is_opened)
+        };
+        self.messages.next = Some(self.context.brief(submit, facts, &self.setup));
+    }
+
+    /// Takes the mode of a message; what debugging put into the code should not stay there unsaid.
+    fn enter(&mut self, submit: &Submit) {
+        if self.messages.enter(submit.mode) {
+            self.tools.look_for_marks(self.setup.workspace.clone());
+        }
+    }
+
+    fn size_up(&mut self) {
+        self.turn.memory.window.tokens = self.model.window(&self.setup);
+    }
+
+    /// Reads what was said before this program ran, when it is needed first.
+    fn remember_once(&mut self) {
+        if !std::mem::replace(&mut self.messages.is_recollected, true) {
+            remember(&mut self.turn.memory, &self.setup, &self.log);
+        }
+    }
+
+    fn facts(&self, is_first: bool) -> MessageFacts {
+        MessageFacts {
+            response: ResponseId::fresh(),
+            is_first,
+            is_aside: false,
+            chosen: self.model.chosen.clone(),
+            seen: Arc::clone(&self.tools.seen),
+            log: Arc::clone(&self.log),
+        }
+    }
+
+    /// Continues the conversation from another place: the model is told what was said there, and nothing else.
+    fn go_on(&mut self, branch: Branch) {
+        if self.is_busy() {
+            let message = "an answer is being made: the conversation goes on here";
+            return warn(&self.log, "not-there", message);
+        }
+        self.log.append(now_ms(), Event::Branch(branch));
+        let transcript = Transcript::from_entries(&self.log.after(Position(0)));
+        self.turn.memory.begin_again(transcript.todos);
+        self.messages.is_recollected = false;
+        self.restorer.told.clear();
+    }
+
+    /// Tells the user what they should know of what the model is told.
+    fn warn_of_context(&mut self) {
+        for message in self.context.warnings() {
+            warn(&self.log, "context", message);
+        }
+    }
+}
+
+/// The files of the conversation.
+fn files<'a>(setup: &'a Setup, tools: &'a ToolRunner) -> Files<'a> {
+    Files {
+        workspace: setup.workspace.as_ref(),
+        seen: &tools.seen,
+    }
+}
+
+/// Waits for a look at the workspace; for ever where there is none.
+async fn looked(looking: Option<&mut trust::Looking>) -> (bool, Option<Standing>) {
+    match looking {
+        Some((is_wanted, standing)) => (*is_wanted, standing.await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for ever where there is nothing to wait for.
+async fn maybe<F: Future + Unpin>(future: Option<F>) -> Option<F::Output> {
+    match future {
+        Some(future) => Some(future.await),
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Takes back or does again what was done to files.
+
+use std::{collections::VecDeque, pin::Pin, sync::Arc};
+
+use futures::FutureExt;
+
+use super::notices::{notice, now_ms, warn};
+use crate::{
+    agent::undo::{self, Restored, hunk},
+    journal::Log,
+    protocol::{Applied, DocumentId, Event, Position, Response, Restore, Severity, Turn},
+    sandbox::{Seen, Workspace},
+    transcript::Transcript,
+};
+
+/// Work that restores files; an error is a sentence for the user.
+type Restoring<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
+
+/// Changes of files that are being taken back or done again, one after the other.
+#[derive(Default)]
+pub struct Restorer {
+    /// Changes that the user has rejected, in their order; the first one is being taken back.
+    rejected: VecDeque<(Turn, DocumentId)>,
+    /// The first of `rejected` is being taken back.
+    pub reversal: Option<Restoring<()>>,
+    /// Files are being restored.
+    pub restoring: Option<Restoring<Restored>>,
+    /// The words in which the model is told of what was restored; empty: nothing was.
+    pub told: String,
+}
+
+/// The files of the conversation.
+#[derive(Clone, Copy)]
+pub struct Files<'a> {
+    /// `None`: there are none.
+    pub workspace: Option<&'a Arc<Workspace>>,
+    /// Files that the agent has read and written.
+    pub seen: &'a Arc<Seen>,
+}
+
+impl Restorer {
+    /// Takes back a change that the user has rejected, after those before it.
+    pub fn reject(&mut self, place: (Turn, DocumentId), files: Files<'_>, log: &Log) {
+        self.rejected.push_back(place);
+        self.take_back(files, log);
+    }
+
+    /// Begins to take back the next change that the user has rejected; what it did is in the log afterwards.
+    fn take_back(&mut self, files: Files<'_>, log: &Log) {
+        while self.reversal.is_none()
+            && let Some((turn, document)) = self.rejected.front()
+        {
+            let mut response = Response::default();
+            for entry in log.after(Position(0)).iter().filter(|it| it.turn == *turn) {
+                response.apply(&entry.event, entry.at_ms);
+            }
+            let at = response.position_of(document);
+            match at.and_then(|it| hunk::rejected(&response, it)) {
+                Some(Ok(rejected)) => {
+                    let (workspace, seen) = (files.workspace.cloned(), Arc::clone(files.seen));
+                    let work = tokio::task::spawn_blocking(move || {
+                        let workspace = workspace.ok_or("there is no workspace here")?;
+                        hunk::take_back(&workspace, &seen, &rejected).map_err(|it| it.to_string())
+                    });
+                    self.reversal =
+                        Some(Box::pin(work.map(|it| {
+                            it.unwrap_or_else(|it| Err(format!("taking it back broke down: {it}")))
+                        })));
+                }
+                Some(Err(why)) => {
+                    self.rejected.pop_front();
+                    warn(log, "not-taken-back", why.to_string());
+                }
+                None => {
+                    self.rejected.pop_front();
+                    warn(log, "not-taken-back", "it is no change of a file");
+                }
+            }
+        }
+    }
+
+    /// Notes that the first rejected change was taken back, and goes on with the next one.
+    pub fn reversed(&mut self, result: Result<(), String>, files: Files<'_>, log: &Log) {
+        self.reversal = None;
+        if let Some((turn, document)) = self.rejected.pop_front() {
+            match result {
+                Ok(()) => {
+                    let mut metadata = serde_json::Map::new();
+                    metadata.insert("applied".into(), Applied::Rejected.as_str().into());
+                    log.append_to(turn, now_ms(), Event::DocumentUpdate { document, metadata });
+                }
+                Err(why) => warn(log, "not-taken-back", why),
+            }
+        }
+        self.take_back(files, log);
+    }
+
+    /// Begins to take back, or to do again, what calls did to files; not while an answer is made (`is_busy`).
+    pub fn restore(&mut self, wish: Restore, is_busy: bool, files: Files<'_>, log: &Log) {
+        if is_busy || self.restoring.is_some() {
+            return warn(log, "not-restored", "nothing is taken back while an answer is made");
+        }
+        let Some(workspace) = files.workspace.cloned() else {
+            return warn(log, "not-restored", "there is no workspace here");
+        };
+        let seen = Arc::clone(files.seen);
+        let entries = log.after(Position(0));
+        let work = tokio::task::spawn_blocking(move || {
+            let transcript = Transcript::from_entries(&entries);
+            undo::restore(&seen, &workspace, &transcript, &wish)
+        });
+        let broken = |it| Err(format!("taking it back broke down: {it}"));
+        self.restoring = Some(Box::pin(work.map(move |it| it.unwrap_or_else(broken))));
+    }
+
+    /// Notes what was restored.
+    pub fn restored(&mut self, result: Result<Restored, String>, log: &Log) {
+        self.restoring = None;
+        match result {
+            Ok(Restored { events, said, told }) => {
+                for (turn, event) in events {
+                    log.append_to(turn, now_ms(), event);
+                }
+                self.told.push_str(&told);
+                notice(log, Severity::Info, "restored", said);
+            }
+            Err(why) => warn(log, "not-restored", why),
+        }
+    }
+}

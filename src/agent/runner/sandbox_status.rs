@@ -1,0 +1,61 @@
+//! What holds the commands of a conversation, for the screen; and what the user changes about it.
+
+use crate::{
+    config::{Paths, TrustStore},
+    link::{Held, SandboxStatus},
+    protocol::{Sandbox, SandboxLayer, SandboxNote},
+    sandbox::{Tier, Workspace, layers},
+};
+
+/// The header says what holds now.
+pub(super) fn report(workspace: &Workspace, hold: &SandboxStatus) {
+    let (layers, commands) = (layers(), workspace.commands());
+    let is_guarded = commands.is_guarded() && !commands.is_halted();
+    hold.found(match layers.tier {
+        Tier::Full => Held::Whole,
+        Tier::Partial => Held::Partly(layers.but(is_guarded).to_owned()),
+        Tier::None => Held::Nothing,
+    });
+}
+
+/// SandboxLayer by wall, once `guard` is as the user wants it. May wait for a trial of some milliseconds.
+pub(super) fn sandbox(
+    workspace: &Workspace,
+    paths: Option<&Paths>,
+    guard: Option<bool>,
+    hold: &SandboxStatus,
+) -> Sandbox {
+    let (layers, commands) = (layers(), workspace.commands());
+    let mut notes = Vec::new();
+    if let Some(is_wanted) = guard {
+        commands.set_guarded(is_wanted);
+        let kept = match paths {
+            Some(paths) => TrustStore::under(&paths.state)
+                .set_guarded(workspace.root(), is_wanted)
+                .map_err(|it| it.to_string()),
+            None => Err("there is no folder for it".to_owned()),
+        };
+        if let Err(why) = kept {
+            notes.push(SandboxNote::NotSaved(why));
+        }
+        report(workspace, hold);
+    }
+    match layers.tier {
+        Tier::Partial if commands.is_halted() => notes.push(SandboxNote::GuardTripped),
+        Tier::Partial if commands.is_guarded() => notes.push(SandboxNote::GuardOn),
+        Tier::Partial => notes.push(SandboxNote::GuardOff),
+        Tier::Full | Tier::None if guard == Some(true) => notes.push(SandboxNote::GuardNotNeeded),
+        Tier::Full | Tier::None => {}
+    }
+    let walls = layers.list.iter().map(|it| SandboxLayer {
+        name: it.name.to_owned(),
+        is_active: it.holds,
+        mechanism: it.means,
+        about: it.about.clone(),
+        remedy: it.remedy.clone(),
+    });
+    Sandbox {
+        layers: walls.collect(),
+        notes,
+    }
+}

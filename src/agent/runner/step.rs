@@ -1,0 +1,149 @@
+//! A step of the turn, and its effects carried out.
+
+use super::{
+    Runner,
+    notices::{now_ms, warn},
+};
+use crate::{
+    agent::{
+        approval::{Rule, remember},
+        history::summary,
+        turn::{Effect, Input},
+    },
+    journal::{EventLimit, Raw, TooMany},
+    models::{Failure, FailureKind, ModelRequest, Piece, catalogue},
+    protocol::Event,
+};
+
+impl Runner {
+    /// Tells who looks closely what came of a server. What is made from then on is made of it, until something else happens.
+    pub(super) fn trace(&self, input: &Input, now_ms: u64) {
+        let Some(trace) = self.log.trace() else { return };
+        let Input::Piece(piece) = input else {
+            return trace.over();
+        };
+        if let Piece::Seen(raw) = piece {
+            trace.came(now_ms, self.log.turn(), raw.as_ref().clone());
+            if matches!(**raw, Raw::Request(_)) {
+                trace.over();
+            }
+        }
+    }
+
+    /// Gives the turn an input, and carries out the effects.
+    pub(super) fn step(&mut self, input: Input) {
+        let was_running = self.turn.is_running();
+        if matches!(input, Input::Piece(Piece::End(_) | Piece::Error(_))) {
+            // It is over: to poll it again would bring its end again, for as long as tools run.
+            self.answer.stream = None;
+        }
+        let now = now_ms();
+        self.trace(&input, now);
+        let mut is_too_much = false;
+        for effect in self.turn.step(input, now) {
+            match effect {
+                Effect::Append(event) => {
+                    if matches!(event, Event::UserMessage(_)) {
+                        self.answer.limit = EventLimit::default();
+                    }
+                    is_too_much |= self.answer.limit.count(&event) == Err(TooMany);
+                    self.background
+                        .note(&event, self.log.turn(), self.setup.workspace.as_deref());
+                    self.log.append(now, event);
+                }
+                Effect::CallModel { .. } if self.messages.user_command.is_some() => {
+                    self.answer.stream = self.messages.user_command.as_mut().map(|it| it.stream(now));
+                }
+                Effect::CallModel { mut request, stand_in } => {
+                    self.context
+                        .touched(&self.tools.seen, &mut self.turn.memory, &mut request);
+                    let others = self.setup.roles.fallback();
+                    let provider = match stand_in.checked_sub(1).and_then(|it| others.get(it)) {
+                        Some(other) => {
+                            request.model.clone_from(&other.model);
+                            &other.provider
+                        }
+                        None => &self.model.chosen.provider,
+                    };
+                    request.is_watched = self.log.trace().is_some();
+                    self.answer.stream = Some(provider.stream(request));
+                }
+                Effect::Summarise { brief, attempt } => self.summarise(&brief, attempt),
+                Effect::Forgot => self.context.forgot(),
+                Effect::StopModel => self.answer.stream = None,
+                Effect::Prepare {
+                    job,
+                    tool,
+                    call,
+                    arguments,
+                } => self.tools.prepare(&self.setup, job, tool, call, arguments),
+                Effect::Run {
+                    job,
+                    tool,
+                    call,
+                    arguments,
+                    was_asked,
+                } => self.tools.run(&self.setup, job, tool, call, arguments, was_asked),
+                Effect::Make { job, call, proposal } => {
+                    let (workspace, lints) = (self.setup.workspace.clone(), self.context.lints());
+                    self.tools.make(workspace, lints, job, call, proposal);
+                }
+                Effect::Check(job) => self.tools.check(self.context.lints(), job),
+                Effect::StopJobs => self.tools.stop(),
+                Effect::Store(rules) => self.store(&rules),
+                Effect::Expire(document) => self.answer.expire(document),
+                Effect::FindMarks => self.tools.find_marks(self.setup.workspace.clone()),
+            }
+        }
+        if is_too_much && self.turn.is_running() {
+            let message = "the answer has more pieces than can be kept";
+            let failure = Failure::new(FailureKind::Oversized, message);
+            self.step(Input::Piece(Piece::Error(failure)));
+            // Where it was not the model that flooded, but a tool.
+            self.step(Input::Cancel);
+        }
+        if !self.turn.is_running() {
+            self.answer.stream = None;
+            self.answer.timers.clear();
+            self.tools.forget_calls();
+            if was_running {
+                self.context.ended(&self.tools.seen, self.setup.workspace.as_ref());
+                if let Some(own) = self.messages.user_command.take() {
+                    if !own.is_shown {
+                        self.turn.memory.history.truncate(own.from);
+                    }
+                } else {
+                    self.model.think_of_title(&self.setup, &self.log);
+                }
+            }
+        }
+    }
+
+    /// Asks for a summary: the model for side jobs, if there is one, then the one that answers.
+    pub(super) fn summarise(&mut self, brief: &summary::SummaryRequest, attempt: u32) {
+        let fast = self.setup.roles.fast().ok().flatten().filter(|_| attempt == 0);
+        let chosen = fast.as_ref().unwrap_or(&self.model.chosen);
+        let known = catalogue::known(&chosen.model, &self.setup.settings.models).window;
+        let window = known.or(if fast.is_some() { None } else { brief.window });
+        let request = ModelRequest {
+            model: chosen.model.clone(),
+            is_attended: self.setup.asker.is_attended(),
+            is_watched: self.log.trace().is_some(),
+            ..summary::request(brief, window, attempt)
+        };
+        self.answer.stream = Some(chosen.provider.stream(request));
+    }
+
+    /// Keeps rules for good; where that fails, they hold for this conversation and the user hears why.
+    pub(super) fn store(&mut self, rules: &[Rule]) {
+        let stored = match &self.setup.paths {
+            Some(paths) => remember(paths, rules).map_err(|it| it.to_string()),
+            None => Err("there is no configuration to write to".to_owned()),
+        };
+        if let Err(why) = stored {
+            let rules: Vec<String> = rules.iter().map(Rule::to_string).collect();
+            let message = format!("{} holds for this conversation only: {why}", rules.join(", "));
+            warn(&self.log, "rule-not-kept", message);
+        }
+    }
+}

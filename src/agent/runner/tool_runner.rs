@@ -1,0 +1,355 @@
+//! Runs tools: prepares calls, runs them, and makes changes; where they may block, on threads of their own.
+
+use std::{
+    any::Any,
+    borrow::Cow,
+    collections::HashMap,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use futures::{
+    FutureExt, Stream, StreamExt,
+    stream::{FuturesUnordered, SelectAll},
+};
+use tokio::sync::{mpsc, watch};
+
+use crate::{
+    agent::{
+        marks,
+        runner::{
+            approval_snapshot::ApprovalSnapshot,
+            checks::{KnownMistakes, Lints},
+            setup::Setup,
+        },
+        turn::{Input, JobId, Prepared},
+        undo,
+    },
+    index::Index,
+    os::panic,
+    sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
+    text::redact,
+    tools::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work, lints::Findings},
+};
+
+/// Work that ends with an input of the turn.
+pub type Jobs = FuturesUnordered<Pin<Box<dyn Future<Output = Input> + Send>>>;
+/// The output of a command, with its call.
+pub type Outputs = Pin<Box<dyn Stream<Item = (JobId, String)> + Send>>;
+
+/// The calls of tools that are being prepared and run, and what the agent knows of files by them.
+pub struct ToolRunner {
+    /// Files that the agent has read and written.
+    pub seen: Arc<Seen>,
+    index: Arc<Index>,
+    findings: Arc<Findings>,
+    /// The workspace has been looked at, or is.
+    has_looked: bool,
+    /// Calls that are being prepared or run.
+    pub jobs: Jobs,
+    /// The output of running commands.
+    pub outputs: SelectAll<Outputs>,
+    /// Marks of instrumentation that are looked for because debugging was left.
+    pub marks_left: FuturesUnordered<Pin<Box<dyn Future<Output = Vec<String>> + Send>>>,
+    /// Nobody waits for the jobs any more, once it is `true`.
+    stop: (Stop, watch::Sender<bool>),
+    /// Snapshots of the files that prepared commands would run, taken when they were prepared.
+    snapshots: Arc<Mutex<HashMap<JobId, ApprovalSnapshot>>>,
+    /// Known mistakes of the files that calls are changing.
+    known: Arc<Mutex<HashMap<JobId, KnownMistakes>>>,
+}
+
+impl ToolRunner {
+    /// Runs nothing yet. What files were before is kept, where there is a place for it.
+    pub fn new(setup: &Setup, findings: Arc<Findings>) -> Self {
+        Self {
+            seen: Arc::new(memory(setup)),
+            index: Arc::default(),
+            findings,
+            has_looked: false,
+            jobs: Jobs::new(),
+            outputs: SelectAll::new(),
+            marks_left: FuturesUnordered::new(),
+            stop: (Stop::default(), watch::Sender::new(false)),
+            snapshots: Arc::default(),
+            known: Arc::default(),
+        }
+    }
+
+    fn context(&self, setup: &Setup, call: String, output: mpsc::UnboundedSender<String>) -> Option<Context> {
+        let workspace = Arc::clone(setup.workspace.as_ref()?);
+        Some(Context {
+            workspace,
+            seen: Arc::clone(&self.seen),
+            index: Arc::clone(&self.index),
+            findings: Arc::clone(&self.findings),
+            settings: Arc::clone(&setup.settings),
+            apply: setup.roles.apply().ok().flatten(),
+            call,
+            output,
+            stop: self.stop.0.clone(),
+        })
+    }
+
+    /// Looks at the workspace on a thread of its own, which nobody waits for: the first command needs to know what was there.
+    pub fn look_first(&mut self, workspace: Option<&Arc<Workspace>>) {
+        let Some(workspace) = workspace.cloned() else {
+            return;
+        };
+        if std::mem::replace(&mut self.has_looked, true) || self.seen.checkpoints().is_none() {
+            return;
+        }
+        let seen = Arc::clone(&self.seen);
+        let look = move || {
+            if let Some(checkpoints) = seen.checkpoints() {
+                checkpoints.prepare(&workspace);
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("survey".to_owned()).spawn(look) {
+            tracing::warn!(%error, "the workspace is looked at when the first command runs");
+        }
+    }
+
+    /// Works out what a call would touch or change, on a thread of its own.
+    pub fn prepare(&mut self, setup: &Setup, job: JobId, tool: Arc<Tool>, call: String, arguments: Arguments) {
+        let (output, _) = mpsc::unbounded_channel();
+        let context = self.context(setup, call, output);
+        if matches!(tool.work, Work::Command { .. }) {
+            self.look_first(setup.workspace.as_ref());
+        }
+        let snapshots = Arc::clone(&self.snapshots);
+        let work = async move {
+            let Some(context) = context else {
+                return Err(no_workspace());
+            };
+            match &tool.work {
+                Work::Call { touches, .. } | Work::Command { touches, .. } => {
+                    let accesses = touches(&arguments, &context)?;
+                    let has_command = accesses.iter().any(|it| matches!(it, Access::Command { .. }));
+                    if matches!(tool.work, Work::Command { .. }) {
+                        let snapshot = ApprovalSnapshot::of(&accesses, &context.workspace);
+                        snapshots
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .insert(job, snapshot);
+                    }
+                    Ok(Prepared {
+                        accesses,
+                        proposal: None,
+                        tier: if has_command { Commands::tier() } else { Tier::None },
+                    })
+                }
+                Work::Change(propose) => {
+                    let proposal = propose(arguments, context).await?;
+                    Ok(Prepared {
+                        accesses: proposal.accesses(),
+                        proposal: Some(proposal),
+                        tier: Tier::None,
+                    })
+                }
+                Work::Turn(_) => Ok(Prepared {
+                    accesses: Vec::new(),
+                    proposal: None,
+                    tier: Tier::None,
+                }),
+            }
+        };
+        let work = self.aside(work);
+        self.jobs.push(Box::pin(async move {
+            let result = work.await;
+            Input::Prepared { job, result }
+        }));
+    }
+
+    /// Runs a call. `was_asked`: the user has looked at it, and it runs as it was looked at.
+    pub fn run(
+        &mut self,
+        setup: &Setup,
+        job: JobId,
+        tool: Arc<Tool>,
+        call: String,
+        mut arguments: Arguments,
+        was_asked: bool,
+    ) {
+        let began = Instant::now();
+        let snapshot = self
+            .snapshots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&job)
+            .filter(|_| was_asked);
+        // Another command may have gone elsewhere since the user was shown where this one runs.
+        if let Some(directory) = snapshot.as_ref().and_then(|it| it.directory.as_ref()?.to_str()) {
+            arguments.0.insert("working_directory".to_owned(), directory.into());
+        }
+        let (output, mut printed) = mpsc::unbounded_channel();
+        let context = self.context(setup, call, output);
+        let is_command = matches!(tool.work, Work::Command { .. });
+        let work = async move {
+            let Some(context) = context else {
+                return Err(no_workspace());
+            };
+            if let Some(snapshot) = snapshot {
+                let workspace = Arc::clone(&context.workspace);
+                let looked = tokio::task::spawn_blocking(move || snapshot.changed(&workspace)).await;
+                if let Some(file) = looked.unwrap_or_default() {
+                    let message = format!("`{file}` has changed since the user was asked about this command");
+                    return Err(Fault::new("COMMAND_CHANGED", message)
+                        .hint("It was not run. Call again, so that the user can look at what it is now."));
+                }
+            }
+            match &tool.work {
+                Work::Command { run, .. } => undo::watched(Arc::clone(run), arguments, context).await,
+                Work::Call { run, .. } => run(arguments, context).await,
+                Work::Change(_) | Work::Turn(_) => Ok(Outcome::default()),
+            }
+        };
+        let done = move |result: Result<Outcome, Fault>| Input::Ran {
+            job,
+            // Whatever a tool has come upon, the model is not told our keys.
+            result: result.map(|it| match redact::held(&it.text) {
+                Cow::Borrowed(_) => it,
+                Cow::Owned(text) => Outcome { text, ..it },
+            }),
+            took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+        if is_command {
+            let printed = futures::stream::poll_fn(move |cx| printed.poll_recv(cx));
+            self.outputs.push(Box::pin(printed.map(move |text| (job, text))));
+            // On this very thread: a child that is to die with its parent dies with the thread that started it.
+            self.jobs.push(Box::pin(async move {
+                let result = panic::contained(work).await;
+                done(result.unwrap_or_else(|panic| Err(broken(&panic))))
+            }));
+        } else {
+            let work = self.aside(work);
+            self.jobs.push(Box::pin(async move { done(work.await) }));
+        }
+    }
+
+    /// Makes a change that was worked out. `lints`: the checkers that are asked about it afterwards.
+    pub fn make(
+        &mut self,
+        workspace: Option<Arc<Workspace>>,
+        lints: Option<Lints>,
+        job: JobId,
+        call: String,
+        proposal: Proposal,
+    ) {
+        let began = Instant::now();
+        let seen = Arc::clone(&self.seen);
+        let known = Arc::clone(&self.known);
+        let work = self.aside(async move {
+            let workspace = workspace.ok_or_else(no_workspace)?;
+            if let Some(before) = lints.and_then(|it| it.before(&proposal.changes)) {
+                known.lock().unwrap_or_else(PoisonError::into_inner).insert(job, before);
+            }
+            workspace.commit_for(&seen, &call, &proposal.changes)?;
+            Ok(Outcome::default())
+        });
+        self.jobs.push(Box::pin(async move {
+            Input::Ran {
+                job,
+                result: work.await,
+                took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            }
+        }));
+    }
+
+    /// Asks checkers about what a call has changed. Whatever becomes of it, there is an answer, and soon.
+    pub fn check(&mut self, lints: Option<Lints>, job: JobId) {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+        let asked = lints.zip(known).map(|(lints, known)| lints.after(known));
+        self.jobs.push(Box::pin(async move {
+            let said = match asked {
+                Some(asked) => asked.await,
+                None => None,
+            };
+            let text = said.unwrap_or_default();
+            Input::Checked {
+                job,
+                text: redact::held(&text).into_owned(),
+            }
+        }));
+    }
+
+    /// Runs `work` on a thread where it may block. Whatever becomes of it, there is a result.
+    fn aside<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+    ) -> Pin<Box<dyn Future<Output = Result<T, Fault>> + Send>> {
+        let mut stopped = self.stop.1.subscribe();
+        let runtime = tokio::runtime::Handle::current();
+        let task = tokio::task::spawn_blocking(move || {
+            runtime.block_on(async move {
+                tokio::select! {
+                    biased;
+                    _ = stopped.wait_for(|it| *it) => Err(Fault::new("CANCELLED", "cancelled by the user")),
+                    result = panic::contained(work) => {
+                        result.unwrap_or_else(|panic| Err(broken(&panic)))
+                    }
+                }
+            })
+        });
+        let broken = |error| Err(Fault::new("INTERNAL", format!("the tool broke down: {error}")));
+        Box::pin(task.map(move |it| it.unwrap_or_else(broken)))
+    }
+
+    /// Stops all calls: nobody waits for them any more.
+    pub fn stop(&mut self) {
+        let (stop, sender) = std::mem::replace(&mut self.stop, (Stop::default(), watch::Sender::new(false)));
+        stop.set();
+        sender.send_replace(true);
+        self.jobs.clear();
+        self.outputs.clear();
+    }
+
+    /// Debugging is left: what it put into the code should not stay there unsaid.
+    pub fn look_for_marks(&self, workspace: Option<Arc<Workspace>>) {
+        let stop = Stop::default();
+        let work = self.aside(async move { Ok(workspace.map_or_else(Vec::new, |it| marks::find(&it, &stop))) });
+        self.marks_left.push(Box::pin(work.map(Result::unwrap_or_default)));
+    }
+
+    /// Looks for marks of instrumentation because the turn wants to know.
+    pub fn find_marks(&mut self, workspace: Option<Arc<Workspace>>) {
+        let stop = self.stop.0.clone();
+        let work = self.aside(async move { Ok(workspace.map_or_else(Vec::new, |it| marks::find(&it, &stop))) });
+        self.jobs
+            .push(Box::pin(async move { Input::Marks(work.await.unwrap_or_default()) }));
+    }
+
+    /// Forgets what was noted for the calls of an answer that has ended.
+    pub fn forget_calls(&self) {
+        self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// The record of files that the agent reads and writes; checkpoints are kept if there is a place for them.
+fn memory(setup: &Setup) -> Seen {
+    let (Some(_), Some(paths)) = (&setup.workspace, &setup.paths) else {
+        return Seen::default();
+    };
+    match Checkpoints::open(&paths.state.join("checkpoints"), setup.conversation.as_str()) {
+        Ok(checkpoints) => Seen::keeping(checkpoints),
+        Err(error) => {
+            tracing::warn!(%error, "what files were cannot be kept");
+            Seen::default()
+        }
+    }
+}
+
+fn no_workspace() -> Fault {
+    Fault::new("TOOL_FAILED", "there is no workspace here")
+}
+
+/// A tool that panicked: its call failed, and nothing else.
+fn broken(panic: &Box<dyn Any + Send>) -> Fault {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    Fault::new("INTERNAL", format!("the tool broke down: {text}")).hint("Do it in another way.")
+}

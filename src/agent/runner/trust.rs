@@ -1,0 +1,149 @@
+//! The question whether a workspace may act, and news of protected files.
+
+use std::pin::Pin;
+
+use tokio::sync::mpsc;
+
+use super::notices::{now_ms, warn};
+use crate::{
+    agent::{
+        runner::{context_builder::ContextBuilder, sandbox_status, setup::Setup},
+        trust::{Standing, TrustAnswer, TrustPage},
+    },
+    journal::Log,
+    link::Asker,
+    protocol::{ClarificationResponse, DocumentId, Position, Turn},
+    sandbox::Settled,
+};
+
+/// A look at what a workspace would do; the flag: the user wants to hear what came of it in any case.
+pub type Looking = (bool, Pin<Box<dyn Future<Output = Option<Standing>> + Send>>);
+
+/// The question whether the workspace may act.
+pub struct TrustQuestion {
+    /// Looks whether the workspace has something that the user is to be asked about.
+    pub looking: Option<Looking>,
+    /// The question, in its turn, while it is open.
+    page: Option<(TrustPage, Turn)>,
+    /// Reports about protected files that commands made or changed.
+    pub settled: Option<mpsc::UnboundedReceiver<Settled>>,
+}
+
+impl TrustQuestion {
+    /// Begins to look, where somebody is there to be asked.
+    pub fn new(setup: &Setup, context: &ContextBuilder) -> Self {
+        Self {
+            looking: (setup.asker == Asker::Here).then(|| (false, context.standing())),
+            page: None,
+            settled: setup.workspace.as_ref().and_then(|it| it.commands().settled()),
+        }
+    }
+
+    /// Returns true if the open question is this document.
+    pub fn is(&self, turn: Turn, document: &DocumentId) -> bool {
+        let page = self.page.as_ref();
+        page.is_some_and(|(page, its)| *its == turn && page.is(document))
+    }
+
+    /// Looks again because the user asks for it, unless the question is open.
+    pub fn look_again(&mut self, setup: &Setup, context: &mut ContextBuilder) {
+        if self.page.is_none() {
+            self.looking = Some((true, context.look_again(setup)));
+        }
+    }
+
+    /// Opens the question whether the workspace may act, where there is something to ask and nobody else has the word (`is_busy`).
+    pub fn ask(&mut self, is_wanted: bool, standing: Option<Standing>, is_busy: bool, log: &Log) {
+        self.looking = None;
+        let asked = |it: &Standing| {
+            if is_wanted {
+                !it.shut.is_empty()
+            } else {
+                !it.asked.is_empty()
+            }
+        };
+        let Some(mut standing) = standing.filter(asked) else {
+            if is_wanted {
+                warn(log, "trust", "nothing here waits for your trust");
+            }
+            return;
+        };
+        if is_wanted {
+            standing.asked = std::mem::take(&mut standing.shut);
+        }
+        if is_busy || self.page.is_some() {
+            let names: Vec<&str> = standing.asked.iter().take(3).map(|it| it.path.as_str()).collect();
+            let message = format!(
+                "{} of this folder do nothing before you trust them ({}): /trust asks about it",
+                standing.asked.len(),
+                names.join(", ")
+            );
+            warn(log, "trust", message);
+            return;
+        }
+        if log.last() != Position(0) {
+            log.append(now_ms(), TrustPage::message());
+        }
+        let (page, events) = TrustPage::open(&standing);
+        self.page = Some((page, log.turn()));
+        for event in events {
+            log.append(now_ms(), event);
+        }
+    }
+
+    /// Closes that question, if it is open; no answer is a no for now.
+    pub fn close(
+        &mut self,
+        response: Option<&ClarificationResponse>,
+        setup: &Setup,
+        context: &mut ContextBuilder,
+        log: &Log,
+    ) {
+        let Some((page, turn)) = self.page.take() else { return };
+        let verdict = response.map_or(TrustAnswer::Later, TrustPage::verdict);
+        let kept = match (&setup.workspace, &setup.paths) {
+            (Some(workspace), Some(paths)) => page.keep(verdict, workspace, paths),
+            (Some(_) | None, _) => Err("there is nowhere to keep it".to_owned()),
+        };
+        let word = match (verdict, &kept) {
+            (TrustAnswer::Later, _) => "Nothing of this folder acts. /trust asks again.".to_owned(),
+            (TrustAnswer::Trusted | TrustAnswer::Never, Err(why)) => {
+                format!("Nothing of this folder acts: what you said could not be kept. {why}")
+            }
+            (TrustAnswer::Never, Ok(_)) => {
+                "Nothing of this folder acts. It is asked again when a file changes.".to_owned()
+            }
+            (TrustAnswer::Trusted, Ok(_)) => {
+                // What holds from now on is read again, and compared with what was shown.
+                self.looking = Some((false, context.look_again(setup)));
+                "These files act from your next message on.".to_owned()
+            }
+        };
+        for event in page.close(response, &word) {
+            log.append_to(turn, now_ms(), event);
+        }
+    }
+}
+
+/// Tells the user what was done about protected files, whoever waited for the command. `is_halted` is set when one was changed.
+pub fn tell_settled(settled: &Settled, is_halted: &mut bool, setup: &Setup, log: &Log) {
+    let mut told = settled.told();
+    let more = told.len().saturating_sub(1);
+    if let Some(first) = told.first_mut().filter(|_| more > 0) {
+        first.push_str(&format!(" (and {more} more)"));
+    }
+    if settled.is_breach() && !std::mem::replace(is_halted, true) {
+        told.push(
+            "from here on every command of this conversation asks, and the top of the workspace is held again"
+                .to_owned(),
+        );
+        // The header says what holds from now on.
+        if let Some(workspace) = &setup.workspace {
+            sandbox_status::report(workspace, &setup.hold);
+        }
+    }
+    // One notice: what comes later would take the place of what came before.
+    if !told.is_empty() {
+        warn(log, "protected", told.join("\n"));
+    }
+}

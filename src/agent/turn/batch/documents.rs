@@ -1,0 +1,205 @@
+//! The documents of calls, made from a call and its change: pure, nothing is appended here.
+
+use serde_json::{Map, Value, json};
+
+use super::{super::Fault, Job, Stage};
+use crate::{
+    models::{CallResult, Image},
+    protocol::{Applied, CommandState, Operation, Permission, document::language_of},
+    tools::{Access, Change, edit::pick::Picked, object},
+};
+
+/// As many characters of an argument stand in a message.
+const SHOWN_CHARS: usize = 200;
+
+/// The reason in a document whose hunks were all left out.
+const LEFT_OUT: &str = "the user left this out";
+
+impl Job {
+    /// Ends the call with a result.
+    pub fn settle(&mut self, text: impl Into<String>) {
+        self.settle_with(text.into(), false, Vec::new());
+    }
+
+    /// Ends the call with an error.
+    pub fn fail(&mut self, text: String) {
+        self.settle_with(text, true, Vec::new());
+    }
+
+    /// Ends the call with a result of text and images; an empty text becomes `(no output)`.
+    pub fn settle_with(&mut self, mut text: String, is_error: bool, images: Vec<Image>) {
+        if text.trim().is_empty() {
+            "(no output)".clone_into(&mut text);
+        }
+        self.result = Some(CallResult {
+            call: self.call.id.clone(),
+            name: self.call.name.clone(),
+            text,
+            is_error,
+            images,
+        });
+        self.stage = Stage::Done;
+    }
+}
+
+/// A command as its document starts.
+pub fn command_metadata(job: &Job) -> Map<String, Value> {
+    let mut metadata = object(json!({
+        "command": job.arguments.text("command").unwrap_or_default(),
+        "permissions": job.arguments.texts("required_permissions"),
+        "toolCallId": job.call.id,
+        "state": CommandState::Running,
+    }));
+    for access in &job.prepared.accesses {
+        if let Access::Command {
+            line,
+            directory,
+            permissions,
+            is_background: _,
+        } = access
+        {
+            let words: Vec<&str> = permissions.iter().map(Permission::as_str).collect();
+            metadata.insert("command".into(), line.clone().into());
+            metadata.insert("workingDirectory".into(), directory.path.to_string_lossy().into());
+            metadata.insert("permissions".into(), words.into());
+        }
+    }
+    metadata
+}
+
+/// The metadata with which the document of an edit starts.
+pub fn edit_start(path: &str, operation: &Operation, name: &str, call: &str) -> Map<String, Value> {
+    object(json!({
+        "filePath": path,
+        "operation": operation,
+        "language": language_of(path),
+        "toolCallId": call,
+        "toolName": name,
+    }))
+}
+
+/// A document of a change: what it starts with, its content, and what it ends with.
+pub type Edit = (Map<String, Value>, Option<String>, Map<String, Value>);
+
+/// The documents of a change: one for each hunk, or one for the whole.
+pub fn edits(change: &Change, name: &str, call: &str, applied: &Applied) -> Vec<Edit> {
+    let mut start = edit_start(&change.file.shown, &change.operation, name, call);
+    if let Some(to) = &change.to {
+        start.insert("newFilePath".into(), to.shown.clone().into());
+    }
+    if let Some(cell) = &change.cell {
+        let is_new = cell.source.is_none();
+        start.insert("cell".into(), json!({ "index": cell.index, "isNew": is_new }));
+        if !matches!(cell.language.as_str(), "" | "other" | "raw") {
+            start.insert("language".into(), cell.language.clone().into());
+        }
+    }
+    let whole = |content: Option<String>| {
+        let mut end = start.clone();
+        end.insert("diff".into(), Value::Null);
+        end.insert("applied".into(), applied.as_str().into());
+        (start.clone(), content, end)
+    };
+    let is_whole = matches!(change.operation, Operation::Create | Operation::Delete) || change.hunks.is_empty();
+    if is_whole {
+        let content = match (&change.operation, &change.new) {
+            (Operation::Create, Some(new)) => Some(String::from_utf8_lossy(new).into_owned()),
+            _ => None,
+        };
+        return vec![whole(content)];
+    }
+    let count = change.hunks.len();
+    let hunks = change.hunks.iter().enumerate().map(|(at, hunk)| {
+        let mut end = start.clone();
+        end.insert(
+            "diff".into(),
+            json!({
+                "oldString": hunk.old,
+                "newString": hunk.new,
+                "startLine": hunk.start,
+                "endLine": hunk.end,
+            }),
+        );
+        end.insert("applied".into(), applied.as_str().into());
+        end.insert("hunk".into(), json!({ "index": at + 1, "count": count }));
+        (start.clone(), Some(hunk.new.clone()), end)
+    });
+    hunks.collect()
+}
+
+/// The documents of a change that was made in part: what was left out is said to be rejected.
+pub fn parts(picked: &Picked, name: &str, call: &str) -> Vec<Edit> {
+    if picked.hunks.is_empty() {
+        if picked.change.is_some() {
+            return edits(&picked.proposed, name, call, &Applied::Applied);
+        }
+        let mut documents = edits(&picked.proposed, name, call, &Applied::Rejected);
+        for (_, _, end) in &mut documents {
+            let reason = picked.why.as_deref().unwrap_or(LEFT_OUT);
+            end.insert("reason".into(), reason.into());
+        }
+        return documents;
+    }
+    // As it was proposed, with what the user wrote in the place of some hunks.
+    let whole = Change {
+        hunks: picked.hunks.iter().map(|it| it.hunk.clone()).collect(),
+        new: picked
+            .change
+            .as_ref()
+            .map_or_else(|| picked.proposed.new.clone(), |it| it.new.clone()),
+        ..picked.proposed.clone()
+    };
+    let mut documents = edits(&whole, name, call, &Applied::Applied);
+    for ((_, _, end), said) in documents.iter_mut().zip(&picked.hunks) {
+        // Where what the user wrote is what was there, nothing was made.
+        let is_made = said.is_made && picked.change.is_some();
+        if is_made {
+            // They have looked at it: a review need not ask again.
+            end.insert("accepted".into(), true.into());
+            end.extend(said.comment.clone().map(|it| ("comment".to_owned(), it.into())));
+        } else {
+            let reason = said.comment.as_deref().unwrap_or(LEFT_OUT);
+            end.insert("applied".into(), Applied::Rejected.as_str().into());
+            end.insert("reason".into(), reason.into());
+        }
+        if said.is_edited {
+            end.insert("edited".into(), true.into());
+        }
+    }
+    documents
+}
+
+/// Metadata of a rejected call: the reason, and the rules that would have allowed it.
+pub fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
+    let mut why = object(json!({ "reason": fault.message }));
+    if let Some(missing) = &job.refusal.missing {
+        why.insert("missing".to_owned(), missing.clone().into());
+        if job.refusal.is_protected {
+            why.insert("protected".to_owned(), true.into());
+        }
+    }
+    if job.refusal.is_forbidden {
+        why.insert("forbidden".to_owned(), true.into());
+    }
+    why
+}
+
+/// A text on one line, cut after 200 characters.
+pub fn gist(text: &str) -> String {
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= SHOWN_CHARS {
+        return line;
+    }
+    let cut: String = line.chars().take(SHOWN_CHARS).collect();
+    format!("{cut}…")
+}
+
+/// A name that the model made up, fit for a line.
+pub fn plain(name: &str) -> String {
+    let plain: String = name.chars().filter(|it| !it.is_control()).take(64).collect();
+    if plain.trim().is_empty() {
+        "tool".to_owned()
+    } else {
+        plain
+    }
+}

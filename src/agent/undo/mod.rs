@@ -1,0 +1,525 @@
+//! Taking back what calls did to files, and doing it again: which steps a wish means, what they would do, and what the
+//! documents say afterwards.
+//!
+//! One place of a file that a call changed in several is taken back by its text; everything else by what stood there before,
+//! byte for byte. Nothing is done where somebody has changed a file since, unless the user says so.
+
+pub mod hunk;
+
+use std::{path::Path, sync::Arc};
+
+use serde_json::{Map, Value};
+
+use crate::{
+    agent::tags::wrap,
+    models::Part,
+    protocol::{
+        Document, DocumentId, Event, FileChange, Operation, Response, Restore, RestoreConflict, RestorePreview,
+        RestoreTarget, Turn, TurnChanges, View,
+    },
+    sandbox::{self, Checkpoints, Marked, PathState, Plan, Seen, Turning, Which, Workspace},
+    text::{diff::diff, figure},
+    tools::{self, Context, Fault, Input as Arguments, Outcome},
+    transcript::Transcript,
+};
+
+/// The member of a document by which it says that what it did is taken back: `true`, or `"partly"`.
+pub const UNDONE: &str = "undone";
+
+/// A longer patch is not shown.
+const PATCH_BYTES: usize = 256 << 10;
+/// Lines around a change.
+const AROUND: usize = 3;
+
+/// The result of an undo or redo.
+#[derive(Debug, Default)]
+pub struct Restored {
+    /// Events to append, each with its turn.
+    pub events: Vec<(Turn, Event)>,
+    /// For the user.
+    pub said: String,
+    /// For the model.
+    pub told: String,
+}
+
+/// The scope of a request to undo or redo.
+enum Scope<'a> {
+    /// Steps, and of these the files that a document is about; empty: all.
+    Steps(Which<'a>, Vec<String>),
+    /// One place of several in a file.
+    Place {
+        turn: Turn,
+        document: DocumentId,
+        again: bool,
+    },
+}
+
+/// The plan for these steps without the files of `except`.
+fn plan(
+    checkpoints: &Checkpoints,
+    workspace: &Workspace,
+    which: Which<'_>,
+    files: &[String],
+    except: &[String],
+) -> Plan {
+    checkpoints.plan(workspace, which, &|path| {
+        let is_left = |it: &String| is_in(path, it.trim_start_matches("./").trim_end_matches('/'));
+        (files.is_empty() || files.iter().any(|it| is_in(it, path))) && !except.iter().any(is_left)
+    })
+}
+
+/// Returns true if `path` is `folder` or lies below it.
+fn is_in(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder);
+    rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+}
+
+/// The files that each turn has changed, oldest first; empty without checkpoints.
+pub fn changes(seen: &Seen, workspace: &Workspace) -> Vec<TurnChanges> {
+    let Some(checkpoints) = seen.checkpoints() else {
+        return Vec::new();
+    };
+    let shown = |path: &Path| {
+        path.strip_prefix(workspace.root())
+            .unwrap_or(path)
+            .to_string_lossy()
+            .into_owned()
+    };
+    let turns = checkpoints.turns().into_iter().map(|it| {
+        // Folders come and go with what is in them.
+        let only_folders = it.folders.len() == it.paths.len();
+        let counts = |path: &&std::path::PathBuf| only_folders || !it.folders.contains(*path);
+        TurnChanges {
+            turn: Turn(u32::try_from(it.turn).unwrap_or(u32::MAX)),
+            undone: it.undone.iter().filter(counts).count(),
+            paths: it.paths.iter().filter(counts).map(|it| shown(it)).collect(),
+        }
+    });
+    turns.collect()
+}
+
+/// The changes that an undo would make. Reads the files. Errors are sentences for the user.
+pub fn preview(
+    seen: &Seen,
+    workspace: &Workspace,
+    transcript: &Transcript,
+    wish: &Restore,
+) -> Result<RestorePreview, String> {
+    let checkpoints = seen.checkpoints().ok_or(NOTHING_KEPT)?;
+    match scope(checkpoints, transcript, &wish.target)? {
+        Scope::Steps(which, files) => {
+            let plan = plan(checkpoints, workspace, which, &files, &wish.except);
+            Ok(RestorePreview {
+                files: plan.files.iter().filter(|it| !it.is_done()).map(change).collect(),
+                is_partial: plan.is_partial,
+            })
+        }
+        Scope::Place { .. } => Ok(RestorePreview::default()),
+    }
+}
+
+/// Does it. Waits for the disk.
+pub fn restore(
+    seen: &Seen,
+    workspace: &Workspace,
+    transcript: &Transcript,
+    wish: &Restore,
+) -> Result<Restored, String> {
+    let checkpoints = seen.checkpoints().ok_or(NOTHING_KEPT)?;
+    match scope(checkpoints, transcript, &wish.target)? {
+        Scope::Place { turn, document, again } => place(seen, workspace, transcript, turn, &document, again),
+        Scope::Steps(which, files) => {
+            let plan = plan(checkpoints, workspace, which, &files, &wish.except);
+            let has_clash = plan.files.iter().any(|it| it.clash.is_some());
+            // Where others have written into the file, the change may still be found by its text.
+            if let RestoreTarget::Document { turn, document } = &wish.target
+                && has_clash
+                && !wish.overwrite
+                && let Ok(restored) = place(seen, workspace, transcript, *turn, document, false)
+            {
+                return Ok(restored);
+            }
+            let is_again = matches!(which, Which::CallAgain { .. } | Which::LastAgain);
+            steps(checkpoints, workspace, transcript, plan, wish.overwrite, is_again)
+        }
+    }
+}
+
+const NOTHING_KEPT: &str = "what files were is not kept here";
+
+fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &RestoreTarget) -> Result<Scope<'a>, String> {
+    let nothing = || "there is nothing to take back".to_owned();
+    let all = |which| Scope::Steps(which, Vec::new());
+    Ok(match what {
+        RestoreTarget::Turn(turn) => all(Which::Turn(u64::from(turn.0))),
+        RestoreTarget::Since(turn) => all(Which::Since(u64::from(turn.0))),
+        RestoreTarget::RedoLast => all(Which::LastAgain),
+        RestoreTarget::Last => {
+            let turns = checkpoints.turns();
+            let last = turns.iter().rev().find(|it| it.undone.len() < it.paths.len());
+            all(Which::Turn(last.ok_or_else(nothing)?.turn))
+        }
+        RestoreTarget::Document { turn, document } | RestoreTarget::RedoDocument { turn, document } => {
+            let again = matches!(what, RestoreTarget::RedoDocument { .. });
+            let response = response(transcript, *turn).ok_or_else(nothing)?;
+            let found = response.get(document).ok_or_else(nothing)?;
+            if is_undone(found) != again {
+                let word = if again {
+                    "it is not taken back"
+                } else {
+                    "it is taken back already"
+                };
+                return Err(word.to_owned());
+            }
+            let Some(call) = call_of(found) else {
+                return Err("it did nothing to files".to_owned());
+            };
+            let paths = paths_of(found);
+            let is_of_file = |it: &&Document| call_of(it) == Some(call) && paths_of(it) == paths;
+            if !paths.is_empty() && response.documents.iter().filter(is_of_file).count() > 1 {
+                return Ok(Scope::Place {
+                    turn: *turn,
+                    document: document.clone(),
+                    again,
+                });
+            }
+            let turn = u64::from(turn.0);
+            let which = if again {
+                Which::CallAgain { turn, call }
+            } else {
+                Which::Call { turn, call }
+            };
+            Scope::Steps(which, paths)
+        }
+    })
+}
+
+/// A note for the model about files that were restored.
+pub fn note_for_model(told: &str) -> Part {
+    let about =
+        "The user has taken back, or done again, some of what you did. Read these files before you rely on them.";
+    Part::Text(wrap("edit_history", &format!("{about}\n{told}")))
+}
+
+/// Runs a command, and keeps what it changes.
+pub async fn watched(run: tools::Run, arguments: Arguments, context: Context) -> Result<Outcome, Fault> {
+    let (seen, workspace, call) = (
+        Arc::clone(&context.seen),
+        Arc::clone(&context.workspace),
+        context.call.clone(),
+    );
+    if seen.checkpoints().is_none() {
+        return run(arguments, context).await;
+    }
+    let (before, place) = (Arc::clone(&seen), Arc::clone(&workspace));
+    // A look that breaks down costs the way back and not the command.
+    let look = move || {
+        if let Some(it) = before.checkpoints() {
+            it.before_command(&place);
+        }
+    };
+    tokio::task::spawn_blocking(look).await.ok();
+    let watch = CommandWatch { seen, workspace, call };
+    let outcome = run(arguments, context).await;
+    tokio::task::spawn_blocking(move || drop(watch)).await.ok();
+    outcome
+}
+
+/// Looks what a command has changed when it is dropped: also when nobody waits for the command any more.
+struct CommandWatch {
+    seen: Arc<Seen>,
+    workspace: Arc<Workspace>,
+    call: String,
+}
+
+impl Drop for CommandWatch {
+    fn drop(&mut self) {
+        if let Some(it) = self.seen.checkpoints() {
+            it.after_command(&self.workspace, &self.call);
+        }
+    }
+}
+
+/// Takes a place of a file back, or puts it in again, by its text.
+fn place(
+    seen: &Seen,
+    workspace: &Workspace,
+    transcript: &Transcript,
+    turn: Turn,
+    document: &DocumentId,
+    again: bool,
+) -> Result<Restored, String> {
+    let response = response(transcript, turn).ok_or("there is no such turn")?;
+    let at = response.position_of(document).ok_or("there is no such document")?;
+    let reversal = if again {
+        hunk::again(response, at)
+    } else {
+        hunk::rejected(response, at)
+    };
+    let reversal = reversal
+        .ok_or("it is no change of a file")?
+        .map_err(|it| it.to_string())?;
+    hunk::take_back(workspace, seen, &reversal).map_err(|it| it.to_string())?;
+    let word = if again { "done again" } else { "taken back" };
+    let value = if again { Value::Null } else { true.into() };
+    Ok(Restored {
+        events: vec![(turn, update(document, value))],
+        said: format!("{word}: a change of {}", reversal.path),
+        told: format!("{word}: one of your changes of {}\n", reversal.path),
+    })
+}
+
+fn steps(
+    checkpoints: &Checkpoints,
+    workspace: &Workspace,
+    transcript: &Transcript,
+    plan: Plan,
+    over: bool,
+    is_again: bool,
+) -> Result<Restored, String> {
+    if plan.files.is_empty() {
+        let why = if plan.is_partial {
+            "what files were then is not kept any more: there was no room for it"
+        } else if is_again {
+            "there is nothing to do again"
+        } else {
+            "there is nothing to take back"
+        };
+        return Err(why.to_owned());
+    }
+    let folders = plan
+        .files
+        .iter()
+        .filter(|it| {
+            [&it.now, &it.to]
+                .into_iter()
+                .any(|it| matches!(it, PathState::Folder { .. }))
+        })
+        .map(|it| it.path.clone())
+        .collect::<Vec<_>>();
+    let reasons: Vec<String> = plan.files.iter().filter_map(|it| reason(it, over)).collect();
+    let lines: Vec<String> = plan
+        .files
+        .iter()
+        .filter(|it| reason(it, over).is_none())
+        .map(line)
+        .collect();
+    let done = checkpoints.carry_out(workspace, plan, over).map_err(|it| chain(&it))?;
+    if done.files.is_empty() {
+        return Err(reasons.join("; "));
+    }
+    let files = done.files.iter().filter(|it| !folders.contains(it)).count();
+    let word = if is_again { "done again" } else { "taken back" };
+    let mut said = format!("{word}: {}", figure::count(files.max(1), "file", "files").as_str());
+    if !reasons.is_empty() {
+        said.push_str(&format!("; left as they are: {}", reasons.join("; ")));
+    }
+    let mut events = Vec::new();
+    for (marked, is_off) in done
+        .off
+        .iter()
+        .map(|it| (it, true))
+        .chain(done.on.iter().map(|it| (it, false)))
+    {
+        events.extend(marks(workspace, transcript, marked, is_off));
+    }
+    let told: String = lines.iter().map(|it| format!("{it}\n")).collect();
+    Ok(Restored { events, said, told })
+}
+
+/// An error with what is behind it.
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+/// The documents of a call that say what was done to these files.
+fn marks(workspace: &Workspace, transcript: &Transcript, marked: &Marked, is_off: bool) -> Vec<(Turn, Event)> {
+    let turn = Turn(u32::try_from(marked.turn).unwrap_or(u32::MAX));
+    let Some(response) = response(transcript, turn) else {
+        return Vec::new();
+    };
+    let whole: Value = if is_off { true.into() } else { Value::Null };
+    let mut events = Vec::new();
+    let is_its = |it: &&Document| call_of(it) == Some(&marked.call) && hunk::is_made(it);
+    for document in response.documents.iter().filter(is_its) {
+        let paths = paths_of(document);
+        let value = if paths.is_empty() {
+            if marked.is_whole {
+                whole.clone()
+            } else {
+                "partly".into()
+            }
+        } else {
+            let is_its = |path: &std::path::PathBuf| {
+                let shown = path.strip_prefix(workspace.root()).unwrap_or(path);
+                paths.iter().any(|it| Path::new(it) == shown)
+            };
+            if !marked.paths.iter().any(is_its) {
+                continue;
+            }
+            whole.clone()
+        };
+        events.push((turn, update(&document.id, value)));
+    }
+    events
+}
+
+fn update(document: &DocumentId, value: Value) -> Event {
+    Event::DocumentUpdate {
+        document: document.clone(),
+        metadata: Map::from_iter([(UNDONE.to_owned(), value)]),
+    }
+}
+
+fn response(transcript: &Transcript, turn: Turn) -> Option<&Response> {
+    transcript.exchange_of(turn).map(|it| &it.response)
+}
+
+/// The call that made a document of a command or a change; `None` for other documents.
+fn call_of(document: &Document) -> Option<&str> {
+    match document.view() {
+        View::FileEdit(it) => it.tool_call_id,
+        View::TerminalCommand(it) => it.tool_call_id,
+        _ => None,
+    }
+}
+
+/// The files that a change is about; empty for a command, whatever it did.
+fn paths_of(document: &Document) -> Vec<String> {
+    let View::FileEdit(it) = document.view() else {
+        return Vec::new();
+    };
+    let paths = [Some(it.file_path), it.new_file_path];
+    paths.into_iter().flatten().map(str::to_owned).collect()
+}
+
+fn is_undone(document: &Document) -> bool {
+    document.metadata.get(UNDONE) == Some(&Value::Bool(true))
+}
+
+/// Why a file stays as it is.
+fn reason(it: &Turning, over: bool) -> Option<String> {
+    if it.is_done() {
+        return None;
+    }
+    if it.is_lost {
+        return Some(format!("{} was not kept", it.shown));
+    }
+    match it.clash {
+        _ if over => None,
+        None => None,
+        Some(sandbox::Clash::Foreign) => Some(format!("{} was changed since", it.shown)),
+        Some(sandbox::Clash::Turn(turn)) => Some(format!("{} was changed again in turn {turn}", it.shown)),
+    }
+}
+
+fn line(it: &Turning) -> String {
+    let word = match operation(it) {
+        Operation::Create => "is there again",
+        Operation::Delete => "is gone again",
+        _ => "is as it was before",
+    };
+    format!("{} {word}", it.shown)
+}
+
+fn operation(it: &Turning) -> Operation {
+    match (&it.now, &it.to) {
+        (PathState::Nothing, _) => Operation::Create,
+        (_, PathState::Nothing) => Operation::Delete,
+        _ => Operation::Edit,
+    }
+}
+
+fn change(it: &Turning) -> FileChange {
+    let text = |bytes: Option<&std::sync::Arc<[u8]>>| match bytes {
+        None => Some(String::new()),
+        Some(bytes) if bytes.len() > PATCH_BYTES => None,
+        Some(bytes) => std::str::from_utf8(bytes).ok().map(str::to_owned),
+    };
+    let is_folder = [&it.now, &it.to]
+        .into_iter()
+        .any(|it| matches!(it, PathState::Folder { .. }));
+    let mut change = FileChange {
+        path: if is_folder {
+            format!("{}/", it.shown)
+        } else {
+            it.shown.clone()
+        },
+        operation: operation(it),
+        added: 0,
+        removed: 0,
+        patch: String::new(),
+        conflict: it.clash.map(|it| match it {
+            sandbox::Clash::Foreign => RestoreConflict::User,
+            sandbox::Clash::Turn(turn) => RestoreConflict::Turn(Turn(u32::try_from(turn).unwrap_or(u32::MAX))),
+        }),
+        is_lost: it.is_lost,
+    };
+    if !it.is_lost
+        && !is_folder
+        && let (Some(now), Some(to)) = (text(it.now_bytes.as_ref()), text(it.to_bytes.as_ref()))
+    {
+        let found = diff(&now, &to, 1, 1, AROUND);
+        (change.added, change.removed) = (found.added, found.removed);
+        change.patch = found.patch(Some(&it.shown), Some(&it.shown));
+    }
+    change
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        journal::Log,
+        protocol::{DocumentStart, Done, Kind, Message, Position},
+    };
+
+    #[test]
+    fn what_was_never_made_is_not_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(folder.path()).unwrap();
+        let log = Log::new();
+        log.append(0, Event::UserMessage(Message::user("go")));
+        for (id, applied) in [("a", "applied"), ("b", "rejected"), ("c", "failed"), ("d", "applied")] {
+            let metadata = json!({ "filePath": "a.txt", "operation": "edit", "toolCallId": "call", "applied": applied,
+                "diff": { "oldString": "1\n", "newString": "2\n", "startLine": 1 } });
+            log.append(
+                0,
+                Event::DocumentStart(DocumentStart {
+                    id: id.into(),
+                    kind: Kind::FileEdit,
+                    sequence: None,
+                    content: None,
+                    metadata: Map::new(),
+                }),
+            );
+            log.append(
+                0,
+                Event::DocumentEnd {
+                    document: id.into(),
+                    final_content: None,
+                    metadata: metadata.as_object().cloned().unwrap_or_default(),
+                },
+            );
+        }
+        log.append(0, Event::Done(Done::default()));
+        let marked = Marked {
+            turn: 1,
+            call: "call".to_owned(),
+            paths: vec![workspace.root().join("a.txt")],
+            is_whole: true,
+        };
+        let transcript = Transcript::from_entries(&log.after(Position(0)));
+        let marks = marks(&workspace, &transcript, &marked, true);
+        let marked = [
+            (Turn(1), update(&"a".into(), true.into())),
+            (Turn(1), update(&"d".into(), true.into())),
+        ];
+        assert_eq!(marks, marked);
+    }
+}

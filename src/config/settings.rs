@@ -626,7 +626,7 @@ settings! {
         pub max_streams: u64 = 64, range(1, 4096), variable;
         /// Accepted host names beside localhost, behind a proxy.
         pub allow_host: Vec<String> = Vec::new(), ValueKind::List, variable;
-        /// Origins of web pages that may call the server, such as https://example.com.
+        /// Origins of web pages that may call the server, such as `https://example.com`.
         pub allow_origin: Vec<String> = Vec::new(), ValueKind::List, variable;
         /// Time that a stored conversation's turn continues after its last reader has left.
         pub linger: Duration = Duration::from_mins(1), ValueKind::Duration, variable;
@@ -1006,7 +1006,7 @@ mod tests {
         - `allow_host`: list of texts; default `[]`; `SHEAF_SERVE_ALLOW_HOST`
           Accepted host names beside localhost, behind a proxy.
         - `allow_origin`: list of texts; default `[]`; `SHEAF_SERVE_ALLOW_ORIGIN`
-          Origins of web pages that may call the server, such as https://example.com.
+          Origins of web pages that may call the server, such as `https://example.com`.
         - `linger`: duration, such as "60s"; default `"60s"`; `SHEAF_SERVE_LINGER`
           Time that a stored conversation's turn continues after its last reader has left.
         - `tools`: reading | all; default `"reading"`; `SHEAF_SERVE_TOOLS`

@@ -1,8 +1,8 @@
-//! What a model is told before the conversation starts, and around each message. Pure: the same facts, the same words.
+//! The system prompt, and the context that is put around each message. Pure: the same facts give the same words.
 //!
-//! The system prompt is made of blocks ([`BLOCKS`]), in an order that never changes, because servers keep what begins
-//! alike: within a conversation it is the same, byte for byte, as long as mode, model and tools are. What changes stands
-//! in the user's newest message, in front of what they wrote. What others wrote goes through [`guard`].
+//! The system prompt is made of blocks ([`BLOCKS`]) in a fixed order, because servers cache prompts by their prefix: within a
+//! conversation it stays the same, byte for byte, as long as mode, model and tools do. Facts that change are put into the
+//! user's newest message, before the user's words. Text from others is escaped (`tags::guard`).
 
 mod block;
 pub mod context;

@@ -70,7 +70,7 @@ const DIFF: &[Member] = &[
     ("endLine", Count(0), Always),
 ];
 
-/// Other names that readers accept, by the type they mean something on; `*` for all.
+/// Other names of members that readers accept: kind of document (`*`: every kind), other name, right name.
 pub const ALIASES: [(&str, &str, &str); 16] = [
     ("*", "durationMs", "duration_ms"),
     ("*", "path", "filePath"),

@@ -173,7 +173,7 @@ impl Report {
         out
     }
 
-    /// For a program.
+    /// The report as JSON, for a program to read.
     pub fn to_json(&self) -> Value {
         let answers: Vec<_> = self
             .answers

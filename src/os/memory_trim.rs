@@ -7,15 +7,16 @@
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// To be called some time after the start, and after other things that are seldom done. Where it cannot be done, nothing happens.
+/// Drops the pages of the program's own code and constants from memory; those that are needed again are read from the file.
+/// Called some time after the start and after rare work. Does nothing where `/proc/self/maps` cannot be read.
 #[cfg(target_os = "linux")]
-pub fn give_back() {
+pub fn drop_unchanged_pages() {
     use rustix::mm::{Advice, madvise};
 
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else {
         return;
     };
-    for (start, length) in unchanged(&maps, give_back as fn() as usize) {
+    for (start, length) in unchanged(&maps, drop_unchanged_pages as fn() as usize) {
         #[expect(
             unsafe_code,
             reason = "code and constants of a file, mapped without the right to write: they come back the same"
@@ -35,7 +36,7 @@ pub fn give_back() {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn give_back() {}
+pub fn drop_unchanged_pages() {}
 
 /// Gives back what was freed since the last time, where it may be much: of many small pieces the allocator keeps the pages, in
 /// case that they are needed once more. Takes some milliseconds for each gigabyte.
@@ -139,7 +140,7 @@ a000-b000 r-xp 00000000 00:00 0   [vdso]
     #[test]
     fn everything_works_afterwards() {
         let text = format!("{:?}", vec![1, 2, 3]);
-        give_back();
+        drop_unchanged_pages();
         assert_eq!(format!("{:?}", vec![1, 2, 3]), text);
     }
 }

@@ -55,7 +55,8 @@ pub fn find(name: &str) -> Option<&'static Language> {
     by_tag(&lower).or_else(|| by_tag(short)).or_else(|| of_path(word))
 }
 
-/// The language of a script, by its first line: `#!/usr/bin/env python3`.
+/// The language of a text by its first line: an interpreter (`#!/usr/bin/env python3`), `<?php`, `<?xml` or `diff --git `.
+/// `None` if the line does not tell.
 pub fn of_first_line(line: &str) -> Option<&'static Language> {
     let Some(command) = line.strip_prefix("#!") else {
         return if line.starts_with("<?php") {

@@ -291,7 +291,7 @@ impl EventLoop<Recorder> {
         asks.collect()
     }
 
-    /// Replies to the newest question that passes `is_meant`.
+    /// Replies to the newest question to the link that passes `is_meant`, as the link would. Panics if there is none.
     pub fn reply_to(&mut self, is_meant: impl Fn(&Query) -> bool, reply: Reply) {
         let ask = self.front.effects.iter().rev().find_map(|it| match it {
             Effect::Ask(ask) if is_meant(&ask.query) => Some(ask.clone()),

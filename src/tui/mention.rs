@@ -11,7 +11,7 @@ use super::{
 };
 use crate::protocol::{Query, Reply, SymbolLocation};
 
-/// Most offers of a list.
+/// Most entries in the list of a mention.
 pub const MOST: usize = 10;
 
 /// Lines of the list for functions and types when more files fit than there is room for.

@@ -150,7 +150,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
 fn give_back_after(rest: Duration) {
     tokio::spawn(async move {
         sleep(rest).await;
-        memory_trim::give_back();
+        memory_trim::drop_unchanged_pages();
     });
 }
 

@@ -121,7 +121,8 @@ impl Checks {
         self.wanted.is_some()
     }
 
-    /// Wants files to be looked at, once what runs has ended; of several wishes the last one holds.
+    /// Returns a function that asks for files to be checked once the run in progress has ended. A later request replaces one
+    /// that waits. Does nothing unless [`Self::are_on`].
     pub fn looker(&self) -> impl Fn(Look) + Send + use<> {
         let wanted = self.wanted.clone();
         move |look| {

@@ -462,6 +462,7 @@ const NO_ANSWER: &str = "(No answer came.)";
 const TITLE_GRAPHEMES: usize = 60;
 
 impl Turn {
+    /// Returns true from a submission to its end, also while a question is open and while only a summary is made.
     pub fn is_running(&self) -> bool {
         self.running.is_some()
     }

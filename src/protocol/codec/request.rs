@@ -32,7 +32,7 @@ fn wrong_type(member: &str, wanted: &'static str) -> RequestError {
     }
 }
 
-/// The client's description of its environment.
+/// A client's description of where it works: the workspace's path, open files, layout and rules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
     /// Absolute, as the gateway sees it.

@@ -128,6 +128,7 @@ impl<'a> QuestionOption<'a> {
     }
 }
 
+/// How documents of the kind `clarification` are read, normalised and shown.
 pub(super) static ROW: KindRow = KindRow {
     aliases: &["question"],
     members: &[

@@ -272,7 +272,7 @@ pub fn block(signals: &[c_int]) -> io::Result<()> {
     checked(result.into()).map(drop)
 }
 
-/// Waits for one of these, which must be blocked.
+/// Waits until one of `signals`, which must be blocked, arrives, and returns it.
 pub fn next_signal(signals: &[c_int]) -> c_int {
     let set = set_of(signals);
     let mut signal = 0;

@@ -134,20 +134,7 @@ async fn names(state: &ServerState) -> Result<Vec<String>, Refusal> {
         Ok(Ok(Reply::Models(names))) => Ok(names),
         Ok(Err(AskError::Unsupported { .. })) => Ok(vec![own.unwrap_or_else(|| ANY_MODEL.to_owned())]),
         // Many servers have no list of models; the configured model is still available.
-        Ok(
-            Ok(
-                Reply::Files(_)
-                | Reply::Context(_)
-                | Reply::Sandbox(_)
-                | Reply::Permissions(_)
-                | Reply::Changes(_)
-                | Reply::RestorePreview(_)
-                | Reply::Symbols(_)
-                | Reply::Accepted,
-            )
-            | Err(AskError::Failed { .. }),
-        )
-        | Err(_) => match own {
+        _ => match own {
             Some(own) => Ok(vec![own]),
             None => Err(Refusal::new(
                 StatusCode::BAD_GATEWAY,

@@ -62,7 +62,7 @@ impl Store {
         {
             let last = self.last();
             // An emulator that comes up later needs the last lines in one place.
-            let keep = last.lines_from(SEGMENT_BYTES / 4, usize::from(ROWS.get()));
+            let keep = last.last_lines_within(SEGMENT_BYTES / 4, usize::from(ROWS.get()));
             let next = last.split_off(last.ends.len() - keep);
             self.segments.push_back(next);
         }
@@ -296,8 +296,8 @@ impl Segment {
         }
     }
 
-    /// Returns the number of last finished lines that have together at most `most_bytes`, at most `most_lines`.
-    pub(super) fn lines_from(&self, most_bytes: usize, most_lines: usize) -> usize {
+    /// Returns how many of the last finished lines fit into both `most_bytes` and `most_lines`.
+    pub(super) fn last_lines_within(&self, most_bytes: usize, most_lines: usize) -> usize {
         let end = self.open_start();
         let small = |i: &usize| end - self.range(*i).start <= most_bytes;
         (0..self.ends.len()).rev().take(most_lines).take_while(small).count()

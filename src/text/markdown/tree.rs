@@ -48,8 +48,10 @@ pub(super) struct List {
     pub items: Vec<ListItem>,
 }
 
+/// An item of a list.
 #[derive(Debug)]
 pub(super) struct ListItem {
+    /// True if its box is ticked; `None`: it has no box.
     pub task: Option<bool>,
     pub blocks: Vec<Block>,
     /// Byte at which it begins in the source.

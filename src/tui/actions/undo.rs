@@ -16,6 +16,7 @@ pub const UNDO: Action = Action::new("undo", "undo", |app, word| match target(ap
     Err(why) => app.toast(why),
 });
 
+/// Makes the file changes again that were undone: the last ones, or those of the document with the address `word`.
 pub const REDO: Action = Action::new("redo", "redo", |app, word| match target(app, word, true) {
     Ok(what) => restore(what),
     Err(why) => app.toast(why),

@@ -22,6 +22,7 @@ pub const QUEUE: Action = Action::new("queue", "", |app, _| {
     Vec::new()
 });
 
+/// Puts a line break into the draft.
 pub const NEWLINE: Action = Action::new("newline", "", |app, _| {
     app.composer.field.newline();
     Vec::new()

@@ -38,7 +38,7 @@ impl Composer {
     }
 }
 
-/// Files that are offered for an `@` in the draft.
+/// The list of files, functions and types offered for an `@` in the draft, or of documents for a `#`.
 #[derive(Clone, Debug, Default)]
 pub struct Mention {
     /// The text after the `@`.

@@ -76,7 +76,8 @@ impl Questions {
         effects
     }
 
-    /// Returns true in the first moments of a question: keys that decide do nothing then, as they were meant for something else.
+    /// Returns true in the first 300 ms after a question appeared or got the focus: keys that decide do nothing then, as they
+    /// were meant for something else.
     pub fn is_too_early(&self, now_ms: u64) -> bool {
         now_ms.saturating_sub(self.since_ms) < TOO_EARLY_MS
     }

@@ -54,7 +54,7 @@ const FINE: (usize, usize) = (12, 24);
 /// Columns and rows.
 type CellSize = (usize, usize);
 
-/// The images of the conversation, and those that the terminal has.
+/// The images of the conversation: those that tools have read, those prepared for the terminal, and those it keeps.
 #[derive(Debug, Default)]
 pub struct Images {
     pub wish: ImageSetting,

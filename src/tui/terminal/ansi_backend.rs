@@ -211,7 +211,8 @@ impl AnsiBackend {
         (self.pen, self.at, self.is_cursor_shown) = (None, None, None);
     }
 
-    /// Begins a frame.
+    /// Begins a frame: drops the bytes of the last one. `has_strips`: images are painted afterwards as strips, so their cells
+    /// are written as blanks.
     pub fn begin(&mut self, has_strips: bool) {
         self.bytes.clear();
         self.runs = 0;

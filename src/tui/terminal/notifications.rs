@@ -90,6 +90,7 @@ pub struct Notifier {
 }
 
 impl Notifier {
+    /// A notifier that has shown nothing yet. `way`: how it calls for attention outside the window title.
     pub fn new(way: Method) -> Self {
         Self {
             way,

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// One thing that documents can be asked for.
+/// One word of `/filter`, such as `edits` (a group of kinds) or `failed` (a state), and its test.
 pub struct Facet {
     /// As it is typed.
     pub name: &'static str,

@@ -99,7 +99,8 @@ impl Running {
         });
     }
 
-    /// The result of a tool: its document ends with it.
+    /// Takes the result of a call that succeeded: ends its document (shown first if it is not) and gives the model its text and
+    /// images. `took_ms`: duration in milliseconds.
     pub fn called(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64) {
         if !self.calls.shown.contains_key(&job.id) {
             self.show_call(job);

@@ -128,7 +128,7 @@ impl<'a> QuestionOption<'a> {
     }
 }
 
-/// How documents of the kind `clarification` are read, normalised and shown.
+/// The row of the kind `clarification`: its members, and how it is normalised and shown.
 pub(super) static ROW: KindRow = KindRow {
     aliases: &["question"],
     members: &[

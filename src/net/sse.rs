@@ -2,7 +2,8 @@
 //!
 //! `eventsource-stream` reads the events, but not from raw bytes: it panics on a byte order mark, stops at invalid UTF-8,
 //! loses the last line that ends in CR, knows no limits and copies its whole buffer once per line. `Lines`, in front of
-//! it, is a stream of whole, valid lines that end in LF, one at a time, and of nothing that the parser would ignore.
+//! it, is a stream of whole, valid lines that end in LF, one at a time (the blank line goes with the one before it), and of
+//! nothing that the parser would ignore.
 //!
 //! ```text
 //! bytes ─► Lines: BOM, UTF-8, CR LF CRLF, 16 MiB a line and an event ─► eventsource-stream ─► Frame
@@ -184,6 +185,9 @@ impl Stream for Lines {
                     Ok(false) => {}
                     Ok(true) => {
                         line.push('\n');
+                        if buffer.take_blank() {
+                            line.push('\n');
+                        }
                         return Poll::Ready(Some(Ok(line)));
                     }
                     Err(error) => return Poll::Ready(Some(Err(error))),
@@ -213,7 +217,7 @@ impl Buffer {
             self.scanned = self.start;
         }
         let fresh = self.bytes.get(self.scanned..).unwrap_or_default();
-        let end = fresh.iter().position(|&it| it == b'\n' || it == b'\r');
+        let end = memchr::memchr2(b'\n', b'\r', fresh);
         self.scanned += end.unwrap_or(fresh.len());
         if self.scanned - self.start > LINE_LIMIT_BYTES {
             return Err(FrameError::LineTooLong);
@@ -225,13 +229,28 @@ impl Buffer {
         if !std::mem::replace(&mut self.has_begun, true) {
             line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         }
-        // With room for the end that the parser wants.
-        let mut text = String::with_capacity(line.len() + 1);
-        text.push_str(&String::from_utf8_lossy(line));
+        // With room for its end and for the end of the event.
+        let mut text = String::with_capacity(line.len() + 2);
+        match std::str::from_utf8(line) {
+            Ok(line) => text.push_str(line),
+            Err(_) => text.push_str(&String::from_utf8_lossy(line)),
+        }
         self.is_after_cr = self.bytes[self.scanned] == b'\r';
         self.scanned += 1;
         self.start = self.scanned;
         Ok(Some(text))
+    }
+
+    /// Takes the blank line that ends an event, if it is there and lines end in LF: handing it on with the line before
+    /// halves the work of the parser for an event of one line, as nearly all of an answer are.
+    fn take_blank(&mut self) -> bool {
+        let is_blank = !self.is_after_cr && self.bytes.get(self.start) == Some(&b'\n');
+        if is_blank {
+            self.start += 1;
+            self.scanned = self.start;
+            self.event_bytes = 0;
+        }
+        is_blank
     }
 
     /// Counts a line, and returns true if the parser is to see it: blank lines, data, names and ids of bearable length.

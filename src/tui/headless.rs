@@ -208,6 +208,7 @@ impl EventLoop<Recorder> {
             },
             status: crate::tui::app::Status::default(),
             toast: None,
+            toast_ms: 0,
             now_ms: START_MS,
         };
         let (inbox, inbox_here) = mpsc::unbounded_channel();

@@ -48,9 +48,6 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// Time after a message was sent until the code that sent it is dropped from memory.
 const ASKED: Duration = Duration::from_millis(1500);
 
-/// An Esc after which nothing comes for this long was the key.
-const ESCAPE: Duration = Duration::from_millis(25);
-
 /// Runs the screen until the user leaves it; returns the exit code.
 pub async fn run(setup: Setup) -> Result<u8, Error> {
     let mut out = Vec::with_capacity(16 * 1024);
@@ -209,7 +206,7 @@ struct Keys {
     burst: Burst,
     inputs: Vec<Input>,
     buffer: Vec<u8>,
-    /// When an Esc that stands alone is taken for the key.
+    /// When what the parser holds back is taken as it is: an Esc that stands alone, or a chord.
     escape_at: Option<Instant>,
 }
 
@@ -219,10 +216,10 @@ impl Keys {
         let bytes = self.buffer.get(..count).unwrap_or_default();
         self.parser.push(bytes, &mut self.inputs);
         gather(&mut self.inputs, &mut self.burst, now_ms());
-        self.escape_at = self.parser.is_waiting().then(|| Instant::now() + ESCAPE);
+        self.escape_at = self.parser.waits().map(|it| Instant::now() + it);
     }
 
-    /// Takes an Esc that stands alone for the key.
+    /// Takes what the parser holds back as it is.
     fn flush(&mut self) {
         self.escape_at = None;
         self.parser.flush(&mut self.inputs);

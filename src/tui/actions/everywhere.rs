@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Two presses of Ctrl+C within this time leave the program.
+/// Two presses of Ctrl+C within this time quit; two of Esc open the rewind page.
 const TWICE_MS: u64 = 2000;
 
 pub const MODE_NEXT: Action = Action::new("mode.next", "", |app, _| set_mode(app, app.composer.mode.next()));
@@ -183,15 +183,23 @@ pub const ESCAPE: Action = Action::new("escape", "", |app, _| {
     if is_at_hand && !app.viewport.pane.filter.is_empty() {
         return super::finding::show_only(app, "");
     }
-    if app.viewport.focus == Focus::Transcript && !app.conversation.is_busy() {
+    if app.viewport.focus == Focus::Transcript {
         focus_composer(app);
         return Vec::new();
     }
-    let is_idle = !app.conversation.is_busy() && app.questions.submitted_ms.is_none();
-    if is_idle && app.composer.field.is_empty() && !app.conversation.transcript.exchanges.is_empty() {
+    if app.conversation.is_busy() {
+        return stop(app);
+    }
+    let is_idle = app.questions.submitted_ms.is_none() && app.composer.field.is_empty();
+    if !is_idle || app.conversation.transcript.exchanges.is_empty() {
+        return Vec::new();
+    }
+    if app.now_ms.saturating_sub(app.terminal.last_escape_ms) < TWICE_MS {
+        app.terminal.last_escape_ms = 0;
         return super::undo::REWIND.go(app, "");
     }
-    stop(app)
+    app.terminal.last_escape_ms = app.now_ms;
+    app.toast(t!("action-rewind-how"))
 });
 
 pub const INTERRUPT: Action = Action::new("interrupt", "", |app, _| {

@@ -11,7 +11,8 @@ use crate::{
 /// Moves the focus to the draft; nothing is selected then.
 pub fn focus_composer(app: &mut App) {
     app.viewport.focus = Focus::Composer;
-    app.questions.took_focus = false;
+    (app.questions.took_focus, app.questions.has_focus) = (false, false);
+    app.questions.is_plan_marked = false;
     if app.terminal.inline.is_some() {
         // Older items are in the terminal's own lines.
         app.viewport.pane.go_to_end();
@@ -22,11 +23,8 @@ pub fn focus_composer(app: &mut App) {
 
 /// Moves the focus to the open question, else to the last document in view.
 pub fn focus_transcript(app: &mut App) {
-    let waiting = app
-        .conversation
-        .transcript
-        .open_question()
-        .or_else(|| app.conversation.plan_to_build());
+    let waiting = app.conversation.waiting();
+    let is_waiting = waiting.is_some();
     let waiting = waiting.map(Item::Document);
     let last = app.viewport.pane.lines.iter().rev().find_map(VisibleLine::item);
     let Some(item) = waiting.or(last).or_else(|| app.viewport.pane.items.last().copied()) else {
@@ -35,5 +33,6 @@ pub fn focus_transcript(app: &mut App) {
     };
     app.viewport.focus = Focus::Transcript;
     app.questions.since_ms = app.now_ms;
+    app.questions.has_focus = is_waiting;
     app.with_pane(|pane, context| pane.select(item, context));
 }

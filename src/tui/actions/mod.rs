@@ -1,6 +1,6 @@
 //! The table of actions, which keys, slash commands and the palette share. The help page is made from it.
 
-mod answer;
+pub mod answer;
 pub mod branch;
 pub mod conversation;
 pub mod copying;
@@ -99,7 +99,11 @@ pub static ACTIONS: &[Action] = &[
     branch::GO_ON,
     branch::REWORD,
     branch::AGAIN,
+    answer::ALLOW_ONCE,
+    answer::ALLOW_SESSION,
+    answer::REJECT,
     plan::BUILD,
+    plan::MARK,
     plan::EDIT,
     plan::SAVE,
     plan::COMMENT,

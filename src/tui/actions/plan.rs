@@ -40,6 +40,12 @@ pub const BUILD: Action = Action::new("plan.build", "build", |app, _| {
     submit(app, Message::user(text))
 });
 
+/// Marks the plan, so that Enter builds it.
+pub const MARK: Action = Action::new("plan.mark", "", |app, _| {
+    app.questions.is_plan_marked = plan(app).is_some();
+    Vec::new()
+});
+
 pub const SAVE: Action = Action::new("plan.save", "", |app, _| {
     let Some(place) = plan(app) else {
         return app.toast(t!("action-no-plan-to-save"));

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use crate::{
     link::{About, Link},
-    protocol::{Document, Position, Turn, View},
+    protocol::{Position, Turn},
     transcript::{DocumentIndex, Transcript},
 };
 
@@ -78,13 +78,9 @@ impl Conversation {
         self.transcript.is_running()
     }
 
-    /// The largest number of options among the questions that wait; 0 if none waits.
-    pub fn options_waiting(&self) -> usize {
-        let document = self.transcript.open_question().and_then(|it| self.transcript.get(it));
-        match document.map(Document::view) {
-            Some(View::Clarification(it)) => it.questions.iter().map(|it| it.options.len()).max().unwrap_or(0),
-            _ => 0,
-        }
+    /// The document that waits for the user: an open question, else a plan to build.
+    pub fn waiting(&self) -> Option<DocumentIndex> {
+        self.transcript.open_question().or_else(|| self.plan_to_build())
     }
 
     /// When the newest turn began, in milliseconds since the Unix epoch; 0 if there is none.

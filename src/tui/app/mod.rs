@@ -33,8 +33,7 @@ pub use viewport::Viewport;
 
 use crate::{
     config::Settings,
-    protocol::{Progress, Turn},
-    transcript::is_approval,
+    protocol::Progress,
 };
 
 /// The whole state of the screen. A function takes the part that it needs.
@@ -49,11 +48,16 @@ pub struct App {
     pub preferences: Preferences,
     /// The header's line from the user's own command.
     pub status: Status,
-    /// One short sentence in the footer, until the next key.
+    /// One short sentence in the footer, until a key after it was read.
     pub toast: Option<String>,
+    /// When it came, in milliseconds since the Unix epoch.
+    pub toast_ms: u64,
     /// Milliseconds since the Unix epoch, as of the last message.
     pub now_ms: u64,
 }
+
+/// Time in which no key removes a toast, in milliseconds.
+const TOAST_MS: u64 = 1000;
 
 /// The receiver of printable keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,16 +78,6 @@ pub struct Preferences {
 }
 
 impl App {
-    /// Returns true if the first page asks while the composer, still empty, has the keys.
-    pub fn asks_from_the_composer(&self) -> bool {
-        self.viewport.focus == Focus::Composer
-            && self.composer.field.is_empty()
-            && self.conversation.transcript.open_question().is_some_and(|it| {
-                self.conversation.turn_of(it) == Turn(0)
-                    && !self.conversation.transcript.get(it).is_some_and(is_approval)
-            })
-    }
-
     /// Returns true if something in view shows a running clock.
     pub fn shows_time(&self) -> bool {
         let retrying = matches!(self.conversation.transcript.progress, Some(Progress::Retrying { .. }));
@@ -101,9 +95,17 @@ impl App {
         Vec::new()
     }
 
-    /// Shows a toast until the next key. No effects follow.
+    /// Shows a toast. No effects follow.
     pub fn toast(&mut self, text: impl Into<String>) -> Vec<Effect> {
         self.toast = Some(text.into());
+        self.toast_ms = self.now_ms;
         Vec::new()
+    }
+
+    /// Removes the toast, as a key does, unless it came a moment ago and was not read.
+    pub fn drop_toast(&mut self) {
+        if self.now_ms.saturating_sub(self.toast_ms) >= TOAST_MS {
+            self.toast = None;
+        }
     }
 }

@@ -25,8 +25,12 @@ pub struct Questions {
     pub forms: HashMap<(Turn, DocumentId), Form>,
     /// When the question got the keys, in milliseconds since the Unix epoch.
     pub since_ms: u64,
-    /// The question took the focus by itself and gives it back.
+    /// The question took the focus by itself.
     pub took_focus: bool,
+    /// The focus was moved to what waits: it goes back to the draft when that is over.
+    pub has_focus: bool,
+    /// The next Enter builds the selected plan.
+    pub is_plan_marked: bool,
     /// The disk's text where documents cite it.
     pub cited: HashMap<(Turn, DocumentId), Citation>,
     /// The newest question that was already brought to the reader's notice.

@@ -15,6 +15,8 @@ pub struct Terminal {
     pub has_keyboard_protocol: bool,
     /// When Ctrl+C was last pressed with nothing to stop or clear, in milliseconds since the Unix epoch.
     pub last_interrupt_ms: u64,
+    /// When Esc was pressed last on an empty draft, in milliseconds since the Unix epoch.
+    pub last_escape_ms: u64,
     /// Without the alternate screen: how much of the conversation is in the terminal's own lines.
     pub inline: Option<Inline>,
     /// The conversation's pictures that the terminal has.

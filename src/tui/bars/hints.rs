@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use crate::{
+    protocol::Kind,
     t,
     transcript::is_approval,
     tui::{
         app::{App, Focus, Mention, keymap::KeyContext},
         widgets::{
-            Form, approval_keys,
+            approval_keys,
             footer::{Hint, hint},
         },
     },
@@ -41,25 +42,21 @@ pub fn hints(app: &App) -> Vec<Hint> {
     }
     if let Some(place) = app.viewport.question(&app.conversation.transcript) {
         let document = app.conversation.transcript.get(place);
-        let name = document.map(|it| (app.conversation.turn_of(place), it.id.clone()));
-        if name.is_some_and(|it| app.questions.forms.get(&it).is_some_and(Form::is_typing)) {
-            return fixed([("enter", t!("footer-done")), ("esc", t!("footer-back"))]);
-        }
-        if let Some(document) = document.filter(|it| is_approval(it)) {
-            return vec![
-                hint(approval_keys(document), t!("footer-answer")),
-                hint("tab", t!("footer-composer")),
-                hint("esc", t!("footer-stop")),
-                hint("f1", t!("footer-keys")),
-            ];
-        }
-        return vec![
-            hint(digits(app), t!("footer-answer")),
-            hint("s", t!("footer-skip")),
+        let is_question = document.is_some_and(|it| !is_approval(it));
+        let keys = match document.filter(|it| is_approval(it)) {
+            Some(document) => hint(approval_keys(document), t!("footer-answer")),
+            None => hint("↑↓", t!("footer-choose")),
+        };
+        let enter = is_question.then(|| hint("enter", t!("footer-answer")));
+        let ways = [
             hint("tab", t!("footer-composer")),
-            hint("esc", t!("footer-stop")),
-            hint("?", t!("footer-keys")),
+            hint("esc", t!("footer-back")),
+            hint("f1", t!("footer-keys")),
         ];
+        return enter.into_iter().chain([keys]).chain(ways).collect();
+    }
+    if app.questions.is_plan_marked {
+        return fixed([("enter", t!("footer-build")), ("esc", t!("footer-back"))]);
     }
     let selected = app.viewport.selected();
     let on_plan = app.viewport.focus == Focus::Transcript
@@ -67,7 +64,7 @@ pub fn hints(app: &App) -> Vec<Hint> {
         && selected == app.conversation.transcript.newest_plan();
     let names: &[(&'static str, &'static str)] = match app.viewport.focus {
         Focus::Transcript if on_plan && app.viewport.pane.todo.is_none() => &[
-            ("plan.build", t!("footer-build")),
+            ("plan.mark", t!("footer-build")),
             ("plan.edit", t!("footer-edit")),
             ("plan.comment", t!("footer-comment")),
             ("todo.next", t!("footer-todos")),
@@ -156,32 +153,21 @@ pub fn hints(app: &App) -> Vec<Hint> {
         action,
     });
     let mut hints: Vec<_> = named.filter(|it| !it.key.is_empty()).collect();
-    let other = if app.viewport.focus != Focus::Composer {
-        None
-    } else if app.conversation.transcript.open_question().is_some() {
-        let key = if app.asks_from_the_composer() {
-            digits(app)
-        } else {
-            "tab".to_owned()
-        };
-        Some(hint(key, t!("footer-answer")))
-    } else if app.conversation.plan_to_build().is_some() {
-        Some(hint("tab", t!("footer-plan")))
-    } else {
-        None
+    if app.viewport.focus != Focus::Composer {
+        return hints;
+    }
+    let Some(document) = app.conversation.waiting().and_then(|it| app.conversation.transcript.get(it)) else {
+        return hints;
     };
-    if let Some(other) = other {
-        hints.retain(|it| it.action != "focus");
-        hints.insert(0, other);
+    hints.retain(|it| it.action != "focus");
+    let way = match document.kind {
+        Kind::Plan => hint("tab", t!("footer-plan")),
+        _ => hint("tab", t!("footer-answer")),
+    };
+    hints.insert(0, way);
+    if is_approval(document) {
+        hints.insert(0, hint("alt+y", t!("approval-key-once")));
+        hints.insert(1, hint("alt+n", t!("approval-key-no")));
     }
     hints
-}
-
-/// The keys of the options of the question that waits.
-fn digits(app: &App) -> String {
-    match app.conversation.options_waiting() {
-        0 => "o".to_owned(),
-        1 => "1".to_owned(),
-        n => format!("1-{}", n.min(9)),
-    }
 }

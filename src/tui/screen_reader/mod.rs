@@ -625,6 +625,7 @@ fn approve(view: &Clarification<'_>, id: &DocumentId, line: &str) -> Result<Opti
             }
         }
     };
+    let letter = if letter == 'n' && !reason.trim().is_empty() { 'N' } else { letter };
     let mut key = |code| form.key(KeyEvent::new(code, KeyModifiers::NONE), view);
     let mut outcome = key(KeyCode::Char(letter));
     if outcome == FormOutcome::Changed {
@@ -635,7 +636,7 @@ fn approve(view: &Clarification<'_>, id: &DocumentId, line: &str) -> Result<Opti
     }
     match outcome {
         FormOutcome::Answer(response) => Ok(Some(response)),
-        FormOutcome::Ignored | FormOutcome::Changed => Err(t!("plain-letters").to_owned()),
+        FormOutcome::Ignored | FormOutcome::Changed | FormOutcome::Message(_) => Err(t!("plain-letters").to_owned()),
     }
 }
 

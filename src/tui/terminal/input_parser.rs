@@ -3,6 +3,8 @@
 //! crossterm's reader drops `CSI 27;m;c~`, which tmux and xterm send for Ctrl+. and Shift+Enter, and passes a late colour
 //! reply on as typed characters. The events are crossterm's. Pure: bytes in, events out.
 
+use std::time::Duration;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::TerminalName;
@@ -16,6 +18,12 @@ pub const MOST_PIXELS: u16 = 100;
 
 /// A control sequence longer than this is not one.
 const SEQUENCE_LIMIT: usize = 4096;
+
+/// An Esc after which nothing comes for this long was the key.
+const ESCAPE: Duration = Duration::from_millis(25);
+
+/// Esc and a letter after which nothing comes for this long were a chord.
+const CHORD: Duration = Duration::from_millis(150);
 
 /// Letters in one read that make it a paste: a terminal that does not mark pastes sent it.
 const PASTED_LETTERS: usize = 256;
@@ -76,6 +84,8 @@ pub enum Reply {
 pub struct InputParser {
     pending: Vec<u8>,
     paste: Option<Vec<u8>>,
+    /// Esc and a letter that came alone in one read: a chord if nothing follows soon, else two keys.
+    chord: Option<KeyEvent>,
 }
 
 /// Meaning of the first pending bytes.
@@ -88,19 +98,47 @@ enum Parsed {
 }
 
 impl InputParser {
-    /// Takes bytes and appends the inputs that they complete to `out`.
+    /// Takes the bytes of one read and appends the inputs that they complete to `out`.
+    ///
+    /// Terminals without a keyboard protocol send Alt and a letter as Esc and the letter, like somebody who presses Esc and
+    /// writes on. It is a chord only if both came in one read with nothing else in it, and nothing follows for [`CHORD`].
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Input>) {
+        if let Some(chord) = self.chord.take().filter(|_| !bytes.is_empty()) {
+            self.give_apart(chord, out);
+        }
+        let is_alone = self.pending.is_empty() && self.paste.is_none();
         self.pending.extend_from_slice(bytes);
-        self.parse(false, out);
+        let Some(chord) = legacy_chord(bytes).filter(|it| is_alone && it.1 == bytes.len()) else {
+            self.parse(false, out);
+            return;
+        };
+        self.pending.clear();
+        // Motions by words decide nothing, and one holds their keys down.
+        if matches!(chord.0.code, KeyCode::Char('b' | 'd' | 'f')) {
+            out.push(Input::Key(chord.0));
+        } else {
+            self.chord = Some(chord.0);
+        }
     }
 
-    /// Returns true if an Esc, or the start of a longer sequence, waits for more bytes or for [`flush`](Self::flush).
-    pub fn is_waiting(&self) -> bool {
-        !self.pending.is_empty() && self.paste.is_none()
+    /// Gives a chord as the two keys that it was.
+    fn give_apart(&mut self, chord: KeyEvent, out: &mut Vec<Input>) {
+        let letter = KeyEvent::new(chord.code, chord.modifiers - KeyModifiers::ALT);
+        out.extend([Input::Key(KeyEvent::from(KeyCode::Esc)), Input::Key(letter)]);
     }
 
-    /// Reads the pending bytes as they are, because no more came in time: a lone Esc is the key.
+    /// The time after which [`flush`](Self::flush) is due if no more bytes come; `None` if nothing waits: an Esc, the start of a
+    /// longer sequence, or Esc and a letter.
+    pub fn waits(&self) -> Option<Duration> {
+        match &self.chord {
+            Some(_) => Some(CHORD),
+            None => (!self.pending.is_empty() && self.paste.is_none()).then_some(ESCAPE),
+        }
+    }
+
+    /// Reads the pending bytes as they are, because no more came in time: a lone Esc is the key, Esc and a letter a chord.
     pub fn flush(&mut self, out: &mut Vec<Input>) {
+        out.extend(self.chord.take().map(Input::Key));
         self.parse(true, out);
     }
 
@@ -159,6 +197,20 @@ impl InputParser {
     }
 }
 
+/// Esc and a printable character as a chord, with its length in bytes.
+fn legacy_chord(bytes: &[u8]) -> Option<(KeyEvent, usize)> {
+    let letter = bytes.strip_prefix(b"\x1b")?;
+    let starts_sequence = matches!(letter.first()?, b'[' | b'O' | b']' | b'P' | b'_' | b'^');
+    match head(letter, false) {
+        Parsed::Done(Some(Input::Key(key)), length) if matches!(key.code, KeyCode::Char(_)) && !starts_sequence => {
+            let is_letter = !key.modifiers.contains(KeyModifiers::CONTROL);
+            let chord = KeyEvent::new(key.code, key.modifiers | KeyModifiers::ALT);
+            is_letter.then_some((chord, length + 1))
+        }
+        Parsed::Done(..) | Parsed::PasteStart | Parsed::Partial => None,
+    }
+}
+
 fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|it| it == what)
 }
@@ -186,6 +238,8 @@ fn head(bytes: &[u8], last: bool) -> Parsed {
         // Two in one read are one: a terminal that repeats, or Alt+Esc.
         [0x1b, 0x1b] => Parsed::Done(key(KeyCode::Esc, KeyModifiers::NONE), 2),
         [0x1b, 0x1b, ..] => Parsed::Done(key(KeyCode::Esc, KeyModifiers::NONE), 1),
+        // With more bytes around it, Esc and a letter are two keys.
+        [0x1b, ..] if legacy_chord(bytes).is_some() => Parsed::Done(key(KeyCode::Esc, KeyModifiers::NONE), 1),
         [0x1b, rest @ ..] => match head(rest, last) {
             Parsed::Done(Some(Input::Key(mut event)), length) => {
                 event.modifiers |= KeyModifiers::ALT;

@@ -179,14 +179,9 @@ fn agreed_mode(app: &App, exchange: usize, document: &DocumentId) -> Option<Mode
 
 /// Brings a new question, or a plan that may be built, to the reader's notice, without taking the keys from somebody who writes.
 fn announce(app: &mut App) {
-    let waiting = app
-        .conversation
-        .transcript
-        .open_question()
-        .or_else(|| app.conversation.plan_to_build());
-    let Some(place) = waiting else {
+    let Some(place) = app.conversation.waiting() else {
         app.questions.announced = None;
-        if app.questions.took_focus {
+        if app.questions.took_focus || app.questions.has_focus {
             focus_composer(app);
         }
         return;
@@ -204,15 +199,13 @@ fn announce(app: &mut App) {
             .entry(name.clone())
             .or_insert_with(|| Form::new(name.1.clone()));
     }
-    app.questions.announced = Some(name);
+    app.questions.announced = Some(name.clone());
     app.questions.since_ms = app.now_ms;
-    // What stands before any message is the first page: there the composer takes input from the first frame.
-    let is_first_page = app.conversation.turn_of(place) == Turn(0) && !is_approval(document);
-    if !is_first_page
-        && app.viewport.focus == Focus::Composer
-        && app.composer.field.is_empty()
-        && app.overlays.is_empty()
-    {
+    // Only what the model asks may take the focus, and only if nothing is typed: there letters are the answer. The first page
+    // (turn 0) was not asked for.
+    let is_question = document.kind == Kind::Clarification && !is_approval(document) && name.0 != Turn(0);
+    let is_free = app.viewport.focus == Focus::Composer && app.composer.field.is_empty() && app.overlays.is_empty();
+    if is_question && is_free {
         app.viewport.focus = Focus::Transcript;
         app.questions.took_focus = true;
         app.viewport.pane.selected = Some(Item::Document(place));

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::{
-    protocol::{ClarificationResponse, Command, Kind, Turn, View},
+    protocol::{Kind, View},
     t,
     transcript::is_approval,
     tui::{
@@ -12,7 +12,7 @@ use crate::{
             focus::{focus_composer, focus_transcript},
         },
         app::{
-            Action, Answer, App, Choice, Effect, Focus, Scene, TOO_EARLY_MS,
+            Action, Answer, App, Choice, Effect, Focus, Scene,
             keymap::{Chord, KeyContext},
         },
         command,
@@ -36,16 +36,6 @@ const TARGETS: &[KeyTarget] = &[
     KeyTarget {
         is_meant: |app, _| !app.overlays.is_empty(),
         take: |app, event| Some(overlay_key(app, event)),
-    },
-    // The number of an option answers the first page; the question below takes it.
-    KeyTarget {
-        is_meant: answers_first_page,
-        take: |app, _| {
-            focus_transcript(app);
-            // Once it is answered, the composer has the keys again.
-            app.questions.took_focus = true;
-            None
-        },
     },
     // The open question that has the focus.
     KeyTarget {
@@ -81,15 +71,24 @@ const TARGETS: &[KeyTarget] = &[
             })
         },
     },
-    // A plan that came under the hands of somebody who began to write.
+    // Enter after the letter that marks a plan builds it; every other key removes the mark.
     KeyTarget {
-        is_meant: is_for_new_plan,
+        is_meant: |app, _| app.questions.is_plan_marked,
         take: |app, event| {
-            if event.code == KeyCode::Char('b') {
-                return Some(Vec::new());
-            }
-            focus_composer(app);
-            Some(key(app, event))
+            app.questions.is_plan_marked = false;
+            let builds = event.code == KeyCode::Enter && event.modifiers.is_empty() && is_on_plan(app);
+            builds.then(|| actions::plan::BUILD.go(app, ""))
+        },
+    },
+    // From an empty draft Up and Enter lead to what waits.
+    KeyTarget {
+        is_meant: |app, event| {
+            let leads = matches!(event.code, KeyCode::Up | KeyCode::Enter) && event.modifiers.is_empty();
+            leads && app.viewport.focus == Focus::Composer && app.composer.field.is_empty() && app.conversation.waiting().is_some()
+        },
+        take: |app, _| {
+            focus_transcript(app);
+            Some(Vec::new())
         },
     },
     // The keymap of where the focus is.
@@ -137,7 +136,7 @@ const TARGETS: &[KeyTarget] = &[
 
 /// Gives a key to the first target that takes it.
 pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
-    app.toast = None;
+    app.drop_toast();
     app.viewport.selection = None;
     let take = |target: &KeyTarget| {
         let is_meant = (target.is_meant)(app, event);
@@ -182,13 +181,6 @@ fn is_on_plan(app: &App) -> bool {
     app.viewport.focus == Focus::Transcript && document.is_some_and(|it| it.kind == Kind::Plan)
 }
 
-/// Returns true for a letter on a plan that has just taken the focus. Whoever has gone to a todo means the plan.
-fn is_for_new_plan(app: &App, event: KeyEvent) -> bool {
-    let is_letter = matches!(event.code, KeyCode::Char(_)) && (event.modifiers - KeyModifiers::SHIFT).is_empty();
-    let is_new = app.questions.took_focus && app.viewport.pane.todo.is_none() && app.questions.is_too_early(app.now_ms);
-    is_letter && is_new && is_on_plan(app)
-}
-
 /// The action of a key where the focus is.
 fn action_of(app: &App, event: KeyEvent) -> Option<&'static Action> {
     let (chord, keymap) = (Chord::of(event), &app.preferences.keymap);
@@ -213,23 +205,6 @@ fn vim_action(app: &App, event: KeyEvent) -> Option<&'static Action> {
     }
 }
 
-/// Returns true if a key answers the question of the first page. The composer keeps the focus there, so that the first letters of
-/// a message are not taken for commands; no message begins with the number of an option.
-fn answers_first_page(app: &App, event: KeyEvent) -> bool {
-    let KeyCode::Char(letter) = event.code else {
-        return false;
-    };
-    if !event.modifiers.is_empty() || !app.asks_from_the_composer() {
-        return false;
-    }
-    // Who began to write before the question could be read does not answer it.
-    if app.now_ms.saturating_sub(app.questions.since_ms) < TOO_EARLY_MS {
-        return false;
-    }
-    let number = letter.to_digit(10).and_then(|it| usize::try_from(it).ok());
-    number.is_some_and(|it| (1..=app.conversation.options_waiting()).contains(&it))
-}
-
 /// Gives the key to the question that has the focus; `None`: it is not for the question.
 fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
     let place = app.viewport.question(&app.conversation.transcript)?;
@@ -241,39 +216,37 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
     if app.questions.sent.contains(&name) {
         return None;
     }
-    let too_early = app.questions.is_too_early(app.now_ms);
-    let decides = is_approval(document) && matches!(event.code, KeyCode::Char('y' | 'a' | 'A'));
+    let is_enter = event.code == KeyCode::Enter && event.modifiers.is_empty();
+    let decides = is_enter || is_approval(document) && matches!(event.code, KeyCode::Char('y' | 'n'));
+    let is_too_early = app.questions.is_too_early(app.now_ms);
     let form = app
         .questions
         .forms
         .entry(name.clone())
         .or_insert_with(|| Form::new(name.1.clone()));
-    if too_early && decides && !form.is_typing() {
+    if is_too_early && decides {
         return Some(Vec::new());
     }
-    let skips = !is_approval(document) && matches!(event.code, KeyCode::Char('s' | 'o')) && event.modifiers.is_empty();
-    if too_early && skips && app.questions.took_focus && !form.is_typing() {
-        // The question came under the hands of somebody who began to write.
-        focus_composer(app);
-        return None;
-    }
     match form.key(event, &view) {
+        // The arrows leave a question that one has gone to, and never one that has taken the focus by itself.
+        FormOutcome::Ignored if app.questions.took_focus && matches!(event.code, KeyCode::Up | KeyCode::Down) => {
+            Some(Vec::new())
+        }
         FormOutcome::Ignored => None,
-        FormOutcome::Changed => Some(Vec::new()),
-        FormOutcome::Answer(response) => Some(answer(app, name.0, response)),
+        FormOutcome::Changed => {
+            if is_enter {
+                // The next question is read before the next Enter answers it.
+                app.questions.since_ms = app.now_ms;
+            }
+            Some(Vec::new())
+        }
+        FormOutcome::Message(text) => {
+            focus_composer(app);
+            app.composer.field.paste(&text);
+            Some(Vec::new())
+        }
+        FormOutcome::Answer(response) => Some(actions::answer::send(app, name.0, response)),
     }
-}
-
-/// Sends the answer to a question, unless decisions on hunks forbid it.
-pub(super) fn answer(app: &mut App, turn: Turn, response: ClarificationResponse) -> Vec<Effect> {
-    if !actions::review::lets_out(app, turn, &response) {
-        return Vec::new();
-    }
-    app.questions.sent.insert((turn, response.document_id.clone()));
-    if app.questions.took_focus {
-        focus_composer(app);
-    }
-    vec![Effect::Send(Command::Answer { turn, response })]
 }
 
 /// Adds a line that was typed without a screen to the draft, and sends that unless the line goes on.
@@ -373,13 +346,13 @@ pub(super) fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     }
     if let Some(place) = app.viewport.question(&app.conversation.transcript)
         && let Some(document) = app.conversation.transcript.get(place)
+        && let View::Clarification(view) = document.view()
         && let Some(form) = app.questions.forms.get_mut(&(
             app.conversation.transcript.exchanges[place.exchange].turn,
             document.id.clone(),
         ))
-        && form.is_typing()
+        && form.paste(text, &view)
     {
-        form.paste(text);
         return Vec::new();
     }
     if app.viewport.focus == Focus::Transcript {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Leaf, RenderContext, file_edit,
-    form::{Form, Grant, grants},
+    form::{Form, Grant, Row, grants},
     heading::{FACTS_FROM, Facts, Weight, being_typed, first_line, gap, key, keys_rows, sign, signed, titled, word},
     tool_call,
 };
@@ -63,7 +63,11 @@ pub(super) fn leaf(
     match form.filter(|_| view.outcome.is_none()) {
         Some(form) => {
             rows.push(StyledLine::blank());
-            rows.extend(grant_rows(view, form, columns));
+            rows.extend(if look.selected {
+                grant_rows(view, form, columns)
+            } else {
+                chord_rows(view, columns)
+            });
         }
         None => rows.extend(because(view, columns)),
     }
@@ -323,9 +327,9 @@ fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Styl
     let Some(question) = view.questions.first() else {
         return Vec::new();
     };
-    if let Some(reason) = form.typed() {
+    if let Some(reason) = form.reason() {
         let asks = format!(" {} ", t!("approval-no-because"));
-        let first = [sign("n", Role::Waiting).bold(), Span::new(asks, Role::Dim)];
+        let first = [sign("N", Role::Waiting).bold(), Span::new(asks, Role::Dim)];
         let spans = being_typed(reason);
         let mut rows = wrap(&spans, columns, &first, &[gap(2)]);
         rows.extend(keys_rows(
@@ -339,6 +343,7 @@ fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Styl
     }
     let mut keys = Vec::new();
     let list = grants(question);
+    let marked = form.row(view);
     for &(at, grant) in &list {
         let Some(option) = question.options.get(at) else {
             continue;
@@ -347,16 +352,37 @@ fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Styl
             Grant::Once => Sanitized::literal(t!("approval-key-once")),
             Grant::Session => Sanitized::literal(t!("approval-key-session")),
             Grant::Always if option.description.is_some() => Sanitized::literal(t!("approval-key-always")),
-            Grant::Never if question.allow_free_text => Sanitized::literal(t!("approval-key-no-because")),
             Grant::Never => Sanitized::literal(t!("approval-key-no")),
             Grant::Always | Grant::Number(_) => visible_line(option.label),
         };
+        let is_marked = marked == Some(Row::Option(at));
         let letter = Span::new(grant.key().to_string(), Role::Waiting).bold();
-        keys.push([letter, gap(1), Span::new(does, Role::Dim)].to_vec());
+        let mark = sign(if is_marked { "› " } else { "" }, Role::Waiting);
+        let role = if is_marked { Role::Strong } else { Role::Dim };
+        keys.push([mark, letter, gap(1), Span::new(does, role)].to_vec());
     }
     if !list.iter().any(|(_, grant)| *grant == Grant::Never) {
-        keys.push(key("n", t!("approval-key-no-because"), Role::Waiting));
+        keys.push(key("n", t!("approval-key-no"), Role::Waiting));
     }
+    keys.push(match marked {
+        Some(_) => key("enter", t!("key-confirm"), Role::Waiting),
+        None => key("N", t!("approval-key-no-because"), Role::Waiting),
+    });
+    keys_rows(&keys, columns)
+}
+
+/// The chords that decide from the composer, and the way to the other keys.
+fn chord_rows(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
+    let found = view.questions.first().map(grants).unwrap_or_default();
+    let has = |grant: Grant| found.iter().any(|it| it.1 == grant);
+    let chords = [
+        (has(Grant::Once), "alt+y", t!("approval-key-once")),
+        (has(Grant::Session), "alt+a", t!("approval-key-session")),
+        (true, "alt+n", t!("approval-key-no")),
+        (true, "tab", t!("approval-key-more")),
+    ];
+    let keys = chords.into_iter().filter(|it| it.0);
+    let keys: Vec<_> = keys.map(|(_, chord, does)| key(chord, does, Role::Waiting)).collect();
     keys_rows(&keys, columns)
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{
     DocumentKind, Key, Leaf, RenderContext, approval, form,
-    form::{AnswerWords, Form, is_approval, spoken, takes_text},
+    form::{AnswerWords, Form, Row, is_approval, spoken},
     heading::{Facts, KEYS_GAP, Weight, being_typed, first_line, gap, heading, key, keys_rows, line, sign, titled},
 };
 use crate::{
@@ -16,9 +16,10 @@ use crate::{
     t,
     text::{
         Role, Sanitized, Span, StyledLine,
-        width::{pad, spans_width, width},
+        width::{cut_end, pad, spans_width, width},
         wrap::wrap,
     },
+    tui::editor::draft::Draft,
 };
 
 /// Columns before the label of an option: its key and where the arrows are.
@@ -38,7 +39,7 @@ impl DocumentKind for Clarification<'_> {
         match &self.outcome {
             Some(Outcome::Answered | Outcome::Other(_)) => rows.extend(answers(self, context.width)),
             Some(Outcome::Skipped | Outcome::Cancelled) => rows.extend(asked(self, context.width)),
-            None => rows.extend(questions(self, context.width, form)),
+            None => rows.extend(questions(self, context, form)),
         }
         Leaf {
             glyph: sign("?", Role::Link),
@@ -79,6 +80,7 @@ impl DocumentKind for Clarification<'_> {
 
     fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
         key.form = form(document, context).map_or(0, |it| 1 + it.version);
+        key.selected = context.selected;
     }
 }
 
@@ -117,45 +119,68 @@ fn state(view: &Clarification<'_>, document: &Document, form: Option<&Form>) -> 
     }
 }
 
-/// The rest of the lead text, then a question under the other, each with its options.
-fn questions(view: &Clarification<'_>, columns: usize, form: Option<&Form>) -> Vec<StyledLine> {
+/// The rest of the lead text, then the questions. A form shows the current question with its options, after the answers that
+/// were given, so that it is in view however little room there is; without a form all questions are shown.
+fn questions(view: &Clarification<'_>, context: &RenderContext<'_>, form: Option<&Form>) -> Vec<StyledLine> {
+    let columns = context.width;
     let mut rows = lead(view, columns);
     let several = view.questions.len() > 1;
     for (at, question) in view.questions.iter().enumerate() {
-        if at > 0 {
-            rows.push(StyledLine::blank());
-        }
         let is_current = form.is_some_and(|it| it.current() == at);
-        if !is_title(view) {
-            let role = if is_current || !several { Role::Text } else { Role::Dim };
-            rows.extend(wrap(
-                &[Span::new(Sanitized::new(question.text.trim()), role)],
-                columns,
-                &[],
-                &[],
-            ));
+        if let Some(form) = form.filter(|_| !is_current) {
+            let given = form.answer(at, question);
+            rows.extend(given.map(|it| given_row(question, &it, columns)));
+            continue;
         }
-        for option in 0..question.options.len() {
-            rows.extend(option_rows(
-                question,
-                option,
-                at,
-                several,
-                form.map(|it| (it, is_current)),
-                columns,
-            ));
-        }
-        if let Some(form) = form {
-            rows.extend(text_rows(form, at, is_current, several, question, columns));
-        }
-    }
-    if let Some(form) = form {
-        if several {
+        if at > 0 && form.is_none() {
             rows.push(StyledLine::blank());
         }
-        rows.extend(hints(view, form, columns));
+        if !is_title(view) {
+            let number = format!("{}/{} ", at + 1, view.questions.len());
+            let number = Span::new(Sanitized::new(&number), Role::Dim);
+            let text = Span::new(Sanitized::new(question.text.trim()), Role::Text);
+            let first: Vec<Span> = (several && form.is_some()).then_some(number).into_iter().collect();
+            let rest = gap(spans_width(&first));
+            rows.extend(wrap(&[text], columns, &first, &[rest]));
+        }
+        let marked = form.filter(|_| context.selected).and_then(|it| it.row(view));
+        for row in form::rows(question) {
+            rows.extend(match row {
+                Row::Option(option) => option_rows(question, option, at, form.map(|it| (it, marked)), columns),
+                Row::Text | Row::Skip if form.is_none() => Vec::new(),
+                Row::Text => text_rows(form.and_then(|it| it.typed(at)), marked, question, columns),
+                Row::Skip => {
+                    let word = if several { t!("question-skip-all") } else { t!("question-skip") };
+                    wrap(&[sign(word, Role::Dim)], columns, &marker(marked == Some(row)), &[gap(KEY)])
+                }
+            });
+        }
     }
+    rows.extend(match form {
+        Some(form) if context.selected => hints(view, form, columns),
+        Some(_) => keys_rows(&[key("tab", t!("question-key-answer"), Role::Link)], columns),
+        None => Vec::new(),
+    });
     rows
+}
+
+/// A question and the answer that was given to it, in one row.
+fn given_row(question: &Question<'_>, answer: &QuestionAnswer, columns: usize) -> StyledLine {
+    let words = AnswerWords {
+        other: t!("question-other"),
+        more: t!("question-more-other"),
+    };
+    let answer = Span::new(Sanitized::line(&spoken(answer, question, &words)), Role::Strong);
+    let room = columns.saturating_sub(KEY + KEYS_GAP + answer.text.len().min(columns / 2));
+    let text = cut_end(&first_line(question.text), room);
+    let spans = [sign("✓  ", Role::Done), Span::new(text, Role::Dim), gap(KEYS_GAP), answer];
+    let mut rows = wrap(&spans, columns, &[], &[gap(KEY)]);
+    rows.drain(..rows.len().min(1)).next().unwrap_or_default()
+}
+
+/// The columns before a row without a number: the mark, if it is there.
+fn marker(is_marked: bool) -> [Span; 2] {
+    [gap(KEY - 2), sign(if is_marked { "› " } else { "  " }, Role::Link)]
 }
 
 /// The lead text after the line that is the title.
@@ -174,39 +199,28 @@ fn option_rows(
     question: &Question<'_>,
     option: usize,
     at: usize,
-    several: bool,
-    form: Option<(&Form, bool)>,
+    form: Option<(&Form, Option<Row>)>,
     columns: usize,
 ) -> Vec<StyledLine> {
     let Some(choice) = question.options.get(option) else {
         return Vec::new();
     };
-    let is_current = form.is_some_and(|(_, is_current)| is_current);
     let is_picked = form.is_some_and(|(form, _)| form.is_picked(at, option));
-    let has_cursor = form.is_some_and(|(form, _)| is_current && form.cursor() == Some(option));
-    let number = match option {
-        0..9 if form.is_some() => (option + 1).to_string(),
-        _ => "•".to_owned(),
+    let is_marked = form.is_some_and(|(_, marked)| marked == Some(Row::Option(option)));
+    let key = match option {
+        0..9 if form.is_some_and(|(_, marked)| marked.is_some()) => Span::new((option + 1).to_string(), Role::Link).bold(),
+        0..9 if form.is_some() => Span::new((option + 1).to_string(), Role::Faint),
+        _ => sign("•", Role::Faint),
     };
-    let key = if is_current {
-        Span::new(number, Role::Link).bold()
-    } else {
-        Span::new(number, Role::Faint)
-    };
-    let mut first = vec![key, sign(if has_cursor { "› " } else { "  " }, Role::Link)];
-    if question.allow_multiple || several {
-        let (on, off) = if question.allow_multiple {
-            ("☑ ", "☐ ")
-        } else {
-            ("● ", "○ ")
-        };
+    let mut first = vec![key, sign(if is_marked { "› " } else { "  " }, Role::Link)];
+    if question.allow_multiple {
         let role = if is_picked { Role::Done } else { Role::Dim };
-        first.push(sign(if is_picked { on } else { off }, role));
+        first.push(sign(if is_picked { "☑ " } else { "☐ " }, role));
     }
     let rest = [gap(spans_width(&first))];
     let mut text = vec![Span::new(
         Sanitized::new(choice.label.trim()),
-        if is_picked { Role::Strong } else { Role::Text },
+        if is_picked || is_marked { Role::Strong } else { Role::Text },
     )];
     let Some(description) = choice.description.map(str::trim).filter(|it| !it.is_empty()) else {
         return wrap(&text, columns, &first, &rest);
@@ -223,85 +237,40 @@ fn option_rows(
     rows
 }
 
-/// The rows of a typed answer, or of one that is being typed.
-fn text_rows(
-    form: &Form,
-    at: usize,
-    is_current: bool,
-    several: bool,
-    question: &Question<'_>,
-    columns: usize,
-) -> Vec<StyledLine> {
-    let typed = form.typed().filter(|_| is_current);
-    let text = form.text(at);
-    if typed.is_none() && text.is_empty() {
-        return if several && is_current && takes_text(question) {
-            wrap(&other(question), columns, &[], &[gap(KEY)])
-        } else {
-            Vec::new()
-        };
-    }
+/// The rows of the answer in the user's own words: as far as it is typed, else the way to it.
+fn text_rows(typed: Option<&Draft>, marked: Option<Row>, question: &Question<'_>, columns: usize) -> Vec<StyledLine> {
+    let is_marked = marked == Some(Row::Text);
+    let typed = typed.filter(|it| is_marked || !it.text().is_empty());
+    let Some(typed) = typed else {
+        let word = if question.options.is_empty() { t!("question-type") } else { t!("question-type-other") };
+        return wrap(&[sign(word, Role::Dim)], columns, &marker(false), &[gap(KEY)]);
+    };
     let name = if question.options.is_empty() {
         t!("question-answer")
     } else {
         t!("question-other")
     };
     let mut spans = vec![Span::new(format!("{name} "), Role::Dim)];
-    match typed {
-        Some(draft) => spans.extend(being_typed(draft)),
-        None => spans.push(Span::new(Sanitized::line(text), Role::Strong)),
-    }
-    let first = [
-        if is_current {
-            sign("o", Role::Link).bold()
-        } else {
-            sign(" ", Role::Text)
-        },
-        gap(KEY - 1),
-    ];
-    wrap(&spans, columns, &first, &[gap(KEY)])
-}
-
-/// The key that begins to type, as wide as those of the options.
-fn other(question: &Question<'_>) -> Vec<Span> {
-    let does = if question.options.is_empty() {
-        t!("question-key-answer")
+    if is_marked {
+        spans.extend(being_typed(typed));
     } else {
-        t!("question-key-other")
-    };
-    vec![sign("o", Role::Link).bold(), gap(KEY - 1), sign(does, Role::Dim)]
+        spans.push(Span::new(Sanitized::line(typed.text()), Role::Dim));
+    }
+    wrap(&spans, columns, &marker(is_marked), &[gap(KEY)])
 }
 
 /// The keys that matter now.
 fn hints(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<StyledLine> {
+    let does = if form.is_last(view) { t!("key-send") } else { t!("question-key-next") };
+    let mut keys = vec![key("enter", does, Role::Link)];
     let question = view.questions.get(form.current());
-    let several = view.questions.len() > 1 || question.is_some_and(|it| it.allow_multiple);
-    let mut keys = Vec::new();
-    if form.is_typing() {
-        let sends = view.questions.len() == 1 && !several;
-        keys.push(key(
-            "enter",
-            if sends { t!("key-send") } else { t!("question-key-done") },
-            Role::Link,
-        ));
-        keys.push(key("esc", t!("key-back"), Role::Link));
-        return keys_rows(&keys, columns);
+    if question.is_some_and(|it| it.allow_multiple) && matches!(form.row(view), Some(Row::Option(_))) {
+        keys.insert(0, key("1-9", t!("question-key-toggle"), Role::Link));
     }
-    let only = question.filter(|_| view.questions.len() == 1);
-    if let Some(question) = only.filter(|it| takes_text(it) && form.text(0).is_empty()) {
-        keys.push(other(question));
+    if form.current() > 0 {
+        keys.push(key("shift+tab", t!("question-key-previous"), Role::Link));
     }
-    keys.push(
-        [
-            sign("s", Role::Link).bold(),
-            gap(KEY - 1),
-            sign(t!("question-key-skip"), Role::Dim),
-        ]
-        .to_vec(),
-    );
-    if several && form.is_complete(view) {
-        keys.push(key("enter", t!("key-send"), Role::Link));
-    }
+    keys.push(key("esc", t!("question-key-later"), Role::Link));
     keys_rows(&keys, columns)
 }
 

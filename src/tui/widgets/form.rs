@@ -5,35 +5,64 @@
 
 use std::collections::BTreeSet;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyEventState, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::{
     protocol::{
-        ClarificationResponse, Document, DocumentId, Message, Outcome as Dealt, QuestionAnswer, QuestionKind, View,
+        ClarificationResponse, Document, DocumentId, Outcome as Dealt, QuestionAnswer, QuestionKind, View,
         document::{Clarification, Question},
     },
     text::Sanitized,
     tui::editor::draft::{Draft, MOST_LINE_BYTES},
 };
 
-/// The options that the user has chosen, and the texts typed so far.
+/// The answer to a question so far: options and texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
     pub document: DocumentId,
     /// Grows with every change, so that a look knows when to look again.
     pub version: u64,
     current: usize,
-    /// The option that the arrows went to; none before they are used.
-    cursor: Option<usize>,
     fields: Vec<Field>,
-    typing: Option<Draft>,
+    /// Digits that marked an option just now, and the field before them: with a letter after them they are text.
+    digits: Option<(String, Field)>,
+    /// The last key was an arrow.
+    has_moved: bool,
+    /// The reason of a no while it is typed.
+    reason: Option<Draft>,
 }
 
+/// The answer to one question so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Field {
+    /// The marked row; `None` on an approval before one is marked.
+    mark: Option<usize>,
     /// Indices into the question's options.
     picks: BTreeSet<usize>,
+    /// The text as it is typed.
+    typed: Draft,
+    /// The text that is part of the answer.
     text: String,
+    is_answered: bool,
+}
+
+/// A row of a question that can be marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Row {
+    Option(usize),
+    /// The answer in the user's own words.
+    Text,
+    /// Skips the whole form.
+    Skip,
+}
+
+/// The rows of a question, from the top.
+pub(super) fn rows(question: &Question<'_>) -> Vec<Row> {
+    let options = (0..question.options.len()).map(Row::Option);
+    options
+        .chain(takes_text(question).then_some(Row::Text))
+        .chain([Row::Skip])
+        .collect()
 }
 
 /// The result of a key.
@@ -42,6 +71,8 @@ pub enum Outcome {
     /// It is not the form's: somebody else may have it.
     Ignored,
     Changed,
+    /// The beginning of a message: the question takes no text.
+    Message(String),
     /// The answer, to be sent.
     Answer(ClarificationResponse),
 }
@@ -63,317 +94,342 @@ impl Form {
             document,
             version: 1,
             current: 0,
-            cursor: None,
             fields: Vec::new(),
-            typing: None,
+            digits: None,
+            has_moved: false,
+            reason: None,
         }
     }
 
-    /// Returns true while printable keys are text.
-    pub fn is_typing(&self) -> bool {
-        self.typing.is_some()
-    }
-
+    /// Handles a key. Only Enter, and `y` and `n` on an approval, can answer.
     pub fn key(&mut self, key: KeyEvent, view: &Clarification<'_>) -> Outcome {
         if key.kind == KeyEventKind::Release || view.outcome.is_some() || view.questions.is_empty() {
             return Outcome::Ignored;
         }
-        self.fields.resize(view.questions.len(), Field::default());
-        self.current = self.current.min(view.questions.len() - 1);
-        let outcome = if self.typing.is_some() {
-            self.type_key(key, view)
-        } else if is_approval(view) {
-            self.approval_key(key, view)
-        } else {
-            self.question_key(key, view)
+        self.prepare(view);
+        let outcome = match view.questions.first().filter(|_| is_approval(view)) {
+            Some(question) => self.approval_key(key, question),
+            None => self.question_key(key, view),
         };
-        if outcome == Outcome::Changed {
+        if outcome != Outcome::Ignored {
             self.version += 1;
         }
         outcome
     }
 
-    /// Text from the clipboard; taken only while something is typed.
-    pub fn paste(&mut self, text: &str) -> Outcome {
-        let Some(typed) = &mut self.typing else {
-            return Outcome::Ignored;
+    /// Makes a field for each question, with the first row marked.
+    fn prepare(&mut self, view: &Clarification<'_>) {
+        let mark = (!is_approval(view)).then_some(0);
+        let field = Field {
+            mark,
+            ..Field::default()
         };
+        self.fields.resize(view.questions.len(), field);
+        self.current = self.current.min(view.questions.len().saturating_sub(1));
+    }
+
+    /// Inserts text from the clipboard into the answer that is typed; false if the question takes none.
+    pub fn paste(&mut self, text: &str, view: &Clarification<'_>) -> bool {
+        self.prepare(view);
+        if let Some(question) = view.questions.get(self.current).filter(|_| !is_approval(view)) {
+            self.mark_row(Row::Text, question);
+        }
+        let current = self.current;
+        let is_typing = self.row(view) == Some(Row::Text);
+        let typed = match &mut self.reason {
+            Some(reason) => Some(reason),
+            None => self.fields.get_mut(current).filter(|_| is_typing).map(|it| &mut it.typed),
+        };
+        let Some(typed) = typed else { return false };
         let room = MOST_LINE_BYTES.saturating_sub(typed.text().len());
         let text = Sanitized::line(text);
         typed.insert(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
         self.version += 1;
-        Outcome::Changed
+        true
     }
 
-    /// The user's message that carries an answer over a link that knows nothing of answers: readable as it is.
-    pub fn message(response: &ClarificationResponse, view: &Clarification<'_>) -> Message {
-        let mut lines: Vec<String> = match &response.outcome {
-            Dealt::Answered | Dealt::Other(_) => {
-                let words = if is_approval(view) { &REASON } else { &SENT };
-                let lines = view.questions.iter().filter_map(|question| {
-                    let answer = response.answers.iter().find(|it| it.question_id == question.id)?;
-                    let text = Sanitized::line(question.text.trim());
-                    Some(format!("{text} -> {}", spoken(answer, question, words)))
-                });
-                lines.collect()
-            }
-            Dealt::Skipped if is_approval(view) => vec!["No, do not do this.".to_owned()],
-            Dealt::Skipped => vec!["I skip this; decide yourself and say what you assume.".to_owned()],
-            Dealt::Cancelled => vec!["Cancelled.".to_owned()],
-        };
-        lines.extend(response.reason.as_ref().map(|it| format!("Reason: {it}")));
-        Message {
-            clarification_response: Some(response.clone()),
-            ..Message::user(lines.join("\n"))
+    /// Marks a row, as a click on it does; without an effect if the row is not there.
+    pub fn click(&mut self, at: usize, view: &Clarification<'_>) {
+        self.prepare(view);
+        let Some(question) = view.questions.get(self.current) else { return };
+        let Some(row) = rows(question).get(at).copied() else { return };
+        match row {
+            Row::Option(option) if question.allow_multiple && !is_approval(view) => self.toggle(option),
+            row => self.mark_row(row, question),
         }
+        self.version += 1;
     }
 
     pub(super) fn current(&self) -> usize {
         self.current
     }
 
-    /// The option of the current question that the arrows are on.
-    pub(super) fn cursor(&self) -> Option<usize> {
-        self.cursor
+    /// The marked row of the current question; of an approval `None` until one is marked.
+    pub(super) fn row(&self, view: &Clarification<'_>) -> Option<Row> {
+        let question = view.questions.get(self.current)?;
+        let first = (!is_approval(view)).then_some(0);
+        let mark = self.fields.get(self.current).map_or(first, |it| it.mark)?;
+        rows(question).get(mark).copied()
     }
 
     pub(super) fn is_picked(&self, question: usize, option: usize) -> bool {
         self.fields.get(question).is_some_and(|it| it.picks.contains(&option))
     }
 
-    pub(super) fn text(&self, question: usize) -> &str {
-        self.fields.get(question).map_or("", |it| it.text.as_str())
+    /// The text that is typed for a question; empty if there is none.
+    pub(super) fn typed(&self, question: usize) -> Option<&Draft> {
+        self.fields.get(question).map(|it| &it.typed)
     }
 
-    /// The text that is being typed for the current question.
-    pub(super) fn typed(&self) -> Option<&Draft> {
-        self.typing.as_ref()
+    /// The reason of a no, while it is typed.
+    pub(super) fn reason(&self) -> Option<&Draft> {
+        self.reason.as_ref()
     }
 
-    /// Returns true if every question has an answer, so that Enter sends.
-    pub(super) fn is_complete(&self, view: &Clarification<'_>) -> bool {
-        (0..view.questions.len()).all(|it| self.is_answered(it))
+    pub(super) fn is_answered(&self, question: usize) -> bool {
+        self.fields.get(question).is_some_and(|it| it.is_answered)
     }
 
-    fn is_answered(&self, question: usize) -> bool {
-        self.fields
-            .get(question)
-            .is_some_and(|it| !it.picks.is_empty() || !it.text.is_empty())
+    /// The answer to a question so far, for those that are answered.
+    pub(super) fn answer(&self, at: usize, question: &Question<'_>) -> Option<QuestionAnswer> {
+        let field = self.fields.get(at).filter(|it| it.is_answered)?;
+        let ids = field.picks.iter().filter_map(|&it| question.options.get(it));
+        Some(QuestionAnswer {
+            question_id: question.id.to_owned(),
+            selected_option_ids: ids.map(|it| it.id.to_owned()).collect(),
+            free_text: (!field.text.is_empty()).then(|| field.text.clone()),
+            hunks: Vec::new(),
+        })
+    }
+
+    /// The answers given so far, to go along with a message that is sent meanwhile; `None` if there are none.
+    pub fn given(&self, view: &Clarification<'_>) -> Option<ClarificationResponse> {
+        let answers = self.answers(view);
+        (!answers.is_empty() && !is_approval(view)).then(|| self.response(Dealt::Answered, answers))
+    }
+
+    /// Returns true if the next Enter sends: this is the last question, and the others have an answer.
+    pub(super) fn is_last(&self, view: &Clarification<'_>) -> bool {
+        let count = view.questions.len();
+        self.current + 1 == count && (0..count).all(|it| it == self.current || self.is_answered(it))
+    }
+
+    fn answers(&self, view: &Clarification<'_>) -> Vec<QuestionAnswer> {
+        let questions = view.questions.iter().enumerate();
+        questions.filter_map(|(at, it)| self.answer(at, it)).collect()
     }
 
     fn question_key(&mut self, key: KeyEvent, view: &Clarification<'_>) -> Outcome {
         let Some(question) = view.questions.get(self.current) else {
             return Outcome::Ignored;
         };
-        if let Some(letter) = letter(key) {
-            return match letter {
-                '1'..='9' => self.pick(letter as usize - '1' as usize, view, question),
-                ' ' => match self.cursor {
-                    Some(option) => self.pick(option, view, question),
-                    None => Outcome::Ignored,
-                },
-                'o' if takes_text(question) => {
-                    self.typing = Some(Draft::new(self.text(self.current)));
-                    Outcome::Changed
-                }
-                's' => Outcome::Answer(self.response(Dealt::Skipped, Vec::new())),
-                _ => Outcome::Ignored,
-            };
-        }
+        let (digits, has_moved) = (self.digits.take(), std::mem::take(&mut self.has_moved));
+        let is_typing = self.row(view) == Some(Row::Text);
         match key.code {
             KeyCode::BackTab => self.go_back(),
-            KeyCode::Up if is_plain(key) => self.go_up(view),
-            KeyCode::Down if is_plain(key) => self.go_down(view),
+            KeyCode::Up if is_plain(key) => self.step(-1, view),
+            KeyCode::Down if is_plain(key) => self.step(1, view),
             KeyCode::Enter if is_plain(key) => self.enter(view, question),
-            _ => Outcome::Ignored,
+            _ if is_typing => match self.fields.get_mut(self.current) {
+                Some(field) => type_key(&mut field.typed, key),
+                None => Outcome::Ignored,
+            },
+            _ => match letter(key) {
+                Some(letter) => self.letter(letter, digits, has_moved, question),
+                None => Outcome::Ignored,
+            },
         }
     }
 
-    fn approval_key(&mut self, key: KeyEvent, view: &Clarification<'_>) -> Outcome {
-        let (Some(letter), Some(question)) = (letter(key), view.questions.first()) else {
-            return Outcome::Ignored;
-        };
-        // With Caps Lock on, "a" arrives as "A": this session must not become always.
-        let is_locked = key.state.contains(KeyEventState::CAPS_LOCK) && !key.modifiers.contains(KeyModifiers::SHIFT);
-        let letter = if is_locked { letter.to_ascii_lowercase() } else { letter };
-        let found = grants(question).into_iter().find(|(_, grant)| grant.key() == letter);
-        match found {
-            Some((_, Grant::Never)) if question.allow_free_text => {
-                self.typing = Some(Draft::default());
-                Outcome::Changed
-            }
-            Some((option, _)) => self.grant(option, question, ""),
-            // Whoever asks must take a no, whatever they offer.
-            None if letter == 'n' => {
-                self.typing = Some(Draft::default());
-                Outcome::Changed
-            }
-            None => Outcome::Ignored,
-        }
-    }
-
-    fn type_key(&mut self, key: KeyEvent, view: &Clarification<'_>) -> Outcome {
-        let Some(typed) = &mut self.typing else {
-            return Outcome::Ignored;
-        };
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Esc => self.typing = None,
-            KeyCode::Enter if !key.modifiers.intersects(KeyModifiers::ALT | KeyModifiers::CONTROL) => {
-                return self.finish_typing(view);
-            }
-            KeyCode::Char('u') if control => typed.take(0..typed.text().len()),
-            KeyCode::Char(_) if typed.text().len() >= MOST_LINE_BYTES => return Outcome::Ignored,
-            KeyCode::Char(it) => {
-                // Some terminals report a capital as the small letter with Shift.
-                let code = KeyCode::Char(if control { it } else { shifted(it, key) });
-                if !typed.edit(KeyEvent { code, ..key }) {
-                    return Outcome::Ignored;
-                }
-            }
-            _ => {
-                if !typed.edit(key) {
-                    return Outcome::Ignored;
-                }
-            }
-        }
-        Outcome::Changed
-    }
-
-    fn finish_typing(&mut self, view: &Clarification<'_>) -> Outcome {
-        let typed = self.typing.take().unwrap_or_default();
-        let text = typed.text().trim().to_owned();
-        if is_approval(view) {
-            let Some(question) = view.questions.first() else {
-                return Outcome::Ignored;
-            };
-            let never = grants(question).into_iter().find(|(_, grant)| *grant == Grant::Never);
-            if let Some((option, _)) = never {
-                return self.grant(option, question, &text);
-            }
-            let mut response = self.response(Dealt::Skipped, Vec::new());
-            response.reason = (!text.is_empty()).then_some(text);
-            return Outcome::Answer(response);
-        }
-        let several = view.questions.get(self.current).is_some_and(|it| it.allow_multiple);
-        let is_empty = text.is_empty();
-        if let Some(field) = self.fields.get_mut(self.current) {
-            field.text = text;
-            if !several && !is_empty {
-                field.picks.clear();
-            }
-        }
-        if is_empty { Outcome::Changed } else { self.go_on(view) }
-    }
-
-    fn pick(&mut self, option: usize, view: &Clarification<'_>, question: &Question<'_>) -> Outcome {
-        if option >= question.options.len() {
-            return Outcome::Ignored;
-        }
+    /// A letter on an option: digits mark, Space marks after an arrow, everything else begins a text.
+    fn letter(&mut self, letter: char, digits: Option<(String, Field)>, has_moved: bool, question: &Question<'_>) -> Outcome {
         let Some(field) = self.fields.get_mut(self.current) else {
             return Outcome::Ignored;
         };
-        if question.allow_multiple {
+        let option = letter.to_digit(10).and_then(|it| (it as usize).checked_sub(1));
+        if let Some(option) = option.filter(|it| *it < question.options.len()) {
+            let (mut text, before) = digits.unwrap_or_else(|| (String::new(), field.clone()));
+            text.push(letter);
+            self.digits = Some((text, before));
+            if question.allow_multiple {
+                self.toggle(option);
+            } else {
+                self.mark_row(Row::Option(option), question);
+            }
+            return Outcome::Changed;
+        }
+        if letter == ' ' && has_moved {
+            if let Some(option) = field.mark.filter(|it| question.allow_multiple && *it < question.options.len()) {
+                self.toggle(option);
+            }
+            return Outcome::Changed;
+        }
+        // The digits were the beginning of a text.
+        let mut text = String::new();
+        if let Some((digits, before)) = digits {
+            *field = before;
+            text = digits;
+        }
+        text.push(letter);
+        if !takes_text(question) {
+            return Outcome::Message(text);
+        }
+        field.typed.insert(&text);
+        self.mark_row(Row::Text, question);
+        Outcome::Changed
+    }
+
+    fn approval_key(&mut self, key: KeyEvent, question: &Question<'_>) -> Outcome {
+        if let Some(reason) = &mut self.reason {
+            match key.code {
+                KeyCode::Esc => self.reason = None,
+                KeyCode::Enter if is_plain(key) => {
+                    let text = self.reason.take().unwrap_or_default().text().trim().to_owned();
+                    return self.reject(question, &text);
+                }
+                _ => return type_key(reason, key),
+            }
+            return Outcome::Changed;
+        }
+        match key.code {
+            KeyCode::Up | KeyCode::Down if is_plain(key) => {
+                let mark = self.fields.first().and_then(|it| it.mark);
+                let next = match (key.code, mark) {
+                    (KeyCode::Down, None) => Some(0),
+                    (KeyCode::Down, Some(at)) => Some(at + 1).filter(|it| *it < question.options.len()),
+                    (_, at) => at.and_then(|it| it.checked_sub(1)),
+                };
+                return next.map_or(Outcome::Ignored, |it| self.mark_grant(it));
+            }
+            // Without a mark it decides nothing: somebody who writes presses it out of habit.
+            KeyCode::Enter if is_plain(key) => {
+                return match self.fields.first().and_then(|it| it.mark) {
+                    Some(option) => self.grant(option, question, ""),
+                    None => Outcome::Changed,
+                };
+            }
+            _ => {}
+        }
+        let Some(letter) = letter(key) else {
+            return Outcome::Ignored;
+        };
+        let found = grants(question).into_iter().find(|(_, grant)| grant.key() == letter);
+        match (letter, found) {
+            (_, Some((option, Grant::Once))) => self.grant(option, question, ""),
+            ('n', _) => self.reject(question, ""),
+            ('N', _) => {
+                self.reason = Some(Draft::default());
+                Outcome::Changed
+            }
+            (_, Some((option, _))) => self.mark_grant(option),
+            (_, None) => Outcome::Ignored,
+        }
+    }
+
+    /// Marks the option of an approval that grants for the session, so that Enter decides; false if there is none.
+    pub fn mark_session(&mut self, view: &Clarification<'_>) -> bool {
+        self.prepare(view);
+        let found = view.questions.first().map(grants).unwrap_or_default();
+        let option = found.into_iter().find(|(_, grant)| *grant == Grant::Session);
+        option.is_some_and(|(option, _)| self.mark_grant(option) == Outcome::Changed)
+    }
+
+    fn mark_grant(&mut self, option: usize) -> Outcome {
+        if let Some(field) = self.fields.first_mut() {
+            field.mark = Some(option);
+            self.version += 1;
+        }
+        Outcome::Changed
+    }
+
+    fn reject(&self, question: &Question<'_>, reason: &str) -> Outcome {
+        let never = grants(question).into_iter().find(|(_, grant)| *grant == Grant::Never);
+        if let Some((option, _)) = never {
+            return self.grant(option, question, reason);
+        }
+        // Whoever asks must take a no, whatever they offer.
+        let mut response = self.response(Dealt::Skipped, Vec::new());
+        response.reason = (!reason.is_empty()).then(|| reason.to_owned());
+        Outcome::Answer(response)
+    }
+
+    fn mark_row(&mut self, row: Row, question: &Question<'_>) {
+        let at = rows(question).iter().position(|it| *it == row);
+        if let (Some(at), Some(field)) = (at, self.fields.get_mut(self.current)) {
+            field.mark = Some(at);
+        }
+    }
+
+    fn toggle(&mut self, option: usize) {
+        if let Some(field) = self.fields.get_mut(self.current) {
+            field.mark = Some(option);
             if !field.picks.remove(&option) {
                 field.picks.insert(option);
             }
-            return Outcome::Changed;
         }
-        field.picks = BTreeSet::from([option]);
-        field.text.clear();
-        self.go_on(view)
     }
 
-    /// After an answer that is whole: the only question sends it, among several the next one without an answer is next.
-    fn go_on(&mut self, view: &Clarification<'_>) -> Outcome {
-        self.cursor = None;
-        let is_multiple = |at: usize| view.questions.get(at).is_some_and(|it| it.allow_multiple);
-        if view.questions.len() == 1 && !is_multiple(0) {
-            return Outcome::Answer(self.answered(view));
-        }
-        let count = view.questions.len();
-        let next = (self.current + 1..count)
-            .chain(0..self.current)
-            .find(|&it| !self.is_answered(it));
-        if let Some(next) = next {
-            self.current = next;
-        }
-        Outcome::Changed
-    }
-
+    /// Answers the current question with what is marked and shows the next one; the last one sends.
     fn enter(&mut self, view: &Clarification<'_>, question: &Question<'_>) -> Outcome {
-        let open = !self.is_answered(self.current);
-        if let Some(option) = self.cursor.filter(|_| open || !question.allow_multiple)
-            && !self.is_picked(self.current, option)
-        {
-            return self.pick(option, view, question);
-        }
-        if self.is_complete(view) {
-            return Outcome::Answer(self.answered(view));
-        }
-        if open && question.options.is_empty() {
-            self.typing = Some(Draft::default());
-            return Outcome::Changed;
-        }
-        if open {
+        let row = self.row(view);
+        let Some(field) = self.fields.get_mut(self.current) else {
             return Outcome::Ignored;
+        };
+        let typed = field.typed.text().trim().to_owned();
+        match row {
+            Some(Row::Option(option)) if !question.allow_multiple => {
+                field.picks = BTreeSet::from([option]);
+                field.text.clear();
+            }
+            Some(Row::Option(option)) => {
+                if field.picks.is_empty() {
+                    field.picks.insert(option);
+                }
+                field.text = typed;
+            }
+            Some(Row::Text) if typed.is_empty() && field.picks.is_empty() => return Outcome::Changed,
+            Some(Row::Text) => {
+                if !question.allow_multiple {
+                    field.picks.clear();
+                }
+                field.text = typed;
+            }
+            Some(Row::Skip) => return Outcome::Answer(self.response(Dealt::Skipped, Vec::new())),
+            None => return Outcome::Ignored,
         }
-        self.go_on(view)
+        field.is_answered = true;
+        let next = self.current + 1;
+        let open = || (0..view.questions.len()).find(|&it| !self.is_answered(it));
+        match (next < view.questions.len()).then_some(next).or_else(open) {
+            Some(next) => {
+                self.current = next;
+                Outcome::Changed
+            }
+            None => Outcome::Answer(self.response(Dealt::Answered, self.answers(view))),
+        }
     }
 
     fn go_back(&mut self) -> Outcome {
-        match self.current.checked_sub(1) {
-            Some(before) => {
-                self.current = before;
-                self.cursor = None;
-                Outcome::Changed
-            }
-            None => Outcome::Ignored,
-        }
-    }
-
-    /// One option up; from the first of a question to the last of the one before; beyond that the key is not ours.
-    fn go_up(&mut self, view: &Clarification<'_>) -> Outcome {
-        match self.cursor {
-            Some(option) if option > 0 => self.cursor = Some(option - 1),
-            Some(_) | None => {
-                let Some(before) = self.current.checked_sub(1) else {
-                    return Outcome::Ignored;
-                };
-                self.current = before;
-                let options = view.questions.get(before).map_or(0, |it| it.options.len());
-                self.cursor = options.checked_sub(1);
-            }
-        }
-        Outcome::Changed
-    }
-
-    fn go_down(&mut self, view: &Clarification<'_>) -> Outcome {
-        let options = view.questions.get(self.current).map_or(0, |it| it.options.len());
-        let next = self.cursor.map_or(0, |it| it + 1);
-        if next < options {
-            self.cursor = Some(next);
-        } else if self.current + 1 < view.questions.len() {
-            self.current += 1;
-            let options = view.questions.get(self.current).map_or(0, |it| it.options.len());
-            self.cursor = (options > 0).then_some(0);
-        } else {
+        let Some(before) = self.current.checked_sub(1) else {
             return Outcome::Ignored;
-        }
+        };
+        self.current = before;
         Outcome::Changed
     }
 
-    fn answered(&self, view: &Clarification<'_>) -> ClarificationResponse {
-        let answers = view.questions.iter().zip(&self.fields).map(|(question, field)| {
-            let ids = field.picks.iter().filter_map(|&it| question.options.get(it));
-            QuestionAnswer {
-                question_id: question.id.to_owned(),
-                selected_option_ids: ids.map(|it| it.id.to_owned()).collect(),
-                free_text: (!field.text.is_empty()).then(|| field.text.clone()),
-                hunks: Vec::new(),
-            }
-        });
-        self.response(Dealt::Answered, answers.collect())
+    /// Marks the row above or below; beyond the first and the last one the key is not the form's.
+    fn step(&mut self, by: isize, view: &Clarification<'_>) -> Outcome {
+        let count = view.questions.get(self.current).map_or(0, |it| rows(it).len());
+        let Some(field) = self.fields.get_mut(self.current) else {
+            return Outcome::Ignored;
+        };
+        let next = field.mark.unwrap_or(0).checked_add_signed(by);
+        let Some(next) = next.filter(|it| *it < count) else {
+            return Outcome::Ignored;
+        };
+        field.mark = Some(next);
+        self.has_moved = true;
+        Outcome::Changed
     }
 
     fn grant(&self, option: usize, question: &Question<'_>, reason: &str) -> Outcome {
@@ -397,6 +453,26 @@ impl Form {
             reason: None,
         }
     }
+}
+
+/// Edits a text of one line by a key.
+fn type_key(typed: &mut Draft, key: KeyEvent) -> Outcome {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    let is_taken = match key.code {
+        KeyCode::Char('u') if control => {
+            typed.take(0..typed.text().len());
+            true
+        }
+        KeyCode::Char(_) if typed.text().len() >= MOST_LINE_BYTES => false,
+        KeyCode::Char(it) => {
+            // Some terminals report a capital as the small letter with Shift.
+            let code = KeyCode::Char(if control { it } else { shifted(it, key) });
+            typed.edit(KeyEvent { code, ..key })
+        }
+        KeyCode::Esc | KeyCode::Enter | KeyCode::Tab => false,
+        _ => typed.edit(key),
+    };
+    if is_taken { Outcome::Changed } else { Outcome::Ignored }
 }
 
 impl Grant {
@@ -471,15 +547,6 @@ pub(super) struct AnswerWords {
     /// Behind what was chosen.
     pub more: &'static str,
 }
-
-/// The words in a sent answer, the same in every language.
-const SENT: AnswerWords = AnswerWords {
-    other: "other:",
-    more: ", other:",
-};
-
-/// The words for the reason of an approval.
-const REASON: AnswerWords = AnswerWords { other: ":", more: ":" };
 
 /// An answer in words: labels, and what was typed.
 pub(super) fn spoken(answer: &QuestionAnswer, question: &Question<'_>, said: &AnswerWords) -> String {

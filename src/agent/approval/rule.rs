@@ -319,11 +319,6 @@ impl Shell {
         }
     }
 
-    /// Returns true if there are no words, which cannot be.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The first word: the program.
     pub fn program(&self) -> &str {
         match self {

@@ -6,7 +6,7 @@
     reason = "what is measured is the real program, started as a user starts it"
 )]
 
-#[path = "../tests/support/test_app.rs"]
+#[path = "../tests/it/test_app.rs"]
 mod test_app;
 
 use std::{

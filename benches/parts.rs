@@ -2,7 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "figures are for the person who runs the bench")]
 
-#[path = "../tests/support/test_app.rs"]
+#[path = "../tests/it/test_app.rs"]
 mod test_app;
 
 use std::{

@@ -5,7 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "a table of figures is what it is for")]
 
-#[path = "../tests/support/test_app.rs"]
+#[path = "../tests/it/test_app.rs"]
 mod test_app;
 
 use std::{

@@ -47,7 +47,7 @@ mod setup;
 mod spoken;
 pub mod terminal;
 #[cfg(test)]
-#[path = "../../tests/support/test_app.rs"]
+#[path = "../../tests/it/test_app.rs"]
 mod test_app;
 #[cfg(test)]
 mod tests;

@@ -36,7 +36,6 @@ mod sessions;
 mod settings;
 mod source;
 mod structure;
-#[path = "../support/test_app.rs"]
 mod test_app;
 mod tmux;
 mod tour;

@@ -137,18 +137,12 @@ impl Arguments {
     pub fn read(line: &[OsString]) -> Result<Self, clap::Error> {
         let definition = Self::definition();
         let mut line = line.to_vec();
-        let asks_for_help = |words: &[OsString]| match words {
-            [] => true,
-            [first, rest @ ..] => {
-                let known = first.to_str().and_then(|it| nearest_command(&definition, it));
-                known.is_some_and(|near| rest.is_empty() || first == near)
-            }
-        };
+        let is_command =
+            |it: &OsString| definition.find_subcommand(it).is_some() || it.as_encoded_bytes().starts_with(b"-");
         // `help me with this test` is a prompt.
         if let [_, first, rest @ ..] = line.as_slice()
             && first == "help"
-            && !asks_for_help(rest)
-            && !rest.iter().any(|it| it.to_string_lossy().starts_with('-'))
+            && rest.first().is_some_and(|it| !is_command(it))
         {
             line.insert(1, "--".into());
         }
@@ -163,6 +157,13 @@ pub fn mistyped(line: &[OsString]) -> Option<String> {
     let [_, word, rest @ ..] = line else { return None };
     let word = word.to_str()?;
     let is_word = !word.is_empty() && !word.starts_with('-') && !word.contains(char::is_whitespace);
+    if let ("help", [topic]) = (word, rest) {
+        let topic = topic.to_str()?;
+        let near = nearest_command(&definition, topic).filter(|it| *it != topic)?;
+        return Some(format!(
+            "`{topic}` is not a command\n  did you mean `sheaf help {near}`?"
+        ));
+    }
     if !is_word || word == "help" || definition.find_subcommand(word).is_some() {
         return None;
     }
@@ -980,7 +981,6 @@ mod tests {
             ("help", None),
             ("help status", None),
             ("help config set", None),
-            ("help stauts", None),
             ("help me", Some("help me")),
             ("help me with tour", Some("help me with tour")),
             ("help the status bar is broken", Some("help the status bar is broken")),
@@ -1004,6 +1004,9 @@ mod tests {
             (&["modles", "--provider", "ollama"], Some("sheaf models")),
             (&["modles", "--provider=ollama"], Some("sheaf models")),
             (&["stauts", "--json"], Some("sheaf status")),
+            (&["help", "stauts"], Some("sheaf help status")),
+            (&["help", "status"], None),
+            (&["help"], None),
             (&["update"], Some("sheaf --version")),
             (&["upgrade"], Some("sheaf --version")),
             (&["version"], Some("sheaf --version")),

@@ -655,7 +655,7 @@ fn the_program_shows_the_same_answer_directly_and_over_a_gateway() {
         let distant = Start::new(&["--gateway", &url]).with("SHEAF_TOKEN", TOKEN);
         let screens = [local, distant].map(|it| it.size(columns, rows).run());
         for screen in &screens {
-            screen.wait_for("Ask, plan or build");
+            screen.wait_for("Ask anything");
             screen.send("how?\r");
             screen.wait_for("Done.");
             screen.wait_until("the answer is over", |seen| {

@@ -9,6 +9,7 @@ mod agent;
 mod approval;
 mod attack;
 mod browser;
+mod command_line;
 mod conform;
 mod documents;
 mod edits;

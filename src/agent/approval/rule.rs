@@ -312,7 +312,7 @@ impl Shell {
     }
 
     /// Number of words of a command that the rule names: options after them are not covered.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         match self {
             Self::Words(words) => words.len(),
             Self::Arguments { .. } => 1,

@@ -154,11 +154,13 @@ impl Highlighter {
     }
 
     /// Lines that went through a grammar since the start.
+    #[cfg(test)]
     pub fn lines_parsed(&self) -> u64 {
         self.shared.lines_parsed.load(Ordering::Relaxed)
     }
 
     /// Drops the source and the lines of `block`.
+    #[cfg(test)]
     pub fn forget(&self, block: u64) {
         if self.shared.lock().remove(block) {
             self.send(Job::Forget(block));
@@ -166,6 +168,7 @@ impl Highlighter {
     }
 
     /// Returns the approximate size of the stored lines, in bytes.
+    #[cfg(test)]
     pub fn weight_bytes(&self) -> usize {
         self.shared.lock().weight_bytes
     }

@@ -486,6 +486,14 @@ hint-outline = Gliederung
 about-outline = alle Nachrichten und Dokumente auflisten; das Gespräch folgt, wenn man sich darin bewegt
 hint-times = Zeiten
 about-times = zeigen, wann jedes Dokument begann und wie lange es dauerte
+hint-allow-once = einmal erlauben
+about-allow-once = erlauben, was auf Freigabe wartet, einmal
+hint-allow-session = für diese Sitzung erlauben
+about-allow-session = erlauben, was auf Freigabe wartet, für diese Sitzung
+hint-reject = ablehnen
+about-reject = ablehnen, was auf Freigabe wartet
+hint-plan-mark = umsetzen
+about-plan-mark = den Plan vormerken; Enter setzt ihn um
 hint-plan-build = umsetzen
 about-plan-build = den Plan umsetzen: in den Modus agent wechseln und es sagen
 hint-plan-save = speichern
@@ -648,6 +656,8 @@ action-counting = zähle …
 action-sandbox-how = /sandbox zeigt, was Befehle einschließt; dahinter kann guard oder strict stehen
 action-permissions-how = /permissions zeigt, was ohne Frage läuft; dahinter kann reset stehen
 action-looking = schaue nach …
+action-rewind-how = esc noch einmal zum Zurückspulen
+action-no-approval = keine Freigabe wartet
 action-quit-how = noch einmal ctrl+c beendet
 action-no-panic = den Befehl /panic gibt es nicht
 action-nothing-to-read = noch nichts zu lesen
@@ -801,17 +811,32 @@ review-you-say = du sagst: { $comment }
 rewind-title = Zurück
 rewind-to = vor eine Nachricht
 rewind-place = { $at } von { $count }
-rewind-no-file = keine Datei würde zurückgehen
 rewind-undone = zurückgenommen
 rewind-nothing-changed = seither wurde keine Datei geändert
 rewind-going = { $going } von { NUMBER($count) } { $count ->
     [one] Datei
    *[other] Dateien
 } zurück
-rewind-over = später Geändertes geht verloren
-rewind-over-key = (o behält es)
 rewind-not-over = später Geändertes bleibt
-rewind-not-over-key = (o nimmt es mit zurück)
+rewind-ways = Zurück zu Runde { $turn }:
+rewind-way-both = Gespräch und { $count ->
+    [one] { NUMBER($count) } Datei
+   *[other] { NUMBER($count) } Dateien
+} zurücksetzen
+rewind-way-files = nur { $count ->
+    [one] { NUMBER($count) } Datei
+   *[other] { NUMBER($count) } Dateien
+} zurücksetzen
+rewind-way-both-over = beides zurücksetzen, spätere Änderungen verwerfen: { $count ->
+    [one] { NUMBER($count) } Datei
+   *[other] { NUMBER($count) } Dateien
+}
+rewind-way-files-over = nur Dateien zurücksetzen, spätere Änderungen verwerfen: { $count ->
+    [one] { NUMBER($count) } Datei
+   *[other] { NUMBER($count) } Dateien
+}
+rewind-way-conversation = nur das Gespräch zurücksetzen
+rewind-not-over = spätere Änderungen bleiben
 rewind-partial = die ältesten Änderungen sind nicht mehr aufbewahrt
 rewind-in-all = … insgesamt { $count }
 rewind-lost = nicht aufbewahrt
@@ -870,12 +895,10 @@ footer-go-there = hingehen
 footer-move = bewegen
 footer-reorder = ordnen
 footer-forks = Abzweigungen
-footer-files-and-conversation = beides
 footer-files = Dateien
-footer-conversation = Gespräch
-footer-a-file = eine Datei
+footer-done = fertig
+footer-rewind = zurückspulen
 footer-leave-it = so lassen
-footer-changed-since = später Geändertes
 footer-take-back = zurücknehmen
 footer-turn = Runde
 footer-letters = a-z
@@ -891,7 +914,6 @@ footer-folder-or-everywhere = Ordner/überall
 footer-archive = archivieren
 footer-archived-too = auch archivierte
 footer-remove = entfernen
-footer-done = fertig
 footer-take = nehmen
 footer-complete = ergänzen
 footer-run = ausführen
@@ -899,7 +921,6 @@ footer-answer = antworten
 footer-composer = Eingabe
 footer-stop = stoppen
 footer-keys = Tasten
-footer-skip = überspringen
 footer-build = umsetzen
 footer-todos = Todos
 footer-tick = abhaken

@@ -489,6 +489,14 @@ hint-outline = outline
 about-outline = list all messages and documents
 hint-times = times
 about-times = show when each document started and how long it took
+hint-allow-once = allow once
+about-allow-once = allow what waits for approval, once
+hint-allow-session = allow for this session
+about-allow-session = allow what waits for approval, for this session
+hint-reject = reject
+about-reject = reject what waits for approval
+hint-plan-mark = build
+about-plan-mark = mark the plan; Enter then builds it
 hint-plan-build = build
 about-plan-build = switch to agent mode and build the plan
 hint-plan-save = save
@@ -651,6 +659,8 @@ action-counting = counting …
 action-sandbox-how = use /sandbox, /sandbox guard or /sandbox strict
 action-permissions-how = use /permissions or /permissions reset
 action-looking = loading …
+action-rewind-how = esc again to rewind
+action-no-approval = no approval is waiting
 action-quit-how = ctrl+c again to quit
 action-no-panic = unknown command /panic
 action-nothing-to-read = nothing to read yet
@@ -804,17 +814,32 @@ review-you-say = your comment: { $comment }
 rewind-title = Rewind
 rewind-to = to a message
 rewind-place = { $at } of { $count }
-rewind-no-file = no files to restore
 rewind-undone = undone
 rewind-nothing-changed = no files changed since then
 rewind-going = restores { $going } of { NUMBER($count) } { $count ->
     [one] file
    *[other] files
 }
-rewind-over = your later edits will be lost
-rewind-over-key = (o keeps them)
 rewind-not-over = your later edits stay
-rewind-not-over-key = (o discards them)
+rewind-ways = Rewind to turn { $turn }:
+rewind-way-both = restore the conversation and { $count ->
+    [one] { NUMBER($count) } file
+   *[other] { NUMBER($count) } files
+}
+rewind-way-files = restore { $count ->
+    [one] { NUMBER($count) } file
+   *[other] { NUMBER($count) } files
+} only
+rewind-way-both-over = restore both and discard your later edits: { $count ->
+    [one] { NUMBER($count) } file
+   *[other] { NUMBER($count) } files
+}
+rewind-way-files-over = restore files only and discard your later edits: { $count ->
+    [one] { NUMBER($count) } file
+   *[other] { NUMBER($count) } files
+}
+rewind-way-conversation = restore the conversation only
+rewind-not-over = your later edits stay
 rewind-partial = the oldest changes are no longer kept
 rewind-in-all = … { $count } in total
 rewind-lost = not kept
@@ -873,12 +898,10 @@ footer-go-there = go there
 footer-move = move
 footer-reorder = move
 footer-forks = forks
-footer-files-and-conversation = restore both
 footer-files = files
-footer-conversation = conversation
-footer-a-file = file
+footer-done = done
+footer-rewind = rewind
 footer-leave-it = keep this file
-footer-changed-since = later edits
 footer-take-back = remove
 footer-turn = turn
 footer-letters = letters
@@ -894,7 +917,6 @@ footer-folder-or-everywhere = folder or everywhere
 footer-archive = archive
 footer-archived-too = archived
 footer-remove = delete
-footer-done = done
 footer-take = take
 footer-complete = complete
 footer-run = run
@@ -902,7 +924,6 @@ footer-answer = answer
 footer-composer = composer
 footer-stop = stop
 footer-keys = keys
-footer-skip = skip
 footer-build = build
 footer-todos = todos
 footer-tick = check

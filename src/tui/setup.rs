@@ -127,6 +127,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
             problems,
         },
         toast,
+        toast_ms: now_ms(),
         now_ms: now_ms(),
     }
 }

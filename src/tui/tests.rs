@@ -60,6 +60,9 @@ fn what_is_lost_is_said_and_repairs_are_not() {
         desk.draw();
         assert_eq!(desk.shows("something happened"), is_said, "{code}\n{}", desk.picture());
         desk.keys("x");
+        assert_eq!(desk.shows("something happened"), is_said, "nobody has read it yet");
+        desk.later(1000);
+        desk.keys("x");
         assert!(!desk.shows("something happened"), "it goes with the next key");
     }
 }
@@ -141,53 +144,67 @@ fn on_the_first_page_every_letter_goes_to_the_composer() {
 }
 
 #[test]
-fn on_the_first_page_a_number_answers_until_something_is_written() {
+fn on_the_first_page_the_question_is_answered_from_its_card_only() {
     let mut desk = TestApp::new(80, 24);
     asked(&mut desk, None);
-    assert!(desk.shows("1-2 answer"), "{}", desk.picture());
-    desk.keys("2");
-    assert_eq!(
-        desk.app.composer.field.text(),
-        "2",
-        "nobody could read the question yet"
-    );
-    desk.keys("<backspace>");
+    assert!(desk.shows("tab answer"), "{}", desk.picture());
     desk.later(1000);
-    desk.keys("x1");
-    assert_eq!(desk.app.composer.field.text(), "x1");
-    desk.keys("<backspace><backspace>3");
-    assert_eq!(desk.app.composer.field.text(), "3", "there is no third option");
-    desk.keys("<backspace>2");
-    let [Command::Answer { response, .. }] = &desk.sent()[..] else {
-        panic!("{:?}\n{}", desk.sent(), desk.picture())
-    };
-    assert_eq!(response.answers[0].selected_option_ids, ["b"]);
-    // What is written then is a message again, and no command of the transcript's.
-    desk.events([end("1", None, json!({"kind": "question", "outcome": "answered"}))]);
-    desk.keys("rules of the house");
-    assert_eq!(desk.app.composer.field.text(), "rules of the house");
+    desk.keys("2 tests");
+    assert_eq!(desk.app.composer.field.text(), "2 tests");
+    for way in ["<tab>", "<up>", "<enter>"] {
+        let mut desk = TestApp::new(80, 24);
+        asked(&mut desk, None);
+        desk.later(1000);
+        desk.keys(way);
+        desk.later(1000);
+        desk.keys("2");
+        assert_eq!(desk.sent(), [], "a digit only marks");
+        desk.keys("<enter>");
+        let [Command::Answer { response, .. }] = &desk.sent()[..] else {
+            panic!("{way} {:?}\n{}", desk.sent(), desk.picture())
+        };
+        assert_eq!(response.answers[0].selected_option_ids, ["b"]);
+        // What is written then is a message again, and no command of the transcript's.
+        desk.events([end("1", None, json!({"kind": "question", "outcome": "answered"}))]);
+        desk.keys("rules of the house");
+        assert_eq!(desk.app.composer.field.text(), "rules of the house");
+    }
 }
 
 #[test]
-fn a_question_that_comes_under_the_hands_of_a_writer_is_not_skipped() {
+fn a_question_that_comes_under_the_hands_of_a_writer_takes_the_words_as_its_answer() {
     let mut desk = TestApp::new(80, 24);
     asked(&mut desk, Some("go"));
     desk.keys("so it is");
-    assert_eq!(desk.app.composer.field.text(), "so it is");
     assert!(desk.sent().is_empty());
+    assert!(desk.shows("so it is"), "{}", desk.picture());
+    desk.later(1000);
+    desk.keys("<enter>");
+    let [Command::Answer { response, .. }] = &desk.sent()[..] else {
+        panic!("{:?}", desk.sent())
+    };
+    assert_eq!(response.answers[0].free_text.as_deref(), Some("so it is"));
 }
 
 #[test]
-fn a_question_that_was_seen_is_skipped_by_its_key() {
+fn a_question_never_takes_the_focus_from_a_draft() {
+    let mut desk = TestApp::new(80, 24);
+    desk.keys("but do");
+    asked(&mut desk, Some("go"));
+    desk.later(1000);
+    desk.keys(" 1 thing");
+    assert_eq!(desk.app.composer.field.text(), "but do 1 thing");
+    assert!(desk.shows("tab answer"), "{}", desk.picture());
+}
+
+#[test]
+fn esc_leaves_a_question_waiting() {
     let mut desk = TestApp::new(80, 24);
     asked(&mut desk, Some("go"));
     desk.later(1000);
-    desk.keys("s");
-    assert!(
-        matches!(&desk.sent()[..], [Command::Answer { .. }]),
-        "{:?}",
-        desk.sent()
-    );
+    desk.keys("<esc>fix it");
+    assert_eq!(desk.app.composer.field.text(), "fix it");
+    assert!(desk.sent().is_empty());
 }
 
 /// A plan that ends the answer.
@@ -210,19 +227,28 @@ fn planned(desk: &mut TestApp) {
 }
 
 #[test]
-fn a_plan_that_waits_is_built_with_one_key() {
+fn a_plan_that_waits_is_built_from_its_card_by_a_mark_and_enter() {
     let mut desk = TestApp::new(80, 24);
     planned(&mut desk);
     desk.draw();
     assert!(
-        desk.shows("b build") && desk.shows("waiting for you"),
+        desk.shows("tab plan") && desk.shows("waiting for you"),
         "{}",
         desk.picture()
     );
-    desk.keys("b");
-    assert!(desk.sent().is_empty(), "it was meant for something else");
+    desk.later(1000);
+    desk.keys("but do not touch Redis");
+    assert_eq!(desk.app.composer.field.text(), "but do not touch Redis");
+    desk.keys("<tab>");
+    assert!(desk.shows("b build"), "{}", desk.picture());
     desk.later(1000);
     desk.keys("b");
+    assert!(desk.sent().is_empty() && desk.shows("enter build"), "{}", desk.picture());
+    desk.keys("<esc><tab>");
+    desk.later(1000);
+    desk.keys("<enter>");
+    assert!(desk.sent().is_empty(), "esc removed the mark");
+    desk.keys("b<enter>");
     let [Command::Submit(submit)] = &desk.sent()[..] else {
         panic!("{:?}", desk.sent())
     };
@@ -232,28 +258,10 @@ fn a_plan_that_waits_is_built_with_one_key() {
 
 #[test]
 fn a_plan_does_not_take_the_keys_from_somebody_who_writes() {
-    // A draft that was begun keeps the keys, and the footer says how to get to the plan.
-    let mut desk = TestApp::new(80, 24);
-    desk.keys("bu");
-    planned(&mut desk);
-    desk.draw();
-    assert!(desk.shows("tab plan"), "{}", desk.picture());
-    desk.later(1000);
-    desk.keys("t");
-    assert_eq!(desk.app.composer.field.text(), "but");
-    desk.keys("<tab>");
-    desk.later(1000);
-    desk.keys("b");
-    assert!(
-        matches!(&desk.sent()[..], [Command::Submit(_)]),
-        "{:?}\n{}",
-        desk.sent(),
-        desk.picture()
-    );
-    // Who has just begun as it appears goes on writing.
-    for text in ["so it is", "explain", "jump"] {
+    for text in ["so it is", "explain", "jump", "build", "2 tests"] {
         let mut desk = TestApp::new(80, 24);
         planned(&mut desk);
+        desk.later(1000);
         desk.keys(text);
         assert_eq!(desk.app.composer.field.text(), text);
         assert!(desk.sent().is_empty());
@@ -262,7 +270,7 @@ fn a_plan_does_not_take_the_keys_from_somebody_who_writes() {
     let mut desk = TestApp::new(80, 24);
     planned(&mut desk);
     desk.later(1000);
-    desk.keys("<tab>no<enter>");
+    desk.keys("no<enter>");
     desk.exchange("no", &["Another one?"]);
     desk.draw();
     assert!(!desk.shows("waiting for you"), "{}", desk.picture());

@@ -452,7 +452,6 @@ fn bytes_of(name: &str) -> Vec<u8> {
         "tab" => b"\t",
         "shift+tab" => b"\x1b[Z",
         "ctrl+shift+left" => b"\x1b[1;6D",
-        "alt+/" => b"\x1b/",
         "up" => b"\x1b[A",
         "down" => b"\x1b[B",
         "right" => b"\x1b[C",
@@ -468,6 +467,9 @@ fn bytes_of(name: &str) -> Vec<u8> {
         "shift+enter" => b"\x1b[13;2u",
         "ctrl+." => b"\x1b[46;5u",
         _ => {
+            if let Some(letter) = name.strip_prefix("alt+") {
+                return format!("\x1b{letter}").into_bytes();
+            }
             let letter = name
                 .strip_prefix("ctrl+")
                 .and_then(|it| it.bytes().next())

@@ -203,4 +203,6 @@ pub enum Answer {
     Does(Effect),
     /// It stays and shows a toast.
     Said(String),
+    /// It closes, and the key begins or continues the draft.
+    Typed(KeyEvent),
 }

@@ -34,14 +34,23 @@ pub struct Rewind {
     preview: Option<(Turn, RestorePreview)>,
     /// Paths that stay as they are.
     excluded: BTreeSet<String>,
-    /// Later changes by the user are discarded, too.
-    overwrite: bool,
+    /// The cursor in the ways to go back, after Enter; `None` before.
+    way: Option<ListCursor>,
     /// The cursor in the files while it has the keys; `None`: the messages have them.
     file: Option<ListCursor>,
     /// Lines of the patch above the view.
     top: usize,
     /// When the page was opened, in milliseconds since the Unix epoch: keys that decide are ignored for a moment.
     since_ms: u64,
+}
+
+/// A way to go back to a message.
+#[derive(Clone, Copy)]
+struct Way {
+    files: bool,
+    conversation: bool,
+    /// The user's later changes to these files are discarded, too.
+    overwrite: bool,
 }
 
 /// A message to go back to.
@@ -74,7 +83,7 @@ impl Rewind {
             cursor: ListCursor::new(at.unwrap_or(last)),
             preview: None,
             excluded: BTreeSet::new(),
-            overwrite: false,
+            way: None,
             file: None,
             top: 0,
             since_ms: now_ms,
@@ -122,11 +131,49 @@ impl Rewind {
     }
 
     /// Returns true for a file that is undone.
-    fn goes(&self, file: &FileChange) -> bool {
-        !file.is_lost && (self.overwrite || file.conflict.is_none()) && !self.excluded.contains(&file.path)
+    fn goes(&self, file: &FileChange, overwrite: bool) -> bool {
+        !file.is_lost && (overwrite || file.conflict.is_none()) && !self.excluded.contains(&file.path)
+    }
+
+    /// The ways to go back to the message under the cursor, the usual one first.
+    fn ways(&self) -> Vec<Way> {
+        let way = |files, conversation, overwrite| Way {
+            files,
+            conversation,
+            overwrite,
+        };
+        let count = |overwrite| self.files().iter().filter(|it| self.goes(it, overwrite)).count();
+        let (kept, all) = (count(false), count(true));
+        let mut ways = Vec::new();
+        if kept > 0 {
+            ways.extend([way(true, true, false), way(true, false, false)]);
+        }
+        ways.push(way(false, true, false));
+        if all > kept {
+            ways.extend([way(true, true, true), way(true, false, true)]);
+        }
+        ways
+    }
+
+    /// What a way does, in words.
+    fn about(&self, way: Way) -> String {
+        let is_file = |it: &&FileChange| !it.path.ends_with('/') && self.goes(it, way.overwrite);
+        let count = self.files().iter().filter(is_file).count();
+        match (way.files, way.conversation, way.overwrite) {
+            (true, true, false) => t!("rewind-way-both", count = count),
+            (true, false, false) => t!("rewind-way-files", count = count),
+            (true, true, true) => t!("rewind-way-both-over", count = count),
+            (true, false, true) => t!("rewind-way-files-over", count = count),
+            (false, _, _) => t!("rewind-way-conversation").to_owned(),
+        }
     }
 
     fn step(&mut self, by: isize) -> Answer {
+        let ways = self.ways().len();
+        if let Some(cursor) = &mut self.way {
+            cursor.step(by, ways);
+            return Answer::Taken;
+        }
         self.top = 0;
         let count = self.files().len();
         if let Some(cursor) = &mut self.file {
@@ -155,15 +202,24 @@ impl Rewind {
         }
     }
 
-    fn chosen(&self, files: bool, conversation: bool) -> Answer {
-        // Files are undone only after their preview was shown.
-        if files && self.preview().is_none() {
+    /// Enter: leaves a file as it is, shows the ways to go back, or takes the chosen one.
+    fn enter(&mut self, now_ms: u64) -> Answer {
+        if self.file.is_some() {
+            self.toggle();
             return Answer::Taken;
         }
-        let has_files = files && self.files().iter().any(|it| self.goes(it));
-        if files && !has_files && !conversation {
-            return Answer::Said(t!("rewind-no-file").to_owned());
+        // Nothing is undone before its preview was shown.
+        if self.preview().is_none() {
+            return Answer::Taken;
         }
+        let Some(cursor) = self.way else {
+            self.way = Some(ListCursor::new(0));
+            self.since_ms = now_ms;
+            return Answer::Taken;
+        };
+        let Some(way) = self.ways().get(cursor.at).copied() else {
+            return Answer::Taken;
+        };
         let restore = Restore {
             target: RestoreTarget::Since(self.turn()),
             except: self
@@ -171,13 +227,34 @@ impl Rewind {
                 .iter()
                 .map(|it| it.trim_end_matches('/').to_owned())
                 .collect(),
-            overwrite: self.overwrite,
+            overwrite: way.overwrite,
         };
         Answer::Chosen(Choice::Rewind(RewindTarget {
             turn: self.turn(),
-            files: has_files.then_some(restore),
-            conversation,
+            files: way.files.then_some(restore),
+            conversation: way.conversation,
         }))
+    }
+
+    /// Draws the ways to go back.
+    fn draw_ways(&mut self, area: Rect, buf: &mut Buffer, theme: &Theme, mut cursor: ListCursor) {
+        let ways = self.ways();
+        let list = ListWidget {
+            count: ways.len(),
+            sign: "› ",
+            is_active: true,
+            line: |at, is_here, columns| {
+                let text = ways.get(at).map(|it| self.about(*it)).unwrap_or_default();
+                let text = Sanitized::new(&width::cut_end(&text, columns));
+                vec![Span::new(text, Role::Text).modified(bold_if(is_here))]
+            },
+            theme,
+        };
+        let title = t!("rewind-ways", turn = self.turn().0.to_string());
+        let title = StyledLine::of([Span::new(Sanitized::new(&title), Role::Dim)]);
+        let rest = frame::lines(area, buf, &[title, StyledLine::blank()], theme);
+        list.render(rest, buf, &mut cursor);
+        self.way = Some(cursor);
     }
 
     fn draw_messages(&mut self, area: Rect, buf: &mut Buffer, theme: &Theme) {
@@ -196,6 +273,9 @@ impl Rewind {
 
     /// Draws the preview of all files, and the patch of the selected one.
     fn draw_preview(&mut self, area: Rect, buf: &mut Buffer, theme: &Theme) {
+        if let Some(cursor) = self.way {
+            return self.draw_ways(area, buf, theme, cursor);
+        }
         let columns = usize::from(area.width);
         let line = |text: &str, role| StyledLine::of([Span::new(Sanitized::new(width::cut(text, columns)), role)]);
         let Some(preview) = self.preview() else {
@@ -209,22 +289,10 @@ impl Rewind {
         }
         let is_file = |it: &&FileChange| !it.path.ends_with('/');
         let count = files.iter().filter(is_file).count();
-        let going = files.iter().filter(is_file).filter(|it| self.goes(it)).count();
-        let has_conflicts = files.iter().any(|it| it.conflict.is_some() && !it.is_lost);
+        let going = files.iter().filter(is_file).filter(|it| self.goes(it, false)).count();
         let mut rows = vec![line(&t!("rewind-going", going = going, count = count), Role::Dim)];
-        if has_conflicts {
-            let (word, key) = if self.overwrite {
-                (t!("rewind-over"), t!("rewind-over-key"))
-            } else {
-                (t!("rewind-not-over"), t!("rewind-not-over-key"))
-            };
-            // Both the consequence and the key are needed, however narrow it is.
-            let whole = format!("{word} {key}");
-            if width::width(&whole) <= columns {
-                rows.push(line(&whole, Role::Waiting));
-            } else {
-                rows.extend([line(word, Role::Waiting), line(key, Role::Waiting)]);
-            }
+        if files.iter().any(|it| it.conflict.is_some() && !it.is_lost) {
+            rows.push(line(t!("rewind-not-over"), Role::Waiting));
         }
         if preview.is_partial {
             rows.push(line(t!("rewind-partial"), Role::Waiting));
@@ -269,7 +337,7 @@ impl Rewind {
     }
 
     fn file_line(&self, file: &FileChange, columns: usize) -> Vec<Span> {
-        let (sign, sign_role) = if self.goes(file) {
+        let (sign, sign_role) = if self.goes(file, false) {
             match file.operation {
                 Operation::Create => ("+", Role::Added),
                 Operation::Delete => ("−", Role::Removed),
@@ -338,21 +406,24 @@ fn patch_line(line: &str, columns: usize) -> StyledLine {
 }
 
 impl Overlay for Rewind {
+    /// Only arrows, page keys, Enter and Esc act; whoever types goes on writing the message.
     fn key(&mut self, event: KeyEvent, scene: &Scene<'_>) -> Answer {
-        let decides = matches!(event.code, KeyCode::Char('b' | 'c' | 'f') | KeyCode::Enter);
-        if decides && scene.now_ms.saturating_sub(self.since_ms) < TOO_EARLY_MS {
+        if event.code == KeyCode::Enter && self.file.is_none() && scene.now_ms.saturating_sub(self.since_ms) < TOO_EARLY_MS {
             return Answer::Taken;
         }
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
         match event.code {
-            KeyCode::Esc | KeyCode::Left | KeyCode::Char('h') if self.file.is_some() => self.file = None,
-            KeyCode::Esc | KeyCode::Char('q') => return Answer::Close,
             KeyCode::Char('c') if ctrl => return Answer::Close,
-            KeyCode::Up | KeyCode::Char('k') => return self.step(-1),
-            KeyCode::Down | KeyCode::Char('j') => return self.step(1),
-            KeyCode::Home | KeyCode::Char('g') => return self.step(isize::MIN / 2),
-            KeyCode::End | KeyCode::Char('G') => return self.step(isize::MAX / 2),
-            KeyCode::Right | KeyCode::Tab | KeyCode::Char('l') if !self.files().is_empty() => {
+            KeyCode::Char(_) if (event.modifiers - KeyModifiers::SHIFT).is_empty() => return Answer::Typed(event),
+            KeyCode::Enter => return self.enter(scene.now_ms),
+            KeyCode::Esc | KeyCode::Left if self.way.is_some() => self.way = None,
+            KeyCode::Esc | KeyCode::Left if self.file.is_some() => self.file = None,
+            KeyCode::Esc => return Answer::Close,
+            KeyCode::Up => return self.step(-1),
+            KeyCode::Down => return self.step(1),
+            KeyCode::Home => return self.step(isize::MIN / 2),
+            KeyCode::End => return self.step(isize::MAX / 2),
+            KeyCode::Right | KeyCode::Tab if self.way.is_none() && !self.files().is_empty() => {
                 self.file = match self.file {
                     Some(_) if event.code == KeyCode::Tab => None,
                     file => Some(file.unwrap_or(ListCursor::new(0))),
@@ -361,11 +432,6 @@ impl Overlay for Rewind {
             }
             KeyCode::PageDown => self.top += 5,
             KeyCode::PageUp => self.top = self.top.saturating_sub(5),
-            KeyCode::Char(' ' | 'x') => self.toggle(),
-            KeyCode::Char('o') => self.overwrite = !self.overwrite,
-            KeyCode::Char('f') => return self.chosen(true, false),
-            KeyCode::Char('c') => return self.chosen(false, true),
-            KeyCode::Enter | KeyCode::Char('b') => return self.chosen(true, true),
             _ => {}
         }
         Answer::Taken
@@ -396,14 +462,16 @@ impl Overlay for Rewind {
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
-        vec![
-            ("enter", t!("footer-files-and-conversation")),
-            ("f", t!("footer-files")),
-            ("c", t!("footer-conversation")),
-            ("→", t!("footer-a-file")),
-            ("space", t!("footer-leave-it")),
-            ("o", t!("footer-changed-since")),
-            ("esc", t!("footer-back")),
-        ]
+        let enter = match (self.way, self.file) {
+            (Some(_), _) => t!("footer-rewind"),
+            (None, Some(_)) => t!("footer-leave-it"),
+            (None, None) => t!("footer-choose"),
+        };
+        let mut hints = vec![("enter", enter), ("↑↓", t!("footer-move"))];
+        if self.way.is_none() && self.file.is_none() && !self.files().is_empty() {
+            hints.push(("→", t!("footer-files")));
+        }
+        hints.push(("esc", t!("footer-back")));
+        hints
     }
 }

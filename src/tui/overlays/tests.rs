@@ -137,7 +137,7 @@ fn rewinding_shows_the_files_that_go_back() {
     rewind.take(Turn(2), preview);
     press(&mut rewind, &transcript, KeyCode::Right);
     press(&mut rewind, &transcript, KeyCode::Down);
-    press(&mut rewind, &transcript, KeyCode::Char(' '));
+    press(&mut rewind, &transcript, KeyCode::Enter);
     let lines = Scene::drawn(&mut rewind, &transcript, 60, 14);
     let at = lines.iter().position(|it| it.starts_with("  ± src/a.rs")).unwrap();
     assert!(lines[at + 1].starts_with("› · src/b.rs"), "{lines:#?}");

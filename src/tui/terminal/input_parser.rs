@@ -698,7 +698,7 @@ mod tests {
         ("ctrl letters", b"\x03\x04\x1a\x00", "ctrl+c ctrl+d ctrl+z ctrl+space"),
         ("a lone escape", b"\x1b", "esc"),
         ("two escapes in one read", b"\x1b\x1b", "esc"),
-        ("alt+enter and alt+x", b"\x1b\r\x1bx", "alt+enter alt+x"),
+        ("alt+enter; an escape and a letter with other bytes are two keys", b"\x1b\r\x1bx", "alt+enter esc x"),
         ("arrows in both forms", b"\x1b[A\x1bOB", "up down"),
         ("modified arrows", b"\x1b[1;5C\x1b[1;2D", "ctrl+right shift+left"),
         ("shift+tab", b"\x1b[Z", "shift+tab"),
@@ -759,6 +759,36 @@ mod tests {
         for (name, bytes, expected) in CASES {
             assert_eq!(show(&parse(bytes)), *expected, "{name}");
         }
+    }
+
+    #[test]
+    fn esc_and_a_letter_are_a_chord_only_alone() {
+        let read = |reads: &[&[u8]], then_rest: bool| {
+            let (mut parser, mut out) = (InputParser::default(), Vec::new());
+            for bytes in reads {
+                parser.push(bytes, &mut out);
+            }
+            if then_rest {
+                parser.flush(&mut out);
+            }
+            show(&out)
+        };
+        for (reads, expected) in [
+            (&[&b"\x1by"[..]][..], "alt+y"),
+            (&[b"\x1b", b"y"], "esc y"),
+            (&[b"\x1by", b"es"], "esc y e s"),
+            (&[b"\x1byes"], "esc y e s"),
+            (&[b"\x1b\x1by"], "esc esc y"),
+            (&[b"x\x1by"], "x esc y"),
+            (&[b"\x1b\xc3\xa4"], "alt+ä"),
+            (&[b"\x1b\xc3\xa4n"], "esc ä n"),
+            (&[b"\x1bA", b"\x1b[A"], "esc A up"),
+        ] {
+            assert_eq!(read(reads, true), expected, "{reads:?}");
+        }
+        // Nothing is decided before nothing has followed; motions do not wait.
+        assert_eq!(read(&[b"\x1by"], false), "");
+        assert_eq!(read(&[b"\x1bf", b"\x1bf"], false), "alt+f alt+f");
     }
 
     #[test]

@@ -441,13 +441,13 @@ fn a_yes_to_all_does_not_write_what_was_left_out() {
     let mut desk = staged(100);
     desk.keys("r<esc>");
     desk.later(1000);
-    desk.keys("y");
+    desk.keys("<alt+y>");
     assert_eq!(desk.sent(), [], "{}", desk.picture());
     assert!(desk.shows("decided on"), "{}", desk.picture());
     desk.keys("<ctrl+e>");
     desk.later(1000);
     assert!(desk.shows("1 rejected"), "{}", desk.picture());
-    desk.keys("<esc>n<enter>");
+    desk.keys("<esc><alt+n>");
     assert_eq!(answered(&desk)["selectedOptionIds"], json!(["reject_once"]));
 }
 
@@ -470,9 +470,11 @@ fn a_yes_for_the_session_does_not_write_what_was_left_out_of_another() {
     desk.later(1000);
     desk.keys("r<esc>");
     desk.later(1000);
+    desk.keys("<tab>");
+    desk.later(1000);
     desk.keys("j");
     desk.later(1000);
-    desk.keys("a");
+    desk.keys("a<enter>");
     assert_eq!(desk.sent(), [], "{}", desk.picture());
     assert!(desk.shows("y allows only this one"), "{}", desk.picture());
     desk.keys("y");

@@ -55,7 +55,9 @@ pub fn rewinding(width: u16) -> TestApp {
     desk.exchange("say so in the readme", &["done, too"]);
     desk.exchange("thanks", &["with pleasure"]);
     desk.keys("<esc>");
-    assert_eq!(desk.asked().last(), Some(&&Query::Changes), "esc on an empty draft");
+    assert!(desk.asked().is_empty(), "{}", desk.picture());
+    desk.keys("<esc>");
+    assert_eq!(desk.asked().last(), Some(&&Query::Changes), "esc twice on an empty draft");
     desk.reply(Reply::Changes(changes()));
     desk.later(400);
     desk
@@ -76,7 +78,7 @@ fn the_messages_stand_left_and_what_becomes_of_files_right() {
         ] {
             assert!(desk.shows(text), "{width} {text}\n{}", desk.picture());
         }
-        desk.keys("kk");
+        desk.keys("<up><up>");
         answered(
             &mut desk,
             vec![
@@ -93,8 +95,12 @@ fn the_messages_stand_left_and_what_becomes_of_files_right() {
         ] {
             assert!(desk.shows(text), "{width} {text}\n{}", desk.picture());
         }
-        desk.keys("o");
-        assert!(desk.shows("restores 2 of 2 files"), "{}", desk.picture());
+        desk.keys("<enter>");
+        for text in ["turn 1", "restore the conv", "discard your later", "restore 1 file only"] {
+            assert!(desk.shows(text) || width < 80, "{width} {text}\n{}", desk.picture());
+        }
+        desk.keys("<esc>");
+        assert!(desk.shows("restores 1 of 2 files"), "{}", desk.picture());
         desk.keys("<esc>");
         assert!(!desk.shows("Rewind"), "{}", desk.picture());
     }
@@ -111,15 +117,14 @@ fn files_conversation_or_both_and_all_but_some() {
     };
     let go_on = Command::SwitchBranch(Branch::default());
     for (keys, wanted) in [
-        ("f", vec![restore(&[], false)]),
-        ("c", vec![go_on.clone()]),
-        ("<enter>", vec![restore(&[], false), go_on.clone()]),
-        ("o<tab> <tab>f", vec![restore(&["src/cart.rs"], true)]),
-        ("of", vec![restore(&[], true)]),
-        ("o<tab>j b", vec![restore(&["src/shop.rs"], true), go_on]),
+        ("", vec![restore(&[], false), go_on.clone()]),
+        ("<down>", vec![restore(&[], false)]),
+        ("<down><down>", vec![go_on.clone()]),
+        ("<down><down><down>", vec![restore(&[], true), go_on.clone()]),
+        ("<down><down><down><down>", vec![restore(&[], true)]),
     ] {
         let mut desk = rewinding(100);
-        desk.keys("kk");
+        desk.keys("<up><up>");
         assert_eq!(desk.sent(), [], "nothing before it is known what it does");
         answered(
             &mut desk,
@@ -128,7 +133,11 @@ fn files_conversation_or_both_and_all_but_some() {
                 file("src/shop.rs", Some(RestoreConflict::Turn(Turn(2)))),
             ],
         );
+        desk.keys("<enter>");
         desk.keys(keys);
+        desk.later(400);
+        assert_eq!(desk.sent(), [], "it is asked once");
+        desk.keys("<enter>");
         assert_eq!(desk.sent(), wanted, "{keys}");
         let has_words = wanted.iter().any(|it| matches!(it, Command::SwitchBranch(_)));
         let draft = desk.app.composer.field.text();
@@ -140,15 +149,50 @@ fn files_conversation_or_both_and_all_but_some() {
 fn keys_that_decide_wait_a_moment() {
     let mut desk = rewinding(100);
     answered(&mut desk, Vec::new());
-    desk.keys("<esc><esc>");
+    desk.keys("<esc>");
     desk.keys("/rewind 1<enter>");
     desk.reply(Reply::Changes(changes()));
     answered(&mut desk, vec![file("a", None)]);
-    desk.keys("f");
+    desk.keys("<enter><enter><enter>");
     assert_eq!(desk.sent(), []);
     desk.later(400);
-    desk.keys("f");
+    desk.keys("<enter><enter><enter>");
+    assert_eq!(desk.sent(), []);
+    desk.later(400);
+    desk.keys("<down><enter>");
     assert_eq!(desk.sent().len(), 1);
+}
+
+#[test]
+fn a_file_can_be_left_as_it_is() {
+    let mut desk = rewinding(100);
+    desk.keys("<up><up>");
+    answered(&mut desk, vec![file("src/cart.rs", None), file("src/shop.rs", None)]);
+    desk.keys("<right><down><enter><left><enter><down>");
+    desk.later(400);
+    desk.keys("<enter>");
+    let [Command::Restore(restore)] = &desk.sent()[..] else {
+        panic!("{:?}", desk.sent())
+    };
+    assert_eq!(restore.except, ["src/shop.rs"]);
+}
+
+#[test]
+fn what_is_typed_on_the_page_goes_to_the_draft() {
+    for text in ["fix the tests", "continue please", "both", "2 tests fail, y?", " x"] {
+        let mut desk = rewinding(100);
+        answered(&mut desk, vec![file("src/cart.rs", None)]);
+        desk.keys(text);
+        assert_eq!(desk.app.composer.field.text(), text);
+        assert!(!desk.shows("Rewind") && desk.sent().is_empty(), "{}", desk.picture());
+        // From the ways to go back, too.
+        let mut desk = rewinding(100);
+        answered(&mut desk, vec![file("src/cart.rs", None)]);
+        desk.keys("<enter>");
+        desk.keys(text);
+        assert_eq!(desk.app.composer.field.text(), text);
+        assert!(desk.sent().is_empty());
+    }
 }
 
 #[test]

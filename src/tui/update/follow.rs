@@ -34,6 +34,7 @@ const OWN_NOTICES: [&str; 14] = [
 
 pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
     let mut finished = false;
+    let mut is_growth_only = true;
     let had_progress = app.conversation.transcript.progress.is_some();
     for entry in entries {
         let moved = app.conversation.transcript.apply(entry);
@@ -50,6 +51,7 @@ pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
             ResponseChange::Nothing | ResponseChange::Thinking => true,
             _ => false,
         };
+        is_growth_only &= is_growth;
         if !is_growth || had_progress {
             app.viewport.bars = None;
         }
@@ -99,7 +101,9 @@ pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
         }
     }
     app.questions.submitted_ms = None;
-    announce(app);
+    if !is_growth_only {
+        announce(app);
+    }
     if finished && !app.conversation.is_busy() {
         if was_stopped(app) && !app.composer.said.is_empty() {
             take_back_queue(app);

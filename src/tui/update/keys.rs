@@ -166,6 +166,11 @@ fn overlay_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
             app.toast(text);
             Vec::new()
         }
+        Answer::Typed(event) => {
+            app.overlays.pop();
+            focus_composer(app);
+            key(app, event)
+        }
     }
 }
 
@@ -341,7 +346,7 @@ pub(super) fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     if let Some(overlay) = app.overlays.last_mut() {
         return match overlay.paste(text) {
             Answer::Live(choice) => chosen(app, choice),
-            Answer::Taken | Answer::Close | Answer::Chosen(_) | Answer::Does(_) | Answer::Said(_) => Vec::new(),
+            _ => Vec::new(),
         };
     }
     if let Some(place) = app.viewport.question(&app.conversation.transcript)

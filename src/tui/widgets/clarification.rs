@@ -79,8 +79,9 @@ impl DocumentKind for Clarification<'_> {
     }
 
     fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
-        key.form = form(document, context).map_or(0, |it| 1 + it.version);
-        key.selected = context.selected;
+        let form = form(document, context);
+        key.form = form.map_or(0, |it| 1 + it.version);
+        key.selected = context.selected && form.is_some();
     }
 }
 

@@ -55,15 +55,16 @@ fn three(more: Value) -> Document {
 fn questions_that_wait() {
     let (one, three) = (one(json!({})), three(json!({})));
     let fresh = Form::new("doc_001".into());
-    let typing = typed(&one, "oRedis");
-    let between = typed(&three, "21");
-    let complete = typed(&three, "212⏎⏎no⏎");
+    let typing = typed(&one, "Redis");
+    let between = typed(&three, "2⏎1");
+    let complete = typed(&three, "2⏎12⏎no");
     let states = [
         (
             "one question",
             &one,
             RenderContext {
                 form: Some(&fresh),
+                selected: true,
                 ..look(0)
             },
         ),
@@ -72,6 +73,7 @@ fn questions_that_wait() {
             &one,
             RenderContext {
                 form: Some(&typing),
+                selected: true,
                 ..look(0)
             },
         ),
@@ -80,6 +82,7 @@ fn questions_that_wait() {
             &three,
             RenderContext {
                 form: Some(&between),
+                selected: true,
                 ..look(0)
             },
         ),
@@ -88,6 +91,15 @@ fn questions_that_wait() {
             &three,
             RenderContext {
                 form: Some(&complete),
+                selected: true,
+                ..look(0)
+            },
+        ),
+        (
+            "the focus is elsewhere",
+            &one,
+            RenderContext {
+                form: Some(&fresh),
                 ..look(0)
             },
         ),
@@ -96,6 +108,7 @@ fn questions_that_wait() {
             &one,
             RenderContext {
                 form: Some(&fresh),
+                selected: true,
                 fold: Fold::Folded,
                 ..look(0)
             },
@@ -107,10 +120,12 @@ fn questions_that_wait() {
 ? One question                  waiting
   What happens to carts that already
   hold one code?
-  1  Keep it as the first of the list
+  1› Keep it as the first of the list
      recommended
   2  Drop it and tell the customer
-  o  other…   s  skip
+     Type another answer
+     Skip
+  enter send   esc later
 -- another answer is typed
 ? One question                  waiting
   What happens to carts that already
@@ -118,138 +133,140 @@ fn questions_that_wait() {
   1  Keep it as the first of the list
      recommended
   2  Drop it and tell the customer
-  o  other: Redis▏
-  enter send   esc back
+   › other: Redis▏
+     Skip
+  enter send   esc later
 -- several, the first answered
 ? Three things before I finish  waiting
   the plan
   They change what is stored.
 
-  May several codes be combined?
-  1  ○ Only one
-  2  ● Any number, they add up
-
-  Where are the codes kept?
-  1  ☑ Redis
+  ✓  May several …   Any number, they
+  2/3 Where are the codes kept?
+  1› ☑ Redis
   2  ☐ Postgres
-  o  other…
-
-  Anything else?
-
-  s  skip
+     Type another answer
+     Skip all questions
+  1-9 check   enter next
+  shift+tab previous   esc later
 -- several, all answered
 ? Three things before I finish  waiting
   the plan
   They change what is stored.
 
-  May several codes be combined?
-  1  ○ Only one
-  2  ● Any number, they add up
-
-  Where are the codes kept?
-  1  ☑ Redis
-  2  ☑ Postgres
-
-  Anything else?
-  o  answer: no
-
-  s  skip   enter send
+  ✓  May several …   Any number, they
+  ✓  Where are the c…   Redis, Postgres
+  3/3 Anything else?
+   › answer: no▏
+     Skip all questions
+  enter send   shift+tab previous
+  esc later
+-- the focus is elsewhere
+? One question                  waiting
+  What happens to carts that already
+  hold one code?
+  1  Keep it as the first of the list
+     recommended
+  2  Drop it and tell the customer
+     Type another answer
+     Skip
+  tab answer
 -- folded
 ? One question                  waiting
 80=======================================================================
 -- one question
 ? One question                                                    waiting
   What happens to carts that already hold one code?
-  1  Keep it as the first of the list   recommended
+  1› Keep it as the first of the list   recommended
   2  Drop it and tell the customer
-  o  other…   s  skip
+     Type another answer
+     Skip
+  enter send   esc later
 -- another answer is typed
 ? One question                                                    waiting
   What happens to carts that already hold one code?
   1  Keep it as the first of the list   recommended
   2  Drop it and tell the customer
-  o  other: Redis▏
-  enter send   esc back
+   › other: Redis▏
+     Skip
+  enter send   esc later
 -- several, the first answered
 ? Three things before I finish the plan                           waiting
   They change what is stored.
 
-  May several codes be combined?
-  1  ○ Only one
-  2  ● Any number, they add up
-
-  Where are the codes kept?
-  1  ☑ Redis
+  ✓  May several codes be combined?   Any number, they add up
+  2/3 Where are the codes kept?
+  1› ☑ Redis
   2  ☐ Postgres
-  o  other…
-
-  Anything else?
-
-  s  skip
+     Type another answer
+     Skip all questions
+  1-9 check   enter next   shift+tab previous   esc later
 -- several, all answered
 ? Three things before I finish the plan                           waiting
   They change what is stored.
 
-  May several codes be combined?
-  1  ○ Only one
-  2  ● Any number, they add up
-
-  Where are the codes kept?
-  1  ☑ Redis
-  2  ☑ Postgres
-
-  Anything else?
-  o  answer: no
-
-  s  skip   enter send
+  ✓  May several codes be combined?   Any number, they add up
+  ✓  Where are the codes kept?   Redis, Postgres
+  3/3 Anything else?
+   › answer: no▏
+     Skip all questions
+  enter send   shift+tab previous   esc later
+-- the focus is elsewhere
+? One question                                                    waiting
+  What happens to carts that already hold one code?
+  1  Keep it as the first of the list   recommended
+  2  Drop it and tell the customer
+     Type another answer
+     Skip
+  tab answer
 -- folded
 ? One question                                                    waiting
 120==============================================================================================================
 -- one question
 ? One question                                                                                            waiting
   What happens to carts that already hold one code?
-  1  Keep it as the first of the list   recommended
+  1› Keep it as the first of the list   recommended
   2  Drop it and tell the customer
-  o  other…   s  skip
+     Type another answer
+     Skip
+  enter send   esc later
 -- another answer is typed
 ? One question                                                                                            waiting
   What happens to carts that already hold one code?
   1  Keep it as the first of the list   recommended
   2  Drop it and tell the customer
-  o  other: Redis▏
-  enter send   esc back
+   › other: Redis▏
+     Skip
+  enter send   esc later
 -- several, the first answered
 ? Three things before I finish the plan                                                                   waiting
   They change what is stored.
 
-  May several codes be combined?
-  1  ○ Only one
-  2  ● Any number, they add up
-
-  Where are the codes kept?
-  1  ☑ Redis
+  ✓  May several codes be combined?   Any number, they add up
+  2/3 Where are the codes kept?
+  1› ☑ Redis
   2  ☐ Postgres
-  o  other…
-
-  Anything else?
-
-  s  skip
+     Type another answer
+     Skip all questions
+  1-9 check   enter next   shift+tab previous   esc later
 -- several, all answered
 ? Three things before I finish the plan                                                                   waiting
   They change what is stored.
 
-  May several codes be combined?
-  1  ○ Only one
-  2  ● Any number, they add up
-
-  Where are the codes kept?
-  1  ☑ Redis
-  2  ☑ Postgres
-
-  Anything else?
-  o  answer: no
-
-  s  skip   enter send
+  ✓  May several codes be combined?   Any number, they add up
+  ✓  Where are the codes kept?   Redis, Postgres
+  3/3 Anything else?
+   › answer: no▏
+     Skip all questions
+  enter send   shift+tab previous   esc later
+-- the focus is elsewhere
+? One question                                                                                            waiting
+  What happens to carts that already hold one code?
+  1  Keep it as the first of the list   recommended
+  2  Drop it and tell the customer
+     Type another answer
+     Skip
+  tab answer
 -- folded
 ? One question                                                                                            waiting
 "#);
@@ -386,7 +403,7 @@ fn a_tool_that_is_told_one_thing_has_it_in_the_title() {
 fn approvals() {
     let fresh = Form::new("doc_001".into());
     let command = approval(push(), json!({}));
-    let denying = typed(&command, "nnot on a Friday");
+    let denying = typed(&command, "Nnot on a Friday");
     let edit = approval(
         json!({ "type": "file_edit", "metadata": { "filePath": ".vscode/tasks.json", "operation": "edit",
                 "diff": { "oldString": "false", "newString": "true", "startLine": 3 } } }),
@@ -407,6 +424,7 @@ fn approvals() {
     );
     let waits = RenderContext {
         form: Some(&fresh),
+                selected: true,
         ..look(0)
     };
     let states = [
@@ -416,6 +434,7 @@ fn approvals() {
             &command,
             RenderContext {
                 form: Some(&denying),
+                selected: true,
                 ..look(0)
             },
         ),
@@ -446,7 +465,7 @@ fn approvals() {
                main)  in your settings
 
   y once   a for this session
-  A always   n no, because…
+  A always   n no   N no, because…
 -- a no is explained
 ? allow  git push origin main
      needs network and git write access
@@ -458,7 +477,7 @@ fn approvals() {
   always saves Shell(git push origin
                main)  in your settings
 
-  n no, because: not on a Friday▏
+  N no, because: not on a Friday▏
   enter send   esc back
 -- an edit
 ? allow  edit                   waiting
@@ -469,14 +488,14 @@ fn approvals() {
                main)  in your settings
 
   y once   a for this session
-  A always   n no, because…
+  A always   n no   N no, because…
 -- a tool, an option of a stranger's, no way to say no
 ? allow  fetch                  waiting
   url: https://example.org
   depth: 2
 
-  y once   1 Ask me tomorrow
-  n no, because…
+  y once   1 Ask me tomorrow   n no
+  N no, because…
 -- allowed
 ? allow  git push origin main
              ✓ allowed for this session
@@ -505,7 +524,7 @@ fn approvals() {
                .git/logs
   always saves Shell(git push origin main)  in your settings
 
-  y once   a for this session   A always   n no, because…
+  y once   a for this session   A always   n no   N no, because…
 -- a no is explained
 ? allow  git push origin main          needs network and git write access
   in folder    crates/shop
@@ -514,7 +533,7 @@ fn approvals() {
                .git/logs
   always saves Shell(git push origin main)  in your settings
 
-  n no, because: not on a Friday▏
+  N no, because: not on a Friday▏
   enter send   esc back
 -- an edit
 ? allow  edit .vscode/tasks.json                                  waiting
@@ -522,13 +541,13 @@ fn approvals() {
     3 + true
   always saves Shell(git push origin main)  in your settings
 
-  y once   a for this session   A always   n no, because…
+  y once   a for this session   A always   n no   N no, because…
 -- a tool, an option of a stranger's, no way to say no
 ? allow  fetch                                                    waiting
   url: https://example.org
   depth: 2
 
-  y once   1 Ask me tomorrow   n no, because…
+  y once   1 Ask me tomorrow   n no   N no, because…
 -- allowed
 ? allow  git push origin main                  ✓ allowed for this session
   in folder    crates/shop
@@ -553,7 +572,7 @@ fn approvals() {
                .git/logs
   always saves Shell(git push origin main)  in your settings
 
-  y once   a for this session   A always   n no, because…
+  y once   a for this session   A always   n no   N no, because…
 -- a no is explained
 ? allow  git push origin main                                                  needs network and git write access
   in folder    crates/shop
@@ -562,7 +581,7 @@ fn approvals() {
                .git/logs
   always saves Shell(git push origin main)  in your settings
 
-  n no, because: not on a Friday▏
+  N no, because: not on a Friday▏
   enter send   esc back
 -- an edit
 ? allow  edit .vscode/tasks.json                                                                          waiting
@@ -570,13 +589,13 @@ fn approvals() {
     3 + true
   always saves Shell(git push origin main)  in your settings
 
-  y once   a for this session   A always   n no, because…
+  y once   a for this session   A always   n no   N no, because…
 -- a tool, an option of a stranger's, no way to say no
 ? allow  fetch                                                                                            waiting
   url: https://example.org
   depth: 2
 
-  y once   1 Ask me tomorrow   n no, because…
+  y once   1 Ask me tomorrow   n no   N no, because…
 -- allowed
 ? allow  git push origin main                                                          ✓ allowed for this session
   in folder    crates/shop
@@ -603,6 +622,7 @@ fn an_approval_looks_like_one() {
         &approval(push(), json!({})),
         &RenderContext {
             form: Some(&fresh),
+                selected: true,
             ..look(90)
         },
     );
@@ -614,7 +634,7 @@ fn an_approval_looks_like_one() {
     let keys = roles(sheet.rows.last().expect("it has rows"));
     assert_eq!(
         keys,
-        "y:Waiting+bold once:Dim a:Waiting+bold for this session:Dim A:Waiting+bold always:Dim n:Waiting+bold no, because…:Dim"
+        "y:Waiting+bold once:Dim a:Waiting+bold for this session:Dim A:Waiting+bold always:Dim n:Waiting+bold no:Dim N:Waiting+bold no, because…:Dim"
     );
 }
 
@@ -629,6 +649,7 @@ fn what_gives_more_away_than_one_action_is_marked_in_red() {
             &document,
             &RenderContext {
                 form: Some(&fresh),
+                selected: true,
                 ..look(90)
             },
         );

@@ -59,10 +59,6 @@ fn keys(script: &str) -> Vec<KeyEvent> {
         "ctrl-s" => KeyEvent::new(KeyCode::Char('s'), KeyModifiers::CONTROL),
         "alt-o" => KeyEvent::new(KeyCode::Char('o'), KeyModifiers::ALT),
         "shift-a" => KeyEvent::new(KeyCode::Char('a'), KeyModifiers::SHIFT),
-        "caps-a" => KeyEvent {
-            state: KeyEventState::CAPS_LOCK,
-            ..KeyEvent::from(KeyCode::Char('A'))
-        },
         "release-y" => KeyEvent {
             kind: KeyEventKind::Release,
             ..KeyEvent::from(KeyCode::Char('y'))
@@ -94,6 +90,7 @@ fn told(document: &Document, script: &str) -> String {
     match press(document, script).1 {
         Outcome::Ignored => "ignored".to_owned(),
         Outcome::Changed => "changed".to_owned(),
+        Outcome::Message(text) => format!("message {text:?}"),
         Outcome::Answer(response) => {
             assert_eq!(response.document_id, document.id);
             let answers = response.answers.iter().map(|it| {
@@ -115,62 +112,82 @@ fn told(document: &Document, script: &str) -> String {
 #[test]
 fn keys_answer_questions() {
     let cases = [
-        ("a digit answers the only question at once", one(), "2", "q1=lite"),
-        ("a digit beyond the options is somebody else's", one(), "3", "ignored"),
-        ("zero is no option", one(), "0", "ignored"),
-        ("letters are somebody else's", one(), "j", "ignored"),
-        ("enter without an answer does nothing", one(), "enter", "ignored"),
-        ("skip", one(), "s", "skipped"),
+        ("a digit only marks", one(), "2", "changed"),
+        ("enter takes what is marked", one(), "2 enter", "q1=lite"),
+        ("the first option is marked from the start", one(), "enter", "q1=pg"),
+        ("another digit marks another option", one(), "2 1 enter", "q1=pg"),
+        ("a digit beyond the options is text", one(), "3 enter", "q1:\"3\""),
+        ("letters are text", one(), "j s enter", "q1:\"js\""),
+        (
+            "a digit before a letter is its beginning",
+            one(),
+            "2 space t e s t s enter",
+            "q1:\"2 tests\"",
+        ),
+        ("digits before a letter too", one(), "1 2 x enter", "q1:\"12x\""),
+        ("digits in a text are text", one(), "a 1 2 enter", "q1:\"a12\""),
+        ("space at the start is text", one(), "space a enter", "q1:\"a\""),
+        ("space after an arrow marks", one(), "down space enter", "q1=lite"),
         ("ctrl and a letter is not the letter", one(), "ctrl-s", "ignored"),
         ("alt and a letter neither", one(), "alt-o", "ignored"),
-        ("arrows choose, enter takes", one(), "down down enter", "q1=lite"),
-        ("arrows go back", one(), "down down up enter", "q1=pg"),
-        ("space takes too", one(), "down space", "q1=pg"),
-        ("up from the top leaves the form", one(), "down up", "ignored"),
+        ("arrows mark, enter takes", one(), "down down up enter", "q1=lite"),
+        ("the last row skips", one(), "down down down enter", "skipped"),
+        ("up from the top is somebody else's", one(), "up", "ignored"),
+        ("down from the bottom too", one(), "down down down down", "ignored"),
+        ("backspace takes a whole sign", one(), "a é back enter", "q1:\"a\""),
+        ("a word goes", one(), "a space b c ctrl-w d enter", "q1:\"a d\""),
+        ("all of it goes", one(), "a b ctrl-u c enter", "q1:\"c\""),
+        ("esc is somebody else's", one(), "a esc", "ignored"),
         (
-            "down from the bottom leaves the form",
+            "a text that was left for an option is no answer",
             one(),
-            "down down down",
-            "ignored",
+            "a up up enter",
+            "q1=pg",
         ),
-        ("another answer is typed", one(), "o R e d i s enter", "q1:\"Redis\""),
+        ("an empty text is no answer", one(), "down down enter", "changed"),
         (
-            "keys are text while typing",
-            one(),
-            "o s 1 space o enter",
-            "q1:\"s1 o\"",
+            "where no text is taken, it is a message",
+            strict(),
+            "f",
+            "message \"f\"",
         ),
-        ("backspace takes a whole sign", one(), "o a é back enter", "q1:\"a\""),
-        ("a word goes", one(), "o a space b c ctrl-w d enter", "q1:\"a d\""),
-        ("all of it goes", one(), "o a b ctrl-u c enter", "q1:\"c\""),
-        ("esc leaves typing and keeps nothing", one(), "o a esc enter", "ignored"),
-        ("an empty text is no answer", one(), "o space enter", "changed"),
-        ("where no text is taken, o is somebody else's", strict(), "o", "ignored"),
-        ("one of three answers only moves on", three(), "1", "changed"),
-        ("choices toggle", three(), "2 1 2 1 shift-tab", "changed"),
+        ("with the digits before it", strict(), "2 space", "message \"2 \""),
+        ("one of three answers only moves on", three(), "1 enter", "changed"),
         (
-            "all three, sent by enter",
+            "all three, sent by the last enter",
             three(),
-            "2 1 2 enter o n o enter enter",
+            "2 enter 1 2 enter n o enter",
             "q1=many q2=redis,disk q3:\"no\"",
         ),
         (
-            "enter moves on from a question with several choices, then begins to type",
+            "a digit before a letter checks nothing",
             three(),
-            "1 2 enter enter x enter enter",
-            "q1=one q2=disk q3:\"x\"",
+            "enter 1 x enter y enter",
+            "q1=one q2:\"1x\" q3:\"y\"",
         ),
         (
-            "enter before all is answered sends nothing",
+            "arrows and space check",
             three(),
-            "2 1 enter",
-            "changed",
+            "enter down space enter y enter",
+            "q1=one q2=disk q3:\"y\"",
         ),
         (
-            "shift and tab go back to change an answer",
+            "enter with nothing checked takes the marked one",
             three(),
-            "1 1 enter enter x enter shift-tab shift-tab 2 enter",
-            "q1=many q2=redis q3:\"x\"",
+            "enter down enter y enter",
+            "q1=one q2=disk q3:\"y\"",
+        ),
+        (
+            "shift and tab go back; an answer that is not changed stays",
+            three(),
+            "2 enter 2 enter shift-tab shift-tab enter enter x enter",
+            "q1=many q2=disk q3:\"x\"",
+        ),
+        (
+            "a text that is typed later discards no answer",
+            three(),
+            "2 enter 1 enter a b enter",
+            "q1=many q2=redis q3:\"ab\"",
         ),
         (
             "back from the first is somebody else's",
@@ -181,7 +198,7 @@ fn keys_answer_questions() {
         (
             "a choice toggled off is gone",
             three(),
-            "1 1 2 1 enter enter x enter enter",
+            "1 enter 1 2 1 enter x enter",
             "q1=one q2=disk q3:\"x\"",
         ),
     ];
@@ -194,34 +211,30 @@ fn keys_answer_questions() {
 fn keys_decide_approvals() {
     let cases = [
         ("y is once", ALL, true, "y", "approval=allow_once"),
-        ("a is this session", ALL, true, "a", "approval=allow_session"),
-        ("A is always", ALL, true, "A", "approval=allow_always"),
-        ("shift and a too", ALL, true, "shift-a", "approval=allow_always"),
-        (
-            "caps lock makes no always",
-            ALL,
-            true,
-            "caps-a",
-            "approval=allow_session",
-        ),
+        ("a only marks", ALL, true, "a", "changed"),
+        ("enter confirms it", ALL, true, "a enter", "approval=allow_session"),
+        ("A only marks", ALL, true, "A", "changed"),
+        ("shift and a too", ALL, true, "shift-a enter", "approval=allow_always"),
+        ("arrows mark", ALL, true, "down down enter", "approval=allow_session"),
         ("a released key decides nothing", ALL, true, "release-y", "ignored"),
-        ("n asks for a reason", ALL, true, "n", "changed"),
+        ("n is no", ALL, true, "n", "approval=reject_once"),
+        ("N asks for a reason", ALL, true, "N", "changed"),
         (
             "a no with a reason",
             ALL,
             true,
-            "n n o enter",
+            "N n o enter",
             "approval=reject_once:\"no\"",
         ),
-        ("a no without one", ALL, true, "n enter", "approval=reject_once"),
+        ("a no without one", ALL, true, "N enter", "approval=reject_once"),
         (
             "letters of the reason decide nothing",
             ALL,
             true,
-            "n y A enter",
+            "N y A enter",
             "approval=reject_once:\"yA\"",
         ),
-        ("esc takes the no back", ALL, true, "n x esc y", "approval=allow_once"),
+        ("esc takes the no back", ALL, true, "N x esc y", "approval=allow_once"),
         (
             "where no text is taken, n is enough",
             ALL,
@@ -229,7 +242,7 @@ fn keys_decide_approvals() {
             "n",
             "approval=reject_once",
         ),
-        ("enter decides nothing", ALL, true, "enter", "ignored"),
+        ("enter decides nothing", ALL, true, "enter", "changed"),
         ("digits decide nothing where letters do", ALL, true, "1", "ignored"),
         (
             "only what is offered has a key",
@@ -242,14 +255,14 @@ fn keys_decide_approvals() {
             "a stranger's options have digits",
             &["allow_once", "later", "never"],
             true,
-            "2",
+            "2 enter",
             "approval=never",
         ),
         (
             "a no is always possible",
             &["allow_once"],
             true,
-            "n b a d enter",
+            "N b a d enter",
             "skipped \"bad\"",
         ),
         ("skip is no key of an approval", ALL, true, "s", "ignored"),
@@ -271,21 +284,27 @@ fn what_was_dealt_with_takes_no_keys() {
 
 #[test]
 fn every_change_has_its_version() {
-    let (form, _) = press(&three(), "1 1 2");
+    let (form, _) = press(&three(), "1 enter 2");
     assert_eq!(form.version, 4);
-    let (form, _) = press(&three(), "j k");
+    let (form, _) = press(&three(), "ctrl-s up");
     assert_eq!(form.version, 1);
 }
 
 #[test]
 fn a_paste_is_one_line_and_bounded() {
+    let paste = |document: &Document, form: &mut Form, text: &str| {
+        let View::Clarification(view) = document.view() else {
+            panic!("a question is a clarification");
+        };
+        form.paste(text, &view)
+    };
     let (mut form, _) = press(&one(), "o");
-    assert_eq!(form.paste("two\nlines\x1b[31m"), Outcome::Changed);
-    assert_eq!(form.typed().map(Draft::text), Some("two lines"));
-    form.paste(&"漢".repeat(MOST_LINE_BYTES));
-    assert!(form.typed().is_some_and(|it| it.text().len() <= MOST_LINE_BYTES));
-    let (mut idle, _) = press(&one(), "");
-    assert_eq!(idle.paste("x"), Outcome::Ignored);
+    assert!(paste(&one(), &mut form, "two\nlines\x1b[31m"));
+    assert_eq!(form.typed(0).map(Draft::text), Some("otwo lines"));
+    paste(&one(), &mut form, &"漢".repeat(MOST_LINE_BYTES));
+    assert!(form.typed(0).is_some_and(|it| it.text().len() <= MOST_LINE_BYTES));
+    let (mut closed, _) = press(&strict(), "1");
+    assert!(!paste(&strict(), &mut closed, "x"), "it takes no text");
 }
 
 proptest! {

@@ -8,6 +8,7 @@ use std::{
     path::{Component, Path},
 };
 
+use crate::text::WordList;
 use unicode_normalization::UnicodeNormalization;
 
 /// Folders whose content runs or decides what runs, by the names that lead there.
@@ -40,40 +41,12 @@ const FOLDERS: &[&[&str]] = &[
 const FREE: &[&[&str]] = &[&[".sheaf", "plans"], &[".cursor", "plans"]];
 
 /// Files of the same kind. A `*` at the start or the end stands for anything.
-const FILES: &[&str] = &[
-    ".mcp.json",
-    "mcp.json",
-    "*.code-workspace",
-    ".gitmodules",
-    ".gitattributes",
-    ".gitconfig",
-    ".envrc",
-    ".env*",
-    ".sheafignore",
-    ".cursorignore",
-    ".cursorindexingignore",
-    ".gitlab-ci.yml",
-    ".travis.yml",
-    ".woodpecker.yml",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".inputrc",
-    ".xprofile",
-    ".ripgreprc",
-];
+const FILES: WordList = WordList(
+    ".mcp.json mcp.json *.code-workspace .gitmodules .gitattributes .gitconfig .envrc .env* .sheafignore
+     .cursorignore .cursorindexingignore .gitlab-ci.yml .travis.yml .woodpecker.yml .bashrc .bash_profile .bash_login
+     .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login
+     .inputrc .xprofile .ripgreprc",
+);
 
 /// Folders at the top of a workspace whose mere existence means something.
 pub fn top_folders() -> impl Iterator<Item = &'static str> {
@@ -176,7 +149,7 @@ pub fn patterns(git_write: bool, fixed: &[&str]) -> (Vec<String>, Vec<String>) {
         held.extend(inside);
     }
     // Variables of a project are set up by commands every day.
-    let files = FILES.iter().filter(|it| **it != ".env*");
+    let files = FILES.iter().filter(|it| *it != ".env*");
     held.extend(files.map(|it| format!("/{}$", literal(it))));
     (
         held,

@@ -112,6 +112,7 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
                 | Command::Rename(_)
                 | Command::Restore(_)
                 | Command::SwitchBranch(_)
+                | Command::Restrict(_)
                 | Command::Next,
             ) => {}
             Request::Command(Command::Cancel) => page.close(),

@@ -147,6 +147,7 @@ async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: lazy_channel::
                     | Command::Update { .. }
                     | Command::SwitchBranch(_)
                     | Command::Restore(_)
+                    | Command::Restrict(_)
                     | Command::Next,
                 ) => say(format!("this window only follows: {hint}")),
             },

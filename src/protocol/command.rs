@@ -40,6 +40,9 @@ pub enum Command {
     Next,
     /// Stops the running response; does nothing when none runs.
     Cancel,
+    /// Continues the running answer in a read-only mode: from now on its calls that change something are refused. Does
+    /// nothing for another mode, or when no answer is running.
+    Restrict(Mode),
     /// Changes a document after its end (an edited todo, a rejected hunk).
     Update {
         turn: Turn,

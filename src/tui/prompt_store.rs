@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::editor::field::Field;
+use super::{app::Composer, editor::field::Field};
 use crate::os::file::{self, Access};
 
 /// Most bytes of the file that are read: its newest end.
@@ -47,14 +47,13 @@ impl DraftKeeper {
         }
     }
 
-    /// Restores the draft that was left behind in `workspace`.
-    pub fn take_up(&mut self, field: &mut Field, workspace: &Path) {
-        let draft = self.state.as_ref().and_then(|it| take_draft(it, workspace));
-        if let Some(draft) = draft {
-            field.restore(&draft);
-            self.is_stored = true;
-        }
-        self.seen = field.version();
+    /// Puts the draft that was left behind in `workspace` aside, where it can be restored; returns true if there is one. It is
+    /// never inserted: it would be sent in another conversation than the one that it was written for.
+    pub fn take_up(&mut self, composer: &mut Composer, workspace: &Path) -> bool {
+        composer.stash = self.state.as_ref().and_then(|it| take_draft(it, workspace));
+        self.is_stored = composer.stash.is_some();
+        self.seen = composer.field.version();
+        self.is_stored
     }
 
     /// Notices a change of the draft.
@@ -66,9 +65,10 @@ impl DraftKeeper {
     }
 
     /// Writes the draft down, or removes the file of one that is empty now.
-    pub fn keep(&mut self, field: &Field, workspace: &Path) {
+    pub fn keep(&mut self, composer: &Composer, workspace: &Path) {
         self.due = None;
-        let draft = (!field.is_empty()).then(|| field.stored());
+        let draft = (!composer.field.is_empty()).then(|| composer.field.stored());
+        let draft = draft.or_else(|| composer.stash.clone());
         let Some(state) = self.state.as_ref().filter(|_| draft.is_some() || self.is_stored) else {
             return;
         };

@@ -40,6 +40,7 @@ use crate::{
     link::SandboxStatus,
     os::{file, memory_trim, panic},
     protocol::Query,
+    t,
     text::{Sanitized, highlight::Highlighter, redact::redact},
 };
 
@@ -93,7 +94,9 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         keeps: setup.keeps,
         library: setup.library,
     };
-    drafts.take_up(&mut app.composer.field, &app.conversation.workspace.folder);
+    if drafts.take_up(&mut app.composer, &app.conversation.workspace.folder) {
+        app.toast(t!("news-draft"));
+    }
     if setup.keeps {
         history::recall(&runner, Some(app.conversation.workspace.folder.clone()));
     }
@@ -441,8 +444,7 @@ impl FrontEnd for Screen {
 
     fn leave(&mut self, app: &mut App) {
         self.give_back(app);
-        self.drafts
-            .keep(&app.composer.field, &app.conversation.workspace.folder);
+        self.drafts.keep(&app.composer, &app.conversation.workspace.folder);
     }
 }
 
@@ -452,8 +454,7 @@ impl Screen {
         let is_over = |at: Option<Instant>| at.is_some_and(|it| it <= now);
         let mut messages = Vec::new();
         if is_over(self.drafts.due) {
-            self.drafts
-                .keep(&app.composer.field, &app.conversation.workspace.folder);
+            self.drafts.keep(&app.composer, &app.conversation.workspace.folder);
         }
         if is_over(self.keys.escape_at) {
             self.keys.flush();

@@ -243,7 +243,11 @@ fn a_plan_that_waits_is_built_from_its_card_by_a_mark_and_enter() {
     assert!(desk.shows("b build"), "{}", desk.picture());
     desk.later(1000);
     desk.keys("b");
-    assert!(desk.sent().is_empty() && desk.shows("enter build"), "{}", desk.picture());
+    assert!(
+        desk.sent().is_empty() && desk.shows("enter build"),
+        "{}",
+        desk.picture()
+    );
     desk.keys("<esc><tab>");
     desk.later(1000);
     desk.keys("<enter>");

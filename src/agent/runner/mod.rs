@@ -284,6 +284,7 @@ impl Runner {
             | Command::Rename(_)
             | Command::Restore(_)
             | Command::SwitchBranch(_)
+            | Command::Restrict(_)
             | Command::Next => {}
         }
         match command {
@@ -347,6 +348,7 @@ impl Runner {
                 self.log
                     .append_to(turn, now_ms(), Event::DocumentUpdate { document, metadata });
             }
+            Command::Restrict(mode) => self.step(Input::Restrict(mode)),
             Command::Rename(text) => {
                 let title = Title { text, by_user: true };
                 self.log.append(now_ms(), Event::Title(title));

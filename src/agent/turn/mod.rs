@@ -73,6 +73,8 @@ pub enum Input {
         /// The mode in which the model goes on then.
         mode: Mode,
     },
+    /// The user restricts the answer to a read-only mode; ignored for other modes.
+    Restrict(Mode),
     Piece(Piece),
     /// A call has been prepared: its accesses and changes are known.
     Prepared {
@@ -588,6 +590,11 @@ impl Running {
             Input::Output { job, text } => self.printed(job, &text),
             Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory),
             Input::Checked { job, text } => self.checked(job, &text, memory),
+            Input::Restrict(mode) => {
+                if mode.is_read_only() && !self.mode.is_read_only() {
+                    self.enter(mode);
+                }
+            }
             Input::Answer(response) => self.answer(&response, memory),
             Input::Expired(document) => self.expire(&document, memory),
             Input::Marks(marks) if matches!(self.phase, Phase::Marks) => self.marks(&marks, memory),

@@ -318,7 +318,7 @@ impl Driver {
                 let title = Title { text, by_user: true };
                 self.log.append(now_ms(), Event::Title(title));
             }
-            Command::Next => {}
+            Command::Next | Command::Restrict(_) => {}
             Command::Cancel => return Some(Stop::Cancelled),
             Command::SwitchBranch(branch) if self.current.decoder.is_none() => {
                 self.log.append(now_ms(), Event::Branch(branch));

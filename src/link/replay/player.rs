@@ -176,6 +176,7 @@ impl Player {
             | Command::RepeatCall { .. }
             | Command::Compact { .. }
             | Command::Restore(_)
+            | Command::Restrict(_)
             | Command::Next => {}
             // To look at another branch changes nothing.
             Command::SwitchBranch(branch) => {

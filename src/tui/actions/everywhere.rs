@@ -248,8 +248,13 @@ pub const PANIC: Action = Action::new("panic", "panic", |app, _| {
     app.toast(t!("action-no-panic"))
 });
 
-fn set_mode(app: &mut App, mode: Mode) -> Vec<Effect> {
+/// Sets the mode of the next message. A read-only one takes effect in the running answer, too, from now on.
+pub fn set_mode(app: &mut App, mode: Mode) -> Vec<Effect> {
     app.composer.mode = mode;
+    let is_less = mode.is_read_only() && app.conversation.running_mode().is_some_and(|it| !it.is_read_only());
+    if is_less && app.conversation.about.hears {
+        return vec![Effect::Send(Command::Restrict(mode))];
+    }
     Vec::new()
 }
 

@@ -1,6 +1,7 @@
 //! The table of actions, which keys, slash commands and the palette share. The help page is made from it.
 
-pub mod answer;
+mod answer;
+pub mod approve;
 pub mod branch;
 pub mod conversation;
 pub mod copying;
@@ -23,6 +24,7 @@ pub static ACTIONS: &[Action] = &[
     writing::QUEUE,
     writing::NEWLINE,
     writing::CLEAR,
+    writing::STASH,
     writing::EDITOR,
     writing::HISTORY,
     writing::PICTURE,
@@ -99,9 +101,9 @@ pub static ACTIONS: &[Action] = &[
     branch::GO_ON,
     branch::REWORD,
     branch::AGAIN,
-    answer::ALLOW_ONCE,
-    answer::ALLOW_SESSION,
-    answer::REJECT,
+    approve::ALLOW_ONCE,
+    approve::ALLOW_SESSION,
+    approve::REJECT,
     plan::BUILD,
     plan::MARK,
     plan::EDIT,

@@ -35,6 +35,25 @@ pub const CLEAR: Action = Action::new("clear", "", |app, _| {
     Vec::new()
 });
 
+/// Puts the draft aside, or restores the one that was put aside.
+pub const STASH: Action = Action::new("stash", "", |app, _| {
+    let stored = (!app.composer.field.is_empty()).then(|| app.composer.field.stored());
+    match (stored, app.composer.stash.take()) {
+        (None, None) => return app.toast(t!("action-no-stash")),
+        (None, Some(stash)) => app.composer.field.restore(&stash),
+        // Two drafts change places: nothing is lost.
+        (Some(draft), stash) => {
+            app.composer.stash = Some(draft);
+            app.composer.field.clear();
+            if let Some(stash) = stash {
+                app.composer.field.restore(&stash);
+            }
+            return app.toast(t!("action-stashed"));
+        }
+    }
+    Vec::new()
+});
+
 pub const EDITOR: Action = Action::new("editor", "", |app, _| match app.composer.field.chip_here() {
     Some((_, Chip::Text(text))) => vec![Effect::EditChip(text.clone())],
     Some((_, Chip::Picture { .. })) | None => vec![Effect::EditDraft(app.composer.field.text())],
@@ -164,6 +183,8 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
                 Some(near) => t!("action-no-command-near", word = word, near = near),
                 None => t!("action-no-command", word = word),
             };
+            // What is typed next takes its place.
+            app.composer.field.select_all();
             return app.toast(text);
         };
         app.composer.history.keep(text);

@@ -1,6 +1,7 @@
 //! The draft, what is offered for it, and what the next message is sent with.
 
 use ratatui::{buffer::Buffer, layout::Rect};
+use serde_json::Value;
 
 use crate::{
     link::About,
@@ -29,6 +30,8 @@ pub struct Composer {
     /// The draft's version when a file was put in, with a space after it.
     pub put_in: Option<u64>,
     pub history: History,
+    /// A draft that was put aside, or that an earlier session left, as [`Field::stored`] gives it.
+    pub stash: Option<Value>,
 }
 
 impl Composer {

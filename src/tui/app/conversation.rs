@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use crate::{
     link::{About, Link},
-    protocol::{Position, Turn},
+    protocol::{Mode, Position, Turn},
     transcript::{DocumentIndex, Transcript},
 };
 
@@ -71,6 +71,12 @@ impl Conversation {
             .context_window()
             .or(self.about.window)
             .filter(|it| *it > 0)
+    }
+
+    /// The mode of the running answer; `None` if none is running.
+    pub fn running_mode(&self) -> Option<Mode> {
+        let response = &self.transcript.exchanges.last().filter(|_| self.is_busy())?.response;
+        response.mode_at(response.documents.len())
     }
 
     /// Returns true while an answer is running.

@@ -31,10 +31,7 @@ pub use status::Status;
 pub use terminal::{Clicks, Terminal};
 pub use viewport::Viewport;
 
-use crate::{
-    config::Settings,
-    protocol::Progress,
-};
+use crate::{config::Settings, protocol::Progress};
 
 /// The whole state of the screen. A function takes the part that it needs.
 pub struct App {

@@ -156,7 +156,11 @@ pub fn hints(app: &App) -> Vec<Hint> {
     if app.viewport.focus != Focus::Composer {
         return hints;
     }
-    let Some(document) = app.conversation.waiting().and_then(|it| app.conversation.transcript.get(it)) else {
+    let Some(document) = app
+        .conversation
+        .waiting()
+        .and_then(|it| app.conversation.transcript.get(it))
+    else {
         return hints;
     };
     hints.retain(|it| it.action != "focus");

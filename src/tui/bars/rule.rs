@@ -22,7 +22,9 @@ pub fn spans(
     now_ms: u64,
     columns: usize,
 ) -> Vec<Span> {
-    let mode = composer.mode;
+    // The mode of the running answer; another one is for the next message.
+    let mode = conversation.running_mode().unwrap_or(composer.mode);
+    let next = (mode != composer.mode).then_some(composer.mode);
     let mut right = Parts::default();
     right.push_view(viewport);
     right.push_draft(composer);
@@ -38,7 +40,11 @@ pub fn spans(
     }
     right.push_progress(conversation, now_ms);
     let mut right = right.0;
-    let head = 4 + mode.as_str().len();
+    let next = next.map_or_else(Sanitized::default, |it| {
+        Sanitized::from(t!("composer-next-mode", mode = it.as_str()))
+    });
+    let gap = usize::from(!next.is_empty());
+    let head = 4 + mode.as_str().len() + gap + width::width(&next);
     while width::spans_width(&right) + head + 4 > columns && !right.is_empty() {
         right.remove(0);
     }
@@ -46,6 +52,8 @@ pub fn spans(
     let mut spans = vec![
         Span::new(Sanitized::literal("── "), Role::Rule),
         Span::new(Sanitized::literal(mode.as_str()), role_of(mode)).bold(),
+        Span::new(Sanitized::new(&" ".repeat(gap)), Role::Rule),
+        Span::new(next, Role::Dim),
         Span::new(Sanitized::literal(" "), Role::Rule),
         Span::new(Sanitized::new(&"─".repeat(columns.saturating_sub(taken))), Role::Rule),
     ];

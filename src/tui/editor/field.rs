@@ -405,6 +405,11 @@ impl Field {
         self.draft.go(to, selecting);
     }
 
+    /// Selects everything, so that what is typed next replaces it.
+    pub fn select_all(&mut self) {
+        self.draft.select(0..self.draft.text().len());
+    }
+
     /// Selects the word at the caret.
     pub fn select_word(&mut self) {
         let at = self.draft.caret();

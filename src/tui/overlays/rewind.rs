@@ -408,7 +408,10 @@ fn patch_line(line: &str, columns: usize) -> StyledLine {
 impl Overlay for Rewind {
     /// Only arrows, page keys, Enter and Esc act; whoever types goes on writing the message.
     fn key(&mut self, event: KeyEvent, scene: &Scene<'_>) -> Answer {
-        if event.code == KeyCode::Enter && self.file.is_none() && scene.now_ms.saturating_sub(self.since_ms) < TOO_EARLY_MS {
+        if event.code == KeyCode::Enter
+            && self.file.is_none()
+            && scene.now_ms.saturating_sub(self.since_ms) < TOO_EARLY_MS
+        {
             return Answer::Taken;
         }
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);

@@ -625,7 +625,11 @@ fn approve(view: &Clarification<'_>, id: &DocumentId, line: &str) -> Result<Opti
             }
         }
     };
-    let letter = if letter == 'n' && !reason.trim().is_empty() { 'N' } else { letter };
+    let letter = if letter == 'n' && !reason.trim().is_empty() {
+        'N'
+    } else {
+        letter
+    };
     let mut key = |code| form.key(KeyEvent::new(code, KeyModifiers::NONE), view);
     let mut outcome = key(KeyCode::Char(letter));
     if outcome == FormOutcome::Changed {

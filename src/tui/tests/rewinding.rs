@@ -57,7 +57,11 @@ pub fn rewinding(width: u16) -> TestApp {
     desk.keys("<esc>");
     assert!(desk.asked().is_empty(), "{}", desk.picture());
     desk.keys("<esc>");
-    assert_eq!(desk.asked().last(), Some(&&Query::Changes), "esc twice on an empty draft");
+    assert_eq!(
+        desk.asked().last(),
+        Some(&&Query::Changes),
+        "esc twice on an empty draft"
+    );
     desk.reply(Reply::Changes(changes()));
     desk.later(400);
     desk
@@ -96,7 +100,12 @@ fn the_messages_stand_left_and_what_becomes_of_files_right() {
             assert!(desk.shows(text), "{width} {text}\n{}", desk.picture());
         }
         desk.keys("<enter>");
-        for text in ["turn 1", "restore the conv", "discard your later", "restore 1 file only"] {
+        for text in [
+            "turn 1",
+            "restore the conv",
+            "discard your later",
+            "restore 1 file only",
+        ] {
             assert!(desk.shows(text) || width < 80, "{width} {text}\n{}", desk.picture());
         }
         desk.keys("<esc>");

@@ -84,7 +84,10 @@ const TARGETS: &[KeyTarget] = &[
     KeyTarget {
         is_meant: |app, event| {
             let leads = matches!(event.code, KeyCode::Up | KeyCode::Enter) && event.modifiers.is_empty();
-            leads && app.viewport.focus == Focus::Composer && app.composer.field.is_empty() && app.conversation.waiting().is_some()
+            leads
+                && app.viewport.focus == Focus::Composer
+                && app.composer.field.is_empty()
+                && app.conversation.waiting().is_some()
         },
         take: |app, _| {
             focus_transcript(app);
@@ -250,7 +253,7 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
             app.composer.field.paste(&text);
             Some(Vec::new())
         }
-        FormOutcome::Answer(response) => Some(actions::answer::send(app, name.0, response)),
+        FormOutcome::Answer(response) => Some(actions::approve::send(app, name.0, response)),
     }
 }
 
@@ -271,7 +274,7 @@ pub(super) fn line(app: &mut App, line: &str) -> Vec<Effect> {
 
 fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
     match choice {
-        Choice::Mode(mode) => app.composer.mode = mode,
+        Choice::Mode(mode) => return actions::everywhere::set_mode(app, mode),
         Choice::Model(name) => {
             app.toast(t!("action-model-chosen", model = name.as_str()));
             app.composer.model = Some(name);

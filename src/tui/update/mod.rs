@@ -72,7 +72,7 @@ fn told(app: &mut App, msg: Msg) -> Vec<Effect> {
         }
         Msg::Tick | Msg::SandboxStatus => Vec::new(),
         Msg::Line(text) => keys::line(app, &text),
-        Msg::Answer(turn, response) => actions::answer::send(app, turn, response),
+        Msg::Answer(turn, response) => actions::approve::send(app, turn, response),
         Msg::Interrupt if app.conversation.is_busy() => (actions::everywhere::INTERRUPT.run)(app, ""),
         Msg::Interrupt => vec![Effect::Quit(130)],
         Msg::End(code) => vec![Effect::Quit(code)],

@@ -151,8 +151,17 @@ fn questions(view: &Clarification<'_>, context: &RenderContext<'_>, form: Option
                 Row::Text | Row::Skip if form.is_none() => Vec::new(),
                 Row::Text => text_rows(form.and_then(|it| it.typed(at)), marked, question, columns),
                 Row::Skip => {
-                    let word = if several { t!("question-skip-all") } else { t!("question-skip") };
-                    wrap(&[sign(word, Role::Dim)], columns, &marker(marked == Some(row)), &[gap(KEY)])
+                    let word = if several {
+                        t!("question-skip-all")
+                    } else {
+                        t!("question-skip")
+                    };
+                    wrap(
+                        &[sign(word, Role::Dim)],
+                        columns,
+                        &marker(marked == Some(row)),
+                        &[gap(KEY)],
+                    )
                 }
             });
         }
@@ -174,7 +183,12 @@ fn given_row(question: &Question<'_>, answer: &QuestionAnswer, columns: usize) -
     let answer = Span::new(Sanitized::line(&spoken(answer, question, &words)), Role::Strong);
     let room = columns.saturating_sub(KEY + KEYS_GAP + answer.text.len().min(columns / 2));
     let text = cut_end(&first_line(question.text), room);
-    let spans = [sign("✓  ", Role::Done), Span::new(text, Role::Dim), gap(KEYS_GAP), answer];
+    let spans = [
+        sign("✓  ", Role::Done),
+        Span::new(text, Role::Dim),
+        gap(KEYS_GAP),
+        answer,
+    ];
     let mut rows = wrap(&spans, columns, &[], &[gap(KEY)]);
     rows.drain(..rows.len().min(1)).next().unwrap_or_default()
 }
@@ -209,7 +223,9 @@ fn option_rows(
     let is_picked = form.is_some_and(|(form, _)| form.is_picked(at, option));
     let is_marked = form.is_some_and(|(_, marked)| marked == Some(Row::Option(option)));
     let key = match option {
-        0..9 if form.is_some_and(|(_, marked)| marked.is_some()) => Span::new((option + 1).to_string(), Role::Link).bold(),
+        0..9 if form.is_some_and(|(_, marked)| marked.is_some()) => {
+            Span::new((option + 1).to_string(), Role::Link).bold()
+        }
         0..9 if form.is_some() => Span::new((option + 1).to_string(), Role::Faint),
         _ => sign("•", Role::Faint),
     };
@@ -221,7 +237,11 @@ fn option_rows(
     let rest = [gap(spans_width(&first))];
     let mut text = vec![Span::new(
         Sanitized::new(choice.label.trim()),
-        if is_picked || is_marked { Role::Strong } else { Role::Text },
+        if is_picked || is_marked {
+            Role::Strong
+        } else {
+            Role::Text
+        },
     )];
     let Some(description) = choice.description.map(str::trim).filter(|it| !it.is_empty()) else {
         return wrap(&text, columns, &first, &rest);
@@ -243,7 +263,11 @@ fn text_rows(typed: Option<&Draft>, marked: Option<Row>, question: &Question<'_>
     let is_marked = marked == Some(Row::Text);
     let typed = typed.filter(|it| is_marked || !it.text().is_empty());
     let Some(typed) = typed else {
-        let word = if question.options.is_empty() { t!("question-type") } else { t!("question-type-other") };
+        let word = if question.options.is_empty() {
+            t!("question-type")
+        } else {
+            t!("question-type-other")
+        };
         return wrap(&[sign(word, Role::Dim)], columns, &marker(false), &[gap(KEY)]);
     };
     let name = if question.options.is_empty() {
@@ -262,7 +286,11 @@ fn text_rows(typed: Option<&Draft>, marked: Option<Row>, question: &Question<'_>
 
 /// The keys that matter now.
 fn hints(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<StyledLine> {
-    let does = if form.is_last(view) { t!("key-send") } else { t!("question-key-next") };
+    let does = if form.is_last(view) {
+        t!("key-send")
+    } else {
+        t!("question-key-next")
+    };
     let mut keys = vec![key("enter", does, Role::Link)];
     let question = view.questions.get(form.current());
     if question.is_some_and(|it| it.allow_multiple) && matches!(form.row(view), Some(Row::Option(_))) {

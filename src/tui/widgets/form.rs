@@ -138,7 +138,11 @@ impl Form {
         let is_typing = self.row(view) == Some(Row::Text);
         let typed = match &mut self.reason {
             Some(reason) => Some(reason),
-            None => self.fields.get_mut(current).filter(|_| is_typing).map(|it| &mut it.typed),
+            None => self
+                .fields
+                .get_mut(current)
+                .filter(|_| is_typing)
+                .map(|it| &mut it.typed),
         };
         let Some(typed) = typed else { return false };
         let room = MOST_LINE_BYTES.saturating_sub(typed.text().len());
@@ -151,8 +155,12 @@ impl Form {
     /// Marks a row, as a click on it does; without an effect if the row is not there.
     pub fn click(&mut self, at: usize, view: &Clarification<'_>) {
         self.prepare(view);
-        let Some(question) = view.questions.get(self.current) else { return };
-        let Some(row) = rows(question).get(at).copied() else { return };
+        let Some(question) = view.questions.get(self.current) else {
+            return;
+        };
+        let Some(row) = rows(question).get(at).copied() else {
+            return;
+        };
         match row {
             Row::Option(option) if question.allow_multiple && !is_approval(view) => self.toggle(option),
             row => self.mark_row(row, question),
@@ -242,7 +250,13 @@ impl Form {
     }
 
     /// A letter on an option: digits mark, Space marks after an arrow, everything else begins a text.
-    fn letter(&mut self, letter: char, digits: Option<(String, Field)>, has_moved: bool, question: &Question<'_>) -> Outcome {
+    fn letter(
+        &mut self,
+        letter: char,
+        digits: Option<(String, Field)>,
+        has_moved: bool,
+        question: &Question<'_>,
+    ) -> Outcome {
         let Some(field) = self.fields.get_mut(self.current) else {
             return Outcome::Ignored;
         };
@@ -259,7 +273,10 @@ impl Form {
             return Outcome::Changed;
         }
         if letter == ' ' && has_moved {
-            if let Some(option) = field.mark.filter(|it| question.allow_multiple && *it < question.options.len()) {
+            if let Some(option) = field
+                .mark
+                .filter(|it| question.allow_multiple && *it < question.options.len())
+            {
                 self.toggle(option);
             }
             return Outcome::Changed;

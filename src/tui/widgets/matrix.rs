@@ -190,7 +190,7 @@ fn states(kind: &Kind) -> Vec<State> {
                 let form: &'static Form = Box::leak(Box::new(Form::new("doc_001".into())));
                 let waiting = RenderContext {
                     form: Some(form),
-                selected: true,
+                    selected: true,
                     ..look(0)
                 };
                 states.push((format!("{kind} waiting"), open(word, None, asked.clone()), waiting));

@@ -246,10 +246,8 @@ impl Running {
             };
             return Err(Fault::new("TOOL_UNKNOWN", message).hint(next));
         };
-        if !tool.modes.contains(&self.mode) {
-            let message = format!("`{}` cannot be used in {} mode", tool.name, self.mode);
-            return Err(Fault::new("TOOL_FORBIDDEN_IN_MODE", message)
-                .hint("Go on without it, or ask for another mode with switch_mode."));
+        if let Some(fault) = self.forbidden(tool) {
+            return Err(fault);
         }
         if there.is_none() || !tool_selection::is_in_scope(&self.setup.settings, tool, self.mode) {
             let message = format!("`{}` is switched off here (mode: {})", tool.name, self.mode);
@@ -257,6 +255,16 @@ impl Running {
         }
         let arguments = arguments::read(tool, garbled.map_or(Ok(&call.arguments), Err))?;
         Ok((Arc::clone(tool), arguments))
+    }
+
+    /// The refusal of a tool that the current mode does not permit; `None` for the others.
+    fn forbidden(&self, tool: &Tool) -> Option<Fault> {
+        if tool.modes.contains(&self.mode) {
+            return None;
+        }
+        let message = format!("`{}` cannot be used in {} mode", tool.name, self.mode);
+        let fault = Fault::new("TOOL_FORBIDDEN_IN_MODE", message);
+        Some(fault.hint("Go on without it, or ask for another mode with switch_mode."))
     }
 
     /// Names of the tools offered in the current mode.
@@ -355,6 +363,10 @@ impl Running {
     }
 
     fn start_job(&mut self, job: &mut Job, tool: Arc<Tool>) {
+        // The user may have restricted the mode since the call was judged.
+        if let Some(fault) = self.forbidden(&tool) {
+            return self.refuse(job, &fault);
+        }
         job.stage = Stage::Running;
         match (&tool.work, job.prepared.proposal.take()) {
             (Work::Change(_), Some(proposal)) => {

@@ -424,7 +424,7 @@ fn approvals() {
     );
     let waits = RenderContext {
         form: Some(&fresh),
-                selected: true,
+        selected: true,
         ..look(0)
     };
     let states = [
@@ -622,7 +622,7 @@ fn an_approval_looks_like_one() {
         &approval(push(), json!({})),
         &RenderContext {
             form: Some(&fresh),
-                selected: true,
+            selected: true,
             ..look(90)
         },
     );

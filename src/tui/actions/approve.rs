@@ -1,0 +1,72 @@
+//! Answers to questions, and approvals from wherever the focus is.
+
+use crossterm::event::{KeyCode, KeyEvent};
+
+use super::{
+    focus::{focus_composer, focus_transcript},
+    review,
+};
+use crate::{
+    protocol::{ClarificationResponse, Command, Turn, View},
+    t,
+    transcript::is_approval,
+    tui::{
+        app::{Action, App, Effect},
+        widgets::{Form, Outcome},
+    },
+};
+
+pub const ALLOW_ONCE: Action = Action::new("allow.once", "", |app, _| decide(app, 'y'));
+
+pub const ALLOW_SESSION: Action = Action::new("allow.session", "", |app, _| decide(app, 'a'));
+
+pub const REJECT: Action = Action::new("reject", "", |app, _| decide(app, 'n'));
+
+/// Gives a key to the oldest approval that waits. Where the terminal cannot tell Alt and a letter from Esc and the letter, a grant
+/// for the session is only marked.
+fn decide(app: &mut App, letter: char) -> Vec<Effect> {
+    let place = app.conversation.transcript.open_question();
+    let document = place.and_then(|it| app.conversation.transcript.get(it));
+    let (Some(place), Some(document)) = (place, document.filter(|it| is_approval(it))) else {
+        return app.toast(t!("action-no-approval"));
+    };
+    let View::Clarification(view) = document.view() else {
+        return Vec::new();
+    };
+    let name = (app.conversation.turn_of(place), document.id.clone());
+    if app.questions.is_too_early(app.now_ms) || app.questions.sent.contains(&name) {
+        return Vec::new();
+    }
+    let mut form = Form::new(name.1.clone());
+    if letter == 'a' {
+        if !form.mark_session(&view) {
+            return app.toast(t!("action-not-allowed-here"));
+        }
+        if !app.terminal.has_keyboard_protocol {
+            app.questions.forms.insert(name, form);
+            focus_transcript(app);
+            return Vec::new();
+        }
+    }
+    let code = if letter == 'a' {
+        KeyCode::Enter
+    } else {
+        KeyCode::Char(letter)
+    };
+    match form.key(KeyEvent::from(code), &view) {
+        Outcome::Answer(response) => send(app, name.0, response),
+        Outcome::Ignored | Outcome::Changed | Outcome::Message(_) => app.toast(t!("action-not-allowed-here")),
+    }
+}
+
+/// Sends the answer to a question, unless decisions on hunks forbid it.
+pub fn send(app: &mut App, turn: Turn, response: ClarificationResponse) -> Vec<Effect> {
+    if !review::lets_out(app, turn, &response) {
+        return Vec::new();
+    }
+    app.questions.sent.insert((turn, response.document_id.clone()));
+    if app.viewport.question(&app.conversation.transcript).is_some() {
+        focus_composer(app);
+    }
+    vec![Effect::Send(Command::Answer { turn, response })]
+}

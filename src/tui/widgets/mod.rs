@@ -354,6 +354,31 @@ struct Leaf {
     is_line: bool,
 }
 
+impl Leaf {
+    /// A document on one line, that of its heading.
+    fn line(glyph: Span, row: StyledLine) -> Self {
+        Self::of(glyph, vec![row])
+    }
+
+    /// A document of any number of rows, which is on one line if it has one row.
+    fn of(glyph: Span, rows: Vec<StyledLine>) -> Self {
+        Self {
+            glyph,
+            is_line: rows.len() == 1,
+            rows,
+        }
+    }
+
+    /// A document that is never on one line.
+    fn block(glyph: Span, rows: Vec<StyledLine>) -> Self {
+        Self {
+            glyph,
+            rows,
+            is_line: false,
+        }
+    }
+}
+
 /// Most bytes of a document that are laid out: a row costs many times its text.
 const SHOWN_BYTES: usize = 1 << 20;
 const SHOWN_LINES: usize = 20_000;

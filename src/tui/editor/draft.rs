@@ -8,23 +8,15 @@
 use std::{borrow::Cow, ops::Range};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui::{
-    buffer::Buffer,
-    style::{Modifier, Style},
-    widgets::Widget,
-};
-use ratatui_textarea::{CursorMove, DataCursor, ScreenCursor, TextArea, WrapMode};
+use ratatui::style::{Modifier, Style};
+use ratatui_textarea::{CursorMove, DataCursor, TextArea, WrapMode};
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use crate::text::{Sanitized, width};
 
-/// Most steps that undo remembers, their most edits, and their most bytes of text.
-const MOST_STEPS: usize = 500;
-const MOST_EDITS: usize = 10_000;
+/// Most bytes of the edits that undo remembers, and those of an edit beside its text.
 const MOST_UNDO_BYTES: usize = 16 << 20;
-
-/// Edits that the text area remembers: those of the steps before the last one, and of the longest repetition in Vim.
-const HISTORY: usize = 4 * MOST_EDITS;
+const EDIT_BYTES: usize = 100;
 
 /// Most bytes of a paste into a draft of one line.
 pub const MOST_LINE_BYTES: usize = 16 << 10;
@@ -71,7 +63,7 @@ enum EditRun {
 #[derive(Clone, Copy, Debug)]
 struct UndoStep {
     edits: usize,
-    /// Bytes that they inserted and removed.
+    /// Bytes that they take.
     bytes: usize,
     /// The caret on the other side of the step.
     caret: TextPosition,
@@ -122,7 +114,7 @@ impl Draft {
         area.set_cursor_style(Style::new());
         area.set_cursor_line_style(Style::new());
         area.set_selection_style(Style::new().add_modifier(Modifier::REVERSED));
-        area.set_max_histories(HISTORY);
+        area.set_max_histories(usize::MAX);
         area.move_cursor(CursorMove::Bottom);
         area.move_cursor(CursorMove::End);
         Self {
@@ -197,14 +189,9 @@ impl Draft {
                 .unwrap_or_default()
                 .into();
         }
-        let mut text = self.line(start.row).get(start.byte..).unwrap_or_default().to_owned();
-        for line in self.lines().get(start.row + 1..end.row).unwrap_or_default() {
-            text.push('\n');
-            text.push_str(line);
-        }
-        text.push('\n');
-        text.push_str(self.line(end.row).get(..end.byte).unwrap_or_default());
-        text.into()
+        let lines = self.lines().get(start.row..=end.row).unwrap_or_default().join("\n");
+        let end = lines.len() - (self.line(end.row).len() - end.byte);
+        lines.get(start.byte..end).unwrap_or_default().to_owned().into()
     }
 
     /// Bytes of a part.
@@ -218,32 +205,26 @@ impl Draft {
         let line = self.line(at.row);
         let goal = DataCursor(at.row, line.get(..at.byte).map_or(0, |it| it.chars().count()));
         let is_line_end = at.byte == line.len();
-        if let (Ok(row), Ok(character)) = (u16::try_from(goal.0), u16::try_from(goal.1)) {
-            return self.area.move_cursor(CursorMove::Jump(row, character));
-        }
         // A jump takes 16 bits; to lines and characters beyond, the rows of the screen are walked.
-        if self.area.cursor().0 != goal.0 {
-            self.area.move_cursor(CursorMove::Bottom);
-        }
-        while self.area.cursor().0 > goal.0 {
-            self.area.move_cursor(CursorMove::Up);
-        }
-        if is_line_end {
-            return self.area.move_cursor(CursorMove::End);
-        }
-        self.area.move_cursor(CursorMove::Head);
-        loop {
-            let row = self.area.cursor();
-            self.area.move_cursor(CursorMove::Down);
-            if self.area.cursor() > goal {
+        self.area
+            .move_cursor(match (u16::try_from(goal.0), u16::try_from(goal.1)) {
+                (Ok(row), column) => CursorMove::Jump(row, column.unwrap_or(u16::MAX)),
+                (Err(_), _) => CursorMove::Jump(u16::MAX, 0),
+            });
+        let mut step = CursorMove::Down;
+        while self.area.cursor() < goal {
+            let from = self.area.cursor();
+            self.area.move_cursor(if is_line_end && from.0 == goal.0 {
+                CursorMove::End
+            } else {
+                step
+            });
+            if self.area.cursor() > goal && step == CursorMove::Down {
                 self.area.move_cursor(CursorMove::Up);
             }
-            if self.area.cursor() == row {
-                break;
+            if self.area.cursor() <= from {
+                step = CursorMove::Forward;
             }
-        }
-        while self.area.cursor() < goal {
-            self.area.move_cursor(CursorMove::Forward);
         }
     }
 
@@ -255,20 +236,6 @@ impl Draft {
             self.area.start_selection();
         }
         self.put(caret);
-    }
-
-    /// Draws the text with a caret and a selection; returns the caret's place on the screen and the first row in view.
-    pub(super) fn draw(
-        &mut self,
-        anchor: Option<TextPosition>,
-        caret: TextPosition,
-        style: Style,
-        buffer: &mut Buffer,
-    ) -> (ScreenCursor, u16) {
-        self.mark(anchor, caret);
-        self.area.set_style(style);
-        (&self.area).render(buffer.area, buffer);
-        (self.area.screen_cursor(), self.area.scroll_offset().0)
     }
 
     /// Puts the caret somewhere, and the selection's other end where it is to be.
@@ -307,8 +274,9 @@ impl Draft {
         }
         self.redo.clear();
         if let Some(step) = self.undo.last_mut() {
-            step.edits += usize::from(start < end) + usize::from(!with.is_empty());
-            step.bytes += removed + with.len();
+            let edits = usize::from(start < end) + usize::from(!with.is_empty());
+            step.edits += edits;
+            step.bytes += removed + with.len() + edits * EDIT_BYTES;
         }
         self.mark((start < end).then_some(start), end);
         self.area.insert_str(with);
@@ -510,12 +478,8 @@ impl Draft {
         }
         // The text area forgets all edits or none.
         if self.undo.iter().map(|it| it.bytes).sum::<usize>() > MOST_UNDO_BYTES {
-            self.area.set_max_histories(HISTORY);
+            self.area.set_max_histories(usize::MAX);
             (self.undo, self.redo) = (Vec::new(), Vec::new());
-        }
-        let mut edits: usize = self.undo.iter().map(|it| it.edits).sum();
-        while self.undo.len() >= MOST_STEPS || edits > MOST_EDITS {
-            edits -= self.undo.remove(0).edits;
         }
         self.undo.push(UndoStep {
             edits: 0,
@@ -533,23 +497,15 @@ impl Draft {
         if let Ok(false) = cursor.is_boundary(line, 0) {
             byte = cursor.prev_boundary(line, 0).ok().flatten().unwrap_or(0);
         }
-        TextPosition {
-            row: at.row,
-            byte: chip_around(line, byte).unwrap_or(byte),
-        }
+        let byte = chip_around(line, byte).unwrap_or(byte);
+        TextPosition { byte, ..at }
     }
 
     /// The place one grapheme before `at`.
     pub fn before(&self, at: TextPosition) -> TextPosition {
-        if at.byte == 0 {
-            return self.line_before(at).map_or(at, |it| self.line_end(it));
-        }
-        let line = self.line(at.row);
-        let mut cursor = GraphemeCursor::new(at.byte, line.len(), true);
-        let byte = cursor.prev_boundary(line, 0).ok().flatten().unwrap_or(0);
-        TextPosition {
-            row: at.row,
-            byte: chip_around(line, byte).unwrap_or(byte),
+        match at.byte.checked_sub(1) {
+            Some(byte) => self.border(TextPosition { byte, ..at }),
+            None => self.line_before(at).map_or(at, |it| self.line_end(it)),
         }
     }
 
@@ -568,7 +524,7 @@ impl Draft {
             let close = line.get(byte..).and_then(|it| it.find(CLOSE));
             byte = close.map_or(line.len(), |it| next(byte + it));
         }
-        TextPosition { row: at.row, byte }
+        TextPosition { byte, ..at }
     }
 
     /// The grapheme at a place; empty at the end.

@@ -370,7 +370,7 @@ impl Field {
         self.draft.area.screen_cursor().row == 0
     }
 
-    /// Returns true if Down would leave the field.
+    /// Returns true at the end of the text.
     pub fn is_at_bottom(&self) -> bool {
         self.draft.caret() == self.draft.end()
     }
@@ -417,34 +417,38 @@ impl Field {
         let rows = self.rows(place.width);
         let (anchor, caret) = (self.draft.anchor(), self.draft.caret());
         // In visual mode the letter under the caret is marked, too.
-        let (from, to) = match (anchor, self.vim_mode()) {
-            (Some(anchor), Some(vim::Mode::Visual | vim::Mode::VisualLine)) if anchor > caret => {
-                (Some(self.draft.after(anchor)), caret)
-            }
-            (Some(_), Some(vim::Mode::Visual | vim::Mode::VisualLine)) => (anchor, self.draft.after(caret)),
-            _ => (anchor, caret),
+        let is_visual = matches!(self.vim_mode(), Some(vim::Mode::Visual | vim::Mode::VisualLine));
+        let (from, to) = match anchor.filter(|_| is_visual) {
+            Some(anchor) if anchor > caret => (Some(self.draft.after(anchor)), caret),
+            Some(_) => (anchor, self.draft.after(caret)),
+            None => (anchor, caret),
         };
         let mut buffer = Buffer::empty(place);
+        let mut part;
         // The crate counts the rows of its view in 16 bits; of a longer text it gets the lines around the caret.
-        let (cursor, top) = if rows == u16::MAX {
-            let first = to.row.saturating_sub(usize::from(place.height));
-            let last = to.row + usize::from(place.height);
-            let lines = self.draft.lines().iter().take(last).skip(first);
-            let mut part = Draft::new(&lines.map(String::as_str).collect::<Vec<_>>().join("\n"));
-            let inside = |at: TextPosition| match at.row.checked_sub(first) {
-                Some(row) => TextPosition { row, ..at },
-                None => TextPosition::default(),
+        let (draft, from, to) = if rows == u16::MAX {
+            let first = to.row.saturating_sub(place.height.into());
+            let last = (to.row + usize::from(place.height)).min(self.draft.lines().len());
+            part = Draft::new(&self.draft.lines().get(first..last).unwrap_or_default().join("\n"));
+            let inside = |at: TextPosition| TextPosition {
+                row: at.row.saturating_sub(first),
+                ..at
             };
-            part.draw(from.map(inside), inside(to), style, &mut buffer)
+            (&mut part, from.map(inside), inside(to))
         } else {
-            // Rows that are gone at the end leave no blank ones.
-            let (top, _) = self.draft.area.scroll_offset();
-            let blank = top.saturating_add(place.height).saturating_sub(rows).min(top);
-            if blank > 0 {
-                self.draft.area.scroll((-(blank.min(i16::MAX as u16) as i16), 0));
-            }
-            self.draft.draw(from, to, style, &mut buffer)
+            (&mut self.draft, from, to)
         };
+        // Rows that are gone at the end leave no blank ones.
+        let (top, _) = draft.area.scroll_offset();
+        let blank = top.saturating_add(place.height).saturating_sub(rows).min(top);
+        if blank > 0 {
+            draft.area.scroll((-(blank.min(i16::MAX as u16) as i16), 0));
+        }
+        draft.mark(from, to);
+        draft.area.set_style(style);
+        (&draft.area).render(place, &mut buffer);
+        let (top, _) = draft.area.scroll_offset();
+        let cursor = draft.area.screen_cursor();
         self.draft.mark(anchor, caret);
         let x = (cursor.col as u16).min(place.width - 1);
         let y = (cursor.row as u16).saturating_sub(top).min(place.height - 1);

@@ -2,9 +2,13 @@
 
 use std::{ffi::OsString, path::PathBuf, sync::LazyLock};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
-use crate::{config::CommandLineSettings, link::replay::Speed, print::Format};
+use crate::{
+    config::{CommandLineSettings, distance},
+    link::replay::Speed,
+    print::Format,
+};
 
 /// With the commit, where the build names one in `SHEAF_COMMIT`.
 pub fn version() -> &'static str {
@@ -34,6 +38,7 @@ Examples:
   sheaf serve --replay answer.sse        be a gateway for it
   sheaf conform http://127.0.0.1:8643    does a gateway speak the protocol?
   sheaf doctor                           what works here, and what to do about the rest
+  sheaf help sessions                    help for a command
   sheaf -- status                        a prompt that would be a command
 
 Exit codes:
@@ -53,7 +58,6 @@ Keys and addresses come from the environment or from the settings, see `sheaf co
     version = version(),
     after_help = EXAMPLES,
     args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true,
     max_term_width = 100
 )]
 pub struct Arguments {
@@ -75,6 +79,141 @@ pub struct Arguments {
 
     #[command(flatten)]
     pub common: CommonArguments,
+}
+
+/// Flags that a subcommand accepts but does not list, because they have no effect there.
+const WITHOUT_EFFECT: &[(&[&str], &[&str])] = &[
+    (&["serve"], &["theme", "mode"]),
+    (&["replay"], &["sandbox"]),
+    (&["conform"], &["theme", "sandbox"]),
+    (&["config"], &["sandbox"]),
+    (&["doctor"], &["mode"]),
+    (
+        &["create-chat"],
+        &["theme", "sandbox", "gateway", "provider", "model", "mode"],
+    ),
+    (&["status"], &["theme", "sandbox", "mode"]),
+    (&["models"], &["theme", "sandbox", "model", "mode"]),
+    (&["sessions"], &["theme", "sandbox"]),
+    (&["get"], &["theme", "sandbox"]),
+    (&["why"], &["theme", "sandbox"]),
+    (&["undo"], &["theme", "sandbox"]),
+    (&["redo"], &["theme", "sandbox"]),
+    (&["rewind"], &["theme", "sandbox"]),
+    (&["sandbox", "explain"], &["theme"]),
+    (&["sandbox", "run"], &["theme", "sandbox"]),
+];
+
+/// Words that are subcommands of similar tools but not of sheaf, with the command to suggest.
+const FOREIGN_COMMANDS: &[(&str, &str)] = &[
+    ("init", "sheaf doctor"),
+    ("mcp", "sheaf config"),
+    ("update", "sheaf --version"),
+    ("upgrade", "sheaf --version"),
+    ("version", "sheaf --version"),
+];
+
+impl Arguments {
+    /// The definition for parsing, help, completions and manual pages.
+    pub fn definition() -> Command {
+        fn hide(command: Command, path: &[&str], flags: &[&'static str]) -> Command {
+            match path {
+                [] => flags
+                    .iter()
+                    .fold(command, |it, flag| it.mut_arg(flag, |it| it.hide(true))),
+                [name, rest @ ..] => command.mut_subcommand(name, |it| hide(it, rest, flags)),
+            }
+        }
+        WITHOUT_EFFECT
+            .iter()
+            .fold(Self::command(), |it, (path, flags)| hide(it, path, flags))
+    }
+
+    /// Parses a command line that begins with the program's name.
+    ///
+    /// # Errors
+    ///
+    /// Help, the version, or a usage error; clap knows the exit code.
+    pub fn read(line: &[OsString]) -> Result<Self, clap::Error> {
+        let definition = Self::definition();
+        let mut line = line.to_vec();
+        let is_command =
+            |it: &OsString| definition.find_subcommand(it).is_some() || it.as_encoded_bytes().starts_with(b"-");
+        // `help me with this test` is a prompt.
+        if let [_, first, rest @ ..] = line.as_slice()
+            && first == "help"
+            && rest.first().is_some_and(|it| !is_command(it))
+        {
+            line.insert(1, "--".into());
+        }
+        Self::from_arg_matches(&definition.try_get_matches_from(line)?)
+    }
+}
+
+/// Returns a hint if the first argument looks like a subcommand but is none, and what follows is no prose: the line
+/// would otherwise become a request to a model.
+pub fn mistyped(line: &[OsString]) -> Option<String> {
+    let definition = Arguments::definition();
+    let [_, word, rest @ ..] = line else { return None };
+    let word = word.to_str()?;
+    let is_word = !word.is_empty() && !word.starts_with('-') && !word.contains(char::is_whitespace);
+    if let ("help", [topic]) = (word, rest) {
+        let topic = topic.to_str()?;
+        let near = nearest_command(&definition, topic).filter(|it| *it != topic)?;
+        return Some(format!(
+            "`{topic}` is not a command\n  did you mean `sheaf help {near}`?"
+        ));
+    }
+    if !is_word || word == "help" || definition.find_subcommand(word).is_some() {
+        return None;
+    }
+    let foreign = FOREIGN_COMMANDS.iter().find(|it| it.0 == word);
+    let near = match foreign {
+        Some((_, command)) => (*command).to_owned(),
+        None => format!("sheaf {}", nearest_command(&definition, word)?),
+    };
+    let subcommand = near
+        .strip_prefix("sheaf ")
+        .and_then(|it| definition.find_subcommand(it));
+    let takes_value = |flag: &str| {
+        let own = subcommand.into_iter().flat_map(Command::get_arguments);
+        own.chain(definition.get_arguments()).any(|it| {
+            let is_named = it.get_long().is_some_and(|long| flag.strip_prefix("--") == Some(long));
+            is_named && it.get_action().takes_values()
+        })
+    };
+    let mut rest = rest.iter().map(|it| it.to_string_lossy());
+    let mut has_sub = false;
+    while let Some(it) = rest.next() {
+        let is_sub = subcommand.is_some_and(|command| command.find_subcommand(&*it).is_some());
+        if it == "--" || it == "--print" || it.starts_with("-p") {
+            return None;
+        } else if it.starts_with('-') {
+            // The value of a flag is no prose.
+            if takes_value(&it) {
+                rest.next();
+            }
+        } else if is_sub && !has_sub {
+            has_sub = true;
+        } else {
+            return None;
+        }
+    }
+    Some(format!(
+        "`{word}` is not a command\n  did you mean `{near}`?\n  to send it as a prompt: sheaf -- {word}"
+    ))
+}
+
+/// Returns the subcommand at an edit distance of at most 1, or 2 for words of six or more letters.
+fn nearest_command<'a>(definition: &'a Command, word: &str) -> Option<&'a str> {
+    let limit = if word.chars().count() < 6 { 1 } else { 2 };
+    // Longer words are near nothing.
+    if word.len() > 16 {
+        return None;
+    }
+    let names = definition.get_subcommands().map(Command::get_name).chain(["help"]);
+    let near = names.map(|it| (distance(word, it), it)).filter(|it| it.0 <= limit);
+    near.min_by_key(|it| it.0).map(|it| it.1)
 }
 
 /// Options that apply to this run only.
@@ -276,6 +415,11 @@ pub enum Task {
     /// Undo the file changes of a turn or a document
     Undo(Undo),
     /// Redo undone changes
+    #[command(
+        after_help = "Examples:\n  sheaf redo                  what was undone last here\n  \
+                      sheaf redo last#7.3         one document\n  \
+                      sheaf redo --but src/cart.rs --dry-run"
+    )]
     Redo(Undo),
     /// Rewind to a message: files, conversation or both
     Rewind(Rewind),
@@ -293,8 +437,15 @@ pub enum Task {
         shell: clap_complete::Shell,
     },
     /// Print the man page
-    #[command(hide = true, after_help = "Example:\n  sheaf man > ~/.local/share/man/man1/sheaf.1")]
-    Man,
+    #[command(
+        hide = true,
+        after_help = "Examples:\n  sheaf man | man -l -\n  sheaf man --dir ~/.local/share/man/man1"
+    )]
+    Man {
+        /// Write a page for sheaf and one for each subcommand into this folder
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -786,22 +937,24 @@ fn speed(word: &str) -> Result<Speed, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     fn parse(line: &str) -> Result<Arguments, clap::Error> {
-        Arguments::try_parse_from(std::iter::once("sheaf").chain(line.split_whitespace()))
+        let line: Vec<OsString> = std::iter::once("sheaf")
+            .chain(line.split_whitespace())
+            .map(Into::into)
+            .collect();
+        Arguments::read(&line)
     }
 
     #[test]
     fn the_definition_is_sound() {
-        Arguments::command().debug_assert();
+        Arguments::definition().debug_assert();
     }
 
     #[test]
     fn help_teaches_by_examples() {
-        insta::assert_snapshot!(Arguments::command().render_long_help().to_string());
+        insta::assert_snapshot!(Arguments::definition().render_long_help().to_string());
     }
 
     #[test]
@@ -819,6 +972,81 @@ mod tests {
             let arguments = parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
             let found = arguments.task.is_none().then(|| arguments.prompt.join(" "));
             assert_eq!(found.as_deref(), prompt, "{line}");
+        }
+    }
+
+    #[test]
+    fn help_takes_a_command_and_leaves_prose_alone() {
+        for (line, prompt) in [
+            ("help", None),
+            ("help status", None),
+            ("help config set", None),
+            ("help me", Some("help me")),
+            ("help me with tour", Some("help me with tour")),
+            ("help the status bar is broken", Some("help the status bar is broken")),
+        ] {
+            let found = parse(line).ok().map(|it| it.prompt.join(" "));
+            assert_eq!(found.as_deref(), prompt, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_command_is_no_prompt() {
+        let cases: &[(&[&str], Option<&str>)] = &[
+            (&["stauts"], Some("sheaf status")),
+            (&["statusx"], Some("sheaf status")),
+            (&["doctr"], Some("sheaf doctor")),
+            (&["dcotr"], None),
+            (&["udo"], Some("sheaf undo")),
+            (&["hlep"], Some("sheaf help")),
+            (&["sesions", "list", "--all"], Some("sheaf sessions")),
+            (&["sesions", "--workspace", "/tmp", "list"], Some("sheaf sessions")),
+            (&["modles", "--provider", "ollama"], Some("sheaf models")),
+            (&["modles", "--provider=ollama"], Some("sheaf models")),
+            (&["stauts", "--json"], Some("sheaf status")),
+            (&["help", "stauts"], Some("sheaf help status")),
+            (&["help", "status"], None),
+            (&["help"], None),
+            (&["update"], Some("sheaf --version")),
+            (&["upgrade"], Some("sheaf --version")),
+            (&["version"], Some("sheaf --version")),
+            (&["init"], Some("sheaf doctor")),
+            (&["mcp"], Some("sheaf config")),
+            (&["status"], None),
+            (&["hello"], None),
+            (&["explain"], None),
+            (&["update", "the", "readme"], None),
+            (&["undp", "7.3"], None),
+            (&["stauts -v"], None),
+            (&["-p", "stauts"], None),
+            (&["stauts", "-p"], None),
+            (&["--", "stauts"], None),
+            (&["stauts", "--"], None),
+            (&[], None),
+        ];
+        for (words, near) in cases {
+            let line: Vec<OsString> = ["sheaf"].iter().chain(*words).map(Into::into).collect();
+            let found = mistyped(&line);
+            let wanted = near.map(|it| format!("did you mean `{it}`?"));
+            assert_eq!(found.is_some(), wanted.is_some(), "{words:?}: {found:?}");
+            assert!(
+                found.zip(wanted).is_none_or(|(found, wanted)| found.contains(&wanted)),
+                "{words:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn flags_without_effect_are_not_listed() {
+        for (path, flags) in WITHOUT_EFFECT {
+            let mut command = Arguments::definition();
+            for name in *path {
+                command = command.find_subcommand(name).expect("a subcommand").clone();
+            }
+            let help = command.render_long_help().to_string();
+            for flag in *flags {
+                assert!(!help.contains(&format!("--{flag} ")), "{path:?} {flag}: {help}");
+            }
         }
     }
 

@@ -33,13 +33,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use clap::Parser as _;
 use tokio::sync::mpsc;
 
 use self::{
     arguments::{
         Arguments, CommonArguments, DisplayArguments, OutputArguments, OutputFormat, Pace, Run, Setting,
-        TargetArguments, Task,
+        TargetArguments, Task, mistyped,
     },
     open::ConversationOptions,
 };
@@ -88,7 +87,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return code;
     }
     os::process::seal();
-    let parsed = match Arguments::try_parse_from(&arguments) {
+    if let Some(hint) = mistyped(&arguments) {
+        complain(&hint);
+        return ExitCode::from(code::USAGE);
+    }
+    let parsed = match Arguments::read(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
             // Help goes to standard output and is no failure; clap decides.
@@ -162,7 +165,7 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
         Some(Task::Rewind(it)) => undo::rewind(&it),
         Some(Task::Sandbox(it)) => boundary::run(it.ask),
         Some(Task::Completions { shell }) => Ok(completions::completions(shell)),
-        Some(Task::Man) => completions::manual(),
+        Some(Task::Man { dir }) => completions::manual(dir.as_deref()),
     }
 }
 
@@ -690,9 +693,11 @@ fn hidden_command(parsed: &Arguments, arguments: &[OsString]) -> Option<String> 
     if parsed.task.is_some() || arguments.iter().any(|it| it == "--") {
         return None;
     }
-    let known = <Arguments as clap::CommandFactory>::command();
-    known.get_subcommands().any(|it| it.get_name() == word).then(|| {
-        format!("`{word}` is a command: its options stand behind it\n  sheaf {word} …    or, as a prompt:  sheaf … -- {word}")
+    let known = Arguments::definition();
+    known.find_subcommand(word).is_some().then(|| {
+        format!(
+            "`{word}` is a command; put its options after it\n  sheaf {word} …    or, as a prompt:  sheaf … -- {word}"
+        )
     })
 }
 

@@ -117,7 +117,7 @@ pub fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>)
 }
 
 /// Damerau–Levenshtein distance: insertions, deletions, replacements and swaps of neighbours.
-fn distance(left: &str, right: &str) -> usize {
+pub fn distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();
     let mut before: Vec<usize> = vec![0; right.len() + 1];

@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn names_come_before_what_is_said_of_them() {
         let texts = [
-            ("/keys", "show every key and command"),
+            ("/keys", "show all keys and commands"),
             ("/theme", "choose the colours"),
             ("/mode", "choose a mode"),
             ("/model", "choose the model"),

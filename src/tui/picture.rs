@@ -137,6 +137,9 @@ mod tests {
             (picture.bytes, picture.data["mediaType"].as_str()),
             (10, Some("image/png"))
         );
-        assert_eq!(of("a.png", b"text"), Err("a.png is no PNG, JPEG, GIF or WebP".into()));
+        assert_eq!(
+            of("a.png", b"text"),
+            Err("a.png is not a PNG, JPEG, GIF or WebP file".into())
+        );
     }
 }

@@ -314,7 +314,7 @@ mod tests {
         for (shown, words) in [
             ("a.rs  ◐ not written yet", " not written yet"),
             ("◐ running", " running"),
-            ("✗ left out", " left out"),
+            ("✗ rejected", " rejected"),
             ("✓ accepted, changed", " accepted, changed"),
             ("◐ read a.rs", "running read a.rs"),
             ("✗ 2", "failed 2"),
@@ -325,7 +325,7 @@ mod tests {
                 "{shown}: {heard}"
             );
             assert!(
-                !heard.contains("running not") && !heard.contains("failed left"),
+                !heard.contains("running not") && !heard.contains("failed rejected"),
                 "{heard}"
             );
         }
@@ -376,11 +376,11 @@ mod tests {
             (false, true, &["a", "b"], "Redis", "|Redis"),
             (false, true, &["a", "b"], "3", "! the options are 1 to 2"),
             (false, true, &["a", "b"], "0", "! the options are 1 to 2"),
-            (false, true, &["a", "b"], "1 2", "! only one of them can be chosen"),
+            (false, true, &["a", "b"], "1 2", "! choose only one"),
             (true, false, &["a", "b"], "2, 1 2", "b+a|"),
-            (false, false, &["a", "b"], "x", "! write a number from 1 to 2; s skips"),
+            (false, false, &["a", "b"], "x", "! type a number from 1 to 2; s skips"),
             (false, true, &[], "42", "|42"),
-            (false, false, &[], " ", "! write the answer; s skips"),
+            (false, false, &[], " ", "! type your answer; s skips"),
         ] {
             assert_eq!(
                 told(&question(many, free, options), line),

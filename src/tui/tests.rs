@@ -19,8 +19,8 @@ mod rewinding;
 
 use super::{
     app::Effect,
-    headless::*,
     msg::{EffectOutcome, Msg},
+    test_app::*,
 };
 use crate::{
     protocol::{Command, Done, Event, FinishReason, Message, Mode, Notice, Query, Reply, Severity, SymbolLocation},
@@ -104,7 +104,11 @@ fn the_mode_is_on_the_rule_and_shift_tab_goes_round() {
 fn a_wrong_command_says_so_and_keeps_the_draft() {
     let mut desk = TestApp::new(80, 24);
     desk.keys("/mdoe plan<enter>");
-    assert!(desk.shows("there is no command /mdoe"), "{}", desk.picture());
+    assert!(
+        desk.shows("unknown command /mdoe (did you mean /mode?)"),
+        "{}",
+        desk.picture()
+    );
     assert_eq!(desk.app.composer.field.text(), "/mdoe plan");
     assert!(desk.sent().is_empty());
 }
@@ -363,7 +367,7 @@ fn what_is_wrong_with_the_settings_can_be_read_in_a_conversation() {
     let mut desk = TestApp::new(60, 24);
     desk.exchange("go", &["done"]);
     desk.keys("/problems<enter>");
-    assert!(desk.shows("nothing is wrong"), "{}", desk.picture());
+    assert!(desk.shows("no problems in the settings"), "{}", desk.picture());
     desk.app.preferences.problems = vec!["$SHEAF_THEME: there is no theme `owl`\n  did you mean `own`?".into()];
     desk.keys("/problems<enter>");
     assert!(
@@ -547,10 +551,10 @@ fn a_conversation_that_is_not_stored_says_so_until_it_is() {
     let mut desk = TestApp::new(80, 24);
     desk.events([Event::UserMessage(Message::user("go")), notice("session-not-stored")]);
     desk.keys("x");
-    assert!(desk.shows("not stored"), "{}", desk.picture());
+    assert!(desk.shows("not saved"), "{}", desk.picture());
     desk.events([notice("session-stored-again")]);
     desk.keys("y");
-    assert!(!desk.shows("not stored"), "{}", desk.picture());
+    assert!(!desk.shows("not saved"), "{}", desk.picture());
 }
 
 #[test]

@@ -30,10 +30,7 @@ use sheaf::{
     },
     server::{Limits, Server, ServerOptions},
     transcript::Transcript,
-    tui::{
-        headless::{TestApp, delta, end, start},
-        msg::Msg,
-    },
+    tui::msg::Msg,
 };
 
 use crate::{
@@ -41,6 +38,7 @@ use crate::{
     print::{home, sheaf, with_model},
     pty::{Seen, Start},
     serve::{Gateway, TOKEN},
+    test_app::{TestApp, delta, end, start},
 };
 
 /// Only a failure waits for so long.
@@ -657,7 +655,7 @@ fn the_program_shows_the_same_answer_directly_and_over_a_gateway() {
         let distant = Start::new(&["--gateway", &url]).with("SHEAF_TOKEN", TOKEN);
         let screens = [local, distant].map(|it| it.size(columns, rows).run());
         for screen in &screens {
-            screen.wait_for("Ask, plan or build");
+            screen.wait_for("Ask anything");
             screen.send("how?\r");
             screen.wait_for("Done.");
             screen.wait_until("the answer is over", |seen| {

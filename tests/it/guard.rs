@@ -75,7 +75,7 @@ fn whoever_wants_guard_has_it_in_this_folder_until_a_command_abuses_it() {
     answer.finish();
     sheaf.wait_for("I see.");
     sheaf.send("/sandbox\r");
-    sheaf.wait_for("/sandbox guard lets them");
+    sheaf.wait_for("/sandbox guard allows it");
     sheaf.insist("\x1b", "the page is gone", |seen| !seen.shows("esc goes back"));
     sheaf.send("/sandbox guard\r");
     sheaf.wait_for("Guard is on in this folder");

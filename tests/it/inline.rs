@@ -14,7 +14,7 @@ fn start(model: &Model) -> Sheaf {
         .with("OPENAI_API_KEY", "sk-test")
         .with("OPENAI_MODEL", "scripted");
     let sheaf = start.run();
-    sheaf.wait_for("Ask, plan or build");
+    sheaf.wait_for("Ask anything");
     sheaf
 }
 
@@ -57,7 +57,7 @@ fn what_has_ended_stands_in_the_terminals_own_lines() {
     assert_eq!(sheaf.exit(), 0, "{}", sheaf.picture());
     assert!(!sheaf.is_raw());
     sheaf.wait_until("the region is gone", |seen| {
-        !seen.shows("── agent ─") && !seen.shows("Ask, plan") && seen.shows("That was all.")
+        !seen.shows("── agent ─") && !seen.shows("Ask anything") && seen.shows("That was all.")
     });
 }
 

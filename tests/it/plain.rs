@@ -37,7 +37,7 @@ fn lines_go_in_and_labelled_lines_come_out() {
     sheaf.send("2\n");
     sheaf.wait_for("your turn, plan mode");
     sheaf.send("/nothing\n");
-    sheaf.wait_for("note: there is no command /nothing");
+    sheaf.wait_for("note: unknown command /nothing");
     assert!(is_only_text(&sheaf), "{}", sheaf.picture());
     assert!(!sheaf.is_raw());
     sheaf.send("/quit\n");
@@ -50,7 +50,7 @@ fn what_is_pasted_is_one_message() {
     let sheaf = start(&model).run();
     sheaf.wait_for("your turn, agent mode");
     sheaf.send("first\nsecond\nthi");
-    sheaf.wait_for("2 lines were pasted");
+    sheaf.wait_for("2 lines pasted");
     sheaf.send("rd\n");
     let answer = model.asked();
     assert_eq!(answer.message(), "first\nsecond\nthird");
@@ -94,8 +94,8 @@ fn a_yes_does_not_write_what_was_left_out_in_the_review() {
     model
         .asked()
         .calls(&[("write", serde_json::json!({ "file_path": "a.txt", "contents": after }))]);
-    sheaf.wait_for("1 left out in the review");
-    sheaf.wait_for("hunks of this change were decided on");
+    sheaf.wait_for("1 rejected; /review continues");
+    sheaf.wait_for("you already decided on single hunks");
     let answer = model.asked();
     let told = answer.results().concat();
     assert!(told.contains("TOOL_REJECTED") && told.contains("not now"), "{told}");
@@ -112,7 +112,7 @@ fn a_paste_is_sent_when_the_input_ends() {
     let sheaf = start(&model).run();
     sheaf.wait_for("your turn, agent mode");
     sheaf.send("first\nsecond\n");
-    sheaf.wait_for("2 lines were pasted");
+    sheaf.wait_for("2 lines pasted");
     sheaf.send("\u{4}");
     let answer = model.asked();
     assert_eq!(answer.message(), "first\nsecond");

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The empty composer.
-const READY: &str = "Ask, plan or build";
+const READY: &str = "Ask anything";
 
 /// A screen that talks to the scripted model. What it keeps of the conversation is another subject.
 fn start(model: &Model, arguments: &[&str]) -> Start {
@@ -311,7 +311,7 @@ fn nobody_but_developers_can_make_it_panic() {
     let model = Model::start();
     let sheaf = ready(start(&model, &[]));
     sheaf.send("/panic\r");
-    sheaf.wait_for("there is no command /panic");
+    sheaf.wait_for("unknown command /panic");
 }
 
 #[test]
@@ -496,9 +496,9 @@ fn the_mode_picker_opens_for_every_form_of_the_key() {
     let sheaf = ready(start(&model, &[]));
     for key in ["\x1b[46;5u", "\x1b[27;5;46~", "\x1bOQ", "\x1b[12~", "/mode\r"] {
         sheaf.send(key);
-        sheaf.wait_for("finds the cause of a fault");
+        sheaf.wait_for("finds the cause of a bug");
         sheaf.send("\x1b[B\r");
-        sheaf.wait_gone("finds the cause of a fault");
+        sheaf.wait_gone("finds the cause of a bug");
     }
     // Five steps from agent, four modes.
     sheaf.wait_for("── plan ─");

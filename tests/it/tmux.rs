@@ -72,9 +72,9 @@ fn keys_of_tmux_arrive_and_its_sizes_are_followed() {
     tmux.run(&["send-keys", "-l", "two"]);
     tmux.wait_for("a second line", |it| it.contains("› one\n   two"));
     tmux.run(&["send-keys", "C-."]);
-    tmux.wait_for("the modes", |it| it.contains("reads, changes and runs"));
+    tmux.wait_for("the modes", |it| it.contains("reads, edits and runs commands"));
     tmux.run(&["send-keys", "Escape"]);
-    tmux.wait_for("they are gone", |it| !it.contains("reads, changes and runs"));
+    tmux.wait_for("they are gone", |it| !it.contains("reads, edits and runs commands"));
     tmux.run(&["send-keys", "C-/"]);
     tmux.wait_for("a word less", |it| it.contains("› one\n") && !it.contains("two"));
     tmux.run(&["resize-window", "-x", "44", "-y", "20"]);

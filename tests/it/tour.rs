@@ -187,7 +187,7 @@ fn a_plan_is_changed_and_built_as_it_was_left() {
     tour.sheaf.wait_for("b build");
     // To the first todo: ticked, a new one behind it, and that one moved down.
     tour.sheaf.send("\x1b[B");
-    tour.sheaf.wait_for("x tick");
+    tour.sheaf.wait_for("x check");
     tour.sheaf.send("x");
     tour.sheaf.wait_for("☑ Add up minutes by project");
     tour.sheaf.send("i");

@@ -1,7 +1,8 @@
 //! Actions on the draft.
 
-use super::{find_slash, focus::focus_composer};
+use super::{ACTIONS, find_slash, focus::focus_composer};
 use crate::{
+    config::nearest,
     protocol::{Command, Message, Submit},
     t,
     tui::{
@@ -153,7 +154,17 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
             return effects;
         }
         let Some(action) = find_slash(word) else {
-            return app.toast(t!("action-no-command", word = word));
+            let custom = app.composer.commands.custom.iter().map(|it| it.name.as_str());
+            let known = ACTIONS
+                .iter()
+                .map(|it| it.slash)
+                .filter(|it| !it.is_empty())
+                .chain(custom);
+            let text = match nearest(word, known) {
+                Some(near) => t!("action-no-command-near", word = word, near = near),
+                None => t!("action-no-command", word = word),
+            };
+            return app.toast(text);
         };
         app.composer.history.keep(text);
         app.composer.commands.note(action.name);

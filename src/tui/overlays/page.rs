@@ -552,7 +552,7 @@ mod tests {
             rows.join(" ").split_whitespace().map(str::to_owned).collect::<Vec<_>>()
         };
         let wide = all(300);
-        assert!(wide.windows(2).any(|it| it == ["shift+enter", "break"]), "{wide:?}");
+        assert!(wide.windows(2).any(|it| it == ["shift+enter", "insert"]), "{wide:?}");
         for columns in [60, 80, 120] {
             assert_eq!(all(columns), wide, "{columns}");
         }
@@ -582,21 +582,21 @@ mod tests {
         assert_eq!(
             rows(80),
             [
-                "      0  ▱▱▱▱▱▱▱▱▱▱▱▱  tool web_search   not offered: no service is configured:",
-                "                       set web.search.kind",
-                "   1.5k  ▰▰▰▰▰▰▱▱▱▱▱▱  results of tools",
-                "     3k  ▰▰▰▰▰▰▰▰▰▰▰▰  all",
+                "      0  ▱▱▱▱▱▱▱▱▱▱▱▱  tool web_search   not offered: no search service",
+                "                       configured: set web.search.kind",
+                "   1.5k  ▰▰▰▰▰▰▱▱▱▱▱▱  tool results",
+                "     3k  ▰▰▰▰▰▰▰▰▰▰▰▰  total",
             ]
         );
         assert_eq!(
             rows(37),
             [
                 "      0  ▱▱▱▱  tool web_search   not",
-                "               offered: no service is",
-                "               configured: set",
-                "               web.search.kind",
-                "   1.5k  ▰▰▱▱  results of tools",
-                "     3k  ▰▰▰▰  all",
+                "               offered: no search",
+                "               service configured:",
+                "               set web.search.kind",
+                "   1.5k  ▰▰▱▱  tool results",
+                "     3k  ▰▰▰▰  total",
             ]
         );
     }

@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(
             press(KeyCode::Char('K')),
             [
-                "╭─ waiting for th…─╮",
+                "╭─ queued message…─╮",
                 "│  one             │",
                 "│› three           │",
                 "│  two             │",

@@ -2,8 +2,8 @@
 
 use super::super::{
     custom::Custom,
-    headless::*,
     msg::{EffectOutcome, Msg},
+    test_app::*,
 };
 use crate::{
     protocol::{Command, Event, Message, Mode},
@@ -23,7 +23,7 @@ fn custom(name: &str, text: &str) -> Custom {
 fn the_palette_finds_by_letters_and_lists_what_was_done_lately_first() {
     let mut desk = TestApp::new(100, 40);
     desk.keys("<ctrl+k>");
-    assert!(desk.shows("╭─ do "), "{}", desk.picture());
+    assert!(desk.shows("╭─ commands "), "{}", desk.picture());
     desk.keys("mdpl<enter>");
     assert_eq!(
         desk.app.composer.mode,
@@ -36,7 +36,7 @@ fn the_palette_finds_by_letters_and_lists_what_was_done_lately_first() {
     let first = picture.lines().find(|it| it.contains("› ")).unwrap_or_default();
     assert!(first.contains("/mode"), "{picture}");
     desk.keys("outline");
-    assert!(desk.shows("╭─ do › outline "), "{}", desk.picture());
+    assert!(desk.shows("╭─ commands › outline "), "{}", desk.picture());
     desk.keys("<esc>hello");
     assert_eq!(desk.app.composer.field.text(), "hello");
 }
@@ -61,7 +61,7 @@ fn a_slash_lists_commands_and_then_what_may_stand_behind_them() {
 fn enter_takes_what_was_begun_and_never_what_only_resembles_it() {
     let mut desk = TestApp::new(100, 40);
     desk.keys("/thei<enter>");
-    assert!(desk.shows("there is no command /thei"), "{}", desk.picture());
+    assert!(desk.shows("unknown command /thei"), "{}", desk.picture());
     desk.keys("<ctrl+u>/hel<enter>");
     assert!(desk.shows("Keys and commands"), "{}", desk.picture());
     desk.keys("<esc>/<esc>x");
@@ -86,7 +86,7 @@ fn how_hard_the_model_thinks_goes_with_each_message_until_it_is_taken_back() {
         desk.picture()
     );
     desk.keys("/effort auto<enter>second<enter>/effort much<enter>");
-    assert!(desk.shows("the effort cannot be much"), "{}", desk.picture());
+    assert!(desk.shows("unknown effort much"), "{}", desk.picture());
     let efforts: Vec<_> = desk
         .sent()
         .iter()

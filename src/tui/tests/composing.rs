@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::super::{
-    headless::*,
     msg::{EffectOutcome, Msg},
     picture::{self, Source},
     terminal::Input,
+    test_app::*,
 };
 use crate::{
     protocol::{Command, Done, Event, Message, Query},
@@ -50,7 +50,7 @@ fn a_large_paste_is_viewed_unfolded_and_sent_whole() {
     desk.paste(&pasted);
     assert!(desk.shows("look: ▤[pasted 30 lines]"), "{}", desk.picture());
     desk.keys("<ctrl+o>");
-    assert!(desk.shows("unfold"), "{}", desk.picture());
+    assert!(desk.shows("expand"), "{}", desk.picture());
     desk.keys("<enter>");
     assert!(
         desk.shows("Pasted") && desk.shows("a line of a log"),
@@ -119,7 +119,7 @@ fn what_was_sent_before_is_there_again() {
     desk.keys("<ctrl+r>");
     assert_eq!(desk.front.effects.last(), Some(&Effect::History));
     desk.take(history(&["elsewhere\nin lines", "newer"], true));
-    assert!(desk.shows("sent before"), "{}", desk.picture());
+    assert!(desk.shows("history"), "{}", desk.picture());
     desk.keys("else<enter>");
     assert_eq!(desk.app.composer.field.text(), "elsewhere\nin lines");
 }
@@ -228,7 +228,7 @@ fn messages_that_wait_are_edited_reordered_and_taken_back() {
     desk.events([Event::UserMessage(Message::user("go"))]);
     desk.keys("one<enter>two<enter>three<enter>");
     desk.keys("/queue<enter>");
-    assert!(desk.shows("waiting for their turn"), "{}", desk.picture());
+    assert!(desk.shows("queued messages"), "{}", desk.picture());
     desk.keys("Kd");
     let waiting = |desk: &TestApp| {
         let texts = desk.app.composer.queue.iter().map(|it| it.message.content.clone());
@@ -256,7 +256,7 @@ fn a_command_behind_an_exclamation_mark_is_run_and_not_sent() {
     };
     let sent: Vec<String> = desk.sent().iter().map(run).collect();
     assert_eq!(sent, ["cargo test true ! cargo test", "secret false !!secret"]);
-    assert!(desk.shows("! runs the command behind it"), "{}", desk.picture());
+    assert!(desk.shows("! runs a command in the sandbox"), "{}", desk.picture());
     desk.app.conversation.about.runs = false;
     desk.keys("<ctrl+u>!ls<enter>");
     assert_eq!(desk.sent().len(), 2);

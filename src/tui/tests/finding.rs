@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::{
-    headless::*,
     msg::{EffectOutcome, Msg},
     terminal::Input,
+    test_app::*,
 };
 use crate::{
     protocol::{Command, Done, Event, Message},
@@ -88,7 +88,7 @@ fn a_search_goes_where_the_words_are_while_they_are_typed() {
     assert_eq!(selected(&desk), "1.1");
     desk.keys("NNN");
     assert_eq!(selected(&desk), "2.1", "{}", desk.picture());
-    assert!(desk.shows("on from the end"), "{}", desk.picture());
+    assert!(desk.shows("wrapped to the end"), "{}", desk.picture());
     desk.keys("n");
     assert_eq!(selected(&desk), "1");
     desk.keys("<esc>");
@@ -108,7 +108,7 @@ fn a_search_finds_what_is_folded_away_and_over_breaks_and_marks() {
     assert_eq!(selected(&desk), "1.4");
     assert!(desk.shows("the cart is broken"), "it is unfolded\n{}", desk.picture());
     desk.keys("/no such words");
-    assert!(desk.shows("nothing says “no such words”"), "{}", desk.picture());
+    assert!(desk.shows("no match for “no such words”"), "{}", desk.picture());
     desk.keys("<esc>");
     assert!(
         desk.shows("/is broken"),
@@ -137,7 +137,7 @@ fn what_is_found_stands_out_and_the_one_gone_to_more() {
 fn a_filter_shows_a_part_and_keeps_it_so_while_more_comes() {
     let mut desk = conversation(80, 30);
     desk.keys("/filter edits, failed<enter>");
-    assert!(desk.shows("nothing here fits edits failed"), "{}", desk.picture());
+    assert!(desk.shows("nothing matches edits failed"), "{}", desk.picture());
     desk.keys("/filter edits commands<enter>");
     let picture = desk.picture();
     assert!(
@@ -163,7 +163,7 @@ fn a_filter_shows_a_part_and_keeps_it_so_while_more_comes() {
     desk.keys("<tab><esc>");
     assert!(desk.shows("a text") && !desk.shows("only edits"), "{}", desk.picture());
     desk.keys("<esc>/filter nowhere<enter>");
-    assert!(desk.shows("nothing here fits nowhere"), "{}", desk.picture());
+    assert!(desk.shows("nothing matches nowhere"), "{}", desk.picture());
     desk.keys("<esc>");
     assert!(
         desk.shows("a text") && !desk.shows("only nowhere"),
@@ -201,7 +201,7 @@ fn a_filter_is_chosen_from_a_list_that_counts() {
     desk.keys("failed<enter>");
     assert!(desk.shows("cargo test") && !desk.shows("1.1"), "{}", desk.picture());
     desk.keys("fpath:src/** type:edit");
-    assert!(desk.shows("enter shows what fits"), "{}", desk.picture());
+    assert!(desk.shows("enter shows matches"), "{}", desk.picture());
     desk.keys("<enter>");
     assert!(desk.shows("1.3") && !desk.shows("cargo test"), "{}", desk.picture());
 }
@@ -385,15 +385,15 @@ fn jumps_to_edits_and_errors_go_round_and_back() {
         "1.4",
         "the newest is where one is: what failed is above"
     );
-    assert!(desk.shows("from the top"), "{}", desk.picture());
+    assert!(desk.shows("wrapped to the top"), "{}", desk.picture());
     desk.keys("d");
-    assert!(desk.shows("only this one"), "{}", desk.picture());
+    assert!(desk.shows("the only one"), "{}", desk.picture());
     desk.keys("E");
     assert_eq!(selected(&desk), "1.3");
     desk.keys("gD");
     assert_eq!(selected(&desk), "1.4");
     desk.keys("Gw");
-    assert!(desk.shows("no question waits"), "{}", desk.picture());
+    assert!(desk.shows("no question is waiting"), "{}", desk.picture());
 }
 
 #[test]
@@ -418,7 +418,7 @@ fn a_mouse_that_is_not_ours_does_nothing_here() {
     mouse(&mut desk, at, (at.0 + 5, at.1));
     assert_eq!((copied(&desk), selected(&desk)), (String::new(), String::new()));
     desk.keys("/mouse sideways<enter>");
-    assert!(desk.shows("the mouse cannot be sideways"), "{}", desk.picture());
+    assert!(desk.shows("unknown mouse mode sideways"), "{}", desk.picture());
 }
 
 #[test]
@@ -443,7 +443,7 @@ fn copies_come_in_the_form_that_is_asked_for() {
     assert!(all.starts_with("> add a code to the cart\n\n```diff\n"), "{all}");
     assert!(!all.contains("Nothing more"), "only what is shown: {all}");
     desk.keys("/copy everything<enter>");
-    assert!(desk.shows("everything cannot be copied"), "{}", desk.picture());
+    assert!(desk.shows("cannot copy everything"), "{}", desk.picture());
 }
 
 #[test]
@@ -537,7 +537,7 @@ fn a_conversation_is_found_by_its_title_and_by_what_was_said() {
         desk.picture()
     );
     desk.keys("rounding");
-    assert!(desk.shows("nothing like that"), "{}", desk.picture());
+    assert!(desk.shows("no matches"), "{}", desk.picture());
     let found = |words: &str| {
         Msg::Done(EffectOutcome::SessionsFound {
             words: words.to_owned(),
@@ -576,11 +576,11 @@ fn a_new_conversation_waits_for_the_old_one_to_stop() {
     assert_eq!(desk.front.effects.iter().filter(|it| **it == Effect::Begin).count(), 2);
     desk.events([Event::UserMessage(Message::user("more"))]);
     desk.keys("/new<enter>/resume<enter>");
-    assert!(desk.shows("still at work"), "{}", desk.picture());
+    assert!(desk.shows("still working"), "{}", desk.picture());
     assert!(!desk.front.effects.contains(&Effect::Sessions));
     let mut empty = TestApp::new(80, 24);
     empty.keys("/new<enter>");
-    assert!(empty.shows("this conversation is new"), "{}", empty.picture());
+    assert!(empty.shows("this conversation is already new"), "{}", empty.picture());
 }
 
 proptest! {
@@ -638,7 +638,7 @@ fn what_is_shown_is_printed_as_lines_and_moves_no_cursor() {
     assert!(!found.iter().any(|it| it.contains("let b;")), "{found:#?}");
     let mut empty = TestApp::new(80, 24);
     empty.keys("/print<enter>");
-    assert!(empty.shows("there is nothing to print"), "{}", empty.picture());
+    assert!(empty.shows("nothing to print"), "{}", empty.picture());
 }
 
 #[test]
@@ -666,7 +666,7 @@ fn a_conversation_is_put_out_of_the_way_and_removed_only_on_the_second_press() {
     assert!(shown.contains("Discount codes  archived"), "{shown}");
     let count = desk.front.effects.len();
     desk.keys("<ctrl+d>");
-    assert!(desk.picture().contains("ctrl+d once more removes it for good"));
+    assert!(desk.picture().contains("ctrl+d again deletes it permanently"));
     // Any other key is a no.
     desk.keys("<down><ctrl+d>");
     assert!(

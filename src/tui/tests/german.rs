@@ -6,8 +6,8 @@ use serde_json::json;
 use super::{
     super::{
         actions,
-        headless::*,
         msg::{EffectOutcome, Msg},
+        test_app::*,
     },
     finding::{conversation, shelf},
     reviewing::changed,
@@ -355,5 +355,5 @@ fn the_palette_finds_by_words_of_the_language_and_by_english_names() {
         }
     });
     let desk = after(did(TestApp::new(100, 24), "palette"), "kopieren als");
-    assert!(desk.shows("nothing like that"), "{}", desk.picture());
+    assert!(desk.shows("no matches"), "{}", desk.picture());
 }

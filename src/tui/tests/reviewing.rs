@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::super::{
-    headless::*,
     msg::{EffectOutcome, Msg},
+    test_app::*,
 };
 use crate::{
     protocol::{Command, Done, Event, Message},
@@ -137,7 +137,7 @@ fn r_on_an_edit_reviews_it_and_nothing_to_review_is_said() {
     assert!(desk.shows("Review") && desk.shows("receipt.rs:3"), "{}", desk.picture());
     let mut desk = TestApp::new(80, 24);
     desk.keys("/review<enter>");
-    assert!(desk.shows("no file was changed"), "{}", desk.picture());
+    assert!(desk.shows("no changes to review"), "{}", desk.picture());
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn what_a_no_means_for_several_files_is_said_once_and_with_the_reason() {
     }]);
     desk.later(1000);
     let picture = desk.picture();
-    assert_eq!(picture.matches("a no to one").count(), 1, "{picture}");
+    assert_eq!(picture.matches("rejecting one rejects all").count(), 1, "{picture}");
     assert!(picture.contains("2 of 3") && picture.contains("it is new"), "{picture}");
 }
 
@@ -398,7 +398,7 @@ fn hunks_of_a_change_that_waits_are_decided_one_by_one() {
     );
     desk.keys("cwhy two?<enter>");
     assert!(
-        desk.shows("you say: why two?") && desk.shows("✗ left out"),
+        desk.shows("your comment: why two?") && desk.shows("✗ rejected"),
         "{}",
         desk.picture()
     );
@@ -516,9 +516,9 @@ fn the_other_key_waits_until_the_next_hunk_was_seen() {
 fn a_remark_that_is_emptied_is_taken_back() {
     let mut desk = staged(100);
     desk.keys("cwhy<enter>");
-    assert!(desk.shows("you say: why"), "{}", desk.picture());
+    assert!(desk.shows("your comment: why"), "{}", desk.picture());
     desk.keys("c<ctrl+u><enter>");
-    assert!(!desk.shows("you say"), "{}", desk.picture());
+    assert!(!desk.shows("your comment"), "{}", desk.picture());
 }
 
 #[test]

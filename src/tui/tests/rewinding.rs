@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::{headless::*, msg::Msg};
+use super::super::{msg::Msg, test_app::*};
 use crate::{
     protocol::{
         Branch, Command, Done, Event, FileChange, Message, Operation, Query, Reply, Restore, RestoreConflict,
@@ -72,7 +72,7 @@ fn the_messages_stand_left_and_what_becomes_of_files_right() {
             "2 files",
             "undone",
             "thanks",
-            "no file was changed",
+            "no files changed",
         ] {
             assert!(desk.shows(text), "{width} {text}\n{}", desk.picture());
         }
@@ -85,16 +85,16 @@ fn the_messages_stand_left_and_what_becomes_of_files_right() {
             ],
         );
         for text in [
-            "1 of 2 files go back",
+            "restores 1 of 2 files",
             "cart.rs",
-            "changed since",
+            "edited later",
             "old line",
             "new line",
         ] {
             assert!(desk.shows(text), "{width} {text}\n{}", desk.picture());
         }
         desk.keys("o");
-        assert!(desk.shows("2 of 2 files go back"), "{}", desk.picture());
+        assert!(desk.shows("restores 2 of 2 files"), "{}", desk.picture());
         desk.keys("<esc>");
         assert!(!desk.shows("Rewind"), "{}", desk.picture());
     }
@@ -187,7 +187,7 @@ fn commands_of_undoing_say_what_they_mean() {
         })
     );
     assert_eq!(sent(&mut desk, "/undo 9.9"), []);
-    assert!(desk.shows("there is no document 9.9"), "{}", desk.picture());
+    assert!(desk.shows("no document 9.9"), "{}", desk.picture());
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn a_call_is_made_again_and_a_question_opened_by_their_addresses() {
     );
     desk.keys("/again 7.1<enter>");
     assert!(
-        desk.sent().is_empty() && desk.shows("there is no 7.1"),
+        desk.sent().is_empty() && desk.shows("7.1 is not on this branch"),
         "{}",
         desk.picture()
     );

@@ -438,7 +438,11 @@ fn needs(subject: Option<&Document>) -> Option<Sanitized> {
         return None;
     };
     let names: Vec<&str> = it.permissions.iter().map(permission).collect();
-    (!names.is_empty()).then(|| visible_line(&names.join(", ")))
+    let (last, others) = names.split_last()?;
+    Some(visible_line(&match others {
+        [] => (*last).to_owned(),
+        _ => t!("list-and", first = others.join(", "), last = *last),
+    }))
 }
 
 /// The name of a permission beyond those that every command has.

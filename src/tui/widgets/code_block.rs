@@ -151,7 +151,7 @@ mod tests {
       nd 100, checked when it is read
     }
 -- no language, broken off
-» code                  broken off  new
+» code                  incomplete  new
     漢字 and words
 -- a purpose nobody knows
 » code                         dead end
@@ -166,7 +166,7 @@ mod tests {
         pub percent: u8, // between 0 and 100, checked when it is read
     }
 -- no language, broken off
-» code                                                    broken off  new
+» code                                                    incomplete  new
     漢字 and words
 -- a purpose nobody knows
 » code                                                           dead end
@@ -181,7 +181,7 @@ mod tests {
         pub percent: u8, // between 0 and 100, checked when it is read
     }
 -- no language, broken off
-» code                                                                                            broken off  new
+» code                                                                                            incomplete  new
     漢字 and words
 -- a purpose nobody knows
 » code                                                                                                   dead end

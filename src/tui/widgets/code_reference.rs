@@ -238,7 +238,7 @@ mod tests {
 ↗ src/cart.rs:21–23                rust
    21   pub fn to
 -- broken off
-↗ a.rs:1               broken off  rust
+↗ a.rs:1               incomplete  rust
     1   pub fn to
 -- folded
 ↗ src/cart.rs:21–23                rust
@@ -265,7 +265,7 @@ mod tests {
 ↗ src/cart.rs:21–23                                                  rust
    21   pub fn to
 -- broken off
-↗ a.rs:1                                                 broken off  rust
+↗ a.rs:1                                                 incomplete  rust
     1   pub fn to
 -- folded
 ↗ src/cart.rs:21–23                                                  rust
@@ -292,7 +292,7 @@ mod tests {
 ↗ src/cart.rs:21–23                                                                                          rust
    21   pub fn to
 -- broken off
-↗ a.rs:1                                                                                         broken off  rust
+↗ a.rs:1                                                                                         incomplete  rust
     1   pub fn to
 -- folded
 ↗ src/cart.rs:21–23                                                                                          rust

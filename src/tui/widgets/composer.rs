@@ -93,7 +93,7 @@ mod tests {
     fn the_draft_stands_behind_its_sign_and_says_that_more_is_above() {
         check("one\ntwo", 12, 2, " › one\n   two\n");
         check("one\ntwo\nthree", 12, 2, "↑› two\n   three\n");
-        check("", 12, 1, " › Ask, pla\n");
+        check("", 12, 1, " › Ask anyt\n");
         check("one", 1, 1, "↑\n");
     }
 }

@@ -124,18 +124,18 @@ mod tests {
 nothing
 nothing
 · stopped
-· stopped at the limit of requests for one turn; say continue to go on
-· the answer reached the longest the model may write; say continue to go on
-✗ the model refused to go on
-✗ the answer failed  r try again
-✗ the stream broke off; what came is kept  r try again
+· stopped at the request limit for one turn; say continue to go on
+· the answer reached the model's length limit; say continue to go on
+✗ the model refused to continue
+✗ the answer failed  r retry
+✗ connection lost, partial answer kept  r retry
 · ended: out of paper
 nothing
 nothing
 nothing
 nothing
-✗ the stream broke off; what came is kept
-  r try again
+✗ connection lost, partial answer kept
+  r retry
 "#);
     }
 }

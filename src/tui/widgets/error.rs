@@ -27,7 +27,7 @@ const STEPS: &[(&str, &str, bool)] = &[
     ("TOOL_UNKNOWN", "error-step-tool-unknown", false),
     ("TOOL_ARGUMENTS_INVALID", "error-step-tool-arguments-invalid", false),
     ("TOOL_FORBIDDEN_IN_MODE", "error-step-tool-forbidden-in-mode", false),
-    ("TOOL_REJECTED", "error-step-tool-rejected", false),
+    ("TOOL_REJECTED", "", false),
     ("TOOL_FAILED", "error-step-tool-failed", false),
     ("LLM_AUTH", "error-step-llm-auth", true),
     ("LLM_RATE_LIMITED", "error-step-llm-rate-limited", true),
@@ -162,7 +162,11 @@ mod tests {
         let names: Vec<&str> = STEPS.iter().map(|(name, _, _)| *name).collect();
         assert_eq!(names, ERROR_CODES);
         for (name, step, again) in STEPS {
-            assert!(*again || !step.is_empty(), "{name} leaves the user alone");
+            // The user rejected that tool, so there is nothing to explain.
+            assert!(
+                *again || !step.is_empty() || *name == "TOOL_REJECTED",
+                "{name} leaves the user alone"
+            );
         }
     }
 
@@ -209,13 +213,13 @@ mod tests {
 -- may be tried again
 ✗ error  The gateway closed the stream
                      STREAM_INTERRUPTED
-  After 12 s and 3 documents. What came
-  is kept.  r try again
+  After 12 s and 3 documents. The
+  partial answer is kept.  r retry
 -- history
 ✗ error  The gateway closed the stream
                      STREAM_INTERRUPTED
-  After 12 s and 3 documents. What came
-  is kept.
+  After 12 s and 3 documents. The
+  partial answer is kept.
 -- details that are an object
 ✗ error  The file could not be read
                          FILE_NOT_FOUND
@@ -230,10 +234,10 @@ mod tests {
 80=======================================================================
 -- may be tried again
 ✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
-  After 12 s and 3 documents. What came is kept.  r try again
+  After 12 s and 3 documents. The partial answer is kept.  r retry
 -- history
 ✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
-  After 12 s and 3 documents. What came is kept.
+  After 12 s and 3 documents. The partial answer is kept.
 -- details that are an object
 ✗ error  The file could not be read             read_file  FILE_NOT_FOUND
   {
@@ -247,10 +251,10 @@ mod tests {
 120==============================================================================================================
 -- may be tried again
 ✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
-  After 12 s and 3 documents. What came is kept.  r try again
+  After 12 s and 3 documents. The partial answer is kept.  r retry
 -- history
 ✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
-  After 12 s and 3 documents. What came is kept.
+  After 12 s and 3 documents. The partial answer is kept.
 -- details that are an object
 ✗ error  The file could not be read                                                     read_file  FILE_NOT_FOUND
   {

@@ -303,7 +303,7 @@ mod tests {
 -- begun
 ≡ plan   Combinable discount codes
 -- without title, overview and body
-≡ plan   without a title  ▱▱▱▱▱▱ 0 of 1
+≡ plan   untitled         ▱▱▱▱▱▱ 0 of 1
 
   ☐ Only this
 -- folded
@@ -324,7 +324,7 @@ mod tests {
 -- begun
 ≡ plan   Combinable discount codes
 -- without title, overview and body
-≡ plan   without a title                                    ▱▱▱▱▱▱ 0 of 1
+≡ plan   untitled                                           ▱▱▱▱▱▱ 0 of 1
 
   ☐ Only this
 -- folded
@@ -344,7 +344,7 @@ mod tests {
 -- begun
 ≡ plan   Combinable discount codes
 -- without title, overview and body
-≡ plan   without a title                                                                            ▱▱▱▱▱▱ 0 of 1
+≡ plan   untitled                                                                                   ▱▱▱▱▱▱ 0 of 1
 
   ☐ Only this
 -- folded

@@ -3,6 +3,7 @@ use std::cell::RefCell;
 use serde_json::{Map, Value, json};
 
 use super::{
+    file_edit::joins,
     testing::{NOW, closed, look, open, opened, paint, picture},
     *,
 };
@@ -49,7 +50,7 @@ fn of_an_enormous_document_a_part_is_laid_out_and_all_of_it_copied() {
             assert!(count < 3 * SHOWN_LINES, "{kind} {unit:?}: {count} rows");
             let last = paint(&sheet, 80);
             let last = last.lines().last().unwrap_or_default();
-            assert!(last.contains("more: y copies all of it"), "{kind} {unit:?}: {last:?}");
+            assert!(last.contains("more; y copies everything"), "{kind} {unit:?}: {last:?}");
             // More of what is not shown costs no row.
             let (document, delta) = (id.clone(), half.to_owned());
             response.apply(&Event::ContentDelta { document, delta }, NOW);

@@ -166,7 +166,7 @@ mod tests {
   ☑ Let Cart hold a list of discounts
   ◐ Add them up in Cart::total
 -- empty
-≡ todo   nothing changed
+≡ todo   no changes
 80=======================================================================
 -- what moved comes first
 ≡ todo   ☑ Let Cart hold a list of discounts  ◐ Add them up in C…  2 of 4
@@ -176,7 +176,7 @@ mod tests {
   ☑ Let Cart hold a list of discounts
   ◐ Add them up in Cart::total
 -- empty
-≡ todo   nothing changed
+≡ todo   no changes
 120==============================================================================================================
 -- what moved comes first
 ≡ todo   ☑ Let Cart hold a list of discounts  ◐ Add them up in Cart::total  ☐ Reject expired codes         2 of 4
@@ -186,7 +186,7 @@ mod tests {
   ☑ Let Cart hold a list of discounts
   ◐ Add them up in Cart::total
 -- empty
-≡ todo   nothing changed
+≡ todo   no changes
 "#);
     }
 

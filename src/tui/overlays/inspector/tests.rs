@@ -141,7 +141,7 @@ fn the_request_is_copied_as_curl_and_the_step_as_it_came() {
     let log = Log::new();
     let mut inspector = Inspector::new(log.watch());
     log.append(1, start("a"));
-    assert!(key(&mut inspector, 'c').starts_with("no request went out"));
+    assert!(key(&mut inspector, 'c').starts_with("no request: answered locally"));
     assert!(key(&mut inspector, 'y').starts_with("event: document_start\ndata: {"));
 }
 
@@ -187,7 +187,7 @@ fn a_long_conversation_costs_no_more_than_its_view() {
     let lines = Scene::drawn(&mut inspector, &transcript(&log), 120, 40);
     assert!(lines[39].contains("content_delta"), "{lines:#?}");
     assert!(
-        lines[0].contains("20,002 steps, the first ") && lines[0].contains(" gone"),
+        lines[0].contains("20,002 steps, the first ") && lines[0].contains(" dropped"),
         "{}",
         lines[0]
     );

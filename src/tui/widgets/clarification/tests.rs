@@ -436,26 +436,26 @@ fn approvals() {
 40=====================================
 -- a command
 ? allow  git push origin main
-               needs network, git_write
+     needs network and git write access
   in folder    crates/shop
   would reach  github.com:443
   would write  .git/refs/remotes/
                origin/main
                .git/logs
-  always means Shell(git push origin
+  always saves Shell(git push origin
                main)  in your settings
 
-  y once   a this session   A always
-  n no, because…
+  y once   a for this session
+  A always   n no, because…
 -- a no is explained
 ? allow  git push origin main
-               needs network, git_write
+     needs network and git write access
   in folder    crates/shop
   would reach  github.com:443
   would write  .git/refs/remotes/
                origin/main
                .git/logs
-  always means Shell(git push origin
+  always saves Shell(git push origin
                main)  in your settings
 
   n no, because: not on a Friday▏
@@ -465,11 +465,11 @@ fn approvals() {
          .vscode/tasks.json
     3 − false
     3 + true
-  always means Shell(git push origin
+  always saves Shell(git push origin
                main)  in your settings
 
-  y once   a this session   A always
-  n no, because…
+  y once   a for this session
+  A always   n no, because…
 -- a tool, an option of a stranger's, no way to say no
 ? allow  fetch                  waiting
   url: https://example.org
@@ -498,21 +498,21 @@ fn approvals() {
 ? allow  git push origin main
 80=======================================================================
 -- a command
-? allow  git push origin main                    needs network, git_write
+? allow  git push origin main          needs network and git write access
   in folder    crates/shop
   would reach  github.com:443
   would write  .git/refs/remotes/origin/main
                .git/logs
-  always means Shell(git push origin main)  in your settings
+  always saves Shell(git push origin main)  in your settings
 
-  y once   a this session   A always   n no, because…
+  y once   a for this session   A always   n no, because…
 -- a no is explained
-? allow  git push origin main                    needs network, git_write
+? allow  git push origin main          needs network and git write access
   in folder    crates/shop
   would reach  github.com:443
   would write  .git/refs/remotes/origin/main
                .git/logs
-  always means Shell(git push origin main)  in your settings
+  always saves Shell(git push origin main)  in your settings
 
   n no, because: not on a Friday▏
   enter send   esc back
@@ -520,9 +520,9 @@ fn approvals() {
 ? allow  edit .vscode/tasks.json                                  waiting
     3 − false
     3 + true
-  always means Shell(git push origin main)  in your settings
+  always saves Shell(git push origin main)  in your settings
 
-  y once   a this session   A always   n no, because…
+  y once   a for this session   A always   n no, because…
 -- a tool, an option of a stranger's, no way to say no
 ? allow  fetch                                                    waiting
   url: https://example.org
@@ -543,24 +543,24 @@ fn approvals() {
                .git/logs
   because      not on a Friday
 -- folded
-? allow  git push origin main                    needs network, git_write
+? allow  git push origin main          needs network and git write access
 120==============================================================================================================
 -- a command
-? allow  git push origin main                                                            needs network, git_write
+? allow  git push origin main                                                  needs network and git write access
   in folder    crates/shop
   would reach  github.com:443
   would write  .git/refs/remotes/origin/main
                .git/logs
-  always means Shell(git push origin main)  in your settings
+  always saves Shell(git push origin main)  in your settings
 
-  y once   a this session   A always   n no, because…
+  y once   a for this session   A always   n no, because…
 -- a no is explained
-? allow  git push origin main                                                            needs network, git_write
+? allow  git push origin main                                                  needs network and git write access
   in folder    crates/shop
   would reach  github.com:443
   would write  .git/refs/remotes/origin/main
                .git/logs
-  always means Shell(git push origin main)  in your settings
+  always saves Shell(git push origin main)  in your settings
 
   n no, because: not on a Friday▏
   enter send   esc back
@@ -568,9 +568,9 @@ fn approvals() {
 ? allow  edit .vscode/tasks.json                                                                          waiting
     3 − false
     3 + true
-  always means Shell(git push origin main)  in your settings
+  always saves Shell(git push origin main)  in your settings
 
-  y once   a this session   A always   n no, because…
+  y once   a for this session   A always   n no, because…
 -- a tool, an option of a stranger's, no way to say no
 ? allow  fetch                                                                                            waiting
   url: https://example.org
@@ -591,7 +591,7 @@ fn approvals() {
                .git/logs
   because      not on a Friday
 -- folded
-? allow  git push origin main                                                            needs network, git_write
+? allow  git push origin main                                                  needs network and git write access
 "#);
 }
 
@@ -609,12 +609,12 @@ fn an_approval_looks_like_one() {
     assert_eq!((sheet.glyph.text.as_str(), sheet.glyph.role), ("?", Role::Waiting));
     assert_eq!(
         roles(&sheet.rows[0]),
-        "allow:Dim git push origin main:Strong+bold | needs network, git_write:Waiting"
+        "allow:Dim git push origin main:Strong+bold | needs network and git write access:Waiting"
     );
     let keys = roles(sheet.rows.last().expect("it has rows"));
     assert_eq!(
         keys,
-        "y:Waiting+bold once:Dim a:Waiting+bold this session:Dim A:Waiting+bold always:Dim n:Waiting+bold no, because…:Dim"
+        "y:Waiting+bold once:Dim a:Waiting+bold for this session:Dim A:Waiting+bold always:Dim n:Waiting+bold no, because…:Dim"
     );
 }
 
@@ -645,7 +645,7 @@ fn what_gives_more_away_than_one_action_is_marked_in_red() {
         json!({ "type": "file_edit", "metadata": metadata })
     };
     for (subject, fact, why) in [
-        (command("all"), "needs all:Error", "it leaves the sandbox:Error"),
+        (command("all"), "needs full access:Error", "it leaves the sandbox:Error"),
         (command("network"), "needs network:Waiting", "it leaves the sandbox:Dim"),
         (
             file(json!({ "protected": true })),

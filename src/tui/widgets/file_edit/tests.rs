@@ -118,10 +118,10 @@ fn edits() {
       + b
 -- nothing changes
 ± edit   src/cart.rs            applied
-  nothing changes
+  no changes
 -- in a read-only mode
 ± edit   src…t.rs   ✗ read-on…  applied
-  nothing changes
+  no changes
 -- folded
 ± edit   src/cart.rs     +2 −1  applied
 80=======================================================================
@@ -163,10 +163,10 @@ fn edits() {
       + b
 -- nothing changes
 ± edit   src/cart.rs                                              applied
-  nothing changes
+  no changes
 -- in a read-only mode
 ± edit   src/cart.rs   ✗ read-only                                applied
-  nothing changes
+  no changes
 -- folded
 ± edit   src/cart.rs                                       +2 −1  applied
 120==============================================================================================================
@@ -208,10 +208,10 @@ fn edits() {
       + b
 -- nothing changes
 ± edit   src/cart.rs                                                                                      applied
-  nothing changes
+  no changes
 -- in a read-only mode
 ± edit   src/cart.rs   ✗ read-only                                                                        applied
-  nothing changes
+  no changes
 -- folded
 ± edit   src/cart.rs                                                                               +2 −1  applied
 "#);
@@ -272,7 +272,7 @@ fn whole_files() {
     1 + pub mod discount;
 -- created, empty
 ± create src/empty.rs           applied
-  an empty file
+  empty file
 -- being written
 ± create src/lib.rs       +1  ◐ writing
     1 + pub mod dis
@@ -301,7 +301,7 @@ fn whole_files() {
     1 + pub mod discount;
 -- created, empty
 ± create src/empty.rs                                             applied
-  an empty file
+  empty file
 -- being written
 ± create src/lib.rs                                         +1  ◐ writing
     1 + pub mod dis
@@ -330,7 +330,7 @@ fn whole_files() {
     1 + pub mod discount;
 -- created, empty
 ± create src/empty.rs                                                                                     applied
-  an empty file
+  empty file
 -- being written
 ± create src/lib.rs                                                                                 +1  ◐ writing
     1 + pub mod dis

@@ -142,7 +142,7 @@ fn calls_unfold() {
   │ after three tries
 -- arguments that are no JSON
 ✗ read   {"target_file": "s…  no result
-  arguments that are no JSON:
+  arguments are not valid JSON:
   {"target_file": "src/ca
 -- a stranger's tool
 ● weather                     1 min 1 s
@@ -177,7 +177,7 @@ fn calls_unfold() {
   │ after three tries
 -- arguments that are no JSON
 ✗ read   {"target_file": "src/ca                                no result
-  arguments that are no JSON:
+  arguments are not valid JSON:
   {"target_file": "src/ca
 -- a stranger's tool
 ● weather                                                       1 min 1 s
@@ -212,7 +212,7 @@ fn calls_unfold() {
   │ after three tries
 -- arguments that are no JSON
 ✗ read   {"target_file": "src/ca                                                                        no result
-  arguments that are no JSON:
+  arguments are not valid JSON:
   {"target_file": "src/ca
 -- a stranger's tool
 ● weather                                                                                               1 min 1 s

@@ -47,6 +47,16 @@ impl TextPosition {
             ..self
         }
     }
+
+    /// The beginning of its line.
+    pub fn line_start(self) -> Self {
+        Self { byte: 0, ..self }
+    }
+
+    /// The beginning of the previous line.
+    pub fn line_before(self) -> Option<Self> {
+        self.row.checked_sub(1).map(|row| Self { row, byte: 0 })
+    }
 }
 
 /// The kind of the last edit: one that continues it belongs to the same step of undo.
@@ -372,7 +382,7 @@ impl Draft {
                 }
                 self.insert(&letter.to_string());
             }
-            KeyCode::Char('a') if ctrl => self.go(self.line_start(at), false),
+            KeyCode::Char('a') if ctrl => self.go(at.line_start(), false),
             KeyCode::Char('e') if ctrl => self.go(self.line_end(at), false),
             KeyCode::Char('a') if alt => self.select(TextPosition::default()..self.end()),
             KeyCode::Char('b') if alt => self.go(self.word_before(at), false),
@@ -380,7 +390,7 @@ impl Draft {
             KeyCode::Char('b') if ctrl => self.go(self.before(at), false),
             KeyCode::Char('f') if ctrl => self.go(self.after(at), false),
             KeyCode::Char('w') if ctrl => self.take(self.selection().unwrap_or(self.word_before(at)..at)),
-            KeyCode::Char('u') if ctrl => self.take(self.line_start(at)..at),
+            KeyCode::Char('u') if ctrl => self.take(at.line_start()..at),
             KeyCode::Char('d') if ctrl => self.replace(at..self.after(at), ""),
             KeyCode::Char('d') if alt => self.take(at..self.word_after(at)),
             KeyCode::Char('k') if alt => self.take(at..self.line_end(at)),
@@ -410,7 +420,7 @@ impl Draft {
             KeyCode::Right => self.go(self.after(at), shift),
             KeyCode::Home if ctrl => self.go(TextPosition::default(), shift),
             KeyCode::End if ctrl => self.go(self.end(), shift),
-            KeyCode::Home => self.go(self.line_start(at), shift),
+            KeyCode::Home => self.go(at.line_start(), shift),
             KeyCode::End => self.go(self.line_end(at), shift),
             _ => return false,
         }
@@ -505,7 +515,7 @@ impl Draft {
     pub fn before(&self, at: TextPosition) -> TextPosition {
         match at.byte.checked_sub(1) {
             Some(byte) => self.border(TextPosition { byte, ..at }),
-            None => self.line_before(at).map_or(at, |it| self.line_end(it)),
+            None => at.line_before().map_or(at, |it| self.line_end(it)),
         }
     }
 
@@ -536,11 +546,6 @@ impl Draft {
         class(&self.grapheme(at))
     }
 
-    /// The beginning of the line that contains `at`.
-    pub fn line_start(&self, at: TextPosition) -> TextPosition {
-        TextPosition { byte: 0, ..at }
-    }
-
     /// The end of the line that contains `at`, without its line break.
     pub fn line_end(&self, at: TextPosition) -> TextPosition {
         let byte = self.line(at.row).len();
@@ -551,11 +556,6 @@ impl Draft {
     pub fn line_after(&self, at: TextPosition) -> Option<TextPosition> {
         let row = at.row + 1;
         (row < self.lines().len()).then_some(TextPosition { row, byte: 0 })
-    }
-
-    /// The beginning of the previous line.
-    pub fn line_before(&self, at: TextPosition) -> Option<TextPosition> {
-        at.row.checked_sub(1).map(|row| TextPosition { row, byte: 0 })
     }
 
     /// The first place of the line that is not blank.
@@ -605,7 +605,7 @@ impl Draft {
 
     /// Graphemes between the beginning of the line and a place.
     pub fn column(&self, at: TextPosition) -> usize {
-        self.slice(self.line_start(at)..at).graphemes(true).count()
+        self.slice(at.line_start()..at).graphemes(true).count()
     }
 }
 

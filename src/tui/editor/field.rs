@@ -190,16 +190,16 @@ impl Field {
     /// The text of the caret's line up to the caret, chips as single characters.
     pub fn before_caret(&self) -> String {
         let at = self.draft.caret();
-        let line = self.draft.slice(self.draft.line_start(at)..at);
+        let line = self.draft.slice(at.line_start()..at);
         unlabelled(&line).map(|it| it.1).collect()
     }
 
     /// Replaces the given number of characters before the caret, in its line, by `text`.
     pub fn replace_before(&mut self, characters: usize, text: &str) {
         let at = self.draft.caret();
-        let line = self.draft.slice(self.draft.line_start(at)..at);
+        let line = self.draft.slice(at.line_start()..at);
         let bytes: Vec<usize> = unlabelled(&line).map(|it| it.0).collect();
-        let start = bytes.iter().rev().take(characters).last();
+        let start = bytes.iter().rev().take(characters).next_back();
         let start = start.map_or(at, |byte| TextPosition { byte: *byte, ..at });
         self.draft.replace(start..at, &without_marks(&tidy(text)));
     }

@@ -367,7 +367,7 @@ impl Vim {
                     let span = match letter {
                         'g' => lines(draft, line_number(draft, if counted { times } else { 1 })),
                         '_' => {
-                            let start = draft.line_start(draft.caret());
+                            let start = draft.caret().line_start();
                             let last = start.right(draft.line(start.row).trim_end().len());
                             to(draft, draft.before(last).max(start), true)
                         }
@@ -407,9 +407,9 @@ impl Vim {
         let fold = |step: &dyn Fn(TextPosition) -> TextPosition| (0..times).fold(at, |at, _| step(at));
         let column = self.column.take();
         Some(match letter {
-            'h' => to(draft, fold(&|at| draft.before(at).max(draft.line_start(at))), false),
+            'h' => to(draft, fold(&|at| draft.before(at).max(at.line_start())), false),
             'l' | ' ' => to(draft, fold(&|at| draft.after(at).min(draft.line_end(at))), false),
-            '0' => to(draft, draft.line_start(at), false),
+            '0' => to(draft, at.line_start(), false),
             '^' => to(draft, draft.line_text(at), false),
             '$' => {
                 let last = (1..times).fold(at, |at, _| draft.after(draft.line_end(at)));
@@ -451,7 +451,7 @@ impl Vim {
                 let at = if counted {
                     line_number(draft, times)
                 } else {
-                    draft.line_start(draft.end())
+                    draft.end().line_start()
                 };
                 lines(draft, at)
             }
@@ -531,7 +531,7 @@ impl Vim {
 
     fn operate_lines(&mut self, operator: Operator, draft: &mut Draft) {
         let times = self.pending.times();
-        let start = draft.line_start(draft.caret());
+        let start = draft.caret().line_start();
         let row = (start.row + times - 1).min(draft.end().row);
         let end = draft.line_end(TextPosition { row, byte: 0 });
         self.pending.operator = None;
@@ -559,7 +559,7 @@ impl Vim {
 
     fn apply(&mut self, operator: Operator, span: &Span, draft: &mut Draft) {
         let range = if span.lines {
-            draft.line_start(span.range.start)..draft.line_end(span.range.end)
+            span.range.start.line_start()..draft.line_end(span.range.end)
         } else {
             span.range.clone()
         };
@@ -571,7 +571,7 @@ impl Vim {
             Operator::Yank => {
                 draft.keep(range.clone(), span.lines);
                 let at = if span.lines {
-                    range.start.max(draft.line_start(draft.caret()))
+                    range.start.max(draft.caret().line_start())
                 } else {
                     range.start
                 };
@@ -589,7 +589,7 @@ impl Vim {
                 draft.replace(cut, "");
                 if span.lines {
                     let at = range.start.min(draft.end());
-                    draft.go(draft.line_text(draft.line_start(at)), false);
+                    draft.go(draft.line_text(at.line_start()), false);
                 }
             }
             Operator::Change => {
@@ -643,7 +643,7 @@ impl Vim {
                 if let Some(range) = draft.selection_or_caret(1, true) {
                     let is_lines = self.mode == Mode::VisualLine;
                     let range = if is_lines {
-                        draft.line_start(range.start)..draft.line_end(draft.before(range.end).max(range.start))
+                        range.start.line_start()..draft.line_end(draft.before(range.end).max(range.start))
                     } else {
                         range
                     };
@@ -709,7 +709,7 @@ impl Vim {
         let at = if below {
             draft.line_end(draft.caret())
         } else {
-            draft.line_start(draft.caret())
+            draft.caret().line_start()
         };
         draft.replace(at..at, "\n");
         draft.go(if below { draft.after(at) } else { at }, false);
@@ -736,7 +736,7 @@ impl Vim {
         }
         self.reset();
         let at = draft.caret();
-        draft.go(draft.before(at).max(draft.line_start(at)), false);
+        draft.go(draft.before(at).max(at.line_start()), false);
     }
 
     /// Repeats the text that was typed after a count.
@@ -807,7 +807,7 @@ impl Vim {
     /// Moves the caret onto the last letter of its line: in normal mode it is never behind it.
     fn settle(draft: &mut Draft) {
         let at = draft.caret();
-        let (start, end) = (draft.line_start(at), draft.line_end(at));
+        let (start, end) = (at.line_start(), draft.line_end(at));
         if at == end && at > start {
             draft.go(draft.before(at), false);
         }
@@ -897,7 +897,7 @@ fn put(draft: &mut Draft, behind: bool, count: usize) {
             draft.replace(end..end, &format!("\n{lines}"));
             draft.after(end)
         } else {
-            let start = draft.line_start(at);
+            let start = at.line_start();
             draft.replace(start..start, &format!("{lines}\n"));
             start
         };

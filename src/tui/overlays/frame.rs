@@ -78,7 +78,7 @@ pub(super) fn heading(title: &str, filter: &Draft) -> String {
 
 /// The caret's column in a frame with that heading: behind the title, and in what is typed.
 pub(super) fn caret_in(title: &str, filter: &Draft, columns: u16) -> u16 {
-    let before = filter.slice(filter.line_start(filter.caret())..filter.caret());
+    let before = filter.slice(filter.caret().line_start()..filter.caret());
     let typed = if filter.is_empty() {
         0
     } else {

@@ -111,7 +111,7 @@ pub(super) fn end_before(draft: &Draft, at: TextPosition, big: bool) -> TextPosi
 
 pub(super) fn find(draft: &Draft, kind: char, wanted: char, times: usize, again: bool) -> Option<TextPosition> {
     let at = draft.caret();
-    let (start, end) = (draft.line_start(at), draft.line_end(at));
+    let (start, end) = (at.line_start(), draft.line_end(at));
     let mut buffer = [0; 4];
     let wanted: &str = wanted.encode_utf8(&mut buffer);
     let forward = kind.is_lowercase();
@@ -143,12 +143,12 @@ fn is_blank_line(draft: &Draft, row: usize) -> bool {
 }
 
 pub(super) fn paragraph(draft: &Draft, at: TextPosition, forward: bool) -> TextPosition {
-    let mut line = draft.line_start(at);
+    let mut line = at.line_start();
     let mut was_text = !is_blank_line(draft, line.row);
     while let Some(next) = if forward {
         draft.line_after(line)
     } else {
-        draft.line_before(line)
+        line.line_before()
     } {
         line = next;
         let is_blank = is_blank_line(draft, line.row);
@@ -234,7 +234,7 @@ pub(super) fn object(draft: &Draft, around: bool, name: char, times: usize) -> O
             let big = name == 'W';
             let here = class_of(draft, at, big);
             let mut start = at;
-            let line = draft.line_start(at);
+            let line = at.line_start();
             while start > line && class_of(draft, draft.before(start), big) == here {
                 start = draft.before(start);
             }
@@ -257,7 +257,7 @@ pub(super) fn object(draft: &Draft, around: bool, name: char, times: usize) -> O
             let text = draft.line(at.row);
             let places: Vec<usize> = text.match_indices(name).map(|it| it.0).collect();
             let pair = places.chunks_exact(2).find(|it| it[1] >= at.byte)?;
-            between(draft.line_start(at).right(pair[0]), draft.line_start(at).right(pair[1]))
+            between(at.line_start().right(pair[0]), at.line_start().right(pair[1]))
         }
         '(' | ')' | 'b' | '[' | ']' | '{' | '}' | 'B' | '<' | '>' => {
             let (open, close) = match name {

@@ -237,7 +237,7 @@ fn what_needs_a_yes_is_asked_of_the_client_that_can_give_it() {
     assert!(!home.path().join("work/two.txt").exists());
     let requests = model.requests();
     assert!(
-        result(&requests[3]).contains("nobody is there to be asked"),
+        result(&requests[3]).contains("nobody can be asked"),
         "{}",
         result(&requests[3])
     );

@@ -221,7 +221,7 @@ fn a_document_is_had_by_its_address() {
     );
 
     for (address, says) in [
-        ("1.999", "there is no document 1.999"),
+        ("1.999", "no document 1.999"),
         ("x", "`x` is no address"),
         ("nobody#1.1", "no conversation `nobody`"),
     ] {
@@ -291,7 +291,7 @@ fn a_doctor_says_what_is_wrong_and_mends_what_can_be() {
     let ran = home.run(&["sessions", "doctor"]);
     assert_eq!(
         (ran.code, ran.out.as_str()),
-        (Some(0), "1 conversation looked at: nothing is wrong\n")
+        (Some(0), "1 conversation checked: nothing is wrong\n")
     );
     let folder = home.0.path().join(".local/share/sheaf/sessions");
     let path = folder.join(format!("{id}.jsonl"));
@@ -309,7 +309,7 @@ fn a_doctor_says_what_is_wrong_and_mends_what_can_be() {
     let ran = home.run(&["sessions", "doctor"]);
     assert_eq!(ran.code, Some(1), "{}", ran.out);
     for part in [
-        "its last 20 B cannot be read\n  --repair: the end is moved out of the way",
+        "its last 20 B cannot be read\n  --repair: the end is moved aside",
         "1 line in the middle cannot be read\n  they are left out, the rest is read",
         "gone.lock\n  belongs to no session\n  --repair: it is removed",
         "gone.archived\n  belongs to no session",

@@ -182,7 +182,7 @@ fn said(sheaf: &Sheaf, model: &Model, text: &str) -> String {
 fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes() {
     let model = Model::start();
     let sheaf = start(&model, &[]).run();
-    sheaf.wait_for("Do you trust what lies in this folder?");
+    sheaf.wait_for("Trust this folder?");
     sheaf.wait_until("each file is named", |seen| {
         [
             "AGENTS.md",
@@ -199,7 +199,7 @@ fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes()
     });
     let sent = said(&sheaf, &model, "hello");
     assert!(sent.contains(ORDER) && sent.contains("More orders."), "{sent}");
-    assert!(!sent.contains("Do you trust"), "the model is not told of it: {sent}");
+    assert!(!sent.contains("Do you trust"), "the model is unknown of it: {sent}");
     // Whatever changes is data again, and asked about.
     fs::write(sheaf.home().join("work/AGENTS.md"), "OTHER-ORDERS").expect("a file");
     sheaf.send("/trust\r");
@@ -216,7 +216,7 @@ fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes()
 fn whoever_goes_on_writing_has_not_said_yes() {
     let model = Model::start();
     let sheaf = start(&model, &[]).run();
-    sheaf.wait_for("Do you trust what lies in this folder?");
+    sheaf.wait_for("Trust this folder?");
     let sent = said(&sheaf, &model, "hello");
     assert!(sent.contains("AGENTS.md") && !sent.contains(ORDER), "{sent}");
     assert!(!sent.contains("Nothing of this folder acts"), "{sent}");

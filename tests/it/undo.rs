@@ -103,7 +103,7 @@ fn what_was_done_without_a_screen_is_taken_back_without_one() {
     assert!(is_fine && said.contains("e.txt  goes"), "{said}");
     assert_eq!(shop.files(), after, "only said");
     let (said, is_fine) = shop.run(&["undo"]);
-    assert!(is_fine && said.contains("taken back: 1 file"), "{said}");
+    assert!(is_fine && said.contains("undid changes to 1 file"), "{said}");
     assert_eq!(shop.files(), [(text("b.txt"), text("b\nmore\n"))]);
     let (said, is_fine) = shop.run(&["redo"]);
     assert!(is_fine, "{said}");
@@ -138,7 +138,7 @@ fn the_conversation_goes_back_too_and_the_model_hears_the_branch_only() {
     shop.ask(&model, &["--continue", "another second"]);
     let said = serde_json::to_string(&model.requests()[0]["messages"]).expect("JSON");
     assert!(said.contains("first") && said.contains("another second"), "{said}");
-    assert!(!said.contains("Two."), "what is on another branch is not told: {said}");
+    assert!(!said.contains("Two."), "what is on another branch is unknown: {said}");
     let (tree, _) = shop.run(&["sessions", "show", "last", "--tree"]);
     assert_eq!(tree, "* 1  first\n    2  second\n*   3  another second\n");
     let (found, _) = shop.run(&["sessions", "search", "Two."]);

@@ -75,14 +75,14 @@ impl Wrong {
             Self::Open(count) => format!("{} without an end", figure::count(*count, "answer", "answers")),
             Self::Exposed(mode) => format!("others may read it (mode {mode:o})"),
             Self::Orphan => "belongs to no session".to_owned(),
-            Self::Aside(bytes) => format!("{} that could not be read, moved out of the way", figure::bytes(*bytes)),
+            Self::Aside(bytes) => format!("{} unreadable, moved aside", figure::bytes(*bytes)),
         }
     }
 
     /// Describes the repair. `None` if nothing needs to be done, or nothing can be.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
-            Self::Tail(_) => Some("the end is moved out of the way"),
+            Self::Tail(_) => Some("the end is moved aside"),
             Self::Open(_) => Some("they are closed as interrupted"),
             Self::Exposed(_) => Some("it is made yours alone"),
             Self::Orphan => Some("it is removed"),

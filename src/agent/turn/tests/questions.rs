@@ -179,7 +179,7 @@ fn another_mode_needs_a_yes_and_changes_what_is_offered() {
     ));
     let shown = talk.says(ends(EndReason::ToolUse));
     assert!(
-        shown.ends_with("~Go on in agent mode? allow_once/reject_once | expire doc_001"),
+        shown.ends_with("~Switch to agent mode? allow_once/reject_once | expire doc_001"),
         "{shown}"
     );
     talk.says(answer("doc_001", "allow_once"));

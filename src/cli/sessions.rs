@@ -252,9 +252,9 @@ fn doctor(base: &CliContext, store: &Store, repair: bool) -> Result<u8> {
         }
         left += usize::from(!repair);
         let does = if repair {
-            "repaired: it is removed"
+            "repaired: removed"
         } else {
-            "--repair: it is removed"
+            "--repair: remove it"
         };
         let bytes = figure::bytes(bytes);
         say(&format!(

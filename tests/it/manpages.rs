@@ -99,6 +99,9 @@ fn help() -> String {
         "undo",
         "redo",
         "rewind",
+        "man",
+        "models",
+        "sandbox run",
     ];
     let texts = tasks.map(|task| {
         let output = Command::new(env!("CARGO_BIN_EXE_sheaf"))
@@ -209,7 +212,7 @@ fn slash_commands_and_variables_are_known() {
         for word in quoted(&text).into_iter().filter_map(|it| it.strip_prefix('/')) {
             // What follows the name is its argument; a path is no command.
             let command = word.split(' ').next().unwrap_or_default();
-            if command.is_empty() || command.contains(['/', '.']) || ["tmp", "healthz"].contains(&command) {
+            if command.is_empty() || command.contains(['/', '.']) || ["tmp", "healthz", "v1"].contains(&command) {
                 continue;
             }
             count += 1;

@@ -827,7 +827,7 @@ fn what_cannot_be_served_is_said_at_once() {
     let tour = tour();
     type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
     let cases: &[Case<'_>] = &[
-        ("nobody behind it", &[], &[], "there is nobody to ask"),
+        ("nobody behind it", &[], &[], "no model is configured"),
         ("no recording", &["--replay", "/nowhere.sse"], &[], "/nowhere.sse"),
         (
             "all the world without a token",

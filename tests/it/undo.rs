@@ -100,7 +100,7 @@ fn what_was_done_without_a_screen_is_taken_back_without_one() {
     );
 
     let (said, is_fine) = shop.run(&["undo", "--dry-run"]);
-    assert!(is_fine && said.contains("e.txt  goes"), "{said}");
+    assert!(is_fine && said.contains("e.txt  deleted"), "{said}");
     assert_eq!(shop.files(), after, "only said");
     let (said, is_fine) = shop.run(&["undo"]);
     assert!(is_fine && said.contains("undid changes to 1 file"), "{said}");
@@ -112,7 +112,7 @@ fn what_was_done_without_a_screen_is_taken_back_without_one() {
     // Somebody has changed a file since: it stays, unless one says so.
     fs::write(shop.path().join("b.txt"), "mine\n").expect("a file");
     let (said, is_fine) = shop.run(&["undo", "1"]);
-    assert!(is_fine && said.contains("b.txt was changed since"), "{said}");
+    assert!(is_fine && said.contains("b.txt was edited later"), "{said}");
     assert_eq!(fs::read_to_string(shop.path().join("b.txt")).expect("text"), "mine\n");
     assert_eq!(fs::read_to_string(shop.path().join("a.txt")).expect("text"), "a\n");
     assert!(!shop.path().join("d").exists());
@@ -138,7 +138,7 @@ fn the_conversation_goes_back_too_and_the_model_hears_the_branch_only() {
     shop.ask(&model, &["--continue", "another second"]);
     let said = serde_json::to_string(&model.requests()[0]["messages"]).expect("JSON");
     assert!(said.contains("first") && said.contains("another second"), "{said}");
-    assert!(!said.contains("Two."), "what is on another branch is unknown: {said}");
+    assert!(!said.contains("Two."), "what is on another branch is not told: {said}");
     let (tree, _) = shop.run(&["sessions", "show", "last", "--tree"]);
     assert_eq!(tree, "* 1  first\n    2  second\n*   3  another second\n");
     let (found, _) = shop.run(&["sessions", "search", "Two."]);

@@ -417,8 +417,8 @@ fn reason(it: &Turning, over: bool) -> Option<String> {
     match it.clash {
         _ if over => None,
         None => None,
-        Some(sandbox::Clash::Foreign) => Some(format!("{} was changed since", it.shown)),
-        Some(sandbox::Clash::Turn(turn)) => Some(format!("{} was changed again in turn {turn}", it.shown)),
+        Some(sandbox::Clash::Foreign) => Some(format!("{} was edited later", it.shown)),
+        Some(sandbox::Clash::Turn(turn)) => Some(format!("{} was edited in turn {turn}", it.shown)),
     }
 }
 

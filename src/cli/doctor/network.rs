@@ -345,7 +345,7 @@ fn judge_models(
                     Check::doubtful(topic, name, &format!("{seen}, none chosen"), &remedy)
                 }
                 Some(wanted) if !models.is_empty() && !models.iter().any(|it| it == wanted) => {
-                    let seen = format!("{seen}, without `{wanted}`");
+                    let seen = format!("{seen}, none named `{wanted}`");
                     let remedy = suggestion(wanted, models.iter().map(String::as_str));
                     let remedy =
                         remedy.unwrap_or_else(|| "choose a listed model, unless the server accepts others".to_owned());
@@ -586,7 +586,7 @@ mod tests {
             (
                 Some("qwen3:8"),
                 true,
-                "Doubtful x: answers in 12 ms, 2 models, without `qwen3:8` → did you mean `qwen3:8b`?",
+                "Doubtful x: answers in 12 ms, 2 models, none named `qwen3:8` → did you mean `qwen3:8b`?",
             ),
             (
                 None,

@@ -921,7 +921,7 @@ impl Driver {
             let client = self.client.clone();
             tokio::spawn(async move {
                 if let Ok(Err(error)) = timeout(ASIDE, client.open(request)).await {
-                    tracing::debug!(%error, "the gateway was unknown to stop");
+                    tracing::debug!(%error, "the gateway was not told to stop");
                 }
             });
         }

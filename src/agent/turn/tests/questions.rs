@@ -401,7 +401,7 @@ fn three_files() -> Talk {
         }),
     });
     assert!(asked.contains("+3 clarification"), "{asked}");
-    assert!(asked.contains("a no to one is a no to all of them"), "{asked}");
+    assert!(asked.contains("rejecting one rejects all"), "{asked}");
     talk
 }
 

@@ -6,6 +6,9 @@
     reason = "what is measured is the real program, started as a user starts it"
 )]
 
+#[path = "../tests/it/test_app.rs"]
+mod test_app;
+
 use std::{
     io::{Read as _, Write as _},
     path::Path,
@@ -23,8 +26,9 @@ use sheaf::{
         file::{Session, Store},
     },
     protocol::{ConversationId, Done, Event, Message, ResponseStart},
-    tui::headless::document,
 };
+
+use self::test_app::document;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sheaf");
 

@@ -2,6 +2,9 @@
 
 #![expect(clippy::print_stdout, reason = "figures are for the person who runs the bench")]
 
+#[path = "../tests/it/test_app.rs"]
+mod test_app;
+
 use std::{
     path::Path,
     sync::Arc,
@@ -24,11 +27,12 @@ use sheaf::{
     theme::Theme,
     tools::Stop,
     tui::{
-        headless::{TestApp, delta, document, end, start},
         terminal::Surface,
         widgets::{row_key, styled_line::LinesWidget},
     },
 };
+
+use self::test_app::{TestApp, delta, document, end, start};
 
 fn main() -> std::process::ExitCode {
     // Commands are held by this very program, started once more.
@@ -117,8 +121,8 @@ mod commands {
                     limit: None,
                     variables: Vec::new(),
                 };
-                let done = workspace.commands().run(spec, |_| {}).await.expect("it runs");
-                assert_eq!(done.1.how, sheaf::sandbox::How::Exited(0));
+                let running = workspace.commands().start(spec, |_| {}).expect("it runs").foreground();
+                assert_eq!(running.running().ended().await.how, sheaf::sandbox::How::Exited(0));
             });
         });
     }

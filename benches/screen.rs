@@ -5,6 +5,9 @@
 
 #![expect(clippy::print_stdout, reason = "a table of figures is what it is for")]
 
+#[path = "../tests/it/test_app.rs"]
+mod test_app;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -14,8 +17,9 @@ use serde_json::{Value, json};
 use sheaf::{
     agent::prompt::context::{List, files},
     protocol::{Event, Message},
-    tui::headless::{TestApp, delta, document, start},
 };
+
+use self::test_app::{TestApp, delta, document, start};
 
 const DOCUMENTS: usize = 10_000;
 const PATHS: usize = 60_000;

@@ -20,6 +20,9 @@
     )
 )]
 
+#[cfg(test)]
+extern crate self as sheaf;
+
 pub mod agent;
 pub mod cli;
 pub mod config;

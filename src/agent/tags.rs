@@ -3,52 +3,20 @@
 //! Only the `<` of a tag that we use is changed, and only in such text; everything else stays as it was written, because
 //! the model is to see files as they are. So our own tags have names that files seldom have.
 
+use crate::text::WordList;
 use std::borrow::Cow;
 
 /// Every tag that a model is told something in. A tag that is missing here could be forged.
-pub const TAGS: &[&str] = &[
-    "agent_requestable_workspace_rule",
-    "agent_requestable_workspace_rules",
-    "always_applied_workspace_rule",
-    "always_applied_workspace_rules",
-    "ask_mode",
-    "attached_file",
-    "attached_files",
-    "attached_folder",
-    "auto_attached_workspace_rule",
-    "citing_code",
-    "client_context",
-    "communication",
-    "conversation_summary",
-    "debug_mode",
-    "earlier_conversation",
-    "edit_history",
-    "git_status",
-    "included_file",
-    "linter_errors",
-    "making_code_changes",
-    "manual_workspace_rule",
-    "maximize_context_understanding",
-    "maximize_parallel_tool_calls",
-    "mcp_instructions",
-    "mcp_server",
-    "nested_workspace_rule",
-    "no_tools",
-    "open_and_recently_viewed_files",
-    "plan_mode",
-    "project_layout",
-    "quoted_document",
-    "rules",
-    "rules_not_loaded",
-    "rules_update",
-    "system_reminder",
-    "task_management",
-    "tool_calling",
-    "user_info",
-    "user_query",
-    "user_rule",
-    "user_rules",
-];
+pub const TAGS: WordList = WordList(
+    "agent_requestable_workspace_rule agent_requestable_workspace_rules always_applied_workspace_rule
+     always_applied_workspace_rules ask_mode attached_file attached_files attached_folder
+     auto_attached_workspace_rule citing_code client_context communication conversation_summary debug_mode
+     earlier_conversation edit_history git_status included_file linter_errors making_code_changes
+     manual_workspace_rule maximize_context_understanding maximize_parallel_tool_calls mcp_instructions mcp_server
+     nested_workspace_rule no_tools open_and_recently_viewed_files plan_mode project_layout quoted_document rules
+     rules_not_loaded rules_update system_reminder task_management tool_calling user_info user_query user_rule
+     user_rules",
+);
 
 /// More blanks than this in front of a name, and it is no tag; it also keeps the search linear.
 const FILLER_CHARS: usize = 64;
@@ -91,7 +59,7 @@ fn is_tag(rest: &str) -> bool {
         .take(64)
         .take_while(|it| it.is_ascii_alphanumeric() || *it == '_')
         .collect();
-    TAGS.contains(&name.as_str())
+    TAGS.contains(&name)
 }
 
 /// Characters that take no room: a reader, of flesh or not, may well skip them.
@@ -106,13 +74,13 @@ pub fn wrap(tag: &'static str, foreign: &str) -> String {
 
 /// Our own text, or text that was guarded, inside a tag.
 pub fn wrap_ours(tag: &'static str, text: &str) -> String {
-    debug_assert!(TAGS.contains(&tag), "{tag} could be forged");
+    debug_assert!(TAGS.contains(tag), "{tag} could be forged");
     format!("<{tag}>\n{}\n</{tag}>", text.trim_matches('\n'))
 }
 
 /// The text of others inside a tag that says in attributes what it is.
 pub fn wrap_with(tag: &'static str, attributes: &[(&str, &str)], foreign: &str) -> String {
-    debug_assert!(TAGS.contains(&tag), "{tag} could be forged");
+    debug_assert!(TAGS.contains(tag), "{tag} could be forged");
     let mut said = String::new();
     for (name, value) in attributes {
         said.push_str(&format!(" {name}=\"{}\"", attribute(value)));
@@ -208,7 +176,7 @@ mod tests {
 
     /// Pieces that forgeries are made of.
     fn hostile() -> impl Strategy<Value = String> {
-        let tag = (0..TAGS.len()).prop_map(|at| TAGS[at].to_owned());
+        let tag = prop::sample::select(TAGS.iter().collect::<Vec<_>>()).prop_map(str::to_owned);
         let piece = prop_oneof![
             3 => tag,
             3 => prop::sample::select(vec!["<", "</", "< /", ">", "-", "_", " ", "\n", "&lt;", "\u{200b}"])
@@ -231,7 +199,7 @@ mod tests {
                 .chars()
                 .filter(|it| !it.is_whitespace() && !is_unseen(*it))
                 .collect();
-            for tag in TAGS {
+            for tag in TAGS.iter() {
                 for forged in [format!("<{tag}>"), format!("</{tag}>")] {
                     prop_assert!(!folded.contains(&forged), "{forged} in {inside}");
                 }

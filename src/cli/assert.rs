@@ -8,21 +8,13 @@ use serde_json::{Map, Value};
 use crate::{
     link::replay::Recording,
     protocol::{Document, Entry},
+    text::WordList,
     transcript::{Exchange, Transcript},
 };
 
 /// Metadata members that differ each time.
-const IGNORED_MEMBERS: [&str; 9] = [
-    "duration_ms",
-    "durationMs",
-    "toolCallId",
-    "documentId",
-    "commandId",
-    "logPath",
-    "incomplete",
-    "sandbox",
-    "workingDirectory",
-];
+const IGNORED_MEMBERS: WordList =
+    WordList("duration_ms durationMs toolCallId documentId commandId logPath incomplete sandbox workingDirectory");
 
 /// Maximum number of characters shown of a different text.
 const MAX_EXCERPT_CHARS: usize = 120;
@@ -121,7 +113,7 @@ fn document(address: &str, found: &Document, wanted: &Document, said: &mut Vec<S
 fn without_ignored(metadata: &Map<String, Value>) -> Map<String, Value> {
     let kept = metadata
         .iter()
-        .filter(|(name, value)| !IGNORED_MEMBERS.contains(&name.as_str()) && !value.is_null());
+        .filter(|(name, value)| !IGNORED_MEMBERS.contains(name) && !value.is_null());
     kept.map(|(name, value)| {
         let value = match value {
             Value::Object(inner) => Value::Object(without_ignored(inner)),

@@ -9,7 +9,7 @@ use std::path::Path;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::{os::file, print::AnswerSchema};
+use crate::{os::file, print::AnswerSchema, text::WordList};
 
 /// A larger schema would fill the window.
 const SCHEMA_BYTES: u64 = 256 << 10;
@@ -26,15 +26,9 @@ const DEPTH: usize = 100;
 const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
 /// Keywords that would change which values fit, and are not read here.
-const UNKNOWN: [&str; 7] = [
-    "$dynamicRef",
-    "$recursiveRef",
-    "additionalItems",
-    "dependencies",
-    "dependentSchemas",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
+const UNKNOWN: WordList = WordList(
+    "$dynamicRef $recursiveRef additionalItems dependencies dependentSchemas unevaluatedItems unevaluatedProperties",
+);
 
 /// Returns what to add to a prompt, and how its answer is read.
 pub fn form(path: &Path) -> Result<(String, AnswerSchema), String> {
@@ -110,7 +104,7 @@ fn check(schema: &Value, root: &Value, place: &str) -> Result<(), String> {
                 it.values()
                     .all(|it| it.as_array().is_some_and(|it| it.iter().all(Value::is_string)))
             }),
-            unknown if UNKNOWN.contains(&unknown) => return Err(format!("{place} is not supported")),
+            unknown if UNKNOWN.contains(unknown) => return Err(format!("{place} is not supported")),
             _ => true,
         };
         if !is_fine {

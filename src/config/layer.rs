@@ -16,7 +16,7 @@ use super::{
     suggestion,
     value::{InvalidValue, Slot, Value, ValueKind},
 };
-use crate::os::file;
+use crate::{os::file, text::WordList};
 
 /// Settings from command-line flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -453,18 +453,8 @@ impl LayerMerger {
             }
             let path = format!("providers.{name}");
             let place = |it: &str| origins.get(&format!("{path}.{it}"))?.place.clone();
-            let any = [
-                "base_url",
-                "kind",
-                "model",
-                "api_key",
-                "api_key_env",
-                "key_command",
-                "key_file",
-                "keyring",
-                "headers",
-            ];
-            let Some(anywhere) = place("base_url").or_else(|| any.iter().find_map(|it| place(it))) else {
+            let any = WordList("base_url kind model api_key api_key_env key_command key_file keyring headers");
+            let Some(anywhere) = place("base_url").or_else(|| any.iter().find_map(place)) else {
                 continue;
             };
             match provider.connection.url() {

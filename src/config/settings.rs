@@ -14,6 +14,7 @@ use super::{
     ConfiguredRule, KeySource, Origin, Secret,
     value::{KeyMethod, Slot, ValueKind},
 };
+use crate::text::WordList;
 
 /// Returns the field of a setting, for the name that replaces `*`.
 type FindSlot = dyn for<'a> Fn(&'a mut Settings, &str) -> Slot<'a> + Send + Sync;
@@ -594,7 +595,7 @@ settings! {
         /// Maximum run time of a command. One that was started in the background runs until the session ends.
         pub command_limit: Duration = Duration::from_mins(10), ValueKind::Duration, variable;
         /// Variables passed to a model's commands, beside PATH, HOME, LANG and the like; not for keys.
-        pub environment: Vec<String> = TOOLCHAINS.map(str::to_owned).to_vec(), ValueKind::List, variable;
+        pub environment: Vec<String> = TOOLCHAINS.iter().map(str::to_owned).collect(), ValueKind::List, variable;
     }
 }
 
@@ -640,19 +641,10 @@ settings! {
 }
 
 /// Variables that locate compilers and package managers. Commands need them, and they hold no secret.
-const TOOLCHAINS: [&str; 11] = [
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "RUSTUP_TOOLCHAIN",
-    "GOPATH",
-    "GOROOT",
-    "GOMODCACHE",
-    "JAVA_HOME",
-    "NVM_DIR",
-    "PYENV_ROOT",
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-];
+const TOOLCHAINS: WordList = WordList(
+    "CARGO_HOME RUSTUP_HOME RUSTUP_TOOLCHAIN GOPATH GOROOT GOMODCACHE JAVA_HOME NVM_DIR PYENV_ROOT VIRTUAL_ENV
+     CONDA_PREFIX",
+);
 
 /// Converts a limit to `usize`; a larger one becomes the maximum.
 pub fn size(limit: u64) -> usize {

@@ -17,7 +17,7 @@ use crate::{
             Need::{Always, Expected, Free, Structure, Timed},
         },
     },
-    text::visible_line,
+    text::{WordList, visible_line},
 };
 
 /// Place and bytes of a statement.
@@ -91,27 +91,10 @@ pub const ALIASES: [(&str, &str, &str); 16] = [
 ];
 
 /// Tools whose calls are documents of another type.
-const TYPED_TOOLS: [&str; 19] = [
-    "edit_file",
-    "search_replace",
-    "StrReplace",
-    "MultiEdit",
-    "apply_patch",
-    "edit_notebook",
-    "write",
-    "Write",
-    "delete_file",
-    "Delete",
-    "run_terminal_cmd",
-    "Shell",
-    "Bash",
-    "create_plan",
-    "CreatePlan",
-    "todo_write",
-    "TodoWrite",
-    "ask_question",
-    "AskQuestion",
-];
+const TYPED_TOOLS: WordList = WordList(
+    "edit_file search_replace StrReplace MultiEdit apply_patch edit_notebook write Write delete_file Delete
+     run_terminal_cmd Shell Bash create_plan CreatePlan todo_write TodoWrite ask_question AskQuestion",
+);
 
 /// Returns true if this program knows the type.
 pub fn is_known(kind: &str) -> bool {

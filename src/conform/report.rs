@@ -81,6 +81,7 @@ impl Findings {
     }
 
     /// The ids of the rules that were broken, each once, in the order of the findings.
+    #[cfg(test)]
     pub fn rules(&self) -> Vec<&'static str> {
         let mut ids: Vec<&'static str> = Vec::new();
         for finding in &self.list {

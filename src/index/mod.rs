@@ -23,6 +23,7 @@ use std::{
     time::SystemTime,
 };
 
+use crate::text::WordList;
 use word::Words;
 
 pub use symbol::{Symbol, Symbols};
@@ -244,27 +245,10 @@ fn is_text(bytes: &[u8]) -> bool {
 
 /// Tests, examples of data and documentation, by their path.
 fn is_aside(shown: &str) -> bool {
-    const FOLDERS: &[&str] = &[
-        "test",
-        "tests",
-        "__tests__",
-        "spec",
-        "specs",
-        "testing",
-        "testdata",
-        "fixtures",
-        "__fixtures__",
-        "snapshots",
-        "__snapshots__",
-        "mocks",
-        "__mocks__",
-        "doc",
-        "docs",
-        "documentation",
-        "bench",
-        "benches",
-        "examples",
-    ];
+    const FOLDERS: WordList = WordList(
+        "test tests __tests__ spec specs testing testdata fixtures __fixtures__ snapshots __snapshots__ mocks
+         __mocks__ doc docs documentation bench benches examples",
+    );
     const ENDINGS: &[&str] = &["md", "mdx", "rst", "adoc", "txt", "snap", "lock", "csv", "svg"];
     let lower = shown.to_lowercase();
     let mut parts: Vec<_> = lower.split('/').collect();
@@ -283,36 +267,13 @@ fn is_aside(shown: &str) -> bool {
 
 /// Returns true if a question is about tests or documentation.
 fn is_about_asides(question: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "test",
-        "tests",
-        "tested",
-        "testing",
-        "spec",
-        "specs",
-        "fixture",
-        "fixtures",
-        "snapshot",
-        "snapshots",
-        "mock",
-        "mocks",
-        "benchmark",
-        "benchmarks",
-        "bench",
-        "example",
-        "examples",
-        "doc",
-        "docs",
-        "documentation",
-        "documented",
-        "readme",
-        "changelog",
-        "guide",
-        "tutorial",
-    ];
+    const WORDS: WordList = WordList(
+        "test tests tested testing spec specs fixture fixtures snapshot snapshots mock mocks benchmark benchmarks
+         bench example examples doc docs documentation documented readme changelog guide tutorial",
+    );
     let lower = question.to_lowercase();
     let mut words = lower.split(|it: char| !it.is_alphanumeric());
-    words.any(|it| WORDS.contains(&it))
+    words.any(|it| WORDS.contains(it))
 }
 
 /// BM25 over all chunks of the entries.

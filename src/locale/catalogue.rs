@@ -83,6 +83,7 @@ impl Catalogue {
         self.tag
     }
 
+    #[cfg(test)]
     pub fn has(&self, id: &str) -> bool {
         self.bundle.has_message(id)
     }

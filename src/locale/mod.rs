@@ -79,6 +79,7 @@ pub fn english(id: &str) -> &'static str {
 }
 
 /// Returns true if English has the message.
+#[cfg(test)]
 pub fn has(id: &str) -> bool {
     ENGLISH.has(id)
 }

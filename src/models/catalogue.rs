@@ -126,12 +126,14 @@ pub struct Cost {
 }
 
 /// The day on which the figures were last looked at.
+#[cfg(test)]
 pub fn checked() -> &'static str {
     let line = TEXT.lines().find_map(|it| it.strip_prefix("checked = \""));
     line.map_or("", |it| it.trim_end_matches('"'))
 }
 
 /// The ids of the models of a maker (`openai`, `anthropic`, `google`, `xai`, `deepseek`, `mistral`, …), in order.
+#[cfg(test)]
 pub fn of_maker(maker: &str) -> impl Iterator<Item = &'static str> {
     let maker = maker.to_owned();
     let listed = Section::all("model").filter(move |it| it.word("maker") == Some(&maker));
@@ -226,6 +228,7 @@ pub fn known(model: &str, own: &BTreeMap<String, config::Model>) -> KnownService
 }
 
 /// Returns the cost of `tokens` with `model`, by the catalogue alone. `None` if its price is unknown.
+#[cfg(test)]
 pub fn cost(tokens: &Tokens, model: &str) -> Option<Cost> {
     Some(listed(model).prices?.of(tokens))
 }

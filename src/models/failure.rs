@@ -1,5 +1,6 @@
 //! Why a model gave no answer, or only a part of one, and what the user can do about it.
 
+use serde::{Deserialize, de::value::StrDeserializer};
 use serde_json::Value;
 
 use crate::{net::client, text::redact::redact};
@@ -22,7 +23,8 @@ pub struct Failure {
 }
 
 /// Sorted by who must act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
     /// The user: no key, a wrong key, or one that may not do this.
     Key,
@@ -219,11 +221,10 @@ fn number(value: &Value) -> Option<u16> {
 
 /// Words weigh more than the status, because gateways answer 400 or 500 for everything; vague ones weigh less.
 fn classify(status: Option<u16>, words: &str) -> FailureKind {
-    let found = |signs: &[(FailureKind, &[&str])]| {
-        let hit = signs
-            .iter()
-            .find(|(_, signs)| signs.iter().any(|it| words.contains(it)));
-        hit.map(|(kind, _)| *kind)
+    let found = |signs: &str| {
+        let mut signs = signs.lines().filter_map(|it| it.split_once(": "));
+        let (kind, _) = signs.find(|(_, sign)| words.contains(sign))?;
+        FailureKind::deserialize(StrDeserializer::<serde::de::value::Error>::new(kind)).ok()
     };
     found(SIGNS).unwrap_or_else(|| match status {
         Some(401 | 403 | 407) => FailureKind::Key,
@@ -238,96 +239,18 @@ fn classify(status: Option<u16>, words: &str) -> FailureKind {
     })
 }
 
-/// In lower case, the first hit wins.
-const SIGNS: &[(FailureKind, &[&str])] = &[
-    (
-        FailureKind::Credit,
-        &[
-            "insufficient_quota",
-            "billing",
-            "insufficient balance",
-            "credit balance",
-            "out of credits",
-        ],
-    ),
-    (
-        FailureKind::Busy,
-        &[
-            "rate_limit",
-            "rate limit",
-            "too many requests",
-            "tokens per min",
-            "resource_exhausted",
-        ],
-    ),
-    (
-        FailureKind::TooLong,
-        &[
-            "context_length",
-            "exceed_context_size",
-            "contextwindowexceeded",
-            "context size",
-            "context length",
-            "context window",
-            "context_window",
-            "prompt is too long",
-            "input is too long",
-            "request_too_large",
-        ],
-    ),
-    (
-        FailureKind::Key,
-        &[
-            "invalid_api_key",
-            "authentication",
-            "unauthorized",
-            "unauthenticated",
-            "permission_error",
-            "permission_denied",
-            "api key",
-            "no auth credentials",
-            // A LiteLLM proxy without a database says this of a key that is not its own.
-            "no_db_connection",
-        ],
-    ),
-    (
-        FailureKind::Overloaded,
-        &[
-            "overloaded",
-            "unavailable_error",
-            "loading model",
-            "insufficient_system_resource",
-        ],
-    ),
-    (
-        FailureKind::NotFound,
-        &[
-            "model_not_found",
-            "not_found_error",
-            "invalid model",
-            "model not found",
-            // Ollama
-            "not found, try pulling",
-            "does not exist",
-            "unknown model",
-        ],
-    ),
-];
+/// Lines of a kind, a colon and a text in lower case. The first hit wins.
+const SIGNS: &str = include_str!("../../assets/failures.txt");
 
 /// Texts that gateways use for many failures.
-const VAGUE_SIGNS: &[(FailureKind, &[&str])] = &[
-    (
-        FailureKind::Unreachable,
-        &[
-            "internal_server_error",
-            "server_error",
-            "api_error",
-            "timeout_error",
-            "connection error",
-        ],
-    ),
-    (FailureKind::Request, &["invalid_request_error", "bad_request"]),
-];
+const VAGUE_SIGNS: &str = "\
+unreachable: internal_server_error
+unreachable: server_error
+unreachable: api_error
+unreachable: timeout_error
+unreachable: connection error
+request: invalid_request_error
+request: bad_request";
 
 impl From<&client::Error> for Failure {
     fn from(error: &client::Error) -> Self {

@@ -36,7 +36,7 @@ use futures::{Stream, future, stream};
 use serde_json::{Map, Value};
 
 pub use failure::{Failure, FailureKind};
-pub use roles::{Chosen, Roles, open_named};
+pub use roles::{Chosen, Roles};
 
 use crate::{
     config::{self, Environment},

@@ -36,6 +36,7 @@ impl Roles {
     }
 
     /// Returns the model that talks with the user. `None` if the settings name no provider.
+    #[cfg(test)]
     pub fn chat(&self) -> Result<Option<Chosen>, Failure> {
         let Upstream::Provider(name, provider) = self.settings.upstream() else {
             return Ok(None);
@@ -93,11 +94,6 @@ impl Roles {
         opened.insert(name.to_owned(), Arc::clone(&provider));
         Ok(provider)
     }
-}
-
-/// Opens what `text` names: `provider/model`, a provider alone, or a model of the provider that talks.
-pub fn open_named(settings: &Settings, environment: &Environment, text: &str) -> Result<Chosen, Failure> {
-    Roles::new(settings, environment).named(text)
 }
 
 /// The provider's name and settings, and the model. A slash may also belong to a model's name.
@@ -160,10 +156,13 @@ mod tests {
             ("ollama/qwen3:8b", "ollama at localhost:9 qwen3:8b"),
             ("anthropic/claude-x", "anthropic at api.anthropic.com claude-x"),
         ] {
-            let chosen = open_named(&settings, &environment, text).unwrap_or_else(|it| panic!("{text}: {it}"));
+            let chosen = Roles::new(&settings, &environment)
+                .named(text)
+                .unwrap_or_else(|it| panic!("{text}: {it}"));
             assert_eq!(format!("{} {}", chosen.provider.peer(), chosen.model), want, "{text}");
         }
-        let nobody = open_named(&Settings::default(), &environment, "odd/m")
+        let nobody = Roles::new(&Settings::default(), &environment)
+            .named("odd/m")
             .err()
             .expect("nobody");
         assert_eq!(&*nobody.message, "`odd/m` names no provider");

@@ -167,6 +167,7 @@ impl Script {
     }
 
     /// Returns true if a scene answers `text`.
+    #[cfg(test)]
     pub fn hears(&self, text: &str) -> bool {
         self.called(text).is_some()
     }

@@ -245,10 +245,6 @@ impl Request {
         self.header("accept", media)
     }
 
-    pub fn method(&self) -> &str {
-        self.method.as_str()
-    }
-
     /// Returns the request's URL below a peer's base.
     pub fn url(&self, base: &Url) -> Url {
         below(base, &self.path, &self.query)

@@ -106,6 +106,7 @@ impl Frames {
     }
 
     /// Returns the number of comment lines so far. Writers send them to show that they live.
+    #[cfg(test)]
     pub fn comments(&self) -> u64 {
         self.lines.lock().comments
     }

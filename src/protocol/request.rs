@@ -32,6 +32,7 @@ impl Message {
         }
     }
 
+    #[cfg(test)]
     pub fn assistant(content: impl Into<String>) -> Self {
         Self {
             role: Role::Assistant,

@@ -131,11 +131,13 @@ impl Output {
     }
 
     /// The first lines.
+    #[cfg(test)]
     pub fn head(&self, count: usize) -> Vec<Vec<Span>> {
         self.lines(0..count)
     }
 
     /// The last lines.
+    #[cfg(test)]
     pub fn tail(&self, count: usize) -> Vec<Vec<Span>> {
         let total = self.lines_total();
         self.lines(total.saturating_sub(count)..total)
@@ -154,6 +156,7 @@ impl Output {
     }
 
     /// Bytes of memory that the lines take, roughly.
+    #[cfg(test)]
     pub fn weight_bytes(&self) -> usize {
         let emulator = self.emulator.as_ref().map_or(0, |_| {
             usize::from(COLUMNS.get()) * usize::from(ROWS.get()) * size_of::<vt100::Cell>()

@@ -154,11 +154,13 @@ impl Highlighter {
     }
 
     /// Lines that went through a grammar since the start.
+    #[cfg(test)]
     pub fn lines_parsed(&self) -> u64 {
         self.shared.lines_parsed.load(Ordering::Relaxed)
     }
 
     /// Drops the source and the lines of `block`.
+    #[cfg(test)]
     pub fn forget(&self, block: u64) {
         if self.shared.lock().remove(block) {
             self.send(Job::Forget(block));
@@ -166,6 +168,7 @@ impl Highlighter {
     }
 
     /// Returns the approximate size of the stored lines, in bytes.
+    #[cfg(test)]
     pub fn weight_bytes(&self) -> usize {
         self.shared.lock().weight_bytes
     }
@@ -791,67 +794,32 @@ enum Meaning {
 /// none.
 fn meaning(scope: Scope) -> Option<Meaning> {
     let fitting = MEANINGS.iter().filter(|(prefix, _)| prefix.is_prefix_of(scope));
-    fitting.max_by_key(|(prefix, _)| prefix.len()).and_then(|it| it.1)
+    fitting.max_by_key(|(prefix, _)| prefix.len()).map(|it| it.1)
 }
 
-type Table = Vec<(Scope, Option<Meaning>)>;
-
-static MEANINGS: LazyLock<Table> = LazyLock::new(|| {
-    let is = |role| Some(Meaning::Is(role));
-    let table = [
-        ("comment", is(Role::Comment)),
-        ("string", Some(Meaning::String)),
-        ("constant", is(Role::Number)),
-        ("constant.other.symbol", is(Role::String)),
-        ("keyword", is(Role::Keyword)),
-        ("keyword.operator", Some(Meaning::Operator)),
-        ("keyword.operator.word", is(Role::Keyword)),
-        ("keyword.other.unit", is(Role::Number)),
-        ("storage", Some(Meaning::Storage)),
-        ("support.type", is(Role::Type)),
-        ("support.class", is(Role::Type)),
-        ("support.constant", is(Role::Number)),
-        ("support.function", is(Role::Function)),
-        ("support.macro", is(Role::Function)),
-        ("entity.name.type", is(Role::Type)),
-        ("entity.name.class", is(Role::Type)),
-        ("entity.name.struct", is(Role::Type)),
-        ("entity.name.enum", is(Role::Type)),
-        ("entity.name.union", is(Role::Type)),
-        ("entity.name.trait", is(Role::Type)),
-        ("entity.name.interface", is(Role::Type)),
-        ("entity.name.impl", is(Role::Type)),
-        ("entity.name.namespace", is(Role::Type)),
-        ("entity.name.module", is(Role::Type)),
-        ("entity.other.inherited-class", is(Role::Type)),
-        ("entity.name.function", is(Role::Function)),
-        ("entity.name.macro", is(Role::Function)),
-        ("variable.function", is(Role::Function)),
-        ("variable.annotation", is(Role::Function)),
-        ("entity.name.tag", is(Role::Keyword)),
-        ("entity.name.tag.yaml", is(Role::Type)),
-        ("entity.name.tag.toml", is(Role::Type)),
-        ("entity.name.section", is(Role::Keyword)),
-        ("entity.name.table", is(Role::Keyword)),
-        ("entity.other.attribute-name", is(Role::Type)),
-        ("variable", is(Role::Text)),
-        ("variable.language", is(Role::Keyword)),
-        ("variable.parameter.option", is(Role::Type)),
-        ("markup.heading", is(Role::Keyword)),
-        ("markup.raw", is(Role::String)),
-        ("markup.quote", is(Role::Comment)),
-        ("markup.underline.link", is(Role::String)),
-        ("markup.inserted", is(Role::Added)),
-        ("markup.deleted", is(Role::Removed)),
-        ("meta.diff.header", is(Role::Keyword)),
-        ("meta.diff.range", is(Role::Function)),
-        // Code inside of a string is not a string.
-        ("meta.interpolation", is(Role::Text)),
-        ("meta.embedded", is(Role::Text)),
-        ("source", is(Role::Text)),
-    ];
-    let scope = |(name, meaning)| Scope::new(name).ok().map(|it| (it, meaning));
-    table.into_iter().filter_map(scope).collect()
+/// Beginnings of scopes with their meanings.
+static MEANINGS: LazyLock<Vec<(Scope, Meaning)>> = LazyLock::new(|| {
+    let meaning = |word| {
+        Some(Meaning::Is(match word {
+            "operator" => return Some(Meaning::Operator),
+            "storage" => return Some(Meaning::Storage),
+            "a-string" => return Some(Meaning::String),
+            "comment" => Role::Comment,
+            "number" => Role::Number,
+            "string" => Role::String,
+            "keyword" => Role::Keyword,
+            "type" => Role::Type,
+            "function" => Role::Function,
+            "added" => Role::Added,
+            "removed" => Role::Removed,
+            "text" => Role::Text,
+            _ => return None,
+        }))
+    };
+    let rows = include_str!("../../assets/scopes.txt").lines();
+    let rows = rows.filter_map(|it| it.split_once(' '));
+    rows.filter_map(|(scope, word)| Some((Scope::new(scope).ok()?, meaning(word)?)))
+        .collect()
 });
 
 /// Scopes in which a string is the key of a mapping.

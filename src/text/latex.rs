@@ -3,7 +3,7 @@
 //! Pure, and all or nothing: whatever it does not know (a command, a superscript that Unicode lacks a letter for in a long
 //! expression, a brace too few) leaves the whole source as it is, which is still better to read than half of a formula.
 
-use super::width;
+use super::{WordList, width};
 
 /// Deepest nesting of a simple formula.
 const DEEPEST: usize = 24;
@@ -21,49 +21,21 @@ const MOST_CELLS: usize = 50_000;
 const SIGNS: &str = include_str!("../../assets/latex.txt");
 
 /// Commands that are words.
-const WORDS: &[&str] = &[
-    "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "log", "ln", "lg",
-    "exp", "lim", "limsup", "liminf", "max", "min", "sup", "inf", "arg", "det", "dim", "ker", "deg", "gcd", "hom",
-    "Pr", "bmod",
-];
+const WORDS: WordList = WordList(
+    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp lim limsup liminf max min sup inf arg
+     det dim ker deg gcd hom Pr bmod",
+);
 
 /// Commands that only change the look of their argument.
-const PLAIN: &[&str] = &[
-    "text",
-    "textbf",
-    "textit",
-    "textrm",
-    "texttt",
-    "mathrm",
-    "mathbf",
-    "mathit",
-    "mathsf",
-    "mathtt",
-    "boldsymbol",
-    "bm",
-    "operatorname",
-    "mbox",
-    "displaystyle",
-    "textstyle",
-    "limits",
-    "nolimits",
-];
+const PLAIN: WordList = WordList(
+    "text textbf textit textrm texttt mathrm mathbf mathit mathsf mathtt boldsymbol bm operatorname mbox displaystyle
+     textstyle limits nolimits",
+);
 
 /// Commands of those that have no argument.
 const SILENT: &[&str] = &["displaystyle", "textstyle", "limits", "nolimits"];
 
-const BLACKBOARD: &[(char, &str)] = &[
-    ('C', "ℂ"),
-    ('H', "ℍ"),
-    ('N', "ℕ"),
-    ('P', "ℙ"),
-    ('Q', "ℚ"),
-    ('R', "ℝ"),
-    ('Z', "ℤ"),
-    ('E', "𝔼"),
-    ('F', "𝔽"),
-    ('1', "𝟙"),
-];
+const BLACKBOARD: &str = "CℂHℍNℕPℙQℚRℝZℤE𝔼F𝔽1𝟙";
 
 const ACCENTS: &[(&str, char)] = &[
     ("hat", '\u{302}'),
@@ -78,6 +50,17 @@ const ACCENTS: &[(&str, char)] = &[
 
 const RAISED: &str = "0⁰1¹2²3³4⁴5⁵6⁶7⁷8⁸9⁹+⁺-⁻=⁼(⁽)⁾aᵃbᵇcᶜdᵈeᵉfᶠgᵍhʰiⁱjʲkᵏlˡmᵐnⁿoᵒpᵖrʳsˢtᵗuᵘvᵛwʷxˣyʸzᶻAᴬBᴮDᴰEᴱGᴳHᴴIᴵJᴶKᴷLᴸMᴹNᴺOᴼPᴾRᴿTᵀUᵁVⱽWᵂβᵝγᵞδᵟθᶿϕᶲ′′∗*";
 const LOWERED: &str = "0₀1₁2₂3₃4₄5₅6₆7₇8₈9₉+₊-₋=₌(₍)₎aₐeₑhₕiᵢjⱼkₖlₗmₘnₙoₒpₚrᵣsₛtₜuᵤvᵥxₓβᵦγᵧρᵨϕᵩχᵪ";
+
+/// Returns the character that follows `letter` in a table of pairs. `None` if it is not in it.
+fn paired(table: &str, letter: char) -> Option<char> {
+    let mut pairs = table.chars();
+    while let (Some(from), Some(to)) = (pairs.next(), pairs.next()) {
+        if from == letter {
+            return Some(to);
+        }
+    }
+    None
+}
 
 /// The formula as lines of text; `None`: it is not simple, and the source is to be shown.
 ///
@@ -357,19 +340,12 @@ impl FormulaReader<'_> {
         }
         let argument = self.argument()?;
         let text = argument.line()?.replace(' ', "");
-        let letters: Vec<char> = (if is_raised { RAISED } else { LOWERED }).chars().collect();
-        let of = |letter: char| {
-            letters
-                .chunks(2)
-                .find(|it| it.first() == Some(&letter))
-                .and_then(|it| it.get(1))
-                .copied()
-        };
+        let table = if is_raised { RAISED } else { LOWERED };
         let text = text.replace('−', "-");
         if text == "∘" || text == "°" {
             return Some("°".to_owned());
         }
-        if let Some(moved) = text.chars().map(of).collect::<Option<String>>() {
+        if let Some(moved) = text.chars().map(|it| paired(table, it)).collect::<Option<String>>() {
             return Some(moved);
         }
         let sign = if is_raised { '^' } else { '_' };
@@ -445,14 +421,14 @@ impl FormulaReader<'_> {
         if let Some((_, sign)) = signs.find(|it| it.0 == name) {
             return Some(TextBox::of(sign));
         }
-        if WORDS.contains(&name) {
+        if WORDS.contains(name) {
             return Some(TextBox::of(name));
         }
         if SILENT.contains(&name) {
             self.rest = self.rest.trim_start();
             return Some(TextBox::of(""));
         }
-        if PLAIN.contains(&name) {
+        if PLAIN.contains(name) {
             return self.words();
         }
         if let Some((_, accent)) = ACCENTS.iter().find(|it| it.0 == name) {
@@ -477,8 +453,8 @@ impl FormulaReader<'_> {
             "mathbb" => {
                 let argument = self.argument()?;
                 let letter = argument.line()?.chars().next()?;
-                let found = BLACKBOARD.iter().find(|it| it.0 == letter)?;
-                (argument.line()?.chars().count() == 1).then(|| TextBox::of(found.1))
+                let found = paired(BLACKBOARD, letter)?;
+                (argument.line()?.chars().count() == 1).then(|| TextBox::of(&found.to_string()))
             }
             "mathcal" | "mathscr" | "mathfrak" => self.argument(),
             "pmod" => {
@@ -513,15 +489,7 @@ impl FormulaReader<'_> {
                 "3" => "∛".to_owned(),
                 "4" => "∜".to_owned(),
                 other => {
-                    let letters: Vec<char> = RAISED.chars().collect();
-                    let of = |letter: char| {
-                        letters
-                            .chunks(2)
-                            .find(|it| it.first() == Some(&letter))
-                            .and_then(|it| it.get(1))
-                            .copied()
-                    };
-                    let raised: Option<String> = other.chars().map(of).collect();
+                    let raised: Option<String> = other.chars().map(|it| paired(RAISED, it)).collect();
                     format!("{}√", raised.filter(|it| !it.is_empty())?)
                 }
             };

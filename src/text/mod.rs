@@ -20,6 +20,7 @@ pub mod target;
 pub mod tmtheme;
 pub mod visible;
 pub mod width;
+mod word_list;
 pub mod wrap;
 
 pub use clean::{Cleaner, Sanitized, picture_place, sanitize};
@@ -28,3 +29,4 @@ pub use language::language_of;
 pub use row::{Background, CodeLine, Colours, Modifier, NoColours, Role, Span, StyledLine};
 pub use target::{link_host, link_target};
 pub use visible::{title, visible, visible_line};
+pub use word_list::{WordList, WordTable};

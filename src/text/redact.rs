@@ -9,6 +9,7 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
+use super::WordList;
 use regex::Regex;
 
 /// Replacement for a key. It needs no escape in JSON.
@@ -42,23 +43,7 @@ static LIKE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Parts of which a text with keys contains at least one; others need no pattern.
-const SIGNS: [&str; 15] = [
-    "sk-",
-    "ghp_",
-    "gho_",
-    "ghr_",
-    "ghs_",
-    "ghu_",
-    "github_pat_",
-    "glpat-",
-    "xox",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "hf_",
-    "gsk_",
-    "eyJ",
-];
+const SIGNS: WordList = WordList("sk- ghp_ gho_ ghr_ ghs_ ghu_ github_pat_ glpat- xox AKIA ASIA AIza hf_ gsk_ eyJ");
 
 /// Registers a secret, which [`held`] then removes.
 pub fn hold(secret: &str) {

@@ -10,49 +10,28 @@ use syntect::{
     parsing::{Scope, ScopeStack},
 };
 
-use super::{Modifier, Role};
+use super::{Modifier, Role, WordList};
 
 /// Dictionaries in dictionaries: a theme has four levels.
 const DEEPEST: usize = 16;
 
-/// Scopes that a role's colour is taken from; those that most themes name come first.
-const TOKENS: [(Role, &[&str]); 6] = [
+/// Scopes below `source` that a role's colour is taken from; those that most themes name come first.
+const TOKENS: [(Role, WordList); 6] = [
     (
         Role::Keyword,
-        &[
-            "source keyword.control",
-            "source keyword",
-            "source storage.modifier",
-            "source storage",
-        ],
+        WordList("keyword.control keyword storage.modifier storage"),
     ),
     (
         Role::Type,
-        &[
-            "source entity.name.type",
-            "source storage.type",
-            "source support.type",
-            "source entity.name.class",
-            "source support.class",
-        ],
+        WordList("entity.name.type storage.type support.type entity.name.class support.class"),
     ),
     (
         Role::Function,
-        &[
-            "source entity.name.function",
-            "source support.function",
-            "source variable.function",
-        ],
+        WordList("entity.name.function support.function variable.function"),
     ),
-    (Role::String, &["source string.quoted.double", "source string"]),
-    (
-        Role::Number,
-        &["source constant.numeric", "source constant.language", "source constant"],
-    ),
-    (
-        Role::Comment,
-        &["source comment.line", "source comment.block", "source comment"],
-    ),
+    (Role::String, WordList("string.quoted.double string")),
+    (Role::Number, WordList("constant.numeric constant.language constant")),
+    (Role::Comment, WordList("comment.line comment.block comment")),
 ];
 
 /// Colour and style that a theme gives a role.
@@ -86,8 +65,9 @@ pub fn read(text: &str) -> (Vec<Shade>, Vec<Wrong>) {
         reader.fail(0..0, "not a theme: it has no `settings` with scopes".to_owned());
     }
     let shades = TOKENS.iter().filter_map(|(role, tokens)| {
-        let best = |token: &&str| {
-            let stack: Vec<Scope> = ScopeStack::from_str(token).ok()?.as_slice().to_vec();
+        let best = |token: &str| {
+            let stack = ScopeStack::from_str(&format!("source {token}")).ok()?;
+            let stack: Vec<Scope> = stack.as_slice().to_vec();
             let fitting = rules.iter().filter_map(|it| Some((it.scopes.does_match(&stack)?, it)));
             // Of equal ones the later wins.
             fitting.max_by(|a, b| a.0.cmp(&b.0)).map(|it| it.1)

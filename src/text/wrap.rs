@@ -451,7 +451,7 @@ fn letters(text: &[u8], start: usize, most: usize) -> usize {
 /// Returns true if a row may end between two characters without a space: around ideographs, but not before closing or
 /// after opening punctuation.
 fn may_part(before: char, after: char) -> bool {
-    (is_ideographic(before) || is_ideographic(after)) && !is_closing(after) && !is_opening(before)
+    (is_ideographic(before) || is_ideographic(after)) && !is_one_of(CLOSING, after) && !is_one_of(OPENING, before)
 }
 
 /// Returns true if a word that is too long may be broken between `before` and `after`: after a slash or hyphen inside
@@ -474,118 +474,16 @@ fn is_ideographic(sign: char) -> bool {
         | '\u{20000}'..='\u{3fffd}')
 }
 
-/// No row begins with these.
-fn is_closing(sign: char) -> bool {
-    matches!(
-        sign,
-        ')' | ']'
-            | '}'
-            | ','
-            | '.'
-            | ';'
-            | ':'
-            | '!'
-            | '?'
-            | '%'
-            | '"'
-            | '\''
-            | '、'
-            | '。'
-            | '，'
-            | '．'
-            | '・'
-            | '：'
-            | '；'
-            | '？'
-            | '！'
-            | '’'
-            | '”'
-            | '）'
-            | '］'
-            | '｝'
-            | '〉'
-            | '》'
-            | '」'
-            | '』'
-            | '】'
-            | '〕'
-            | '〗'
-            | '〙'
-            | '｠'
-            | '»'
-            | '…'
-            | '‥'
-            | '％'
-            | '℃'
-            | '°'
-            | '′'
-            | '″'
-            | '～'
-            | '〜'
-            | 'ー'
-            | '々'
-            | 'ゝ'
-            | 'ゞ'
-            | 'ヽ'
-            | 'ヾ'
-            | '゛'
-            | '゜'
-            | 'ぁ'
-            | 'ぃ'
-            | 'ぅ'
-            | 'ぇ'
-            | 'ぉ'
-            | 'っ'
-            | 'ゃ'
-            | 'ゅ'
-            | 'ょ'
-            | 'ゎ'
-            | 'ァ'
-            | 'ィ'
-            | 'ゥ'
-            | 'ェ'
-            | 'ォ'
-            | 'ッ'
-            | 'ャ'
-            | 'ュ'
-            | 'ョ'
-            | 'ヮ'
-            | 'ヵ'
-            | 'ヶ'
-            | '\u{a0}'
-            | '\u{202f}'
-            | '\u{2060}'
-    )
+/// Returns true if `signs`, which are all punctuation, contain the character.
+fn is_one_of(signs: &str, sign: char) -> bool {
+    !sign.is_ascii_alphanumeric() && signs.contains(sign)
 }
 
+/// No row begins with these.
+const CLOSING: &str = ")]},.;:!?%\"'、。，．・：；？！’”）］｝〉》」』】〕〗〙｠»…‥％℃°′″～〜ー々ゝゞヽヾ゛゜ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ\u{a0}\u{202f}\u{2060}";
+
 /// No row ends with these.
-fn is_opening(sign: char) -> bool {
-    matches!(
-        sign,
-        '(' | '['
-            | '{'
-            | '"'
-            | '\''
-            | '‘'
-            | '“'
-            | '（'
-            | '［'
-            | '｛'
-            | '〈'
-            | '《'
-            | '「'
-            | '『'
-            | '【'
-            | '〔'
-            | '〖'
-            | '〘'
-            | '｟'
-            | '«'
-            | '\u{a0}'
-            | '\u{202f}'
-            | '\u{2060}'
-    )
-}
+const OPENING: &str = "([{\"'‘“（［｛〈《「『【〔〖〘｟«\u{a0}\u{202f}\u{2060}";
 
 #[cfg(test)]
 pub(crate) mod tests {

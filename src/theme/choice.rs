@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use super::{Rgb, colour};
-use crate::os::file::{self, Access};
+use crate::{
+    os::file::{self, Access},
+    text::WordList,
+};
 
 /// Number of colours that a terminal shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,32 +64,13 @@ impl TerminalEnvironment {
         let screen = term == "screen" || term.starts_with("screen.") || term.starts_with("screen-");
         let tmux = self.term_program == "tmux";
         let full = ["truecolor", "24bit"].contains(&self.colorterm.as_str());
-        let program = [
-            "iTerm.app",
-            "WezTerm",
-            "ghostty",
-            "vscode",
-            "Hyper",
-            "mintty",
-            "rio",
-            "WarpTerminal",
-        ];
-        let kind = [
-            "xterm-kitty",
-            "xterm-ghostty",
-            "alacritty",
-            "wezterm",
-            "foot",
-            "contour",
-            "rio",
-            "iterm2",
-            "konsole",
-        ];
+        let program = WordList("iTerm.app WezTerm ghostty vscode Hyper mintty rio WarpTerminal");
+        let kind = WordList("xterm-kitty xterm-ghostty alacritty wezterm foot contour rio iterm2 konsole");
         let has_full_colour = full
             || term.ends_with("-direct")
             || term.ends_with("-truecolor")
             || kind.iter().any(|it| term.starts_with(it))
-            || program.contains(&self.term_program.as_str())
+            || program.contains(&self.term_program)
             || self.known && !screen && !term.starts_with("tmux");
         if self.no_colour || term == "dumb" {
             Depth::None

@@ -177,6 +177,7 @@ impl Theme {
         Some(Self::new(Arc::new(palette), Depth::True, None))
     }
 
+    #[cfg(test)]
     pub fn name(&self) -> &str {
         &self.palette.name
     }
@@ -189,10 +190,6 @@ impl Theme {
     /// Returns the colour of a ground, for an HTML page; `None` for the page's own.
     pub fn background_of(&self, ground: Background) -> Option<Rgb> {
         rgb(self.style(Role::Text, Modifier::default(), ground).bg?)
-    }
-
-    pub fn depth(&self) -> Depth {
-        self.depth
     }
 
     /// Returns the background that the styles are computed for: the reported one, else the author's.

@@ -4,6 +4,7 @@
 //! builder work for minutes or fall off the stack; so the tags are counted first, and what is not tame, or has nothing that
 //! looks like an article, is told in the order of its text by a plain pass over the tags.
 
+use crate::text::WordList;
 use dom_smoothie::{Config, Readability, TextMode};
 
 /// The readable text of a page.
@@ -235,31 +236,11 @@ impl Plain {
 }
 
 fn is_block(name: &str) -> bool {
-    let blocks = [
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "details",
-        "div",
-        "dl",
-        "fieldset",
-        "figure",
-        "footer",
-        "form",
-        "header",
-        "hr",
-        "main",
-        "nav",
-        "ol",
-        "p",
-        "section",
-        "summary",
-        "table",
-        "ul",
-    ];
-    blocks.contains(&name)
+    let blocks = WordList(
+        "address article aside blockquote body details div dl fieldset figure footer form header hr main nav ol p
+         section summary table ul",
+    );
+    blocks.contains(name)
 }
 
 /// At most one empty line at a time, no blanks at the ends of lines.
@@ -283,62 +264,9 @@ fn line(text: &str) -> String {
     words.join(" ").chars().take(300).collect()
 }
 
-/// Text with its character references replaced.
+/// Text with its character references replaced; a blank that does not break is a blank.
 fn entities(text: &str) -> String {
-    const NAMED: [(&str, &str); 22] = [
-        ("amp", "&"),
-        ("lt", "<"),
-        ("gt", ">"),
-        ("quot", "\""),
-        ("apos", "'"),
-        ("nbsp", " "),
-        ("copy", "©"),
-        ("reg", "®"),
-        ("trade", "™"),
-        ("hellip", "…"),
-        ("mdash", "—"),
-        ("ndash", "–"),
-        ("lsquo", "‘"),
-        ("rsquo", "’"),
-        ("ldquo", "“"),
-        ("rdquo", "”"),
-        ("laquo", "«"),
-        ("raquo", "»"),
-        ("times", "×"),
-        ("rarr", "→"),
-        ("larr", "←"),
-        ("bull", "•"),
-    ];
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('&') {
-        out.push_str(before);
-        // The longest name there is has some thirty letters.
-        let end = after.bytes().take(32).position(|it| it == b';');
-        let name = end.and_then(|end| after.get(..end)).unwrap_or_default();
-        let found = match name.strip_prefix('#') {
-            Some(number) => {
-                let code = match number.strip_prefix(['x', 'X']) {
-                    Some(digits) => u32::from_str_radix(digits, 16).ok(),
-                    None => number.parse().ok(),
-                };
-                code.filter(|it| *it != 0).and_then(char::from_u32).map(String::from)
-            }
-            None => NAMED.iter().find(|it| it.0 == name).map(|it| it.1.to_owned()),
-        };
-        match (found, after.get(name.len() + 1..)) {
-            (Some(found), Some(behind)) => {
-                out.push_str(&found);
-                rest = behind;
-            }
-            (Some(_) | None, Some(_) | None) => {
-                out.push('&');
-                rest = after;
-            }
-        }
-    }
-    out.push_str(rest);
-    out
+    html_escape::decode_html_entities(text).replace('\u{a0}', " ")
 }
 
 enum Token<'a> {

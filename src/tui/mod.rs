@@ -17,7 +17,7 @@
 //! | 7 | [`actions`] [`msg`] `scrollback` `view` |
 //! | 8 | [`effect_runner`] `setup` [`update`] |
 //! | 9 | [`event_loop`] |
-//! | 10 | [`headless`] `screen` [`screen_reader`] |
+//! | 10 | `screen` [`screen_reader`] |
 
 pub mod actions;
 pub mod app;
@@ -31,7 +31,6 @@ pub mod event_loop;
 mod external_editor;
 mod fuzzy;
 mod glyph;
-pub mod headless;
 mod hunk_decisions;
 mod image;
 pub mod library;
@@ -47,6 +46,9 @@ mod scrollback;
 mod setup;
 mod spoken;
 pub mod terminal;
+#[cfg(test)]
+#[path = "../../tests/it/test_app.rs"]
+mod test_app;
 #[cfg(test)]
 mod tests;
 pub mod update;

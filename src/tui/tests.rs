@@ -19,8 +19,8 @@ mod rewinding;
 
 use super::{
     app::Effect,
-    headless::*,
     msg::{EffectOutcome, Msg},
+    test_app::*,
 };
 use crate::{
     protocol::{Command, Done, Event, FinishReason, Message, Mode, Notice, Query, Reply, Severity, SymbolLocation},

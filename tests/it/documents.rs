@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 use sheaf::{
     net::sse::Frames,
     protocol::{
-        Document, DocumentId, Event, Mode, Response, Status,
-        codec::{Decoder, Identity, Limits},
+        Dialect, Document, DocumentId, Event, Mode, Response, Status,
+        codec::{Decoder, Identity, Limits, Strict, frame},
     },
 };
 
@@ -39,6 +39,41 @@ fn cases(cases: u32) -> ProptestConfig {
         },
         failure_persistence: None,
         ..searched
+    }
+}
+
+/// Writes one response as server-sent events.
+struct Encoder {
+    dialect: Dialect,
+    strict: Strict,
+}
+
+impl Encoder {
+    fn new(dialect: Dialect, identity: Identity) -> Self {
+        Self {
+            dialect,
+            strict: Strict::new(identity),
+        }
+    }
+
+    /// Sends user messages, notices and titles too. For our own programs: to others they mean nothing.
+    fn private(self) -> Self {
+        Self {
+            strict: self.strict.private(),
+            ..self
+        }
+    }
+
+    /// The bytes for one event of the source, often none.
+    fn push(&mut self, event: &Event) -> String {
+        let said = self.strict.push(event);
+        said.iter().map(|it| frame(self.dialect, it)).collect()
+    }
+
+    /// The source has ended. Without a `done` before it the response counts as interrupted.
+    fn finish(&mut self) -> String {
+        let said = self.strict.finish();
+        said.iter().map(|it| frame(self.dialect, it)).collect()
     }
 }
 

@@ -30,10 +30,7 @@ use sheaf::{
     },
     server::{Limits, Server, ServerOptions},
     transcript::Transcript,
-    tui::{
-        headless::{TestApp, delta, end, start},
-        msg::Msg,
-    },
+    tui::msg::Msg,
 };
 
 use crate::{
@@ -41,6 +38,7 @@ use crate::{
     print::{home, sheaf, with_model},
     pty::{Seen, Start},
     serve::{Gateway, TOKEN},
+    test_app::{TestApp, delta, end, start},
 };
 
 /// Only a failure waits for so long.

@@ -238,7 +238,9 @@ fn declared(path: &str, text: &str) -> BTreeSet<String> {
         .windows(3)
         .filter(|it| it[0].is("mod") && it[2].is(";"))
         .filter_map(|it| it[1].word().map(str::to_owned));
-    names.filter(|it| it != "tests").collect()
+    names
+        .filter(|it| !["tests", "test_app"].contains(&it.as_str()))
+        .collect()
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod sessions;
 mod settings;
 mod source;
 mod structure;
+mod test_app;
 mod tmux;
 mod tour;
 mod trust;

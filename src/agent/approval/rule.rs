@@ -312,16 +312,11 @@ impl Shell {
     }
 
     /// Number of words of a command that the rule names: options after them are not covered.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         match self {
             Self::Words(words) => words.len(),
             Self::Arguments { .. } => 1,
         }
-    }
-
-    /// Returns true if there are no words, which cannot be.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The first word: the program.

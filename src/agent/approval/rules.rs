@@ -99,15 +99,6 @@ impl Rules {
             }
         }
     }
-
-    /// And from the next start on, since it has been stored: see [`remember`].
-    pub fn allow_always(&mut self, rules: &[Rule]) {
-        for rule in rules {
-            if !self.allow.contains(rule) {
-                self.allow.push(rule.clone());
-            }
-        }
-    }
 }
 
 /// The permissions in force, for a reader; `session`: rules that were added until its end.

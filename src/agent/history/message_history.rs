@@ -12,6 +12,7 @@ use crate::{
     agent::{cut::tokens, tags::wrap},
     models::{CallResult, ModelMessage, Part, Said, ToolSpec},
     protocol::{Address, DocumentId, Turn},
+    text::WordList,
 };
 
 /// Tokens of an image, roughly: servers scale it down first.
@@ -317,18 +318,8 @@ fn line(result: &CallResult, arguments: Option<&Map<String, Value>>) -> String {
 
 /// The argument that tells most, in quotes.
 pub fn about(arguments: &Map<String, Value>) -> Option<String> {
-    let telling = [
-        "command",
-        "target_file",
-        "file_path",
-        "path",
-        "pattern",
-        "query",
-        "glob_pattern",
-        "search_term",
-        "url",
-    ];
-    let text = telling.iter().find_map(|it| arguments.get(*it)?.as_str());
+    let telling = WordList("command target_file file_path path pattern query glob_pattern search_term url");
+    let text = telling.iter().find_map(|it| arguments.get(it)?.as_str());
     let text = text.or_else(|| arguments.values().find_map(Value::as_str))?;
     let first = text.lines().next().unwrap_or_default();
     let mut cut: String = first.chars().take(ABOUT_CHARACTERS).collect();

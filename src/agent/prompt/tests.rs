@@ -358,7 +358,7 @@ fn every_tag_of_a_prompt_is_guarded() {
         for line in said(mode).lines() {
             let tag = line.strip_prefix('<').and_then(|it| it.strip_suffix('>'));
             if let Some(tag) = tag.filter(|it| !it.contains(' ')) {
-                assert!(TAGS.contains(&tag.trim_start_matches('/')), "{tag}");
+                assert!(TAGS.contains(tag.trim_start_matches('/')), "{tag}");
             }
         }
     }

@@ -117,11 +117,6 @@ impl Http {
             commands,
         })
     }
-
-    /// Loads what the first request would have to wait for, such as the certificates that the system trusts.
-    pub async fn warm(&self) -> Result<(), client::Error> {
-        self.client.warm().await
-    }
 }
 
 impl Link for Http {

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::models::ToolSpec;
+use crate::{models::ToolSpec, text::WordList};
 
 /// Schemas within schemas are followed this far; what lies deeper is any object. It also ends schemas that hold themselves.
 const DEPTH_LIMIT: usize = 12;
@@ -270,20 +270,11 @@ fn subset(schema: &Value) -> Value {
     if let Some(kind) = kind {
         out.insert("type".to_owned(), kind.into());
     }
-    for name in [
-        "title",
-        "description",
-        "nullable",
-        "minItems",
-        "maxItems",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "minimum",
-        "maximum",
-        "minProperties",
-        "maxProperties",
-    ] {
+    const COPIED: WordList = WordList(
+        "title description nullable minItems maxItems minLength maxLength pattern minimum maximum minProperties
+         maxProperties",
+    );
+    for name in COPIED.iter() {
         if let Some(value) = get(name).filter(|it| !it.is_null()) {
             out.insert(name.to_owned(), value.clone());
         }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use crate::{
     config,
     models::{Effort, Failure, FailureKind, ModelMessage, ModelRequest},
+    text::WordList,
 };
 
 /// Differences of one server and model from OpenAI.
@@ -194,15 +195,8 @@ pub struct Learned {
 }
 
 /// Members that a server may do without.
-const OPTIONAL: &[&str] = &[
-    "parallel_tool_calls",
-    "stream_options",
-    "reasoning_effort",
-    "chat_template_kwargs",
-    "temperature",
-    "thinking",
-    "reasoning",
-];
+const OPTIONAL: WordList =
+    WordList("parallel_tool_calls stream_options reasoning_effort chat_template_kwargs temperature thinking reasoning");
 
 impl Learned {
     /// Learns from a refusal and adapts the request. Returns a note for the user if the request may be repeated.
@@ -264,7 +258,7 @@ impl Learned {
             return (is_name && !std::mem::replace(&mut self.swaps_limit, true))
                 .then(|| "the server calls the limit of tokens otherwise: it is asked in its words".to_owned());
         }
-        let found = OPTIONAL.iter().copied().find(|it| lower.contains(it))?;
+        let found = OPTIONAL.iter().find(|it| lower.contains(it))?;
         self.refused
             .insert(found)
             .then(|| format!("the server refuses `{found}`: it is asked without"))

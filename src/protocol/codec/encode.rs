@@ -1,10 +1,10 @@
 //! The encoder of event streams: writes what the protocol's own text allows, whatever the source did.
 //!
-//! What is said is decided by [`Strict`]; here it is put into words. Dialect B differs from A in framing only.
+//! What is said is decided by [`Strict`](super::Strict); here it is put into words. Dialect B differs from A in framing only.
 
 use serde_json::{Map, Value};
 
-use super::{Identity, Strict, record, time::iso};
+use super::{Identity, record, time::iso};
 use crate::protocol::{Dialect, Done, Event, Response, Status, Usage};
 
 /// A comment that keeps a silent stream alive.
@@ -12,45 +12,6 @@ pub const PING: &str = ": ping\n\n";
 
 /// The mark at the end of a stream in dialect B.
 pub const END: &str = "data: [DONE]\n\n";
-
-/// Writes one response as server-sent events.
-pub struct Encoder {
-    dialect: Dialect,
-    strict: Strict,
-}
-
-impl Encoder {
-    pub fn new(dialect: Dialect, identity: Identity) -> Self {
-        Self {
-            dialect,
-            strict: Strict::new(identity),
-        }
-    }
-
-    /// Sends user messages, notices and titles too. For our own programs: to others they mean nothing.
-    pub fn private(self) -> Self {
-        Self {
-            strict: self.strict.private(),
-            ..self
-        }
-    }
-
-    pub fn is_done(&self) -> bool {
-        self.strict.is_done()
-    }
-
-    /// The bytes for one event of the source, often none.
-    pub fn push(&mut self, event: &Event) -> String {
-        let said = self.strict.push(event);
-        said.iter().map(|it| frame(self.dialect, it)).collect()
-    }
-
-    /// The source has ended. Without a `done` before it the response counts as interrupted.
-    pub fn finish(&mut self) -> String {
-        let said = self.strict.finish();
-        said.iter().map(|it| frame(self.dialect, it)).collect()
-    }
-}
 
 /// Formats a strict event as server-sent event; in dialect B the end mark follows the last one.
 pub fn frame(dialect: Dialect, event: &Event) -> String {

@@ -19,7 +19,7 @@ mod strict;
 mod time;
 
 pub use decode::{Breach, Decoder};
-pub use encode::{END, Encoder, PING, answer, frame};
+pub use encode::{END, PING, answer, frame};
 pub use failure::Failure;
 pub use foreign::{DecodeError, Foreign};
 pub use request::{Context, OpenFile, RequestError};

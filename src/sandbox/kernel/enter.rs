@@ -285,7 +285,8 @@ fn bury(child: libc::pid_t, signals: &[c_int], keeps_terminal: bool) -> c_int {
 /// The process that becomes the command. It comes back only when it cannot.
 fn last(order: &Order, is_report: bool, pipe: Option<c_int>) -> Result<(), Failed> {
     if !order.keeps_terminal && !order.policy.wraps {
-        system::new_session();
+        // Signals of the terminal do not arrive then.
+        rustix::process::setsid().ok();
     }
     limit(order.policy.limits).map_err(failed("setting limits"))?;
     // Where the walls are, and not where the folder was before.

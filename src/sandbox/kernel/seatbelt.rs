@@ -17,36 +17,10 @@ pub struct Profile {
 }
 
 /// Rules that every program needs: itself, its children, facts about the machine, a terminal of its own.
-const BASE: &str = r#"(version 1)
-(deny default)
-(allow process-exec)
-(allow process-fork)
-(allow signal (target same-sandbox))
-(allow process-info* (target same-sandbox))
-(allow sysctl-read)
-(allow file-read*)
-(allow file-write-data (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty"))
-(allow file-ioctl (literal "/dev/null") (literal "/dev/tty") (regex #"^/dev/ttys[0-9]+$"))
-(allow pseudo-tty)
-(allow file-read* file-write* (literal "/dev/ptmx") (regex #"^/dev/ttys[0-9]+$"))
-(allow ipc-posix-sem)
-(allow iokit-open (iokit-registry-entry-class "RootDomainUserClient"))
-(allow mach-lookup
-  (global-name "com.apple.system.opendirectoryd.libinfo")
-  (global-name "com.apple.system.logger")
-  (global-name "com.apple.system.notification_center")
-  (global-name "com.apple.trustd.agent")
-  (global-name "com.apple.SecurityServer"))
-"#;
+const BASE: &str = include_str!("../../../assets/sandbox/seatbelt-base.sb");
 
 /// Rules that the permission `network` adds. Unix sockets of other programs stay closed.
-const NETWORK: &str = r#"(allow network-outbound (remote ip "*:*"))
-(allow network-inbound (local ip "*:*"))
-(allow network-bind (local ip "*:*"))
-(allow system-socket)
-(allow mach-lookup (global-name "com.apple.dnssd.service") (global-name "com.apple.networkd"))
-(allow network-outbound (literal "/private/var/run/mDNSResponder"))
-"#;
+const NETWORK: &str = include_str!("../../../assets/sandbox/seatbelt-network.sb");
 
 /// The profile that holds a policy. All its paths are without links.
 pub fn profile(policy: &Policy) -> Profile {

@@ -15,9 +15,10 @@ use std::{
 use libc::{c_char, c_int, c_long, c_uint};
 use rustix::{
     fs::CWD,
+    io::Errno,
     mount::{self, FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags},
-    process::{Resource, Rlimit},
-    thread::{CapabilitySet, CapabilitySets},
+    process::{self, DumpableBehavior, Resource, Rlimit, Signal},
+    thread::{self, CapabilitySet, CapabilitySets},
 };
 
 /// Includes all mounts below.
@@ -165,54 +166,44 @@ pub fn may_administer() -> bool {
 /// Gives up every capability, for what is started from here on too.
 pub fn drop_capabilities() -> io::Result<()> {
     /// Upper bound of capabilities; the kernel reports the last one.
-    const MOST: c_long = 64;
+    const MOST: u32 = 64;
 
     for capability in 0..MOST {
-        match prctl(libc::PR_CAPBSET_DROP, capability) {
+        match thread::remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << capability)) {
             Ok(()) => {}
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
             // Who has no right to drop any has none that could come back.
-            Err(error) if error.raw_os_error() == Some(libc::EPERM) => break,
-            Err(error) => return Err(error),
+            Err(Errno::INVAL | Errno::PERM) => break,
+            Err(error) => return Err(error.into()),
         }
     }
     // Old kernels know no ambient ones.
-    prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL.into()).ok();
+    thread::clear_ambient_capability_set().ok();
     let none = CapabilitySet::empty();
     let sets = CapabilitySets {
         effective: none,
         permitted: none,
         inheritable: none,
     };
-    Ok(rustix::thread::set_capabilities(None, sets)?)
+    Ok(thread::set_capabilities(None, sets)?)
 }
 
 pub fn no_new_privileges() -> io::Result<()> {
-    prctl(libc::PR_SET_NO_NEW_PRIVS, 1)
+    Ok(thread::set_no_new_privs(true)?)
 }
 
 /// Ends this process when the one that started it ends.
 pub fn end_with_parent() -> io::Result<()> {
-    prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.into())
+    Ok(process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
 /// Orphans of what this process starts become its children.
 pub fn adopt_orphans() -> io::Result<()> {
-    prctl(libc::PR_SET_CHILD_SUBREAPER, 1)
+    Ok(process::set_child_subreaper(Some(process::getpid()))?)
 }
 
 /// Hides this process's memory from other processes of the same user.
 pub fn not_dumpable() -> io::Result<()> {
-    prctl(libc::PR_SET_DUMPABLE, 0)
-}
-
-fn prctl(what: c_int, value: c_long) -> io::Result<()> {
-    #[expect(
-        unsafe_code,
-        reason = "a system call on numbers; the unused ones are zero as it wants them"
-    )]
-    let result = unsafe { libc::prctl(what, value, 0 as c_long, 0 as c_long, 0 as c_long) };
-    checked(result.into()).map(drop)
+    Ok(process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 /// Returns the kernel's Landlock version. `None`: it has no Landlock.
@@ -254,14 +245,14 @@ pub fn raise_loopback() -> io::Result<()> {
 
 /// Lowers a resource limit to `most`; a lower one stays.
 pub fn setrlimit(what: Resource, most: u64) -> io::Result<()> {
-    let now = rustix::process::getrlimit(what);
+    let now = process::getrlimit(what);
     // A limit that is lower already stays.
     let lower = |it: Option<u64>| Some(it.map_or(most, |it| it.min(most)));
     let limit = Rlimit {
         current: lower(now.current),
         maximum: lower(now.maximum),
     };
-    Ok(rustix::process::setrlimit(what, limit)?)
+    Ok(process::setrlimit(what, limit)?)
 }
 
 /// Signals that wait until [`next_signal`] takes them; an empty list lets all come as usual.
@@ -374,13 +365,5 @@ pub fn leave(code: c_int) -> ! {
     #[expect(unsafe_code, reason = "it does not come back")]
     unsafe {
         libc::_exit(code)
-    }
-}
-
-/// Starts a session of its own, so that signals of the terminal do not arrive.
-pub fn new_session() {
-    #[expect(unsafe_code, reason = "a system call without arguments")]
-    unsafe {
-        libc::setsid();
     }
 }

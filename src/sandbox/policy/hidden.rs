@@ -19,70 +19,16 @@ use ignore::{
 };
 
 use super::protected_names as name;
+use crate::text::WordList;
 
 /// Secrets by their names, wherever they are. `id_*` of other lists would hide half of a database's code.
-const ANYWHERE: &[&str] = &[
-    ".env",
-    ".env.*",
-    "credentials.json",
-    "secrets.json",
-    "*.key",
-    "*.pem",
-    "id_rsa",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ecdsa_sk",
-    "id_ed25519",
-    "id_ed25519_sk",
-    ".ssh",
-    ".gnupg",
-    ".netrc",
-    ".pypirc",
-    ".git-credentials",
-];
+const ANYWHERE: WordList = WordList(
+    ".env .env.* credentials.json secrets.json *.key *.pem id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519
+     id_ed25519_sk .ssh .gnupg .netrc .pypirc .git-credentials",
+);
 
 /// Secrets in the user's home: elsewhere these names are a project's own.
-const AT_HOME: &[&str] = &[
-    "/.aws",
-    "/.azure",
-    "/.config/gcloud",
-    "/.config/gh",
-    "/.config/glab-cli",
-    "/.config/op",
-    "/.config/rclone",
-    "/.config/sheaf/credentials*",
-    "/.cargo/credentials",
-    "/.cargo/credentials.toml",
-    "/.databrickscfg",
-    "/.docker/config.json",
-    "/.kube",
-    "/.npmrc",
-    "/.oci",
-    "/.password-store",
-    "/.pgpass",
-    "/.terraform.d/credentials.tfrc.json",
-    "/.vault-token",
-    "/.local/share/keyrings",
-    "/Library/Keychains",
-    // Profiles of browsers.
-    "/.mozilla",
-    "/.config/BraveSoftware",
-    "/.config/chromium",
-    "/.config/google-chrome",
-    "/.config/microsoft-edge",
-    "/.config/opera",
-    "/.config/vivaldi",
-    "/snap/chromium",
-    "/snap/firefox",
-    "/.var/app/org.mozilla.firefox",
-    "/.var/app/com.google.Chrome",
-    "/Library/Application Support/BraveSoftware",
-    "/Library/Application Support/Firefox",
-    "/Library/Application Support/Google/Chrome",
-    "/Library/Application Support/Microsoft Edge",
-    "/Library/Cookies",
-    "/Library/Safari",
-];
+const AT_HOME: &str = include_str!("../../../assets/sandbox/secrets.gitignore");
 
 /// Doors to other programs of the user's: sockets and what lies beside them.
 const DOORS: &[&str] = &["/run/user", "/run/docker.sock", "/var/run/docker.sock"];
@@ -110,7 +56,7 @@ struct Lists {
 impl Secrets {
     /// `more` are the user's patterns; what is no pattern is left out.
     pub fn new(root: &Path, home: Option<&Path>, more: &[String]) -> Self {
-        let (mut anywhere, mut at_home) = (list(ANYWHERE), list(AT_HOME));
+        let (mut anywhere, mut at_home) = (list(ANYWHERE.iter()), list(AT_HOME.lines()));
         let mut named = Vec::new();
         let mut is_by_name = true;
         for pattern in more {
@@ -201,7 +147,7 @@ impl Secrets {
     }
 }
 
-fn list(patterns: &[&str]) -> GitignoreBuilder {
+fn list<'a>(patterns: impl Iterator<Item = &'a str>) -> GitignoreBuilder {
     let mut list = GitignoreBuilder::new("/");
     for pattern in patterns {
         add(&mut list, pattern);

@@ -8,72 +8,26 @@ use std::{
     path::{Component, Path},
 };
 
+use crate::text::WordList;
 use unicode_normalization::UnicodeNormalization;
 
 /// Folders whose content runs or decides what runs, by the names that lead there.
-const FOLDERS: &[&[&str]] = &[
-    &[".git"],
-    &[".sheaf"],
-    &[".cursor"],
-    &[".claude"],
-    &[".vscode"],
-    &[".idea"],
-    &[".husky"],
-    &[".ssh"],
-    &[".gnupg"],
-    &[".config", "sheaf"],
-    &[".config", "git"],
-    &[".config", "fish"],
-    &[".local", "share", "sheaf"],
-    &[".local", "state", "sheaf"],
-    &[".github", "workflows"],
-    &[".github", "actions"],
-    &[".gitea", "workflows"],
-    &[".forgejo", "workflows"],
-    &[".gitlab", "ci"],
-    &[".circleci"],
-    &[".buildkite"],
-    &[".woodpecker"],
-];
+const FOLDERS: WordList = WordList(
+    ".git .sheaf .cursor .claude .vscode .idea .husky .ssh .gnupg .config/sheaf .config/git .config/fish
+     .local/share/sheaf .local/state/sheaf .github/workflows .github/actions .gitea/workflows .forgejo/workflows
+     .gitlab/ci .circleci .buildkite .woodpecker",
+);
 
 /// Folders in those that hold plans for people to read.
-const FREE: &[&[&str]] = &[&[".sheaf", "plans"], &[".cursor", "plans"]];
+const FREE: WordList = WordList(".sheaf/plans .cursor/plans");
 
 /// Files of the same kind. A `*` at the start or the end stands for anything.
-const FILES: &[&str] = &[
-    ".mcp.json",
-    "mcp.json",
-    "*.code-workspace",
-    ".gitmodules",
-    ".gitattributes",
-    ".gitconfig",
-    ".envrc",
-    ".env*",
-    ".sheafignore",
-    ".cursorignore",
-    ".cursorindexingignore",
-    ".gitlab-ci.yml",
-    ".travis.yml",
-    ".woodpecker.yml",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".inputrc",
-    ".xprofile",
-    ".ripgreprc",
-];
+const FILES: WordList = WordList(
+    ".mcp.json mcp.json *.code-workspace .gitmodules .gitattributes .gitconfig .envrc .env* .sheafignore
+     .cursorignore .cursorindexingignore .gitlab-ci.yml .travis.yml .woodpecker.yml .bashrc .bash_profile .bash_login
+     .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login
+     .inputrc .xprofile .ripgreprc",
+);
 
 /// Folders at the top of a workspace whose mere existence means something.
 pub fn top_folders() -> impl Iterator<Item = &'static str> {
@@ -123,29 +77,25 @@ pub fn leads_to_git(path: &Path) -> bool {
 /// Returns true if every change of the file at this path asks.
 pub fn is_protected(path: &Path) -> bool {
     let parts = parts(path);
-    let holds = |list: &[&[&str]]| {
-        list.iter()
-            .any(|names| parts.windows(names.len()).any(|it| it.iter().eq(names.iter())))
-    };
     let is_named = parts
         .last()
         .is_some_and(|name| FILES.iter().any(|it| is_like(it, name)));
     // A plan is free, and a folder of tools that hides in the folder of plans is not.
-    let is_free = holds(FREE) && !parts.iter().any(|it| it == ".git") && count(&parts) == 1;
-    is_named || (holds(FOLDERS) && !is_free)
+    let tools = count(FOLDERS, &parts);
+    let is_free = tools == 1 && count(FREE, &parts) > 0 && !parts.iter().any(|it| it == ".git");
+    is_named || (tools > 0 && !is_free)
 }
 
-/// Counts the tool folders on the way.
-fn count(parts: &[String]) -> usize {
-    FOLDERS
-        .iter()
-        .map(|names| {
-            parts
-                .windows(names.len())
-                .filter(|it| it.iter().eq(names.iter()))
-                .count()
-        })
-        .sum()
+/// Counts how often these folders are on the way.
+fn count(folders: WordList, parts: &[String]) -> usize {
+    let times = |folder: &str| {
+        let names = || folder.split('/');
+        parts
+            .windows(names().count())
+            .filter(|it| it.iter().eq(names()))
+            .count()
+    };
+    folders.iter().map(times).sum()
 }
 
 /// The same as regular expressions for a sandbox that holds names by their text, whether they exist or not: what is
@@ -166,8 +116,8 @@ pub fn patterns(git_write: bool, fixed: &[&str]) -> (Vec<String>, Vec<String>) {
             })
             .collect::<String>()
     };
-    let path = |names: &[&str]| names.iter().map(|it| literal(it)).collect::<Vec<_>>().join("/");
-    let folders = FOLDERS.iter().filter(|it| !git_write || **it != [".git"]);
+    let path = |folder: &str| folder.split('/').map(literal).collect::<Vec<_>>().join("/");
+    let folders = FOLDERS.iter().filter(|it| !git_write || *it != ".git");
     let mut held: Vec<String> = folders.map(|it| format!("/{}(/|$)", path(it))).collect();
     if git_write {
         let inside = fixed
@@ -176,7 +126,7 @@ pub fn patterns(git_write: bool, fixed: &[&str]) -> (Vec<String>, Vec<String>) {
         held.extend(inside);
     }
     // Variables of a project are set up by commands every day.
-    let files = FILES.iter().filter(|it| **it != ".env*");
+    let files = FILES.iter().filter(|it| *it != ".env*");
     held.extend(files.map(|it| format!("/{}$", literal(it))));
     (
         held,

@@ -24,7 +24,7 @@ use super::{
     protected_names as name,
     resolve::resolve,
 };
-use crate::protocol::Permission;
+use crate::{protocol::Permission, text::WordList};
 
 /// A survey looks at no more entries than this; what lies deeper than they reach is not protected one by one.
 const MOST_ENTRIES: usize = 50_000;
@@ -37,13 +37,7 @@ const LONGEST_POINTER: u64 = 8 << 10;
 /// Parts of git's folder that run or decide what runs.
 pub const GIT_FIXED: [&str; 4] = ["hooks", "config", "config.worktree", "info"];
 /// Accounts of the machine's, which its administrator can read without any capability.
-const OF_THE_MACHINE: [&str; 5] = [
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/sudoers",
-];
+const OF_THE_MACHINE: WordList = WordList("/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers");
 /// Folders in the home in which secrets of other programs lie beside things that are none.
 const AT_HOME: [&str; 12] = [
     "",

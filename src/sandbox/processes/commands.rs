@@ -30,7 +30,7 @@ use super::{
     launch::{LONGEST_LINE, NotStarted, Start, held, shell, spawn, told},
     output_capture::Printed,
     process_tree::{Family, MARK},
-    running::{Command, Ended, Running, lock},
+    running::{Command, Running, lock},
     session::Session,
 };
 use crate::{
@@ -276,17 +276,6 @@ impl Commands {
         };
         tokio::spawn(attendant.attend(child, output));
         Ok(Running(command))
-    }
-
-    /// Begins a command and waits for its end. Dropping the future ends the command.
-    pub async fn run(
-        &self,
-        spec: Spec,
-        output: impl FnMut(&[u8]) + Send + 'static,
-    ) -> Result<(Running, Ended), NotStarted> {
-        let foreground = self.start(spec, output)?.foreground();
-        let ended = foreground.running().ended().await;
-        Ok((foreground.leave(), ended))
     }
 
     fn session(&self) -> io::Result<&Session> {

@@ -145,11 +145,7 @@ impl Printed {
     }
 }
 
-impl Excerpt {
-    pub fn is_empty(&self) -> bool {
-        self.first.is_empty() && self.last.is_empty() && self.skipped == 0
-    }
-}
+impl Excerpt {}
 
 #[cfg(test)]
 mod tests {

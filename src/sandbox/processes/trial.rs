@@ -25,8 +25,6 @@ pub enum NotRun {
     NoSandbox(String),
     #[error("`{0}` was not found")]
     Absent(String),
-    #[error("the folder `{0}` is outside the workspace")]
-    Outside(String),
     #[error("it could not be started")]
     Failed(#[from] io::Error),
 }

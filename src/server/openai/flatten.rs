@@ -10,6 +10,7 @@ use crate::{
         document::Clarification,
     },
     server::refusal::Refusal,
+    text::WordList,
 };
 
 /// A piece of output text.
@@ -274,19 +275,10 @@ fn fence(document: &Document) -> (&'static str, String) {
 fn done(document: &Document) -> String {
     match document.view() {
         View::ToolCall(it) => {
-            let about = [
-                "target_file",
-                "file_path",
-                "path",
-                "pattern",
-                "query",
-                "target_directory",
-                "url",
-                "search_term",
-            ];
+            let about = WordList("target_file file_path path pattern query target_directory url search_term");
             let about = about
                 .iter()
-                .find_map(|name| it.arguments.get(*name)?.as_str())
+                .find_map(|name| it.arguments.get(name)?.as_str())
                 .unwrap_or_default();
             let failed = if it.result.is_some_and(|it| it.failed) {
                 " (failed)"

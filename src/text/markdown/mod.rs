@@ -33,7 +33,7 @@ use self::{
 };
 pub use self::{
     html::{escape, to_html},
-    prose::{plain, summary},
+    prose::summary,
 };
 use super::{
     Colours, Span, StyledLine,

@@ -50,6 +50,7 @@ fn prose(blocks: &[&Block]) -> Option<String> {
 }
 
 /// The text of `source` without marks, for copying.
+#[cfg(test)]
 pub fn plain(source: &str) -> String {
     let tree = tree::read(source, &Definitions::new());
     let mut text = String::new();

@@ -283,30 +283,7 @@ fn may_be_mark(line: &str) -> bool {
     let mut rest = inside(line);
     let mut in_item = false;
     loop {
-        let marks = |it: char| {
-            matches!(
-                it,
-                '-' | '='
-                    | '*'
-                    | '_'
-                    | '+'
-                    | ':'
-                    | '|'
-                    | '~'
-                    | '`'
-                    | '#'
-                    | '<'
-                    | '\\'
-                    | '['
-                    | ']'
-                    | '!'
-                    | '&'
-                    | ' '
-                    | '\t'
-                    | '>'
-            )
-        };
-        if rest.chars().all(marks) {
+        if rest.chars().all(|it| "-=*_+:|~`#<\\[]!& \t>".contains(it)) {
             return true;
         }
         if rest.starts_with("```") && !rest.trim_start_matches('`').contains('`') || rest.starts_with("~~~") {

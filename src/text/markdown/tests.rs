@@ -6,7 +6,7 @@
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{prose::plain, *};
 use crate::text::{NoColours, Role, Span, width::spans_width};
 
 const SAMPLE: &str = include_str!("sample.md");

@@ -5,6 +5,7 @@
 //! delete what it stands for.
 
 use super::text::rows;
+use crate::text::WordList;
 
 /// Lines of a sketch between two marks, without blank lines at the edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,34 +46,10 @@ const COMMENTS: [(&str, &str); 14] = [
 ];
 
 /// Languages in which three dots alone on a line can be code: a body, a range, a spread, a variable list, an end.
-const DOTTED: [&str; 26] = [
-    "c",
-    "cpp",
-    "csharp",
-    "css",
-    "dart",
-    "go",
-    "haskell",
-    "java",
-    "javascript",
-    "jsx",
-    "julia",
-    "lua",
-    "objective-c",
-    "perl",
-    "php",
-    "python",
-    "r",
-    "ruby",
-    "rust",
-    "scala",
-    "svelte",
-    "swift",
-    "tsx",
-    "typescript",
-    "vue",
-    "yaml",
-];
+const DOTTED: WordList = WordList(
+    "c cpp csharp css dart go haskell java javascript jsx julia lua objective-c perl php python r ruby rust scala
+     svelte swift tsx typescript vue yaml",
+);
 
 /// The parts of a sketch for a file in `language` (a tag of ours), and whether it has any mark.
 pub fn parts<'a>(sketch: &'a str, language: &str) -> (Vec<Part<'a>>, bool) {
@@ -129,7 +106,7 @@ pub fn is_mark(line: &str, language: &str) -> bool {
     let is_dot = |it: char| it == '.' || it == '…';
     let words = text.trim_matches(is_dot).trim();
     if words.is_empty() {
-        return is_comment || !DOTTED.contains(&language);
+        return is_comment || !DOTTED.contains(language);
     }
     let lower = words.to_lowercase();
     if !WORDS.iter().any(|it| lower.contains(it)) {

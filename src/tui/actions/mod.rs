@@ -114,6 +114,7 @@ pub static ACTIONS: &[Action] = &[
     everywhere::PANIC,
 ];
 
+#[cfg(test)]
 pub fn find(name: &str) -> Option<&'static Action> {
     ACTIONS.iter().find(|it| it.name == name)
 }

@@ -7,6 +7,7 @@ use super::{Action, App, Effect};
 use crate::{
     journal::Log,
     protocol::{Entry, Position},
+    text::WordList,
     transcript::Transcript,
 };
 
@@ -15,59 +16,13 @@ use crate::{
 const FURTHER_BYTES: u64 = 4 << 20;
 
 /// Actions that need no more than the documents shown. All others look at the whole conversation.
-const NEAR: &[&str] = &[
-    "send",
-    "queue",
-    "newline",
-    "clear",
-    "editor",
-    "history",
-    "picture",
-    "chip",
-    "queued",
-    "vim",
-    "mode.next",
-    "mode",
-    "model",
-    "effort",
-    "theme",
-    "trust",
-    "conversation.new",
-    "conversation.clear",
-    "conversation.resume",
-    "conversation.compact",
-    "conversation.rename",
-    "conversation.export",
-    "sandbox",
-    "palette",
-    "inspect",
-    "keys",
-    "mouse",
-    "problems",
-    "focus",
-    "escape",
-    "interrupt",
-    "leave",
-    "quit",
-    "suspend",
-    "redraw",
-    "next",
-    "previous",
-    "turn.next",
-    "line.up",
-    "line.down",
-    "page.up",
-    "page.down",
-    "bottom",
-    "fold",
-    "reasoning",
-    "times",
-    "copy",
-    "copy.code",
-    "open",
-    "retry",
-    "panic",
-];
+const NEAR: WordList = WordList(
+    "send queue newline clear editor history picture chip queued vim mode.next mode model effort theme trust
+     conversation.new conversation.clear conversation.resume conversation.compact conversation.rename
+     conversation.export sandbox palette inspect keys mouse problems focus escape interrupt leave quit suspend redraw
+     next previous turn.next line.up line.down page.up page.down bottom fold reasoning times copy copy.code open
+     retry panic",
+);
 
 /// Returns the transcript before any entry of the log was read, and the position to read on from. `is_whole`: from the first
 /// entry in any case.
@@ -81,7 +36,7 @@ pub fn beginning(log: &Log, is_whole: bool) -> (Transcript, Position) {
 impl Action {
     /// Runs the action, after reading all that it may look at.
     pub fn go(&self, app: &mut App, words: &str) -> Vec<Effect> {
-        if !NEAR.contains(&self.name) {
+        if !NEAR.contains(self.name) {
             app.look_back();
         }
         (self.run)(app, words)

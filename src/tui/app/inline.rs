@@ -335,7 +335,7 @@ impl App {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::{headless::TestApp, overlays::Page};
+    use crate::tui::{overlays::Page, test_app::TestApp};
 
     #[test]
     fn a_resize_is_made_up_for_once_on_a_page_and_once_below_it() {

@@ -656,7 +656,7 @@ mod tests {
             "subject": { "type": Kind::TerminalCommand, "metadata": { "command": "ls" } },
             "questions": [{ "id": "approval", "text": "Allow it?", "options": options, "allowFreeText": true }] });
         let mut response = crate::protocol::Response::default();
-        for event in crate::tui::headless::document("ask", "clarification", None, asked) {
+        for event in crate::tui::test_app::document("ask", "clarification", None, asked) {
             response.apply(&event, 0);
         }
         let document = response.documents.remove(0);

@@ -565,40 +565,6 @@ fn string(bytes: &[u8], last: bool, is_osc: bool) -> Parsed {
     }
 }
 
-/// Returns the bytes that a terminal sends for a key by its name, for tests without a terminal.
-pub fn bytes_of(name: &str) -> Vec<u8> {
-    let bytes: &[u8] = match name {
-        "enter" => b"\r",
-        "esc" => b"\x1b",
-        "tab" => b"\t",
-        "shift+tab" => b"\x1b[Z",
-        "ctrl+shift+left" => b"\x1b[1;6D",
-        "alt+/" => b"\x1b/",
-        "up" => b"\x1b[A",
-        "down" => b"\x1b[B",
-        "right" => b"\x1b[C",
-        "left" => b"\x1b[D",
-        "home" => b"\x1b[H",
-        "end" => b"\x1b[F",
-        "pgup" => b"\x1b[5~",
-        "pgdn" => b"\x1b[6~",
-        "f1" => b"\x1bOP",
-        "f2" => b"\x1bOQ",
-        "backspace" => b"\x7f",
-        "alt+enter" => b"\x1b\r",
-        "shift+enter" => b"\x1b[13;2u",
-        "ctrl+." => b"\x1b[46;5u",
-        _ => {
-            let letter = name
-                .strip_prefix("ctrl+")
-                .and_then(|it| it.bytes().next())
-                .expect("a key with a name");
-            return vec![letter & 0x1f];
-        }
-    };
-    bytes.to_vec()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,8 +2,8 @@
 
 use super::super::{
     custom::Custom,
-    headless::*,
     msg::{EffectOutcome, Msg},
+    test_app::*,
 };
 use crate::{
     protocol::{Command, Event, Message, Mode},

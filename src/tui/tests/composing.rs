@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::super::{
-    headless::*,
     msg::{EffectOutcome, Msg},
     picture::{self, Source},
     terminal::Input,
+    test_app::*,
 };
 use crate::{
     protocol::{Command, Done, Event, Message, Query},

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::{
-    headless::*,
     msg::{EffectOutcome, Msg},
     terminal::Input,
+    test_app::*,
 };
 use crate::{
     protocol::{Command, Done, Event, Message},

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::{
     super::{
         actions,
-        headless::*,
         msg::{EffectOutcome, Msg},
+        test_app::*,
     },
     finding::{conversation, shelf},
     reviewing::changed,

@@ -4,10 +4,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 
 use super::super::{
-    headless::*,
     image::Images,
     msg::{EffectOutcome, Msg},
     terminal::{Input, Reply},
+    test_app::*,
 };
 use crate::{
     protocol::{Event, Message, Turn},

@@ -2,8 +2,8 @@
 
 use super::{
     super::{
-        headless::*,
         msg::{EffectOutcome, Msg},
+        test_app::*,
     },
     finding::conversation,
     reviewing::changed,

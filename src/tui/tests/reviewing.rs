@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::super::{
-    headless::*,
     msg::{EffectOutcome, Msg},
+    test_app::*,
 };
 use crate::{
     protocol::{Command, Done, Event, Message},

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::{headless::*, msg::Msg};
+use super::super::{msg::Msg, test_app::*};
 use crate::{
     protocol::{
         Branch, Command, Done, Event, FileChange, Message, Operation, Query, Reply, Restore, RestoreConflict,

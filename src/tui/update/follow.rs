@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     protocol::{Command, DocumentId, Entry, Event, FinishReason, Kind, Mode, ResponseChange, Severity, Turn, View},
     t,
-    text::Sanitized,
+    text::{Sanitized, WordList},
     transcript::{DocumentIndex, is_approval},
     tui::{
         actions::focus::focus_composer,
@@ -15,22 +15,10 @@ use crate::{
 };
 
 /// Warnings of the agent's that are for the user, unlike repairs of a stream.
-const OWN_NOTICES: [&str; 14] = [
-    "read-only",
-    "not-there",
-    "protected",
-    "not-taken-back",
-    "restored",
-    "not-restored",
-    "no-call",
-    "context",
-    "compacted",
-    "not-compacted",
-    "debug-marks",
-    "rule-not-kept",
-    "stand-in",
-    "price-unknown",
-];
+const OWN_NOTICES: WordList = WordList(
+    "read-only not-there protected not-taken-back restored not-restored no-call context compacted not-compacted
+     debug-marks rule-not-kept stand-in price-unknown",
+);
 
 pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
     let mut finished = false;
@@ -63,7 +51,7 @@ pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
         if let Event::Notice(notice) = &entry.event
             && (notice.severity == Severity::Error
                 || notice.code.starts_with("session-")
-                || OWN_NOTICES.contains(&notice.code.as_str()))
+                || OWN_NOTICES.contains(&notice.code))
         {
             // What is lost, or will be: repairs of a stream are only for those who look for them.
             app.toast(notice.message.lines().next().unwrap_or_default());

@@ -142,6 +142,7 @@ pub(super) fn patch(edit: &FileEdit<'_>) -> Option<Sanitized> {
 }
 
 /// Returns true if both are hunks of the same call on the same file: the first one's header stands for both.
+#[cfg(test)]
 pub fn joins(before: &Document, document: &Document) -> bool {
     let (View::FileEdit(first), View::FileEdit(second)) = (before.view(), document.view()) else {
         return false;

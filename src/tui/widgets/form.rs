@@ -9,7 +9,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyEventState, KeyModifi
 
 use crate::{
     protocol::{
-        ClarificationResponse, Document, DocumentId, Message, Outcome as Dealt, QuestionAnswer, QuestionKind, View,
+        ClarificationResponse, Document, DocumentId, Outcome as Dealt, QuestionAnswer, QuestionKind, View,
         document::{Clarification, Question},
     },
     text::Sanitized,
@@ -103,29 +103,6 @@ impl Form {
         typed.insert(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
         self.version += 1;
         Outcome::Changed
-    }
-
-    /// The user's message that carries an answer over a link that knows nothing of answers: readable as it is.
-    pub fn message(response: &ClarificationResponse, view: &Clarification<'_>) -> Message {
-        let mut lines: Vec<String> = match &response.outcome {
-            Dealt::Answered | Dealt::Other(_) => {
-                let words = if is_approval(view) { &REASON } else { &SENT };
-                let lines = view.questions.iter().filter_map(|question| {
-                    let answer = response.answers.iter().find(|it| it.question_id == question.id)?;
-                    let text = Sanitized::line(question.text.trim());
-                    Some(format!("{text} -> {}", spoken(answer, question, words)))
-                });
-                lines.collect()
-            }
-            Dealt::Skipped if is_approval(view) => vec!["No, do not do this.".to_owned()],
-            Dealt::Skipped => vec!["I skip this; decide yourself and say what you assume.".to_owned()],
-            Dealt::Cancelled => vec!["Cancelled.".to_owned()],
-        };
-        lines.extend(response.reason.as_ref().map(|it| format!("Reason: {it}")));
-        Message {
-            clarification_response: Some(response.clone()),
-            ..Message::user(lines.join("\n"))
-        }
     }
 
     pub(super) fn current(&self) -> usize {
@@ -471,15 +448,6 @@ pub(super) struct AnswerWords {
     /// Behind what was chosen.
     pub more: &'static str,
 }
-
-/// The words in a sent answer, the same in every language.
-const SENT: AnswerWords = AnswerWords {
-    other: "other:",
-    more: ", other:",
-};
-
-/// The words for the reason of an approval.
-const REASON: AnswerWords = AnswerWords { other: ":", more: ":" };
 
 /// An answer in words: labels, and what was typed.
 pub(super) fn spoken(answer: &QuestionAnswer, question: &Question<'_>, said: &AnswerWords) -> String {

@@ -49,10 +49,7 @@ mod value;
 use std::{
     cell::Cell,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
 };
 
 use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
@@ -70,7 +67,7 @@ use crate::{
 pub use approval::command_asked_for;
 pub use copy::{code_only, copy_text, markdown};
 pub use error::is_retryable;
-pub use file_edit::{joins, name as operation, sides};
+pub use file_edit::{name as operation, sides};
 pub use form::{Form, Outcome, approval_keys};
 pub use heading::TYPING;
 
@@ -391,14 +388,6 @@ impl Reach {
     }
 }
 
-/// Number of layouts of documents, for the tests that limit work to what is new or visible.
-static LAYOUTS: AtomicU64 = AtomicU64::new(0);
-
-/// Returns the number of layouts of documents since the program began.
-pub fn layouts() -> u64 {
-    LAYOUTS.load(Ordering::Relaxed)
-}
-
 impl DocumentState {
     /// Lays a document out for the width of the context; returns the first row that may have changed, counted from 0, or
     /// `None` if none did.
@@ -415,6 +404,7 @@ impl DocumentState {
     }
 
     /// Returns the number of rows that were laid out; 0 if they were not, or for another width.
+    #[cfg(test)]
     pub fn height(&self, width: usize) -> usize {
         let is_laid = self.key.is_some_and(|it| it.width == width.max(1));
         if is_laid { self.rows.len() } else { 0 }
@@ -518,7 +508,6 @@ impl DocumentState {
 
     /// Takes another key. What was remembered for another width or fold is forgotten.
     fn turn_to(&mut self, key: Key) {
-        LAYOUTS.fetch_add(1, Ordering::Relaxed);
         let fits = |old: &Key| old.width == key.width && old.fold == key.fold;
         if !self.key.as_ref().is_some_and(fits) {
             self.memo.reshape();

@@ -3,6 +3,7 @@ use std::cell::RefCell;
 use serde_json::{Map, Value, json};
 
 use super::{
+    file_edit::joins,
     testing::{NOW, closed, look, open, opened, paint, picture},
     *,
 };

@@ -16,7 +16,7 @@ use crate::{
         tool_label,
     },
     t,
-    text::{Role, Sanitized, Span, width::width},
+    text::{Role, Sanitized, Span, WordList, width::width},
 };
 
 /// Calls that are no tool's of the agent: their word, their subject and their names on the wire.
@@ -25,53 +25,18 @@ const OTHERS: [(&str, CallSubject, &[&str]); 2] = [
     ("compact", CallSubject::Compact, &[COMPACT]),
 ];
 
-const PATHS: &[&str] = &[
-    "target_file",
-    "file_path",
-    "path",
-    "filePath",
-    "relative_workspace_path",
-    "absolute_path",
-    "filename",
-    "file",
-];
-const FOLDERS: &[&str] = &[
-    "target_directory",
-    "target_directories",
-    "path",
-    "relative_workspace_path",
-    "directory",
-    "dir_path",
-    "targetDirectory",
-    "targetDirectories",
-    "include_pattern",
-    "glob",
-];
+const PATHS: WordList =
+    WordList("target_file file_path path filePath relative_workspace_path absolute_path filename file");
+const FOLDERS: WordList = WordList(
+    "target_directory target_directories path relative_workspace_path directory dir_path targetDirectory
+     targetDirectories include_pattern glob",
+);
 
 /// Members that describe a call of an unknown tool, best first.
-const TELLING: &[&str] = &[
-    "command",
-    "cmd",
-    "query",
-    "pattern",
-    "search_term",
-    "url",
-    "uri",
-    "path",
-    "file_path",
-    "filePath",
-    "target_file",
-    "file",
-    "filename",
-    "name",
-    "title",
-    "target_mode_id",
-    "description",
-    "prompt",
-    "text",
-    "message",
-    "id",
-];
+const TELLING: WordList = WordList(
+    "command cmd query pattern search_term url uri path file_path filePath target_file file filename name title
+     target_mode_id description prompt text message id",
+);
 
 fn known(name: &str) -> Option<(&'static str, CallSubject)> {
     #[cfg(test)]
@@ -283,21 +248,22 @@ impl Title {
 fn title(call: &ToolCall<'_>) -> Title {
     let arguments = call.arguments;
     let first = |names: &[&str]| names.iter().find_map(|name| argument(arguments, name));
+    let among = |names: WordList| names.iter().find_map(|name| argument(arguments, name));
     if let Some(raw) = first(&["_raw"]) {
         return Title::plain(&raw);
     }
     let subject = known(call.tool_name).map_or(CallSubject::Other, |(_, subject)| subject);
     let found = match subject {
-        CallSubject::Read => first(PATHS).map(|path| Title {
+        CallSubject::Read => among(PATHS).map(|path| Title {
             behind: lines(arguments),
             ..Title::path(&path)
         }),
-        CallSubject::File => first(PATHS)
+        CallSubject::File => among(PATHS)
             .map(|it| Title::path(&it))
             .or_else(|| first(&["target_notebook"]).map(|it| Title::path(&it)))
             .or_else(|| first(&["input"]).map(|it| Title::plain(&patched(&it)))),
         CallSubject::Grep => first(&["pattern", "query", "regex"]).map(|pattern| {
-            let place = first(FOLDERS).filter(|it| it != ".");
+            let place = among(FOLDERS).filter(|it| it != ".");
             let pattern = format!("\"{pattern}\"");
             Title::plain(&match place {
                 Some(place) => t!("call-in", what = pattern, place = place),
@@ -305,7 +271,7 @@ fn title(call: &ToolCall<'_>) -> Title {
             })
         }),
         CallSubject::Search => first(&["query"]).map(|query| {
-            Title::plain(&match first(FOLDERS) {
+            Title::plain(&match among(FOLDERS) {
                 Some(place) => t!("call-search-in", what = query, place = place),
                 None => query,
             })
@@ -317,7 +283,7 @@ fn title(call: &ToolCall<'_>) -> Title {
                 None => pattern,
             })
         }),
-        CallSubject::List => Some(Title::path(&first(FOLDERS).unwrap_or_else(|| ".".to_owned()))),
+        CallSubject::List => Some(Title::path(&among(FOLDERS).unwrap_or_else(|| ".".to_owned()))),
         CallSubject::Lints => Some(Title::plain(
             &first(&["paths", "path"]).unwrap_or_else(|| t!("call-changed-files").to_owned()),
         )),

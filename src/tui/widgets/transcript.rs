@@ -795,14 +795,6 @@ impl Pane {
         }
     }
 
-    /// The item on a line of the pane.
-    pub fn item_at(&self, y: usize) -> Option<Item> {
-        match self.lines.get(y)? {
-            VisibleLine::StyledLine { item, .. } => Some(*item),
-            VisibleLine::Blank => None,
-        }
-    }
-
     /// The next item from the selected one for which `wanted` holds; from the view's end when nothing is selected.
     pub fn find(&self, forward: bool, wanted: impl Fn(Item) -> bool) -> Option<Item> {
         let from = self.selected.and_then(|it| self.items.iter().position(|at| *at == it));
@@ -1134,7 +1126,7 @@ fn pictures(item: Item, context: &TranscriptContext<'_>, width: usize) -> Vec<St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::headless::TestApp;
+    use crate::tui::test_app::TestApp;
 
     #[test]
     fn the_lines_in_view_are_drawn_from_the_offset_on() {

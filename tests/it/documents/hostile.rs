@@ -4,10 +4,10 @@ use proptest::{collection::vec, prelude::*, sample::Index};
 use serde_json::{Value, json};
 use sheaf::protocol::{
     Dialect, Mode, Request, Role,
-    codec::{Decoder, Encoder, Identity, Limits, RequestError, record},
+    codec::{Decoder, Identity, Limits, RequestError, record},
 };
 
-use super::{assert_strict, feed, fixture, fold, identity};
+use super::{Encoder, assert_strict, feed, fixture, fold, identity};
 
 const STREAMS: &[&str] = &["named.sse", "data.sse", "envelope.sse", "flat.sse", "questions.sse"];
 

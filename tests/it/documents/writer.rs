@@ -2,12 +2,9 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
-use sheaf::protocol::{
-    Dialect, DocumentStart, Done, Event, Kind, Message, ResponseStart,
-    codec::{Encoder, Limits},
-};
+use sheaf::protocol::{Dialect, DocumentStart, Done, Event, Kind, Message, ResponseStart, codec::Limits};
 
-use super::{Read, assert_strict, feed, identity};
+use super::{Encoder, Read, assert_strict, feed, identity};
 
 fn start(id: &str, kind: Kind, sequence: Option<u64>, metadata: Value) -> Event {
     let Value::Object(metadata) = metadata else {

@@ -5,8 +5,9 @@
 
 mod table;
 
-use self::table::{BUILTINS, INTERPRETERS, OPTIONS, REACHING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS, Words};
+use self::table::{BUILTINS, INTERPRETERS, OPTIONS, REACHING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS};
 use super::command_line::{Doubt, ShellWord, SimpleCommand};
+use crate::text::WordList;
 
 /// The last part of a path, in lower case: disks may not know letters of either case apart.
 pub fn base(word: &str) -> String {
@@ -65,26 +66,9 @@ pub fn doubt(command: &SimpleCommand) -> Option<Doubt> {
             (!texts.iter().copied().all(is_plain)).then_some(Doubt::Builtin)
         }
         "git" => {
-            let runs = [
-                "bisect",
-                "daemon",
-                "difftool",
-                "filter-branch",
-                "instaweb",
-                "mergetool",
-                "shell",
-                "submodule",
-            ];
+            let runs = WordList("bisect daemon difftool filter-branch instaweb mergetool shell submodule");
             // Before the subcommand a setting can be given that runs a program, or another repository with such a setting.
-            let harmless = [
-                "--help",
-                "--no-optional-locks",
-                "--no-pager",
-                "--version",
-                "-P",
-                "-h",
-                "-v",
-            ];
+            let harmless = WordList("--help --no-optional-locks --no-pager --version -P -h -v");
             let mut rest = texts.iter().flatten().skip_while(|it| harmless.contains(it));
             match rest.next() {
                 Some(it) if it.starts_with('-') => Some(Doubt::Option),
@@ -252,7 +236,7 @@ pub fn prefix(command: &SimpleCommand) -> Option<Vec<String>> {
     }
     let second = argument(1)?;
     let has_third =
-        |(program, words): (&str, Words)| program == name && (words.contains("*") || words.contains(&second));
+        |(program, words): (&str, WordList)| program == name && (words.contains("*") || words.contains(&second));
     if !THIRD.iter().any(has_third) {
         return Some(vec![program, second]);
     }

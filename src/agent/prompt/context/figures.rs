@@ -152,7 +152,7 @@ impl Costs {
             let name = |start: &str| {
                 let rest = line.strip_prefix(start)?;
                 let end = rest.find(['>', ' '])?;
-                TAGS.iter().copied().find(|it| rest.get(..end) == Some(*it))
+                TAGS.iter().find(|it| rest.get(..end) == Some(*it))
             };
             match &mut tag {
                 None => match name("<") {

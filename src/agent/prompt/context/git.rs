@@ -9,6 +9,7 @@ use crate::{
     agent::{cut::head, tags::name},
     os::process::Command,
     sandbox::{Place, Workspace},
+    text::WordList,
 };
 
 /// Files that are named.
@@ -21,22 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const OUTPUT_BYTES: usize = 256 << 10;
 
 /// Options that keep git from running what a repository configures.
-const SAFE: &[&str] = &[
-    "--no-optional-locks",
-    "--no-pager",
-    "-c",
-    "core.fsmonitor=",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.pager=cat",
-    "-c",
-    "diff.external=",
-    "-c",
-    "safe.bareRepository=explicit",
-    "-c",
-    "protocol.allow=never",
-];
+const SAFE: WordList = WordList(
+    "--no-optional-locks --no-pager -c core.fsmonitor= -c core.hooksPath=/dev/null -c core.pager=cat -c
+     diff.external= -c safe.bareRepository=explicit -c protocol.allow=never",
+);
 
 /// The state of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,7 +76,7 @@ fn git(root: &Path) -> Command {
     Command::new("git")
         .arg("-C")
         .arg(root)
-        .args(SAFE.iter().copied())
+        .args(SAFE.iter())
         .timeout(PATIENCE)
         .limit_bytes(OUTPUT_BYTES)
 }

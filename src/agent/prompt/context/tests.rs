@@ -176,6 +176,6 @@ fn a_gateway_is_told_the_bare_tree() {
 #[test]
 fn every_tag_is_guarded() {
     for (tag, _) in FirstContext::default().parts() {
-        assert!(TAGS.contains(&tag), "{tag}");
+        assert!(TAGS.contains(tag), "{tag}");
     }
 }

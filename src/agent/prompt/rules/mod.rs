@@ -377,6 +377,7 @@ impl RuleSet {
     }
 
     /// The names that the user may type after `@`.
+    #[cfg(test)]
     pub fn names(&self) -> Vec<&str> {
         self.rules.iter().map(|it| it.name.as_str()).collect()
     }

@@ -9,10 +9,23 @@ use std::{
 use pretty_assertions::assert_eq;
 
 use super::*;
-use crate::sandbox::processes::running::How;
+use crate::sandbox::processes::running::{Ended, How};
 
 /// Longer than anything below takes; only a test that fails waits for it.
 const LONG: Duration = Duration::from_secs(30);
+
+impl Commands {
+    /// Begins a command and waits for its end. Dropping the future ends the command.
+    async fn run(
+        &self,
+        spec: Spec,
+        output: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<(Running, Ended), NotStarted> {
+        let foreground = self.start(spec, output)?.foreground();
+        let ended = foreground.running().ended().await;
+        Ok((foreground.leave(), ended))
+    }
+}
 
 struct Bench {
     folder: tempfile::TempDir,
@@ -352,7 +365,8 @@ async fn output_is_given_while_it_comes_and_read_on_later() {
     running.news(0).await;
     assert_eq!(receive.recv().unwrap(), b"one\n");
     assert_eq!(running.unread().first, b"one\n");
-    assert!(running.unread().is_empty());
+    let rest = running.unread();
+    assert!(rest.first.is_empty() && rest.last.is_empty() && rest.skipped == 0);
     assert_eq!(running.outcome(), None);
     fs::write(bench.path("go"), "").unwrap();
     assert_eq!(running.ended().await.how, How::Exited(0));

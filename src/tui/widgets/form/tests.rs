@@ -288,59 +288,6 @@ fn a_paste_is_one_line_and_bounded() {
     assert_eq!(idle.paste("x"), Outcome::Ignored);
 }
 
-#[test]
-fn answers_read_as_a_message() {
-    let said = |document: &Document, script: &str| {
-        let View::Clarification(view) = document.view() else {
-            panic!("a question is a clarification");
-        };
-        match press(document, script).1 {
-            Outcome::Answer(response) => {
-                let message = Form::message(&response, &view);
-                assert_eq!(message.clarification_response, Some(response));
-                message.content
-            }
-            other => panic!("{script} gave {other:?}"),
-        }
-    };
-    let cases = [
-        ("a label, not an id", one(), "1", "Which database? -> Postgres"),
-        (
-            "another answer says so",
-            one(),
-            "o R enter",
-            "Which database? -> other: R",
-        ),
-        (
-            "each question on its line; a text alone needs no word",
-            three(),
-            "2 1 2 enter o n o enter enter",
-            "One code or many? -> many\nWhich stores? -> redis, disk\nWhat else? -> no",
-        ),
-        (
-            "skipped",
-            one(),
-            "s",
-            "I skip this; decide yourself and say what you assume.",
-        ),
-        (
-            "allowed",
-            approval(ALL, true),
-            "y",
-            "Allow `git push`? -> Label of allow_once",
-        ),
-        (
-            "a no with its reason",
-            approval(ALL, true),
-            "n n o t space n o w enter",
-            "Allow `git push`? -> Label of reject_once: not now",
-        ),
-    ];
-    for (name, document, script, content) in cases {
-        assert_eq!(said(&document, script), content, "{name}");
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 

@@ -1,12 +1,15 @@
 //! A screen without a terminal, for tests and benches: keys and events go in, pictures and commands come out.
 //!
 //! The event loop is the real one. Its frames are drawn by the real surface and read back by a terminal emulator, so a picture is
-//! what a person would see.
+//! what a person would see. The unit tests of `tui`, the integration tests and the benches each compile this file.
+
+#![allow(dead_code, reason = "each of its users needs a part of it")]
 
 use std::{
     convert::Infallible,
     future::{Future, pending},
     num::NonZeroU16,
+    ops::{Deref, DerefMut},
     pin::{Pin, pin},
     sync::{
         Arc, Mutex, PoisonError,
@@ -16,30 +19,26 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
-
-use super::{
-    actions::ACTIONS,
-    app::{
-        App, Appearance, Composer, Conversation, Effect, Keymap, Overlays, Preferences, Questions, Terminal, Themes,
-        Viewport, Workspace,
-    },
-    effect_runner::Carried,
-    event_loop::{EventLoop, FrontEnd},
-    msg::{EffectOutcome, Msg},
-    terminal::{
-        Input, Surface,
-        input_parser::{InputParser, bytes_of},
-    },
-};
-use crate::{
+use sheaf::{
     config::Settings,
     journal::Log,
-    link::{About, AskError, Link},
+    link::{About, AskError, Link, SandboxStatus},
     protocol::{Command, DocumentStart, Done, Event, Kind, Message, Query, Reply},
     text::NoColours,
     theme::Theme,
+    tui::{
+        actions::ACTIONS,
+        app::{
+            App, Appearance, Composer, Conversation, Effect, Keymap, Overlays, Preferences, Questions, Status,
+            Terminal, Themes, Viewport, Workspace, backfill,
+        },
+        effect_runner::Carried,
+        event_loop::{EventLoop, FrontEnd},
+        msg::{EffectOutcome, Msg},
+        terminal::{Input, Surface, input_parser::InputParser},
+    },
 };
+use tokio::sync::mpsc;
 
 /// A link that only notes what is sent.
 pub struct Noting {
@@ -66,7 +65,7 @@ impl Link for Noting {
             runs: true,
             reads_context: false,
             workspace: None,
-            hold: crate::link::SandboxStatus::default(),
+            hold: SandboxStatus::default(),
         }
     }
 
@@ -76,7 +75,21 @@ impl Link for Noting {
 }
 
 /// The event loop with a [`Recorder`] instead of a terminal. Each message is shown before the next one is taken.
-pub type TestApp = EventLoop<Recorder>;
+pub struct TestApp(EventLoop<Recorder>);
+
+impl Deref for TestApp {
+    type Target = EventLoop<Recorder>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for TestApp {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
 
 /// A front end that records effects, and draws into a terminal emulator.
 pub struct Recorder {
@@ -152,14 +165,14 @@ impl Wake for Woken {
 /// A time far from zero, so that ages can be negative mistakes.
 const START_MS: u64 = 1_700_000_000_000;
 
-impl EventLoop<Recorder> {
+impl TestApp {
     pub fn new(width: u16, height: u16) -> Self {
         Self::on(Log::new(), width, height)
     }
 
     /// With a log of which there is something already.
     pub fn on(log: Arc<Log>, width: u16, height: u16) -> Self {
-        let (transcript, read) = crate::tui::app::backfill::beginning(&log, false);
+        let (transcript, read) = backfill::beginning(&log, false);
         let link = Arc::new(Noting {
             log,
             sent: Mutex::default(),
@@ -206,7 +219,7 @@ impl EventLoop<Recorder> {
                 is_developer: false,
                 problems: Vec::new(),
             },
-            status: crate::tui::app::Status::default(),
+            status: Status::default(),
             toast: None,
             now_ms: START_MS,
         };
@@ -223,7 +236,7 @@ impl EventLoop<Recorder> {
             bytes: 0,
             is_dirty: false,
         };
-        let mut desk = Self::over(app, recorder, inbox_here, follower);
+        let mut desk = Self(EventLoop::over(app, recorder, inbox_here, follower));
         desk.draw();
         desk
     }
@@ -273,7 +286,7 @@ impl EventLoop<Recorder> {
         let waker = Arc::clone(&woken).into();
         let mut context = Context::from_waker(&waker);
         loop {
-            let mut step = pin!(self.step());
+            let mut step = pin!(self.0.step());
             while step.as_mut().poll(&mut context).is_pending() {
                 if !woken.0.swap(false, Ordering::Relaxed) {
                     return;
@@ -329,7 +342,8 @@ impl EventLoop<Recorder> {
     }
 
     pub fn draw(&mut self) {
-        self.front.draw(&mut self.app);
+        let Self(event_loop) = self;
+        event_loop.front.draw(&mut event_loop.app);
     }
 
     /// Bytes written to the terminal so far.
@@ -427,4 +441,38 @@ fn members(value: Value) -> Map<String, Value> {
         Value::Object(members) => members,
         _ => Map::new(),
     }
+}
+
+/// Returns the bytes that a terminal sends for a key by its name.
+fn bytes_of(name: &str) -> Vec<u8> {
+    let bytes: &[u8] = match name {
+        "enter" => b"\r",
+        "esc" => b"\x1b",
+        "tab" => b"\t",
+        "shift+tab" => b"\x1b[Z",
+        "ctrl+shift+left" => b"\x1b[1;6D",
+        "alt+/" => b"\x1b/",
+        "up" => b"\x1b[A",
+        "down" => b"\x1b[B",
+        "right" => b"\x1b[C",
+        "left" => b"\x1b[D",
+        "home" => b"\x1b[H",
+        "end" => b"\x1b[F",
+        "pgup" => b"\x1b[5~",
+        "pgdn" => b"\x1b[6~",
+        "f1" => b"\x1bOP",
+        "f2" => b"\x1bOQ",
+        "backspace" => b"\x7f",
+        "alt+enter" => b"\x1b\r",
+        "shift+enter" => b"\x1b[13;2u",
+        "ctrl+." => b"\x1b[46;5u",
+        _ => {
+            let letter = name
+                .strip_prefix("ctrl+")
+                .and_then(|it| it.bytes().next())
+                .expect("a key with a name");
+            return vec![letter & 0x1f];
+        }
+    };
+    bytes.to_vec()
 }

@@ -432,10 +432,7 @@ fn start_conversation(
                 if keeps {
                     // Without it other windows can only watch.
                     opened_door = Door::open(door, &link)
-                        .inspect_err(|error| {
-                            tracing::warn!(%error, "other windows cannot answer questions of this \
-                                                                     one")
-                        })
+                        .inspect_err(|error| tracing::warn!(%error, "other windows cannot answer questions here"))
                         .ok();
                 }
                 link

@@ -132,11 +132,10 @@ fn setting_up_takes_exactly_two_commands() {
 /// The pages for users: README, CHANGELOG and docs.
 fn pages() -> Vec<(String, String)> {
     let folder = std::fs::read_dir(root().join("docs")).expect("a folder");
-    let names = folder.flatten().map(|it| it.file_name().to_string_lossy().into_owned());
-    let mut names: Vec<_> = names
-        .filter(|it| it.ends_with(".md"))
-        .map(|it| format!("docs/{it}"))
-        .collect();
+    let files = folder.flatten().map(|it| it.path());
+    let pages = files.filter(|it| it.extension().is_some_and(|it| it == "md"));
+    let name = |it: std::path::PathBuf| Some(format!("docs/{}", it.file_name()?.to_string_lossy()));
+    let mut names: Vec<_> = pages.filter_map(name).collect();
     names.extend(["README.md".to_owned(), "CHANGELOG.md".to_owned()]);
     names.sort();
     names.into_iter().map(|it| (it.clone(), paper(&it))).collect()

@@ -285,7 +285,7 @@ impl Writer {
             severity: Severity::Warning,
             code: "session-not-stored".to_owned(),
             message: format!(
-                "the session is kept in memory only: {error}\nit would go to {}",
+                "the session is not saved to disk: {error}\nfile: {}",
                 self.tape.path.display()
             ),
             document: None,

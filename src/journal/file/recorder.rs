@@ -281,14 +281,9 @@ impl Writer {
         };
         tracing::debug!(error, path = %self.tape.path.display(), "the session is not stored");
         (!std::mem::replace(&mut self.has_failed, true)).then(|| {
-            Notice::new(
-                Severity::Warning,
-                "session-not-stored",
-                format!(
-                    "the session is kept in memory only: {error}\nit would go to {}",
-                    self.tape.path.display()
-                ),
-            )
+            let path = self.tape.path.display();
+            let message = format!("the session is not saved to disk: {error}\nfile: {path}");
+            Notice::new(Severity::Warning, "session-not-stored", message)
         })
     }
 }

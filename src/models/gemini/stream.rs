@@ -167,7 +167,7 @@ impl Decoder {
                     self.junk = text;
                 }
                 self.answer
-                    .notice(BAD_JSON, "a part of the answer is no JSON and was skipped", out);
+                    .notice(BAD_JSON, "a part of the answer is not JSON and was skipped", out);
             }
             ScannedPart::TooLong => {
                 let message = "a part of the answer is longer than is read";
@@ -401,7 +401,7 @@ impl Decoder {
                 return self.answer.fail(failure, out);
             }
             "MISSING_THOUGHT_SIGNATURE" => {
-                let failure = failed("Gemini misses a signature of its own earlier calls");
+                let failure = failed("Gemini reports a missing signature of its earlier calls");
                 return self.answer.fail(failure, out);
             }
             _ if has_calls => EndReason::ToolUse,

@@ -11,7 +11,7 @@ use crate::protocol::{
 /// Why a request cannot be answered; the client has to mend it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    #[error("the request is no JSON object")]
+    #[error("the request is not a JSON object")]
     NotAnObject,
     #[error("`{member}` is missing")]
     Missing { member: String },

@@ -1,11 +1,11 @@
-# Was die Oberfläche auf Deutsch sagt. Was hier fehlt, erscheint auf Englisch; ein Test hält beide Dateien gleich vollständig.
+# Deutsche Texte der Oberfläche. Fehlende Texte erscheinen auf Englisch; ein Test meldet sie.
 
 ## Die Linie über dem Entwurf
 
-composer-placeholder = Fragen, planen, bauen.  / Befehle
+composer-placeholder = Frag etwas.  / Befehle  @ Dateien  ! Shell  f1 Tasten
 composer-unseen = { $count } neu ↓
 composer-shell = läuft in der Sandbox
-composer-shell-silent = läuft in der Sandbox, das Modell erfährt nichts
+composer-shell-silent = läuft in der Sandbox, das Modell sieht es nicht
 composer-search = /{ $pattern }  { $place } von { $count }
 composer-filter = nur { $filter }
 composer-unstored = nicht gespeichert
@@ -16,8 +16,8 @@ composer-waiting = wartet auf dich
 composer-retry = neuer Versuch in { $time }
 composer-retrying = { $because }; neuer Versuch in { $time } ({ $attempt } von { $of })
 composer-connecting = verbinde mit { $peer }
-composer-first-word = warte auf das erste Wort
-composer-silent = seit { $time } still
+composer-first-word = warte auf das Modell
+composer-silent = seit { $time } keine Daten
 composer-working = arbeitet
 
 ## Zahlen
@@ -83,9 +83,9 @@ count-members = { $count ->
    *[other] { NUMBER($count) } Felder
 }
 
-## Schlichte Zeilen: eine Erlaubnis
+## Schlichte Zeilen: Freigabe
 
-plain-to-the-letter = Zeichen für Zeichen:
+plain-to-the-letter = genauer Text:
 
 ## Dokumente
 
@@ -93,9 +93,9 @@ key-send = senden
 key-back = zurück
 key-confirm = bestätigen
 key-retry = nochmal
-document-broken-off = abgebrochen
+document-broken-off = unvollständig
 document-cut = gekürzt
-document-hidden = … noch { $size }: y kopiert alles
+document-hidden = … noch { $size }; y kopiert alles
 document-read-only = nur lesend
 document-undone = rückgängig
 document-undone-partly = teils rückgängig
@@ -127,8 +127,8 @@ edit-pending = wartet
 edit-applied = angewandt
 edit-rejected = abgelehnt
 edit-failed = Fehler
-edit-nothing = ändert nichts
-edit-empty = eine leere Datei
+edit-nothing = keine Änderungen
+edit-empty = leere Datei
 edit-cell = Zelle { $number }
 edit-new-cell = neue Zelle { $number }
 edit-hunk = { $place } von { $count }
@@ -137,7 +137,7 @@ edit-further = @ weitere Änderung
 
 ## Aufrufe von Tools und Befehle
 
-call-no-json = Argumente, die kein JSON sind:
+call-no-json = die Argumente sind kein gültiges JSON:
 call-failed = Fehler
 call-no-result = kein Ergebnis
 call-step = Schritt { $number }
@@ -178,16 +178,16 @@ plan-key-save = speichern
 plan-key-comment = Kommentar
 plan-key-todos = Todos
 plan-key-tick = abhaken
-plan-key-reword = umformulieren
+plan-key-reword = ändern
 plan-key-insert = einfügen
 plan-key-remove = löschen
 plan-key-move = schieben
 todo-word = Todo
 todo-after = nach { $places }
 todo-progress = { $done } von { $count }
-todo-unchanged = nichts geändert
+todo-unchanged = keine Änderungen
 
-## Fragen und Erlaubnisse
+## Fragen und Freigaben
 
 question-answered = beantwortet
 question-skipped = übersprungen
@@ -201,7 +201,7 @@ question-type = Antwort eingeben
 question-type-other = Andere Antwort eingeben
 question-skip = Überspringen
 question-skip-all = Alle Fragen überspringen
-question-key-answer = antworten
+question-key-answer = antworten…
 question-key-next = weiter
 question-key-previous = zurück
 question-key-toggle = ankreuzen
@@ -215,13 +215,13 @@ approval-mode = in den Modus { $mode } wechseln
 approval-needs = braucht
 approval-needs-names = braucht { $names }
 permission-network = Netz
-permission-git-write = Schreiben in .git
-permission-all = alles
-approval-together = { $at } von { $count }, die zusammen geschrieben werden; ein Nein zu einer ist eins zu allen, es sei denn, Stellen waren schon ausgewählt
+permission-git-write = Schreibzugriff auf git
+permission-all = vollen Zugriff
+approval-together = Änderung { $at } von { $count } in einem Schritt: Wer eine ablehnt, lehnt alle ab
 approval-folder = im Ordner
 approval-reach = erreicht
 approval-write = schreibt
-approval-rule = immer heißt
+approval-rule = immer sichert
 approval-because = weil
 approval-protected = geschützt
 approval-allowed-once = einmal erlaubt
@@ -232,52 +232,52 @@ approval-rejected-always = immer abgelehnt
 approval-hunks = { $made } von { $count } Stellen erlaubt
 approval-hunk = Stelle { $index }
 approval-key-once = einmal
-approval-key-session = diese Sitzung
+approval-key-session = für diese Sitzung
 approval-key-always = immer
 approval-key-no = nein
 approval-key-more = mehr
 approval-key-no-because = nein, weil…
 approval-no-because = nein, weil:
 
-## Wie eine Antwort endete
+## Ende einer Antwort
 
 ending-stopped = angehalten
-ending-requests = angehalten: mehr Anfragen sind in einer Runde nicht erlaubt; mit „weiter“ geht es weiter
-ending-length = die Antwort ist so lang, wie das Modell schreiben darf; mit „weiter“ geht es weiter
-ending-refused = das Modell will nicht weitermachen
+ending-requests = angehalten: Höchstzahl der Anfragen für eine Runde erreicht; mit „weiter“ geht es weiter
+ending-length = die Antwort hat die Höchstlänge des Modells erreicht; mit „weiter“ geht es weiter
+ending-refused = das Modell lehnt es ab, weiterzumachen
 ending-failed = die Antwort ist fehlgeschlagen
-ending-broke-off = die Übertragung brach ab; was ankam, bleibt
+ending-broke-off = Verbindung verloren, Teilantwort bleibt erhalten
 ending-other = beendet: { $word }
 
-## Fehler und was man tun kann
+## Fehler und nächste Schritte
 
 error-word = Fehler
 error-without-message = fehlgeschlagen, ohne zu sagen, warum
 error-step-file-not-found = Prüfe den Pfad.
-error-step-file-exists = Wähle einen anderen Namen oder lass die Datei ändern.
-error-step-permission-denied = Prüfe die Rechte der Datei oder ihres Ordners.
-error-step-path-outside-workspace = Starte sheaf mit --workspace in einem Ordner, der die Datei enthält.
-error-step-ignored-file = Eine Ignore-Datei hält sie vom Modell fern; ändere sie, wenn es sie sehen darf.
-error-step-edit-no-match = Die Datei ist nicht so, wie das Modell meint; lass es sie noch einmal lesen.
+error-step-file-exists = Wähle einen anderen Namen oder lass die vorhandene Datei ändern.
+error-step-permission-denied = Prüfe die Zugriffsrechte der Datei.
+error-step-path-outside-workspace = Starte sheaf mit --add-dir und dem Ordner der Datei.
+error-step-ignored-file = Eine Ignore-Datei verbirgt sie vor dem Modell. Ändere diese, um sie freizugeben.
+error-step-edit-no-match = Die Datei hat sich geändert, seit das Modell sie gelesen hat.
 error-step-edit-ambiguous = Verlange eine Änderung mit mehr Zeilen rundherum.
-error-step-edit-stale = Das Modell muss die Datei lesen, wie sie jetzt ist.
-error-step-command-failed-to-start = Prüfe, ob das Programm installiert ist und im Pfad liegt.
-error-step-command-timeout = Lass es im Hintergrund laufen oder gib ihm mehr Zeit.
-error-step-tool-unknown = Das Modell nannte ein Tool, das es nicht gibt; das weiß es jetzt.
-error-step-tool-arguments-invalid = Dem Modell wurde gesagt, was an den Argumenten falsch war.
-error-step-tool-forbidden-in-mode = Shift+Tab wechselt den Modus.
-error-step-tool-failed = Das Modell hat die Meldung gesehen.
-error-step-llm-auth = Prüfe den Schlüssel des Anbieters; sheaf doctor sagt, welcher gilt.
-error-step-llm-rate-limited = Warte einen Moment.
-error-step-llm-overloaded = Der Anbieter hat zu viel zu tun.
-error-step-llm-context-length = Beginne ein neues Gespräch oder nimm ein Modell mit größerem Fenster.
-error-step-llm-refusal = Frag mit anderen Worten.
-error-step-llm-bad-response = Der Anbieter schickte, was niemand lesen kann.
-error-step-llm-unavailable = Prüfe, ob der Server des Modells läuft; sheaf doctor sucht ihn.
-error-step-stream-interrupted = Was ankam, bleibt.
-error-step-stream-protocol = Der Server schickt nicht, was ein Gateway schickt; prüfe seine Adresse.
-error-step-unauthorized = Prüfe das Token des Gateways (SHEAF_TOKEN); sheaf doctor sagt, welches gilt.
-error-step-rate-limited = Warte einen Moment.
+error-step-edit-stale = Das Modell muss die Datei neu lesen.
+error-step-command-failed-to-start = Prüfe, ob das Programm installiert ist und im PATH liegt.
+error-step-command-timeout = Lass es im Hintergrund oder mit längerem Zeitlimit laufen.
+error-step-tool-unknown = Das Modell hat ein unbekanntes Tool aufgerufen. Es versucht es noch einmal.
+error-step-tool-arguments-invalid = Das Modell hat ungültige Argumente geschickt. Es versucht es noch einmal.
+error-step-tool-forbidden-in-mode = shift+tab wechselt den Modus.
+error-step-tool-failed = Das Modell hat diesen Fehler gesehen.
+error-step-llm-auth = Prüfe den Schlüssel des Anbieters. sheaf doctor zeigt, welcher benutzt wird.
+error-step-llm-rate-limited = Warte kurz und versuche es noch einmal.
+error-step-llm-overloaded = Der Anbieter ist überlastet.
+error-step-llm-context-length = Beginne ein neues Gespräch oder wähle ein Modell mit größerem Fenster.
+error-step-llm-refusal = Formuliere die Anfrage anders.
+error-step-llm-bad-response = Der Anbieter hat eine ungültige Antwort geschickt.
+error-step-llm-unavailable = Läuft der Server des Modells? sheaf doctor prüft es.
+error-step-stream-interrupted = Die Teilantwort bleibt erhalten.
+error-step-stream-protocol = Der Server hat keinen Dokumentenstrom geschickt. Prüfe seine Adresse.
+error-step-unauthorized = Prüfe das Token des Gateways (SHEAF_TOKEN). sheaf doctor zeigt, welches benutzt wird.
+error-step-rate-limited = Warte kurz und versuche es noch einmal.
 error-step-max-turns = Mit „weiter“ geht es weiter.
 
 ## Die Kopfzeile
@@ -288,25 +288,25 @@ header-sandbox-partial = Sandbox teilweise
 header-sandbox-partial-but = Sandbox teilweise ({ $but })
 header-sandbox-none = OHNE SANDBOX
 
-## Was gezeigt, gefunden und eingereiht ist
+## Filter, Suche, Erwähnungen und Warteschlange
 
 filter-everything = alles
-filter-text = was gesagt wurde
-filter-edits = Änderungen an Dateien
-filter-commands = was ausgeführt wurde
-filter-calls = andere Tools
+filter-text = Text
+filter-edits = Dateiänderungen
+filter-commands = Befehle
+filter-calls = andere Tool-Aufrufe
 filter-code = Code und Zitate
-filter-plans = Pläne und ihre Todos
+filter-plans = Pläne und Todos
 filter-questions = Fragen und Freigaben
 filter-errors = Fehler
 filter-failed = Fehler und was fehlgeschlagen ist
 filter-waiting = Fragen, die auf dich warten
-filter-running = was noch läuft
-filter-nothing = hier ist nichts mit { $filter }; esc zeigt alles
-search-first = erst mit / suchen
+filter-running = läuft noch
+filter-nothing = keine Treffer für { $filter }; esc zeigt alles
+search-first = zuerst suchen, mit /
 search-from-beginning = weiter vom Anfang
 search-from-end = weiter vom Ende
-search-nothing = „{ $pattern }“ steht nirgends
+search-nothing = kein Treffer für „{ $pattern }“
 mention-documents = Dokumente
 mention-files = Dateien
 mention-files-and-code = Dateien, Funktionen und Typen
@@ -315,8 +315,8 @@ image-unsized = Bild { $kind }, { $bytes }
 queue-next = gleich
 queue-queued = danach
 queue-more = (und { $count } mehr)
-inline-earlier = … früher: /print schreibt alles
-view-too-small = sheaf: das Terminal ist zu klein
+inline-earlier = … früher: /print zeigt alles
+view-too-small = sheaf: Terminal zu klein
 
 ## Hinweise des Terminals
 
@@ -330,18 +330,18 @@ attention-asks = sheaf hat eine Frage: { $about }
 plain-note = Hinweis: { $text }
 plain-begin = sheaf { $version }, { $who }, in { $folder }
 plain-earlier = { $count ->
-    [one] { $count } frühere Runde; /print liest sie ganz vor, und eine Zeile wie { $example } ein Dokument
-   *[other] { $count } frühere Runden; /print liest alle vor, und eine Zeile wie { $example } ein Dokument
+    [one] { $count } frühere Runde; /print gibt sie ganz aus, eine Zeile wie { $example } ein Dokument
+   *[other] { $count } frühere Runden; /print gibt sie ganz aus, eine Zeile wie { $example } ein Dokument
 }
-plain-other = ein anderes Gespräch, { $who }
-plain-editor = ein Editor braucht das Terminal; dafür sheaf ohne --plain starten
-plain-branch = das Gespräch geht an einer früheren Stelle weiter; was danach kam, liegt auf einem Zweig, /branches
-plain-plan-waits = der Plan wartet: /build führt ihn aus, und Worte sagen, was anders sein soll
+plain-other = zu einem anderen Gespräch gewechselt, { $who }
+plain-editor = ein Editor braucht das Terminal; starte sheaf dafür ohne --plain
+plain-branch = weiter von einer früheren Stelle; Späteres liegt auf einem anderen Branch, siehe /branches
+plain-plan-waits = der Plan wartet: /build setzt ihn um, anderer Text verlangt Änderungen
 plain-your-turn = du bist dran, Modus { $mode }
-plain-input-ended = die Eingabe ist zu Ende, und niemand beantwortet das
+plain-input-ended = die Eingabe endete vor der Antwort
 plain-pasted = { $count ->
-    [one] { NUMBER($count) } Zeile eingefügt; die nächste beendet sie, eine leere schickt sie, wie sie ist
-   *[other] { NUMBER($count) } Zeilen eingefügt; die nächste beendet sie, eine leere schickt sie, wie sie sind
+    [one] { NUMBER($count) } Zeile eingefügt; tippe eine letzte Zeile, oder enter sendet sie so
+   *[other] { NUMBER($count) } Zeilen eingefügt; tippe eine letzte Zeile, oder enter sendet sie so
 }
 plain-turn = Runde { $address }
 plain-message = { $address } Nachricht
@@ -349,28 +349,28 @@ plain-waiting = { $label }, wartet
 plain-working = arbeitet, { $seconds } s
 plain-working-on = arbeitet, { $seconds } s, { $what }
 plain-entries = die Liste hat { $count } Einträge
-plain-hunks = von { $count } Stellen sind im Review { $accepted } angenommen und { $rejected } ausgelassen; /review macht weiter, n lässt alle aus
-plain-letters = schreib y, n oder einen anderen der Buchstaben
-plain-how-keys = jeder Buchstabe einer Zeile ist hier eine Taste; enter, up, down und tab sind Wörter; eine leere Zeile schließt
-plain-how-picker = schreib eine Zahl; andere Wörter engen die Liste ein; eine leere Zeile schließt sie
-plain-how-prompt = schreib die Zeile; eine leere schließt
-plain-how-answer = schreib die Antwort; s überspringt
-plain-how-number = schreib eine Zahl; s überspringt
-plain-how-number-or-words = schreib eine Zahl oder andere Worte; s überspringt
-plain-how-numbers = schreib eine oder mehrere Zahlen; s überspringt
-plain-how-numbers-or-words = schreib eine oder mehrere Zahlen oder andere Worte; s überspringt
-plain-number-to = schreib eine Zahl von 1 bis { $count }; s überspringt
+plain-hunks = { $accepted } von { $count } Stellen angenommen, { $rejected } abgelehnt; /review macht weiter, n lehnt alle ab
+plain-letters = tippe y, n oder einen anderen der Buchstaben
+plain-how-keys = jeder Buchstabe ist eine Taste; enter, up, down und tab sind Wörter; eine leere Zeile schließt
+plain-how-picker = tippe eine Zahl; anderer Text filtert die Liste; eine leere Zeile schließt sie
+plain-how-prompt = tippe den Text; eine leere Zeile schließt
+plain-how-answer = tippe deine Antwort; s überspringt
+plain-how-number = tippe eine Zahl; s überspringt
+plain-how-number-or-words = tippe eine Zahl oder eine eigene Antwort; s überspringt
+plain-how-numbers = tippe eine oder mehrere Zahlen; s überspringt
+plain-how-numbers-or-words = tippe eine oder mehrere Zahlen oder eine eigene Antwort; s überspringt
+plain-number-to = tippe eine Zahl von 1 bis { $count }; s überspringt
 plain-options = die Möglichkeiten sind 1 bis { $count }
-plain-only-one = nur eine davon kann gewählt werden
+plain-only-one = wähle nur eine
 plain-question = Frage: { $text }
 plain-question-of = Frage { $place } von { $count }: { $text }
 plain-word-always = immer
 plain-word-no = nein
 plain-word-yes = ja
-plain-yes-once = ja, dieses Mal
+plain-yes-once = ja, einmal
 plain-yes-session = ja, für diese Sitzung
 plain-yes-always = ja, immer
-plain-no = nein; ein Grund darf dahinter stehen
+plain-no = nein, auf Wunsch mit Grund
 plain-kind-text = Text
 plain-kind-code-reference = Codestelle
 plain-kind-code-block = Codeblock
@@ -388,103 +388,103 @@ plain-sign-running = läuft
 plain-sign-done = erledigt:
 plain-sign-open = offen:
 
-## Einstellungen, die nicht gelten können
+## Ungültige Einstellungen
 
-problem-language = ui.language: die Sprache „{ $language }“ gibt es nicht; es gibt { $known } und Dateien in { $folder }
+problem-language = ui.language: unbekannte Sprache „{ $language }“; es gibt { $known } und Dateien in { $folder }
 
-## Was man tun kann
+## Aktionen
 
 # `hint-` sind ein bis drei Wörter für Fußzeile und Palette, `about-` ist eine Zeile für Hilfe und Palette; dahinter der Name
 # der Aktion, ein Bindestrich für jeden Punkt. Was in Backquotes steht, wird so getippt.
 
 hint-branches = Branches
-about-branches = den Baum des Gesprächs zeigen und zu einem anderen Branch gehen
+about-branches = Branches dieses Gesprächs zeigen und zu einem wechseln
 hint-branch = hier abzweigen
-about-branch = hinter dem gewählten Dokument oder mit `/branch 7.3` weitermachen, auf einem eigenen Branch
+about-branch = nach dem gewählten Dokument auf einem neuen Branch weitermachen: `/branch 7.3`
 hint-reword = umformulieren
-about-reword = die gewählte oder letzte Nachricht, oder mit `/reword 7` eine andere, neu schreiben: was ihr folgte, bleibt auf seinem Branch
+about-reword = eine Nachricht ändern und auf einem neuen Branch senden: `/reword 7`
 hint-again = noch einmal
-about-again = den gewählten Aufruf noch einmal machen oder die gewählte Frage anders beantworten, auch mit `/again 7.3`, auf einem eigenen Branch
+about-again = den gewählten Aufruf wiederholen oder die Frage neu beantworten: `/again 7.3`
 hint-conversation-new = neu
-about-conversation-new = ein neues Gespräch beginnen; dieses bleibt erhalten
+about-conversation-new = ein neues Gespräch beginnen; dieses ist gespeichert
 hint-conversation-clear = neu
 about-conversation-clear = dasselbe wie /new
-hint-conversation-resume = Gespräche
-about-conversation-resume = ein gespeichertes Gespräch fortsetzen: zu finden über seinen Titel oder was darin gesagt wurde
+hint-conversation-resume = fortsetzen
+about-conversation-resume = ein gespeichertes Gespräch fortsetzen
 hint-conversation-export = exportieren
-about-conversation-export = das Gespräch in eine Datei schreiben: `/export talk.html`, `.md`, `.json` oder `.jsonl`
+about-conversation-export = das Gespräch in eine Datei exportieren: `/export talk.html`, `.md`, `.json` oder `.jsonl`
 hint-conversation-cost = Kosten
-about-conversation-cost = zeigen, was jede Runde gekostet hat: Token, Zeit, Dollar, wo der Preis bekannt ist
+about-conversation-cost = Token, Zeit und Kosten jeder Runde zeigen
 hint-conversation-compact = verdichten
-about-conversation-compact = das Gesagte durch eine Zusammenfassung ersetzen, damit das Modell wieder Platz hat: `/compact was nicht verloren gehen darf`
+about-conversation-compact = das Gespräch zusammenfassen, um Kontext frei zu machen: `/compact API-Entscheidungen behalten`
 hint-conversation-rename = umbenennen
-about-conversation-rename = dem Gespräch einen anderen Titel geben: `/rename Rabattcodes`; ab dann ändert ihn kein Programm mehr
+about-conversation-rename = dieses Gespräch umbenennen (schaltet automatische Titel ab): `/rename Rabattcodes`
 hint-conversation-drop = weglassen
-about-conversation-drop = dem Modell das Ergebnis eines Aufrufs wegnehmen: `/drop 7.3`; hier bleibt es lesbar
+about-conversation-drop = ein Tool-Ergebnis aus dem Kontext nehmen; lesbar bleibt es: `/drop 7.3`
 hint-copy = kopieren
-about-copy = das Dokument ohne Ränder kopieren; `/copy` nimmt die letzte Antwort, `/copy markdown|plain|code` eine Form, `all` alles Sichtbare, `7.3` ein Dokument
+about-copy = ein Dokument oder die letzte Antwort kopieren: `/copy`, `/copy markdown|plain|code`, `all`, `7.3`
 hint-print = ausgeben
-about-print = das Sichtbare in die Zeilen des Terminals schreiben, wo es bleibt, wenn sheaf beendet ist
+about-print = das Gespräch in den Scrollback des Terminals schreiben, wo es bleibt
 hint-copy-code = Code kopieren
 about-copy-code = nur den Code des Dokuments kopieren
 hint-copy-as = kopieren als
-about-copy-as = als Markdown, als Text oder nur den Code kopieren; das Dokument oder alles Sichtbare
+about-copy-as = als Markdown, Text oder nur Code kopieren; ein Dokument oder alles Sichtbare
 hint-mode-next = Modus
-about-mode-next = zum nächsten Modus: agent, plan, ask, debug
+about-mode-next = zum nächsten Modus wechseln: agent, plan, ask, debug
 hint-mode = Modus
 about-mode = einen Modus wählen, oder `/mode plan`
 hint-model = Modell
 about-model = das Modell wählen, oder `/model NAME`
 hint-effort = Aufwand
-about-effort = wie gründlich das Modell denkt: `/effort high`, medium, low oder off, `auto` wie eingestellt
+about-effort = einstellen, wie gründlich das Modell denkt: `/effort high`, `medium`, `low`, `off`, `auto`
 hint-theme = Farben
-about-theme = die Farben wählen, oder `/theme NAME`
+about-theme = ein Farbschema wählen, oder `/theme NAME`
 hint-palette = Palette
-about-palette = alles finden, was man tun kann
+about-palette = alle Befehle durchsuchen
 hint-mouse = Maus
-about-mouse = was die Maus hier tut: `/mouse full` markiert und wählt, `wheel` scrollt nur, `off` überlässt sie dem Terminal
+about-mouse = `/mouse full` wählt aus, `wheel` scrollt nur, `off`: Das Terminal übernimmt die Maus
 hint-problems = Probleme
-about-problems = zeigen, was an den Einstellungen nicht stimmt
+about-problems = Probleme in den Einstellungen zeigen
 hint-context = Kontext
-about-context = zeigen, was dem Modell gesagt wird und was jeder Teil kostet
+about-context = zeigen, was im Kontext ist und wie viele Token jeder Teil braucht
 hint-inspect = Inspektor
-about-inspect = zeigen, was ankam, Byte für Byte, neben den Dokumenten, die daraus wurden
+about-inspect = die Rohdaten des Servers neben den Dokumenten zeigen, die daraus entstanden
 hint-trust = Vertrauen
-about-trust = fragen lassen, ob Regeln, Einstellungen und Prüfer dieses Ordners gelten dürfen
+about-trust = prüfen, ob du diesem Ordner vertraust
 hint-sandbox = Sandbox
-about-sandbox = zeigen, was Befehle einschließt; wo das lückenhaft ist, dürfen sie mit `guard` in den ganzen Workspace schreiben und Geschütztes wird zurückgelegt, mit `strict` nicht
+about-sandbox = die Sandbox zeigen; `guard` und `strict` regeln, wie eine lückenhafte Dateien schützt
 hint-permissions = Rechte
-about-permissions = zeigen, was ohne Frage läuft und was nie; `reset` nimmt zurück, was für diese Sitzung erlaubt wurde
+about-permissions = Regeln für Freigaben zeigen; `reset` widerruft, was du für diese Sitzung erlaubt hast
 hint-help = Tasten
 about-help = dasselbe wie /keys
 hint-keys = Tasten
 about-keys = alle Tasten und Befehle zeigen
 hint-focus = Verlauf
-about-focus = von der Eingabe zum Verlauf und zurück; zuerst zu einer Frage, die wartet
+about-focus = zwischen Eingabe und Verlauf wechseln; zuerst zu einer wartenden Frage
 hint-escape = stoppen
-about-escape = Offenes schließen, eine Suche beenden, alles wieder zeigen; sonst zurück zur Eingabe; sonst die Antwort stoppen; noch einmal, ohne Entwurf: zurückgehen
+about-escape = schließen, Suche oder Filter beenden, Antwort stoppen; bei leerem Entwurf: zurückgehen
 hint-interrupt = stoppen
-about-interrupt = Markiertes kopieren; sonst die Antwort stoppen; sonst den Entwurf leeren; zweimal beendet
+about-interrupt = Auswahl kopieren, Antwort stoppen oder Entwurf leeren; zweimal beendet
 hint-leave = beenden
-about-leave = beenden, wenn nichts geschrieben ist; sonst den Buchstaben hinter dem Cursor wegnehmen
+about-leave = bei leerem Entwurf beenden; sonst das nächste Zeichen löschen
 hint-quit = beenden
 about-quit = beenden
 hint-suspend = anhalten
-about-suspend = zurück zur Shell; `fg` kommt wieder her
+about-suspend = zur Shell wechseln; `fg` kehrt zurück
 hint-redraw = neu zeichnen
 about-redraw = den Bildschirm neu zeichnen
 hint-panic = Panik
-about-panic = abstürzen, um zu sehen, dass das Terminal zurückgegeben wird (nur mit SHEAF_DEV=1)
+about-panic = abstürzen, um die Rückgabe des Terminals zu testen (nur mit SHEAF_DEV=1)
 hint-search = suchen
-about-search = das Gespräch durchsuchen; kleine Buchstaben meinen beide
+about-search = das Gespräch durchsuchen; Kleinbuchstaben finden beide
 hint-search-next = nächster Treffer
-about-search-next = zur nächsten Stelle, die die Suche gefunden hat
+about-search-next = zum nächsten Treffer
 hint-search-previous = voriger Treffer
-about-search-previous = zur vorigen Stelle, die die Suche gefunden hat
+about-search-previous = zum vorigen Treffer
 hint-filter = Filter
-about-filter = nur Änderungen, Befehle, Fehler … zeigen, oder `/filter failed path:src/** Wörter`; esc zeigt wieder alles
+about-filter = nur Änderungen, Befehle, Fehler … zeigen: `/filter failed path:src/** Wörter`; esc zeigt alles
 hint-outline = Gliederung
-about-outline = alle Nachrichten und Dokumente auflisten; das Gespräch folgt, wenn man sich darin bewegt
+about-outline = alle Nachrichten und Dokumente auflisten
 hint-times = Zeiten
 about-times = zeigen, wann jedes Dokument begann und wie lange es dauerte
 hint-allow-once = einmal erlauben
@@ -496,29 +496,29 @@ about-reject = ablehnen, was auf Freigabe wartet
 hint-plan-mark = umsetzen
 about-plan-mark = den Plan vormerken; Enter setzt ihn um
 hint-plan-build = umsetzen
-about-plan-build = den Plan umsetzen: in den Modus agent wechseln und es sagen
+about-plan-build = in den Modus agent wechseln und den Plan umsetzen
 hint-plan-save = speichern
-about-plan-save = den Plan unter .cursor/plans speichern
+about-plan-save = den Plan in .cursor/plans speichern
 hint-plan-comment = Kommentar
-about-plan-comment = sagen, was anders sein soll, und weiter planen
+about-plan-comment = Änderungen verlangen und weiterplanen
 hint-plan-edit = ändern
 about-plan-edit = den Plan und seine Todos in $VISUAL oder $EDITOR ändern
 hint-todo-next = Todo
-about-todo-next = zum nächsten Todo des Plans, dann weiter zum nächsten Dokument
+about-todo-next = zum nächsten Todo, dann zum nächsten Dokument
 hint-todo-previous = Todo
 about-todo-previous = zum vorigen Todo, dann zum vorigen Dokument
 hint-todo-toggle = abhaken
-about-todo-toggle = das Todo abhaken oder den Haken wegnehmen
-hint-todo-remove = entfernen
-about-todo-remove = das Todo aus dem Plan nehmen
+about-todo-toggle = das Todo abhaken oder wieder öffnen
+hint-todo-remove = löschen
+about-todo-remove = das Todo aus dem Plan löschen
 hint-todo-down = runter
 about-todo-down = das Todo nach unten schieben
 hint-todo-up = hoch
 about-todo-up = das Todo nach oben schieben
 hint-todo-insert = einfügen
-about-todo-insert = ein neues Todo hinter diesem schreiben
-hint-todo-reword = umformulieren
-about-todo-reword = das Todo anders formulieren; auf dem Plan selbst: einklappen
+about-todo-insert = ein Todo nach diesem einfügen
+hint-todo-reword = ändern
+about-todo-reword = das Todo ändern; auf dem Plan selbst: einklappen
 hint-next = nächstes
 about-next = zum nächsten Dokument
 hint-previous = voriges
@@ -528,15 +528,15 @@ about-turn-next = zu deiner nächsten Nachricht
 hint-turn-previous = vorige Runde
 about-turn-previous = zu deiner vorigen Nachricht
 hint-next-edit = nächste Änderung
-about-next-edit = zur nächsten Änderung einer Datei
+about-next-edit = zur nächsten Dateiänderung
 hint-previous-edit = vorige Änderung
-about-previous-edit = zur vorigen Änderung einer Datei
+about-previous-edit = zur vorigen Dateiänderung
 hint-next-error = nächster Fehler
 about-next-error = zum nächsten Fehler, fehlgeschlagenen Aufruf oder Befehl
 hint-previous-error = voriger Fehler
 about-previous-error = zum vorigen Fehler, fehlgeschlagenen Aufruf oder Befehl
 hint-next-question = nächste Frage
-about-next-question = zur Frage, die wartet
+about-next-question = zur wartenden Frage
 hint-line-up = hoch
 about-line-up = eine Zeile nach oben scrollen
 hint-line-down = runter
@@ -548,161 +548,161 @@ about-page-down = eine Seite nach unten scrollen
 hint-top = Anfang
 about-top = zum Anfang des Gesprächs
 hint-bottom = Ende
-about-bottom = ans Ende gehen und ihm folgen
+about-bottom = ans Ende gehen und neuer Ausgabe folgen
 hint-fold = klappen
 about-fold = das Dokument ein- oder ausklappen
 hint-fold-all = alle klappen
-about-fold-all = jedes Dokument auf seine Zeile einklappen oder alle wieder wie sonst zeigen
+about-fold-all = jedes Dokument auf eine Zeile einklappen oder die übliche Ansicht herstellen
 hint-fold-kind = Art klappen
 about-fold-kind = alle Dokumente dieser Art ein- oder ausklappen
 hint-reasoning = Gedanken
-about-reasoning = zeigen oder einklappen, was das Modell gedacht hat
+about-reasoning = die Überlegungen des Modells zeigen oder einklappen
 hint-open = öffnen
-about-open = die Datei des Dokuments, oder eine der darin genannten, in $VISUAL oder $EDITOR öffnen
+about-open = die Datei des Dokuments in $VISUAL oder $EDITOR öffnen
 hint-review = Review
-about-review = alle Änderungen der Runde oder des Gesprächs ansehen und jede annehmen oder ablehnen
+about-review = die Änderungen einer Runde oder des Gesprächs ansehen und jede annehmen oder ablehnen
 hint-act = Review
 about-act = auf einer Änderung: Review; auf einem Fehler: noch einmal versuchen
 hint-undo = zurücknehmen
-about-undo = zurücknehmen, was die letzte Runde an Dateien geändert hat, `/undo 7` eine Runde, `/undo 7.3` ein Dokument
+about-undo = Dateiänderungen der letzten Runde rückgängig machen, `/undo 7` einer Runde, `/undo 7.3` eines Dokuments
 hint-redo = wiederholen
-about-redo = das zuletzt Zurückgenommene wiederholen, `/redo 7.3` das eines Dokuments
+about-redo = das zuletzt rückgängig Gemachte wiederholen, `/redo 7.3` ein Dokument
 hint-undo-this = dies zurücknehmen
-about-undo-this = zurücknehmen oder wiederholen, was das gewählte Dokument an Dateien geändert hat
+about-undo-this = Dateiänderungen des gewählten Dokuments rückgängig machen oder wiederholen
 hint-rewind = zurückgehen
-about-rewind = vor eine Nachricht zurückgehen: Dateien, Gespräch oder beides, oder `/rewind 7`
+about-rewind = zu einer Nachricht zurückgehen: Dateien, Gespräch oder beides: `/rewind 7`
 hint-send = senden
-about-send = die Nachricht senden; während eine Antwort kommt, wird sie beim nächsten Schritt gehört oder wartet, wo das nicht geht, bis sie dran ist; ein Backslash vor dem Cursor bricht die Zeile um
+about-send = die Nachricht senden oder das arbeitende Modell lenken; `\` davor bricht die Zeile um
 hint-queue = neue Zeile
-about-queue = die Zeile umbrechen; während eine Antwort kommt: die Nachricht dahinter einreihen
+about-queue = Zeilenumbruch einfügen; während das Modell arbeitet: Nachricht einreihen
 hint-newline = neue Zeile
-about-newline = die Zeile umbrechen
+about-newline = Zeilenumbruch einfügen
 hint-clear = leeren
-about-clear = den Entwurf leeren; up holt ihn zurück
+about-clear = den Entwurf leeren; up stellt ihn wieder her
 hint-stash = beiseitelegen
 about-stash = den Entwurf beiseitelegen oder zurückholen
 hint-editor = Editor
-about-editor = den Entwurf, oder den eingefügten Text am Cursor, in $VISUAL oder $EDITOR schreiben
+about-editor = den Entwurf oder den eingefügten Text am Cursor in $VISUAL oder $EDITOR bearbeiten
 hint-history = Gesendetes
-about-history = finden, was früher gesendet wurde, in jedem Workspace
+about-history = früher gesendete Nachrichten durchsuchen, in jedem Workspace
 hint-picture = Bild
-about-picture = das Bild der Zwischenablage in den Entwurf legen; ein eingefügter oder hergezogener Pfad tut dasselbe
+about-picture = ein Bild einfügen; auch der Pfad eines Bildes, eingefügt oder hergezogen
 hint-chip = Eingefügtes
 about-chip = eingefügten Text oder ein Bild am Cursor ansehen, ausklappen, ändern oder entfernen
 hint-queued = Warteschlange
-about-queued = wartende Nachrichten ändern, umordnen oder zurücknehmen
+about-queued = eingereihte Nachrichten ändern, umordnen oder entfernen
 hint-vim = Vim
-about-vim = Entwürfe wie in Vim bearbeiten, oder wieder wie sonst
+about-vim = Vim-Bearbeitung von Entwürfen ein- oder ausschalten
 
-## Antworten auf das, was getan wurde
+## Meldungen nach einer Aktion
 
-action-still-coming = die Antwort kommt noch; esc stoppt sie
-action-no-message = es gibt keine Nachricht, die man noch einmal senden kann
-action-no-plan-to-build = es gibt keinen Plan zum Umsetzen
-action-no-plan-to-save = es gibt keinen Plan zu speichern
-action-choose-a-todo = wähle zuerst mit den Pfeilen ein Todo
-action-newer-plan = es gibt einen neueren Plan; dieser bleibt, wie er war
-action-rename-how = sag, wie es heißt: `/rename Rabattcodes`
-action-drop-which = sag, welches: `/drop 7.3`
+action-still-coming = das Modell antwortet noch; esc stoppt es
+action-no-message = keine Nachricht zum erneuten Senden
+action-no-plan-to-build = kein Plan zum Umsetzen
+action-no-plan-to-save = kein Plan zum Speichern
+action-choose-a-todo = wähle zuerst mit den Pfeiltasten ein Todo
+action-newer-plan = es gibt einen neueren Plan; dieser wurde nicht geändert
+action-rename-how = gib den neuen Titel an: `/rename Rabattcodes`
+action-drop-which = nenne ein Dokument: `/drop 7.3`
 action-no-address = { $word } ist keine Adresse wie 7.3
-action-nothing-said = noch wurde nichts gesagt
-action-is-new = dieses Gespräch ist neu
-action-at-work = es wird noch gearbeitet: esc stoppt es
-action-no-document = kein Dokument ist gewählt: tab geht zu ihnen
+action-nothing-said = noch keine Nachrichten
+action-is-new = dieses Gespräch ist schon neu
+action-at-work = arbeitet noch; esc stoppt
+action-no-document = kein Dokument gewählt; tab geht zum Verlauf
 action-no-turn = { $word } ist keine Runde wie 7
-action-answering = eine Antwort entsteht gerade: esc stoppt sie
+action-answering = arbeitet noch; esc stoppt
 action-neither-turn-nor-address = { $word } ist weder eine Runde wie 7 noch eine Adresse wie 7.3
-action-no-such-document = es gibt kein Dokument { $word }
-action-redo-how = eine Runde wiederholt /redo allein, ein Dokument /redo 7.3
-action-no-chip = am Cursor ist nichts Eingefügtes
-action-no-message-waits = keine Nachricht wartet
-action-vim-on = Entwürfe werden wie in Vim bearbeitet; esc für seine Befehle
-action-vim-off = Entwürfe werden wie sonst bearbeitet
-action-no-command = es gibt keinen Befehl /{ $word }; /help listet sie; ein Leerzeichen vor dem / sendet ihn als Text
-action-no-command-near = Befehl /{ $word } unbekannt (meintest du /{ $near }?)
-action-run-how = ! führt den Befehl dahinter in der Sandbox aus; !! verschweigt ihn dem Modell
-action-runs-nothing = { $peer } führt keine Befehle von dir aus; der eigene Agent von sheaf tut es
-action-run-later = ein Befehl wartet, bis die Antwort vorbei ist; esc stoppt sie
-action-again-stands = die Änderung besteht schon: zuerst /undo { $address }
-action-again-what = nur Aufrufe und Fragen gehen noch einmal; /branch macht hinter allem weiter
-action-which-document = welches? 7.3 ist Dokument 3 der Runde 7; tab und f3 tun es mit dem gewählten
-action-not-here = { $word } gibt es nicht auf diesem Branch
-action-makes-no-calls = { $peer } macht keine Aufrufe von dir; der eigene Agent von sheaf tut es
-action-not-allowed-here = hier lässt es sich nicht erlauben; esc geht zurück zur Frage
-action-no-file-changed = keine Datei wurde geändert
-action-change-whole = wer fragt, nimmt diese Änderung ganz oder gar nicht; bearbeiten kannst du sie, wenn sie geschrieben ist
-action-decided-by-hunks = über Stellen dieser Änderung ist schon entschieden: /review (ctrl+e) macht dort weiter
-action-others-by-hunks = über Stellen einer wartenden Änderung ist schon entschieden: y erlaubt nur diese hier, /review (ctrl+e) macht dort weiter
-action-answered-meanwhile = die Antwort ist inzwischen gegeben: was du geschrieben hast, steht im Entwurf
-action-hunk-unchanged = nichts ist geändert: die Stelle wartet wie zuvor
-action-hunk-comment = was hier anders sein soll
-action-rejected-already = es ist schon abgelehnt
-action-nothing-to-print = es gibt nichts auszugeben
-action-printed = es steht in den Zeilen des Terminals, über dem Start von sheaf
-action-copy-how = { $word } lässt sich nicht kopieren; sag markdown, plain oder code, dazu all oder die Nummer eines Dokuments
-action-no-code = darin ist kein Code
+action-no-such-document = kein Dokument { $word }
+action-redo-how = /redo wiederholt das zuletzt rückgängig Gemachte, /redo 7.3 ein Dokument
+action-no-chip = nichts Eingefügtes am Cursor
+action-no-message-waits = keine eingereihten Nachrichten
+action-vim-on = Vim-Bearbeitung an; esc für seine Befehle
+action-vim-off = Vim-Bearbeitung aus
+action-no-command = unbekannter Befehl /{ $word }; ein Leerzeichen vor dem / sendet ihn als Text
+action-no-command-near = unbekannter Befehl /{ $word } (meintest du /{ $near }?)
+action-run-how = ! führt einen Befehl in der Sandbox aus; !! verbirgt ihn vor dem Modell
+action-runs-nothing = { $peer } kann deine Befehle nicht ausführen; der Agent von sheaf kann es
+action-run-later = arbeitet noch; Befehle gehen nach der Antwort, oder esc stoppt sie
+action-again-stands = schon angewendet; zuerst /undo { $address }
+action-again-what = nur Aufrufe und Fragen lassen sich wiederholen; /branch geht bei jedem Dokument
+action-which-document = welches Dokument? Tippe seine Nummer (7.3) oder wähle es mit tab
+action-not-here = { $word } ist nicht auf diesem Branch
+action-makes-no-calls = { $peer } kann keine Aufrufe wiederholen; der Agent von sheaf kann es
+action-not-allowed-here = hier lässt es sich nicht erlauben; esc kehrt zur Frage zurück
+action-no-file-changed = keine Änderungen für das Review
+action-change-whole = nimm diese Änderung ganz an oder lehne sie ab; bearbeiten geht nach dem Schreiben
+action-decided-by-hunks = du hast schon über einzelne Stellen entschieden; /review (ctrl+e) macht weiter
+action-others-by-hunks = bei einer anderen Änderung sind Stellen entschieden: y erlaubt nur diese, /review (ctrl+e) macht weiter
+action-answered-meanwhile = schon beantwortet; dein Text ist im Entwurf
+action-hunk-unchanged = nicht geändert; die Stelle wartet noch
+action-hunk-comment = gewünschte Änderung an dieser Stelle
+action-rejected-already = schon abgelehnt
+action-nothing-to-print = nichts auszugeben
+action-printed = oben im Scrollback des Terminals ausgegeben
+action-copy-how = { $word } lässt sich nicht kopieren; nimm markdown, plain oder code, dazu all oder 7.3
+action-no-code = kein Code zum Kopieren
 action-nothing-to-copy = nichts zu kopieren
-action-no-mode = den Modus { $word } gibt es nicht; die Modi sind agent, plan, ask und debug
-action-asking-for-models = frage nach den Modellen …
-action-model-chosen = die nächste Antwort kommt von { $model }
+action-no-mode = unbekannter Modus { $word }; nimm agent, plan, ask oder debug
+action-asking-for-models = lade Modelle …
+action-model-chosen = { $model } ab der nächsten Nachricht
 action-effort-deaf = { $peer } entscheidet selbst, wie gründlich gedacht wird
-action-effort-chosen = ab der nächsten Nachricht denkt das Modell mit Aufwand { $effort }
-action-effort-auto = ab der nächsten Nachricht denkt das Modell so gründlich wie eingestellt
-action-no-effort = den Aufwand { $word } gibt es nicht; es gibt auto, { $known }
-action-no-theme = die Farben { $word } gibt es nicht; es gibt auto, { $known }
-action-no-mouse = { $word } kann die Maus nicht sein; sie ist full, wheel oder off
-action-mouse-full = Maus: scrollt, wählt, markiert zum Kopieren
-action-mouse-wheel = Maus: scrollt; Shift markiert, wie das Terminal es tut
-action-mouse-off = Maus: aus; sie gehört dem Terminal
-action-no-problems = mit den Einstellungen ist alles in Ordnung
+action-effort-chosen = Aufwand { $effort } ab der nächsten Nachricht
+action-effort-auto = Aufwand wie eingestellt, ab der nächsten Nachricht
+action-no-effort = unbekannter Aufwand { $word }; nimm auto, { $known }
+action-no-theme = unbekanntes Farbschema { $word }; nimm auto, { $known }
+action-no-mouse = unbekannter Mausmodus { $word }; nimm full, wheel oder off
+action-mouse-full = Maus full: scrollt, wählt aus und kopiert
+action-mouse-wheel = Maus wheel: scrollt nur; Shift wählt wie im Terminal aus
+action-mouse-off = Maus off: Das Terminal übernimmt sie
+action-no-problems = keine Probleme in den Einstellungen
 action-counting = zähle …
-action-sandbox-how = /sandbox zeigt, was Befehle einschließt; dahinter kann guard oder strict stehen
-action-permissions-how = /permissions zeigt, was ohne Frage läuft; dahinter kann reset stehen
-action-looking = schaue nach …
+action-sandbox-how = nimm /sandbox, /sandbox guard oder /sandbox strict
+action-permissions-how = nimm /permissions oder /permissions reset
+action-looking = lade …
 action-rewind-how = esc noch einmal zum Zurückspulen
 news-draft = ctrl+s holt den Entwurf deiner letzten Sitzung zurück
 action-stashed = Entwurf beiseitegelegt; ctrl+s holt ihn zurück
 action-no-stash = kein Entwurf liegt beiseite
 action-no-approval = keine Freigabe wartet
 action-quit-how = noch einmal ctrl+c beendet
-action-no-panic = den Befehl /panic gibt es nicht
+action-no-panic = unbekannter Befehl /panic
 action-nothing-to-read = noch nichts zu lesen
 action-no-question = keine Frage wartet
 action-select-first = wähle zuerst ein Dokument
 action-names-no-file = dieses Dokument nennt keine Datei
 action-no-more-below = weiter unten nichts mehr
 action-no-more-above = weiter oben nichts mehr
-action-from-the-top = unten keine mehr: von oben
-action-from-the-bottom = oben keine mehr: von unten
-action-only-this = es gibt nur das hier
-action-none-of-these = davon gibt es nichts
+action-from-the-top = weiter am Anfang
+action-from-the-bottom = weiter am Ende
+action-only-this = das ist das einzige
+action-none-of-these = nichts zu zeigen
 action-click-again = noch ein Klick öffnet { $path }
 
-## Was kopiert wurde, im Satz
+## Kopiertes, im Satz
 
 copied-conversation = das Gespräch
 copied-last-answer = die letzte Antwort
 copied-reasoning = die Gedanken
-copied-selection = das Markierte
-copied-what-came = was ankam
+copied-selection = die Auswahl
+copied-what-came = die Rohantwort
 copied-curl = die Anfrage als curl
-copied-resume = was es in { $folder } fortsetzt
+copied-resume = der Befehl zum Fortsetzen in { $folder }
 copied-characters = { NUMBER($count) } { $count ->
     [one] Zeichen
    *[other] Zeichen
 }
 
-## Eine Zeile, die man schreibt
+## Einzeilige Eingaben
 
 prompt-new-todo = neues Todo
 prompt-todo = Todo
 prompt-search = suchen
 
-## Was in den Entwurf gestellt wird
+## Text für den Entwurf
 
 draft-about-plan = Zum Plan „{ $title }“:
 
-## Der Baum der Branches
+## Branches
 
 branches-title = Branches
 branches-place = { $at } von { $count }
@@ -719,20 +719,20 @@ branches-rest = der Rest dieser Antwort
 ## Der Inspektor
 
 inspector-title = Inspektor
-inspector-nothing-yet = noch ist nichts gekommen
+inspector-nothing-yet = noch nichts empfangen
 inspector-steps = { $count } Schritte
-inspector-steps-gone = { $count } Schritte, die ersten { $gone } sind fort
-inspector-too-much = die Anfrage hat { $size }, zu viel zum Kopieren
-inspector-no-request = es ging keine Anfrage hinaus: wer antwortet, ist in diesem Programm
-inspector-body-too-large = der Body ist zu groß, um aufbewahrt zu werden
+inspector-steps-gone = { $count } Schritte, die ersten { $gone } verworfen
+inspector-too-much = die Anfrage hat { $size }, zu groß zum Kopieren
+inspector-no-request = keine Anfrage: lokal beantwortet
+inspector-body-too-large = Body zu groß zum Aufbewahren
 inspector-when = Schritt { $step } · { $clock } · nach { $since }
 inspector-when-after = Schritt { $step } · { $clock } · +{ $gap } · nach { $since }
-inspector-came = gekommen, { $size }
-inspector-came-whole = am Stück gekommen, { $size }
-inspector-made-here = hier entstanden
+inspector-came = empfangen, { $size }
+inspector-came-whole = ganz empfangen, { $size }
+inspector-made-here = lokal
 inspector-more = … noch { $size }
-inspector-before = … { $size } davor
-inspector-made-nothing = daraus wurde nichts
+inspector-before = … { $size } darüber
+inspector-made-nothing = keine Wirkung
 inspector-document = { $kind } { $id }, { $state ->
     [open] offen
    *[ended] beendet
@@ -747,39 +747,39 @@ inspector-document-incomplete = { $kind } { $id }, { $state ->
 outline-title = Gliederung
 outline-place = { $at } von { $count }
 
-## Listen zum Wählen
+## Auswahllisten
 
-list-nothing = nichts dergleichen
-list-chosen-now = jetzt gewählt
+list-nothing = keine Treffer
+list-chosen-now = aktuell
 list-mode = Modus
 list-effort = Aufwand
 list-model = Modell
 list-theme = Farben
 list-show-only = nur zeigen
-list-sent-before = früher gesendet
+list-sent-before = Verlauf
 list-pasted = Eingefügtes
 list-copy-as = kopieren als
 list-open = öffnen
-list-do = Aktionen
+list-do = Befehle
 list-commands = Befehle
 list-and = { $first } und { $last }
-mode-about-agent = liest, ändert und führt aus
+mode-about-agent = liest, ändert und führt Befehle aus
 mode-about-plan = liest, fragt und schreibt einen Plan
 mode-about-ask = liest und antwortet
 mode-about-debug = findet die Ursache eines Fehlers und behebt ihn
 effort-about-auto = wie eingestellt
-effort-about-off = wo sich das dem Modell sagen lässt
-theme-about-auto = nach dem Hintergrund des Terminals
-sandbox-about-guard = Befehle dürfen in den ganzen Workspace schreiben; Geschütztes wird zurückgelegt
-sandbox-about-strict = nichts Neues ganz oben im Workspace
+effort-about-off = wenn das Modell es erlaubt
+theme-about-auto = folgt dem Hintergrund des Terminals
+sandbox-about-guard = Befehle dürfen in den ganzen Workspace schreiben; geschützte Dateien werden wiederhergestellt
+sandbox-about-strict = Befehle können ganz oben keine Dateien anlegen oder ersetzen
 chip-view = ansehen
 chip-about-view = lesen
 chip-unfold = ausklappen
-chip-about-unfold = in den Entwurf
+chip-about-unfold = als Text in den Entwurf
 chip-edit = ändern
 chip-about-edit = in $VISUAL oder $EDITOR
 chip-remove = entfernen
-chip-about-remove = wegnehmen
+chip-about-remove = aus dem Entwurf
 copy-about-document = dieses Dokument
 copy-about-all = alles Sichtbare
 copy-markdown = Markdown
@@ -792,7 +792,7 @@ copy-about-markdown = die letzte Antwort als Markdown
 copy-about-plain = ohne Auszeichnung
 copy-about-code = nur ihr Code
 copy-about-all-code = aller sichtbare Code
-list-terms = enter zeigt, was passt, wie exit!=0 path:src/** Wörter
+list-terms = enter zeigt Treffer, wie exit!=0 path:src/** Wörter
 
 ## Das Review
 
@@ -808,22 +808,22 @@ review-accepted = ✓ angenommen
 review-applied = ○ angewandt
 review-hunk = Stelle { $at } von { $count }
 review-accepted-edited = ✓ angenommen, geändert
-review-left-out = ✗ ausgelassen
-review-too-soon = zu schnell nach der letzten: noch einmal drücken
-review-you-say = du sagst: { $comment }
+review-left-out = ✗ abgelehnt
+review-too-soon = zu schnell nach der letzten Taste: noch einmal drücken
+review-you-say = dein Kommentar: { $comment }
 
 ## Zurückgehen
 
 rewind-title = Zurück
-rewind-to = vor eine Nachricht
+rewind-to = zu einer Nachricht
 rewind-place = { $at } von { $count }
 rewind-undone = zurückgenommen
-rewind-nothing-changed = seither wurde keine Datei geändert
-rewind-going = { $going } von { NUMBER($count) } { $count ->
+rewind-nothing-changed = seither keine Datei geändert
+rewind-going = stellt { $going } von { NUMBER($count) } { $count ->
     [one] Datei
    *[other] Dateien
-} zurück
-rewind-not-over = später Geändertes bleibt
+} wieder her
+rewind-not-over = deine späteren Änderungen bleiben
 rewind-ways = Zurück zu Runde { $turn }:
 rewind-way-both = Gespräch und { $count ->
     [one] { NUMBER($count) } Datei
@@ -842,29 +842,28 @@ rewind-way-files-over = nur Dateien zurücksetzen, spätere Änderungen verwerfe
    *[other] { NUMBER($count) } Dateien
 }
 rewind-way-conversation = nur das Gespräch zurücksetzen
-rewind-not-over = spätere Änderungen bleiben
-rewind-partial = die ältesten Änderungen sind nicht mehr aufbewahrt
+rewind-partial = die ältesten Änderungen sind nicht mehr gespeichert
 rewind-in-all = … insgesamt { $count }
-rewind-lost = nicht aufbewahrt
+rewind-lost = nicht gespeichert
 rewind-stays = bleibt
 rewind-changed-since = später geändert
-rewind-changed-in = geändert in { $turn }
-rewind-comes-back = kommt zurück
-rewind-goes = geht weg
+rewind-changed-in = geändert in Runde { $turn }
+rewind-comes-back = wiederhergestellt
+rewind-goes = gelöscht
 rewind-mode = Rechte
 
 ## Gespeicherte Gespräche
 
 sessions-title = Gespräche
-sessions-none = noch ist kein Gespräch gespeichert
-sessions-none-here = in diesem Ordner nichts dergleichen: tab sucht überall
+sessions-none = keine gespeicherten Gespräche
+sessions-none-here = keine Treffer in diesem Ordner; tab sucht überall
 sessions-everywhere = überall
-sessions-everywhere-archived = überall, auch archivierte
+sessions-everywhere-archived = überall, mit archivierten
 sessions-here = dieser Ordner
-sessions-here-archived = dieser Ordner, auch archivierte
+sessions-here-archived = dieser Ordner, mit archivierten
 sessions-facts = { $scope }  { $at } von { $count }
-sessions-doomed = noch einmal ctrl+d entfernt es endgültig
-sessions-untitled = (nichts gesagt)
+sessions-doomed = noch einmal ctrl+d löscht es endgültig
+sessions-untitled = (keine Nachrichten)
 sessions-archived = archiviert
 sessions-turns = { $place }  { $count } { $count ->
     [one] Runde
@@ -877,11 +876,11 @@ ago-days = vor { $count } Tg
 ago-months = vor { $count } Mon
 ago-years = vor { $count } J
 
-## Nachrichten, die warten, bis sie dran sind
+## Eingereihte Nachrichten
 
-waiting-title = warten, bis sie dran sind
+waiting-title = eingereihte Nachrichten
 
-## Die Fußzeile: was eine Taste tut, in ein, zwei Wörtern
+## Fußzeile: Wirkung einer Taste in ein, zwei Wörtern
 
 footer-choose = wählen
 footer-close = schließen
@@ -902,10 +901,8 @@ footer-move = bewegen
 footer-reorder = ordnen
 footer-forks = Abzweigungen
 footer-files = Dateien
-footer-done = fertig
-footer-rewind = zurückspulen
-footer-leave-it = so lassen
-footer-take-back = zurücknehmen
+footer-leave-it = diese behalten
+footer-take-back = entfernen
 footer-turn = Runde
 footer-letters = a-z
 footer-find = suchen
@@ -919,7 +916,9 @@ footer-take-up = fortsetzen
 footer-folder-or-everywhere = Ordner/überall
 footer-archive = archivieren
 footer-archived-too = auch archivierte
-footer-remove = entfernen
+footer-remove = löschen
+footer-done = fertig
+footer-rewind = zurückspulen
 footer-take = nehmen
 footer-complete = ergänzen
 footer-run = ausführen
@@ -946,40 +945,40 @@ footer-everything = alles
 footer-fold = klappen
 footer-plan = Plan
 
-## Seiten zum Lesen
+## Seiten
 
 page-leave = esc geht zurück
 page-keys = Tasten und Befehle
 page-everywhere = Überall
 page-in-composer = In der Eingabe
 page-in-transcript = Im Verlauf (tab)
-page-in-text = Wo man schreibt
+page-in-text = In jedem Textfeld
 page-on-plan = Auf einem Plan
 page-on-question = Auf einer Frage
 page-text-undo = rückgängig
 page-text-redo = wiederholen
-page-text-word = wortweise gehen
-page-text-line = zum Anfang der Zeile, an ihr Ende
+page-text-word = wortweise bewegen
+page-text-line = zum Anfang oder Ende der Zeile
 page-text-select = markieren; Getipptes ersetzt es, ctrl+c kopiert es
 page-text-all = alles markieren
-page-text-cut-before = das Wort davor wegnehmen
-page-text-cut-after = das Wort dahinter wegnehmen, den Rest der Zeile
-page-text-yank = wieder einsetzen, was weggenommen wurde
-page-question-choose = wählen, oder umschalten, wo mehrere möglich sind
+page-text-cut-before = voriges Wort löschen
+page-text-cut-after = nächstes Wort löschen, den Rest der Zeile
+page-text-yank = wieder einfügen
+page-question-choose = wählen; umschalten, wo mehrere möglich sind
 page-question-send = die Antworten senden
 page-question-other = mit eigenen Worten antworten
 page-question-skip = überspringen
-page-question-approval = eine Freigabe: einmal, in dieser Sitzung, immer, nein, weil …
+page-question-approval = eine Freigabe: einmal, für diese Sitzung, immer, nein auf Wunsch mit Grund
 page-in-review = Im Review (ctrl+e)
-page-review-accept = die Änderung annehmen oder schreiben lassen
-page-review-reject = sie ablehnen: sie wird zurückgenommen oder nicht geschrieben
+page-review-accept = die Änderung annehmen, oder schreiben, wenn sie wartet
+page-review-reject = sie ablehnen: rückgängig machen oder nicht schreiben
 page-review-edit = sie in $VISUAL oder $EDITOR bearbeiten
-page-review-comment = dem Modell sagen, was anders sein soll
-page-review-step = zur nächsten Änderung, zur vorigen
-page-review-file = zur nächsten Datei, zur vorigen
-page-review-scroll = scrollen, bei langen Zeilen auch zur Seite
-page-review-sides = alt und neu nebeneinander oder in einer Spalte
-page-review-scope = die Änderungen dieser Runde oder des ganzen Gesprächs
+page-review-comment = vom Modell Änderungen verlangen
+page-review-step = nächste Änderung, vorige Änderung
+page-review-file = nächste Datei, vorige Datei
+page-review-scroll = scrollen, bei langen Zeilen seitwärts
+page-review-sides = nebeneinander oder in einer Spalte
+page-review-scope = Änderungen dieser Runde oder des ganzen Gesprächs
 page-commands = Befehle
 page-settings = Einstellungen
 page-pasted = Eingefügt
@@ -998,19 +997,19 @@ page-cost-cost = Kosten
 page-cost-model = Modell
 page-sandbox = Sandbox
 page-permissions = Berechtigungen
-permissions-run-ask = Befehle und Änderungen an Dateien fragen (approvals.run = "ask").
-permissions-run-list = Befehle fragen; Dateien werden geändert, und das lässt sich zurücknehmen (approvals.run = "list").
-permissions-run-sandbox = Befehle und Änderungen an Dateien laufen ohne Frage, wo die Sandbox ganz hält (approvals.run = "sandbox").
-permissions-run-force = In diesem Lauf fragt nichts außer dem, was geschützt ist (--force).
-permissions-doubtful = Eine Regel, die verbietet oder fragt, ist nicht lesbar: Bis sie richtig ist, fragt alles. /problems nennt sie.
+permissions-run-ask = Befehle und Dateiänderungen fragen (approvals.run = "ask").
+permissions-run-list = Befehle fragen; Dateiänderungen nicht, sie lassen sich rückgängig machen (approvals.run = "list").
+permissions-run-sandbox = Befehle und Dateiänderungen laufen ohne Frage, solange die volle Sandbox aktiv ist (approvals.run = "sandbox").
+permissions-run-force = Nur geschützte Dateien fragen (--force).
+permissions-doubtful = Eine Regel, die verbietet oder fragt, ist nicht lesbar. Bis du sie korrigierst, fragt alles. /problems zeigt sie.
 permissions-deny = Nie
 permissions-ask = Fragt immer
 permissions-allow = Erlaubt
-permissions-session = In dieser Sitzung erlaubt
-permissions-none = nichts
-permissions-where = Was für immer erlaubt ist, steht unter [approvals] in deiner config.toml und wird dort zurückgenommen; /permissions reset nimmt zurück, was für diese Sitzung gilt.
+permissions-session = Für diese Sitzung erlaubt
+permissions-none = keine
+permissions-where = Mit „immer“ gesicherte Regeln stehen unter [approvals] in deiner config.toml. /permissions reset widerruft, was du für diese Sitzung erlaubt hast.
 
-## Was dem Modell gesagt wird, Teil für Teil
+## Teile des Kontexts
 
 context-system-prompt = Systemprompt
 context-rule = Regel { $path }
@@ -1021,18 +1020,18 @@ context-messages = deine Nachrichten
 context-answers = Antworten
 context-results = Ergebnisse von Tools
 context-images = Bilder
-context-all = zusammen
-context-appended = am Ende mit deinen Worten
+context-all = gesamt
+context-appended = mit deinem Text am Ende
 context-replaced = { $count ->
-    [one] { $count } Teil davon in deinen Worten
-   *[other] { $count } Teile davon in deinen Worten
+    [one] mit { $count } Teil von dir ersetzt
+   *[other] mit { $count } Teilen von dir ersetzt
 }
-context-untrusted = nicht geladen: du hast nicht gesagt, dass du diesem Workspace vertraust
+context-untrusted = nicht geladen: Diesem Workspace wird nicht vertraut
 context-description = nur die Beschreibung
 context-not-sent = nicht gesendet: { $when }
 context-awaits-nothing = immer
 context-awaits-files = erst mit passenden Dateien
-context-awaits-model = erst, wenn das Modell sie verlangt
+context-awaits-model = erst, wenn das Modell fragt
 context-awaits-user = erst, wenn du sie nennst
 context-tool-count = { $count ->
     [one] { $count } Tool
@@ -1040,69 +1039,69 @@ context-tool-count = { $count ->
 }
 context-not-offered = nicht angeboten: { $why }
 context-switched-off = in den Einstellungen abgeschaltet
-context-calls-none = laut Einstellungen ruft das Modell keine auf
-context-no-search = kein Dienst ist eingestellt: setze web.search.kind
-context-edit-style = agent.edit_style will es anders
+context-calls-none = laut Einstellungen ruft dieses Modell keine Tools auf
+context-no-search = kein Suchdienst eingestellt: setze web.search.kind
+context-edit-style = agent.edit_style schließt es aus
 context-other-models = für Modelle, die damit trainiert wurden
-context-small-window = das Fenster ist klein: agent.profile = "full" bietet alle an
-context-guess = geschätzt: Server rechnen verschieden
+context-small-window = kleines Fenster: agent.profile = "full" bietet alle an
+context-guess = Schätzung: Server zählen verschieden
 context-window = von { NUMBER($count) }
-context-counted = der Server zählte { NUMBER($count) } bei der letzten Anfrage
-context-unpriced = was { $model } kostet, ist hier nicht bekannt
-context-unpriced-own = was das eigene Modell des Servers kostet, ist hier nicht bekannt
+context-counted = der Server zählte { NUMBER($count) } in der letzten Anfrage
+context-unpriced = kein bekannter Preis für { $model }
+context-unpriced-own = kein bekannter Preis für das Modell des Servers
 
-## Was Befehle einschließt, Wand für Wand
+## Schichten der Sandbox
 
 wall-files = Dateien
 wall-processes = Prozesse
 wall-network = Netz
 wall-capabilities = Capabilities
 wall-system-calls = Systemaufrufe
-wall-kernel-files = alles außer dem Workspace und einem eigenen /tmp ist nur lesbar; Geheimnisse sind verdeckt
-wall-kernel-processes = ein Befehl sieht nur seine eigenen Prozesse, schickt nur ihnen Signale und lässt keinen zurück
-wall-kernel-network = ein eigenes Netz, in dem es nur das Loopback gibt
-wall-kernel-capabilities = abgelegt, und kein Programm gibt sie zurück
-wall-kernel-system-calls = ein Filter (seccomp) verbietet Mounts, Namespaces, Tracing, andere Sockets und fremde Eingaben
-wall-seatbelt-files = Seatbelt: geschrieben wird nur im Workspace; Geheimnisse werden nicht gelesen
-wall-seatbelt-processes = was die Session eines Befehls verlässt, wird danach nicht gefunden; ihre Zahl ist nicht begrenzt
+wall-kernel-files = alles ist nur lesbar außer dem Workspace und einem privaten /tmp; Geheimnisse sind verborgen
+wall-kernel-processes = Befehle sehen nur ihre eigenen Prozesse, schicken nur ihnen Signale und lassen keine zurück
+wall-kernel-network = abgeschottet, nur mit eigenem Loopback
+wall-kernel-capabilities = abgelegt; kein Programm bekommt sie zurück
+wall-kernel-system-calls = seccomp sperrt Mounts, Namespaces, Tracing, andere Sockets und eingeschleuste Tastendrücke
+wall-seatbelt-files = Seatbelt: nur der Workspace ist beschreibbar; Geheimnisse sind nicht lesbar
+wall-seatbelt-processes = Prozesse, die die Session eines Befehls verlassen, werden nicht gestoppt; ihre Zahl ist nicht begrenzt
 wall-seatbelt-network = Seatbelt: nur das Loopback dieses Rechners
 wall-landlock = Version { $version }: Dateien, Signale, abstrakte Sockets
-wall-landlock-old = Version { $version }: Dateien, aber nicht Signale und abstrakte Sockets
-wall-no-landlock = der Kernel hat es nicht
-wall-needless = wird nicht gebraucht: sheaf macht seine Namespaces selbst
-wall-note-here-only = Es gilt nur für dieses Gespräch: { $why }
-wall-note-halted = Ein Befehl hat Geschütztes geändert: in diesem Gespräch fragt jeder weitere, und ganz oben im Workspace wird nichts geändert.
-wall-note-guarded = In diesem Ordner gilt guard: ein Befehl, den du erlaubt hast, darf in den ganzen Workspace schreiben. Geschütztes (.git, Einstellungen von Editoren und Agenten, ignorierte Dateien) wird davor und danach verglichen und aus einer Kopie zurückgelegt; dazwischen war es geändert, und wer es dann liest, liest, was der Befehl schrieb. Objekte von git werden nicht aufbewahrt. Ändert ein Befehl Geschütztes, wird es dir gesagt, und jeder weitere fragt. Ordner mit Geheimnissen bleiben, wie sie sind. /sandbox strict beendet es.
-wall-note-strict = Befehle legen ganz oben im Workspace nichts Neues an und ersetzen dort keine Datei, damit sich nichts Geschütztes ändern kann. Stört das, erlaubt es /sandbox guard in diesem Ordner und legt Geschütztes zurück.
-wall-note-needless = guard ist für lückenhafte Sandboxes: hier hält der Kernel fest, was geschützt ist, und lässt den Rest frei.
+wall-landlock-old = Version { $version }: Dateien, aber keine Signale und abstrakten Sockets
+wall-no-landlock = dieser Kernel unterstützt es nicht
+wall-needless = nicht nötig
+wall-note-here-only = Nur für dieses Gespräch: { $why }
+wall-note-halted = Ein Befehl hat geschützte Dateien geändert. In diesem Gespräch fragt jetzt jeder Befehl, und neue Dateien ganz oben sind gesperrt.
+wall-note-guarded = In diesem Ordner gilt guard: Befehle, die du erlaubst, dürfen in den ganzen Workspace schreiben. Geschützte Dateien (.git, Einstellungen von Editoren und Agenten, ignorierte Dateien) werden vor und nach jedem Befehl verglichen und aus einer Kopie wiederhergestellt. Dazwischen sind sie wirklich geändert, und Programme, die sie lesen, sehen das. Gelöschte git-Objekte sind verloren. Ändert ein Befehl geschützte Dateien, erfährst du es, und spätere Befehle fragen. Ordner mit Geheimnissen bleiben gesperrt. /sandbox strict schaltet guard ab.
+wall-note-strict = Befehle können ganz oben im Workspace keine Dateien anlegen oder ersetzen, damit sich keine geschützte Datei ändert. Stört das, erlaubt es /sandbox guard in diesem Ordner und stellt geschützte Dateien wieder her.
+wall-note-needless = guard ist für lückenhafte Sandboxes. Hier schützt der Kernel diese Dateien schon.
 
-## Neues rechts in der Fußzeile
+## Meldungen rechts in der Fußzeile
 
-inline-branched = von hier an ist es ein anderer Branch
+inline-branched = hier beginnt ein neuer Branch
 news-copied-by-terminal = kopiert: { $what } (Terminal, OSC 52)
 news-copied = kopiert: { $what } ({ $way })
-news-not-copied = nicht kopiert: { $what }: { $why }
+news-not-copied = { $what } nicht kopiert: { $why }
 news-no-models = der Server listet keine Modelle; /model NAME nimmt jeden Namen
-news-nothing-sent = früher wurde nichts gesendet
-news-saved = gespeichert als { $path }
+news-nothing-sent = keine Nachrichten im Verlauf
+news-saved = gespeichert in { $path }
 news-not-saved = { $path } ließ sich nicht schreiben: { $why }
 news-written = geschrieben nach { $path }
-news-other-answer = die Antwort gehört zu einer anderen Frage
-news-no-picture = in der Zwischenablage ist kein Bild
-news-not-remembered = Gesendetes wird nicht gemerkt: { $why }
-news-alone = hier gibt es nur dieses Gespräch
-news-no-picture-file = { $name } ist kein PNG, JPEG, GIF oder WebP
+news-other-answer = unerwartete Antwort (Programmfehler)
+news-no-picture = kein Bild in der Zwischenablage
+news-not-remembered = Verlauf nicht gespeichert: { $why }
+news-alone = hier gibt es keine anderen Gespräche
+news-no-picture-file = { $name } ist keine PNG-, JPEG-, GIF- oder WebP-Datei
 news-picture-too-large = { $name } ist größer als 20 MiB
-news-editor-ended = { $editor } endete mit { $status }
+news-editor-ended = { $editor } beendet: { $status }
 news-editor-not-started = { $editor } ließ sich nicht starten: { $why }; setze $VISUAL oder $EDITOR
 news-outside = { $path } liegt außerhalb des Workspace
 news-absent = { $path } gibt es nicht
 news-problems = { $count ->
-    [one] die Einstellungen haben ein Problem: /problems
-   *[other] die Einstellungen haben { $count } Probleme: /problems
+    [one] ein Problem in den Einstellungen: /problems
+   *[other] { $count } Probleme in den Einstellungen: /problems
 }
 
-## Was in den Entwurf eingefügt wurde
+## Eingefügter Text im Entwurf
 
 pasted-lines = { $count } Zeilen eingefügt
 pasted-characters = { $count } Zeichen eingefügt

@@ -80,7 +80,7 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
     if let Some(file) = SettingsFile::of_project(workspace.root()) {
         found.push((
             ".sheaf/config.toml".to_owned(),
-            "settings, from the next start on".to_owned(),
+            "settings, from the next start".to_owned(),
             Fingerprint::of(&[file.text.as_bytes()]),
         ));
     }
@@ -101,7 +101,7 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
             if let Ok(text) = text {
                 found.push((
                     path,
-                    "a command, sent when you type its name".to_owned(),
+                    "a prompt, sent when you type its name".to_owned(),
                     Fingerprint::of(&[&text]),
                 ));
             }
@@ -119,9 +119,8 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
         found.push((
             CHECKERS.to_owned(),
             format!(
-                "{}: run in the sandbox, and code of this folder with them, when the model wants to know of mistakes and \
-                 beside the conversation",
-                checkers.join(", ")
+                "`{}`, in the sandbox (runs build scripts and other code of this project)",
+                checkers.join("`, `")
             ),
             Fingerprint::of(&print),
         ));
@@ -265,12 +264,9 @@ impl TrustPage {
     fn text(&self) -> String {
         let is_changed = self.asked.iter().any(|it| it.is_changed);
         let mut text = if is_changed {
-            "**Files that act have changed here, or are new.** They do nothing until you let them. A yes switches on:\n"
-                .to_owned()
+            "**Files of this folder are new or have changed.** They are off. Trusting them turns on:\n".to_owned()
         } else {
-            "**Nothing that lies in this folder acts yet.** Its files are read as text, and obeyed by nobody. If you \
-             trust it, this is switched on:\n"
-                .to_owned()
+            "**This folder is not trusted yet.** Its rules and checkers are off. Trusting it turns on:\n".to_owned()
         };
         for it in self.asked.iter().take(MOST_NAMED) {
             let change = if it.is_changed { " (changed)" } else { "" };
@@ -285,8 +281,8 @@ impl TrustPage {
             let _ = write!(text, "\n- and {more} more rules");
         }
         text.push_str(
-            "\n\nWhoever wrote these files then tells the model what to do. They never set keys, addresses of servers, \
-             proxies, permissions or the sandbox.",
+            "\n\nTrusted files can instruct the model. They cannot change keys, servers, proxies, permissions or the \
+             sandbox.",
         );
         text
     }
@@ -301,12 +297,12 @@ fn plain(path: &str) -> String {
 fn questions() -> Value {
     json!([{
         "id": QUESTION,
-        "text": "Do you trust what lies in this folder?",
+        "text": "Trust this folder?",
         "allowFreeText": false,
         "options": [
-            { "id": LATER, "label": "Not now", "description": "as long as nobody answers, this holds" },
-            { "id": YES, "label": "Trust it", "description": "until one of these files changes" },
-            { "id": NEVER, "label": "No, and do not ask about these files again" },
+            { "id": LATER, "label": "Not now", "description": "default" },
+            { "id": YES, "label": "Trust", "description": "until one of these files changes" },
+            { "id": NEVER, "label": "No, and do not ask again about these files" },
         ],
     }])
 }

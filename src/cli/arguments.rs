@@ -25,29 +25,29 @@ Examples:
   sheaf why does the build fail          open it with a question
   sheaf --gateway https://docs.example   talk to a documents gateway
   sheaf --provider ollama --model qwen3  talk to a model server
-  sheaf -p 'what does cart.rs do?'       answer on standard output, without a screen
-  git diff | sheaf -p 'review this'      with standard input attached
-  sheaf -p --output-format documents …   the answer as one JSON object
-  sheaf -p --allow 'Shell(cargo test)' … what it may do unasked, this time
-  sheaf -p --continue 'and now?'         go on with the last conversation here
-  sheaf --plain                          lines for a screen reader instead of a screen
-  sheaf tour                             a recorded conversation that shows everything
+  sheaf -p 'what does cart.rs do?'       print the answer to stdout
+  git diff | sheaf -p 'review this'      attach standard input
+  sheaf -p --output-format documents …   print the answer as one JSON object
+  sheaf -p --allow 'Shell(cargo test)' … allow an action without asking
+  sheaf -p --continue 'and now?'         continue the last conversation here
+  sheaf --plain                          plain lines for a screen reader
+  sheaf tour                             play a recorded conversation that shows everything
   sheaf replay answer.sse --speed 4      play a saved stream or session
-  sheaf sessions list                    what was said here; also export, import, rename, rm
-  sheaf get 7.3                          one document of the last conversation
-  sheaf serve --replay answer.sse        be a gateway for it
-  sheaf conform http://127.0.0.1:8643    does a gateway speak the protocol?
-  sheaf doctor                           what works here, and what to do about the rest
-  sheaf help sessions                    help for a command
-  sheaf -- status                        a prompt that would be a command
+  sheaf sessions list                    list saved conversations; also export, import, rename, rm
+  sheaf get 7.3                          print one document of the last conversation
+  sheaf serve --replay answer.sse        serve a recording over HTTP
+  sheaf conform http://127.0.0.1:8643    check a gateway
+  sheaf doctor                           check terminal, keys, network and model
+  sheaf help sessions                    show help for a command
+  sheaf -- status                        send a prompt that is also a command
 
 Exit codes:
   0 answered    1 failed     2 wrong usage
-  3 there is no sandbox, and a command or --sandbox on needs one
-  4 answered, but something was not done because a permission was missing
+  3 no sandbox is available, and a command or --sandbox on needs one
+  4 answered, but an action was refused for lack of permission
   130, 143      stopped by a signal
 
-Keys and addresses come from the environment or from the settings, see `sheaf config path`:
+Keys and addresses come from the environment or the settings (`sheaf config path`):
   OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL   a model server
   SHEAF_TOKEN                                     a documents gateway";
 
@@ -672,19 +672,18 @@ pub enum Session {
         json: bool,
     },
     /// Search the documents of this workspace's conversations
-    #[command(
-        after_help = "Terms, of which all have to hold, and `-` in front turns one round:\n  \
-                            word, \"two words\"     what is said in it, whatever the case\n  \
-                            type:edit             its kind: text, reference, code, edit, call, command, plan, question, error, todo; message\n  \
-                            path:src/**           the file that it is about\n  \
-                            exit!=0  exit>1       how a command ended\n  \
-                            state:failed          failed, ok, open, applied, rejected, pending, running, timed_out, …\n  \
+    #[command(after_help = "Terms; all must match, and a leading `-` negates one:\n  \
+                            word, \"two words\"     its text, ignoring case\n  \
+                            type:edit             its type: text, reference, code, edit, call, command, plan, question, error, todo; message\n  \
+                            path:src/**           its file\n  \
+                            exit!=0  exit>1       exit code of a command\n  \
+                            state:failed          its state: failed, ok, open, applied, rejected, pending, running, timed_out, …\n  \
                             tool:grep  model:qwen  mode:plan\n  \
                             since:7d  until:2026-11-01\n\nExamples:\n  \
                             sheaf sessions search 'type:command exit!=0 since:7d'\n  \
-                            sheaf sessions search --all 'type:edit path:src/** discount'"
-    )]
+                            sheaf sessions search --all 'type:edit path:src/** discount'")]
     Search {
+        /// Terms, as below
         #[arg(required = true)]
         query: Vec<String>,
 
@@ -732,6 +731,7 @@ pub enum Session {
     },
     /// Import an export (JSON or JSON lines), a saved stream or a response as a new conversation
     Import {
+        /// Files to import
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
@@ -739,6 +739,7 @@ pub enum Session {
     Rename {
         /// Id or its beginning, title, or `last`
         session: String,
+        /// New title
         title: String,
     },
     /// Archive conversations: searches find them, lists do not show them
@@ -782,7 +783,7 @@ pub enum ExportFormatArgument {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  sheaf get 7.3                       of the last conversation in this workspace\n  \
+    after_help = "Examples:\n  sheaf get 7.3                       from the last conversation in this workspace\n  \
                         sheaf get 01a1f8#7.3 --as patch | git apply"
 )]
 pub struct Get {
@@ -816,11 +817,11 @@ pub struct Why {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  sheaf undo                  the last turn here that changed files\n  \
-                        sheaf undo last#7.3         what one document did\n  \
+                        sheaf undo last#7.3         one document\n  \
                         sheaf undo 7 --but src/cart.rs --dry-run"
 )]
 pub struct Undo {
-    /// `7`, `7.3`, `SESSION`, `SESSION#7` or `SESSION#7.3`; else the last turn of the last conversation here
+    /// `7`, `7.3`, `SESSION`, `SESSION#7` or `SESSION#7.3` [default: the last turn of the last conversation here]
     #[arg(value_name = "ADDRESS")]
     pub address: Option<String>,
 
@@ -842,7 +843,7 @@ pub struct Undo {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  sheaf rewind last#7                     files and conversation as before message 7\n  \
+    after_help = "Examples:\n  sheaf rewind last#7                     go back to before message 7\n  \
                         sheaf rewind last#7 --only files --dry-run"
 )]
 pub struct Rewind {
@@ -927,12 +928,12 @@ fn switch(word: &str) -> Result<bool, String> {
     match word {
         "on" | "enabled" => Ok(true),
         "off" | "disabled" => Ok(false),
-        _ => Err("it is on or off".to_owned()),
+        _ => Err("use on or off".to_owned()),
     }
 }
 
 fn speed(word: &str) -> Result<Speed, String> {
-    Speed::parse(word).ok_or_else(|| "a speed is a number such as 2 or 0.5, max, or step".to_owned())
+    Speed::parse(word).ok_or_else(|| "use a number such as 2 or 0.5, max, or step".to_owned())
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub fn compare(found: &Transcript, wanted: &Transcript) -> Vec<String> {
     };
     if way(found) != way(wanted) {
         said.push(format!(
-            "it stands behind the turns {} instead of {}",
+            "it follows the turns {} instead of {}",
             way(found),
             way(wanted)
         ));
@@ -219,7 +219,7 @@ mod tests {
         );
         assert_eq!(
             differences(&branched("Done.", 1), &wanted),
-            ["it stands behind the turns 1 instead of 2"]
+            ["it follows the turns 1 instead of 2"]
         );
     }
 }

@@ -68,7 +68,7 @@ fn read_with_notice(complain: &mut dyn FnMut(&str)) -> io::Result<Option<Attache
     match outcome.recv_timeout(SILENCE_TIMEOUT) {
         Ok(input) => input,
         Err(mpsc::RecvTimeoutError::Timeout) => {
-            complain("waiting for standard input to end\n  `< /dev/null` leaves it out");
+            complain("waiting for standard input to end\n  add `< /dev/null` to ignore it");
             outcome.recv().unwrap_or(Ok(None))
         }
         Err(mpsc::RecvTimeoutError::Disconnected) => Ok(None),

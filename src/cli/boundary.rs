@@ -16,9 +16,9 @@ use crate::{
 };
 
 /// Note on a partial sandbox, for workspaces without and with guard.
-const STRICT: &str =
-    "  strict: a command makes nothing new at the top of the workspace; /sandbox guard lets it, in this folder";
-const GUARDED: &str = "  guard: a command with a screen before it may write the whole workspace; what is protected is compared and put back";
+const STRICT: &str = "  strict: commands cannot create top-level files; /sandbox guard allows it in this folder";
+const GUARDED: &str = "  guard: commands run from the screen may write the whole workspace; protected files are \
+                       restored";
 
 pub fn run(ask: Boundary) -> Result<u8> {
     match ask {

@@ -132,7 +132,7 @@ impl Cache {
         });
         let listed = store.list_anew(&known)?;
         if let Err(error) = self.keep(&known, &listed) {
-            tracing::info!(%error, "the list of conversations is not kept");
+            tracing::info!(%error, "the list of conversations is not cached");
         }
         Ok(listed)
     }

@@ -89,11 +89,11 @@ fn session_id(base: &CliContext, wanted: &ResumeTarget) -> Result<String> {
         ResumeTarget::Named(name) => sessions::find(base, &store(base), name)?.session.id,
         ResumeTarget::Last => {
             let folder = base.workspace.to_string_lossy();
-            let listed = store(base).list().context("the conversations cannot be listed")?;
+            let listed = store(base).list().context("conversations cannot be listed")?;
             let last = listed
                 .into_iter()
                 .find(|it| it.session.workspace == folder && !it.is_archived);
-            let last = last.with_context(|| format!("there is no conversation in {folder} to go on with"))?;
+            let last = last.with_context(|| format!("no conversation in {folder} to continue"))?;
             last.session.id
         }
     })

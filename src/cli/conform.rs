@@ -38,7 +38,7 @@ pub fn run(arguments: &Conform) -> Result<u8> {
         return Ok(code::OK);
     }
     let Some(target) = arguments.target.as_deref() else {
-        complain("say which gateway or recording\n  sheaf conform http://127.0.0.1:8643\n  sheaf conform answer.sse");
+        complain("name a gateway or a recording\n  sheaf conform http://127.0.0.1:8643\n  sheaf conform answer.sse");
         return Ok(code::USAGE);
     };
     let report = if target.starts_with("http://") || target.starts_with("https://") {
@@ -91,7 +91,7 @@ fn asked(url: &str, arguments: &Conform) -> Result<Report> {
         complain(&problem.to_string());
     }
     let Upstream::Gateway(gateway) = base.settings.upstream() else {
-        anyhow::bail!("{url} is no address of a gateway");
+        anyhow::bail!("{url} is not a gateway address");
     };
     let mut peer = gateway.connection.peer()?;
     peer.base = http::root(peer.base);
@@ -116,7 +116,7 @@ fn asked(url: &str, arguments: &Conform) -> Result<Report> {
         };
         Ok(Box::pin(probe::gateway(&client, &wish, &mut |what| {
             if is_watched {
-                complain(&format!("asks for {what}"));
+                complain(&format!("testing {what}"));
             }
         }))
         .await)

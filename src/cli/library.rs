@@ -87,7 +87,7 @@ impl SessionLibrary {
     fn listen_for_answers(&self, id: &str, link: &Arc<dyn Link>) {
         let opened = Door::open(chat::answer_socket(&self.state, id), link);
         let opened =
-            opened.inspect_err(|error| tracing::warn!(%error, "other windows cannot answer what is asked here"));
+            opened.inspect_err(|error| tracing::warn!(%error, "other windows cannot answer questions of this one"));
         *self.door.lock().unwrap_or_else(PoisonError::into_inner) = opened.ok();
     }
 
@@ -100,7 +100,7 @@ impl SessionLibrary {
             is_attended: true,
         };
         let link = open::link(&self.settings, &self.environment, &talk).map_err(|it| format!("{it:#}"))?;
-        link.ok_or_else(|| "there is nobody to talk to yet: answer the first page, or set a provider".to_owned())
+        link.ok_or_else(|| "no model is configured: answer the first page, or set a provider".to_owned())
     }
 
     fn keep(&self, recorder: Option<Recorder>) {
@@ -168,7 +168,7 @@ impl Library for SessionLibrary {
 
     fn list(&self) -> Result<Vec<StoredSession>, String> {
         let listed = searching::listed(Cache::open(&self.cache).as_mut(), &self.store)
-            .map_err(|it| format!("the conversations cannot be listed: {it}"))?;
+            .map_err(|it| format!("conversations cannot be listed: {it}"))?;
         self.update_cache(listed.clone());
         let here = self.workspace.to_string_lossy();
         let home = self.environment.get("HOME").map(str::to_owned);
@@ -212,7 +212,7 @@ impl Library for SessionLibrary {
         let whole =
             ExportedConversation::new(session, entries.iter().map(|it| (**it).clone()).collect()).redacted(&rules);
         if path.exists() {
-            return Err(format!("{} is there already: name another file", path.display()));
+            return Err(format!("{} already exists: choose another file", path.display()));
         }
         file::write(path, whole.write(form).as_bytes(), Access::Shared)
             .map_err(|it| format!("{}: {it}", path.display()))

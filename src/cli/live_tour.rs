@@ -80,7 +80,7 @@ impl TourFolder {
 impl Drop for TourFolder {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.folder) {
-            tracing::error!(%error, folder = %self.folder.display(), "the folder of the tour is left behind");
+            tracing::error!(%error, folder = %self.folder.display(), "the folder of the tour could not be removed");
         }
     }
 }

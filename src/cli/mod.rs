@@ -262,7 +262,7 @@ impl CliContext {
             sandbox::force_off();
         }
         let environment = Environment::of_process();
-        let paths = Paths::of_user().context("there is no home folder\n  set HOME")?;
+        let paths = Paths::of_user().context("no home folder\n  set HOME")?;
         let workspace = workspace(common.workspace.as_deref())?;
         let options = common.options(whom);
         let (mut settings, mut problems) = config::load(&paths, None, &environment, &options);
@@ -371,7 +371,7 @@ fn start_conversation(
     };
     if !has_screen {
         let Some(prompt) = prompt else {
-            complain("there is nothing to ask\n  sheaf -p 'what does src/main.rs do?'");
+            complain("no prompt\n  sheaf -p 'what does src/main.rs do?'");
             return Ok(code::USAGE);
         };
         return run::print(base, prompt, printing, common, wanted, resumed);
@@ -432,7 +432,7 @@ fn start_conversation(
                 if keeps {
                     // Without it other windows can only watch.
                     opened_door = Door::open(door, &link)
-                        .inspect_err(|error| tracing::warn!(%error, "other windows cannot answer what is asked here"))
+                        .inspect_err(|error| tracing::warn!(%error, "other windows cannot answer questions here"))
                         .ok();
                 }
                 link
@@ -589,7 +589,7 @@ fn settings(ask: &Setting, common: &CommonArguments) -> Result<u8> {
             let Some(it) = found.iter().find(|it| it.path == *key) else {
                 let names = found.iter().map(|it| it.path.as_str());
                 let hint = config::suggestion(key, names).unwrap_or_default();
-                complain(&format!("there is no setting `{key}`\n  {hint}"));
+                complain(&format!("unknown setting `{key}`\n  {hint}"));
                 return Ok(code::USAGE);
             };
             say(&format!("{}\n", it.value.as_deref().unwrap_or_default()));
@@ -610,7 +610,7 @@ fn settings(ask: &Setting, common: &CommonArguments) -> Result<u8> {
             let Some(language) = locale::LANGUAGES.iter().find(|it| it.tag == tag) else {
                 let known: Vec<_> = locale::LANGUAGES.iter().map(|it| it.tag).collect();
                 complain(&format!(
-                    "there is no language `{tag}` built in\n  there are {}",
+                    "no built-in language `{tag}`\n  languages: {}",
                     known.join(", ")
                 ));
                 return Ok(code::USAGE);
@@ -621,10 +621,7 @@ fn settings(ask: &Setting, common: &CommonArguments) -> Result<u8> {
         Setting::Theme { name } => {
             let Some((_, text)) = theme::BUILT_IN.iter().find(|it| it.0 == name) else {
                 let known: Vec<_> = theme::BUILT_IN.iter().map(|it| it.0).collect();
-                complain(&format!(
-                    "there is no theme `{name}` built in\n  there are {}",
-                    known.join(", ")
-                ));
+                complain(&format!("no built-in theme `{name}`\n  themes: {}", known.join(", ")));
                 return Ok(code::USAGE);
             };
             say(text);
@@ -637,11 +634,11 @@ fn settings(ask: &Setting, common: &CommonArguments) -> Result<u8> {
 fn workspace(wanted: Option<&Path>) -> Result<PathBuf> {
     let folder = match wanted {
         Some(folder) => std::fs::canonicalize(folder)
-            .map_err(|error| UsageError(format!("--workspace: {} cannot be had: {error}", folder.display())))?,
-        None => std::env::current_dir().context("this folder is gone")?,
+            .map_err(|error| UsageError(format!("--workspace: cannot open {}: {error}", folder.display())))?,
+        None => std::env::current_dir().context("the current folder no longer exists")?,
     };
     if !folder.is_dir() {
-        return Err(UsageError(format!("--workspace: {} is no folder", folder.display())).into());
+        return Err(UsageError(format!("--workspace: {} is not a folder", folder.display())).into());
     }
     if wanted.is_some() {
         return Ok(folder);

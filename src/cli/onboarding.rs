@@ -52,7 +52,7 @@ pub struct Onboarding {
 pub fn start(onboarding: Onboarding) -> Arc<dyn Link> {
     let log = Log::new();
     let about = About {
-        peer: "nobody yet".to_owned(),
+        peer: "no model".to_owned(),
         ..About::default()
     };
     let (link, inbox) = Local::new(Arc::clone(&log), about);
@@ -102,7 +102,7 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
                 pending.push(submit);
                 page = OnboardingPage::new(&log);
                 page.begin();
-                page.text("Kept. It is sent as soon as there is somebody to send it to.");
+                page.text("Your message is sent once you choose a model.");
                 page.question(&found);
             }
             Request::Command(
@@ -125,7 +125,7 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
             }
             Request::Ask(_, reply) => {
                 let _ = reply.send(Err(AskError::Unsupported {
-                    peer: "nobody yet".to_owned(),
+                    peer: "no model".to_owned(),
                 }));
             }
         }
@@ -133,27 +133,26 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
     log.close();
 }
 
-const GREETING: &str = "**Welcome to sheaf.** An answer here is a sheaf of documents: text, code, edits, commands, \
-plans, questions. Each has its number on the left and can be folded, copied and answered on its own.";
+const GREETING: &str = "**Welcome to sheaf.** An answer is a sheaf of documents: text, code, edits, commands, plans, \
+questions. Each has a number on the left, and can be folded, copied and answered on its own.";
 
 /// Describes the servers found, as Markdown.
 fn report(found: &[DiscoveredProvider]) -> String {
     let lines: Vec<_> = found.iter().map(line).collect();
     if lines.is_empty() {
-        return "No model server is configured, and none was found: no key in the environment, and nobody answers on \
-                the usual ports of this machine. Any of these is enough:\n\n\
-                - set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for a server of your own\n\
-                - start Ollama, LM Studio, llama.cpp or vLLM on this machine\n\
+        return "No key in the environment, and no model server found on localhost. Any of these is enough:\n\n\
+                - set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for your own server\n\
+                - start Ollama, LM Studio, llama.cpp or vLLM\n\
                 - `sheaf --gateway URL` for a documents gateway"
             .to_owned();
     }
-    format!("Nothing is configured yet, but this was found:\n\n{}", lines.join("\n"))
+    format!("No model is configured yet, but sheaf found:\n\n{}", lines.join("\n"))
 }
 
 fn line(it: &DiscoveredProvider) -> String {
     match &it.how {
-        Evidence::Key { variable } => format!("- **{}**, by the key in `{variable}`", it.title),
-        Evidence::Address { variable } => format!("- **{}** at {}, by `{variable}`", it.title, it.base_url),
+        Evidence::Key { variable } => format!("- **{}**: key in `{variable}`", it.title),
+        Evidence::Address { variable } => format!("- **{}** at {}, from `{variable}`", it.title, it.base_url),
         Evidence::Answered => {
             let models = match it.models.as_slice() {
                 [] => "no model loaded".to_owned(),
@@ -175,23 +174,23 @@ fn question(found: &[DiscoveredProvider]) -> Value {
                     Some(model) => format!("{} ({model})", it.title),
                     None => it.title.clone(),
                 },
-                "description": format!("provider = \"{}\" in the settings makes it stay", it.name),
+                "description": format!("to keep it: provider = \"{}\" in the settings", it.name),
             })
         })
         .collect();
     options.push(json!({
         "id": "tour",
-        "label": "Show me around first",
+        "label": "Show the tour first",
         "description": "a recorded conversation; nothing is sent",
     }));
     options.push(json!({
         "id": "live",
-        "label": "Let me try it first",
-        "description": "the real agent in a throw-away project, with a script for a model; nothing is sent",
+        "label": "Try it first",
+        "description": "the real agent in a throw-away project with a scripted model; nothing is sent",
     }));
     json!([{
         "id": "whom",
-        "text": "Whom shall I talk to? Other: the address of a documents gateway",
+        "text": "Which model should I use? Other: the address of a documents gateway",
         "options": options,
         "allowFreeText": true,
     }])
@@ -257,7 +256,7 @@ impl Onboarding {
             }
             ServerChoice::Server(name) => {
                 let found = found.iter().find(|it| it.name == *name);
-                let found = found.ok_or_else(|| anyhow::anyhow!("{name} is gone"))?;
+                let found = found.ok_or_else(|| anyhow::anyhow!("{name} is no longer there"))?;
                 open::local_agent(
                     &self.settings,
                     &found.provider(),
@@ -384,12 +383,7 @@ impl OnboardingPage {
             Some((document, _)) => (FinishReason::Cancelled, document.clone()),
             None => (FinishReason::Stop, DocumentId::numbered(0)),
         };
-        self.answer(&ClarificationResponse {
-            document_id: document,
-            outcome: Outcome::Skipped,
-            answers: Vec::new(),
-            reason: None,
-        });
+        self.answer(&ClarificationResponse::new(document, Outcome::Skipped, Vec::new()));
         self.done(reason);
     }
 
@@ -454,7 +448,7 @@ mod tests {
             found("ollama", Evidence::Answered, &["qwen", "llama"]),
         ];
         let text = report(&all);
-        assert!(text.contains("**THIS**, by the key in `THIS_KEY`"), "{text}");
+        assert!(text.contains("**THIS**: key in `THIS_KEY`"), "{text}");
         assert!(
             text.contains("**OLLAMA** at http://127.0.0.1:1/v1, with `qwen` and 1 more"),
             "{text}"

@@ -32,10 +32,10 @@ use crate::{
 };
 
 /// Error when no server is configured and there is no screen to ask on.
-const NOTHING: &str = "there is nobody to ask\n  \
-     set OPENAI_API_KEY, or OPENAI_BASE_URL for a model server of your own,\n  \
+const NOTHING: &str = "no model is configured\n  \
+     set OPENAI_API_KEY, or OPENAI_BASE_URL for your own model server,\n  \
      or name a server: --provider NAME, --gateway URL\n  \
-     `sheaf doctor` says what it finds, `sheaf tour` needs none of it";
+     `sheaf doctor` shows what it finds, `sheaf tour` needs no model";
 
 pub fn no_server_error() -> anyhow::Error {
     anyhow::anyhow!(NOTHING)
@@ -253,12 +253,10 @@ impl AgentTemplate {
                 .and_then(|it| it.window)
                 .or_else(|| model.as_deref().and_then(catalogue::window)),
             model: model.clone(),
-            is_replay: false,
             hears: true,
             runs: true,
             reads_context: true,
-            workspace: None,
-            hold: SandboxStatus::default(),
+            ..About::default()
         };
         let tools = if workspace.is_some() {
             tools.clone()

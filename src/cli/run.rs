@@ -52,7 +52,7 @@ pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String
     }
     for folder in &wanted.add_dir {
         if !folder.is_dir() {
-            return Err(format!("--add-dir: {} is no folder", folder.display()));
+            return Err(format!("--add-dir: {} is not a folder", folder.display()));
         }
     }
     Ok(())
@@ -97,7 +97,7 @@ pub fn missing_sandbox(base: &CliContext) -> Option<String> {
             .filter(|it| !it.is_empty());
         let remedies: String = remedies.map(|it| format!("\n  {it}")).collect();
         format!(
-            "there is no sandbox here: {}{remedies}\n  without --sandbox on, commands are asked for",
+            "no sandbox is available: {}{remedies}\n  without --sandbox on, sheaf asks before each command",
             layers.why
         )
     })

@@ -33,12 +33,12 @@ const UNKNOWN: WordList = WordList(
 /// Returns what to add to a prompt, and how its answer is read.
 pub fn form(path: &Path) -> Result<(String, AnswerSchema), String> {
     let bytes = file::read(path, SCHEMA_BYTES).map_err(|it| it.to_string())?;
-    let schema: Value = serde_json::from_slice(&bytes).map_err(|it| format!("{} is no JSON: {it}", path.display()))?;
-    check(&schema, &schema, "#").map_err(|it| format!("{} is no JSON Schema: {it}", path.display()))?;
+    let schema: Value = serde_json::from_slice(&bytes).map_err(|it| format!("{} is not JSON: {it}", path.display()))?;
+    check(&schema, &schema, "#").map_err(|it| format!("{} is not a JSON Schema: {it}", path.display()))?;
     let asking =
         format!("Answer with one JSON value and nothing else. It must fit this JSON Schema:\n```json\n{schema}\n```");
     let read = move |text: &str| {
-        let value: Value = serde_json::from_str(text.trim()).map_err(|it| format!("it is no JSON: {it}"))?;
+        let value: Value = serde_json::from_str(text.trim()).map_err(|it| format!("not JSON: {it}"))?;
         let mut mistakes = Mistakes {
             root: &schema,
             found: Vec::new(),
@@ -64,7 +64,7 @@ fn check(schema: &Value, root: &Value, place: &str) -> Result<(), String> {
         let is_boolean = schema.is_boolean();
         return is_boolean
             .then_some(())
-            .ok_or(format!("{place} is no schema: {schema}"));
+            .ok_or(format!("{place} is not a schema: {schema}"));
     };
     for (keyword, value) in keywords {
         let place = format!("{place}/{keyword}");
@@ -212,7 +212,7 @@ impl<'a> Mistakes<'a> {
                 self.gather(schema, value, &place, depth + 1);
             }
             match keywords.get("additionalProperties") {
-                Some(Value::Bool(false)) if !is_known => self.found.push(format!("{place}: there is no such property")),
+                Some(Value::Bool(false)) if !is_known => self.found.push(format!("{place}: unknown property")),
                 Some(schema) if !is_known => self.gather(schema, value, &place, depth + 1),
                 Some(_) | None => {}
             }
@@ -339,7 +339,7 @@ mod tests {
         for (text, place) in [
             ("{\"n\": \"x\"}", "/n: \"x\" is not of type \"integer\""),
             ("{}", "the value: \"n\" is a required property"),
-            ("no", "it is no JSON"),
+            ("no", "not JSON"),
         ] {
             let why = (form.parse)(text).expect_err(text);
             assert!(why.starts_with(place), "{text}: {why}");
@@ -437,10 +437,10 @@ mod tests {
     fn what_is_no_schema_is_said() {
         let folder = tempfile::tempdir().expect("a folder");
         for (text, says) in [
-            ("{", "is no JSON"),
-            (r#"{ "type": "no-such" }"#, "is no JSON Schema"),
-            (r#"{ "$ref": "https://x.example/schema" }"#, "is no JSON Schema"),
-            (r#"{ "properties": { "a": 1 } }"#, "#/properties/a is no schema: 1"),
+            ("{", "is not JSON"),
+            (r#"{ "type": "no-such" }"#, "is not a JSON Schema"),
+            (r#"{ "$ref": "https://x.example/schema" }"#, "is not a JSON Schema"),
+            (r#"{ "properties": { "a": 1 } }"#, "#/properties/a is not a schema: 1"),
             (
                 r#"{ "items": { "required": "a" } }"#,
                 "#/items/required cannot be \"a\"",

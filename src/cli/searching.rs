@@ -41,7 +41,7 @@ pub fn run(base: &CliContext, store: &Store, query: &str, all: bool, as_json: bo
     };
     let here = base.workspace.to_string_lossy();
     let mut cache = Cache::open(&base.paths.cache);
-    let listed = listed(cache.as_mut(), store).context("the conversations cannot be listed")?;
+    let listed = listed(cache.as_mut(), store).context("conversations cannot be listed")?;
     let filter = TurnFilter::new(&query, cache.as_ref(), &listed);
     let mut out = io::BufWriter::new(io::stdout());
     let mut has_found = false;

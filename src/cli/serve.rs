@@ -44,7 +44,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
         Some(token) => token::given(token),
         None => token::kept(&path),
     }
-    .context("there is no token to ask clients for")?;
+    .context("no token for clients")?;
     runtime(true)?.block_on(async move {
         // Opens one link now, so that configuration errors show at startup and not with the first request.
         let request = Request::default();
@@ -81,7 +81,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
             say(&format!("  token: in {}\n", path.display()));
         }
         if let Some(store) = &store {
-            say(&format!("  conversations: kept in {}\n", store.folder().display()));
+            say(&format!("  conversations: stored in {}\n", store.folder().display()));
         }
         say(&format!("  tools: {tools}\n"));
         if !address.ip().is_loopback() {

@@ -58,7 +58,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
             }
             if wanted.is_empty() && !*json {
                 complain(&if *all || listed.is_empty() {
-                    "there are no conversations yet".to_owned()
+                    "no saved conversations".to_owned()
                 } else {
                     format!(
                         "there are none in {here}\n  sheaf sessions list --all   shows {}",
@@ -99,7 +99,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
         Ask::Rename { session, title } => {
             let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
             if title.is_empty() {
-                bail!("a title has to say something");
+                bail!("the title is empty");
             }
             let id = find(&base, &store, session)?.session.id;
             let resumed = store.resume(&id, now_ms())?;
@@ -118,7 +118,8 @@ pub fn run(asked: &Sessions) -> Result<u8> {
             let found = all_of(&base, &store, sessions)?;
             if !*yes && !io::stdin().is_terminal() {
                 complain(
-                    "what is removed does not come back, and nobody is there to be asked\n  sheaf sessions rm --yes …   removes without asking",
+                    "deleting cannot be undone, and nobody can be asked\n  sheaf sessions rm --yes …   deletes \
+                     without asking",
                 );
                 return Ok(code::USAGE);
             }
@@ -141,7 +142,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
 /// Returns all conversations; files that did not change are not read again.
 pub(super) fn listed(base: &CliContext, store: &Store) -> Result<Vec<Listed>> {
     let mut cache = Cache::open(&base.paths.cache);
-    searching::listed(cache.as_mut(), store).context("the conversations cannot be listed")
+    searching::listed(cache.as_mut(), store).context("conversations cannot be listed")
 }
 
 /// Finds all of them before the first one is changed.
@@ -162,7 +163,7 @@ fn is_wanted(found: &[Listed]) -> bool {
         complain(row(it, true).trim_end());
     }
     let count = figure::count(found.len(), "conversation", "conversations");
-    complain(&format!("remove {} for good? [y/N]", count.as_str()));
+    complain(&format!("delete {} permanently? [y/N]", count.as_str()));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
@@ -251,13 +252,13 @@ fn doctor(base: &CliContext, store: &Store, repair: bool) -> Result<u8> {
         }
         left += usize::from(!repair);
         let does = if repair {
-            "repaired: it is removed"
+            "repaired: removed"
         } else {
-            "--repair: it is removed"
+            "--repair: remove it"
         };
         let bytes = figure::bytes(bytes);
         say(&format!(
-            "{CHECKPOINTS}/{name}\n  {} to take back what no conversation did that is still there\n  {does}\n",
+            "{CHECKPOINTS}/{name}\n  {} of undo data without a conversation\n  {does}\n",
             bytes.as_str()
         ));
     }
@@ -265,10 +266,10 @@ fn doctor(base: &CliContext, store: &Store, repair: bool) -> Result<u8> {
     let count = figure::count(sessions, "conversation", "conversations");
     let verdict = match (findings.clone().next().is_none(), left) {
         (true, 0) => "nothing is wrong".to_owned(),
-        (_, 0) => "nothing is left to be done".to_owned(),
+        (_, 0) => "nothing left to repair".to_owned(),
         (_, left) => format!("{} to be repaired", figure::count(left, "thing", "things").as_str()),
     };
-    say(&format!("{} looked at: {verdict}\n", count.as_str()));
+    say(&format!("{} checked: {verdict}\n", count.as_str()));
     Ok(if left == 0 { code::OK } else { code::FAILED })
 }
 
@@ -307,15 +308,12 @@ pub fn get(asked: &Get) -> Result<u8> {
     let store = Store::new(base.paths.sessions());
     let (session, number) = asked.address.rsplit_once('#').unwrap_or(("last", &asked.address));
     let Some(address) = address(number) else {
-        bail!("`{number}` is no address\n  7.3 is document 3 of turn 7, and SESSION#7.3 that of another conversation");
+        bail!("`{number}` is not an address\n  7.3 is document 3 of turn 7; SESSION#7.3 names another conversation");
     };
     let whole = whole(&base, &store, session)?;
     let Some((document, number)) = whole.document(address) else {
         let last = whole.transcript.exchanges.last().map_or(0, |it| it.turn.0);
-        bail!(
-            "there is no document {address} in `{}`, which has {last} turns",
-            whole.title()
-        );
+        bail!("no document {address} in `{}`, which has {last} turns", whole.title());
     };
     let form = match asked.form {
         DocumentFormatArgument::Json => DocumentFormat::Json,
@@ -324,7 +322,10 @@ pub fn get(asked: &Get) -> Result<u8> {
         DocumentFormatArgument::Patch => DocumentFormat::Patch,
     };
     let Some(text) = export::format_document(document, number, form) else {
-        bail!("{address} is a {} and no edit: it has no patch", document.kind.as_str());
+        bail!(
+            "{address} is a {}, not an edit: it has no patch",
+            document.kind.as_str()
+        );
     };
     if matches!(asked.form, DocumentFormatArgument::Json) {
         put(&harmless(text));
@@ -362,7 +363,7 @@ pub(super) fn find(base: &CliContext, store: &Store, name: &str) -> Result<Liste
         let last = listed
             .into_iter()
             .find(|it| it.session.workspace == here && !it.is_archived);
-        return last.with_context(|| format!("there is no conversation in {here}"));
+        return last.with_context(|| format!("no conversation in {here}"));
     }
     if let Some(at) = listed.iter().position(|it| it.session.id == name) {
         return Ok(listed.swap_remove(at));
@@ -378,11 +379,11 @@ pub(super) fn find(base: &CliContext, store: &Store, name: &str) -> Result<Liste
             .take(10)
             .map(|it| format!("\n  {}", row(it, true).trim_end()))
             .collect();
-        bail!("`{name}` may be any of {}:{rows}", found.len());
+        bail!("`{name}` matches {}:{rows}", found.len());
     }
     found
         .pop()
-        .with_context(|| format!("there is no conversation `{name}`\n  sheaf sessions list --all   shows them all"))
+        .with_context(|| format!("no conversation `{name}`\n  sheaf sessions list --all   lists them all"))
 }
 
 fn row(it: &Listed, with_folder: bool) -> String {

@@ -85,13 +85,13 @@ impl UndoRequest<'_> {
         if asked.dry_run {
             let found = undo::preview(&seen, &workspace, &transcript, &wish).map_err(anyhow::Error::msg)?;
             if found.is_partial {
-                complain("of the oldest changes nothing is kept any more");
+                complain("the oldest changes are no longer stored");
             }
             for file in &found.files {
                 say(&line(file, asked.over));
             }
             if found.files.is_empty() {
-                complain("no file would change");
+                complain("no files would change");
             }
             return Ok(code::OK);
         }
@@ -119,7 +119,7 @@ impl UndoRequest<'_> {
             let turns = branch.after.0;
             resumed.log.append(now_ms(), Event::Branch(branch));
             say(&format!(
-                "the conversation goes on behind {}; what was said since is on a branch of its own\n",
+                "the conversation continues after {}; later messages are on another branch\n",
                 figure::count(turns as usize, "turn", "turns").as_str()
             ));
             code = code::OK;
@@ -134,7 +134,7 @@ impl UndoRequest<'_> {
             return match self.kind {
                 UndoKind::Undo => Ok(RestoreTarget::Last),
                 UndoKind::Redo => Ok(RestoreTarget::RedoLast),
-                UndoKind::Rewind(_) => bail!("to before which message?\n  sheaf rewind last#7"),
+                UndoKind::Rewind(_) => bail!("which message?\n  sheaf rewind last#7"),
             };
         };
         if let Some(address) = sessions::address(number) {
@@ -144,28 +144,28 @@ impl UndoRequest<'_> {
                 let at = (0..it.documents.len()).find(|at| it.number(*at) == address.number)?;
                 it.documents.get(at)
             });
-            let document = document
-                .with_context(|| format!("there is no document {number}"))?
-                .id
-                .clone();
+            let document = document.with_context(|| format!("no document {number}"))?.id.clone();
             let turn = address.turn;
             return match self.kind {
                 UndoKind::Undo => Ok(RestoreTarget::Document { turn, document }),
                 UndoKind::Redo => Ok(RestoreTarget::RedoDocument { turn, document }),
-                UndoKind::Rewind(_) => bail!("one goes back to before a message, as in last#{}", turn.0),
+                UndoKind::Rewind(_) => bail!("rewind takes a message, such as last#{}", turn.0),
             };
         }
         let turn = Turn(
             number
                 .parse()
-                .with_context(|| format!("`{number}` is no turn such as 7"))?,
+                .with_context(|| format!("`{number}` is not a turn such as 7"))?,
         );
         if transcript.exchange_of(turn).is_none() {
-            bail!("there is no turn {number}");
+            bail!("no turn {number}");
         }
         match self.kind {
             UndoKind::Undo => Ok(RestoreTarget::Turn(turn)),
-            UndoKind::Redo => bail!("a turn is done again with `sheaf redo` alone, a document with last#7.3"),
+            UndoKind::Redo => bail!(
+                "`sheaf redo` redoes the last undo; a single document needs an address such as \
+                                     last#7.3"
+            ),
             UndoKind::Rewind(_) => Ok(RestoreTarget::Since(turn)),
         }
     }
@@ -187,15 +187,15 @@ fn split(address: &str) -> (&str, Option<&str>) {
 
 fn line(file: &FileChange, over: bool) -> String {
     let what = match file.operation {
-        Operation::Create => "comes back",
-        Operation::Delete => "goes",
-        _ => "changes back",
+        Operation::Create => "restored",
+        Operation::Delete => "deleted",
+        _ => "changed back",
     };
     let note = match file.conflict {
-        _ if file.is_lost => "was not kept, stays".to_owned(),
-        Some(_) if over => format!("{what}, although it was changed since"),
-        Some(RestoreConflict::User) => "was changed since, stays".to_owned(),
-        Some(RestoreConflict::Turn(turn)) => format!("was changed again in turn {}, stays", turn.0),
+        _ if file.is_lost => "not stored, stays".to_owned(),
+        Some(_) if over => format!("{what}, discarding later edits"),
+        Some(RestoreConflict::User) => "edited later, stays".to_owned(),
+        Some(RestoreConflict::Turn(turn)) => format!("edited in turn {}, stays", turn.0),
         None => format!("{what} (+{} −{})", file.added, file.removed),
     };
     format!("{}  {note}\n", file.path)

@@ -44,7 +44,7 @@ pub fn run(asked: &Why) -> Result<u8> {
     let base = CliContext::of(&asked.common, &TargetArguments::default())?;
     let parsed = asked.place.rsplit_once(':');
     let Some((name, Ok(line))) = parsed.map(|(name, line)| (name, line.parse::<usize>())) else {
-        bail!("`{}` is no line of a file\n  as in src/cart.rs:22", asked.place);
+        bail!("`{}` is not a file and line\n  example: src/cart.rs:22", asked.place);
     };
     let path = plain(&std::env::current_dir()?.join(name));
     let bytes = file::read(&path, FILE_BYTES)?;
@@ -60,8 +60,8 @@ pub fn run(asked: &Why) -> Result<u8> {
     });
     let Some((origin, it)) = origin(&text, line, steps).and_then(|it| Some((it, found.get(it.step)?))) else {
         complain(&match found.len() {
-            0 => format!("no conversation that is kept has changed {name}"),
-            count => format!("none of the {count} changes of {name} that are kept has brought this line"),
+            0 => format!("no saved conversation changed {name}"),
+            count => format!("none of the {count} saved changes to {name} produced this line"),
         });
         return Ok(code::FAILED);
     };
@@ -99,7 +99,7 @@ fn describe(it: &FileEditRecord, origin: Origin, words: &str) -> String {
 fn edits_of_file(base: &CliContext, path: &Path) -> Result<Vec<FileEditRecord>> {
     let store = Store::new(base.paths.sessions());
     let mut found = Vec::new();
-    for listed in store.list().context("the conversations cannot be listed")? {
+    for listed in store.list().context("conversations cannot be listed")? {
         let id = &listed.session.id;
         // Only conversations in a folder around the file can have changed it.
         let is_near = path.starts_with(&listed.session.workspace);

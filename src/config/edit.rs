@@ -65,7 +65,7 @@ fn with_entry(source: &SourceText<'_>, path: &str, entry: &str) -> Result<String
         return set(source, path, Some(entry));
     };
     let Some(list) = item.as_array_mut() else {
-        return Err(problem(format!("`{path}` is no list")).hint("mend it first: nothing was written"));
+        return Err(problem(format!("`{path}` is not a list")).hint("mend it first: nothing was written"));
     };
     let is_entry = |it: &toml_edit::Value| {
         let rule = it.as_inline_table().and_then(|it| it.get("rule"));
@@ -114,7 +114,7 @@ pub fn set(source: &SourceText<'_>, path: &str, value: Option<&str>) -> Result<S
     let Some(key) = Key::at(&parts) else {
         return Err(Problem {
             hint: suggest_key(&parts),
-            ..problem(format!("there is no key `{path}`"))
+            ..problem(format!("unknown key `{path}`"))
         });
     };
     let is_secret = match key.kind {
@@ -123,7 +123,7 @@ pub fn set(source: &SourceText<'_>, path: &str, value: Option<&str>) -> Result<S
         _ => false,
     };
     if is_secret {
-        let hint = "keep it in a file of its own or a password store: key_file, key_command, token_file, token_command";
+        let hint = "put it in a separate file or a password store: key_file, key_command, token_file, token_command";
         return Err(problem(format!("`{path}` is a secret and is not written into the settings")).hint(hint));
     }
     let value = match value.map(|it| (it, key.kind.parse(it))) {
@@ -137,11 +137,7 @@ pub fn set(source: &SourceText<'_>, path: &str, value: Option<&str>) -> Result<S
         }
     };
     let mut document: DocumentMut = source.text.parse().map_err(|error| broken(source, &error))?;
-    let in_the_way = || {
-        problem(format!(
-            "`{path}` cannot be written: something else stands in its place"
-        ))
-    };
+    let in_the_way = || problem(format!("`{path}` cannot be written: another value is in its place"));
     put(document.as_table_mut(), &parts, value).ok_or_else(in_the_way)?;
     Ok(document.to_string())
 }
@@ -301,7 +297,7 @@ mod tests {
                 "",
                 "them",
                 "x",
-                "config.toml: there is no key `them`\n  did you mean `theme`?",
+                "config.toml: unknown key `them`\n  did you mean `theme`?",
             ),
             (
                 "",
@@ -313,7 +309,8 @@ mod tests {
                 "",
                 "providers.a.api_key",
                 "sk-hidden",
-                "config.toml: `providers.a.api_key` is a secret and is not written into the settings\n  keep it in a file of its own or a password store: key_file, key_command, token_file, token_command",
+                "config.toml: `providers.a.api_key` is a secret and is not written into the settings\n  put it in a \
+                 separate file or a password store: key_file, key_command, token_file, token_command",
             ),
             (
                 "",
@@ -325,13 +322,13 @@ mod tests {
                 "gateway = 3\n",
                 "gateway.url",
                 "https://a",
-                "config.toml: `gateway.url` cannot be written: something else stands in its place",
+                "config.toml: `gateway.url` cannot be written: another value is in its place",
             ),
             (
                 "[theme]\na = 1\n",
                 "theme",
                 "owl",
-                "config.toml: `theme` cannot be written: something else stands in its place",
+                "config.toml: `theme` cannot be written: another value is in its place",
             ),
         ] {
             assert_eq!(edit(text, path, Some(value)), Err(expected.to_owned()), "{path}");

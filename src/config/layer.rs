@@ -208,10 +208,7 @@ impl LayerMerger {
             if let Some(key) = Key::at(path) {
                 self.entry(key, path, (name, value), source, is_readable_by_others, layer);
             } else if !has_keys_below(path) {
-                let problem = Problem::new(
-                    source.place(name.span()),
-                    format!("there is no key `{}`", path.join(".")),
-                );
+                let problem = Problem::new(source.place(name.span()), format!("unknown key `{}`", path.join(".")));
                 self.problems.push(Problem {
                     hint: suggest_key(path),
                     ..problem
@@ -220,7 +217,7 @@ impl LayerMerger {
                 self.table(inner, path, source, is_readable_by_others, layer);
             } else {
                 let message = format!("`{}` is a table, not a value", path.join("."));
-                let hint = format!("[{}] on a line of its own, its keys below", path.join("."));
+                let hint = format!("write [{}] on its own line, its keys below", path.join("."));
                 self.problems
                     .push(Problem::new(source.place(value.span()), message).hint(hint));
             }
@@ -369,7 +366,7 @@ impl LayerMerger {
             .keys()
             .filter(|it| it.starts_with("SHEAF_") && !it.starts_with("SHEAF_TEST_"));
         for name in own.filter(|name| !known().any(|it| it == *name)) {
-            let problem = Problem::new(Location::Variable(name.clone()), "there is no such setting");
+            let problem = Problem::new(Location::Variable(name.clone()), "unknown setting");
             self.problems.push(Problem {
                 hint: suggestion(name, known()),
                 ..problem
@@ -400,7 +397,7 @@ impl LayerMerger {
             if let Some(key) = Key::at(&path) {
                 self.put(key, &path, key.kind.parse(value.trim()), place, Layer::Flag);
             } else {
-                let problem = Problem::new(place, format!("there is no key `{}`", path.join(".")));
+                let problem = Problem::new(place, format!("unknown key `{}`", path.join(".")));
                 self.problems.push(Problem {
                     hint: suggest_key(&path),
                     ..problem
@@ -422,7 +419,7 @@ impl LayerMerger {
                     .unwrap_or_else(|| format!("describe it under [providers.{name}]"));
                 let place = self.settings.origin("provider").place.clone();
                 if let Some(place) = place {
-                    let message = format!("there is no provider `{name}`");
+                    let message = format!("unknown provider `{name}`");
                     self.problems.push(Problem::new(place, message).hint(hint));
                 }
                 self.settings.provider = None;

@@ -11,7 +11,7 @@ pub enum AddressError {
     #[error("`{0}` is not an address\n  an address starts with https:// or http://")]
     Unreadable(String),
     #[error(
-        "`{0}` would send the key and the conversation unencrypted\n  use https://, or set `allow_http = true` beside it"
+        "`{0}` would send the key and the conversation unencrypted\n  use https://, or set `allow_http = true` for it"
     )]
     Unencrypted(String),
     #[error("the header `{0}` cannot be sent\n  its name or its value has characters that headers must not have")]

@@ -85,7 +85,7 @@ const VERSION: u32 = 1;
 /// Reason why a decision was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    #[error("{} is no list of ours\nmove it aside", .0.display())]
+    #[error("{} is not a list written by sheaf\nmove it aside", .0.display())]
     Foreign(PathBuf),
     #[error("{} is being written by another program", .0.display())]
     Busy(PathBuf),
@@ -106,7 +106,7 @@ impl TrustStore {
     /// Returns the decision on a workspace. Empty if there is none, or if the file cannot be read.
     pub fn record(&self, root: &Path) -> TrustRecord {
         let file = self.read().unwrap_or_else(|error| {
-            tracing::warn!(%error, "what is trusted cannot be read: nothing is");
+            tracing::warn!(%error, "the list of trusted folders cannot be read: nothing is trusted");
             TrustFile::default()
         });
         let record = file.workspaces.get(&name(root)).cloned().unwrap_or_default();

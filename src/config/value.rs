@@ -163,15 +163,13 @@ impl ValueKind {
             (_, found) => {
                 let hint = match (self, found) {
                     (Self::Duration, DeValue::Integer(it)) => Some(format!("\"{it}s\" for seconds")),
-                    (Self::Text | Self::Word(_) | Self::Path | Self::Url, _) => {
-                        Some("a text stands in quotes".to_owned())
-                    }
+                    (Self::Text | Self::Word(_) | Self::Path | Self::Url, _) => Some("put text in quotes".to_owned()),
                     (Self::Flag | Self::Whole { .. } | Self::Number, DeValue::String(_)) => {
                         Some("without quotes".to_owned())
                     }
                     _ => None,
                 };
-                let message = format!("wants {}, this is {}", self.describe(), article(found.type_str()));
+                let message = format!("expected {}, found {}", self.describe(), article(found.type_str()));
                 Err(invalid(message, hint))
             }
         }
@@ -389,7 +387,7 @@ fn address(text: &str) -> Result<Value, InvalidValue> {
     let url = url::Url::parse(text).map_err(|_| not_one())?;
     if !url.username().is_empty() || url.password().is_some() {
         let hint = "a token has its own key, and shows in fewer places".to_owned();
-        return Err(invalid("the address holds a name or a password", hint));
+        return Err(invalid("the address contains a user name or a password", hint));
     }
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(not_one());
@@ -611,11 +609,11 @@ mod tests {
             (" http://[::1]:8080 ", text("http://[::1]:8080")),
             (
                 "https://me:pw@example.com",
-                Err("the address holds a name or a password".to_owned()),
+                Err("the address contains a user name or a password".to_owned()),
             ),
             (
                 "ftp://me:pw@example.com",
-                Err("the address holds a name or a password".to_owned()),
+                Err("the address contains a user name or a password".to_owned()),
             ),
             (
                 "file:///etc/passwd",

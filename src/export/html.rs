@@ -58,7 +58,7 @@ pub fn page(whole: &ExportedConversation, has_others: bool) -> String {
     for (after, exchanges) in others.iter().filter(|_| has_others) {
         let _ = writeln!(
             out,
-            "<details class=\"branch\"><summary>another branch, behind turn {}</summary>",
+            "<details class=\"branch\"><summary>another branch, after turn {}</summary>",
             after.0
         );
         for (exchange, shared) in exchanges {

@@ -19,7 +19,7 @@ pub fn text(whole: &ExportedConversation, has_others: bool) -> String {
     }
     let others = whole.transcript.other_branches();
     for (after, exchanges) in others.iter().filter(|_| has_others) {
-        let _ = write!(out, "\n# Another branch, behind turn {}\n", after.0);
+        let _ = write!(out, "\n# Another branch, after turn {}\n", after.0);
         for (exchange, shared) in exchanges {
             section(exchange, *shared, &mut out);
         }

@@ -22,7 +22,7 @@ pub struct RedactionRules(Vec<Regex>);
 
 /// A rule that is no regular expression.
 #[derive(Debug, thiserror::Error)]
-#[error("`{rule}` is no regular expression, and nothing was exported")]
+#[error("`{rule}` is not a regular expression; nothing was exported")]
 pub struct RuleError {
     pub rule: String,
     #[source]

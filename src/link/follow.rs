@@ -98,16 +98,11 @@ impl Link for Follow {
 
 async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: lazy_channel::Inbox<Command>) {
     let say = |message: String| {
-        let notice = Notice {
-            severity: Severity::Warning,
-            code: "read-only".to_owned(),
-            message,
-            document: None,
-        };
+        let notice = Notice::new(Severity::Warning, "read-only", message);
         let at_ms = u64::try_from(chrono::Utc::now().timestamp_millis()).unwrap_or_default();
         log.append(at_ms, Event::Notice(notice));
     };
-    let hint = format!("sheaf --resume {} --fork goes on with a copy", followed.id);
+    let hint = format!("sheaf --resume {} --fork continues a copy", followed.id);
     let mut looks = 0;
     let mut is_alone = false;
     loop {
@@ -120,7 +115,7 @@ async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: lazy_channel::
         if looks % LOOKS_UNTIL_ALIVE == 0 && !is_alone && matches!(file::lock(&followed.lock), Ok(Locked::Ours(_))) {
             is_alone = true;
             say(format!(
-                "the other window has gone: sheaf --resume {} goes on here",
+                "the other window has closed: sheaf --resume {} continues here",
                 followed.id
             ));
         }
@@ -328,7 +323,7 @@ mod tests {
                 .log()
                 .after(Position(0))
                 .iter()
-                .any(|it| matches!(&it.event, Event::Notice(it) if it.message.contains("has gone")))
+                .any(|it| matches!(&it.event, Event::Notice(it) if it.message.contains("has closed")))
         })
         .await;
     }

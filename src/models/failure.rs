@@ -77,11 +77,11 @@ impl FailureKind {
             Self::TooLong => "start a new conversation, send less, or choose a model with a larger window",
             Self::Request => "the server refuses this request: another model or another provider may take it",
             Self::Busy => "wait a little and send the message again",
-            Self::Overloaded => "the server is busy or still loading its model: try again in a moment",
+            Self::Overloaded => "the server is busy or still loading its model: retry in a moment",
             Self::Unreachable => "check that the server runs and that the base URL is right, then try again",
             Self::Garbled => "check that the base URL and the provider's `kind` belong together",
-            Self::Interrupted => "what came is kept; send the message again for a whole answer",
-            Self::Oversized => "what came is kept; the server does not keep to the format",
+            Self::Interrupted => "the partial answer is kept; send the message again for a whole one",
+            Self::Oversized => "the partial answer is kept; the server's format is invalid",
         }
     }
 }

@@ -106,7 +106,7 @@ pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Ar
         return (format.open)(settings, environment);
     }
     let known = PROVIDERS.iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
-    let message = format!("there is no kind of provider called `{}`", settings.kind);
+    let message = format!("unknown kind of provider `{}`", settings.kind);
     Err(Failure::new(FailureKind::NotFound, message).hint(format!("known kinds: {known}")))
 }
 

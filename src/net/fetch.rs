@@ -80,13 +80,13 @@ pub enum Refused {
     /// For the one who chose the address.
     #[error("`{0}` is not an address that can be fetched: it starts with http:// or https:// and names a host")]
     Address(String),
-    #[error("the address holds a name or a password")]
+    #[error("the address contains a user name or a password")]
     Credentials,
     #[error("{host} is this machine or a private network ({address})")]
     Near { host: String, address: IpAddr },
     #[error("it was redirected more than {0} times")]
     Redirects(usize),
-    #[error("{host} redirects to `{to}`, which is no address")]
+    #[error("{host} redirects to `{to}`, which is not an address")]
     Nowhere { host: String, to: String },
     /// The network, or whoever runs the server.
     #[error("the name `{host}` could not be looked up")]
@@ -643,9 +643,9 @@ mod tests {
                 "/file",
                 "`file:///etc/passwd` is not an address that can be fetched: it starts with http:// or https:// and names a host",
             ),
-            ("/user", "the address holds a name or a password"),
+            ("/user", "the address contains a user name or a password"),
             ("/other", "elsewhere: https://other.example/x?a=b"),
-            ("/bad", "site.example redirects to `http://[`, which is no address"),
+            ("/bad", "site.example redirects to `http://[`, which is not an address"),
         ] {
             let found = match fetch(&at(path), &book, &["Site.Example"]).await {
                 Ok(Answer::Page(page)) => String::from_utf8(page.body).unwrap(),

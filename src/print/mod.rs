@@ -343,7 +343,7 @@ impl Printer<'_> {
             .filter(|it| self.questions.is_asked && it.exchange >= self.first)?;
         let exchange = self.transcript.exchanges.get(place.exchange)?;
         let document = self.transcript.get(place).filter(|it| it.is_open())?;
-        let reason = "nobody is there to be asked: sheaf runs without a screen";
+        let reason = "nobody can be asked: sheaf runs without a screen";
         if is_approval(document) && !self.questions.refused {
             self.questions.refused = true;
             let View::Clarification(it) = document.view() else {
@@ -532,7 +532,7 @@ impl Printer<'_> {
         if exchange.response.status() == Status::Error || reason != Some(&FinishReason::Stop) {
             return None;
         }
-        let mut why = "it is no JSON".to_owned();
+        let mut why = "not JSON".to_owned();
         for text in candidates(&exchange.response) {
             match (schema.parse)(&text) {
                 Ok(value) => {
@@ -638,8 +638,7 @@ impl Printer<'_> {
             [] if is_forbidden => "no other rule and no --force is stronger than one that denies".to_owned(),
             [] if is_unheld => {
                 self.questions.no_sandbox = true;
-                "`sheaf sandbox explain` says what is missing here; --sandbox off --force runs it all the same"
-                    .to_owned()
+                "`sheaf sandbox explain` shows what is missing; --sandbox off --force runs it anyway".to_owned()
             }
             [] if document.metadata.contains_key("protected") => "only a person at the screen can allow it".to_owned(),
             [] => "--force allows it".to_owned(),

@@ -233,7 +233,7 @@ fn since(headers: &HeaderMap, last: Position) -> Result<Position, Refusal> {
         (Some(_), Some(_)) => return Err(refused("a request has one Last-Event-ID".to_owned())),
     };
     let since = since.ok_or_else(|| {
-        refused("`Last-Event-ID` is no id of an event".to_owned()).details("send back what stood behind `id:`")
+        refused("`Last-Event-ID` is not an event id".to_owned()).details("send back the value of `id:`")
     })?;
     if since > last.0 {
         return Err(refused(format!("the response has no event {since} yet"))
@@ -247,9 +247,9 @@ fn dialect(query: Option<&str>) -> Result<Option<Dialect>, Refusal> {
     let word = query.and_then(|it| it.split('&').find_map(|it| it.strip_prefix("dialect=")));
     match word {
         None => Ok(None),
-        Some(word) => Dialect::parse(word).map(Some).ok_or_else(|| {
-            Refusal::new(StatusCode::BAD_REQUEST, "there is no such dialect").details("`named` or `data`")
-        }),
+        Some(word) => Dialect::parse(word)
+            .map(Some)
+            .ok_or_else(|| Refusal::new(StatusCode::BAD_REQUEST, "unknown dialect").details("`named` or `data`")),
     }
 }
 
@@ -268,7 +268,10 @@ pub async fn input(State(state): State<Arc<ServerState>>, Path(id): Path<String>
                     .details("send the answer with the next message"))
             }
         }
-        Some(_) => Err(Refusal::new(StatusCode::CONFLICT, "the document is no open question")),
+        Some(_) => Err(Refusal::new(
+            StatusCode::CONFLICT,
+            "the document is not an open question",
+        )),
         None => Err(Refusal::new(StatusCode::NOT_FOUND, "the response has no such document")),
     }
 }
@@ -289,8 +292,8 @@ fn found(state: &ServerState, id: &str) -> Result<Arc<ServedResponse>, Refusal> 
         Lookup::Here(served) => Ok(served),
         Lookup::Gone => Err(Refusal::new(
             StatusCode::GONE,
-            "the response has ended and is not kept any more",
+            "the response has ended and is no longer stored",
         )),
-        Lookup::Unknown => Err(Refusal::new(StatusCode::NOT_FOUND, "there is no response of that name")),
+        Lookup::Unknown => Err(Refusal::new(StatusCode::NOT_FOUND, "unknown response")),
     }
 }

@@ -64,7 +64,7 @@ pub fn router(state: Arc<ServerState>) -> Router {
         .into_iter()
         .fold(routes, |it, (path, _, method)| it.route(path, method));
     routes
-        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path") })
+        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "nothing at this path") })
         .method_not_allowed_fallback(|| async {
             Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method")
         })

@@ -268,13 +268,17 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 fn disk(error: &dyn std::error::Error) -> Refusal {
-    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the conversation cannot be kept").details(error.to_string())
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the conversation cannot be stored").details(error.to_string())
 }
 
 fn not_resumed(error: &StoreError) -> Refusal {
     match error {
-        StoreError::Missing { .. } => Refusal::new(StatusCode::NOT_FOUND, "no conversation of that name is kept here")
-            .details("leave `conversationId` out to begin one, or send all of its messages"),
+        StoreError::Missing { .. } => Refusal::new(
+            StatusCode::NOT_FOUND,
+            "no conversation with that name is stored \
+                                                                           here",
+        )
+        .details("leave `conversationId` out to begin one, or send all of its messages"),
         StoreError::Held { .. } => Refusal::new(StatusCode::CONFLICT, error.to_string()),
         StoreError::Newer { .. } | StoreError::Failed { .. } => disk(error),
     }

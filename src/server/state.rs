@@ -111,5 +111,5 @@ pub async fn read(state: &ServerState, body: Body, limit_bytes: usize) -> Result
         .closing()
     })??;
     serde_json::from_slice(&bytes)
-        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, "the body is no JSON").details(error.to_string()))
+        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, "the body is not JSON").details(error.to_string()))
 }

@@ -18,7 +18,7 @@ const STRONG_CHARS: usize = 22;
 pub enum TokenError {
     #[error("the token is empty, or has characters that a header cannot carry\n  use letters and digits")]
     Unfit,
-    #[error("{} holds no token\n  remove it, and a new one is made", .0.display())]
+    #[error("{} contains no token\n  delete it, and a new one is generated", .0.display())]
     Empty(PathBuf),
     #[error("{0}")]
     File(#[from] file::Error),

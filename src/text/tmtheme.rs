@@ -62,7 +62,7 @@ pub fn read(text: &str) -> (Vec<Shade>, Vec<Wrong>) {
         None => Vec::new(),
     };
     if rules.is_empty() && reader.wrong.is_empty() {
-        reader.fail(0..0, "this is no theme: it has no `settings` with scopes".to_owned());
+        reader.fail(0..0, "not a theme: it has no `settings` with scopes".to_owned());
     }
     let shades = TOKENS.iter().filter_map(|(role, tokens)| {
         let best = |token: &str| {
@@ -102,7 +102,7 @@ fn rules(root: &Value, wrong: &mut Vec<Wrong>) -> Vec<ScopeRule> {
             Err(error) => {
                 wrong.push(Wrong {
                     at: at.clone(),
-                    message: format!("`{scope}` is no scope: {error:?}"),
+                    message: format!("`{scope}` is not a scope: {error:?}"),
                 });
                 continue;
             }
@@ -113,7 +113,7 @@ fn rules(root: &Value, wrong: &mut Vec<Wrong>) -> Vec<ScopeRule> {
         let Some(colour) = hex(colour) else {
             wrong.push(Wrong {
                 at: at.clone(),
-                message: format!("`{colour}` is no colour such as #7fc8a9"),
+                message: format!("`{colour}` is not a color such as #7fc8a9"),
             });
             continue;
         };
@@ -385,7 +385,7 @@ mod tests {
             (
                 theme(&[("string", "blue", "")]),
                 8,
-                "`blue` is no colour such as #7fc8a9",
+                "`blue` is not a color such as #7fc8a9",
             ),
             (
                 good.replace("</plist>", "").replace("</array>", ""),
@@ -403,7 +403,7 @@ mod tests {
             (
                 "<plist><dict></dict></plist>".to_owned(),
                 1,
-                "this is no theme: it has no `settings` with scopes",
+                "not a theme: it has no `settings` with scopes",
             ),
         ] {
             let (_, wrong) = read(&text);

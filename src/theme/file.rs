@@ -61,8 +61,8 @@ pub fn load(name: &str, folder: &Path, asked: &Location) -> (Theme, Vec<Problem>
     if problems.is_empty() {
         let names = names(folder);
         let hint = suggestion(name, names.iter().map(String::as_str))
-            .unwrap_or_else(|| format!("there are {}", names.join(", ")));
-        problems.push(Problem::new(asked.clone(), format!("there is no theme `{name}`")).hint(hint));
+            .unwrap_or_else(|| format!("themes: {}", names.join(", ")));
+        problems.push(Problem::new(asked.clone(), format!("unknown theme `{name}`")).hint(hint));
     }
     (Theme::default(), problems)
 }
@@ -239,8 +239,7 @@ impl ThemeReader<'_> {
             let leaf = leaf.then(|| (key.get_ref().clone().into_owned(), key, value));
             for (name, key, value) in leaf.into_iter().chain(inner) {
                 let Some(index) = known.iter().position(|it| *it == name) else {
-                    let mut problem =
-                        Problem::new(self.source.place(key.span()), format!("there is no {what} `{name}`"));
+                    let mut problem = Problem::new(self.source.place(key.span()), format!("unknown {what} `{name}`"));
                     problem.hint = suggestion(&name, known.iter().copied());
                     self.problems.push(problem);
                     continue;
@@ -415,13 +414,13 @@ mod tests {
                 "mine.toml:3:14: a text is wanted here, this is integer",
                 "mine.toml:4:14: `background` is not a colour\n  six hexadecimal digits, such as 1e1e1e",
                 "mine.toml:5:1: a theme has no `text`\n  colours stand under `[roles]` and `[grounds]`",
-                "mine.toml:7:1: there is no role `txet`\n  did you mean `text`?",
+                "mine.toml:7:1: unknown role `txet`\n  did you mean `text`?",
                 "mine.toml:8:10: `gren` is neither a colour nor a mark\n  did you mean `green`?",
                 "mine.toml:9:7: a text is wanted here, this is integer",
                 "mine.toml:10:8: `red blue` names two colours",
                 "mine.toml:11:9: `zzzzzz` is neither a colour nor a mark\n  six hexadecimal digits, a number up to 255, or a name such as green",
-                "mine.toml:12:6: there is no role `mode.paln`\n  did you mean `mode.plan`?",
-                "mine.toml:15:7: there is no ground `added.wrod`\n  did you mean `added.word`?",
+                "mine.toml:12:6: unknown role `mode.paln`\n  did you mean `mode.plan`?",
+                "mine.toml:15:7: unknown ground `added.wrod`\n  did you mean `added.word`?",
             ]
         );
         assert_eq!(
@@ -462,9 +461,9 @@ mod tests {
             (ThemeColour::Index(1), name("sheaf-dark"), String::new())
         );
         assert_eq!(load("owl"), (text, name("owl"), String::new()));
-        let missing = "--theme: there is no theme `owll`\n  did you mean `owl`?";
+        let missing = "--theme: unknown theme `owll`\n  did you mean `owl`?";
         assert_eq!(load("owll"), (text, name("sheaf-dark"), name(missing)));
-        assert!(load("../owl").2.contains("there is no theme"));
+        assert!(load("../owl").2.contains("unknown theme"));
         assert!(load("nest").2.contains("not a regular file"));
         let mut expected: Vec<&str> = super::super::BUILT_IN.iter().map(|it| it.0).collect();
         expected.extend(["nest", "owl"]);

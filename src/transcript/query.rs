@@ -361,7 +361,7 @@ fn term(text: &str, now_ms: u64) -> Result<Term, QueryError> {
         return made(word(rest).map_err(bad)?);
     };
     if value.is_empty() {
-        return Err(bad(format!("what stands behind `{name}:` is missing")));
+        return Err(bad(format!("`{name}:` needs a value")));
     }
     let what = match name {
         "type" | "kind" if value.eq_ignore_ascii_case("message") => Condition::Message,
@@ -375,7 +375,7 @@ fn term(text: &str, now_ms: u64) -> Result<Term, QueryError> {
                 (Some(kind), _) => Condition::Kind(kind),
                 (None, Kind::Other(_)) => {
                     let names = Kind::KNOWN.join(", ");
-                    return Err(bad(format!("there is no such kind\n  kinds: {names}, message")));
+                    return Err(bad(format!("unknown kind\n  kinds: {names}, message")));
                 }
                 (None, kind) => Condition::Kind(kind),
             }
@@ -573,11 +573,11 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_said() {
         for (query, why) in [
-            ("type:nonsense", "there is no such kind"),
+            ("type:nonsense", "unknown kind"),
             ("exit!=many", "an exit code is a number"),
             ("since:yesterday", "a time is"),
             ("path:a[", "a["),
-            ("tool:", "is missing"),
+            ("tool:", "needs a value"),
         ] {
             let error = Query::parse(query, NOW).expect_err(query).to_string();
             assert!(error.contains(why) && error.contains(query), "{error}");

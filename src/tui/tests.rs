@@ -361,8 +361,7 @@ fn a_slash_shows_the_commands_that_fit() {
 fn a_wrong_setting_is_said_to_its_end_at_40_columns() {
     let mut desk = TestApp::new(40, 24);
     desk.app.preferences.problems = vec![
-        "/home/kim/.config/sheaf/config.toml:3:1: there is no key `ui.output_rws`\n  did you mean `output_rows`?"
-            .into(),
+        "/home/kim/.config/sheaf/config.toml:3:1: unknown key `ui.output_rws`\n  did you mean `output_rows`?".into(),
     ];
     desk.draw();
     assert!(
@@ -380,10 +379,10 @@ fn what_is_wrong_with_the_settings_can_be_read_in_a_conversation() {
     desk.exchange("go", &["done"]);
     desk.keys("/problems<enter>");
     assert!(desk.shows("no problems in the settings"), "{}", desk.picture());
-    desk.app.preferences.problems = vec!["$SHEAF_THEME: there is no theme `owl`\n  did you mean `own`?".into()];
+    desk.app.preferences.problems = vec!["$SHEAF_THEME: unknown theme `owl`\n  did you mean `own`?".into()];
     desk.keys("/problems<enter>");
     assert!(
-        desk.shows("no theme `owl`") && desk.shows("did you mean `own`?"),
+        desk.shows("unknown theme `owl`") && desk.shows("did you mean `own`?"),
         "{}",
         desk.picture()
     );

@@ -178,7 +178,7 @@ fn what_cannot_be_judged_is_said() {
     let home = home();
     let tour = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/tour/tour.jsonl");
     for (arguments, code, says) in [
-        (vec![], 2, "say which gateway or recording"),
+        (vec![], 2, "name a gateway or a recording"),
         (vec!["/nowhere/answer.sse"], 1, "answer.sse"),
         (vec![tour.to_str().expect("a name")], 1, "sheaf serve --replay"),
         (vec!["http://127.0.0.1:1"], 1, ""),

@@ -80,7 +80,7 @@ fn whoever_wants_guard_has_it_in_this_folder_until_a_command_abuses_it() {
     sheaf.send("/sandbox guard\r");
     sheaf.wait_for("Guard is on in this folder");
     sheaf.insist("\x1b", "the page is gone", |seen| !seen.shows("esc goes back"));
-    sheaf.wait_for("sandbox partial (guard: .git put back, metadata)");
+    sheaf.wait_for("sandbox partial (guard: .git restored, metadata)");
     sheaf.send("and now?\r");
     let answer = model.asked();
     let (answer, told) = run(&model, answer, "touch new", || {});

@@ -257,17 +257,17 @@ fn what_cannot_be_meant_is_wrong_usage_and_asks_nobody() {
     for (arguments, says) in [
         (vec!["--allow", "git push"], "did you mean `Shell(git push)`?"),
         (vec!["--deny", "Shell("], "--deny"),
-        (vec!["--add-dir", "none"], "none is no folder"),
+        (vec!["--add-dir", "none"], "none is not a folder"),
         (vec!["--image", "none"], "--image"),
         (vec!["--image", "text"], "it is no PNG"),
         (vec!["--max-turns", "0"], "--max-turns"),
         (vec!["--output-schema", "none"], "--output-schema"),
-        (vec!["--output-schema", "text"], "is no JSON"),
+        (vec!["--output-schema", "text"], "is not JSON"),
         (vec!["--stream-partial-output"], "stream-json"),
         (vec!["--include-thinking", "--output-format", "json"], "stream-json"),
         (vec!["--output-format", "yaml"], "yaml"),
         (vec!["--continue", "--resume=x"], "--resume"),
-        (vec!["--provider", "none"], "there is no provider `none`"),
+        (vec!["--provider", "none"], "unknown provider `none`"),
         (vec!["--set", "no.such=1"], "no.such"),
     ] {
         let mut all = vec!["-p", "x"];
@@ -416,7 +416,7 @@ fn a_conversation_goes_on_with_its_calls_and_results() {
     assert_eq!(session_files(&home.path().join(".local/share/sheaf/sessions")).len(), 1);
     let ran = ask(home.path(), &model, &["-p", "x", "--resume=none"]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.err.contains("there is no conversation `none`"), "{}", ran.err);
+    assert!(ran.err.contains("no conversation `none`"), "{}", ran.err);
 }
 
 #[test]
@@ -579,7 +579,7 @@ fn without_a_sandbox_a_run_says_so_and_ends_with_its_own_code() {
     };
     let (insists, is_made, asked) = run("none", &["--sandbox", "on"]);
     assert_eq!((insists.code, is_made, asked), (Some(3), false, 0), "{}", insists.err);
-    assert!(insists.err.contains("there is no sandbox here: "), "{}", insists.err);
+    assert!(insists.err.contains("no sandbox is available: "), "{}", insists.err);
 
     let (ran, is_made, _) = run("none", &[]);
     assert_eq!((ran.code, is_made), (Some(3), false), "{}", ran.err);

@@ -62,7 +62,7 @@ const DATA: &[(&str, &str, &str)] = &[
     ("tui/app/keymap.rs", "`{}` is no key", KEYMAP),
     ("tui/app/keymap.rs", "keys look like", KEYMAP),
     ("tui/app/keymap.rs", "the name of an action", KEYMAP),
-    ("tui/app/keymap.rs", "there is no {what}", KEYMAP),
+    ("tui/app/keymap.rs", "unknown {what}", KEYMAP),
     ("tui/app/keymap.rs", "could not be read", KEYMAP),
     ("tui/app/keymap.rs", "`{}` is the same key", KEYMAP),
     ("tui/app/keymap.rs", "`{chord}` ", KEYMAP),
@@ -71,7 +71,7 @@ const DATA: &[(&str, &str, &str)] = &[
     ("tui/app/keymap.rs", "give `{}` another", KEYMAP),
     (
         "tui/widgets/approval.rs",
-        "{at} of {count} that are made",
+        "change {at} of {count} in one",
         "what the agent puts on the wire",
     ),
     (

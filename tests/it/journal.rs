@@ -264,7 +264,7 @@ fn a_home_that_is_read_only_costs_the_file_and_nothing_else() {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{out}{err}");
     assert_eq!(out.trim(), "All of it.");
-    assert_eq!(err.matches("kept in memory only").count(), 1, "{err}");
+    assert_eq!(err.matches("not saved to disk").count(), 1, "{err}");
     // What has nothing to write works as ever, and what has to write says why it cannot.
     let run = |arguments: &[&str]| {
         with_model(home.path(), &model)

@@ -323,8 +323,8 @@ fn a_foreign_or_empty_recording_says_what_it_is() {
             "data: {\"object\":\"chat.completion.chunk\",\"choices\":[]}\n\n",
             "configure it as a provider",
         ),
-        ("", "holds no answer"),
-        ("just words", "holds no answer"),
+        ("", "contains no answer"),
+        ("just words", "contains no answer"),
         ("{\"a\": ", "cannot be played"),
     ] {
         let file = home.path().join("file");

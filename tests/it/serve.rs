@@ -368,9 +368,9 @@ fn requests_that_make_no_sense_are_explained() {
     let home = home();
     let gateway = Gateway::replay(home.path(), &tour());
     let cases = [
-        ("not JSON", "{", "the body is no JSON"),
-        ("nothing", "", "the body is no JSON"),
-        ("a list", "[]", "the request is no JSON object"),
+        ("not JSON", "{", "the body is not JSON"),
+        ("nothing", "", "the body is not JSON"),
+        ("a list", "[]", "the request is not a JSON object"),
         ("no messages", r#"{"model":"m"}"#, "`messages` is missing"),
         ("empty messages", r#"{"messages":[]}"#, "`messages` is empty"),
         (
@@ -393,7 +393,7 @@ fn requests_that_make_no_sense_are_explained() {
             r#"{"stream":[7],"messages":[{"role":"user","content":"hi"}]}"#,
             "`stream` has to be true or false",
         ),
-        ("deep", &"[".repeat(100_000), "the body is no JSON"),
+        ("deep", &"[".repeat(100_000), "the body is not JSON"),
     ];
     for (name, body, wanted) in cases {
         let answer = gateway.say(&request(gateway.address, "/api/v1/chat/completions", body));
@@ -827,7 +827,7 @@ fn what_cannot_be_served_is_said_at_once() {
     let tour = tour();
     type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
     let cases: &[Case<'_>] = &[
-        ("nobody behind it", &[], &[], "there is nobody to ask"),
+        ("nobody behind it", &[], &[], "no model is configured"),
         ("no recording", &["--replay", "/nowhere.sse"], &[], "/nowhere.sse"),
         (
             "all the world without a token",

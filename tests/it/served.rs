@@ -237,7 +237,7 @@ fn what_needs_a_yes_is_asked_of_the_client_that_can_give_it() {
     assert!(!home.path().join("work/two.txt").exists());
     let requests = model.requests();
     assert!(
-        result(&requests[3]).contains("nobody is there to be asked"),
+        result(&requests[3]).contains("nobody can be asked"),
         "{}",
         result(&requests[3])
     );
@@ -297,7 +297,7 @@ fn a_conversation_outlives_the_server() {
     let model = Model::with([Script::says("two"), Script::says("four")]);
     let first = {
         let mut gateway = Gateway::start(at_work(home.path(), &model), &["--stateful"]);
-        assert!(gateway.said.contains("conversations: kept in"), "{}", gateway.said);
+        assert!(gateway.said.contains("conversations: stored in"), "{}", gateway.said);
         let answer = gateway.chat(&json!({ "messages": messages(&["one"]) })).json();
         gateway.terminate();
         gateway.child.wait().expect("it ends");

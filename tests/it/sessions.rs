@@ -59,7 +59,7 @@ fn conversations_are_listed_found_renamed_and_removed() {
     let home = Home::new();
     let ran = home.run(&["sessions", "list"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""));
-    assert!(ran.err.contains("no conversations yet"), "{}", ran.err);
+    assert!(ran.err.contains("no saved conversations"), "{}", ran.err);
     let (first, second) = (home.tour(), home.tour());
     let listed = |arguments: &[&str]| -> Vec<String> {
         let ran = home.run(arguments);
@@ -182,7 +182,7 @@ fn what_is_exported_comes_back_the_same() {
     std::fs::write(&nothing, "").expect("a file");
     let ran = home.run(&["sessions", "import", nothing.to_str().expect("plain")]);
     assert!(
-        ran.code == Some(1) && ran.err.contains("holds no answer"),
+        ran.code == Some(1) && ran.err.contains("contains no answer"),
         "{}",
         ran.err
     );
@@ -221,8 +221,8 @@ fn a_document_is_had_by_its_address() {
     );
 
     for (address, says) in [
-        ("1.999", "there is no document 1.999"),
-        ("x", "`x` is no address"),
+        ("1.999", "no document 1.999"),
+        ("x", "`x` is not an address"),
         ("nobody#1.1", "no conversation `nobody`"),
     ] {
         let ran = home.run(&["get", address]);
@@ -256,12 +256,12 @@ fn a_line_tells_who_wrote_it() {
     );
     let ran = home.run(&["why", "src/cart.rs:1"]);
     assert!(
-        ran.code == Some(1) && ran.err.contains("none of the 4 changes"),
+        ran.code == Some(1) && ran.err.contains("none of the 4 saved changes"),
         "{}",
         ran.err
     );
     for (place, says) in [
-        ("src/cart.rs", "is no line of a file"),
+        ("src/cart.rs", "is not a file and line"),
         ("src/cart.rs:9999", "lines"),
         ("src/none.rs:1", "none.rs"),
     ] {
@@ -291,7 +291,7 @@ fn a_doctor_says_what_is_wrong_and_mends_what_can_be() {
     let ran = home.run(&["sessions", "doctor"]);
     assert_eq!(
         (ran.code, ran.out.as_str()),
-        (Some(0), "1 conversation looked at: nothing is wrong\n")
+        (Some(0), "1 conversation checked: nothing is wrong\n")
     );
     let folder = home.0.path().join(".local/share/sheaf/sessions");
     let path = folder.join(format!("{id}.jsonl"));
@@ -309,11 +309,11 @@ fn a_doctor_says_what_is_wrong_and_mends_what_can_be() {
     let ran = home.run(&["sessions", "doctor"]);
     assert_eq!(ran.code, Some(1), "{}", ran.out);
     for part in [
-        "its last 20 B cannot be read\n  --repair: the end is moved out of the way",
+        "its last 20 B cannot be read\n  --repair: move the end aside",
         "1 line in the middle cannot be read\n  they are left out, the rest is read",
-        "gone.lock\n  belongs to no session\n  --repair: it is removed",
+        "gone.lock\n  belongs to no session\n  --repair: remove it",
         "gone.archived\n  belongs to no session",
-        "checkpoints/conv_gone\n  5 B to take back what no conversation did",
+        "checkpoints/conv_gone\n  5 B of undo data without a conversation",
     ] {
         assert!(ran.out.contains(part), "{part}:\n{}", ran.out);
     }
@@ -324,7 +324,7 @@ fn a_doctor_says_what_is_wrong_and_mends_what_can_be() {
     assert!(after.starts_with(&before[..before.len() - 20]) && !kept.exists());
     let ran = home.run(&["sessions", "doctor"]);
     assert!(
-        ran.code == Some(0) && ran.out.contains("20 B that could not be read, moved out of the way"),
+        ran.code == Some(0) && ran.out.contains("20 B unreadable, moved aside"),
         "{}",
         ran.out
     );

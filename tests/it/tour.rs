@@ -345,9 +345,9 @@ fn whoever_has_nobody_to_ask_can_try_it_at_once() {
         .with("TMPDIR", temporary.path().to_str().expect("plain"))
         .size(100, 44)
         .run();
-    sheaf.wait_for("Let me try it first");
+    sheaf.wait_for("Try it first");
     let key = sheaf.look(|seen| {
-        let line = seen.line(seen.line_of("Let me try it first").expect("waited for"));
+        let line = seen.line(seen.line_of("Try it first").expect("waited for"));
         line.trim().chars().next().expect("a number").to_string()
     });
     sheaf.send("\t");

@@ -182,7 +182,7 @@ fn said(sheaf: &Sheaf, model: &Model, text: &str) -> String {
 fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes() {
     let model = Model::start();
     let sheaf = start(&model, &[]).run();
-    sheaf.wait_for("Do you trust what lies in this folder?");
+    sheaf.wait_for("Trust this folder?");
     sheaf.wait_until("each file is named", |seen| {
         [
             "AGENTS.md",
@@ -195,11 +195,11 @@ fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes()
     });
     // It is the second option, once the question can be read.
     sheaf.insist("\x7f2", "it is trusted", |seen| {
-        seen.shows("act from your next message on")
+        seen.shows("Trusted, from your next message")
     });
     let sent = said(&sheaf, &model, "hello");
     assert!(sent.contains(ORDER) && sent.contains("More orders."), "{sent}");
-    assert!(!sent.contains("Do you trust"), "the model is not told of it: {sent}");
+    assert!(!sent.contains("Trust this"), "the model is not told of it: {sent}");
     // Whatever changes is data again, and asked about.
     fs::write(sheaf.home().join("work/AGENTS.md"), "OTHER-ORDERS").expect("a file");
     sheaf.send("/trust\r");
@@ -207,7 +207,7 @@ fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes()
     // The form comes behind the text; what is typed before it is a draft.
     sheaf.wait_for("s  skip");
     // Whoever asked for the question has it under their hands. A letter that comes at once would be the begin of a message.
-    sheaf.insist("1", "it is put off", |seen| seen.shows("/trust asks again."));
+    sheaf.insist("1", "it is put off", |seen| seen.shows("Not trusted."));
     let sent = said(&sheaf, &model, "go on");
     assert!(!sent.contains("OTHER-ORDERS"), "{sent}");
 }
@@ -216,9 +216,9 @@ fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes()
 fn whoever_goes_on_writing_has_not_said_yes() {
     let model = Model::start();
     let sheaf = start(&model, &[]).run();
-    sheaf.wait_for("Do you trust what lies in this folder?");
+    sheaf.wait_for("Trust this folder?");
     let sent = said(&sheaf, &model, "hello");
     assert!(sent.contains("AGENTS.md") && !sent.contains(ORDER), "{sent}");
-    assert!(!sent.contains("Nothing of this folder acts"), "{sent}");
-    sheaf.wait_for("Nothing of this folder acts");
+    assert!(!sent.contains("Not trusted"), "{sent}");
+    sheaf.wait_for("Not trusted");
 }

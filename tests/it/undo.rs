@@ -100,10 +100,10 @@ fn what_was_done_without_a_screen_is_taken_back_without_one() {
     );
 
     let (said, is_fine) = shop.run(&["undo", "--dry-run"]);
-    assert!(is_fine && said.contains("e.txt  goes"), "{said}");
+    assert!(is_fine && said.contains("e.txt  deleted"), "{said}");
     assert_eq!(shop.files(), after, "only said");
     let (said, is_fine) = shop.run(&["undo"]);
-    assert!(is_fine && said.contains("taken back: 1 file"), "{said}");
+    assert!(is_fine && said.contains("undid changes to 1 file"), "{said}");
     assert_eq!(shop.files(), [(text("b.txt"), text("b\nmore\n"))]);
     let (said, is_fine) = shop.run(&["redo"]);
     assert!(is_fine, "{said}");
@@ -112,7 +112,7 @@ fn what_was_done_without_a_screen_is_taken_back_without_one() {
     // Somebody has changed a file since: it stays, unless one says so.
     fs::write(shop.path().join("b.txt"), "mine\n").expect("a file");
     let (said, is_fine) = shop.run(&["undo", "1"]);
-    assert!(is_fine && said.contains("b.txt was changed since"), "{said}");
+    assert!(is_fine && said.contains("b.txt was edited later"), "{said}");
     assert_eq!(fs::read_to_string(shop.path().join("b.txt")).expect("text"), "mine\n");
     assert_eq!(fs::read_to_string(shop.path().join("a.txt")).expect("text"), "a\n");
     assert!(!shop.path().join("d").exists());

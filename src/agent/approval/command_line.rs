@@ -44,7 +44,7 @@ pub struct Redirect {
 pub enum Doubt {
     #[error("it is very long")]
     Long,
-    #[error("there is no command in it")]
+    #[error("it contains no command")]
     Empty,
     #[error("it has characters that cannot be seen")]
     Control,
@@ -58,7 +58,7 @@ pub enum Doubt {
     Deep,
     #[error("a command in it is run for its output")]
     Substitution,
-    #[error("the shell would put something else in place of a part of it")]
+    #[error("the shell would expand a part of it")]
     Expansion,
     #[error("it sets a variable")]
     Assignment,
@@ -82,7 +82,7 @@ pub enum Doubt {
     Script,
     #[error("it opens a device or a connection")]
     Device,
-    #[error("a part of it is not understood")]
+    #[error("a part of it cannot be parsed")]
     Unknown,
 }
 

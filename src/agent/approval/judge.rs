@@ -171,11 +171,11 @@ fn both(mut left: Question, right: Question) -> Question {
 fn unattended(question: &Question) -> String {
     let Question { always, why, .. } = question;
     if always.is_empty() {
-        return format!("{why}; nobody is there to be asked, and no rule allows this");
+        return format!("{why}; nobody can be asked, and no rule allows this");
     }
     let rules: Vec<_> = always.iter().map(|it| format!("{:?}", it.to_string())).collect();
     format!(
-        "{why}; nobody is there to be asked\nto allow it, put into the configuration: approvals.allow = [{}]",
+        "{why}; nobody can be asked\nto allow it, add to your settings: approvals.allow = [{}]",
         rules.join(", ")
     )
 }
@@ -246,7 +246,7 @@ fn simple(
         return Verdict::Deny(format!("the rule {rule} forbids it"));
     }
     if let Some(rule) = asks.iter().find(|it| is_meant(it)) {
-        return ask(format!("the rule {rule} wants to be asked"));
+        return ask(format!("the rule {rule} asks"));
     }
     if is_free || allow.iter().chain(session).any(is_meant) {
         return Verdict::Allow;
@@ -255,31 +255,23 @@ fn simple(
 }
 
 fn reads(rule: &Rule) -> Option<&Files> {
-    match rule {
-        Rule::Read(files) => Some(files),
-        Rule::Shell(_) | Rule::Write(_) | Rule::Fetch(_) | Rule::Search | Rule::Mcp { .. } => None,
-    }
+    let Rule::Read(files) = rule else { return None };
+    Some(files)
 }
 
 fn writes(rule: &Rule) -> Option<&Files> {
-    match rule {
-        Rule::Write(files) => Some(files),
-        Rule::Shell(_) | Rule::Read(_) | Rule::Fetch(_) | Rule::Search | Rule::Mcp { .. } => None,
-    }
+    let Rule::Write(files) = rule else { return None };
+    Some(files)
 }
 
 fn shell(rule: &Rule) -> Option<&Shell> {
-    match rule {
-        Rule::Shell(shell) => Some(shell),
-        Rule::Read(_) | Rule::Write(_) | Rule::Fetch(_) | Rule::Search | Rule::Mcp { .. } => None,
-    }
+    let Rule::Shell(shell) = rule else { return None };
+    Some(shell)
 }
 
 fn hosts(rule: &Rule) -> Option<&Hosts> {
-    match rule {
-        Rule::Fetch(hosts) => Some(hosts),
-        Rule::Shell(_) | Rule::Read(_) | Rule::Write(_) | Rule::Search | Rule::Mcp { .. } => None,
-    }
+    let Rule::Fetch(hosts) = rule else { return None };
+    Some(hosts)
 }
 
 fn hidden(file: &Located) -> Verdict {
@@ -297,21 +289,16 @@ fn read(file: &Located, facts: &Facts<'_>) -> Verdict {
         return hidden(file);
     }
     if let Some(rule) = caught(&rules.deny) {
-        return Verdict::Deny(format!("the rule {rule} forbids to read `{}`", file.shown));
+        return Verdict::Deny(format!("the rule {rule} forbids reading `{}`", file.shown));
     }
     if let Some(rule) = caught(&rules.ask) {
-        return ask(format!(
-            "the rule {rule} wants to be asked before `{}` is read",
-            file.shown
-        ));
+        return ask(format!("the rule {rule} asks before `{}` is read", file.shown));
     }
     let mut allowed = rules.allow.iter().chain(&rules.session);
     match file.place {
         Place::Inside | Place::Added => Verdict::Allow,
         Place::Outside if allowed.any(|it| reads(it).is_some_and(|it| it.hold(file))) => Verdict::Allow,
-        Place::Outside | Place::Hidden => {
-            ask_for(readable(file), format!("`{}` lies outside the workspace", file.shown))
-        }
+        Place::Outside | Place::Hidden => ask_for(readable(file), format!("`{}` is outside the workspace", file.shown)),
     }
 }
 
@@ -343,7 +330,7 @@ fn no_change(file: &Located) -> Option<Verdict> {
     });
     match file.place {
         Place::Hidden => Some(hidden(file)),
-        Place::Outside => Some(Verdict::Deny(format!("`{}` lies outside the workspace", file.shown))),
+        Place::Outside => Some(Verdict::Deny(format!("`{}` is outside the workspace", file.shown))),
         Place::Inside | Place::Added if is_git => Some(Verdict::Deny(format!(
             "`{}` belongs to git; change it with a git command that has git_write",
             file.shown
@@ -358,7 +345,7 @@ fn caught_change(file: &Located, facts: &Facts<'_>) -> Option<Verdict> {
     let touches = |it: &&Rule| writes(it).or_else(|| reads(it)).is_some_and(|it| it.touch(file));
     if let Some(rule) = facts.rules.deny.iter().find(touches) {
         return Some(Verdict::Deny(format!(
-            "the rule {rule} forbids to change `{}`",
+            "the rule {rule} forbids changing `{}`",
             file.shown
         )));
     }
@@ -369,7 +356,7 @@ fn caught_change(file: &Located, facts: &Facts<'_>) -> Option<Verdict> {
         .find(|it| writes(it).is_some_and(|it| it.touch(file)))?;
     Some(ask_of(
         file.is_protected,
-        format!("the rule {rule} wants to be asked before `{}` is changed", file.shown),
+        format!("the rule {rule} asks before `{}` is changed", file.shown),
     ))
 }
 
@@ -380,7 +367,7 @@ fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
     if file.is_protected {
         return ask_of(
             true,
-            format!("`{}` is protected: other programs act on what stands in it", file.shown),
+            format!("`{}` is protected: other programs act on its content", file.shown),
         );
     }
     let mut allowed = facts.rules.allow.iter().chain(&facts.rules.session);
@@ -433,15 +420,13 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         is_doubtful: _,
     } = facts.rules;
     if let Some(Permission::Other(word)) = permissions.iter().find(|it| matches!(it, Permission::Other(_))) {
-        return Verdict::Deny(format!(
-            "`{word}` is no permission: there are network, git_write and all"
-        ));
+        return Verdict::Deny(format!("unknown permission `{word}`: use network, git_write or all"));
     }
     match directory.place {
         Place::Hidden => return hidden(directory),
         Place::Outside => {
             return Verdict::Deny(format!(
-                "`{}` lies outside the workspace: no command starts there",
+                "`{}` is outside the workspace: commands cannot start there",
                 directory.shown
             ));
         }
@@ -471,7 +456,7 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         ..Question::default()
     };
     if let Some(rule) = asks.iter().find(catches) {
-        question.why = format!("the rule {rule} wants to be asked");
+        question.why = format!("the rule {rule} asks");
         return Verdict::Ask(question);
     }
     let has_shell_rules = deny.iter().chain(asks).any(|it| shell(it).is_some());
@@ -484,16 +469,16 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         question.why = if facts.is_sandbox_off {
             "the sandbox is switched off, so every command asks".to_owned()
         } else {
-            "there is no sandbox on this system, so every command asks".to_owned()
+            "this system has no sandbox, so every command asks".to_owned()
         };
         return Verdict::Ask(question);
     }
     if facts.is_halted {
-        "a command has changed what is protected, so each one asks from there on".clone_into(&mut question.why);
+        "a command changed protected files, so every command asks".clone_into(&mut question.why);
         return Verdict::Ask(question);
     }
     if permissions.contains(&Permission::All) {
-        "it wants to run outside the sandbox".clone_into(&mut question.why);
+        "it would run outside the sandbox".clone_into(&mut question.why);
         return Verdict::Ask(question);
     }
     if permissions.is_empty() && facts.run == RunMode::Sandbox && facts.tier == Tier::Full {
@@ -510,7 +495,7 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     question.why = if permissions.is_empty() {
         match (rules.is_empty(), facts.run) {
             (true, _) => format!("{}, so no rule allows it", because(&line)),
-            (false, RunMode::Sandbox) => "the sandbox of this system has holes, and no rule allows it".to_owned(),
+            (false, RunMode::Sandbox) => "this system's sandbox is partial, and no rule allows it".to_owned(),
             (false, RunMode::Ask | RunMode::List | RunMode::Force) => "no rule allows it".to_owned(),
         }
     } else {
@@ -524,7 +509,7 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
 /// Why a command asks that no rule lets have what it wants.
 pub fn wants(permissions: &[Permission]) -> String {
     let words: Vec<_> = permissions.iter().map(Permission::as_str).collect();
-    format!("it wants the permission {}", words.join(" and "))
+    format!("it needs the permission {}", words.join(" and "))
 }
 
 /// Why a change of a file asks where each one does.
@@ -536,7 +521,7 @@ pub fn changes(file: &Located) -> String {
 fn because(line: &CommandLine) -> String {
     match line.doubts.first() {
         Some(doubt) => doubt.to_string(),
-        None => "what it does stands in its arguments alone".to_owned(),
+        None => "its effect depends on its arguments alone".to_owned(),
     }
 }
 

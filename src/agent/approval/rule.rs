@@ -73,7 +73,7 @@ pub enum Hosts {
 
 /// Why a text is no rule, and what was probably meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no rule: {why}{}", .meant.as_ref().map(|it| format!("\n  did you mean `{it}`?")).unwrap_or_default())]
+#[error("invalid rule `{text}`: {why}{}", .meant.as_ref().map(|it| format!("\n  did you mean `{it}`?")).unwrap_or_default())]
 pub struct Malformed {
     pub text: String,
     pub why: String,
@@ -108,7 +108,7 @@ impl Rule {
                 meant: None,
             });
         }
-        let form = "it is a kind and, in parentheses, what it holds for";
+        let form = "write a kind and, in parentheses, its subject";
         let Some((kind, rest)) = text.split_once('(') else {
             return Err(wrong(form, bare(text)));
         };
@@ -119,7 +119,7 @@ impl Rule {
         let inner = inner.trim();
         if !KINDS.contains(&kind) {
             let meant = kind_meant(kind.trim()).map(|it| format!("{it}({inner})"));
-            return Err(wrong(&format!("there is no kind `{kind}`"), meant));
+            return Err(wrong(&format!("unknown kind `{kind}`"), meant));
         }
         if text.chars().any(char::is_control) {
             return Err(wrong("it has a control character", None));
@@ -130,7 +130,7 @@ impl Rule {
             "Write" => Files::parse(inner, home).map(Self::Write),
             "WebFetch" => Hosts::parse(inner).map(Self::Fetch),
             "WebSearch" if matches!(inner, "" | "*") => Ok(Self::Search),
-            "WebSearch" => Err(("it holds for every search".to_owned(), Some("*".to_owned()))),
+            "WebSearch" => Err(("it applies to every search".to_owned(), Some("*".to_owned()))),
             _ => parse_mcp(inner),
         }
         .map_err(|(why, inner)| wrong(&why, inner.map(|it| format!("{kind}({it})"))))
@@ -731,7 +731,7 @@ mod tests {
     fn the_message_says_what_to_write() {
         assert_eq!(
             parse("Shell(git *)").expect_err("wrong").to_string(),
-            "`Shell(git *)` is no rule: it is the beginning of a command; what follows may be anything\n  did you mean `Shell(git)`?"
+            "invalid rule `Shell(git *)`: it is the beginning of a command; what follows may be anything\n  did you mean `Shell(git)`?"
         );
     }
 

@@ -70,7 +70,7 @@ impl Rules {
                         let more = if is_allow {
                             ""
                         } else {
-                            "\n  until it is mended, everything asks"
+                            "\n  until you fix it, everything asks"
                         };
                         problems.push(problem(format!("{malformed}{more}")));
                         continue;
@@ -149,9 +149,9 @@ fn wrong_examples(guard: &ConfiguredRule, rule: &Rule, is_allow: bool) -> Vec<St
     wrong
         .map(|(it, expected)| {
             if expected {
-                format!("`{rule}` does not hold for its example `{it}`")
+                format!("`{rule}` does not match its example `{it}`")
             } else {
-                format!("`{rule}` holds for `{it}`, which its `not_match` says it must not")
+                format!("`{rule}` matches `{it}`, which its `not_match` excludes")
             }
         })
         .collect()
@@ -192,9 +192,9 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "approvals.allow: `Shell(ls)` does not hold for its example `ls $(x)`",
-                "approvals.allow: `Shell(ls)` does not hold for its example `cat`",
-                "approvals.allow: `Shell(ls)` holds for `ls -l`, which its `not_match` says it must not",
+                "approvals.allow: `Shell(ls)` does not match its example `ls $(x)`",
+                "approvals.allow: `Shell(ls)` does not match its example `cat`",
+                "approvals.allow: `Shell(ls)` matches `ls -l`, which its `not_match` excludes",
             ]
         );
     }
@@ -212,7 +212,8 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "approvals.allow: `git push` is no rule: it is a kind and, in parentheses, what it holds for\n  did you mean `Shell(git push)`?",
+                "approvals.allow: invalid rule `git push`: write a kind and, in parentheses, its subject\n  did you \
+                 mean `Shell(git push)`?",
                 "approvals.allow: `Shell(sudo)` never allows anything: a program in it runs another one",
                 "approvals.allow: `Shell(bash)` never allows anything: it runs any code; name the script too",
             ]
@@ -223,7 +224,7 @@ mod tests {
             rules.is_doubtful
                 && problems
                     .iter()
-                    .any(|it| it.ends_with("until it is mended, everything asks"))
+                    .any(|it| it.ends_with("until you fix it, everything asks"))
         );
         assert_eq!(rules.deny.len(), 1);
     }

@@ -232,7 +232,7 @@ impl CannotCompact {
         let (what, tokens, offer) = match self {
             Self::Nothing => {
                 return (
-                    "there is nothing that could be made shorter".to_owned(),
+                    "nothing to shorten".to_owned(),
                     format!("{again}; a model with a larger window takes more"),
                 );
             }

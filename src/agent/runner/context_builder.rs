@@ -303,7 +303,8 @@ impl ContextBuilder {
             }
             if submission.setup.model.is_blind && submission.parts.iter().any(|it| matches!(it, Part::Image(_))) {
                 lock(&state).warnings.push(format!(
-                    "{model} is known not to see images, and is told only that there is one; models.\"{model}\".images = true sends it",
+                    "{model} does not accept images and is only told that there is one; models.\"{model}\".images = \
+                     true sends it",
                     model = submission.setup.model.name
                 ));
             }

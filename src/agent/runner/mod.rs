@@ -316,7 +316,7 @@ impl Runner {
                     let own = UserCommand::new(called.name, called.arguments, true);
                     self.messages.queue.push_back((submit, QueuedWork::Command(own)));
                 }
-                None => warn(&self.log, "no-call", "no call stands behind it that can be made again"),
+                None => warn(&self.log, "no-call", "no call to run again"),
             },
             // Room that is made, and a command of the user's, have no model that could hear it.
             Command::Steer(submit) if self.turn.is_answering() => {
@@ -424,7 +424,7 @@ impl Runner {
     /// Continues the conversation from another place: the model is told what was said there, and nothing else.
     fn go_on(&mut self, branch: Branch) {
         if self.is_busy() {
-            let message = "an answer is being made: the conversation goes on here";
+            let message = "still working: the conversation continues here";
             return warn(&self.log, "not-there", message);
         }
         self.log.append(now_ms(), Event::Branch(branch));

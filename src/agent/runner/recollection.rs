@@ -34,7 +34,7 @@ pub fn remember(memory: &mut Memory, setup: &Setup, log: &Log) {
                 log,
                 Severity::Info,
                 "remembered-lately",
-                "the conversation is longer than any request: the model is told the later part of it",
+                "the conversation is too long for one request: the model sees only the later part",
             );
         }
         return;

@@ -59,7 +59,7 @@ impl Restorer {
                 Some(Ok(rejected)) => {
                     let (workspace, seen) = (files.workspace.cloned(), Arc::clone(files.seen));
                     let work = tokio::task::spawn_blocking(move || {
-                        let workspace = workspace.ok_or("there is no workspace here")?;
+                        let workspace = workspace.ok_or("no workspace here")?;
                         hunk::take_back(&workspace, &seen, &rejected).map_err(|it| it.to_string())
                     });
                     self.reversal =
@@ -73,7 +73,7 @@ impl Restorer {
                 }
                 None => {
                     self.rejected.pop_front();
-                    warn(log, "not-taken-back", "it is no change of a file");
+                    warn(log, "not-taken-back", "not a file change");
                 }
             }
         }
@@ -98,10 +98,10 @@ impl Restorer {
     /// Begins to take back, or to do again, what calls did to files; not while an answer is made (`is_busy`).
     pub fn restore(&mut self, wish: Restore, is_busy: bool, files: Files<'_>, log: &Log) {
         if is_busy || self.restoring.is_some() {
-            return warn(log, "not-restored", "nothing is taken back while an answer is made");
+            return warn(log, "not-restored", "nothing can be undone while the model works");
         }
         let Some(workspace) = files.workspace.cloned() else {
-            return warn(log, "not-restored", "there is no workspace here");
+            return warn(log, "not-restored", "no workspace here");
         };
         let seen = Arc::clone(files.seen);
         let entries = log.after(Position(0));

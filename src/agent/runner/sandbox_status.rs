@@ -33,7 +33,7 @@ pub(super) fn sandbox(
             Some(paths) => TrustStore::under(&paths.state)
                 .set_guarded(workspace.root(), is_wanted)
                 .map_err(|it| it.to_string()),
-            None => Err("there is no folder for it".to_owned()),
+            None => Err("no folder to save it in".to_owned()),
         };
         if let Err(why) = kept {
             notes.push(SandboxNote::NotSaved(why));

@@ -96,7 +96,7 @@ impl Runner {
             }
         }
         if is_too_much && self.turn.is_running() {
-            let message = "the answer has more pieces than can be kept";
+            let message = "the answer has too many parts to store";
             let failure = Failure::new(FailureKind::Oversized, message);
             self.step(Input::Piece(Piece::Error(failure)));
             // Where it was not the model that flooded, but a tool.
@@ -138,11 +138,11 @@ impl Runner {
     pub(super) fn store(&mut self, rules: &[Rule]) {
         let stored = match &self.setup.paths {
             Some(paths) => remember(paths, rules).map_err(|it| it.to_string()),
-            None => Err("there is no configuration to write to".to_owned()),
+            None => Err("no settings file to write to".to_owned()),
         };
         if let Err(why) = stored {
             let rules: Vec<String> = rules.iter().map(Rule::to_string).collect();
-            let message = format!("{} holds for this conversation only: {why}", rules.join(", "));
+            let message = format!("{} is allowed for this conversation only: {why}", rules.join(", "));
             warn(&self.log, "rule-not-kept", message);
         }
     }

@@ -335,14 +335,14 @@ fn memory(setup: &Setup) -> Seen {
     match Checkpoints::open(&paths.state.join("checkpoints"), setup.conversation.as_str()) {
         Ok(checkpoints) => Seen::keeping(checkpoints),
         Err(error) => {
-            tracing::warn!(%error, "what files were cannot be kept");
+            tracing::warn!(%error, "undo data cannot be stored");
             Seen::default()
         }
     }
 }
 
 fn no_workspace() -> Fault {
-    Fault::new("TOOL_FAILED", "there is no workspace here")
+    Fault::new("TOOL_FAILED", "no workspace here")
 }
 
 /// A tool that panicked: its call failed, and nothing else.

@@ -64,7 +64,7 @@ impl TrustQuestion {
         };
         let Some(mut standing) = standing.filter(asked) else {
             if is_wanted {
-                warn(log, "trust", "nothing here waits for your trust");
+                warn(log, "trust", "nothing in this folder needs your trust");
             }
             return;
         };
@@ -74,7 +74,7 @@ impl TrustQuestion {
         if is_busy || self.page.is_some() {
             let names: Vec<&str> = standing.asked.iter().take(3).map(|it| it.path.as_str()).collect();
             let message = format!(
-                "{} of this folder do nothing before you trust them ({}): /trust asks about it",
+                "{} files of this folder are off until you trust them ({}): /trust",
                 standing.asked.len(),
                 names.join(", ")
             );
@@ -103,20 +103,18 @@ impl TrustQuestion {
         let verdict = response.map_or(TrustAnswer::Later, TrustPage::verdict);
         let kept = match (&setup.workspace, &setup.paths) {
             (Some(workspace), Some(paths)) => page.keep(verdict, workspace, paths),
-            (Some(_) | None, _) => Err("there is nowhere to keep it".to_owned()),
+            (Some(_) | None, _) => Err("no folder to save it in".to_owned()),
         };
         let word = match (verdict, &kept) {
-            (TrustAnswer::Later, _) => "Nothing of this folder acts. /trust asks again.".to_owned(),
+            (TrustAnswer::Later, _) => "Not trusted. `/trust` to change.".to_owned(),
             (TrustAnswer::Trusted | TrustAnswer::Never, Err(why)) => {
-                format!("Nothing of this folder acts: what you said could not be kept. {why}")
+                format!("Not trusted: your answer could not be saved. {why}")
             }
-            (TrustAnswer::Never, Ok(_)) => {
-                "Nothing of this folder acts. It is asked again when a file changes.".to_owned()
-            }
+            (TrustAnswer::Never, Ok(_)) => "Not trusted. You are asked again when a file changes.".to_owned(),
             (TrustAnswer::Trusted, Ok(_)) => {
                 // What holds from now on is read again, and compared with what was shown.
                 self.looking = Some((false, context.look_again(setup)));
-                "These files act from your next message on.".to_owned()
+                "Trusted, from your next message.".to_owned()
             }
         };
         for event in page.close(response, &word) {
@@ -133,10 +131,7 @@ pub fn tell_settled(settled: &Settled, is_halted: &mut bool, setup: &Setup, log:
         first.push_str(&format!(" (and {more} more)"));
     }
     if settled.is_breach() && !std::mem::replace(is_halted, true) {
-        told.push(
-            "from here on every command of this conversation asks, and the top of the workspace is held again"
-                .to_owned(),
-        );
+        told.push("in this conversation every command now asks, and new top-level files are blocked".to_owned());
         // The header says what holds from now on.
         if let Some(workspace) = &setup.workspace {
             sandbox_status::report(workspace, &setup.hold);

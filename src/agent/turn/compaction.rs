@@ -144,7 +144,7 @@ impl Running {
                     Ok(plan) => self.carry_out(plan, Cause::Asked, keep, memory),
                     Err(_) => {
                         let message = if memory.history.messages.is_empty() {
-                            "nothing was said yet"
+                            "no messages yet"
                         } else {
                             "all that a summary could stand for is in one already, or is too new"
                         };
@@ -170,7 +170,7 @@ impl Running {
             .collect();
         let scale = memory.history.scale(sizes.fixed());
         if memory.history.drop_calls(&calls).0 == 0 {
-            let message = format!("{address} is no result of a tool that the model is told and that is worth dropping");
+            let message = format!("{address} is not a tool result that can be dropped");
             let details = "/context shows what takes room";
             self.output.error("NOTHING_TO_COMPACT", "client", &message, details);
             return self.stop(memory);
@@ -187,7 +187,7 @@ impl Running {
             calls,
             ..Compaction::default()
         };
-        let said = format!("The model is told no more what {address} came to. It stays readable here.");
+        let said = format!("{address} is no longer in context. You can still read it here.");
         self.close_compaction(shown, &said, &mark);
         self.stop(memory);
     }
@@ -301,7 +301,7 @@ impl Running {
         let after = scaled(&shorter, &sizes, scale);
         if !compaction::is_worth(plan.before, after) {
             let why = format!(
-                "a summary takes no less room than what it stands for: {} tokens would be {}",
+                "a summary would save nothing: {} tokens would become {}",
                 compaction::count(plan.before),
                 compaction::count(after)
             );
@@ -370,7 +370,7 @@ impl Running {
         memory.shortened(after);
         let count = figure::count(count, "old result", "old results");
         let said = format!(
-            "The model is told no more what is in {} of tools. They stay readable here.",
+            "Removed {} of tools from context. You can still read them here.",
             count.as_str()
         );
         let mark = plan.mark(cause, sizes.window, after);

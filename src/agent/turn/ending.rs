@@ -75,7 +75,8 @@ impl Running {
                 } else {
                     (
                         "the answer reached the limit of tokens",
-                        "ask it to go on, or raise `max_tokens` of the provider; a full window needs a new conversation",
+                        "ask it to continue, or raise `max_tokens` of the provider; a full window needs a new \
+                         conversation",
                     )
                 };
                 self.output.error("LLM_CONTEXT_LENGTH", "llm", message, details);
@@ -137,7 +138,7 @@ impl Running {
         if !self.request.has_output && is_passing && self.request.stand_in < self.setup.model.fallbacks {
             self.request.stand_in += 1;
             memory.made_by(format!("stand-in {}", self.request.stand_in));
-            let text = format!("{}: another model stands in", failure.message);
+            let text = format!("{}: using another model", failure.message);
             self.output.notice(Severity::Warning, "stand-in", text);
             return self.ask_model(memory);
         }

@@ -138,7 +138,7 @@ impl Running {
         if !question.session.is_empty() {
             options.push(json!({
                 "id": "allow_session",
-                "label": "Allow in this session",
+                "label": "Allow for this session",
                 "description": words(&question.session),
             }));
         }
@@ -209,11 +209,11 @@ impl Running {
                             metadata.insert("together".into(), json!({ "at": at + 1, "of": count }));
                         }
                     }
-                    let text = format!("Allow to {} `{}`?", change.operation, change.file.shown);
+                    let text = format!("Allow the model to {} `{}`?", change.operation, change.file.shown);
                     let lead = match count {
                         0 | 1 => why.clone(),
-                        _ if why.is_empty() => format!("{} of {count} that are made together, {TOGETHER}", at + 1),
-                        _ => format!("{} of {count} that are made together, {TOGETHER}; {why}", at + 1),
+                        _ if why.is_empty() => format!("change {} of {count} in one step: {TOGETHER}", at + 1),
+                        _ => format!("change {} of {count} in one step: {TOGETHER}; {why}", at + 1),
                     };
                     (lead, text, subject)
                 })
@@ -248,11 +248,11 @@ impl Running {
         let mut metadata = object(json!({ "toolName": tool.name, "arguments": job.arguments.0 }));
         metadata.extend(extra);
         let text = match job.prepared.accesses.first() {
-            Some(Access::Read(place)) => format!("Allow to read `{}`?", place.shown),
-            Some(Access::Fetch { host, .. }) => format!("Allow to fetch from {host}?"),
-            Some(Access::Search) => "Allow to search the web?".to_owned(),
+            Some(Access::Read(place)) => format!("Allow reading `{}`?", place.shown),
+            Some(Access::Fetch { host, .. }) => format!("Allow fetching from {host}?"),
+            Some(Access::Search) => "Allow a web search?".to_owned(),
             Some(Access::Mcp { server, tool }) => format!("Allow `{tool}` of {server}?"),
-            Some(Access::Write(place) | Access::Delete(place)) => format!("Allow to change `{}`?", place.shown),
+            Some(Access::Write(place) | Access::Delete(place)) => format!("Allow changing `{}`?", place.shown),
             Some(Access::Command { .. }) | None => format!("Allow {}?", tool.name),
         };
         vec![(
@@ -366,7 +366,7 @@ impl Running {
             },
             "questions": [{
                 "id": "approval",
-                "text": format!("Go on in {target} mode?"),
+                "text": format!("Switch to {target} mode?"),
                 "allowFreeText": true,
                 "options": [
                     { "id": "allow_once", "label": format!("Change to {target} mode") },
@@ -628,19 +628,14 @@ impl Running {
 /// Why a question is closed that nobody dealt with in time.
 const NOBODY: &str = "nobody answered";
 /// The meaning of a no if one call changes several files.
-const TOGETHER: &str = "and a no to one is a no to all of them, unless hunks were chosen before";
+const TOGETHER: &str = "rejecting one rejects all, unless hunks were chosen before";
 /// Why a question is closed when another file of the same call was rejected.
 const NOT_ALONE: &str = "another change of the same call was rejected";
 const LATER: &str = "The user sees the questions. Their answer is the next message; nothing is to be done until then.";
 const SKIPPED: &str = "The user skipped the questions: decide yourself and say what you assumed.";
 
 fn unanswered(document: &DocumentId, outcome: Dealt) -> ClarificationResponse {
-    ClarificationResponse {
-        document_id: document.clone(),
-        outcome,
-        answers: Vec::new(),
-        reason: None,
-    }
+    ClarificationResponse::new(document.clone(), outcome, Vec::new())
 }
 
 /// The text whose lines the hunks of a change count.

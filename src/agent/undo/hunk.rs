@@ -22,15 +22,15 @@ const MOST_BYTES: u64 = 50 << 20;
 /// Why a change cannot be taken back; each is a sentence for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum NotUndone {
-    #[error("{0} is not taken back: what it wrote is not there any more")]
+    #[error("{0}: not undone, its text is no longer in the file")]
     Gone(String),
-    #[error("{0} is not taken back: what it wrote stands in {1} places now")]
+    #[error("{0}: not undone, its text now occurs in {1} places")]
     Several(String, usize),
-    #[error("{0} is not taken back: it only took lines away, and the file has changed since")]
+    #[error("{0}: not undone, it only deleted lines, and the file has changed since")]
     Moved(String),
-    #[error("{0} is not taken back: what was there before is not known; /undo takes back a whole turn")]
+    #[error("{0}: not undone, the previous text is unknown; /undo undoes a whole turn")]
     Unknown(String),
-    #[error("{0} is not taken back: a cell that was put in can only be taken out where notebooks are edited")]
+    #[error("{0}: not undone, an inserted cell can only be removed in a notebook editor")]
     Cell(String),
     #[error("it was rejected already")]
     Twice,
@@ -38,7 +38,7 @@ pub enum NotUndone {
     Never(String),
     #[error("{0} cannot be edited: {1}")]
     Unreadable(String, String),
-    #[error("{0} is not taken back: {1}")]
+    #[error("{0}: not undone: {1}")]
     Refused(String, Refused),
 }
 
@@ -333,7 +333,7 @@ mod tests {
                 "",
                 2,
                 false,
-                Err("a.rs is not taken back: it only took lines away, and the file has changed since"),
+                Err("a.rs: not undone, it only deleted lines, and the file has changed since"),
             ),
             (
                 "it was written over",
@@ -342,7 +342,7 @@ mod tests {
                 "B\n",
                 2,
                 false,
-                Err("a.rs is not taken back: what it wrote is not there any more"),
+                Err("a.rs: not undone, its text is no longer in the file"),
             ),
             (
                 "in several places",
@@ -351,7 +351,7 @@ mod tests {
                 "B\n",
                 9,
                 false,
-                Err("a.rs is not taken back: what it wrote stands in 2 places now"),
+                Err("a.rs: not undone, its text now occurs in 2 places"),
             ),
         ] {
             let result: Result<String, String> = result.map(str::to_owned).map_err(str::to_owned);

@@ -145,10 +145,10 @@ pub fn restore(
     }
 }
 
-const NOTHING_KEPT: &str = "what files were is not kept here";
+const NOTHING_KEPT: &str = "file history is not stored here";
 
 fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &RestoreTarget) -> Result<Scope<'a>, String> {
-    let nothing = || "there is nothing to take back".to_owned();
+    let nothing = || "nothing to undo".to_owned();
     let all = |which| Scope::Steps(which, Vec::new());
     Ok(match what {
         RestoreTarget::Turn(turn) => all(Which::Turn(u64::from(turn.0))),
@@ -164,15 +164,11 @@ fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &Resto
             let response = response(transcript, *turn).ok_or_else(nothing)?;
             let found = response.get(document).ok_or_else(nothing)?;
             if is_undone(found) != again {
-                let word = if again {
-                    "it is not taken back"
-                } else {
-                    "it is taken back already"
-                };
+                let word = if again { "not undone yet" } else { "already undone" };
                 return Err(word.to_owned());
             }
             let Some(call) = call_of(found) else {
-                return Err("it did nothing to files".to_owned());
+                return Err("it changed no files".to_owned());
             };
             let paths = paths_of(found);
             let is_of_file = |it: &&Document| call_of(it) == Some(call) && paths_of(it) == paths;
@@ -249,24 +245,31 @@ fn place(
     document: &DocumentId,
     again: bool,
 ) -> Result<Restored, String> {
-    let response = response(transcript, turn).ok_or("there is no such turn")?;
-    let at = response.position_of(document).ok_or("there is no such document")?;
+    let response = response(transcript, turn).ok_or("no such turn")?;
+    let at = response.position_of(document).ok_or("no such document")?;
     let reversal = if again {
         hunk::again(response, at)
     } else {
         hunk::rejected(response, at)
     };
-    let reversal = reversal
-        .ok_or("it is no change of a file")?
-        .map_err(|it| it.to_string())?;
+    let reversal = reversal.ok_or("not a file change")?.map_err(|it| it.to_string())?;
     hunk::take_back(workspace, seen, &reversal).map_err(|it| it.to_string())?;
-    let word = if again { "done again" } else { "taken back" };
+    let (word, verb) = words(again);
     let value = if again { Value::Null } else { true.into() };
     Ok(Restored {
         events: vec![(turn, update(document, value))],
-        said: format!("{word}: a change of {}", reversal.path),
+        said: format!("{verb} a change to {}", reversal.path),
         told: format!("{word}: one of your changes of {}\n", reversal.path),
     })
+}
+
+/// The words for the model and for the user.
+const fn words(is_again: bool) -> (&'static str, &'static str) {
+    if is_again {
+        ("done again", "redid")
+    } else {
+        ("taken back", "undid")
+    }
 }
 
 fn steps(
@@ -279,11 +282,11 @@ fn steps(
 ) -> Result<Restored, String> {
     if plan.files.is_empty() {
         let why = if plan.is_partial {
-            "what files were then is not kept any more: there was no room for it"
+            "the files' earlier content is no longer stored: there was no room"
         } else if is_again {
-            "there is nothing to do again"
+            "nothing to redo"
         } else {
-            "there is nothing to take back"
+            "nothing to undo"
         };
         return Err(why.to_owned());
     }
@@ -309,10 +312,13 @@ fn steps(
         return Err(reasons.join("; "));
     }
     let files = done.files.iter().filter(|it| !folders.contains(it)).count();
-    let word = if is_again { "done again" } else { "taken back" };
-    let mut said = format!("{word}: {}", figure::count(files.max(1), "file", "files").as_str());
+    let (_, verb) = words(is_again);
+    let mut said = format!(
+        "{verb} changes to {}",
+        figure::count(files.max(1), "file", "files").as_str()
+    );
     if !reasons.is_empty() {
-        said.push_str(&format!("; left as they are: {}", reasons.join("; ")));
+        said.push_str(&format!("; unchanged: {}", reasons.join("; ")));
     }
     let mut events = Vec::new();
     for (marked, is_off) in done
@@ -406,13 +412,13 @@ fn reason(it: &Turning, over: bool) -> Option<String> {
         return None;
     }
     if it.is_lost {
-        return Some(format!("{} was not kept", it.shown));
+        return Some(format!("{} was not stored", it.shown));
     }
     match it.clash {
         _ if over => None,
         None => None,
-        Some(sandbox::Clash::Foreign) => Some(format!("{} was changed since", it.shown)),
-        Some(sandbox::Clash::Turn(turn)) => Some(format!("{} was changed again in turn {turn}", it.shown)),
+        Some(sandbox::Clash::Foreign) => Some(format!("{} was edited later", it.shown)),
+        Some(sandbox::Clash::Turn(turn)) => Some(format!("{} was edited in turn {turn}", it.shown)),
     }
 }
 

@@ -50,35 +50,30 @@ fn judge(name: &str, facts: &FolderFacts, is_private: bool) -> Check {
     let path = shown(&facts.path);
     let room = facts.free_bytes.map(|it| format!(", {} free", figure::bytes(it)));
     let absent = if facts.kind == FolderKind::Absent {
-        ", made when needed"
+        ", created when needed"
     } else {
         ""
     };
     let seen = format!("{path}{absent}{}", room.unwrap_or_default());
     let free = facts.free_bytes.unwrap_or(u64::MAX);
     match facts.kind {
-        FolderKind::Other => Check::bad(
-            topic,
-            name,
-            &format!("{path} is not a folder"),
-            "move it out of the way",
-        ),
+        FolderKind::Other => Check::bad(topic, name, &format!("{path} is not a folder"), "move it aside"),
         FolderKind::Absent | FolderKind::Folder { .. } if !facts.is_writable => Check::bad(
             topic,
             name,
             &format!("{path} cannot be written"),
-            "give yourself the right to write there, or choose other folders by the XDG_… variables",
+            "make it writable, or choose other folders with the XDG_… variables",
         ),
         FolderKind::Absent | FolderKind::Folder { .. } if free < NOTHING_BYTES => {
-            Check::bad(topic, name, &seen, "make room: nothing can be kept")
+            Check::bad(topic, name, &seen, "free some space: nothing can be saved")
         }
         FolderKind::Absent | FolderKind::Folder { .. } if free < LITTLE_BYTES => {
-            Check::doubtful(topic, name, &seen, "make room before it is used up")
+            Check::doubtful(topic, name, &seen, "free some space soon")
         }
         FolderKind::Folder { is_shared: true } if is_private => Check::doubtful(
             topic,
             name,
-            &format!("{seen}, open to others"),
+            &format!("{seen}, accessible to others"),
             &format!("chmod 700 {path}"),
         ),
         FolderKind::Absent | FolderKind::Folder { .. } => Check::good(topic, name, &seen),
@@ -155,14 +150,14 @@ mod tests {
                 true,
                 None,
                 true,
-                (CheckVerdict::Doubtful, "/f, open to others", "chmod 700 /f"),
+                (CheckVerdict::Doubtful, "/f, accessible to others", "chmod 700 /f"),
             ),
             (
                 FolderKind::Absent,
                 true,
                 None,
                 true,
-                (CheckVerdict::Good, "/f, made when needed", ""),
+                (CheckVerdict::Good, "/f, created when needed", ""),
             ),
             (
                 FolderKind::Absent,
@@ -172,7 +167,7 @@ mod tests {
                 (
                     CheckVerdict::Bad,
                     "/f cannot be written",
-                    "give yourself the right to write there, or choose other folders by the XDG_… variables",
+                    "make it writable, or choose other folders with the XDG_… variables",
                 ),
             ),
             (
@@ -180,25 +175,25 @@ mod tests {
                 true,
                 None,
                 true,
-                (CheckVerdict::Bad, "/f is not a folder", "move it out of the way"),
+                (CheckVerdict::Bad, "/f is not a folder", "move it aside"),
             ),
             (
                 folder(false),
                 true,
                 Some(0),
                 true,
-                (CheckVerdict::Bad, "/f, 0 B free", "make room: nothing can be kept"),
+                (
+                    CheckVerdict::Bad,
+                    "/f, 0 B free",
+                    "free some space: nothing can be saved",
+                ),
             ),
             (
                 folder(false),
                 true,
                 Some(100_000_000),
                 true,
-                (
-                    CheckVerdict::Doubtful,
-                    "/f, 100 MB free",
-                    "make room before it is used up",
-                ),
+                (CheckVerdict::Doubtful, "/f, 100 MB free", "free some space soon"),
             ),
         ] {
             let facts = FolderFacts {

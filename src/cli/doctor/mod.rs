@@ -179,7 +179,7 @@ impl Report {
         let count = |verdict| self.checks.iter().filter(|it| it.verdict == verdict).count();
         let _ = writeln!(
             text,
-            "\n{} good, {} doubtful, {} bad",
+            "\n{} ok, {} warnings, {} errors",
             count(CheckVerdict::Good),
             count(CheckVerdict::Doubtful),
             count(CheckVerdict::Bad)
@@ -268,7 +268,7 @@ fn configuration(settings: &Settings, problems: &[Problem], paths: &Paths) -> Ve
         Check::good(
             topic,
             "settings",
-            &format!("{} is not there; the defaults hold", file.display()),
+            &format!("{} does not exist; using the defaults", file.display()),
         )
     }];
     let asked = settings.origin("theme").place.clone();
@@ -293,19 +293,19 @@ fn tools(settings: &Settings) -> Vec<Check> {
         Some(kind) => Check::doubtful(
             topic,
             "web search",
-            &format!("{kind} has no address: models are not offered web_search"),
+            &format!("{kind} has no address, so web_search is not offered"),
             "set web.search.url",
         ),
         None => Check::good(
             topic,
             "web search",
-            "off: web.search.kind names no service, so that models are not offered web_search",
+            "off: web.search.kind is not set, so web_search is not offered",
         ),
     };
     let unknown = tool_selection::unknown(settings).into_iter().map(|it| {
         let names: Vec<&str> = built_in().iter().map(|it| it.name.as_str()).collect();
-        let seen = format!("there is no tool `{it}`: what is set for it does nothing");
-        Check::bad(topic, "tools", &seen, &format!("the tools are {}", names.join(", ")))
+        let seen = format!("unknown tool `{it}`: its settings have no effect");
+        Check::bad(topic, "tools", &seen, &format!("tools: {}", names.join(", ")))
     });
     std::iter::once(search).chain(unknown).collect()
 }
@@ -355,7 +355,7 @@ network
   ! thing            some way
                      → perhaps
 
-1 good, 1 doubtful, 1 bad
+1 ok, 1 warnings, 1 errors
 ";
         assert_eq!(report.text().as_str(), expected);
         assert_eq!(report.exit_code(), 1);
@@ -411,7 +411,7 @@ network
             line: 3,
             column: 4,
         };
-        let problems = [Problem::new(place, "there is no key `them`").hint("did you mean `theme`?")];
+        let problems = [Problem::new(place, "unknown key `them`").hint("did you mean `theme`?")];
         let checks = configuration(&settings, &problems, &paths);
         let rows: Vec<String> = checks
             .iter()
@@ -421,10 +421,10 @@ network
         assert_eq!(
             rows,
             [
-                format!("✓ settings: {} is not there; the defaults hold → ", file.display()),
-                "✗ config.toml: a/config.toml:3:4: there is no key `them` → did you mean `theme`?".to_owned(),
+                format!("✓ settings: {} does not exist; using the defaults → ", file.display()),
+                "✗ config.toml: a/config.toml:3:4: unknown key `them` → did you mean `theme`?".to_owned(),
                 format!(
-                    "✗ environment: $SHEAF_THEME: there is no theme `owl` → there are {}",
+                    "✗ environment: $SHEAF_THEME: unknown theme `owl` → themes: {}",
                     crate::theme::BUILT_IN
                         .iter()
                         .map(|it| it.0)
@@ -444,7 +444,7 @@ network
         let mut settings = Settings::default();
         assert_eq!(
             rows(&settings),
-            ["✓ web search: off: web.search.kind names no service, so that models are not offered web_search → "]
+            ["✓ web search: off: web.search.kind is not set, so web_search is not offered → "]
         );
         settings.web.search.kind = Some("searxng".to_owned());
         settings
@@ -453,8 +453,8 @@ network
         let rows = rows(&settings);
         assert_eq!(
             rows[0],
-            "! web search: searxng has no address: models are not offered web_search → set web.search.url"
+            "! web search: searxng has no address, so web_search is not offered → set web.search.url"
         );
-        assert!(rows[1].starts_with("✗ tools: there is no tool `wrte`"), "{rows:?}");
+        assert!(rows[1].starts_with("✗ tools: unknown tool `wrte`"), "{rows:?}");
     }
 }

@@ -69,7 +69,12 @@ fn nobody(settings: &Settings, found: &[discover::DiscoveredProvider]) -> Check 
             "provider = \"{}\" in config.toml, or --provider",
             names.first().unwrap_or(&"…")
         );
-        return Check::doubtful(topic, name, &format!("none of {} is chosen", names.join(", ")), &remedy);
+        return Check::doubtful(
+            topic,
+            name,
+            &format!("none of {} is selected", names.join(", ")),
+            &remedy,
+        );
     }
     let offers: Vec<String> = found
         .iter()
@@ -87,9 +92,9 @@ fn nobody(settings: &Settings, found: &[discover::DiscoveredProvider]) -> Check 
         })
         .collect();
     let seen = if offers.is_empty() {
-        "nobody to talk to is configured, and none was found on this machine"
+        "no model is configured, and none was found on this machine"
     } else {
-        "nobody to talk to is configured, but this was found"
+        "no model is configured, but this was found"
     };
     let remedy = if offers.is_empty() {
         "set OPENAI_API_KEY, start Ollama, or try `sheaf tour`".to_owned()
@@ -120,7 +125,7 @@ fn proxy(environment: &Environment) -> Check {
     }
     let broken: Vec<&str> = set.filter(|it| origin_of(it.1) == UNREADABLE).map(|it| *it.0).collect();
     let except = environment.get("NO_PROXY").or_else(|| environment.get("no_proxy"));
-    let except = except.map(|it| format!(", but not for {it}")).unwrap_or_default();
+    let except = except.map(|it| format!(", except for {it}")).unwrap_or_default();
     let seen = format!("{}{except}", seen.join(", "));
     if broken.is_empty() {
         return Check::good(topic, name, &seen);
@@ -186,7 +191,7 @@ async fn trust(settings: &Settings) -> Check {
             return Check::bad(topic, name, &format!("{whose}: {seen}"), &remedy);
         }
     }
-    Check::good(topic, name, "those of the system are loaded")
+    Check::good(topic, name, "system certificates loaded")
 }
 
 /// Checks that the servers' names can be resolved.
@@ -205,7 +210,7 @@ async fn names(settings: &Settings) -> Vec<Check> {
     hosts.dedup_by(|one, two| one.0 == two.0);
     let asked = hosts.into_iter().map(|(host, port)| async move {
         let topic = Topic::Network;
-        let remedy = "check the spelling and the connection; behind a proxy this need not work";
+        let remedy = "check the spelling and the connection; behind a proxy this may not work";
         match tokio::time::timeout(NAME_PATIENCE, tokio::net::lookup_host((host.as_str(), port))).await {
             Ok(Ok(found)) => {
                 let found = found.count();
@@ -215,8 +220,8 @@ async fn names(settings: &Settings) -> Vec<Check> {
                     &format!("{host}, {}", figure::count(found, "address", "addresses")),
                 )
             }
-            Ok(Err(error)) => Check::doubtful(topic, "name", &format!("{host} is not found: {error}"), remedy),
-            Err(_) => Check::doubtful(topic, "name", &format!("{host}: the look-up takes too long"), remedy),
+            Ok(Err(error)) => Check::doubtful(topic, "name", &format!("{host} not found: {error}"), remedy),
+            Err(_) => Check::doubtful(topic, "name", &format!("{host}: the lookup timed out"), remedy),
         }
     });
     futures::future::join_all(asked).await
@@ -246,7 +251,7 @@ fn failed(is_chosen: bool) -> CheckVerdict {
 
 fn shown_source(source: &KeySource) -> String {
     match source {
-        KeySource::None => "none is sent".to_owned(),
+        KeySource::None => "none".to_owned(),
         KeySource::Given(_) => "given".to_owned(),
         KeySource::Variables(names) => format!("from {}", names.join(" or ")),
         KeySource::Command(_) => "from its command".to_owned(),
@@ -314,7 +319,7 @@ async fn ask_provider(
             judge_models(name, listed.as_deref(), wanted, latency, is_chosen)
         }
         Err(_) => Check::new(Topic::Models, name, failed(is_chosen), "no answer within 15 s")
-            .remedy("check that the server runs and that its address is right"),
+            .remedy("is the server running, and is its address right?"),
     });
     (checks, secret)
 }
@@ -340,10 +345,10 @@ fn judge_models(
                     Check::doubtful(topic, name, &format!("{seen}, none chosen"), &remedy)
                 }
                 Some(wanted) if !models.is_empty() && !models.iter().any(|it| it == wanted) => {
-                    let seen = format!("{seen}, `{wanted}` not among them");
+                    let seen = format!("{seen}, none named `{wanted}`");
                     let remedy = suggestion(wanted, models.iter().map(String::as_str));
                     let remedy =
-                        remedy.unwrap_or_else(|| "choose one that it lists, if it does not take others".to_owned());
+                        remedy.unwrap_or_else(|| "choose a listed model, unless the server accepts others".to_owned());
                     Check::doubtful(topic, name, &seen, &remedy)
                 }
                 Some(wanted) => Check::good(topic, name, &format!("{seen}, uses {wanted}")),
@@ -356,17 +361,16 @@ fn judge_models(
                 FailureKind::Credit => (failed(is_chosen), "look at the provider's billing page"),
                 FailureKind::NotFound if wanted.is_some() => (
                     CheckVerdict::Doubtful,
-                    "it lists no models; that is no harm if the model's name is right",
+                    "it lists no models; that is fine if the model's name is right",
                 ),
-                FailureKind::NotFound => (failed(is_chosen), "check the address: it mostly ends in /v1"),
-                FailureKind::Busy | FailureKind::Overloaded => (CheckVerdict::Doubtful, "try again in a moment"),
-                FailureKind::Unreachable | FailureKind::Interrupted => (
-                    failed(is_chosen),
-                    "check that the server runs and that its address is right",
-                ),
+                FailureKind::NotFound => (failed(is_chosen), "check the address: most end in /v1"),
+                FailureKind::Busy | FailureKind::Overloaded => (CheckVerdict::Doubtful, "retry in a moment"),
+                FailureKind::Unreachable | FailureKind::Interrupted => {
+                    (failed(is_chosen), "is the server running, and is its address right?")
+                }
                 FailureKind::TooLong | FailureKind::Request | FailureKind::Garbled | FailureKind::Oversized => (
                     failed(is_chosen),
-                    "check that the address belongs to a server that speaks like OpenAI's",
+                    "check that the address is an OpenAI-compatible server",
                 ),
             };
             let mut seen = failure.message.to_string();
@@ -415,16 +419,13 @@ async fn ask_gateway(gateway: &Gateway, is_chosen: bool, environment: &Environme
         Ok(Err(error)) => {
             let (seen, remedy) = explain_error(&error);
             let remedy = if remedy.is_empty() {
-                "check that it runs and that its address is right"
+                "is it running, and is its address right?"
             } else {
                 &remedy
             };
             refused(&seen, remedy)
         }
-        Err(_) => refused(
-            "no answer within 15 s",
-            "check that it runs and that its address is right",
-        ),
+        Err(_) => refused("no answer within 15 s", "is it running, and is its address right?"),
     });
     (checks, secret)
 }
@@ -464,7 +465,7 @@ fn judge_gateway(status: u16, latency: Duration, is_openai: bool, has_token: boo
     match status {
         401 | 403 if has_token => Check::new(topic, name, verdict, &format!("does not accept the token ({status})"))
             .remedy("check the token: SHEAF_TOKEN or gateway.token"),
-        401 | 403 => Check::new(topic, name, verdict, &format!("wants a token ({status})"))
+        401 | 403 => Check::new(topic, name, verdict, &format!("requires a token ({status})"))
             .remedy("set SHEAF_TOKEN or gateway.token"),
         404 if is_openai => Check::new(
             topic,
@@ -479,12 +480,12 @@ fn judge_gateway(status: u16, latency: Duration, is_openai: bool, has_token: boo
             verdict,
             "answers, but has no /api/v1/chat/completions (404)",
         )
-        .remedy("check the address: it stands before /api/v1"),
+        .remedy("check the address, without /api/v1"),
         500.. => Check::doubtful(
             topic,
             name,
             &format!("fails ({status})"),
-            "look into its log, or try again in a moment",
+            "check its log, or retry in a moment",
         ),
         ..500 => Check::good(topic, name, &format!("answers in {latency}")),
     }
@@ -514,7 +515,7 @@ mod tests {
             ("", "Good proxy: none → "),
             (
                 "HTTPS_PROXY=http://me:hidden@proxy.example:3128 NO_PROXY=localhost",
-                "Good proxy: HTTPS_PROXY=http://proxy.example:3128, but not for localhost → ",
+                "Good proxy: HTTPS_PROXY=http://proxy.example:3128, except for localhost → ",
             ),
             ("ALL_PROXY=proxy:1", "Good proxy: ALL_PROXY=http://proxy:1 → "),
             (
@@ -544,7 +545,7 @@ mod tests {
                 false,
                 false,
                 false,
-                "Doubtful gateway: wants a token (403) → set SHEAF_TOKEN or gateway.token",
+                "Doubtful gateway: requires a token (403) → set SHEAF_TOKEN or gateway.token",
             ),
             (
                 404,
@@ -558,14 +559,14 @@ mod tests {
                 false,
                 false,
                 true,
-                "Bad gateway: answers, but has no /api/v1/chat/completions (404) → check the address: it stands before /api/v1",
+                "Bad gateway: answers, but has no /api/v1/chat/completions (404) → check the address, without /api/v1",
             ),
             (
                 503,
                 false,
                 false,
                 true,
-                "Doubtful gateway: fails (503) → look into its log, or try again in a moment",
+                "Doubtful gateway: fails (503) → check its log, or retry in a moment",
             ),
         ] {
             assert_eq!(
@@ -585,7 +586,7 @@ mod tests {
             (
                 Some("qwen3:8"),
                 true,
-                "Doubtful x: answers in 12 ms, 2 models, `qwen3:8` not among them → did you mean `qwen3:8b`?",
+                "Doubtful x: answers in 12 ms, 2 models, none named `qwen3:8` → did you mean `qwen3:8b`?",
             ),
             (
                 None,
@@ -725,7 +726,7 @@ mod tests {
         let (rows, _) = asked(&text, "").await;
         assert_eq!(
             rows,
-            ["Bad gateway: wants a token (401) → set SHEAF_TOKEN or gateway.token"]
+            ["Bad gateway: requires a token (401) → set SHEAF_TOKEN or gateway.token"]
         );
     }
 
@@ -751,7 +752,8 @@ mod tests {
         let check = nobody(&Settings::default(), &found);
         assert_eq!(
             row(&check),
-            "Doubtful choice: nobody to talk to is configured, but this was found → Groq, by GROQ_API_KEY: sheaf --provider groq\nAnthropic, by ANTHROPIC_API_KEY: sheaf --provider anthropic"
+            "Doubtful choice: no model is configured, but this was found → Groq, by GROQ_API_KEY: sheaf --provider \
+             groq\nAnthropic, by ANTHROPIC_API_KEY: sheaf --provider anthropic"
         );
         let check = nobody(&Settings::default(), &[]);
         assert!(check.remedy.contains("sheaf tour"));

@@ -147,11 +147,11 @@ pub(super) fn judge(facts: &TerminalFacts, settings: &Settings) -> Vec<Check> {
     checks.extend(size(facts));
     checks.extend(clipboard(facts));
     let others = [
-        ("ctrl+.", "a bare point", "F2 and /mode open the same picker"),
+        ("ctrl+.", "a plain `.`", "use F2 or /mode instead"),
         (
             "shift+enter",
-            "a bare enter",
-            "alt+enter, ctrl+j, and a backslash before enter break the line too",
+            "a plain enter",
+            "alt+enter, ctrl+j, or a backslash before enter also insert a newline",
         ),
     ];
     checks.extend(others.map(|(key, instead, other)| arrival(facts, key, instead, other)));
@@ -173,12 +173,12 @@ fn kind(facts: &TerminalFacts) -> Check {
     }
     let seen = seen.join(", ");
     if !facts.is_terminal {
-        let remedy = "run it in a terminal, without a pipe, to have the terminal looked at";
+        let remedy = "run sheaf doctor in a terminal, without a pipe";
         return Check::doubtful(topic, name, &format!("not a terminal ({seen})"), remedy);
     }
     match term {
         "" | "dumb" => {
-            let remedy = "set TERM to what your terminal is, mostly: export TERM=xterm-256color";
+            let remedy = "set TERM to your terminal's type, usually: export TERM=xterm-256color";
             Check::bad(topic, name, &seen, remedy)
         }
         _ => Check::good(topic, name, &seen),
@@ -202,10 +202,10 @@ fn colours(facts: &TerminalFacts, settings: &Settings) -> Check {
         Depth::True => Check::good(topic, name, "all"),
         Depth::Indexed => Check::good(topic, name, "256"),
         Depth::Sixteen => {
-            let remedy = "if it has more: export COLORTERM=truecolor";
+            let remedy = "if it supports more: export COLORTERM=truecolor";
             Check::doubtful(topic, name, "the terminal's own 16", remedy)
         }
-        Depth::None => Check::doubtful(topic, name, "none", "set TERM to what your terminal is"),
+        Depth::None => Check::doubtful(topic, name, "none", "set TERM to your terminal's type"),
     }
 }
 
@@ -216,10 +216,10 @@ fn background(facts: &TerminalFacts) -> Check {
         return Check::good(topic, name, &format!("#{background}, {}", word(background.is_dark())));
     }
     if let Some(dark) = facts.terminal.is_dark() {
-        Check::good(topic, name, &format!("{}, says COLORFGBG", word(dark)))
+        Check::good(topic, name, &format!("{}, from COLORFGBG", word(dark)))
     } else {
         let remedy = "if it is light: theme = \"sheaf-light\"";
-        Check::doubtful(topic, name, "not told; taken for dark", remedy)
+        Check::doubtful(topic, name, "unknown, assuming dark", remedy)
     }
 }
 
@@ -233,10 +233,10 @@ fn images(facts: &TerminalFacts, settings: &Settings) -> Check {
         ImageSetting::Only(way) => Some(way),
     };
     let seen = match way {
-        Some(ImageProtocol::Kitty) => "by kitty's protocol",
-        Some(ImageProtocol::Iterm2 | ImageProtocol::Konsole) => "by iTerm2's protocol",
-        Some(ImageProtocol::Sixel) => "as sixel",
-        None => "a line says what they are",
+        Some(ImageProtocol::Kitty) => "kitty protocol",
+        Some(ImageProtocol::Iterm2 | ImageProtocol::Konsole) => "iTerm2 protocol",
+        Some(ImageProtocol::Sixel) => "sixel",
+        None => "not supported here, shown as a line of text",
     };
     Check::good(Topic::Terminal, "images", seen)
 }
@@ -251,11 +251,11 @@ fn encoding(facts: &TerminalFacts) -> Check {
             if upper.contains("UTF-8") || upper.contains("UTF8") {
                 Check::good(topic, name, &seen)
             } else {
-                Check::doubtful(topic, name, &format!("{seen}; UTF-8 is written all the same"), remedy)
+                Check::doubtful(topic, name, &format!("{seen}; sheaf writes UTF-8 anyway"), remedy)
             }
         }
         None if cfg!(target_os = "macos") => Check::good(topic, name, "the system's"),
-        None => Check::doubtful(topic, name, "no LANG is set; UTF-8 is written all the same", remedy),
+        None => Check::doubtful(topic, name, "no LANG is set; sheaf writes UTF-8 anyway", remedy),
     }
 }
 
@@ -266,7 +266,7 @@ fn size(facts: &TerminalFacts) -> Option<Check> {
     }
     let remedy = "80 columns and 24 rows show everything";
     Some(match facts.size {
-        None | Some((0, _) | (_, 0)) => Check::doubtful(topic, name, "not told", remedy),
+        None | Some((0, _) | (_, 0)) => Check::doubtful(topic, name, "unknown", remedy),
         Some((columns, rows)) => {
             let seen = format!("{columns} × {rows}");
             let verdict = match (columns, rows) {
@@ -291,7 +291,7 @@ fn clipboard(facts: &TerminalFacts) -> Option<Check> {
         Check::doubtful(
             Topic::Terminal,
             "clipboard",
-            "tmux keeps what is copied to itself",
+            "tmux does not pass copied text on",
             remedy,
         )
     })
@@ -302,15 +302,15 @@ fn arrival(facts: &TerminalFacts, key: &str, instead: &str, other: &str) -> Chec
     if let Some(tmux) = &facts.tmux {
         let missing = tmux.missing();
         if missing.is_empty() {
-            return Check::good(topic, key, "arrives, as tmux is set");
+            return Check::good(topic, key, "arrives (tmux is configured for it)");
         }
-        let remedy = format!("into ~/.tmux.conf: {}\nuntil then: {other}", missing.join("; "));
+        let remedy = format!("add to ~/.tmux.conf: {}\nuntil then: {other}", missing.join("; "));
         return Check::doubtful(topic, key, &format!("arrives as {instead} in tmux"), &remedy);
     }
     match facts.keyboard {
         Keyboard::Kitty => Check::good(topic, key, "arrives"),
         Keyboard::Legacy => Check::doubtful(topic, key, &format!("arrives as {instead}"), other),
-        Keyboard::Unknown => Check::doubtful(topic, key, "not known; the terminal did not answer", other),
+        Keyboard::Unknown => Check::doubtful(topic, key, "unknown, the terminal did not reply", other),
     }
 }
 
@@ -491,7 +491,7 @@ mod tests {
             [
                 "Good kind: xterm-256color → ",
                 "Good colours: all → ",
-                "Good images: a line says what they are → ",
+                "Good images: not supported here, shown as a line of text → ",
                 "Good background: #1e1e1e, dark → ",
                 "Good encoding: LANG=de_DE.UTF-8 → ",
                 "Good size: 120 × 40 → ",
@@ -507,15 +507,15 @@ mod tests {
         let cases: &[(Change, &str)] = &[
             (
                 |it| it.is_terminal = false,
-                "Doubtful kind: not a terminal (xterm-256color) → run it in a terminal, without a pipe, to have the terminal looked at",
+                "Doubtful kind: not a terminal (xterm-256color) → run sheaf doctor in a terminal, without a pipe",
             ),
             (
                 |it| it.terminal.term = "dumb".to_owned(),
-                "Bad kind: dumb → set TERM to what your terminal is, mostly: export TERM=xterm-256color",
+                "Bad kind: dumb → set TERM to your terminal's type, usually: export TERM=xterm-256color",
             ),
             (
                 |it| it.terminal.term.clear(),
-                "Bad kind: TERM is not set → set TERM to what your terminal is, mostly: export TERM=xterm-256color",
+                "Bad kind: TERM is not set → set TERM to your terminal's type, usually: export TERM=xterm-256color",
             ),
             (|it| it.is_remote = true, "Good kind: xterm-256color, over ssh → "),
             (|it| it.terminal.colorterm.clear(), "Good colours: 256 → "),
@@ -524,22 +524,22 @@ mod tests {
                     it.terminal.colorterm.clear();
                     it.terminal.term = "xterm".to_owned();
                 },
-                "Doubtful colours: the terminal's own 16 → if it has more: export COLORTERM=truecolor",
+                "Doubtful colours: the terminal's own 16 → if it supports more: export COLORTERM=truecolor",
             ),
             (
                 |it| it.background = None,
-                "Doubtful background: not told; taken for dark → if it is light: theme = \"sheaf-light\"",
+                "Doubtful background: unknown, assuming dark → if it is light: theme = \"sheaf-light\"",
             ),
             (
                 |it| {
                     it.background = None;
                     it.terminal.colorfgbg = "0;15".to_owned();
                 },
-                "Good background: light, says COLORFGBG → ",
+                "Good background: light, from COLORFGBG → ",
             ),
             (
                 |it| it.encoding = Some(("LC_ALL", "C".to_owned())),
-                "Doubtful encoding: LC_ALL=C; UTF-8 is written all the same → export LANG=C.UTF-8",
+                "Doubtful encoding: LC_ALL=C; sheaf writes UTF-8 anyway → export LANG=C.UTF-8",
             ),
             (
                 |it| it.size = Some((59, 40)),
@@ -551,15 +551,16 @@ mod tests {
             ),
             (
                 |it| it.size = Some((0, 0)),
-                "Doubtful size: not told → 80 columns and 24 rows show everything",
+                "Doubtful size: unknown → 80 columns and 24 rows show everything",
             ),
             (
                 |it| it.keyboard = Keyboard::Legacy,
-                "Doubtful ctrl+.: arrives as a bare point → F2 and /mode open the same picker",
+                "Doubtful ctrl+.: arrives as a plain `.` → use F2 or /mode instead",
             ),
             (
                 |it| it.keyboard = Keyboard::Unknown,
-                "Doubtful shift+enter: not known; the terminal did not answer → alt+enter, ctrl+j, and a backslash before enter break the line too",
+                "Doubtful shift+enter: unknown, the terminal did not reply → alt+enter, ctrl+j, or a backslash before \
+                 enter also insert a newline",
             ),
         ];
         for (change, expected) in cases {
@@ -572,10 +573,11 @@ mod tests {
 
     #[test]
     fn tmux_is_told_what_it_lacks() {
-        let on = "Good ctrl+.: arrives, as tmux is set → ";
+        let on = "Good ctrl+.: arrives (tmux is configured for it) → ";
         let lacks = |it: &str| {
             format!(
-                "Doubtful ctrl+.: arrives as a bare point in tmux → into ~/.tmux.conf: {it}\nuntil then: F2 and /mode open the same picker"
+                "Doubtful ctrl+.: arrives as a plain `.` in tmux → add to ~/.tmux.conf: {it}\nuntil then: use F2 or \
+                 /mode instead"
             )
         };
         let (keys, format) = ("set -s extended-keys on", "set -s extended-keys-format csi-u");

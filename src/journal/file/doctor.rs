@@ -67,25 +67,25 @@ impl Wrong {
         match self {
             Self::Unreadable(why) => format!("cannot be read: {why}"),
             Self::Newer => "was written by a newer sheaf".to_owned(),
-            Self::Nameless => "does not say what it is about: its first line is lost".to_owned(),
+            Self::Nameless => "its first line is lost".to_owned(),
             Self::Tail(bytes) => format!("its last {} cannot be read", figure::bytes(*bytes as u64)),
             Self::Lines(count) => format!("{} in the middle cannot be read", lines(*count)),
-            Self::Strange(count) => format!("{} mean nothing to this sheaf", lines(*count)),
+            Self::Strange(count) => format!("{} unknown to this sheaf", lines(*count)),
             Self::Order(count) => format!("{} out of order, or twice", lines(*count)),
             Self::Open(count) => format!("{} without an end", figure::count(*count, "answer", "answers")),
             Self::Exposed(mode) => format!("others may read it (mode {mode:o})"),
             Self::Orphan => "belongs to no session".to_owned(),
-            Self::Aside(bytes) => format!("{} that could not be read, moved out of the way", figure::bytes(*bytes)),
+            Self::Aside(bytes) => format!("{} unreadable, moved aside", figure::bytes(*bytes)),
         }
     }
 
     /// Describes the repair. `None` if nothing needs to be done, or nothing can be.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
-            Self::Tail(_) => Some("the end is moved out of the way"),
-            Self::Open(_) => Some("they are closed as interrupted"),
-            Self::Exposed(_) => Some("it is made yours alone"),
-            Self::Orphan => Some("it is removed"),
+            Self::Tail(_) => Some("move the end aside"),
+            Self::Open(_) => Some("close them as interrupted"),
+            Self::Exposed(_) => Some("make it readable only by you"),
+            Self::Orphan => Some("remove it"),
             Self::Unreadable(_)
             | Self::Newer
             | Self::Nameless

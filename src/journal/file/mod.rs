@@ -82,7 +82,7 @@ const ARCHIVED: &str = "archived";
 /// Why a session cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("there is no session `{id}`")]
+    #[error("no session `{id}`")]
     Missing { id: String },
     /// It can still be read, or its events copied into a new one.
     #[error("session {id} is open in another sheaf{}", by.map_or_else(String::new, |it| format!(" (process {it})")))]

@@ -161,7 +161,7 @@ fn leads_back(entries: &[Entry], turn: Turn) -> bool {
 impl Front {
     fn open(&self) -> Option<impl std::io::Read> {
         let file = file::open(&self.path).inspect_err(|error| {
-            tracing::warn!(%error, "what was said earlier cannot be read");
+            tracing::warn!(%error, "earlier messages cannot be read");
         });
         Some(file.ok()?.take(self.bytes))
     }

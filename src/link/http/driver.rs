@@ -300,18 +300,17 @@ impl Driver {
             Command::Submit(submit) | Command::Steer(submit) => self.queue.push_back(submit),
             Command::Answer { turn, response } => self.answer(turn, response),
             Command::Run { .. } | Command::RepeatCall { .. } => {
-                let notice = Notice {
-                    severity: Severity::Error,
-                    code: "runs-no-commands".to_owned(),
-                    message: "the gateway runs no commands of yours".to_owned(),
-                    document: None,
-                };
+                let notice = Notice::new(
+                    Severity::Error,
+                    "runs-no-commands",
+                    "the gateway runs no commands of yours",
+                );
                 self.log.append(now_ms(), Event::Notice(notice));
             }
             Command::Compact { .. } => self.note(
                 Severity::Warning,
                 "not-compacted",
-                "what the model is told is the gateway's business: it makes room itself",
+                "the gateway manages the model's context itself",
                 None,
             ),
             Command::Rename(text) => {
@@ -331,7 +330,7 @@ impl Driver {
             Command::SwitchBranch(_) => self.note(
                 Severity::Warning,
                 "not-there",
-                "an answer is being made: the conversation goes on here",
+                "still working: the conversation continues here",
                 None,
             ),
             Command::Restore(_) => self.note(
@@ -670,7 +669,7 @@ impl Driver {
             }
             404 | 405 => with_hint(
                 failure,
-                "there is no documents gateway at this address; a model server has to be configured as a provider",
+                "no documents gateway at this address; configure a model server as a provider",
             ),
             _ => failure,
         };
@@ -804,7 +803,7 @@ impl Driver {
         }
         match self.current.flood.admit(events) {
             Ok(events) => self.write_beside(events, raws),
-            Err(TooMany) => broken = Some("the answer has more events than can be kept".to_owned()),
+            Err(TooMany) => broken = Some("the answer has too many events to store".to_owned()),
         }
         if let Some(message) = &broken {
             self.break_down(message);

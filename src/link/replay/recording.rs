@@ -46,7 +46,7 @@ struct Derived {
 /// Reason why a file cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    #[error("{name} holds no answer\n  a recording is a saved event stream, a response object or a session file")]
+    #[error("{name} contains no answer\n  a recording is a saved event stream, a response object or a session file")]
     Empty { name: String },
     #[error("{name} cannot be played")]
     Conversation {

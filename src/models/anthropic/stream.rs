@@ -321,7 +321,7 @@ impl Decoder {
                         out.push(Piece::call_arguments(call.slot, &fragment));
                     }
                     Some(Block::Text | Block::Thinking { .. } | Block::Redacted(_)) | None => {
-                        let message = "arguments came for something that is no call and were left out";
+                        let message = "arguments without a call were dropped";
                         self.answer.notice("lost-arguments", message, out);
                     }
                     Some(Block::Call(_) | Block::Ignored) => {}

@@ -116,6 +116,7 @@ impl Read for Reading {
 }
 
 /// The state between two chunks.
+#[derive(Default)]
 struct Decoder {
     tools: Tools,
     answer: AnswerState,
@@ -141,13 +142,7 @@ impl Decoder {
     fn new(tools: Tools) -> Self {
         Self {
             tools,
-            answer: AnswerState::default(),
-            has_candidate: false,
-            finish: None,
-            said: String::new(),
-            blocked: None,
-            junk: String::new(),
-            calls: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -172,7 +167,7 @@ impl Decoder {
                     self.junk = text;
                 }
                 self.answer
-                    .notice(BAD_JSON, "a part of the answer is no JSON and was skipped", out);
+                    .notice(BAD_JSON, "a part of the answer is not JSON and was skipped", out);
             }
             ScannedPart::TooLong => {
                 let message = "a part of the answer is longer than is read";
@@ -406,7 +401,7 @@ impl Decoder {
                 return self.answer.fail(failure, out);
             }
             "MISSING_THOUGHT_SIGNATURE" => {
-                let failure = failed("Gemini misses a signature of its own earlier calls");
+                let failure = failed("Gemini reports a missing signature of its earlier calls");
                 return self.answer.fail(failure, out);
             }
             _ if has_calls => EndReason::ToolUse,

@@ -72,7 +72,7 @@ impl Reading {
                     self.junk = text;
                 }
                 self.answer
-                    .notice(BAD_JSON, "a line of the answer is no JSON and was skipped", out);
+                    .notice(BAD_JSON, "a line of the answer is not JSON and was skipped", out);
             }
             ScannedPart::TooLong => {
                 let message = "a line of the answer is longer than is read";

@@ -212,9 +212,7 @@ impl Learned {
                 "That was no call that could be read ({words}) Call the tool again, with sound JSON as its arguments."
             );
             request.messages.push(ModelMessage::user(order));
-            return Some(
-                "the model wrote a call that the server could not read: it is told so and asked once more".to_owned(),
-            );
+            return Some("the server could not parse the model's call: asking the model again".to_owned());
         }
         if failure.kind != FailureKind::Request {
             return None;
@@ -239,7 +237,7 @@ impl Learned {
                 Replay::Never
             };
             return (self.replay.replace(replay) != Some(replay)).then(|| match replay {
-                Replay::Always => "the server wants its earlier reasoning back: it gets it from now on".to_owned(),
+                Replay::Always => "the server needs its earlier reasoning: sending it from now on".to_owned(),
                 Replay::ToolLoop | Replay::Never => {
                     "the server refuses its earlier reasoning: it does not get it any more".to_owned()
                 }

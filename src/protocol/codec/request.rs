@@ -11,7 +11,7 @@ use crate::protocol::{
 /// Why a request cannot be answered; the client has to mend it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    #[error("the request is no JSON object")]
+    #[error("the request is not a JSON object")]
     NotAnObject,
     #[error("`{member}` is missing")]
     Missing { member: String },
@@ -155,12 +155,7 @@ impl Request {
         let mut members = members.clone();
         let mut notices = Vec::new();
         let mut say = |code: &str, message: String| {
-            notices.push(Notice {
-                severity: Severity::Warning,
-                code: code.to_owned(),
-                message,
-                document: None,
-            });
+            notices.push(Notice::new(Severity::Warning, code, message));
         };
         let messages = match members.shift_remove("messages") {
             Some(Value::Array(messages)) => messages,

@@ -226,7 +226,7 @@ impl CheckpointState {
         if let (PathState::File { hash, .. }, Some(bytes)) = (&found.stand, &found.bytes)
             && let Err(error) = self.store(hash, bytes, care)
         {
-            tracing::warn!(%error, "a file cannot be kept for undoing");
+            tracing::warn!(%error, "a file could not be saved for undo");
         }
         found.stand
     }
@@ -278,7 +278,7 @@ impl CheckpointState {
         match self.kept.make() {
             Ok(()) => Some(self.kept.folder().to_owned()),
             Err(error) => {
-                tracing::warn!(%error, "what commands change cannot be kept");
+                tracing::warn!(%error, "changes by commands cannot be saved for undo");
                 None
             }
         }

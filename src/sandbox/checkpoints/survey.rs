@@ -165,7 +165,7 @@ impl Survey {
     pub fn of(workspace: &Workspace, folder: &Path) -> Self {
         let scratch = Scratch::make(folder);
         if let Err(error) = &scratch {
-            tracing::warn!(%error, "what commands change cannot be kept");
+            tracing::warn!(%error, "changes by commands cannot be saved for undo");
         }
         let mut survey = Self {
             folders: BTreeMap::new(),

@@ -165,7 +165,7 @@ fn one_call_is_taken_back_where_nothing_came_after_it() {
     assert_eq!(bench.text("a").as_deref(), Some("2"));
     bench.turn(call("c2"));
     assert_eq!(bench.text("b"), None);
-    assert_eq!(bench.plan(call("c2")).files, [], "it is taken back already");
+    assert_eq!(bench.plan(call("c2")).files, [], "already undone");
     bench.turn(Which::CallAgain { turn: 1, call: "c2" });
     assert_eq!(bench.text("b").as_deref(), Some("1"));
     // Whoever wants it nevertheless gets it.

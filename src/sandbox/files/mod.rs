@@ -34,11 +34,11 @@ pub enum Place {
 /// Reason why a path or file is refused, in words for the model.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    #[error("`{0}` is no path that can be used")]
+    #[error("`{0}` is not a usable path")]
     Path(String),
     #[error("`{0}` does not exist")]
     Missing(String),
-    #[error("`{0}` lies outside the workspace")]
+    #[error("`{0}` is outside the workspace")]
     Outside(String),
     #[error("`{0}` is hidden by an ignore file or is a secret")]
     Hidden(String),
@@ -46,7 +46,7 @@ pub enum Refused {
     Git(String),
     #[error("`{0}` is a directory")]
     Directory(String),
-    #[error("`{0}` is no regular file")]
+    #[error("`{0}` is not a regular file")]
     Special(String),
     #[error("`{path}` is {bytes} bytes, more than can be handled at once")]
     Huge { path: String, bytes: u64 },
@@ -63,7 +63,7 @@ pub enum Refused {
         source: io::Error,
     },
     /// Several files were to be changed, one failed, and this one is not as it was before.
-    #[error("`{path}` could not be put back after another file had failed")]
+    #[error("`{path}` could not be restored after another file had failed")]
     Torn {
         path: String,
         #[source]

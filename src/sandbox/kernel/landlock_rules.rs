@@ -24,7 +24,7 @@ const DEVICES: [&str; 2] = ["/dev", "/proc"];
 pub fn apply(policy: &Policy) -> Result<(), Error> {
     let is_second = policy.tier == Tier::Full && !policy.wraps;
     if !is_second && system::landlock_version().is_none_or(|it| it < LEAST) {
-        return Err("the kernel does not have it, or too little of it".into());
+        return Err("not supported by this kernel, or only in part".into());
     }
     let created = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -42,7 +42,7 @@ pub fn apply(policy: &Policy) -> Result<(), Error> {
     let created = rules.into_iter().try_fold(created, |it, rule| allow(it, &rule))?;
     let status = created.restrict_self()?;
     if status.ruleset == landlock::RulesetStatus::NotEnforced && !is_second {
-        return Err("the kernel does not hold it".into());
+        return Err("not enforced by this kernel".into());
     }
     Ok(())
 }

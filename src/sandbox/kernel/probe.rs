@@ -82,7 +82,7 @@ pub struct Layer {
 /// Gaps of a partial sandbox.
 const STRICT: &str = ".git top level, metadata";
 /// The same where the user lets commands write the whole workspace.
-const GUARDED: &str = "guard: .git put back, metadata";
+const GUARDED: &str = "guard: .git restored, metadata";
 
 impl Layers {
     /// As the screen says it, in a workspace where the whole may be written or not.
@@ -155,7 +155,7 @@ fn examine() -> Layers {
         return none("switched off by --sandbox off");
     }
     if !cfg!(any(target_os = "linux", target_os = "macos")) {
-        return none("there is none for this system");
+        return none("not available on this system");
     }
     if !CAN_HELP.load(Ordering::Acquire) {
         return none("this program cannot be started as its own helper");
@@ -175,7 +175,7 @@ fn examine() -> Layers {
         attempt(Tier::Full, false)
     };
     let wrapped = match (&own, most) {
-        (Ok(_), _) => Err("it is not needed: sheaf makes its own namespaces".to_owned()),
+        (Ok(_), _) => Err("not needed".to_owned()),
         (Err(_), Tier::Full) => wrapped(),
         (Err(_), Tier::Partial | Tier::None) => Err(lowered()),
     };
@@ -229,14 +229,14 @@ fn by_seatbelt(held: Result<String, String>) -> Layers {
             layer(
                 "files",
                 true,
-                "seatbelt: only the workspace is written; secrets are not read",
+                "seatbelt: only the workspace is writable; secrets are unreadable",
             ),
             layer(
                 "processes",
                 false,
-                "what leaves the session of a command is not found behind it; there is no bound on their number",
+                "processes that leave a command's session are not stopped; their number is not limited",
             ),
-            layer("network", true, "seatbelt: nothing but the loopback of this machine"),
+            layer("network", true, "seatbelt: only this machine's loopback"),
         ],
     }
 }
@@ -261,7 +261,7 @@ const fn has_wrapper() -> bool {
 
 #[cfg(not(target_os = "linux"))]
 fn wrapped() -> Result<String, String> {
-    Err("there is none for this system".to_owned())
+    Err("not available on this system".to_owned())
 }
 
 /// Interprets the two trials. Each gives the helper's report from inside, or the reason why it could not start.
@@ -299,17 +299,17 @@ fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layer
     let list = vec![
         by_namespaces(
             "files",
-            "everything is read-only but the workspace and a private /tmp; secrets are covered",
+            "everything is read-only except the workspace and a private /tmp; secrets are hidden",
         ),
         by_namespaces(
             "processes",
-            "a command sees and signals its own processes only, and leaves none behind",
+            "commands see and signal only their own processes, and leave none behind",
         ),
-        by_namespaces("network", "a network of its own with nothing but its loopback"),
-        by_filter("capabilities", "dropped, and no program gives them back"),
+        by_namespaces("network", "isolated, with only its own loopback"),
+        by_filter("capabilities", "dropped; no program can regain them"),
         by_filter(
             "system calls",
-            "a filter of seccomp denies mounts, namespaces, tracing, other sockets, typing",
+            "seccomp blocks mounts, namespaces, tracing, other sockets and injected keystrokes",
         ),
         Layer {
             name: "landlock",

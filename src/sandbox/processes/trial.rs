@@ -21,7 +21,7 @@ use crate::{
 /// Reason why a trial was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRun {
-    #[error("there is no sandbox here: {0}\n  `sheaf sandbox explain` says what is missing")]
+    #[error("no sandbox is available: {0}\n  `sheaf sandbox explain` shows what is missing")]
     NoSandbox(String),
     #[error("`{0}` was not found")]
     Absent(String),

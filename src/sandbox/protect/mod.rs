@@ -220,7 +220,7 @@ impl Shared {
         let watched = policy.read_only.iter().filter(|it| is_inside(it)).cloned().collect();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(watch) = Watch::look(roots.clone(), watched, last.as_deref()) else {
-            tracing::warn!("there is too much that is protected to compare it: the top of the workspace is held");
+            tracing::warn!("too many protected files to compare: new top-level files are blocked");
             return None;
         };
         let watch = Arc::new(watch);

@@ -133,7 +133,7 @@ fn take_away(path: &Path, held: &OwnedFd) {
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).ok();
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(%error, path = %path.display(), "an empty folder is left behind"),
+        Err(error) => tracing::warn!(%error, path = %path.display(), "an empty folder remains"),
     }
 }
 

@@ -120,7 +120,7 @@ pub async fn one_model(State(state): State<Arc<ServerState>>, Path(id): Path<Str
     if names.contains(&id) {
         return Ok(refusal::json(StatusCode::OK, model(&id).to_string()));
     }
-    Err(Refusal::new(StatusCode::NOT_FOUND, "there is no model of that name").details("GET /v1/models lists them"))
+    Err(Refusal::new(StatusCode::NOT_FOUND, "unknown model").details("GET /v1/models lists them"))
 }
 
 async fn names(state: &ServerState) -> Result<Vec<String>, Refusal> {

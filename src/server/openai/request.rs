@@ -28,7 +28,10 @@ fn refused(param: &str, message: impl Into<String>) -> Refusal {
 /// Converts the JSON body of a request. Every refusal has status 400 and names the member at fault.
 pub fn read(body: Value) -> Result<ParsedRequest, Refusal> {
     let Value::Object(members) = body else {
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, "the request is no JSON object"));
+        return Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "the request is not a JSON object",
+        ));
     };
     let said = |name: &str| members.get(name).filter(|it| !it.is_null());
     check(&members)?;
@@ -124,7 +127,7 @@ fn check(members: &Map<String, Value>) -> Result<(), Refusal> {
         return Err(refused("modalities", "the agent answers in text only"));
     }
     if said("logprobs").is_some_and(|it| *it != false) {
-        return Err(refused("logprobs", "there are no probabilities of an agent's words"));
+        return Err(refused("logprobs", "an agent's words have no probabilities"));
     }
     Ok(())
 }
@@ -211,7 +214,7 @@ fn content(content: Option<&Value>, place: &str) -> Result<(Vec<String>, Vec<Val
                 };
                 pictures.push(json!({ "mediaType": format!("image/{kind}"), "data": data }));
             }
-            _ => return Err(refused(&place, format!("`{place}` is no text and no picture"))),
+            _ => return Err(refused(&place, format!("`{place}` is neither text nor an image"))),
         }
     }
     Ok((texts, pictures))

@@ -248,7 +248,7 @@ fn unknown<'a>(
     word: &str,
     names: impl IntoIterator<Item = &'a str>,
 ) -> Problem {
-    let problem = Problem::new(source.place(span), format!("there is no {what} `{word}`"));
+    let problem = Problem::new(source.place(span), format!("unknown {what} `{word}`"));
     match suggestion(word, names) {
         Some(hint) => problem.hint(hint),
         None => problem,

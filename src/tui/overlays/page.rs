@@ -559,6 +559,41 @@ mod tests {
         assert_eq!(all(30), wide);
     }
 
+    /// `docs/keys.md`, from the tables that make the page. `SHEAF_UPDATE_DOCS=1` writes it.
+    #[test]
+    fn the_page_of_keys_in_the_docs_is_up_to_date() {
+        use std::fmt::Write as _;
+
+        let mut text = "# Keys and commands\n\n\
+            <!-- Generated from the keymap by `SHEAF_UPDATE_DOCS=1 cargo test --lib page_of_keys`; do not edit. -->\n\n\
+            F1 shows this page, F3 searches all commands, and the footer shows the keys that matter now. Change keys in\n\
+            `keymap.toml` beside your settings; `sheaf config keymap` prints the default, and `sheaf doctor` shows which keys\n\
+            your terminal sends.\n"
+            .to_owned();
+        let page = Page::keys(&Keymap::built_in(crate::tui::actions::ACTIONS), false);
+        let mut is_table = false;
+        for block in page.blocks.iter().skip(1) {
+            match block {
+                PageBlock::Text(spans) if !spans.is_empty() => {
+                    let heading: String = spans.iter().map(|it| it.text.as_str()).collect();
+                    let _ = write!(text, "\n## {heading}\n\n| key | action |\n| --- | --- |\n");
+                    is_table = true;
+                }
+                PageBlock::Entry(keys, about) if is_table => {
+                    let keys: Vec<String> = keys.split(' ').map(|it| format!("`{it}`")).collect();
+                    let _ = writeln!(text, "| {} | {} |", keys.join(" "), about.replace('|', "\\|"));
+                }
+                _ => {}
+            }
+        }
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/keys.md");
+        if std::env::var_os("SHEAF_UPDATE_DOCS").is_some() {
+            std::fs::write(path, &text).expect("the docs can be written");
+        }
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(written, text, "SHEAF_UPDATE_DOCS=1 writes docs/keys.md");
+    }
+
     #[test]
     fn what_a_part_costs_stands_beside_its_figure_at_any_width() {
         let part = |name, tokens, notes: &[ContextNote]| ContextPart {

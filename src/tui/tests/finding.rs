@@ -171,7 +171,7 @@ fn a_filter_shows_a_part_and_keeps_it_so_while_more_comes() {
         desk.picture()
     );
     desk.keys("<esc>/filter type:cats<enter>");
-    assert!(desk.shows("there is no such kind"), "{}", desk.picture());
+    assert!(desk.shows("unknown kind"), "{}", desk.picture());
 }
 
 #[test]

@@ -295,7 +295,7 @@ fn what_a_no_means_for_several_files_is_said_once_and_with_the_reason() {
                 { "id": "allow_once", "label": "once" }, { "id": "reject_once", "label": "no" }] }],
         }),
     )]);
-    let lead = "2 of 3 that are made together, and a no to one is a no to all of them, unless hunks were chosen before; it is new";
+    let lead = "change 2 of 3 in one step: rejecting one rejects all, unless hunks were chosen before; it is new";
     desk.events([Event::ContentDelta {
         document: "ask".into(),
         delta: lead.to_owned(),

@@ -71,11 +71,7 @@ pub(super) fn leaf(
         }
         None => rows.extend(because(view, columns)),
     }
-    Leaf {
-        glyph: sign("?", Role::Waiting),
-        rows,
-        is_line: false,
-    }
+    Leaf::block(sign("?", Role::Waiting), rows)
 }
 
 /// The planned action as the document that it would become.
@@ -244,10 +240,10 @@ fn together<'a>(subject: Option<&Document>, lead: &'a str) -> (String, &'a str) 
     let (Some(at), Some(count)) = (number("at"), number("of")) else {
         return (String::new(), lead);
     };
-    let own = format!("{at} of {count} that are made together");
+    let own = format!("change {at} of {count} in one step");
     match lead.strip_prefix(&own) {
         // What a no means then is among our words.
-        Some(rest) if rest.is_empty() || rest.starts_with([',', ';']) => (
+        Some(rest) if rest.is_empty() || rest.starts_with([':', ';']) => (
             t!("approval-together", at = at, count = count),
             rest.split_once(';').map_or("", |it| it.1.trim_start()),
         ),

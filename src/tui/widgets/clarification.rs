@@ -41,11 +41,7 @@ impl DocumentKind for Clarification<'_> {
             Some(Outcome::Skipped | Outcome::Cancelled) => rows.extend(asked(self, context.width)),
             None => rows.extend(questions(self, context, form)),
         }
-        Leaf {
-            glyph: sign("?", Role::Link),
-            rows,
-            is_line: false,
-        }
+        Leaf::block(sign("?", Role::Link), rows)
     }
 
     fn folded(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
@@ -63,11 +59,7 @@ impl DocumentKind for Clarification<'_> {
         } else {
             line(&[Span::new(title(self), Role::Text)], facts, context.width)
         };
-        Leaf {
-            glyph: glyph(self),
-            rows: vec![row],
-            is_line: true,
-        }
+        Leaf::line(glyph(self), row)
     }
 
     fn summary(&self, document: &Document) -> Sanitized {
@@ -279,7 +271,7 @@ fn text_rows(typed: Option<&Draft>, marked: Option<Row>, question: &Question<'_>
     if is_marked {
         spans.extend(being_typed(typed));
     } else {
-        spans.push(Span::new(Sanitized::line(typed.text()), Role::Dim));
+        spans.push(Span::new(Sanitized::line(&typed.text()), Role::Dim));
     }
     wrap(&spans, columns, &marker(is_marked), &[gap(KEY)])
 }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The answer to a question so far: options and texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Form {
     pub document: DocumentId,
     /// Grows with every change, so that a look knows when to look again.
@@ -33,7 +33,7 @@ pub struct Form {
 }
 
 /// The answer to one question so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 struct Field {
     /// The marked row; `None` on an approval before one is marked.
     mark: Option<usize>,
@@ -463,12 +463,7 @@ impl Form {
     }
 
     fn response(&self, outcome: Dealt, answers: Vec<QuestionAnswer>) -> ClarificationResponse {
-        ClarificationResponse {
-            document_id: self.document.clone(),
-            outcome,
-            answers,
-            reason: None,
-        }
+        ClarificationResponse::new(self.document.clone(), outcome, answers)
     }
 }
 
@@ -477,7 +472,7 @@ fn type_key(typed: &mut Draft, key: KeyEvent) -> Outcome {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     let is_taken = match key.code {
         KeyCode::Char('u') if control => {
-            typed.take(0..typed.text().len());
+            typed.take_all();
             true
         }
         KeyCode::Char(_) if typed.text().len() >= MOST_LINE_BYTES => false,

@@ -232,7 +232,7 @@ fn a_question_says_what_is_reached_and_written() {
     );
     assert_eq!(question.reaches, ["a.example"], "without a fence the network is open");
     for (is_sandbox_off, why) in [
-        (false, "there is no sandbox on this system, so every command asks"),
+        (false, "this system has no sandbox, so every command asks"),
         (true, "the sandbox is switched off, so every command asks"),
     ] {
         let facts = Facts {
@@ -250,7 +250,7 @@ fn an_unknown_permission_is_refused_and_so_is_a_folder_outside() {
     let other = with("ls", &[Permission::Other("full_disk".to_owned())]);
     assert_eq!(
         verdict(&other, &facts(&rules)),
-        Verdict::Deny("`full_disk` is no permission: there are network, git_write and all".to_owned())
+        Verdict::Deny("unknown permission `full_disk`: use network, git_write or all".to_owned())
     );
     let elsewhere = Access::Command {
         line: "ls".to_owned(),

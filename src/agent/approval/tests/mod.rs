@@ -234,21 +234,21 @@ fn when_nobody_is_there_the_refusal_says_what_is_missing() {
     for (access, expected) in [
         (
             with("git push origin", &[Permission::Network, Permission::GitWrite]),
-            "it wants the permission network and git_write; nobody is there to be asked\n\
-             to allow it, put into the configuration: approvals.allow = [\"Shell(git push)\"]",
+            "it needs the permission network and git_write; nobody can be asked\n\
+             to allow it, add to your settings: approvals.allow = [\"Shell(git push)\"]",
         ),
         (
             with("ls", &[Permission::All]),
-            "it wants to run outside the sandbox; nobody is there to be asked, and no rule allows this",
+            "it would run outside the sandbox; nobody can be asked, and no rule allows this",
         ),
         (
             Access::Read(file("/opt/lib/x/a.h", Place::Outside)),
-            "`/opt/lib/x/a.h` lies outside the workspace; nobody is there to be asked\n\
-             to allow it, put into the configuration: approvals.allow = [\"Read(/opt/lib/x/**)\"]",
+            "`/opt/lib/x/a.h` is outside the workspace; nobody can be asked\n\
+             to allow it, add to your settings: approvals.allow = [\"Read(/opt/lib/x/**)\"]",
         ),
         (
             Access::Delete(inside("a")),
-            "it deletes `a`; nobody is there to be asked, and no rule allows this",
+            "it deletes `a`; nobody can be asked, and no rule allows this",
         ),
     ] {
         assert_eq!(verdict(&access, &alone), Verdict::Deny(expected.to_owned()));

@@ -653,7 +653,7 @@ mod tests {
         for part in [
             "`.env` is hidden by an ignore file or is a secret: it is not attached",
             "there is no `src/none.rs` in the workspace: it is not attached",
-            "lies outside the workspace: it is not attached",
+            "is outside the workspace: it is not attached",
             "src/cart.rs has only 3 lines",
             "there is no document 4.2: it is not quoted",
         ] {

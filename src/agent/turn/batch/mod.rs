@@ -59,7 +59,7 @@ pub struct Job {
 /// The reason why a rule refused a call.
 #[derive(Debug, Default)]
 pub struct RefusalReason {
-    /// It was refused because nobody is there to be asked: the rules that would allow it, if any would.
+    /// It was refused because nobody can be asked: the rules that would allow it, if any would.
     pub missing: Option<Vec<String>>,
     /// Nothing but a person's yes allows it.
     pub is_protected: bool,
@@ -238,7 +238,7 @@ impl Running {
         let there = self.setup.tools.find(&call.name, &call.arguments);
         let Some(tool) = there.or_else(|| built_in().find(&call.name, &call.arguments)) else {
             let names: Vec<&str> = self.offered_names().collect();
-            let message = format!("there is no tool called `{}`", plain(&call.name));
+            let message = format!("unknown tool `{}`", plain(&call.name));
             let next = if names.is_empty() {
                 "This conversation has no tools.".to_owned()
             } else {

@@ -24,7 +24,7 @@ impl Running {
         let verdict = match verdict {
             Verdict::Ask(_) if !facts.is_attended && tool_selection::must_ask(settings, &tool) => {
                 job.refusal.missing = Some(Vec::new());
-                Verdict::Deny(format!("{} needs a yes, and nobody is there to give it", tool.name))
+                Verdict::Deny(format!("{} needs approval, and nobody can give it", tool.name))
             }
             verdict => verdict,
         };
@@ -80,7 +80,7 @@ impl Running {
             verdict == Verdict::Allow && tool_selection::must_ask(settings, tool) && facts.run != RunMode::Force;
         let verdict = if is_asked {
             Verdict::Ask(approval::Question {
-                why: format!("the settings want every use of {} to be asked for", tool.name),
+                why: format!("your settings ask before every use of {}", tool.name),
                 ..approval::Question::default()
             })
         } else {
@@ -144,7 +144,7 @@ pub fn from_afar(verdict: Verdict, job: &Job, facts: &Facts<'_>) -> Verdict {
         }),
         // Even a rule does not let what comes from elsewhere out of the sandbox.
         Verdict::Allow if job.prepared.accesses.iter().any(is_unheld(facts)) => {
-            Verdict::Deny("nothing would hold the command, and a client of this gateway cannot have that".to_owned())
+            Verdict::Deny("without a sandbox, clients of this gateway cannot run commands".to_owned())
         }
         verdict @ (Verdict::Allow | Verdict::Deny(_)) => verdict,
     }

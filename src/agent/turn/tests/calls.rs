@@ -136,7 +136,7 @@ fn a_call_that_cannot_be_is_answered_and_the_model_goes_on() {
             "an unknown tool",
             Mode::Agent,
             call("a", "gr\nep", json!({})),
-            "!a: Error [TOOL_UNKNOWN]: there is no tool called `grep`\nThe tools are: look, change, run, ask, switch_mode, todo_write.",
+            "!a: Error [TOOL_UNKNOWN]: unknown tool `grep`\nThe tools are: look, change, run, ask, switch_mode, todo_write.",
         ),
         (
             "a change in plan mode",

@@ -179,7 +179,7 @@ fn another_mode_needs_a_yes_and_changes_what_is_offered() {
     ));
     let shown = talk.says(ends(EndReason::ToolUse));
     assert!(
-        shown.ends_with("~Go on in agent mode? allow_once/reject_once | expire doc_001"),
+        shown.ends_with("~Switch to agent mode? allow_once/reject_once | expire doc_001"),
         "{shown}"
     );
     talk.says(answer("doc_001", "allow_once"));
@@ -401,7 +401,7 @@ fn three_files() -> Talk {
         }),
     });
     assert!(asked.contains("+3 clarification"), "{asked}");
-    assert!(asked.contains("a no to one is a no to all of them"), "{asked}");
+    assert!(asked.contains("rejecting one rejects all"), "{asked}");
     talk
 }
 

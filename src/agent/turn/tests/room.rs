@@ -292,7 +292,7 @@ fn a_summary_that_is_no_shorter_is_not_used() {
     let effects = turn.step(ends(EndReason::Stop), 2);
     let shown = show(&effects);
     assert!(
-        shown.contains("a summary takes no less room") && shown.ends_with("done completed stop"),
+        shown.contains("a summary would save nothing") && shown.ends_with("done completed stop"),
         "{shown}"
     );
     assert_eq!((marks(&effects), &turn.memory.history), (Vec::new(), &before));
@@ -316,7 +316,7 @@ fn a_summary_that_helps_little_ends_no_answer_that_still_fits() {
     turn.step(says("In short."), 1);
     let shown = show(&turn.step(ends(EndReason::Stop), 2));
     assert!(
-        shown.contains("a summary takes no less room") && shown.ends_with("call m with 33"),
+        shown.contains("a summary would save nothing") && shown.ends_with("call m with 33"),
         "{shown}"
     );
     assert!(turn.memory.window.no_compaction_below > tokens);

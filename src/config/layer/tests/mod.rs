@@ -159,7 +159,7 @@ fn a_rule_is_a_text_or_a_table_with_examples() {
         ),
         (
             "allow = 'Shell(a)'",
-            "`approvals.allow`: wants list of rules, this is a string",
+            "`approvals.allow`: expected list of rules, found a string",
         ),
         (
             "allow = [{ match = 'a' }]",
@@ -270,15 +270,15 @@ fn every_mistake_is_named_at_once_and_the_rest_holds() {
     assert_eq!(
         problems,
         [
-            "config.toml:1:1: there is no key `them`\n  did you mean `theme`?",
+            "config.toml:1:1: unknown key `them`\n  did you mean `theme`?",
             "config.toml:2:8: `mode`: `plam` is not among its values\n  did you mean `plan`?",
-            "config.toml:3:10: `motion`: wants true | false, this is a string\n  without quotes",
-            "config.toml:4:9: `theme`: wants text, this is an integer\n  a text stands in quotes",
-            "config.toml:5:1: there is no key `idle_timeout`\n  did you mean `gateway.idle_timeout`?",
-            "config.toml:6:11: `gateway` is a table, not a value\n  [gateway] on a line of its own, its keys below",
-            "config.toml:9:1: there is no key `providers.local.base_ulr`\n  did you mean `base_url`?",
+            "config.toml:3:10: `motion`: expected true | false, found a string\n  without quotes",
+            "config.toml:4:9: `theme`: expected text, found an integer\n  put text in quotes",
+            "config.toml:5:1: unknown key `idle_timeout`\n  did you mean `gateway.idle_timeout`?",
+            "config.toml:6:11: `gateway` is a table, not a value\n  write [gateway] on its own line, its keys below",
+            "config.toml:9:1: unknown key `providers.local.base_ulr`\n  did you mean `base_url`?",
             "config.toml:10:12: `providers.local.base_url`: `localhost:1/v1` is not an address\n  an address starts with https:// or http://",
-            "config.toml:11:16: `providers.local.idle_timeout`: wants duration, such as \"60s\", this is an integer\n  \"60s\" for seconds",
+            "config.toml:11:16: `providers.local.idle_timeout`: expected duration, such as \"60s\", found an integer\n  \"60s\" for seconds",
             "config.toml:12:22: `providers.local.first_byte_timeout`: `60 parsecs` is not a duration\n  a number and its unit: \"500ms\", \"60s\", \"2m\", \"1h\"",
             "config.toml:13:19: `providers.local.connect_timeout`: the duration must be longer than nothing",
             "config.toml:14:14: `providers.local.max_tokens`: `-1` is not a whole number from 1",
@@ -287,7 +287,7 @@ fn every_mistake_is_named_at_once_and_the_rest_holds() {
             "config.toml:17:16: `providers.local.allow_fields`: every entry of the list must be a text",
             "config.toml:18:15: `providers.local.key_command`: the command is empty",
             "config.toml:20:15: `serve.max_streams`: `0` is not a whole number, 1 to 4096",
-            "config.toml:21:2: there is no key `modles`\n  did you mean `models`?",
+            "config.toml:21:2: unknown key `modles`\n  did you mean `models`?",
         ]
     );
     assert!(!settings.mouse, "what is right is taken");
@@ -390,12 +390,12 @@ fn wrong_variables_and_flags_are_named() {
         problems,
         [
             "$SHEAF_MOUSE: `mouse`: `maybe` is neither true nor false",
-            "$SHEAF_THEEM: there is no such setting\n  did you mean `SHEAF_THEME`?",
+            "$SHEAF_THEEM: unknown setting\n  did you mean `SHEAF_THEME`?",
             "--gateway: `gateway.url`: `gateway.example` is not an address\n  an address starts with https:// or http://",
             "--mode: `mode`: `pan` is not among its values\n  did you mean `plan`?",
-            "--set: there is no key `ui.thinkin`\n  did you mean `thinking`?",
+            "--set: unknown key `ui.thinkin`\n  did you mean `thinking`?",
             "--set: `nonsense` sets nothing\n  --set key=value",
-            "--provider: there is no provider `opnai`\n  did you mean `openai`?",
+            "--provider: unknown provider `opnai`\n  did you mean `openai`?",
         ]
     );
     assert_eq!(settings.ui.thinking, "shown");

@@ -136,11 +136,11 @@ fn a_provider_that_cannot_be_reached_is_told() {
         ),
         (
             "[providers.far]\nbase_url = 'http://far.example/v1'",
-            "config.toml:2:12: `http://far.example/v1` would send the key and the conversation unencrypted\n  use https://, or set `allow_http = true` beside it",
+            "config.toml:2:12: `http://far.example/v1` would send the key and the conversation unencrypted\n  use https://, or set `allow_http = true` for it",
         ),
         (
             "[gateway]\nurl = 'http://10.0.0.1'",
-            "config.toml:2:7: `http://10.0.0.1` would send the key and the conversation unencrypted\n  use https://, or set `allow_http = true` beside it",
+            "config.toml:2:7: `http://10.0.0.1` would send the key and the conversation unencrypted\n  use https://, or set `allow_http = true` for it",
         ),
         ("[gateway]\nurl = 'http://10.0.0.1'\nallow_http = true", ""),
     ] {

@@ -300,7 +300,7 @@ fn a_paste_is_one_line_and_bounded() {
     };
     let (mut form, _) = press(&one(), "o");
     assert!(paste(&one(), &mut form, "two\nlines\x1b[31m"));
-    assert_eq!(form.typed(0).map(Draft::text), Some("otwo lines"));
+    assert_eq!(form.typed(0).map(Draft::text).as_deref(), Some("otwo lines"));
     paste(&one(), &mut form, &"漢".repeat(MOST_LINE_BYTES));
     assert!(form.typed(0).is_some_and(|it| it.text().len() <= MOST_LINE_BYTES));
     let (mut closed, _) = press(&strict(), "1");

@@ -16,6 +16,7 @@ mod images;
 mod looks;
 mod reviewing;
 mod rewinding;
+mod waiting;
 
 use super::{
     app::Effect,

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     mock_model::{Answer, Model},
-    pty::{Sheaf, Start},
+    pty::{ALLOW, Sheaf, Start},
 };
 
 fn start(model: &Model, at_most: &str, arguments: &[&str]) -> Start {
@@ -51,7 +51,7 @@ fn run(model: &Model, answer: Answer, line: &str, meanwhile: impl FnOnce()) -> (
 
 fn allow(sheaf: &Sheaf) {
     sheaf.wait_for("waiting for you");
-    sheaf.insist("y", "the command is allowed", |seen| !seen.shows("waiting for you"));
+    sheaf.insist(ALLOW, "the command is allowed", |seen| !seen.shows("waiting for you"));
 }
 
 #[test]

@@ -26,6 +26,9 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// What the program writes when it gives the terminal back; the alternate screen goes last.
 pub const LEFT: &[u8] = b"\x1b[?25h\x1b[?1049l";
 
+/// Alt+Y, as a terminal with the keyboard protocol sends it.
+pub const ALLOW: &str = "\x1b[121;3u";
+
 /// Question, and what a modern terminal with a dark background says.
 const ANSWERS: [(&[u8], &[u8]); 3] = [
     (b"\x1b]11;?\x1b\\", b"\x1b]11;rgb:1a1a/1b1b/2626\x1b\\"),

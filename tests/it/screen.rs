@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use crate::{
     mock_model::Model,
-    pty::{LEFT, Sheaf, Start},
+    pty::{ALLOW, LEFT, Sheaf, Start},
 };
 
 /// The empty composer.
@@ -156,6 +156,14 @@ fn a_document_folds_and_unfolds() {
     sheaf.wait_for("› ha");
 }
 
+/// Answers both questions of the tour's form: its first option, and its second.
+fn answer_the_form(sheaf: &Sheaf) {
+    sheaf.send("1");
+    sheaf.insist("\r", "the second question is shown", |seen| seen.shows("2/2"));
+    sheaf.send("2");
+    sheaf.insist("\r", "the form is sent", |seen| !seen.shows("2/2"));
+}
+
 /// A recording waits for a message before each turn; this goes to the last question.
 fn go_through_the_tour(sheaf: &Sheaf) {
     sheaf.wait_for("Half a cent goes to the customer.");
@@ -164,7 +172,7 @@ fn go_through_the_tour(sheaf: &Sheaf) {
     sheaf.wait_for("A plan is a document like any other");
     wait_idle(sheaf);
     sheaf.send("go on\r");
-    sheaf.wait_for("A Always allow git push");
+    sheaf.wait_for("alt+y once");
     sheaf.wait_for("waiting for you");
 }
 
@@ -173,11 +181,9 @@ fn the_tour_asks_and_takes_answers() {
     let sheaf = Start::new(&["tour", "--speed", "0"]).size(100, 40).run();
     sheaf.wait_for("What does a code take off?");
     sheaf.wait_for("waiting for you");
-    sheaf.send("1");
-    sheaf.wait_for("Where are the codes kept?");
-    sheaf.send("2\r");
+    answer_the_form(&sheaf);
     go_through_the_tour(&sheaf);
-    sheaf.insist("y", "the command is allowed", |seen| !seen.shows("waiting for you"));
+    sheaf.insist(ALLOW, "the command is allowed", |seen| !seen.shows("waiting for you"));
     sheaf.wait_for("That is the tour");
     // The answers stay readable.
     sheaf.send("\x1b[1;5H");
@@ -191,10 +197,12 @@ fn a_tour_that_is_told_no_goes_another_way() {
     let sheaf = Start::new(&["tour", "--speed", "0"]).size(100, 40).run();
     sheaf.wait_for("What does a code take off?");
     sheaf.wait_for("waiting for you");
-    sheaf.send("12\r");
+    answer_the_form(&sheaf);
     go_through_the_tour(&sheaf);
-    sheaf.send("n");
-    sheaf.wait_for("n no, because:");
+    sheaf.send("\t");
+    sheaf.wait_for("N no, because");
+    sheaf.send("N");
+    sheaf.wait_for("N no, because:");
     sheaf.send("not on a friday\r");
     sheaf.wait_for("Not pushed, as you wish.");
     sheaf.wait_gone("waiting for you");
@@ -430,7 +438,7 @@ fn no_color_writes_no_colour() {
         .run();
     sheaf.wait_for("What does a code take off?");
     sheaf.wait_for("waiting for you");
-    sheaf.send("12\r");
+    answer_the_form(&sheaf);
     go_through_the_tour(&sheaf);
     // Everything is seen once.
     sheaf.insist("\x1b[5~", "the first turn is reached", |seen| {

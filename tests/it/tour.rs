@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::pty::{LIMIT, Seen, Sheaf, Start};
+use crate::pty::{ALLOW, LIMIT, Seen, Sheaf, Start};
 
 /// A tour whose first question has been answered with "I'd rather type myself".
 struct Tour {
@@ -28,14 +28,26 @@ impl Tour {
         let sheaf = start.with("TMPDIR", &path).size(100, 44).run();
         let tour = Self { sheaf, temporary };
         tour.sheaf.wait_for("What would you like to see?");
-        tour.decide(key, "the first question is answered", |seen| {
+        tour.choose(key, "the first question is answered", |seen| {
             seen.shows("Then it is your turn")
         });
         tour.idle();
         tour
     }
 
-    /// Presses a key of a question until it is obeyed, and takes back what of it came too late.
+    /// Allows what waits for approval.
+    fn allow(&self, what: &str, holds: impl Fn(&Seen) -> bool) {
+        self.decide(ALLOW, what, holds);
+    }
+
+    /// Marks an option of the question that waits and sends it.
+    fn choose(&self, option: &str, what: &str, holds: impl Fn(&Seen) -> bool) {
+        self.sheaf.wait_for(WAITING);
+        self.sheaf.send(option);
+        self.decide("\r", what, holds);
+    }
+
+    /// Presses a key until it is obeyed, and takes back what of it came too late.
     fn decide(&self, key: &str, what: &str, holds: impl Fn(&Seen) -> bool) {
         self.sheaf.wait_for(WAITING);
         self.sheaf.insist(key, what, |seen| !seen.shows(WAITING) || holds(seen));
@@ -81,7 +93,7 @@ impl Tour {
     /// Has the slow test run; gives its process. What it says of its own number holds in the sandbox only.
     fn soak(&self) -> Pid {
         self.say("Run the soak test");
-        self.decide("y", "it runs", |seen| seen.shows("soak: process "));
+        self.allow("it runs", |seen| seen.shows("soak: process "));
         let processes = std::fs::read_dir("/proc").expect("the processes").flatten();
         let numbers = processes.filter_map(|it| it.file_name().to_str()?.parse().ok());
         let found = numbers.filter_map(Pid::from_raw).find(|it| {
@@ -119,11 +131,11 @@ fn what_is_allowed_is_done_and_the_edit_is_on_the_disk() {
     assert!(tour.sheaf.look(|seen| seen.line(0).contains("sheaf-tour-")));
     tour.say("Fix the failing test");
     tour.sheaf.wait_for("sh test/run.sh");
-    tour.decide("y", "the test has run", |seen| seen.shows("4 good, 2 bad"));
+    tour.allow("the test has run", |seen| seen.shows("4 good, 2 bad"));
     // The model hears what the command printed and goes on; the change needs no question, the next command does.
     tour.sheaf.wait_for("Now the same test again.");
     assert_ne!(tour.file("lib/time.sh"), before);
-    tour.decide("y", "the test has run again", |seen| seen.shows("6 good, 0 bad"));
+    tour.allow("the test has run again", |seen| seen.shows("6 good, 0 bad"));
     tour.sheaf.wait_for("Mended, and shown to be");
     tour.idle();
     assert!(tour.file("lib/time.sh").contains("echo $((${h#0} * 60 + ${m#0}))"));
@@ -131,9 +143,7 @@ fn what_is_allowed_is_done_and_the_edit_is_on_the_disk() {
     assert!(tour.sheaf.look(|seen| !seen.shows("[32m")));
     // The same again finds nothing to do.
     tour.say("Fix the failing test");
-    tour.decide("y", "it says so", |seen| {
-        seen.shows("There is nothing to mend any more")
-    });
+    tour.allow("it says so", |seen| seen.shows("There is nothing to mend any more"));
     tour.leave();
 }
 
@@ -145,7 +155,9 @@ fn what_is_refused_is_not_done_and_the_reason_is_heard() {
     tour.sheaf.wait_for("sh test/run.sh");
     tour.sheaf.wait_for(WAITING);
     tour.sheaf
-        .insist("n", "it asks why", |seen| seen.shows("n no, because:"));
+        .insist("\t", "the card has the focus", |seen| seen.shows("N no, because"));
+    tour.sheaf
+        .insist("N", "it asks why", |seen| seen.shows("N no, because:"));
     // Whatever the key was pressed again for is in the reason.
     tour.sheaf.send("\x15not on a friday\r");
     tour.sheaf.wait_for("not on a friday).");
@@ -161,13 +173,13 @@ fn a_question_is_answered_and_the_answer_decides() {
     let tour = Tour::begin();
     tour.say("Round the times");
     tour.sheaf.wait_for("What are spans rounded to?");
-    tour.decide("2", "it is chosen", |seen| seen.shows("● To five minutes"));
+    tour.choose("2", "it is chosen", |seen| seen.shows("2/2"));
     // The form goes on to its next question, and is sent when all are answered.
     tour.sheaf.send("1");
     tour.sheaf.wait_for("☑ Whoever reads the README");
-    tour.sheaf.send("\r");
-    tour.sheaf.wait_for("Five minutes, then.");
-    tour.decide("y", "it is tried", |seen| seen.shows("as you wanted it"));
+    tour.sheaf
+        .insist("\r", "the form is sent", |seen| seen.shows("Five minutes, then."));
+    tour.allow("it is tried", |seen| seen.shows("as you wanted it"));
     tour.idle();
     // 113 minutes, to the nearest five.
     tour.sheaf.wait_for("1:55");
@@ -180,10 +192,11 @@ fn a_plan_is_changed_and_built_as_it_was_left() {
     let tour = Tour::begin();
     tour.say("Plan totals by project");
     tour.sheaf.wait_for("change to plan mode");
-    tour.decide("y", "the plan is shown", |seen| {
+    tour.allow("the plan is shown", |seen| {
         seen.shows("Totals by project") && seen.shows("0 of 4")
     });
-    // It has the keys, and waits: nothing is being written.
+    tour.sheaf.wait_for("tab plan");
+    tour.sheaf.send("\t");
     tour.sheaf.wait_for("b build");
     // To the first todo: ticked, a new one behind it, and that one moved down.
     tour.sheaf.send("\x1b[B");
@@ -205,11 +218,12 @@ fn a_plan_is_changed_and_built_as_it_was_left() {
         order(seen, "☐ Show the sums", "☐ Tell the gardener")
     });
     assert!(tour.sheaf.look(|seen| seen.shows("1 of 5")));
-    tour.sheaf
-        .insist("b", "it is built", |seen| seen.shows("I build it as you have left it."));
-    tour.sheaf.send("\x15");
+    tour.sheaf.insist("b", "it is marked", |seen| seen.shows("enter build"));
+    tour.sheaf.insist("\r", "it is built", |seen| {
+        seen.shows("I build it as you have left it.")
+    });
     tour.sheaf.wait_for("sh test/run.sh; sh hours sheet.txt");
-    tour.decide("y", "it is built", |seen| seen.shows("Built: hours shows"));
+    tour.allow("it is built", |seen| seen.shows("Built: hours shows"));
     tour.idle();
     let sheet = tour.file("lib/project.sh");
     assert!(sheet.contains("by_project()"), "{sheet}");
@@ -286,13 +300,11 @@ fn a_signal_takes_the_command_and_the_folder_along() {
 fn a_mark_that_was_forgotten_is_found() {
     let tour = Tour::begin();
     tour.say("Why is the night shift negative?");
-    tour.decide("y", "the mark is there", |seen| seen.shows("span 22:30 01:15"));
+    tour.allow("the mark is there", |seen| seen.shows("span 22:30 01:15"));
     assert!(tour.file("lib/time.sh").contains("SHEAF-DEBUG"));
-    tour.decide("y", "the evidence is there", |seen| {
-        seen.shows("22:30 is 1350, 01:15 is 75")
-    });
+    tour.allow("the evidence is there", |seen| seen.shows("22:30 is 1350, 01:15 is 75"));
     tour.sheaf.wait_for("clock \"$(span 22:30 01:15)\"");
-    tour.decide("y", "it is over", |seen| {
+    tour.allow("it is over", |seen| {
         seen.shows("All marks of instrumentation are removed.")
     });
     tour.idle();
@@ -327,8 +339,8 @@ fn the_page_of_the_context_opens() {
     let tour = Tour::begin();
     tour.say("Fix the failing test");
     tour.sheaf.wait_for("sh test/run.sh");
-    tour.decide("y", "it goes on", |seen| seen.shows("Now the same test again."));
-    tour.decide("y", "it is over", |seen| seen.shows("Mended, and shown to be"));
+    tour.allow("it goes on", |seen| seen.shows("Now the same test again."));
+    tour.allow("it is over", |seen| seen.shows("Mended, and shown to be"));
     tour.idle();
     tour.sheaf.send("/context\r");
     tour.sheaf
@@ -351,7 +363,8 @@ fn whoever_has_nobody_to_ask_can_try_it_at_once() {
         line.trim().chars().next().expect("a number").to_string()
     });
     sheaf.send("\t");
-    sheaf.insist(&key, "the tour begins", |seen| seen.shows("▌ Show me around."));
+    sheaf.send(&key);
+    sheaf.insist("\r", "the tour begins", |seen| seen.shows("▌ Show me around."));
     sheaf.send("\x15");
     sheaf.wait_for("What would you like to see?");
     assert!(
@@ -362,7 +375,8 @@ fn whoever_has_nobody_to_ask_can_try_it_at_once() {
     let folders = std::fs::read_dir(temporary.path()).expect("a folder").flatten().count();
     assert_eq!(folders, 1);
     sheaf.wait_for(WAITING);
-    sheaf.insist("5", "it waits for words", |seen| seen.shows("Then it is your turn"));
+    sheaf.send("5");
+    sheaf.insist("\r", "it waits for words", |seen| seen.shows("Then it is your turn"));
     sheaf.send("\x15\x04");
     sheaf.assert_left(0);
     assert_eq!(

@@ -410,7 +410,7 @@ mod tests {
                 "[composer]\n\"enter\" = \"newline\"\n",
                 &["k.toml:2:1: `enter` was the key of `send`, which has none now; give `send` another key"][..],
             ),
-            ("[composer]\n\"enter\" = \"newline\"\n\"ctrl+s\" = \"send\"\n", &[]),
+            ("[composer]\n\"enter\" = \"newline\"\n\"f9\" = \"send\"\n", &[]),
             ("[everywhere]\n\"ctrl+e\" = \"palette\"\n", &[]),
             ("[composer]\n\"ctrl+d\" = \"\"\n[transcript]\n\"ctrl+d\" = \"\"\n", &[]),
             (

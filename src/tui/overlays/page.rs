@@ -122,11 +122,15 @@ impl Page {
             rows.push(PageBlock::Entry(keys.join(" "), about));
         }
         let question = [
-            ("1 2 3", t!("page-question-choose")),
+            ("1 2 3 ↑ ↓", t!("page-question-choose")),
+            ("space", t!("page-question-check")),
             ("enter", t!("page-question-send")),
-            ("o", t!("page-question-other")),
-            ("s", t!("page-question-skip")),
-            ("y a A n", t!("page-question-approval")),
+            ("shift+tab", t!("page-question-previous")),
+            ("a b c", t!("page-question-other")),
+            ("esc", t!("page-question-later")),
+            ("alt+y alt+a alt+n", t!("page-question-approval")),
+            ("tab, then y n N", t!("page-question-decide")),
+            ("tab, then a A", t!("page-question-mark")),
         ];
         let review = [
             ("a", t!("page-review-accept")),

@@ -11,7 +11,7 @@ use sheaf::{locale::LANGUAGES, tui::actions::ACTIONS};
 use crate::source::{Source, Token, shipped_with_texts, untested};
 
 /// What speaks to who writes the program, not to who uses it; and what reads words instead of showing them.
-const UNSEEN: [&str; 19] = [
+const UNSEEN: [&str; 20] = [
     "assert",
     "assert_eq",
     "assert_ne",
@@ -31,6 +31,7 @@ const UNSEEN: [&str; 19] = [
     "trace",
     "unreachable",
     "warn",
+    "WordList",
 ];
 
 /// What is shown when it is called with a word; one word is enough.

@@ -367,12 +367,7 @@ impl Form {
     }
 
     fn response(&self, outcome: Dealt, answers: Vec<QuestionAnswer>) -> ClarificationResponse {
-        ClarificationResponse {
-            document_id: self.document.clone(),
-            outcome,
-            answers,
-            reason: None,
-        }
+        ClarificationResponse::new(self.document.clone(), outcome, answers)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     t,
     transcript::is_approval,
     tui::{
-        app::{Action, App, Effect, Focus},
+        app::{Action, App, Effect},
         widgets::{Form, Outcome},
     },
 };
@@ -28,11 +28,6 @@ fn decide(app: &mut App, letter: char) -> Vec<Effect> {
     let place = app.conversation.transcript.open_question();
     let document = place.and_then(|it| app.conversation.transcript.get(it));
     let (Some(place), Some(document)) = (place, document.filter(|it| is_approval(it))) else {
-        if letter == 'a' && app.viewport.focus == Focus::Composer {
-            // Without an approval the key is the draft's: it selects everything.
-            app.composer.field.select_all();
-            return Vec::new();
-        }
         return app.toast(t!("action-no-approval"));
     };
     let View::Clarification(view) = document.view() else {

@@ -845,7 +845,6 @@ rewind-way-files-over = restore files only and discard your later edits: { $coun
    *[other] { NUMBER($count) } files
 }
 rewind-way-conversation = restore the conversation only
-rewind-not-over = your later edits stay
 rewind-partial = the oldest changes are no longer kept
 rewind-in-all = … { $count } in total
 rewind-lost = not kept
@@ -979,8 +978,8 @@ page-question-previous = previous question
 page-question-other = letters start an answer in your own words
 page-question-later = leave the question waiting
 page-question-approval = an approval, while you write: once, for this session, no
-page-question-decide = an approval: once, no, no with a reason
-page-question-mark = mark "for this session" or "always"; enter confirms
+page-question-decide = an approval, after tab: once, no, no with a reason
+page-question-mark = after tab: mark "for this session" or "always"; enter confirms
 page-in-review = In the review (alt+r)
 page-review-accept = accept the change, or write it if it is waiting
 page-review-reject = reject it: undo it, or do not write it

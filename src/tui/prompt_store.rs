@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{app::Composer, editor::field::Field};
+use super::editor::field::Field;
 use crate::os::file::{self, Access};
 
 /// Most bytes of the file that are read: its newest end.
@@ -47,13 +47,11 @@ impl DraftKeeper {
         }
     }
 
-    /// Puts the draft that was left behind in `workspace` aside, where it can be restored; returns true if there is one. It is
-    /// never inserted: it would be sent in another conversation than the one that it was written for.
-    pub fn take_up(&mut self, composer: &mut Composer, workspace: &Path) -> bool {
-        composer.stash = self.state.as_ref().and_then(|it| take_draft(it, workspace));
-        self.is_stored = composer.stash.is_some();
-        self.seen = composer.field.version();
-        self.is_stored
+    /// Takes the draft that was left behind in `workspace`, to be offered: it was written for another conversation.
+    pub fn take_up(&mut self, workspace: &Path) -> Option<Value> {
+        let draft = self.state.as_ref().and_then(|it| take_draft(it, workspace));
+        self.is_stored = draft.is_some();
+        draft
     }
 
     /// Notices a change of the draft.
@@ -64,11 +62,11 @@ impl DraftKeeper {
         }
     }
 
-    /// Writes the draft down, or removes the file of one that is empty now.
-    pub fn keep(&mut self, composer: &Composer, workspace: &Path) {
+    /// Writes the draft down, or the one that was put aside; removes the file if there is neither.
+    pub fn keep(&mut self, field: &Field, stash: Option<&Value>, workspace: &Path) {
         self.due = None;
-        let draft = (!composer.field.is_empty()).then(|| composer.field.stored());
-        let draft = draft.or_else(|| composer.stash.clone());
+        let draft = (!field.is_empty()).then(|| field.stored());
+        let draft = draft.or_else(|| stash.cloned());
         let Some(state) = self.state.as_ref().filter(|_| draft.is_some() || self.is_stored) else {
             return;
         };

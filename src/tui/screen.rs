@@ -94,7 +94,8 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         keeps: setup.keeps,
         library: setup.library,
     };
-    if drafts.take_up(&mut app.composer, &app.conversation.workspace.folder) {
+    app.composer.stash = drafts.take_up(&app.conversation.workspace.folder);
+    if app.composer.stash.is_some() {
         app.toast(t!("news-draft"));
     }
     if setup.keeps {
@@ -444,17 +445,23 @@ impl FrontEnd for Screen {
 
     fn leave(&mut self, app: &mut App) {
         self.give_back(app);
-        self.drafts.keep(&app.composer, &app.conversation.workspace.folder);
+        self.keep_draft(app);
     }
 }
 
 impl Screen {
+    fn keep_draft(&mut self, app: &App) {
+        let composer = &app.composer;
+        let folder = &app.conversation.workspace.folder;
+        self.drafts.keep(&composer.field, composer.stash.as_ref(), folder);
+    }
+
     /// Acts on what the alarm was set for.
     fn deadlines(&mut self, now: Instant, app: &App) -> Vec<Msg> {
         let is_over = |at: Option<Instant>| at.is_some_and(|it| it <= now);
         let mut messages = Vec::new();
         if is_over(self.drafts.due) {
-            self.drafts.keep(&app.composer, &app.conversation.workspace.folder);
+            self.keep_draft(app);
         }
         if is_over(self.keys.escape_at) {
             self.keys.flush();

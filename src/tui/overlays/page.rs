@@ -133,8 +133,8 @@ impl Page {
             ("a b c", t!("page-question-other")),
             ("esc", t!("page-question-later")),
             ("alt+y alt+a alt+n", t!("page-question-approval")),
-            ("tab, then y n N", t!("page-question-decide")),
-            ("tab, then a A", t!("page-question-mark")),
+            ("y n N", t!("page-question-decide")),
+            ("a A", t!("page-question-mark")),
         ];
         let review = [
             ("a", t!("page-review-accept")),

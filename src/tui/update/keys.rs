@@ -87,6 +87,7 @@ const TARGETS: &[KeyTarget] = &[
             leads
                 && app.viewport.focus == Focus::Composer
                 && app.composer.field.is_empty()
+                && app.questions.submitted_ms.is_none()
                 && app.conversation.waiting().is_some()
         },
         take: |app, _| {
@@ -232,7 +233,7 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
         .forms
         .entry(name.clone())
         .or_insert_with(|| Form::new(name.1.clone()));
-    if is_too_early && decides {
+    if is_too_early && decides && form.reason().is_none() {
         return Some(Vec::new());
     }
     match form.key(event, &view) {

@@ -190,7 +190,7 @@ impl Form {
     }
 
     /// The reason of a no, while it is typed.
-    pub(super) fn reason(&self) -> Option<&Draft> {
+    pub fn reason(&self) -> Option<&Draft> {
         self.reason.as_ref()
     }
 

@@ -382,12 +382,7 @@ impl OnboardingPage {
             Some((document, _)) => (FinishReason::Cancelled, document.clone()),
             None => (FinishReason::Stop, DocumentId::numbered(0)),
         };
-        self.answer(&ClarificationResponse {
-            document_id: document,
-            outcome: Outcome::Skipped,
-            answers: Vec::new(),
-            reason: None,
-        });
+        self.answer(&ClarificationResponse::new(document, Outcome::Skipped, Vec::new()));
         self.done(reason);
     }
 

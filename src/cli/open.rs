@@ -253,12 +253,10 @@ impl AgentTemplate {
                 .and_then(|it| it.window)
                 .or_else(|| model.as_deref().and_then(catalogue::window)),
             model: model.clone(),
-            is_replay: false,
             hears: true,
             runs: true,
             reads_context: true,
-            workspace: None,
-            hold: SandboxStatus::default(),
+            ..About::default()
         };
         let tools = if workspace.is_some() {
             tools.clone()

@@ -143,31 +143,22 @@ impl Log {
             state.turn.0 += 1;
         }
         let turn = state.turn;
-        let position = Position(state.last.0 + 1);
-        self.push(
-            state,
-            Entry {
-                position,
-                turn,
-                at_ms,
-                event,
-            },
-        )
+        self.push_next(state, turn, at_ms, event)
     }
 
     /// Appends to a given turn: a change of an older document.
     pub fn append_to(&self, turn: Turn, at_ms: u64, event: Event) -> Position {
-        let state = self.lock();
-        let position = Position(state.last.0 + 1);
-        self.push(
-            state,
-            Entry {
-                position,
-                turn,
-                at_ms,
-                event,
-            },
-        )
+        self.push_next(self.lock(), turn, at_ms, event)
+    }
+
+    fn push_next(&self, state: MutexGuard<'_, LogState>, turn: Turn, at_ms: u64, event: Event) -> Position {
+        let entry = Entry {
+            position: Position(state.last.0 + 1),
+            turn,
+            at_ms,
+            event,
+        };
+        self.push(state, entry)
     }
 
     /// The turn that [`Self::append`] writes to.
@@ -398,25 +389,11 @@ fn all_after(kept: &BTreeMap<Position, StoredEntries>, since: Position) -> impl 
 
 /// Returns the document whose end makes the event superfluous. `None` for other events.
 pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
-    match event {
-        Event::ContentDelta { document, .. }
-        | Event::ToolCallStart { document, .. }
-        | Event::ToolCallArguments { document, .. }
-        | Event::ToolResult { document, .. }
-        | Event::MetadataDelta { document, .. } => Some(document),
-        Event::UserMessage(_)
-        | Event::ResponseStart(_)
-        | Event::DocumentStart(_)
-        | Event::ThinkingDelta { .. }
-        | Event::DocumentEnd { .. }
-        | Event::DocumentUpdate { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Done(_)
-        | Event::Unknown { .. } => None,
-    }
+    let is_whole = matches!(
+        event,
+        Event::DocumentStart(_) | Event::DocumentEnd { .. } | Event::DocumentUpdate { .. }
+    );
+    event.document().filter(|_| !is_whole)
 }
 
 /// Returns true for events that the end of their document replaces.

@@ -98,12 +98,7 @@ impl Link for Follow {
 
 async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: lazy_channel::Inbox<Command>) {
     let say = |message: String| {
-        let notice = Notice {
-            severity: Severity::Warning,
-            code: "read-only".to_owned(),
-            message,
-            document: None,
-        };
+        let notice = Notice::new(Severity::Warning, "read-only", message);
         let at_ms = u64::try_from(chrono::Utc::now().timestamp_millis()).unwrap_or_default();
         log.append(at_ms, Event::Notice(notice));
     };

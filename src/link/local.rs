@@ -45,12 +45,11 @@ impl Link for Local {
 
     fn send(&self, command: Command) {
         if self.outbox.send(Request::Command(command)).is_err() {
-            let notice = Notice {
-                severity: Severity::Error,
-                code: "nobody-there".to_owned(),
-                message: format!("{} has ended: nothing was sent", self.about.peer),
-                document: None,
-            };
+            let notice = Notice::new(
+                Severity::Error,
+                "nobody-there",
+                format!("{} has ended: nothing was sent", self.about.peer),
+            );
             let at_ms = u64::try_from(chrono::Utc::now().timestamp_millis()).unwrap_or_default();
             self.log.append(at_ms, Event::Notice(notice));
         }

@@ -116,12 +116,7 @@ impl AnswerState {
             return;
         }
         self.noticed.push(code);
-        out.push(Piece::Notice(Notice {
-            severity: Severity::Warning,
-            code: code.to_owned(),
-            message: message.to_owned(),
-            document: None,
-        }));
+        out.push(Piece::Notice(Notice::new(Severity::Warning, code, message)));
     }
 
     /// Reports calls beyond [`CALLS_LIMIT`].

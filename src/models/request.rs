@@ -257,13 +257,8 @@ impl Exchange {
             };
             if !is_mended && let Some(because) = self.wire.mend(&failure, &mut request) {
                 is_mended = true;
-                out.give(Piece::Notice(Notice {
-                    severity: Severity::Warning,
-                    code: "asked-again".to_owned(),
-                    message: because,
-                    document: None,
-                }))
-                .await;
+                out.give(Piece::Notice(Notice::new(Severity::Warning, "asked-again", because)))
+                    .await;
                 continue;
             }
             let now = Utc::now();
@@ -569,12 +564,7 @@ impl Given {
             });
         }
         if !pieces.is_empty() {
-            pieces.insert(0, Piece::Notice(Notice {
-                severity: Severity::Warning,
-                code: "printed-call".to_owned(),
-                message: "the model wrote its call as text, since its server's template knows of no tools: it is taken as one".to_owned(),
-                document: None,
-            }));
+            pieces.insert(0, Piece::Notice(Notice::new(Severity::Warning, "printed-call", "the model wrote its call as text, since its server's template knows of no tools: it is taken as one")));
         }
         pieces
     }

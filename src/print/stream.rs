@@ -29,7 +29,7 @@ pub struct SessionInfo {
 }
 
 /// Turns log entries into Cursor's lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct CursorStream {
     session: SessionInfo,
     /// True if text is printed in pieces as it grows.
@@ -74,13 +74,7 @@ impl CursorStream {
             session,
             is_partial,
             has_thinking,
-            growing: GrowingText::default(),
-            calls: HashMap::new(),
-            edit: EditCall::default(),
-            is_thinking: false,
-            requests: 0,
-            denials: Vec::new(),
-            lines: Vec::new(),
+            ..Self::default()
         }
     }
 

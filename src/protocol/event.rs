@@ -103,6 +103,31 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Returns the document that the event changes. `None` for events of the response and of the conversation.
+    pub fn document(&self) -> Option<&DocumentId> {
+        match self {
+            Self::DocumentStart(start) => Some(&start.id),
+            Self::ContentDelta { document, .. }
+            | Self::ToolCallStart { document, .. }
+            | Self::ToolCallArguments { document, .. }
+            | Self::ToolResult { document, .. }
+            | Self::MetadataDelta { document, .. }
+            | Self::DocumentEnd { document, .. }
+            | Self::DocumentUpdate { document, .. } => Some(document),
+            Self::UserMessage(_)
+            | Self::ResponseStart(_)
+            | Self::ThinkingDelta { .. }
+            | Self::Notice(_)
+            | Self::Progress(_)
+            | Self::Title(_)
+            | Self::Branch(_)
+            | Self::Done(_)
+            | Self::Unknown { .. } => None,
+        }
+    }
+}
+
 /// The data of a `user_message`: the message as a member.
 mod message_member {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -299,6 +324,18 @@ pub struct Notice {
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub document: Option<DocumentId>,
+}
+
+impl Notice {
+    /// A notice about no document in particular.
+    pub fn new(severity: Severity, code: &str, message: impl Into<String>) -> Self {
+        Self {
+            severity,
+            code: code.to_owned(),
+            message: message.into(),
+            document: None,
+        }
+    }
 }
 
 /// State of a link before and between events.

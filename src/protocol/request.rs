@@ -53,6 +53,18 @@ pub struct ClarificationResponse {
     pub reason: Option<String>,
 }
 
+impl ClarificationResponse {
+    /// An answer without a reason.
+    pub fn new(document_id: DocumentId, outcome: Outcome, answers: Vec<QuestionAnswer>) -> Self {
+        Self {
+            document_id,
+            outcome,
+            answers,
+            reason: None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionAnswer {

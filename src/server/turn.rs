@@ -368,8 +368,7 @@ impl EventRelay {
             }
             _ => {}
         }
-        let is_question =
-            !self.questions.is_empty() && document_id(&event).is_some_and(|it| self.questions.contains(it));
+        let is_question = !self.questions.is_empty() && event.document().is_some_and(|it| self.questions.contains(it));
         self.emit(entry.at_ms, &event);
         is_question
     }
@@ -456,21 +455,6 @@ fn texts(value: &Value) -> usize {
         Value::Array(list) => list.iter().map(texts).sum(),
         Value::Object(members) => members.values().map(texts).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,
-    }
-}
-
-/// Returns the document that an event belongs to; `None` for events of the whole response.
-fn document_id(event: &Event) -> Option<&DocumentId> {
-    match event {
-        Event::DocumentStart(start) => Some(&start.id),
-        Event::ContentDelta { document, .. }
-        | Event::ToolCallStart { document, .. }
-        | Event::ToolCallArguments { document, .. }
-        | Event::ToolResult { document, .. }
-        | Event::MetadataDelta { document, .. }
-        | Event::DocumentEnd { document, .. }
-        | Event::DocumentUpdate { document, .. } => Some(document),
-        _ => None,
     }
 }
 

@@ -114,6 +114,7 @@ struct Break {
     visible: TextPosition,
 }
 
+#[derive(Default)]
 struct Paragraph<'a> {
     spans: &'a [Span],
     indents: Indents,
@@ -131,6 +132,7 @@ struct Paragraph<'a> {
 }
 
 /// Indents of the first and the other rows, and the columns that they leave.
+#[derive(Default)]
 struct Indents {
     first_indent: Vec<Span>,
     rest_indent: Vec<Span>,
@@ -173,13 +175,7 @@ impl<'a> Paragraph<'a> {
                 rest_room,
             },
             words,
-            rows: Vec::new(),
-            last: None,
-            ended: None,
-            continues: false,
-            line: Filling::default(),
-            previous: None,
-            before_previous: None,
+            ..Self::default()
         }
     }
 

@@ -130,43 +130,36 @@ impl Transcript {
         self.title.as_ref().is_some_and(|it| it.by_user)
     }
 
+    /// A change that is shown with the last exchange.
+    fn change_of_last(&self, change: ResponseChange) -> ExchangeChange {
+        ExchangeChange {
+            exchange: self.exchanges.len().saturating_sub(1),
+            change,
+        }
+    }
+
     pub fn apply(&mut self, entry: &Entry) -> ExchangeChange {
         if let Event::Progress(progress) = &entry.event {
             self.progress = Some(progress.clone());
-            return ExchangeChange {
-                exchange: self.exchanges.len().saturating_sub(1),
-                change: ResponseChange::Response,
-            };
+            return self.change_of_last(ResponseChange::Response);
         }
         self.progress = None;
         if let Event::Title(title) = &entry.event {
             title.clone().replace(&mut self.title);
-            return ExchangeChange {
-                exchange: self.exchanges.len().saturating_sub(1),
-                change: ResponseChange::Response,
-            };
+            return self.change_of_last(ResponseChange::Response);
         }
         if let Event::Branch(to) = &entry.event {
             self.branch(to);
-            return ExchangeChange {
-                exchange: self.exchanges.len().saturating_sub(1),
-                change: ResponseChange::Response,
-            };
+            return self.change_of_last(ResponseChange::Response);
         }
         if self.since.is_some_and(|since| entry.turn < since) {
-            return ExchangeChange {
-                exchange: self.exchanges.len().saturating_sub(1),
-                change: ResponseChange::Nothing,
-            };
+            return self.change_of_last(ResponseChange::Nothing);
         }
         // What is not on this branch is kept as it becomes.
         if let Some(exchange) = self.shelf.iter_mut().find(|it| it.turn == entry.turn) {
             exchange.response.apply(&entry.event, entry.at_ms);
             if !self.exchanges.iter().any(|it| it.turn == entry.turn) {
-                return ExchangeChange {
-                    exchange: self.exchanges.len().saturating_sub(1),
-                    change: ResponseChange::Nothing,
-                };
+                return self.change_of_last(ResponseChange::Nothing);
             }
         }
         let at = self.exchange_for(entry);

@@ -184,12 +184,7 @@ fn response(view: &Clarification<'_>, document: &Document, said: Vec<HunkAnswer>
         free_text: words,
         hunks: said,
     });
-    ClarificationResponse {
-        document_id: document.id.clone(),
-        outcome: Outcome::Answered,
-        answers: answer.into_iter().collect(),
-        reason: None,
-    }
+    ClarificationResponse::new(document.id.clone(), Outcome::Answered, answer.into_iter().collect())
 }
 
 /// The answer as a sentence, for a reader that knows no hunks.

@@ -255,31 +255,23 @@ fn simple(
 }
 
 fn reads(rule: &Rule) -> Option<&Files> {
-    match rule {
-        Rule::Read(files) => Some(files),
-        Rule::Shell(_) | Rule::Write(_) | Rule::Fetch(_) | Rule::Search | Rule::Mcp { .. } => None,
-    }
+    let Rule::Read(files) = rule else { return None };
+    Some(files)
 }
 
 fn writes(rule: &Rule) -> Option<&Files> {
-    match rule {
-        Rule::Write(files) => Some(files),
-        Rule::Shell(_) | Rule::Read(_) | Rule::Fetch(_) | Rule::Search | Rule::Mcp { .. } => None,
-    }
+    let Rule::Write(files) = rule else { return None };
+    Some(files)
 }
 
 fn shell(rule: &Rule) -> Option<&Shell> {
-    match rule {
-        Rule::Shell(shell) => Some(shell),
-        Rule::Read(_) | Rule::Write(_) | Rule::Fetch(_) | Rule::Search | Rule::Mcp { .. } => None,
-    }
+    let Rule::Shell(shell) = rule else { return None };
+    Some(shell)
 }
 
 fn hosts(rule: &Rule) -> Option<&Hosts> {
-    match rule {
-        Rule::Fetch(hosts) => Some(hosts),
-        Rule::Shell(_) | Rule::Read(_) | Rule::Write(_) | Rule::Search | Rule::Mcp { .. } => None,
-    }
+    let Rule::Fetch(hosts) = rule else { return None };
+    Some(hosts)
 }
 
 fn hidden(file: &Located) -> Verdict {

@@ -7,12 +7,7 @@ use crate::{
 
 /// Appends a notice about the conversation as a whole.
 pub fn notice(log: &Log, severity: Severity, code: &str, message: impl Into<String>) {
-    let notice = Notice {
-        severity,
-        code: code.to_owned(),
-        message: message.into(),
-        document: None,
-    };
+    let notice = Notice::new(severity, code, message);
     log.append(now_ms(), Event::Notice(notice));
 }
 

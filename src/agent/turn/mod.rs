@@ -358,12 +358,7 @@ impl AnswerOutput {
     }
 
     fn notice(&mut self, severity: Severity, code: &str, message: String) {
-        let notice = Notice {
-            severity,
-            code: code.to_owned(),
-            message,
-            document: None,
-        };
+        let notice = Notice::new(severity, code, message);
         self.say(vec![Event::Notice(notice)]);
     }
 

@@ -635,12 +635,7 @@ const LATER: &str = "The user sees the questions. Their answer is the next messa
 const SKIPPED: &str = "The user skipped the questions: decide yourself and say what you assumed.";
 
 fn unanswered(document: &DocumentId, outcome: Dealt) -> ClarificationResponse {
-    ClarificationResponse {
-        document_id: document.clone(),
-        outcome,
-        answers: Vec::new(),
-        reason: None,
-    }
+    ClarificationResponse::new(document.clone(), outcome, Vec::new())
 }
 
 /// The text whose lines the hunks of a change count.

@@ -125,12 +125,7 @@ impl Damage {
     fn notices(&self, tail_bytes: usize) -> Vec<Notice> {
         let mut notices = Vec::new();
         let mut say = |code: &str, message: String| {
-            notices.push(Notice {
-                severity: Severity::Warning,
-                code: code.to_owned(),
-                message,
-                document: None,
-            });
+            notices.push(Notice::new(Severity::Warning, code, message));
         };
         if self.skipped > 0 {
             say(

@@ -260,12 +260,11 @@ impl Writer {
                 self.since_title + since
             };
             if std::mem::take(&mut self.has_failed) {
-                notice = Some(Notice {
-                    severity: Severity::Info,
-                    code: "session-stored-again".to_owned(),
-                    message: "the session is stored again".to_owned(),
-                    document: None,
-                });
+                notice = Some(Notice::new(
+                    Severity::Info,
+                    "session-stored-again",
+                    "the session is stored again",
+                ));
             }
         }
         if self.held.is_empty() {
@@ -281,14 +280,10 @@ impl Writer {
             None => error.to_string(),
         };
         tracing::debug!(error, path = %self.tape.path.display(), "the session is not stored");
-        (!std::mem::replace(&mut self.has_failed, true)).then(|| Notice {
-            severity: Severity::Warning,
-            code: "session-not-stored".to_owned(),
-            message: format!(
-                "the session is not saved to disk: {error}\nfile: {}",
-                self.tape.path.display()
-            ),
-            document: None,
+        (!std::mem::replace(&mut self.has_failed, true)).then(|| {
+            let path = self.tape.path.display();
+            let message = format!("the session is not saved to disk: {error}\nfile: {path}");
+            Notice::new(Severity::Warning, "session-not-stored", message)
         })
     }
 }

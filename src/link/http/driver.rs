@@ -300,12 +300,11 @@ impl Driver {
             Command::Submit(submit) | Command::Steer(submit) => self.queue.push_back(submit),
             Command::Answer { turn, response } => self.answer(turn, response),
             Command::Run { .. } | Command::RepeatCall { .. } => {
-                let notice = Notice {
-                    severity: Severity::Error,
-                    code: "runs-no-commands".to_owned(),
-                    message: "the gateway runs no commands of yours".to_owned(),
-                    document: None,
-                };
+                let notice = Notice::new(
+                    Severity::Error,
+                    "runs-no-commands",
+                    "the gateway runs no commands of yours",
+                );
                 self.log.append(now_ms(), Event::Notice(notice));
             }
             Command::Compact { .. } => self.note(

@@ -97,13 +97,7 @@ impl Http {
         let about = About {
             peer: format!("gateway {host}"),
             model: settings.model.clone(),
-            window: None,
-            is_replay: false,
-            hears: false,
-            runs: false,
-            reads_context: false,
-            workspace: None,
-            hold: super::SandboxStatus::default(),
+            ..About::default()
         };
         let settings = Arc::new(settings);
         let (commands, inbox) = lazy_channel::channel();

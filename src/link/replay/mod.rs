@@ -97,13 +97,8 @@ impl Replay {
         let about = About {
             peer: format!("replay of {}", recording.name()),
             model: recording.model(),
-            window: None,
             is_replay: true,
-            hears: false,
-            runs: false,
-            reads_context: false,
-            workspace: None,
-            hold: super::SandboxStatus::default(),
+            ..About::default()
         };
         tokio::spawn(play(player, Arc::clone(&log), inbox, speed));
         Self { log, about, commands }

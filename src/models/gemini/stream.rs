@@ -116,6 +116,7 @@ impl Read for Reading {
 }
 
 /// The state between two chunks.
+#[derive(Default)]
 struct Decoder {
     tools: Tools,
     answer: AnswerState,
@@ -141,13 +142,7 @@ impl Decoder {
     fn new(tools: Tools) -> Self {
         Self {
             tools,
-            answer: AnswerState::default(),
-            has_candidate: false,
-            finish: None,
-            said: String::new(),
-            blocked: None,
-            junk: String::new(),
-            calls: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The state between two frames.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Decoder {
     inline: Inline,
     choice: Choice,
@@ -49,13 +49,14 @@ struct Reasoning {
 }
 
 /// State of an answer that may start with `<think>`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Inline {
     /// Nothing visible came yet, but for a part of the tag.
     Before(String),
     /// `held` may be the start of the closing tag.
     Inside { held: String, has_begun: bool },
     /// Text is text.
+    #[default]
     Off,
 }
 
@@ -84,13 +85,7 @@ impl Decoder {
             } else {
                 Inline::Off
             },
-            choice: Choice::default(),
-            has_text: false,
-            is_refused: false,
-            calls: Vec::new(),
-            writing: 0,
-            reasoning: Reasoning::default(),
-            answer: AnswerState::default(),
+            ..Self::default()
         }
     }
 }

@@ -6,6 +6,7 @@
 mod body;
 mod document;
 
+use serde::{Deserialize, de::value::StrDeserializer};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -53,7 +54,8 @@ enum Phase {
 }
 
 /// The events that the wire knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Name {
     ResponseStart,
     DocumentStart,
@@ -71,21 +73,7 @@ enum Name {
 
 impl Name {
     fn parse(word: &str) -> Option<Self> {
-        Some(match word {
-            "response_start" => Self::ResponseStart,
-            "document_start" => Self::DocumentStart,
-            "content_delta" => Self::ContentDelta,
-            "tool_call_start" => Self::ToolCallStart,
-            "tool_call_arguments" => Self::ToolCallArguments,
-            "tool_result" => Self::ToolResult,
-            "metadata_delta" => Self::MetadataDelta,
-            "thinking_delta" => Self::ThinkingDelta,
-            "document_end" => Self::DocumentEnd,
-            "document_update" => Self::DocumentUpdate,
-            "done" => Self::Done,
-            "error" => Self::Error,
-            _ => return None,
-        })
+        Self::deserialize(StrDeserializer::<serde::de::value::Error>::new(word)).ok()
     }
 
     /// Returns true if `data` wraps the event's members (`{type, documentId, data}`) instead of being one of them.

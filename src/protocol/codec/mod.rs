@@ -2,7 +2,7 @@
 //!
 //! The rule is *tolerant reader, strict writer*. A [`Decoder`] takes whatever a gateway sends, in either dialect, and
 //! gives events that need no second look: every document starts once and ends once, with its whole content and
-//! metadata, and there is one `done`. What it had to repair it says in notices. An [`Encoder`] writes only what the
+//! metadata, and there is one `done`. What it had to repair it says in notices. [`Strict`] writes only what the
 //! protocol's own text allows. [`record`] is the lossless form that the journal keeps.
 //!
 //! Nothing here knows a clock, a file or a random number; what a response lacks comes in with [`Identity`].

@@ -155,12 +155,7 @@ impl Request {
         let mut members = members.clone();
         let mut notices = Vec::new();
         let mut say = |code: &str, message: String| {
-            notices.push(Notice {
-                severity: Severity::Warning,
-                code: code.to_owned(),
-                message,
-                document: None,
-            });
+            notices.push(Notice::new(Severity::Warning, code, message));
         };
         let messages = match members.shift_remove("messages") {
             Some(Value::Array(messages)) => messages,

@@ -1,7 +1,7 @@
 //! The conversation as a whole: new, resumed, its cost, exported.
 
 use crate::{
-    protocol::{Address, Command, CompactionScope, Message, Submit, Turn},
+    protocol::{Address, Command, CompactionScope, Message, Turn},
     t,
     tui::{
         app::{Action, App, Effect},
@@ -67,11 +67,7 @@ fn shorten(app: &mut App, word: &str, rest: &str, how: CompactionScope) -> Vec<E
         return app.toast(t!("action-nothing-said"));
     }
     app.viewport.pane.go_to_end();
-    let submit = Submit {
-        message: Message::user(format!("{word} {rest}").trim()),
-        mode: app.composer.mode,
-        model: app.composer.model.clone(),
-    };
+    let submit = app.composer.submit(Message::user(format!("{word} {rest}").trim()));
     vec![Effect::Send(Command::Compact { submit, scope: how })]
 }
 

@@ -64,12 +64,7 @@ fn decide(app: &mut App, place: DocumentIndex, is_allowed: bool) -> Vec<Effect> 
     }
     vec![Effect::Send(Command::Answer {
         turn,
-        response: ClarificationResponse {
-            document_id: id,
-            outcome,
-            answers,
-            reason: None,
-        },
+        response: ClarificationResponse::new(id, outcome, answers),
     })]
 }
 

@@ -215,11 +215,7 @@ pub fn own(app: &mut App, typed: &str) -> Submit {
     app.viewport.pane.go_to_end();
     focus_composer(app);
     app.questions.submitted_ms = Some(app.now_ms);
-    Submit {
-        message: Message::user(typed),
-        mode: app.composer.mode,
-        model: app.composer.model.clone(),
-    }
+    app.composer.submit(Message::user(typed))
 }
 
 /// Has a command run, which was written like this.
@@ -242,22 +238,14 @@ fn say(app: &mut App, mut message: Message, way: SendTime) -> Vec<Effect> {
     }
     if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears {
         app.composer.said.push(message.content.clone());
-        return vec![Effect::Send(Command::Steer(Submit {
-            message,
-            mode: app.composer.mode,
-            model: app.composer.model.clone(),
-        }))];
+        return vec![Effect::Send(Command::Steer(app.composer.submit(message)))];
     }
     submit(app, message)
 }
 
 /// Sends a message now, or puts it behind the running answer.
 pub fn submit(app: &mut App, message: Message) -> Vec<Effect> {
-    let submit = Submit {
-        message,
-        mode: app.composer.mode,
-        model: app.composer.model.clone(),
-    };
+    let submit = app.composer.submit(message);
     if app.conversation.is_busy() {
         app.composer.queue.push(submit);
         return Vec::new();

@@ -4,7 +4,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use crate::{
     link::About,
-    protocol::{Mode, Submit, SymbolLocation},
+    protocol::{Message, Mode, Submit, SymbolLocation},
     theme::Theme,
     tui::{custom::Custom, editor::field::Field},
 };
@@ -32,6 +32,15 @@ pub struct Composer {
 }
 
 impl Composer {
+    /// The command that sends a message in the chosen mode, to the chosen model.
+    pub fn submit(&self, message: Message) -> Submit {
+        Submit {
+            message,
+            mode: self.mode,
+            model: self.model.clone(),
+        }
+    }
+
     /// The model of the next message; `None` if not even the link has one.
     pub fn model_name<'a>(&'a self, about: &'a About) -> Option<&'a str> {
         self.model.as_deref().or(about.model.as_deref())

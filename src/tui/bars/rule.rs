@@ -76,9 +76,9 @@ impl Parts {
     }
 
     fn push_draft(&mut self, composer: &Composer) {
-        if composer.field.text().starts_with("!!") {
+        if composer.field.starts_with("!!") {
             self.push(t!("composer-shell-silent"), Role::Waiting);
-        } else if composer.field.starts_with('!') {
+        } else if composer.field.starts_with("!") {
             self.push(t!("composer-shell"), Role::Waiting);
         }
         if let Some(mode) = composer.field.vim_mode() {

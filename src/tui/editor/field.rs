@@ -1,22 +1,16 @@
-//! The one text field of the program: a draft, shown through `ratatui-textarea`.
+//! The one text field of the program: a draft with chips, Vim's keys, and its picture.
 //!
-//! The draft is ours, by graphemes; the crate breaks its lines and paints them. What is large or no text becomes a chip:
-//! one character of a private area in the draft, a label on the screen, all of it in what is sent.
+//! The draft's text area breaks its lines and paints them. What is large or no text becomes a chip: a mark and a label in
+//! the draft, all of it in what is sent.
 
 use std::{ops::Range, sync::Arc};
 
 use crossterm::event::{KeyCode, KeyEvent};
-use ratatui::{
-    buffer::Buffer,
-    layout::Rect,
-    style::{Modifier, Style},
-    widgets::Widget,
-};
-use ratatui_textarea::{CursorMove, TextArea, WrapMode};
+use ratatui::{buffer::Buffer, layout::Rect, style::Style, widgets::Widget};
 use serde_json::Value;
 
 use super::{
-    draft::Draft,
+    draft::{CLOSE, Draft, MOST_LABEL, OPEN, TextPosition, is_private},
     vim::{self, Vim},
 };
 use crate::{locale::figure, t, text::Sanitized};
@@ -25,9 +19,9 @@ use crate::{locale::figure, t, text::Sanitized};
 const CHIP_BYTES: usize = 8 * 1024;
 const CHIP_LINES: usize = 12;
 
-/// Characters of the private use area stand for chips; one each.
+/// Characters of the private use area that mark chips, one each; the last two are the signs around a label.
 const CHIP_FIRST: u32 = 0xF0000;
-const CHIPS: u32 = 0xFFFD;
+const CHIPS: u32 = 0xFFFC;
 
 /// Content that is shown as a label with its size.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,14 +36,9 @@ pub struct Field {
     draft: Draft,
     chips: Vec<Chip>,
     pub vim: Option<Vim>,
-    /// The view of the draft, with labels for its chips.
-    area: TextArea<'static>,
-    shown: String,
-    /// The draft's version that the area shows.
-    synced: u64,
     /// The column that up and down keep to, for the version that they left.
     goal: Option<(u64, usize)>,
-    /// Columns that the field was shown in last.
+    /// Columns that the text is broken for.
     width: u16,
     /// Rows taken, for a version and a width.
     measured: Option<(u64, u16, u16)>,
@@ -68,29 +57,18 @@ pub struct Drawn {
 
 impl Default for Field {
     fn default() -> Self {
-        Self {
+        let mut field = Self {
             draft: Draft::default(),
             chips: Vec::new(),
             vim: None,
-            area: area(Vec::new()),
-            shown: String::new(),
-            synced: u64::MAX,
             goal: None,
             width: 80,
             measured: None,
             drawn: None,
-        }
+        };
+        field.wrap();
+        field
     }
-}
-
-fn area(lines: Vec<String>) -> TextArea<'static> {
-    let mut area = TextArea::new(lines);
-    area.set_wrap_mode(WrapMode::WordOrGlyph);
-    area.set_cursor_style(Style::new());
-    area.set_cursor_line_style(Style::new());
-    area.set_selection_style(Style::new().add_modifier(Modifier::REVERSED));
-    area.set_max_histories(0);
-    area
 }
 
 impl Field {
@@ -99,21 +77,21 @@ impl Field {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.draft.text().is_empty()
+        self.draft.is_empty()
     }
 
-    pub fn starts_with(&self, letter: char) -> bool {
-        self.draft.text().starts_with(letter)
+    pub fn starts_with(&self, prefix: &str) -> bool {
+        self.draft.line(0).starts_with(prefix)
     }
 
     /// The text as it will be sent: pasted texts written out, pictures by their names.
     pub fn text(&self) -> String {
-        self.expand(self.draft.text())
+        self.expand(&self.draft.text())
     }
 
     fn expand(&self, text: &str) -> String {
         let mut whole = String::with_capacity(text.len());
-        for letter in text.chars() {
+        for (_, letter) in unlabelled(text) {
             match self.chip(letter) {
                 Some(Chip::Text(text)) => whole.push_str(text),
                 // What it is called stays in the text, so that the words can speak of it.
@@ -126,8 +104,9 @@ impl Field {
 
     /// The pictures of the draft, in their order.
     pub fn pictures(&self) -> Vec<Value> {
-        let chips = self.draft.text().chars().filter_map(|it| self.chip(it));
-        chips
+        let text = self.draft.text();
+        unlabelled(&text)
+            .filter_map(|it| self.chip(it.1))
             .filter_map(|it| match it {
                 Chip::Picture { data, .. } => Some(data.clone()),
                 Chip::Text(_) => None,
@@ -147,7 +126,8 @@ impl Field {
                 }
             })
             .collect();
-        serde_json::json!({ "text": self.draft.text(), "chips": chips })
+        let text: String = unlabelled(&self.draft.text()).map(|it| it.1).collect();
+        serde_json::json!({ "text": text, "chips": chips })
     }
 
     /// Restores a stored draft; members that are not of a draft are ignored.
@@ -172,10 +152,13 @@ impl Field {
         for part in text.split_inclusive(is_private) {
             clean.push_str(&tidy(part.trim_end_matches(is_private)));
             // A character that stands for no chip would be shown as one.
-            clean.extend(part.chars().last().filter(|it| self.chip(*it).is_some()));
+            if let Some((mark, chip)) = part.chars().last().and_then(|it| Some((it, self.chip(it)?))) {
+                clean.push_str(&labelled(mark, chip));
+            }
         }
         self.draft = Draft::new(&clean);
         self.draft.version = version;
+        self.wrap();
     }
 
     /// Deletes the letter after the caret.
@@ -186,12 +169,10 @@ impl Field {
 
     /// Replaces the whole text; the caret goes to the end. Undo brings the old text back.
     pub fn set(&mut self, text: &str) {
-        let text = tidy(text);
         self.rest();
-        let end = self.draft.text().len();
-        self.draft.replace(0..end, &text);
-        let end = self.draft.text().len();
-        self.draft.go(end, false);
+        self.draft
+            .replace(TextPosition::default()..self.draft.end(), &without_marks(&tidy(text)));
+        self.draft.go(self.draft.end(), false);
     }
 
     pub fn clear(&mut self) {
@@ -206,23 +187,21 @@ impl Field {
         }
     }
 
-    /// The text of the caret's line up to the caret.
+    /// The text of the caret's line up to the caret, chips as single characters.
     pub fn before_caret(&self) -> String {
         let at = self.draft.caret();
-        self.draft.slice(self.draft.line_start(at)..at).to_owned()
+        let line = self.draft.slice(at.line_start()..at);
+        unlabelled(&line).map(|it| it.1).collect()
     }
 
-    /// Replaces the given number of characters before the caret by `text`.
+    /// Replaces the given number of characters before the caret, in its line, by `text`.
     pub fn replace_before(&mut self, characters: usize, text: &str) {
         let at = self.draft.caret();
-        let before = self.draft.slice(0..at);
-        let start = before.char_indices().rev().nth(characters.saturating_sub(1));
-        let start = if characters == 0 {
-            at
-        } else {
-            start.map_or(0, |it| it.0)
-        };
-        self.draft.replace(start..at, &tidy(text));
+        let line = self.draft.slice(at.line_start()..at);
+        let bytes: Vec<usize> = unlabelled(&line).map(|it| it.0).collect();
+        let start = bytes.iter().rev().take(characters).next_back();
+        let start = start.map_or(at, |byte| TextPosition { byte: *byte, ..at });
+        self.draft.replace(start..at, &without_marks(&tidy(text)));
     }
 
     pub fn newline(&mut self) {
@@ -232,23 +211,17 @@ impl Field {
     /// Removes a backslash before the caret at the end of its line; returns true if there was one.
     pub fn take_backslash(&mut self) -> bool {
         let at = self.draft.caret();
-        if at != self.draft.line_end(at) || !self.draft.slice(0..at).ends_with('\\') {
+        if at != self.draft.line_end(at) || !self.draft.line(at.row).ends_with('\\') {
             return false;
         }
-        self.draft.replace(at - 1..at, "");
+        self.draft.replace(self.draft.before(at)..at, "");
         true
     }
 
     pub fn paste(&mut self, text: &str) {
         let text = tidy(text);
         if text.len() <= CHIP_BYTES && text.lines().count() <= CHIP_LINES {
-            let is_picture_taken = text.chars().any(is_private);
-            let text = if is_picture_taken {
-                text.chars().filter(|it| !is_private(*it)).collect()
-            } else {
-                text
-            };
-            self.draft.as_one(|draft| draft.insert(&text));
+            self.draft.as_one(|draft| draft.insert(&without_marks(&text)));
             return;
         }
         self.add(Chip::Text(text));
@@ -260,12 +233,12 @@ impl Field {
         let Some(mark) = (at < CHIPS).then(|| char::from_u32(CHIP_FIRST + at)).flatten() else {
             return;
         };
+        self.draft.as_one(|draft| draft.insert(&labelled(mark, &chip)));
         self.chips.push(chip);
-        self.draft.as_one(|draft| draft.insert(&mark.to_string()));
     }
 
     /// The chip at the caret or before it: its place in the draft and what it is.
-    pub fn chip_here(&self) -> Option<(Range<usize>, &Chip)> {
+    pub fn chip_here(&self) -> Option<(Range<TextPosition>, &Chip)> {
         let at = self.draft.caret();
         let places = [at..self.draft.after(at), self.draft.before(at)..at];
         places.into_iter().find_map(|place| {
@@ -279,7 +252,7 @@ impl Field {
         let Some((place, Chip::Text(text))) = self.chip_here() else {
             return false;
         };
-        let text = text.clone();
+        let text = without_marks(text);
         self.draft.as_one(|draft| draft.replace(place, &text));
         true
     }
@@ -312,7 +285,7 @@ impl Field {
     /// The selected text, as it would be sent; `None` without a selection.
     pub fn selected(&self) -> Option<String> {
         let range = self.draft.selection()?;
-        Some(self.expand(self.draft.slice(range)))
+        Some(self.expand(&self.draft.slice(range)))
     }
 
     /// Hands the key to Vim; returns true if Vim took it.
@@ -331,78 +304,56 @@ impl Field {
     pub fn key(&mut self, event: KeyEvent) -> bool {
         match event.code {
             KeyCode::Char(letter) if is_private(letter) => return false,
-            KeyCode::Up => self.go_by_row(CursorMove::Up),
-            KeyCode::Down => self.go_by_row(CursorMove::Down),
+            KeyCode::Up => self.go_by_row(false),
+            KeyCode::Down => self.go_by_row(true),
             _ => return self.draft.edit(event),
         }
         true
     }
 
     /// Moves the caret by rows as they are shown, not by lines.
-    fn go_by_row(&mut self, by: CursorMove) {
-        self.sync();
-        let column = self.area.screen_cursor().col;
-        let goal = self
-            .goal
-            .filter(|it| it.0 == self.draft.version)
-            .map_or(column, |it| it.1);
-        self.area.move_cursor(by);
+    fn go_by_row(&mut self, down: bool) {
+        let cursor = self.draft.area.screen_cursor();
+        let is_on_the_way = |it: &(u64, usize)| it.0 == self.draft.version;
         // Short rows on the way do not change where one is going.
-        let row = self.area.screen_cursor().row;
-        while self.area.screen_cursor().col < goal {
-            self.area.move_cursor(CursorMove::Forward);
-            let now = self.area.screen_cursor();
-            if now.row != row || now.col > goal {
-                self.area.move_cursor(CursorMove::Back);
-                break;
-            }
-            if self.area.cursor() == self.end() {
-                break;
+        let goal = self.goal.filter(is_on_the_way).map_or(cursor.col, |it| it.1);
+        let row = if down {
+            cursor.row + 1
+        } else {
+            cursor.row.saturating_sub(1)
+        };
+        let caret = self.draft.caret();
+        self.draft.go(self.at_screen(row, goal), false);
+        // Of a label in several rows only the beginning is a place: down leads out of it.
+        if down && self.draft.caret() == caret {
+            self.draft.go(self.draft.after(caret), false);
+            if self.draft.area.screen_cursor().row < row {
+                self.draft.go(caret, false);
             }
         }
-        let cursor = self.area.cursor();
-        let to = self.place_of(cursor.0, cursor.1);
-        self.draft.go(to, false);
-        self.synced = self.draft.version;
         self.goal = Some((self.draft.version, goal));
     }
 
-    /// The position after the last letter shown.
-    fn end(&self) -> (usize, usize) {
-        let lines = self.area.lines();
-        (
-            lines.len().saturating_sub(1),
-            lines.last().map_or(0, |it| it.chars().count()),
-        )
+    /// The place at a row and column of the text as it is broken; the last one of the row if that is shorter.
+    fn at_screen(&self, row: usize, column: usize) -> TextPosition {
+        let place = |row, column| {
+            let cursor = self.draft.area.screen_to_data(row, column);
+            self.draft.position((cursor.0, cursor.1))
+        };
+        let (start, to) = (place(row, 0), place(row, column));
+        // The end of a broken row is the beginning of the next one.
+        if to > start && to == place(row + 1, 0) {
+            self.draft.before(to)
+        } else {
+            to
+        }
     }
 
     /// Moves the caret to the letter at a column and row of the field as it was drawn.
     pub fn point(&mut self, x: u16, y: u16, height: u16, selecting: bool) {
-        self.sync();
-        let (top, _) = self.area.scroll_offset();
+        let (top, _) = self.draft.area.scroll_offset();
         let row = usize::from(top) + usize::from(y.min(height.saturating_sub(1)));
-        // The crate says where its caret is on the screen, and nothing of other places.
-        self.area.cancel_selection();
-        self.area.move_cursor(CursorMove::Jump(0, 0));
-        while self.area.screen_cursor().row < row && self.area.cursor() != self.end() {
-            let before = self.area.screen_cursor().row;
-            self.area.move_cursor(CursorMove::Down);
-            if self.area.screen_cursor().row == before {
-                break;
-            }
-        }
-        let row = self.area.screen_cursor().row;
-        while self.area.screen_cursor().col < usize::from(x) && self.area.cursor() != self.end() {
-            self.area.move_cursor(CursorMove::Forward);
-            let now = self.area.screen_cursor();
-            if now.row != row || now.col > usize::from(x) {
-                self.area.move_cursor(CursorMove::Back);
-                break;
-            }
-        }
-        let cursor = self.area.cursor();
-        let to = self.place_of(cursor.0, cursor.1);
-        self.draft.go(to, selecting);
+        self.draft.go(self.at_screen(row, usize::from(x)), selecting);
     }
 
     /// Selects the word at the caret.
@@ -415,14 +366,13 @@ impl Field {
     }
 
     /// Returns true if Up would leave the field.
-    pub fn is_at_top(&mut self) -> bool {
-        self.sync();
-        self.area.screen_cursor().row == 0
+    pub fn is_at_top(&self) -> bool {
+        self.draft.area.screen_cursor().row == 0
     }
 
-    /// Returns true if Down would leave the field.
+    /// Returns true at the end of the text.
     pub fn is_at_bottom(&self) -> bool {
-        self.draft.caret() == self.draft.text().len()
+        self.draft.caret() == self.draft.end()
     }
 
     /// The rows that the text takes at this width.
@@ -433,17 +383,27 @@ impl Field {
         {
             return rows;
         }
-        self.width = width.max(1);
-        self.sync();
-        // The crate tells its wrapping only by where the caret is, and only for the area it was drawn in.
-        let place = Rect::new(0, 0, self.width, 1);
-        let mut probe = self.area.clone();
-        (&probe).render(place, &mut Buffer::empty(place));
-        probe.move_cursor(CursorMove::Bottom);
-        probe.move_cursor(CursorMove::End);
-        let rows = (probe.screen_cursor().row + 1).min(usize::from(u16::MAX)) as u16;
+        if self.width != width.max(1) {
+            self.width = width.max(1);
+            self.wrap();
+        }
+        // The crate tells its number of rows only by where the caret is.
+        let (anchor, caret) = (self.draft.anchor(), self.draft.caret());
+        self.draft.mark(None, self.draft.end());
+        let rows = self.draft.area.screen_cursor().row + 1;
+        self.draft.mark(anchor, caret);
+        let rows = u16::try_from(rows).unwrap_or(u16::MAX);
         self.measured = Some((version, width, rows));
         rows
+    }
+
+    /// Breaks the text for the width: the crate does it where it draws, and scrolls to the caret there.
+    fn wrap(&mut self) {
+        let (anchor, caret) = (self.draft.anchor(), self.draft.caret());
+        self.draft.mark(None, TextPosition::default());
+        let place = Rect::new(0, 0, self.width, 1);
+        (&self.draft.area).render(place, &mut Buffer::empty(place));
+        self.draft.mark(anchor, caret);
     }
 
     pub fn draw(&mut self, width: u16, height: u16, style: Style) -> Drawn {
@@ -453,14 +413,43 @@ impl Field {
         {
             return drawn.clone();
         }
-        self.width = width.max(1);
-        self.sync();
         let place = Rect::new(0, 0, width.max(1), height.max(1));
+        let rows = self.rows(place.width);
+        let (anchor, caret) = (self.draft.anchor(), self.draft.caret());
+        // In visual mode the letter under the caret is marked, too.
+        let is_visual = matches!(self.vim_mode(), Some(vim::Mode::Visual | vim::Mode::VisualLine));
+        let (from, to) = match anchor.filter(|_| is_visual) {
+            Some(anchor) if anchor > caret => (Some(self.draft.after(anchor)), caret),
+            Some(_) => (anchor, self.draft.after(caret)),
+            None => (anchor, caret),
+        };
         let mut buffer = Buffer::empty(place);
-        self.area.set_style(style);
-        (&self.area).render(place, &mut buffer);
-        let (top, _) = self.area.scroll_offset();
-        let cursor = self.area.screen_cursor();
+        let mut part;
+        // The crate counts the rows of its view in 16 bits; of a longer text it gets the lines around the caret.
+        let (draft, from, to) = if rows == u16::MAX {
+            let first = to.row.saturating_sub(place.height.into());
+            let last = (to.row + usize::from(place.height)).min(self.draft.lines().len());
+            part = Draft::new(&self.draft.lines().get(first..last).unwrap_or_default().join("\n"));
+            let inside = |at: TextPosition| TextPosition {
+                row: at.row.saturating_sub(first),
+                ..at
+            };
+            (&mut part, from.map(inside), inside(to))
+        } else {
+            (&mut self.draft, from, to)
+        };
+        // Rows that are gone at the end leave no blank ones.
+        let (top, _) = draft.area.scroll_offset();
+        let blank = top.saturating_add(place.height).saturating_sub(rows).min(top);
+        if blank > 0 {
+            draft.area.scroll((-(blank.min(i16::MAX as u16) as i16), 0));
+        }
+        draft.mark(from, to);
+        draft.area.set_style(style);
+        (&draft.area).render(place, &mut buffer);
+        let (top, _) = draft.area.scroll_offset();
+        let cursor = draft.area.screen_cursor();
+        self.draft.mark(anchor, caret);
         let x = (cursor.col as u16).min(place.width - 1);
         let y = (cursor.row as u16).saturating_sub(top).min(place.height - 1);
         let drawn = Drawn {
@@ -470,79 +459,6 @@ impl Field {
         };
         self.drawn = Some((key, drawn.clone()));
         drawn
-    }
-
-    /// Brings the area up to the draft.
-    fn sync(&mut self) {
-        if self.synced == self.draft.version {
-            return;
-        }
-        self.synced = self.draft.version;
-        let mut shown = String::with_capacity(self.draft.text().len());
-        for letter in self.draft.text().chars() {
-            shown.push(letter);
-            if let Some(chip) = self.chip(letter) {
-                shown.push_str(&label(chip));
-            }
-        }
-        if shown != self.shown || self.area.is_empty() {
-            self.area = area(shown.split('\n').map(str::to_owned).collect());
-            self.shown = shown;
-            // Rows are known only where the area has been drawn.
-            let place = Rect::new(0, 0, self.width, 1);
-            (&self.area).render(place, &mut Buffer::empty(place));
-        }
-        let jump = |(row, column): (usize, usize)| {
-            CursorMove::Jump(
-                row.min(usize::from(u16::MAX)) as u16,
-                column.min(usize::from(u16::MAX)) as u16,
-            )
-        };
-        self.area.cancel_selection();
-        let (mut from, mut to) = (self.draft.anchor(), self.draft.caret());
-        // In visual mode the letter under the caret is marked, too.
-        if let (Some(anchor), Some(vim::Mode::Visual | vim::Mode::VisualLine)) = (from, self.vim_mode()) {
-            if anchor > to {
-                from = Some(self.draft.after(anchor));
-            } else {
-                to = self.draft.after(to);
-            }
-        }
-        if let Some(anchor) = from.filter(|it| *it != to) {
-            self.area.move_cursor(jump(self.cursor_of(anchor)));
-            self.area.start_selection();
-        }
-        self.area.move_cursor(jump(self.cursor_of(to)));
-    }
-
-    /// Row and character of a place of the draft in what is shown.
-    fn cursor_of(&self, at: usize) -> (usize, usize) {
-        let (mut row, mut column) = (0, 0);
-        for letter in self.draft.slice(0..at).chars() {
-            if letter == '\n' {
-                (row, column) = (row + 1, 0);
-                continue;
-            }
-            column += 1 + self.chip(letter).map_or(0, |it| label(it).chars().count());
-        }
-        (row, column)
-    }
-
-    /// The place of the draft that is shown there.
-    fn place_of(&self, row: usize, column: usize) -> usize {
-        let (mut at_row, mut at_column) = (0, 0);
-        for (at, letter) in self.draft.text().char_indices() {
-            let more = 1 + self.chip(letter).map_or(0, |it| label(it).chars().count());
-            if at_row == row && (letter == '\n' || column < at_column + more) {
-                return at;
-            }
-            if letter == '\n' {
-                (at_row, at_column) = (at_row + 1, 0);
-            } else {
-                at_column += more;
-            }
-        }
-        self.draft.text().len()
     }
 }
 
@@ -555,31 +471,51 @@ impl Drawn {
                 continue;
             };
             to.clone_from(from);
-            // The mark of a chip is a private character that no font has.
+            // No font has the private characters of a chip.
             if to.symbol().starts_with(is_private) {
-                to.set_symbol("▤");
+                let symbol = to
+                    .symbol()
+                    .replace(OPEN, "[")
+                    .replace(CLOSE, "]")
+                    .replace(is_private, "▤");
+                to.set_symbol(&symbol);
             }
         }
     }
 }
 
-fn is_private(letter: char) -> bool {
-    ('\u{F0000}'..='\u{FFFFD}').contains(&letter)
+/// The characters of a part of the draft and their bytes, without the labels of its chips.
+fn unlabelled(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut is_label = false;
+    text.char_indices().filter(move |(_, it)| {
+        is_label |= *it == OPEN;
+        let is_own = !is_label;
+        is_label &= *it != CLOSE;
+        is_own
+    })
 }
 
-/// The label of a chip.
-fn label(chip: &Chip) -> String {
-    match chip {
+/// A chip as it stands in the draft.
+fn labelled(mark: char, chip: &Chip) -> String {
+    let label = match chip {
         Chip::Text(text) => {
             let lines = text.lines().count();
             if lines > 1 {
-                format!("[{}]", t!("pasted-lines", count = lines))
+                t!("pasted-lines", count = lines)
             } else {
-                format!("[{}]", t!("pasted-characters", count = text.chars().count()))
+                t!("pasted-characters", count = text.chars().count())
             }
         }
-        Chip::Picture { name, bytes, .. } => format!("[{} {}]", Sanitized::line(name), figure::bytes(*bytes as u64)),
-    }
+        Chip::Picture { name, bytes, .. } => format!("{} {}", Sanitized::line(name), figure::bytes(*bytes as u64)),
+    };
+    let mut label = without_marks(&label);
+    label.truncate(label.floor_char_boundary(MOST_LABEL - 16));
+    format!("{mark}{OPEN}{label}{CLOSE}")
+}
+
+/// The text without the characters that would be taken for chips.
+fn without_marks(text: &str) -> String {
+    text.replace(is_private, "")
 }
 
 /// Line ends are `\n`; what a terminal would obey is gone.
@@ -642,8 +578,8 @@ mod tests {
         field.paste("see ");
         field.paste(&pasted);
         field.paste("!");
-        field.sync();
-        assert!(field.area.lines()[0].contains("[pasted 40 lines]!"));
+        let shown = field.draft.line(0).replace(OPEN, "[").replace(CLOSE, "]");
+        assert!(shown.contains("[pasted 40 lines]!"));
         assert_eq!(field.text(), format!("see {}!", "line of text\n".repeat(40)));
         press(&mut field, KeyCode::Left);
         press(&mut field, KeyCode::Left);
@@ -710,11 +646,27 @@ mod tests {
         assert_eq!(field.rows(10), 3);
         press(&mut field, KeyCode::Up);
         let there = field.draft.caret();
-        assert!(there > 0 && there < 20, "{there}");
+        assert!(there.byte > 0 && there.byte < 20, "{there:?}");
         assert!(!field.is_at_top());
         press(&mut field, KeyCode::Up);
         assert!(field.is_at_top());
         press(&mut field, KeyCode::Down);
         assert!(!field.is_at_top() && field.draft.caret() <= there);
+    }
+
+    #[test]
+    fn down_and_up_pass_a_label_that_takes_several_rows() {
+        let mut field = Field::default();
+        field.paste("see ");
+        field.paste(&"long\n".repeat(40));
+        field.paste(" and more");
+        assert_eq!(field.rows(8), 5);
+        field.key(KeyEvent::new(KeyCode::Home, KeyModifiers::NONE));
+        let mut go = |key| {
+            press(&mut field, key);
+            field.before_caret().chars().count()
+        };
+        let (down, up) = (KeyCode::Down, KeyCode::Up);
+        assert_eq!([down, down, down, down, up, up].map(&mut go), [4, 5, 10, 10, 4, 0]);
     }
 }

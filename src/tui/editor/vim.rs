@@ -13,7 +13,7 @@ use self::motion::{
     end_before, find, inclusive, last_of_word, line_number, lines, next_word, object, paragraph, partner, to, word_end,
     word_start,
 };
-use super::draft::{Class, Draft};
+use super::draft::{CLOSE, Class, Draft, TextPosition, is_private};
 
 /// Most keys of a change that are repeated.
 const MOST_KEYS: usize = 10_000;
@@ -69,7 +69,7 @@ enum Wait {
 
 /// A range of the text, or whole lines.
 struct Span {
-    range: Range<usize>,
+    range: Range<TextPosition>,
     lines: bool,
 }
 
@@ -224,8 +224,8 @@ impl Vim {
             }
             KeyCode::Left | KeyCode::Backspace => 'h',
             KeyCode::Right => 'l',
-            KeyCode::Up if self.mode != Mode::Normal || draft.line_start(draft.caret()) > 0 => 'k',
-            KeyCode::Down if self.mode != Mode::Normal || draft.line_end(draft.caret()) < draft.text().len() => 'j',
+            KeyCode::Up if self.mode != Mode::Normal || draft.caret().row > 0 => 'k',
+            KeyCode::Down if self.mode != Mode::Normal || draft.line_after(draft.caret()).is_some() => 'j',
             KeyCode::Home => '0',
             KeyCode::End => '$',
             KeyCode::Delete => 'x',
@@ -270,7 +270,7 @@ impl Vim {
             'C' => self.shorthand(Operator::Change, '$', draft),
             'S' => self.operate_lines(Operator::Change, draft),
             'Y' => self.operate_lines(Operator::Yank, draft),
-            'i' => self.insert(draft, |draft, at| draft.line_start(at).max(at)),
+            'i' => self.insert(draft, |_, at| at),
             'a' => self.insert(draft, |draft, at| draft.after(at).min(draft.line_end(at))),
             'I' => self.insert(draft, Draft::line_text),
             'A' => self.insert(draft, Draft::line_end),
@@ -333,10 +333,13 @@ impl Vim {
                 let count = self.pending.take_count();
                 let span = draft.selection_or_caret(count, self.mode != Mode::Normal);
                 if let Some(range) = span {
-                    let replaced: String =
-                        unicode_segmentation::UnicodeSegmentation::graphemes(draft.slice(range.clone()), true)
-                            .map(|it| if it == "\n" { '\n' } else { letter })
-                            .collect();
+                    let mut replaced = String::new();
+                    let mut at = range.start;
+                    while at < range.end {
+                        let next = draft.after(at);
+                        replaced.push(if next.row > at.row { '\n' } else { letter });
+                        at = next;
+                    }
                     let start = range.start;
                     draft.replace(range, &replaced);
                     let last = draft.before(draft.caret());
@@ -364,10 +367,9 @@ impl Vim {
                     let span = match letter {
                         'g' => lines(draft, line_number(draft, if counted { times } else { 1 })),
                         '_' => {
-                            let end = draft.line_end(draft.caret());
-                            let line = draft.slice(draft.line_start(end)..end).trim_end().len();
-                            let last = draft.line_start(end) + line;
-                            to(draft, draft.before(last).max(draft.line_start(end)), true)
+                            let start = draft.caret().line_start();
+                            let last = start.right(draft.line(start.row).trim_end().len());
+                            to(draft, draft.before(last).max(start), true)
                         }
                         _ => {
                             let big = letter == 'E';
@@ -402,15 +404,15 @@ impl Vim {
     /// The span of a motion; `None` if the letter is none, or leads nowhere.
     fn motion(&mut self, letter: char, times: usize, counted: bool, draft: &Draft) -> Option<Span> {
         let at = draft.caret();
-        let fold = |step: &dyn Fn(usize) -> usize| (0..times).fold(at, |at, _| step(at));
+        let fold = |step: &dyn Fn(TextPosition) -> TextPosition| (0..times).fold(at, |at, _| step(at));
         let column = self.column.take();
         Some(match letter {
-            'h' => to(draft, fold(&|at| draft.before(at).max(draft.line_start(at))), false),
+            'h' => to(draft, fold(&|at| draft.before(at).max(at.line_start())), false),
             'l' | ' ' => to(draft, fold(&|at| draft.after(at).min(draft.line_end(at))), false),
-            '0' => to(draft, draft.line_start(at), false),
+            '0' => to(draft, at.line_start(), false),
             '^' => to(draft, draft.line_text(at), false),
             '$' => {
-                let last = (1..times).fold(at, |at, _| (draft.line_end(at) + 1).min(draft.text().len()));
+                let last = (1..times).fold(at, |at, _| draft.after(draft.line_end(at)));
                 self.column = Some(usize::MAX);
                 to(draft, draft.line_end(last), false)
             }
@@ -422,7 +424,7 @@ impl Vim {
                     let before = (1..times).fold(at, |at, _| next_word(draft, at, big));
                     return Some(to(draft, word_end(draft, before, big), false));
                 }
-                let is_line_over = self.pending.operator.is_some() && draft.slice(at..goal).contains('\n');
+                let is_line_over = self.pending.operator.is_some() && goal.row > at.row;
                 let end = draft.line_end((1..times).fold(at, |at, _| next_word(draft, at, big)));
                 to(draft, if is_line_over && end > at { end } else { goal }, false)
             }
@@ -434,37 +436,31 @@ impl Vim {
             'j' | 'k' => {
                 let column = column.unwrap_or_else(|| draft.column(at));
                 self.column = Some(column);
-                let start = draft.line_start(at);
-                let mut line = start;
-                for _ in 0..times {
-                    let next = if letter == 'j' {
-                        Some(draft.line_end(line) + 1).filter(|it| *it <= draft.text().len())
-                    } else {
-                        line.checked_sub(1).map(|it| draft.line_start(it))
-                    };
-                    // As far as there are lines.
-                    let Some(next) = next else { break };
-                    line = next;
-                }
-                if line == start {
+                // As far as there are lines.
+                let row = if letter == 'j' {
+                    (at.row + times).min(draft.end().row)
+                } else {
+                    at.row.saturating_sub(times)
+                };
+                if row == at.row {
                     return self.pending.operator.is_none().then(|| to(draft, at, false));
                 }
-                lines(draft, draft.in_line(line, column))
+                lines(draft, draft.in_line(TextPosition { row, byte: 0 }, column))
             }
             'G' => {
                 let at = if counted {
                     line_number(draft, times)
                 } else {
-                    draft.line_start(draft.text().len())
+                    draft.end().line_start()
                 };
                 lines(draft, at)
             }
             '{' => to(draft, fold(&|at| paragraph(draft, at, false)), false),
             '}' => to(draft, fold(&|at| paragraph(draft, at, true)), false),
             '%' => {
-                let line = draft.line_end(at);
-                let here = draft.slice(at..line).find(['(', ')', '[', ']', '{', '}'])?;
-                inclusive(draft, partner(draft, at + here)?)
+                let line = draft.slice(at..draft.line_end(at));
+                let here = line.find(['(', ')', '[', ']', '{', '}'])?;
+                inclusive(draft, partner(draft, at.right(here))?)
             }
             ';' | ',' => {
                 let (kind, wanted) = self.found?;
@@ -535,14 +531,9 @@ impl Vim {
 
     fn operate_lines(&mut self, operator: Operator, draft: &mut Draft) {
         let times = self.pending.times();
-        let start = draft.line_start(draft.caret());
-        let end = (1..times).fold(draft.line_end(start), |end, _| {
-            if end < draft.text().len() {
-                draft.line_end(end + 1)
-            } else {
-                end
-            }
-        });
+        let start = draft.caret().line_start();
+        let row = (start.row + times - 1).min(draft.end().row);
+        let end = draft.line_end(TextPosition { row, byte: 0 });
         self.pending.operator = None;
         self.apply(
             operator,
@@ -568,7 +559,7 @@ impl Vim {
 
     fn apply(&mut self, operator: Operator, span: &Span, draft: &mut Draft) {
         let range = if span.lines {
-            draft.line_start(span.range.start)..draft.line_end(span.range.end)
+            span.range.start.line_start()..draft.line_end(span.range.end)
         } else {
             span.range.clone()
         };
@@ -580,7 +571,7 @@ impl Vim {
             Operator::Yank => {
                 draft.keep(range.clone(), span.lines);
                 let at = if span.lines {
-                    draft.caret().min(range.start.max(draft.line_start(draft.caret())))
+                    range.start.max(draft.caret().line_start())
                 } else {
                     range.start
                 };
@@ -597,8 +588,8 @@ impl Vim {
                 };
                 draft.replace(cut, "");
                 if span.lines {
-                    let at = range.start.min(draft.text().len());
-                    draft.go(draft.line_text(draft.line_start(at)), false);
+                    let at = range.start.min(draft.end());
+                    draft.go(draft.line_text(at.line_start()), false);
                 }
             }
             Operator::Change => {
@@ -652,14 +643,14 @@ impl Vim {
                 if let Some(range) = draft.selection_or_caret(1, true) {
                     let is_lines = self.mode == Mode::VisualLine;
                     let range = if is_lines {
-                        draft.line_start(range.start)..draft.line_end(draft.before(range.end).max(range.start))
+                        range.start.line_start()..draft.line_end(draft.before(range.end).max(range.start))
                     } else {
                         range
                     };
                     let kept = if draft.kept_lines && !is_lines {
-                        format!("\n{}\n", draft.kept)
+                        format!("\n{}\n", draft.kept())
                     } else {
-                        draft.kept.clone()
+                        draft.kept()
                     };
                     draft.as_one(|draft| {
                         let start = range.start;
@@ -675,7 +666,7 @@ impl Vim {
             }
             'J' => {
                 let text = draft.selection_or_caret(1, true).unwrap_or_default();
-                let breaks = draft.slice(text.clone()).matches('\n').count().max(1);
+                let breaks = (text.end.row - text.start.row).max(1);
                 draft.go(text.start, false);
                 draft.as_one(|draft| (0..breaks).for_each(|_| join(draft)));
                 self.mode = Mode::Normal;
@@ -691,7 +682,7 @@ impl Vim {
         }
     }
 
-    fn insert(&mut self, draft: &mut Draft, place: impl Fn(&Draft, usize) -> usize) {
+    fn insert(&mut self, draft: &mut Draft, place: impl Fn(&Draft, TextPosition) -> TextPosition) {
         let times = self.pending.take_count();
         self.begin_insert(times, false, draft);
         let at = place(draft, draft.caret());
@@ -718,10 +709,10 @@ impl Vim {
         let at = if below {
             draft.line_end(draft.caret())
         } else {
-            draft.line_start(draft.caret())
+            draft.caret().line_start()
         };
         draft.replace(at..at, "\n");
-        draft.go(if below { at + 1 } else { at }, false);
+        draft.go(if below { draft.after(at) } else { at }, false);
     }
 
     fn enter_visual(&mut self, mode: Mode, draft: &mut Draft) {
@@ -745,7 +736,7 @@ impl Vim {
         }
         self.reset();
         let at = draft.caret();
-        draft.go(draft.before(at).max(draft.line_start(at)), false);
+        draft.go(draft.before(at).max(at.line_start()), false);
     }
 
     /// Repeats the text that was typed after a count.
@@ -816,7 +807,7 @@ impl Vim {
     /// Moves the caret onto the last letter of its line: in normal mode it is never behind it.
     fn settle(draft: &mut Draft) {
         let at = draft.caret();
-        let (start, end) = (draft.line_start(at), draft.line_end(at));
+        let (start, end) = (at.line_start(), draft.line_end(at));
         if at == end && at > start {
             draft.go(draft.before(at), false);
         }
@@ -826,7 +817,7 @@ impl Vim {
 impl Draft {
     /// The selection with the letter under the caret; without one, `count` letters from the caret on. `None`: the line is too
     /// short.
-    fn selection_or_caret(&self, count: usize, visual: bool) -> Option<Range<usize>> {
+    fn selection_or_caret(&self, count: usize, visual: bool) -> Option<Range<TextPosition>> {
         let at = self.caret();
         if visual && let Some(anchor) = self.anchor() {
             let (start, end) = (anchor.min(at), anchor.max(at));
@@ -885,28 +876,28 @@ fn typed(key: KeyEvent, draft: &mut Draft) {
 }
 
 /// Extends whole lines by one line break, so that none is left over.
-fn with_break(draft: &Draft, range: &Range<usize>) -> Range<usize> {
-    if range.end < draft.text().len() {
-        range.start..range.end + 1
-    } else {
-        range.start.saturating_sub(1)..range.end
+fn with_break(draft: &Draft, range: &Range<TextPosition>) -> Range<TextPosition> {
+    match draft.line_after(range.end) {
+        Some(next) => range.start..next,
+        None => draft.before(range.start)..range.end,
     }
 }
 
 fn put(draft: &mut Draft, behind: bool, count: usize) {
-    let kept = draft.kept.repeat(count.min(1000));
-    if draft.kept.is_empty() {
+    let kept = draft.kept();
+    if kept.is_empty() {
         return;
     }
+    let count = count.min(1000);
     let at = draft.caret();
     if draft.kept_lines {
-        let lines = vec![draft.kept.clone(); count.min(1000)].join("\n");
+        let lines = vec![kept; count].join("\n");
         let start = if behind {
             let end = draft.line_end(at);
             draft.replace(end..end, &format!("\n{lines}"));
-            end + 1
+            draft.after(end)
         } else {
-            let start = draft.line_start(at);
+            let start = at.line_start();
             draft.replace(start..start, &format!("{lines}\n"));
             start
         };
@@ -917,7 +908,7 @@ fn put(draft: &mut Draft, behind: bool, count: usize) {
         } else {
             at
         };
-        draft.replace(place..place, &kept);
+        draft.replace(place..place, &kept.repeat(count));
         draft.go(draft.before(draft.caret()), false);
     }
 }
@@ -925,11 +916,10 @@ fn put(draft: &mut Draft, behind: bool, count: usize) {
 /// Joins the next line with this one, with one blank between them.
 fn join(draft: &mut Draft) {
     let end = draft.line_end(draft.caret());
-    if end == draft.text().len() {
+    let Some(next) = draft.line_after(end).map(|it| draft.line_text(it)) else {
         return;
-    }
-    let next = draft.line_text(end + 1);
-    let blank = if draft.line_end(next) == next || draft.slice(0..end).ends_with(' ') {
+    };
+    let blank = if draft.line_end(next) == next || draft.line(end.row).ends_with(' ') {
         ""
     } else {
         " "
@@ -938,7 +928,7 @@ fn join(draft: &mut Draft) {
     draft.go(end, false);
 }
 
-fn indent(draft: &mut Draft, range: &Range<usize>, more: bool) {
+fn indent(draft: &mut Draft, range: &Range<TextPosition>, more: bool) {
     let text = draft.slice(range.clone());
     let changed: Vec<String> = text
         .split('\n')
@@ -958,27 +948,33 @@ fn indent(draft: &mut Draft, range: &Range<usize>, more: bool) {
     draft.go(draft.line_text(start), false);
 }
 
-fn recase(draft: &mut Draft, range: Range<usize>, operator: Operator) {
+fn recase(draft: &mut Draft, range: Range<TextPosition>, operator: Operator) {
     let text = draft.slice(range.clone());
-    let changed: String = match operator {
-        Operator::Lower => text.to_lowercase(),
-        Operator::Upper => text.to_uppercase(),
-        Operator::Swap
-        | Operator::Delete
-        | Operator::Change
-        | Operator::Yank
-        | Operator::Indent
-        | Operator::Outdent => {
-            let swap = |it: char| -> String {
-                if it.is_lowercase() {
-                    it.to_uppercase().collect()
-                } else {
-                    it.to_lowercase().collect()
-                }
-            };
-            text.chars().map(swap).collect()
-        }
-    };
+    // The label of a chip stays as it is.
+    let parts = text.split_inclusive(CLOSE).map(|part| {
+        let (words, chip) = part.split_at(part.find(is_private).unwrap_or(part.len()));
+        let words = match operator {
+            Operator::Lower => words.to_lowercase(),
+            Operator::Upper => words.to_uppercase(),
+            Operator::Swap
+            | Operator::Delete
+            | Operator::Change
+            | Operator::Yank
+            | Operator::Indent
+            | Operator::Outdent => {
+                let swap = |it: char| -> String {
+                    if it.is_lowercase() {
+                        it.to_uppercase().collect()
+                    } else {
+                        it.to_lowercase().collect()
+                    }
+                };
+                words.chars().map(swap).collect()
+            }
+        };
+        words + chip
+    });
+    let changed: String = parts.collect();
     if changed != text {
         draft.replace(range, &changed);
     }

@@ -69,20 +69,20 @@ pub(super) fn lines(area: Rect, buf: &mut Buffer, lines: &[StyledLine], theme: &
 
 /// The title of a list, with the filter that was typed.
 pub(super) fn heading(title: &str, filter: &Draft) -> String {
-    if filter.text().is_empty() {
+    if filter.is_empty() {
         format!(" {title} ")
     } else {
-        format!(" {title} › {} ", Sanitized::line(filter.text()))
+        format!(" {title} › {} ", Sanitized::line(&filter.text()))
     }
 }
 
 /// The caret's column in a frame with that heading: behind the title, and in what is typed.
 pub(super) fn caret_in(title: &str, filter: &Draft, columns: u16) -> u16 {
-    let before = filter.slice(0..filter.caret());
-    let typed = if filter.text().is_empty() {
+    let before = filter.slice(filter.caret().line_start()..filter.caret());
+    let typed = if filter.is_empty() {
         0
     } else {
-        3 + width::width(&Sanitized::line(before))
+        3 + width::width(&Sanitized::line(&before))
     };
     (3 + width::width(title) + typed).min(usize::from(columns).saturating_sub(3)) as u16
 }

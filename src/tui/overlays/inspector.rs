@@ -295,23 +295,8 @@ fn type_of(text: &str) -> Option<String> {
 /// The document that the step is about.
 fn document_of(step: &TraceStep) -> Option<DocumentId> {
     step.made.iter().find_map(|it| match &it.event {
-        Event::DocumentStart(start) => Some(start.id.clone()),
-        Event::ContentDelta { document, .. }
-        | Event::ToolCallStart { document, .. }
-        | Event::ToolCallArguments { document, .. }
-        | Event::ToolResult { document, .. }
-        | Event::MetadataDelta { document, .. }
-        | Event::DocumentEnd { document, .. }
-        | Event::DocumentUpdate { document, .. } => Some(document.clone()),
         Event::Notice(notice) => notice.document.clone(),
-        Event::UserMessage(_)
-        | Event::ResponseStart(_)
-        | Event::ThinkingDelta { .. }
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Done(_)
-        | Event::Unknown { .. } => None,
+        event => event.document().cloned(),
     })
 }
 

@@ -125,7 +125,7 @@ impl Overlay for Outline {
             KeyCode::Right => self.turn(true),
             _ if self.cursor.key(event, self.passing.len()) => {}
             _ => {
-                let before = self.filter.text().to_owned();
+                let before = self.filter.text().into_owned();
                 if !self.filter.edit(event) || before == self.filter.text() {
                     return Answer::Taken;
                 }
@@ -148,7 +148,7 @@ impl Overlay for Outline {
 
     fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
         let (transcript, theme) = (scene.transcript, scene.theme);
-        if self.texts.is_empty() && !self.filter.text().is_empty() {
+        if self.texts.is_empty() && !self.filter.is_empty() {
             self.texts = texts(transcript, &self.items);
             self.sift();
         }

@@ -364,7 +364,7 @@ impl Picker {
             .collect();
         let texts = self.entries.iter().zip(&facts);
         self.passing = fuzzy::rank(
-            self.filter.text(),
+            &self.filter.text(),
             texts.map(|(it, facts)| (it.label.as_str(), facts.as_str())),
         );
         if self.takes_terms && self.filter.text().contains([':', '=', '<', '>', '"', ' ']) {
@@ -407,7 +407,7 @@ impl Overlay for Picker {
             KeyCode::Enter => {
                 return match self.here() {
                     Some(entry) => Chosen(entry.choice.clone()),
-                    None if self.takes_terms => Chosen(Choice::Filter(self.filter.text().to_owned())),
+                    None if self.takes_terms => Chosen(Choice::Filter(self.filter.text().into_owned())),
                     None => Taken,
                 };
             }
@@ -419,7 +419,7 @@ impl Overlay for Picker {
             KeyCode::PageUp => self.cursor.step(-(MOST_SHOWN as isize), count),
             KeyCode::PageDown => self.cursor.step(MOST_SHOWN as isize, count),
             _ => {
-                let before = self.filter.text().to_owned();
+                let before = self.filter.text().into_owned();
                 if !self.filter.edit(event) || before == self.filter.text() {
                     return Taken;
                 }

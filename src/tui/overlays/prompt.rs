@@ -43,7 +43,7 @@ impl Prompt {
 
     /// Takes an emptied line as a choice, if there is a text to empty.
     pub fn may_empty(mut self) -> Self {
-        self.may_empty = !self.draft.text().is_empty();
+        self.may_empty = !self.draft.is_empty();
         self
     }
 
@@ -57,7 +57,7 @@ impl Prompt {
 
     fn changed(&self) -> Answer {
         match &self.before {
-            Some(_) => Answer::Live((self.choice)(self.draft.text().to_owned())),
+            Some(_) => Answer::Live((self.choice)(self.draft.text().into_owned())),
             None => Answer::Taken,
         }
     }
@@ -77,7 +77,7 @@ impl Overlay for Prompt {
             KeyCode::Enter if self.draft.text().trim().is_empty() && !self.may_empty => return Answer::Close,
             KeyCode::Enter => return Answer::Chosen((self.choice)(self.draft.text().trim().to_owned())),
             // Nothing else is cleared here, and the whole line is what one means.
-            KeyCode::Char('u') if ctrl => self.draft.take(0..self.draft.text().len()),
+            KeyCode::Char('u') if ctrl => self.draft.take_all(),
             _ => {
                 let version = self.draft.version;
                 if !self.draft.edit(event) || version == self.draft.version {

@@ -144,7 +144,7 @@ impl Sessions {
         self.hits.lines.clear();
         self.sift();
         if self.filter.text().trim().chars().count() >= LEAST_WORD {
-            return Answer::Does(Effect::FindSessions(self.filter.text().to_owned()));
+            return Answer::Does(Effect::FindSessions(self.filter.text().into_owned()));
         }
         self.wanted()
     }
@@ -293,12 +293,12 @@ impl Overlay for Sessions {
                 self.sift();
             }
             KeyCode::Char('u') if ctrl => {
-                self.filter.take(0..self.filter.text().len());
+                self.filter.take_all();
                 return self.look();
             }
             _ if self.cursor.key(event, self.passing.len()) => {}
             _ => {
-                let before = self.filter.text().to_owned();
+                let before = self.filter.text().into_owned();
                 if self.filter.edit(event) && before != self.filter.text() {
                     return self.look();
                 }

@@ -516,12 +516,7 @@ impl ScreenReader {
             asked.name = None;
             return None;
         }
-        let respond = |outcome, answers| ClarificationResponse {
-            document_id: document.id.clone(),
-            outcome,
-            answers,
-            reason: None,
-        };
+        let respond = |outcome, answers| ClarificationResponse::new(document.id.clone(), outcome, answers);
         let response = if is_one_approval(document, &view) {
             approve(&view, &document.id, line)
         } else if matches!(line, "s" | "skip") {

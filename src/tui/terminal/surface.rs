@@ -87,6 +87,7 @@ pub fn text_of(buffer: &Buffer, row: Rect) -> String {
 }
 
 /// The double of the terminal's screen.
+#[derive(Default)]
 pub struct Surface {
     shown: Buffer,
     /// Links of each shown line.
@@ -139,17 +140,9 @@ impl Surface {
     /// A blank surface of at least one cell. The first frame clears the terminal.
     pub fn new(width: u16, height: u16) -> Self {
         let mut surface = Self {
-            shown: Buffer::default(),
-            links: Vec::new(),
-            keys: Vec::new(),
-            scratch: Buffer::default(),
-            scratch_links: Links::new(),
-            overlay: None,
-            backend: AnsiBackend::default(),
-            caret: None,
-            is_cleared: false,
             has_links: true,
             synchronized: true,
+            ..Self::default()
         };
         surface.resize(width, height);
         surface

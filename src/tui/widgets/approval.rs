@@ -67,11 +67,7 @@ pub(super) fn leaf(
         }
         None => rows.extend(because(view, columns)),
     }
-    Leaf {
-        glyph: sign("?", Role::Waiting),
-        rows,
-        is_line: false,
-    }
+    Leaf::block(sign("?", Role::Waiting), rows)
 }
 
 /// The planned action as the document that it would become.

@@ -40,11 +40,7 @@ impl DocumentKind for Clarification<'_> {
             Some(Outcome::Skipped | Outcome::Cancelled) => rows.extend(asked(self, context.width)),
             None => rows.extend(questions(self, context.width, form)),
         }
-        Leaf {
-            glyph: sign("?", Role::Link),
-            rows,
-            is_line: false,
-        }
+        Leaf::block(sign("?", Role::Link), rows)
     }
 
     fn folded(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
@@ -62,11 +58,7 @@ impl DocumentKind for Clarification<'_> {
         } else {
             line(&[Span::new(title(self), Role::Text)], facts, context.width)
         };
-        Leaf {
-            glyph: glyph(self),
-            rows: vec![row],
-            is_line: true,
-        }
+        Leaf::line(glyph(self), row)
     }
 
     fn summary(&self, document: &Document) -> Sanitized {

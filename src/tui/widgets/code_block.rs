@@ -55,11 +55,7 @@ impl DocumentKind for CodeBlock<'_> {
             Role::Dim,
         );
         let title = [Span::new(first_line(self.content), Role::Text)];
-        Leaf {
-            glyph: glyph(),
-            rows: vec![head(self, document, &title, facts, context)],
-            is_line: true,
-        }
+        Leaf::line(glyph(), head(self, document, &title, facts, context))
     }
 
     fn summary(&self, _: &Document) -> Sanitized {

@@ -36,11 +36,7 @@ impl DocumentKind for CodeReference<'_> {
     }
 
     fn folded(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
-        Leaf {
-            glyph: glyph(),
-            rows: vec![head(self, document, context)],
-            is_line: true,
-        }
+        Leaf::line(glyph(), head(self, document, context))
     }
 
     fn summary(&self, _: &Document) -> Sanitized {

@@ -72,11 +72,7 @@ impl EndingWidget<'_> {
         if again && context.newest {
             put_key(&mut rows, &key("r", t!("key-retry"), Role::Error), 2, columns);
         }
-        Some(Leaf {
-            glyph,
-            is_line: rows.len() == 1,
-            rows,
-        })
+        Some(Leaf::of(glyph, rows))
     }
 }
 

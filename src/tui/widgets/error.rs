@@ -72,20 +72,15 @@ impl DocumentKind for Error<'_> {
         }
         let said = Span::new(Sanitized::new(if is_sentence { details } else { "" }), Role::Dim);
         rows.extend(next_step(said, self, context));
-        Leaf {
-            glyph: sign("✗", Role::Error),
-            rows,
-            is_line: false,
-        }
+        Leaf::block(sign("✗", Role::Error), rows)
     }
 
     fn folded(&self, _: &Document, context: &RenderContext<'_>) -> Leaf {
         let title = [Span::new(first_line(self.content), Role::Text)];
-        Leaf {
-            glyph: sign("✗", Role::Error),
-            rows: vec![heading(t!("error-word"), &title, facts(self), context.width)],
-            is_line: true,
-        }
+        Leaf::line(
+            sign("✗", Role::Error),
+            heading(t!("error-word"), &title, facts(self), context.width),
+        )
     }
 
     fn summary(&self, _: &Document) -> Sanitized {

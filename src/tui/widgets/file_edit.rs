@@ -80,20 +80,15 @@ impl DocumentKind for FileEdit<'_> {
         let mut rows = vec![head(self, document, counts, context)];
         rows.extend(change(self, diff, lines.unwrap_or(0), document, context));
         state.memo.found = found;
-        state.replace(Leaf {
-            glyph: glyph(self, context),
-            is_line: rows.len() == 1,
-            rows,
-        })
+        state.replace(Leaf::of(glyph(self, context), rows))
     }
 
     fn folded(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
         let diff = find(self);
-        Leaf {
-            glyph: glyph(self, context),
-            rows: vec![head(self, document, counts(self, diff.as_ref()), context)],
-            is_line: true,
-        }
+        Leaf::line(
+            glyph(self, context),
+            head(self, document, counts(self, diff.as_ref()), context),
+        )
     }
 
     fn summary(&self, _: &Document) -> Sanitized {

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The options that the user has chosen, and the texts typed so far.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Form {
     pub document: DocumentId,
     /// Grows with every change, so that a look knows when to look again.
@@ -199,7 +199,7 @@ impl Form {
             KeyCode::Enter if !key.modifiers.intersects(KeyModifiers::ALT | KeyModifiers::CONTROL) => {
                 return self.finish_typing(view);
             }
-            KeyCode::Char('u') if control => typed.take(0..typed.text().len()),
+            KeyCode::Char('u') if control => typed.take_all(),
             KeyCode::Char(_) if typed.text().len() >= MOST_LINE_BYTES => return Outcome::Ignored,
             KeyCode::Char(it) => {
                 // Some terminals report a capital as the small letter with Shift.
@@ -367,12 +367,7 @@ impl Form {
     }
 
     fn response(&self, outcome: Dealt, answers: Vec<QuestionAnswer>) -> ClarificationResponse {
-        ClarificationResponse {
-            document_id: self.document.clone(),
-            outcome,
-            answers,
-            reason: None,
-        }
+        ClarificationResponse::new(self.document.clone(), outcome, answers)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
         width::{cut_end, cut_middle, cut_spans, pad, spans_width, width},
         wrap::wrap,
     },
-    tui::editor::draft::Draft,
+    tui::editor::draft::{Draft, TextPosition},
 };
 
 /// Columns of the word that names a kind or a tool, with the blank behind it.
@@ -228,9 +228,11 @@ pub const TYPING: &str = "▏";
 
 /// The text that is being typed, with a sign for its caret.
 pub(super) fn being_typed(draft: &Draft) -> Vec<Span> {
-    let (before, after) = draft.text().split_at(draft.caret());
+    let caret = draft.caret();
     let text = |text: &str| Span::new(Sanitized::line(text), Role::Strong);
-    vec![text(before), sign(TYPING, Role::Waiting), text(after)]
+    let before = draft.slice(TextPosition::default()..caret);
+    let after = draft.slice(caret..draft.end());
+    vec![text(&before), sign(TYPING, Role::Waiting), text(&after)]
 }
 
 /// Puts a key and its word behind the last row, or whole onto a row of its own where they do not fit.

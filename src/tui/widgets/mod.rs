@@ -296,7 +296,7 @@ impl<K: DocumentKind> StatefulWidget for KindWidget<'_, K> {
 }
 
 /// The conditions that rows were made for. What a kind does not show is zero in its key, so that it cannot cost it a layout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Key {
     version: u64,
     is_open: bool,
@@ -352,6 +352,31 @@ struct Leaf {
     glyph: Span,
     rows: Vec<StyledLine>,
     is_line: bool,
+}
+
+impl Leaf {
+    /// A document on one line, that of its heading.
+    fn line(glyph: Span, row: StyledLine) -> Self {
+        Self::of(glyph, vec![row])
+    }
+
+    /// A document of any number of rows, which is on one line if it has one row.
+    fn of(glyph: Span, rows: Vec<StyledLine>) -> Self {
+        Self {
+            glyph,
+            is_line: rows.len() == 1,
+            rows,
+        }
+    }
+
+    /// A document that is never on one line.
+    fn block(glyph: Span, rows: Vec<StyledLine>) -> Self {
+        Self {
+            glyph,
+            rows,
+            is_line: false,
+        }
+    }
 }
 
 /// Most bytes of a document that are laid out: a row costs many times its text.
@@ -565,22 +590,9 @@ impl Key {
 
     fn shape(look: &RenderContext<'_>) -> Self {
         Self {
-            version: 0,
-            is_open: false,
             width: look.width.max(1),
             fold: look.fold,
-            selected: false,
-            read_only: false,
-            joined: false,
-            links: false,
-            todos: 0,
-            second: 0,
-            said_of_file: None,
-            newest: false,
-            form: 0,
-            todo: None,
-            progress: None,
-            colours: 0,
+            ..Self::default()
         }
     }
 }

@@ -52,16 +52,10 @@ impl DocumentKind for Plan<'_> {
 
     fn folded(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
         let title = Span::new(Sanitized::line(self.title), Role::Text);
-        Leaf {
-            glyph: glyph(),
-            rows: vec![heading(
-                t!("plan-word"),
-                &[title],
-                facts(self, document, context),
-                context.width,
-            )],
-            is_line: true,
-        }
+        Leaf::line(
+            glyph(),
+            heading(t!("plan-word"), &[title], facts(self, document, context), context.width),
+        )
     }
 
     fn summary(&self, _: &Document) -> Sanitized {

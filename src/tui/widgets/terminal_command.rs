@@ -92,11 +92,7 @@ impl DocumentKind for TerminalCommand<'_> {
             facts.word(Weight::Light, t!("count-lines", count = lines), Role::Dim);
         }
         let title = Span::new(self.summary(document), Role::Text);
-        Leaf {
-            glyph: glyph(self),
-            rows: vec![line(&[title], facts, context.width)],
-            is_line: true,
-        }
+        Leaf::line(glyph(self), line(&[title], facts, context.width))
     }
 
     /// The command in one row; of several lines the first.

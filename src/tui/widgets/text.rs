@@ -53,15 +53,14 @@ impl DocumentKind for Text<'_> {
         if lines > 1 {
             facts.word(Weight::Light, t!("count-lines", count = lines), Role::Faint);
         }
-        Leaf {
-            glyph: Span::default(),
-            rows: vec![line(
+        Leaf::line(
+            Span::default(),
+            line(
                 &[Span::new(self.summary(document), Role::Dim)],
                 facts,
                 context.width.min(MEASURE),
-            )],
-            is_line: true,
-        }
+            ),
+        )
     }
 
     fn summary(&self, _: &Document) -> Sanitized {

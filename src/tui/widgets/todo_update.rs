@@ -43,11 +43,7 @@ impl DocumentKind for TodoUpdate<'_> {
         } else {
             rows.push(heading(t!("todo-word"), &line(&changes), facts, context.width));
         }
-        Leaf {
-            glyph: sign("≡", Role::Dim),
-            is_line: rows.len() == 1,
-            rows,
-        }
+        Leaf::of(sign("≡", Role::Dim), rows)
     }
 
     fn summary(&self, _: &Document) -> Sanitized {

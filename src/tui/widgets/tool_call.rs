@@ -75,11 +75,7 @@ impl DocumentKind for ToolCall<'_> {
         let facts = facts(self, document, context, running);
         let mut head = head(self, facts, failed, context);
         if context.fold != Fold::Full {
-            return Leaf {
-                glyph,
-                rows: vec![head],
-                is_line: true,
-            };
+            return Leaf::line(glyph, head);
         }
         head.continues = false;
         let mut whole = vec![head];
@@ -111,11 +107,7 @@ impl DocumentKind for ToolCall<'_> {
                 },
             ));
         }
-        Leaf {
-            glyph,
-            is_line: whole.len() == 1,
-            rows: whole,
-        }
+        Leaf::of(glyph, whole)
     }
 
     fn summary(&self, _: &Document) -> Sanitized {

@@ -31,22 +31,14 @@ impl DocumentKind for Unknown<'_> {
         if !self.metadata.is_empty() {
             rows.extend(json_rows(self.metadata, frame));
         }
-        Leaf {
-            glyph: glyph(),
-            rows,
-            is_line: false,
-        }
+        Leaf::block(glyph(), rows)
     }
 
     fn folded(&self, _: &Document, context: &RenderContext<'_>) -> Leaf {
         let mut facts = Facts::default();
         facts.word(Weight::Heavy, t!("document-unknown"), Role::Dim);
         let title = Span::new(first_line(self.content.unwrap_or_default()), Role::Text);
-        Leaf {
-            glyph: glyph(),
-            rows: vec![heading(self.kind, &[title], facts, context.width)],
-            is_line: true,
-        }
+        Leaf::line(glyph(), heading(self.kind, &[title], facts, context.width))
     }
 
     fn summary(&self, _: &Document) -> Sanitized {

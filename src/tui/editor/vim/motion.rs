@@ -1,9 +1,9 @@
 //! The goals of motions in a draft, and the ranges of text objects.
 
 use super::Span;
-use crate::tui::editor::draft::{Class, Draft};
+use crate::tui::editor::draft::{Class, Draft, TextPosition};
 
-pub(super) fn to(draft: &Draft, goal: usize, inclusive: bool) -> Span {
+pub(super) fn to(draft: &Draft, goal: TextPosition, inclusive: bool) -> Span {
     let at = draft.caret();
     let range = if goal < at {
         goal..at
@@ -15,7 +15,7 @@ pub(super) fn to(draft: &Draft, goal: usize, inclusive: bool) -> Span {
     Span { range, lines: false }
 }
 
-pub(super) fn inclusive(draft: &Draft, goal: usize) -> Span {
+pub(super) fn inclusive(draft: &Draft, goal: TextPosition) -> Span {
     let at = draft.caret();
     let range = if goal < at {
         goal..draft.after(at)
@@ -26,7 +26,7 @@ pub(super) fn inclusive(draft: &Draft, goal: usize) -> Span {
 }
 
 /// From the caret's line to that of `goal`.
-pub(super) fn lines(draft: &Draft, goal: usize) -> Span {
+pub(super) fn lines(draft: &Draft, goal: TextPosition) -> Span {
     let at = draft.caret();
     Span {
         range: at.min(goal)..at.max(goal),
@@ -34,27 +34,21 @@ pub(super) fn lines(draft: &Draft, goal: usize) -> Span {
     }
 }
 
-pub(super) fn line_number(draft: &Draft, number: usize) -> usize {
-    let mut at = 0;
-    for _ in 1..number {
-        let end = draft.line_end(at);
-        if end == draft.text().len() {
-            break;
-        }
-        at = end + 1;
-    }
-    draft.line_text(at)
+/// The first place that is not blank in the line with that number, counted from 1, or in the last one.
+pub(super) fn line_number(draft: &Draft, number: usize) -> TextPosition {
+    let row = (number - 1).min(draft.end().row);
+    draft.line_text(TextPosition { row, byte: 0 })
 }
 
-fn class_of(draft: &Draft, at: usize, big: bool) -> Class {
+fn class_of(draft: &Draft, at: TextPosition, big: bool) -> Class {
     match draft.class_at(at) {
         Class::Sign if big => Class::Word,
         class => class,
     }
 }
 
-pub(super) fn next_word(draft: &Draft, at: usize, big: bool) -> usize {
-    let end = draft.text().len();
+pub(super) fn next_word(draft: &Draft, at: TextPosition, big: bool) -> TextPosition {
+    let end = draft.end();
     let class = class_of(draft, at, big);
     let mut at = at;
     while at < end && class != Class::Blank && class_of(draft, at, big) == class {
@@ -67,58 +61,57 @@ pub(super) fn next_word(draft: &Draft, at: usize, big: bool) -> usize {
 }
 
 /// The end of the word that contains `at`.
-pub(super) fn word_end(draft: &Draft, at: usize, big: bool) -> usize {
+pub(super) fn word_end(draft: &Draft, at: TextPosition, big: bool) -> TextPosition {
     let class = class_of(draft, at, big);
     let mut at = at;
-    while at < draft.text().len() && class_of(draft, at, big) == class {
+    while at < draft.end() && class_of(draft, at, big) == class {
         at = draft.after(at);
     }
     at
 }
 
 /// The last letter of the word that ends next.
-pub(super) fn last_of_word(draft: &Draft, at: usize, big: bool) -> usize {
+pub(super) fn last_of_word(draft: &Draft, at: TextPosition, big: bool) -> TextPosition {
     let mut at = draft.after(at);
-    while at < draft.text().len() && class_of(draft, at, big) == Class::Blank {
+    while at < draft.end() && class_of(draft, at, big) == Class::Blank {
         at = draft.after(at);
     }
-    if at >= draft.text().len() {
-        return draft.before(draft.text().len());
+    if at >= draft.end() {
+        return draft.before(draft.end());
     }
     draft.before(word_end(draft, at, big))
 }
 
-pub(super) fn word_start(draft: &Draft, at: usize, big: bool) -> usize {
+pub(super) fn word_start(draft: &Draft, at: TextPosition, big: bool) -> TextPosition {
+    let start = TextPosition::default();
     let mut at = at;
-    while at > 0 && class_of(draft, draft.before(at), big) == Class::Blank {
+    while at > start && class_of(draft, draft.before(at), big) == Class::Blank {
         at = draft.before(at);
     }
-    if at == 0 {
-        return 0;
-    }
     let class = class_of(draft, draft.before(at), big);
-    while at > 0 && class_of(draft, draft.before(at), big) == class {
+    while at > start && class_of(draft, draft.before(at), big) == class {
         at = draft.before(at);
     }
     at
 }
 
 /// The last letter of the word before.
-pub(super) fn end_before(draft: &Draft, at: usize, big: bool) -> usize {
+pub(super) fn end_before(draft: &Draft, at: TextPosition, big: bool) -> TextPosition {
+    let start = TextPosition::default();
     let class = class_of(draft, at, big);
     let mut at = at;
-    while at > 0 && class != Class::Blank && class_of(draft, at, big) == class {
+    while at > start && class != Class::Blank && class_of(draft, at, big) == class {
         at = draft.before(at);
     }
-    while at > 0 && class_of(draft, at, big) == Class::Blank {
+    while at > start && class_of(draft, at, big) == Class::Blank {
         at = draft.before(at);
     }
     at
 }
 
-pub(super) fn find(draft: &Draft, kind: char, wanted: char, times: usize, again: bool) -> Option<usize> {
+pub(super) fn find(draft: &Draft, kind: char, wanted: char, times: usize, again: bool) -> Option<TextPosition> {
     let at = draft.caret();
-    let (start, end) = (draft.line_start(at), draft.line_end(at));
+    let (start, end) = (at.line_start(), draft.line_end(at));
     let mut buffer = [0; 4];
     let wanted: &str = wanted.encode_utf8(&mut buffer);
     let forward = kind.is_lowercase();
@@ -133,9 +126,9 @@ pub(super) fn find(draft: &Draft, kind: char, wanted: char, times: usize, again:
     for _ in 0..times {
         place = if forward {
             let from = draft.after(place).min(end);
-            from + draft.slice(from..end).find(wanted)?
+            from.right(draft.slice(from..end).find(wanted)?)
         } else {
-            start + draft.slice(start..place).rfind(wanted)?
+            start.right(draft.slice(start..place).rfind(wanted)?)
         };
     }
     Some(match kind {
@@ -145,37 +138,69 @@ pub(super) fn find(draft: &Draft, kind: char, wanted: char, times: usize, again:
     })
 }
 
-fn is_blank_line(draft: &Draft, at: usize) -> bool {
-    draft.slice(draft.line_start(at)..draft.line_end(at)).trim().is_empty()
+fn is_blank_line(draft: &Draft, row: usize) -> bool {
+    draft.line(row).trim().is_empty()
 }
 
-pub(super) fn paragraph(draft: &Draft, at: usize, forward: bool) -> usize {
-    let end = draft.text().len();
-    let mut line = draft.line_start(at);
-    let step = |line: usize| {
-        if forward {
-            let next = draft.line_end(line) + 1;
-            (next <= end).then_some(next)
-        } else {
-            line.checked_sub(1).map(|it| draft.line_start(it))
-        }
-    };
-    let mut was_text = !is_blank_line(draft, line);
-    while let Some(next) = step(line) {
+pub(super) fn paragraph(draft: &Draft, at: TextPosition, forward: bool) -> TextPosition {
+    let mut line = at.line_start();
+    let mut was_text = !is_blank_line(draft, line.row);
+    while let Some(next) = if forward {
+        draft.line_after(line)
+    } else {
+        line.line_before()
+    } {
         line = next;
-        let is_blank = is_blank_line(draft, line);
+        let is_blank = is_blank_line(draft, line.row);
         if is_blank && was_text {
             return line;
         }
         was_text |= !is_blank;
     }
-    if forward { end } else { 0 }
+    if forward { draft.end() } else { TextPosition::default() }
+}
+
+/// The characters from a place on.
+fn characters(draft: &Draft, from: TextPosition) -> impl Iterator<Item = (TextPosition, char)> {
+    let lines = draft.lines().iter().enumerate().skip(from.row);
+    let all = lines.flat_map(|(row, line)| {
+        line.char_indices()
+            .map(move |(byte, it)| (TextPosition { row, byte }, it))
+    });
+    all.skip_while(move |it| it.0 < from)
+}
+
+/// The characters before a place, the last one first.
+fn characters_before(draft: &Draft, to: TextPosition) -> impl Iterator<Item = (TextPosition, char)> {
+    let lines = draft.lines().iter().enumerate().take(to.row + 1).rev();
+    let all = lines.flat_map(|(row, line)| {
+        let characters = line.char_indices().rev();
+        characters.map(move |(byte, it)| (TextPosition { row, byte }, it))
+    });
+    all.skip_while(move |it| it.0 >= to)
+}
+
+/// The place where as many brackets are closed as opened; the first character is one of them.
+fn balanced(
+    mut characters: impl Iterator<Item = (TextPosition, char)>,
+    open: char,
+    close: char,
+) -> Option<TextPosition> {
+    let mut depth = 0usize;
+    let found = characters.find(|(_, it)| {
+        if *it == open {
+            depth += 1;
+        } else if *it == close {
+            depth -= 1;
+        }
+        depth == 0
+    });
+    found.map(|it| it.0)
 }
 
 /// The bracket that belongs to the one at a place.
-pub(super) fn partner(draft: &Draft, at: usize) -> Option<usize> {
-    let text = draft.text();
-    let here = text.get(at..)?.chars().next()?;
+pub(super) fn partner(draft: &Draft, at: TextPosition) -> Option<TextPosition> {
+    let (_, here) = characters(draft, at).next()?;
     let (other, forward) = match here {
         '(' => (')', true),
         '[' => (']', true),
@@ -185,26 +210,10 @@ pub(super) fn partner(draft: &Draft, at: usize) -> Option<usize> {
         '}' => ('{', false),
         _ => return None,
     };
-    let mut depth = 0usize;
-    let mut count = |it: char| {
-        if it == here {
-            depth += 1;
-        } else if it == other {
-            depth -= 1;
-        }
-        depth == 0
-    };
     if forward {
-        text.get(at..)?
-            .char_indices()
-            .find(|(_, it)| count(*it))
-            .map(|it| at + it.0)
+        balanced(characters(draft, at), here, other)
     } else {
-        text.get(..at + 1)?
-            .char_indices()
-            .rev()
-            .find(|(_, it)| count(*it))
-            .map(|it| it.0)
+        balanced(characters_before(draft, at.right(1)), here, other)
     }
 }
 
@@ -212,12 +221,20 @@ pub(super) fn partner(draft: &Draft, at: usize) -> Option<usize> {
 pub(super) fn object(draft: &Draft, around: bool, name: char, times: usize) -> Option<Span> {
     let at = draft.caret();
     let span = |range| Some(Span { range, lines: false });
+    // Quotes and brackets are one byte long.
+    let between = |first: TextPosition, last: TextPosition| {
+        span(if around {
+            first..last.right(1)
+        } else {
+            first.right(1)..last
+        })
+    };
     match name {
         'w' | 'W' => {
             let big = name == 'W';
             let here = class_of(draft, at, big);
             let mut start = at;
-            let line = draft.line_start(at);
+            let line = at.line_start();
             while start > line && class_of(draft, draft.before(start), big) == here {
                 start = draft.before(start);
             }
@@ -237,16 +254,10 @@ pub(super) fn object(draft: &Draft, around: bool, name: char, times: usize) -> O
             span(start..end)
         }
         '"' | '\'' | '`' => {
-            let (line, end) = (draft.line_start(at), draft.line_end(at));
-            let text = draft.slice(line..end);
-            let places: Vec<usize> = text.match_indices(name).map(|it| line + it.0).collect();
-            let pair = places.chunks_exact(2).find(|it| it[1] >= at)?;
-            let (first, last) = (pair[0], pair[1]);
-            if around {
-                span(first..last + 1)
-            } else {
-                span(first + 1..last)
-            }
+            let text = draft.line(at.row);
+            let places: Vec<usize> = text.match_indices(name).map(|it| it.0).collect();
+            let pair = places.chunks_exact(2).find(|it| it[1] >= at.byte)?;
+            between(at.line_start().right(pair[0]), at.line_start().right(pair[1]))
         }
         '(' | ')' | 'b' | '[' | ']' | '{' | '}' | 'B' | '<' | '>' => {
             let (open, close) = match name {
@@ -255,15 +266,14 @@ pub(super) fn object(draft: &Draft, around: bool, name: char, times: usize) -> O
                 '<' | '>' => ('<', '>'),
                 _ => ('(', ')'),
             };
-            let text = draft.text();
-            let mut from = at;
-            if text.get(at..)?.starts_with(open) {
-                from = at + 1;
-            }
-            let mut first = 0;
+            let here = characters(draft, at).next();
+            let mut first = match here {
+                Some((here, it)) if here == at && it == open => at.right(1),
+                _ => at,
+            };
             for _ in 0..times {
                 let mut depth = 0usize;
-                let found = text.get(..from)?.char_indices().rev().find(|(_, it)| {
+                let found = characters_before(draft, first).find(|(_, it)| {
                     if *it == close {
                         depth += 1;
                     } else if *it == open {
@@ -275,41 +285,28 @@ pub(super) fn object(draft: &Draft, around: bool, name: char, times: usize) -> O
                     false
                 });
                 first = found?.0;
-                from = first;
             }
-            let mut depth = 0usize;
-            let last = text.get(first..)?.char_indices().find(|(_, it)| {
-                if *it == open {
-                    depth += 1;
-                } else if *it == close {
-                    depth -= 1;
-                }
-                depth == 0
-            })?;
-            let last = first + last.0;
-            if around {
-                span(first..last + 1)
-            } else {
-                span(first + 1..last)
-            }
+            between(first, balanced(characters(draft, first), open, close)?)
         }
         'p' => {
-            let blank = is_blank_line(draft, at);
-            let mut start = draft.line_start(at);
-            while start > 0 && is_blank_line(draft, start - 1) == blank {
-                start = draft.line_start(start - 1);
+            let last = draft.end().row;
+            let blank = is_blank_line(draft, at.row);
+            let mut first = at.row;
+            while first > 0 && is_blank_line(draft, first - 1) == blank {
+                first -= 1;
             }
-            let mut end = draft.line_end(at);
-            let grow = |mut end: usize, blank: bool| {
-                while end < draft.text().len() && is_blank_line(draft, end + 1) == blank {
-                    end = draft.line_end(end + 1);
+            let grow = |mut row: usize, blank: bool| {
+                while row < last && is_blank_line(draft, row + 1) == blank {
+                    row += 1;
                 }
-                end
+                row
             };
-            end = grow(end, blank);
+            let mut row = grow(at.row, blank);
             if around {
-                end = grow(end, !blank);
+                row = grow(row, !blank);
             }
+            let start = TextPosition { row: first, byte: 0 };
+            let end = draft.line_end(TextPosition { row, byte: 0 });
             Some(Span {
                 range: start..end,
                 lines: true,

@@ -249,7 +249,7 @@ fn ten_thousand_documents_scroll_one_page(bencher: Bencher<'_, '_>) {
 }
 
 /// What opens over ten thousand documents, a key in it, and away again.
-#[divan::bench(args = ["v<down><esc>", "vquestion<esc>", "/what<esc>", "f<esc>", "<ctrl+k>mode<esc>", "<ctrl+e>j<esc>"])]
+#[divan::bench(args = ["v<down><esc>", "vquestion<esc>", "/what<esc>", "f<esc>", "<f3>mode<esc>", "<alt+r>j<esc>"])]
 fn over_ten_thousand_documents(bencher: Bencher<'_, '_>, keys: &str) {
     let mut desk = TestApp::new(120, 40).blind();
     desk.events(long_conversation(10_000));

@@ -130,10 +130,10 @@ fn layers() {
     let mut desk = conversation();
     desk.keys("<tab>");
     for (name, open, inside) in [
-        ("palette", "<ctrl+k>", "mode"),
+        ("palette", "<f3>", "mode"),
         ("outline", "v", "question"),
-        ("review of a turn", "<ctrl+e>", "jkju"),
-        ("review of the conversation", "<ctrl+e>s", "jkJK"),
+        ("review of a turn", "<alt+r>", "jkju"),
+        ("review of the conversation", "<alt+r>s", "jkJK"),
         ("search", "/", "words"),
         ("filter", "f", "edit"),
     ] {
@@ -176,12 +176,12 @@ fn staged() {
     )]);
     desk.later(1000);
     let opened = times(TIMES / 10, |_| {
-        let taken = timed(|| desk.keys("<ctrl+e>"));
+        let taken = timed(|| desk.keys("<alt+r>"));
         desk.keys("<esc>");
         taken
     });
     say("review of 100 hunks that wait: opened", 16, opened);
-    desk.keys("<ctrl+e>");
+    desk.keys("<alt+r>");
     desk.later(1000);
     let keys = times(98, |n| timed(|| desk.keys(if n % 2 == 0 { "j" } else { "k" })));
     say("review of 100 hunks that wait: a key in it", 16, keys);

@@ -13,7 +13,12 @@ use crate::t;
 
 /// After a key: makes the list that fits the draft, or takes it away.
 pub fn look(app: &mut App) -> Vec<Effect> {
-    let draft = app.composer.field.text();
+    let is_command = app.composer.field.starts_with("/");
+    let draft = if is_command {
+        app.composer.field.text()
+    } else {
+        String::new()
+    };
     let is_here = app.viewport.focus == Focus::Composer && app.overlays.is_empty();
     let Some(body) = draft
         .strip_prefix('/')

@@ -11,7 +11,7 @@ use sheaf::{locale::LANGUAGES, tui::actions::ACTIONS};
 use crate::source::{Source, Token, shipped_with_texts, untested};
 
 /// What speaks to who writes the program, not to who uses it; and what reads words instead of showing them.
-const UNSEEN: [&str; 19] = [
+const UNSEEN: [&str; 20] = [
     "assert",
     "assert_eq",
     "assert_ne",
@@ -31,6 +31,7 @@ const UNSEEN: [&str; 19] = [
     "trace",
     "unreachable",
     "warn",
+    "WordList",
 ];
 
 /// What is shown when it is called with a word; one word is enough.
@@ -106,10 +107,6 @@ const DATA: &[(&str, &str, &str)] = &[
     ),
     ("tui/terminal/notifications.rs", "◐ sheaf", "a sign and a name"),
     ("tui/terminal/notifications.rs", "? sheaf", "a sign and a name"),
-    ("tui/widgets/form.rs", "No, do not do this.", "it is sent to the model"),
-    ("tui/widgets/form.rs", "I skip this;", "it is sent to the model"),
-    ("tui/widgets/form.rs", "Reason: ", "it is sent to the model"),
-    ("tui/widgets/form.rs", ", other:", "it is sent to the model"),
     ("tui/widgets/tool_call.rs", " File: ", "it is read in a patch"),
     ("tui/widgets/tool_call.rs", "background", "it is compared"),
     ("tui/widgets/value.rs", "null", "JSON"),

@@ -462,10 +462,12 @@ fn bytes_of(name: &str) -> Vec<u8> {
         "pgdn" => b"\x1b[6~",
         "f1" => b"\x1bOP",
         "f2" => b"\x1bOQ",
+        "f3" => b"\x1bOR",
         "backspace" => b"\x7f",
         "alt+enter" => b"\x1b\r",
         "shift+enter" => b"\x1b[13;2u",
         "ctrl+." => b"\x1b[46;5u",
+        _ if name.starts_with("alt+") => return name.replace("alt+", "\x1b").into_bytes(),
         _ => {
             let letter = name
                 .strip_prefix("ctrl+")

@@ -384,7 +384,7 @@ impl Draft {
             }
             KeyCode::Char('a') if ctrl => self.go(at.line_start(), false),
             KeyCode::Char('e') if ctrl => self.go(self.line_end(at), false),
-            KeyCode::Char('a') if alt => self.select(TextPosition::default()..self.end()),
+            KeyCode::Char('s') if alt => self.select(TextPosition::default()..self.end()),
             KeyCode::Char('b') if alt => self.go(self.word_before(at), false),
             KeyCode::Char('f') if alt => self.go(self.word_after(at), false),
             KeyCode::Char('b') if ctrl => self.go(self.before(at), false),
@@ -393,7 +393,9 @@ impl Draft {
             KeyCode::Char('u') if ctrl => self.take(at.line_start()..at),
             KeyCode::Char('d') if ctrl => self.replace(at..self.after(at), ""),
             KeyCode::Char('d') if alt => self.take(at..self.word_after(at)),
-            KeyCode::Char('k') if alt => self.take(at..self.line_end(at)),
+            KeyCode::Char('k') if ctrl || alt => self.take(at..self.line_end(at)),
+            KeyCode::Char('h') if ctrl => return self.edit(KeyEvent::from(KeyCode::Backspace)),
+            KeyCode::Char('t') if ctrl => self.transpose(),
             KeyCode::Char('/' | '_' | '-') if ctrl => return self.undo(),
             KeyCode::Char('/' | '_' | '-') if alt => return self.redo(),
             KeyCode::Char('y') if ctrl => {
@@ -425,6 +427,19 @@ impl Draft {
             _ => return false,
         }
         true
+    }
+
+    /// Swaps the graphemes around the caret, at the end of a line the last two, and moves behind them.
+    fn transpose(&mut self) {
+        let at = self.caret();
+        let last = if at == self.line_end(at) { self.before(at) } else { at };
+        // The beginning of a line has nothing before it.
+        if at.byte == 0 || last.byte == 0 {
+            return;
+        }
+        let (first, end) = (self.before(last), self.after(last));
+        let swapped = format!("{}{}", self.slice(last..end), self.slice(first..last));
+        self.as_one(|draft| draft.replace(first..end, &swapped));
     }
 
     /// The draft as one line of at most so many columns, moved so that the caret is in it, and the caret's column.

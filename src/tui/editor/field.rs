@@ -5,7 +5,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use crossterm::event::{KeyCode, KeyEvent};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, widgets::Widget};
 use serde_json::Value;
 
@@ -163,8 +163,7 @@ impl Field {
 
     /// Deletes the letter after the caret.
     pub fn delete(&mut self) {
-        self.draft
-            .edit(KeyEvent::new(KeyCode::Delete, crossterm::event::KeyModifiers::NONE));
+        self.draft.edit(KeyEvent::from(KeyCode::Delete));
     }
 
     /// Replaces the whole text; the caret goes to the end. Undo brings the old text back.
@@ -304,9 +303,10 @@ impl Field {
     pub fn key(&mut self, event: KeyEvent) -> bool {
         match event.code {
             KeyCode::Char(letter) if is_private(letter) => return false,
-            KeyCode::Up => self.go_by_row(false),
-            KeyCode::Down => self.go_by_row(true),
-            _ => return self.draft.edit(event),
+            _ => match row_step(event) {
+                Some(down) => self.go_by_row(down),
+                None => return self.draft.edit(event),
+            },
         }
         true
     }
@@ -484,6 +484,18 @@ impl Drawn {
     }
 }
 
+/// The direction of a key that moves by rows: true for down.
+pub fn row_step(event: KeyEvent) -> Option<bool> {
+    let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
+    match event.code {
+        KeyCode::Up => Some(false),
+        KeyCode::Down => Some(true),
+        KeyCode::Char('p') if ctrl => Some(false),
+        KeyCode::Char('n') if ctrl => Some(true),
+        _ => None,
+    }
+}
+
 /// The characters of a part of the draft and their bytes, without the labels of its chips.
 fn unlabelled(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut is_label = false;
@@ -525,8 +537,6 @@ fn tidy(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crossterm::event::KeyModifiers;
-
     use super::*;
 
     fn press(field: &mut Field, code: KeyCode) {

@@ -107,15 +107,19 @@ impl Page {
         }
         rows.push(PageBlock::BLANK);
         rows.push(PageBlock::heading(t!("page-in-text")));
-        let writing: [(&[&str], &'static str); 9] = [
+        let writing: [(&[&str], &'static str); 13] = [
             (&["ctrl+/"], t!("page-text-undo")),
             (&["alt+/"], t!("page-text-redo")),
+            (&["ctrl+b", "f", "p", "n"], t!("page-text-move")),
             (&["ctrl+←", "→", "alt+b", "f"], t!("page-text-word")),
-            (&["ctrl+a", "home", "end"], t!("page-text-line")),
+            (&["ctrl+a", "e", "home", "end"], t!("page-text-line")),
             (&["shift+←", "→", "home", "end"], t!("page-text-select")),
-            (&["alt+a"], t!("page-text-all")),
+            (&["alt+s"], t!("page-text-all")),
+            (&["ctrl+h", "d"], t!("page-text-delete")),
             (&["ctrl+w", "alt+backspace"], t!("page-text-cut-before")),
-            (&["alt+d", "alt+k"], t!("page-text-cut-after")),
+            (&["alt+d"], t!("page-text-cut-after")),
+            (&["ctrl+u", "k"], t!("page-text-cut-line")),
+            (&["ctrl+t"], t!("page-text-transpose")),
             (&["ctrl+y"], t!("page-text-yank")),
         ];
         for (keys, about) in writing {

@@ -22,7 +22,7 @@ fn custom(name: &str, text: &str) -> Custom {
 #[test]
 fn the_palette_finds_by_letters_and_lists_what_was_done_lately_first() {
     let mut desk = TestApp::new(100, 40);
-    desk.keys("<ctrl+k>");
+    desk.keys("<f3>");
     assert!(desk.shows("╭─ commands "), "{}", desk.picture());
     desk.keys("mdpl<enter>");
     assert_eq!(
@@ -31,7 +31,7 @@ fn the_palette_finds_by_letters_and_lists_what_was_done_lately_first() {
         "an argument is found with its command\n{}",
         desk.picture()
     );
-    desk.keys("<ctrl+k>");
+    desk.keys("<f3>");
     let picture = desk.picture();
     let first = picture.lines().find(|it| it.contains("› ")).unwrap_or_default();
     assert!(first.contains("/mode"), "{picture}");
@@ -62,11 +62,11 @@ fn enter_takes_what_was_begun_and_never_what_only_resembles_it() {
     let mut desk = TestApp::new(100, 40);
     desk.keys("/thei<enter>");
     assert!(desk.shows("unknown command /thei"), "{}", desk.picture());
-    desk.keys("<ctrl+u>/hel<enter>");
+    desk.keys("<alt+u>/hel<enter>");
     assert!(desk.shows("Keys and commands"), "{}", desk.picture());
     desk.keys("<esc>/<esc>x");
     assert_eq!(desk.app.composer.field.text(), "/x", "esc sends the list away only");
-    desk.keys("<ctrl+u>/model gpt-x<enter>");
+    desk.keys("<alt+u>/model gpt-x<enter>");
     assert_eq!(desk.app.composer.model.as_deref(), Some("gpt-x"));
     assert!(desk.sent().is_empty());
 }

@@ -22,7 +22,7 @@ fn what_was_written_is_undone_and_done_again() {
     assert_eq!(desk.app.composer.field.text(), "one two three");
     desk.keys("<alt+/>");
     assert_eq!(desk.app.composer.field.text(), "one two ");
-    desk.keys("<ctrl+u>");
+    desk.keys("<alt+u>");
     assert!(desk.app.composer.field.is_empty());
     desk.keys("\u{1f}");
     assert_eq!(desk.app.composer.field.text(), "one two ", "a cleared draft comes back");
@@ -204,7 +204,7 @@ fn every_line_that_is_typed_is_edited_in_the_same_way() {
         desk.app.viewport.search.as_ref().map(|it| it.pattern.as_str()),
         Some("two")
     );
-    desk.keys("<esc><esc><esc><ctrl+k>tme<home>x<backspace><left>/");
+    desk.keys("<esc><esc><esc><f3>tme<home>x<backspace><left>/");
     assert!(desk.shows("› /tme ") && desk.shows("/theme"), "{}", desk.picture());
     desk.keys("<esc><tab>vthrx<backspace>ee");
     assert!(desk.shows("outline › three "), "{}", desk.picture());
@@ -218,7 +218,7 @@ fn an_address_behind_an_at_sign_offers_documents() {
     assert!(desk.shows("documents") && desk.shows("1.1"), "{}", desk.picture());
     desk.keys("<tab>");
     assert_eq!(desk.app.composer.field.text(), "see #1.2 ");
-    desk.keys("<ctrl+u>@1.x");
+    desk.keys("<alt+u>@1.x");
     assert!(!desk.shows("documents"), "{}", desk.picture());
 }
 
@@ -258,7 +258,7 @@ fn a_command_behind_an_exclamation_mark_is_run_and_not_sent() {
     assert_eq!(sent, ["cargo test true ! cargo test", "secret false !!secret"]);
     assert!(desk.shows("! runs a command in the sandbox"), "{}", desk.picture());
     desk.app.conversation.about.runs = false;
-    desk.keys("<ctrl+u>!ls<enter>");
+    desk.keys("<alt+u>!ls<enter>");
     assert_eq!(desk.sent().len(), 2);
     assert_eq!(desk.app.composer.field.text(), "!ls", "the draft stays");
 }
@@ -345,4 +345,105 @@ fn a_path_with_blanks_is_put_in_so_that_it_is_one() {
     offered(&mut desk, "my notes/a", "my notes/a b.md");
     desk.keys(":10-20 ");
     assert_eq!(desk.app.composer.field.text(), "see @my\\ notes/a\\ b.md:10-20 ");
+}
+
+/// Types the keys of a case into an empty composer, then `|` for the caret.
+fn written(keys: &str) -> String {
+    let mut desk = TestApp::new(80, 24);
+    for (n, part) in keys.split('▤').enumerate() {
+        if n > 0 {
+            desk.paste(&"pasted\n".repeat(40));
+        }
+        desk.keys(part);
+    }
+    desk.keys("|");
+    desk.app.composer.field.text().replace(&"pasted\n".repeat(40), "▤")
+}
+
+#[test]
+fn the_keys_of_readline_work_in_the_composer() {
+    let mut wrong = Vec::new();
+    for (keys, text) in [
+        ("one two<ctrl+a>", "|one two"),
+        ("one two<ctrl+a><ctrl+e>", "one two|"),
+        ("one<ctrl+b>", "on|e"),
+        ("e\u{301}<ctrl+b>", "|e\u{301}"),
+        ("👨\u{200d}👩\u{200d}👧<ctrl+b>", "|👨\u{200d}👩\u{200d}👧"),
+        ("▤<ctrl+b>", "|▤"),
+        ("one<ctrl+a><ctrl+f>", "o|ne"),
+        ("e\u{301}x<ctrl+a><ctrl+f>", "e\u{301}|x"),
+        ("👨\u{200d}👩\u{200d}👧x<ctrl+a><ctrl+f>", "👨\u{200d}👩\u{200d}👧|x"),
+        ("▤x<ctrl+a><ctrl+f>", "▤|x"),
+        ("one<ctrl+j>two<ctrl+p>", "one|\ntwo"),
+        ("one<ctrl+j>two<ctrl+p><ctrl+n>", "one\ntwo|"),
+        ("one two<ctrl+b><ctrl+k>", "one tw|"),
+        ("one<ctrl+j>two<ctrl+p><ctrl+a><ctrl+k>", "|\ntwo"),
+        ("a▤b<ctrl+a><ctrl+f><ctrl+k>", "a|"),
+        ("one two<ctrl+b><ctrl+u>", "|o"),
+        ("one<ctrl+j>two<ctrl+u>", "one\n|"),
+        ("ae\u{301}▤<ctrl+u>", "|"),
+        ("one two<ctrl+w>", "one |"),
+        ("one e\u{301}e\u{301}<ctrl+w>", "one |"),
+        ("one ▤<ctrl+w>", "one |"),
+        ("one two<ctrl+w><ctrl+y><ctrl+y>", "one twotwo|"),
+        ("▤<ctrl+u>x<ctrl+y>", "x▤|"),
+        (
+            "👨\u{200d}👩\u{200d}👧e\u{301}<ctrl+a><ctrl+k>x<ctrl+y>",
+            "x👨\u{200d}👩\u{200d}👧e\u{301}|",
+        ),
+        ("one<ctrl+a><ctrl+d>", "|ne"),
+        ("e\u{301}x<ctrl+a><ctrl+d>", "|x"),
+        ("👨\u{200d}👩\u{200d}👧x<ctrl+a><ctrl+d>", "|x"),
+        ("▤x<ctrl+a><ctrl+d>", "|x"),
+        ("one<ctrl+h>", "on|"),
+        ("xe\u{301}<ctrl+h>", "x|"),
+        ("x👨\u{200d}👩\u{200d}👧<ctrl+h>", "x|"),
+        ("x▤<ctrl+h>", "x|"),
+        ("one<ctrl+t>", "oen|"),
+        ("one<ctrl+b><ctrl+t>", "oen|"),
+        ("abc<ctrl+a><ctrl+f><ctrl+t>", "ba|c"),
+        ("ab<ctrl+a><ctrl+t>", "|ab"),
+        ("a<ctrl+t>", "a|"),
+        ("a<ctrl+j>b<ctrl+t>", "a\nb|"),
+        ("xe\u{301}<ctrl+t>", "e\u{301}x|"),
+        (
+            "👨\u{200d}👩\u{200d}👧e\u{301}<ctrl+t>",
+            "e\u{301}👨\u{200d}👩\u{200d}👧|",
+        ),
+        ("x▤<ctrl+t>", "▤x|"),
+        ("one two<alt+b>", "one |two"),
+        ("one e\u{301}e<alt+b>", "one |e\u{301}e"),
+        ("one ▤<alt+b>", "one |▤"),
+        ("one two<ctrl+a><alt+f>", "one| two"),
+        ("e\u{301}e two<ctrl+a><alt+f>", "e\u{301}e| two"),
+        ("▤ two<ctrl+a><alt+f>", "▤| two"),
+        ("one two<ctrl+a><alt+d>", "| two"),
+        ("e\u{301}e two<ctrl+a><alt+d>", "| two"),
+        ("▤ two<ctrl+a><alt+d>", "| two"),
+        ("one two<alt+s>x", "x|"),
+    ] {
+        let got = written(keys);
+        if got != text {
+            wrong.push(format!("{keys:?}: {got:?}, not {text:?}"));
+        }
+    }
+    assert_eq!(wrong, [] as [String; 0]);
+}
+
+#[test]
+fn ctrl_p_recalls_what_was_sent_and_ctrl_n_leads_back() {
+    for (older, newer) in [("<up>", "<down>"), ("<ctrl+p>", "<ctrl+n>")] {
+        let mut desk = TestApp::new(80, 24);
+        for text in ["one", "two"] {
+            desk.app.composer.history.keep(text);
+        }
+        let mut seen = Vec::new();
+        for key in [older, older, newer, newer] {
+            desk.keys(key);
+            seen.push(desk.app.composer.field.text());
+        }
+        assert_eq!(seen, ["two", "one", "two", ""], "{older}");
+        desk.keys("<ctrl+d>");
+        assert!(matches!(desk.front.effects.last(), Some(Effect::Quit(0))), "{older}");
+    }
 }

@@ -470,7 +470,7 @@ proptest! {
         keys in proptest::collection::vec(prop_oneof![
             Just("/"), Just("f"), Just("v"), Just("n"), Just("N"), Just("<enter>"), Just("<esc>"), Just("<tab>"), Just("<up>"),
             Just("<down>"), Just("z"), Just("Z"), Just("T"), Just("c"), Just("a"), Just("<backspace>"), Just("<pgup>"), Just("G"),
-            Just("g"), Just("語"), Just("<f2>"), Just("<ctrl+k>"), Just("<ctrl+r>"), Just("<ctrl+e>"), Just("]"), Just("["),
+            Just("g"), Just("語"), Just("<f2>"), Just("<f3>"), Just("<ctrl+r>"), Just("<alt+r>"), Just("]"), Just("["),
         ], 0..40),
         marks in proptest::collection::vec((0u16..301, 0u16..60), 0..6),
     ) {

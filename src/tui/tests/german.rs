@@ -108,7 +108,7 @@ const PLACES: &[Place] = &[
     ("what stands behind a command", |width| {
         after(TestApp::new(width, 24), "/sandbox ")
     }),
-    ("review", |width| after(changed(width), "<ctrl+e>")),
+    ("review", |width| after(changed(width), "<alt+r>")),
     ("rewind", rewinding),
     ("branches", |width| did(branched(width), "branches")),
     ("branches, the other one", |width| {

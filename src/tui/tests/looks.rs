@@ -58,7 +58,7 @@ fn a_review() {
     insta::assert_snapshot!(pictures(|width| {
         let mut desk = changed(width);
         desk.resize(width, 16);
-        after(desk, "<ctrl+e>")
+        after(desk, "<alt+r>")
     }));
 }
 

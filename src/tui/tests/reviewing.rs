@@ -53,7 +53,7 @@ fn updates(desk: &TestApp) -> Vec<String> {
 fn files_stand_left_and_the_change_right() {
     for width in [80, 160] {
         let mut desk = changed(width);
-        desk.keys("<ctrl+e>");
+        desk.keys("<alt+r>");
         let picture = desk.picture();
         for text in [
             "Review",
@@ -86,7 +86,7 @@ fn files_stand_left_and_the_change_right() {
 #[test]
 fn each_change_is_accepted_rejected_opened_or_spoken_of() {
     let mut desk = changed(100);
-    desk.keys("<ctrl+e>a");
+    desk.keys("<alt+r>a");
     assert!(updates(&desk).is_empty(), "not in the first moment");
     desk.later(400);
     desk.keys("a");
@@ -117,7 +117,7 @@ fn each_change_is_accepted_rejected_opened_or_spoken_of() {
 #[test]
 fn a_long_line_is_cut_with_a_mark_and_scrolled() {
     let mut desk = changed(90);
-    desk.keys("<ctrl+e>j");
+    desk.keys("<alt+r>j");
     let picture = desk.picture();
     let line = picture
         .lines()
@@ -146,7 +146,7 @@ fn no_width_breaks_a_review() {
         let mut desk = TestApp::new(width, 12).blind();
         desk.events([Event::UserMessage(Message::user("go"))]);
         desk.events(edit("a", "src/語.rs", "語漢字\t👨‍👩‍👧\n", "e\u{301}\n語\n", 1));
-        desk.keys("<ctrl+e>");
+        desk.keys("<alt+r>");
         desk.keys("uju<esc>");
     }
 }
@@ -170,7 +170,7 @@ fn a_change_that_waits_is_allowed_or_rejected_in_the_review() {
             }),
         )]);
         desk.later(1000);
-        desk.keys("<ctrl+e>");
+        desk.keys("<alt+r>");
         for text in ["Review", "src/cart.rs", "not written yet", "let a = 2;"] {
             assert!(desk.shows(text), "{text}\n{}", desk.picture());
         }
@@ -208,7 +208,7 @@ fn what_makes_a_yes_grave_is_said_in_the_review() {
         delta: "2 of 3 that are made together or not at all.".to_owned(),
     }]);
     desk.later(1000);
-    desk.keys("<ctrl+e>");
+    desk.keys("<alt+r>");
     for text in ["protected", "2 of 3 that are made together", "not written yet"] {
         assert!(desk.shows(text), "{text}\n{}", desk.picture());
     }
@@ -217,7 +217,7 @@ fn what_makes_a_yes_grave_is_said_in_the_review() {
 #[test]
 fn a_long_line_is_scrolled_to_its_end_and_no_further() {
     let mut desk = changed(80);
-    desk.keys("<ctrl+e>j");
+    desk.keys("<alt+r>j");
     let begin = desk.picture();
     assert!(begin.contains("+ long long") && begin.contains('…'), "{begin}");
     desk.keys(&"<right>".repeat(100));
@@ -234,7 +234,7 @@ fn what_failed_is_no_change_and_what_was_taken_back_says_so() {
     let mut desk = changed(120);
     let failed = json!({ "filePath": "src/gone.rs", "operation": "edit", "applied": "failed" });
     desk.events(document("d", "file_edit", None, failed));
-    desk.keys("<ctrl+e>");
+    desk.keys("<alt+r>");
     assert!(desk.shows("1 of 3") && !desk.shows("gone.rs "), "{}", desk.picture());
     // Two of the file: one stays, the other is taken back.
     for (id, metadata) in [("a", json!({ "accepted": true })), ("c", json!({ "undone": true }))] {
@@ -271,7 +271,7 @@ fn what_was_let_be_written_is_accepted() {
     ));
     desk.events(document("a", "file_edit", None, change));
     desk.events(edit("b", "src/shop.rs", "old\n", "new\n", 3));
-    desk.keys("<ctrl+e>");
+    desk.keys("<alt+r>");
     assert!(
         desk.shows("✓ src/cart.rs") && desk.shows("✓ accepted") && desk.shows("○ src/shop.rs"),
         "{}",
@@ -326,7 +326,7 @@ fn a_change_that_takes_the_place_of_another_is_not_decided_on_unread() {
     };
     desk.events([ask("one", "a.rs"), ask("two", "b.rs")]);
     desk.later(1000);
-    desk.keys("<ctrl+e>");
+    desk.keys("<alt+r>");
     desk.later(1000);
     assert!(desk.shows("a.rs") && desk.shows("b.rs"), "{}", desk.picture());
     // The first one is answered in another window.
@@ -346,7 +346,7 @@ fn a_change_that_takes_the_place_of_another_is_not_decided_on_unread() {
 fn staged(width: u16) -> TestApp {
     let mut desk = asked(width);
     desk.later(1000);
-    desk.keys("<ctrl+e>");
+    desk.keys("<alt+r>");
     desk.later(1000);
     desk
 }
@@ -416,7 +416,7 @@ fn hunks_of_a_change_that_waits_are_decided_one_by_one() {
     assert_eq!((path.as_str(), text.as_str()), ("src/cart.rs", "let a3 = 2;\n"));
     assert_eq!(desk.sent(), [], "one is still open");
     // Left and opened again it is as it was.
-    desk.keys("<esc><ctrl+e>");
+    desk.keys("<esc><alt+r>");
     assert!(desk.shows("1 accepted   1 rejected"), "{}", desk.picture());
     desk.take(Msg::Done(EffectOutcome::HunkEdited {
         turn,
@@ -444,7 +444,7 @@ fn a_yes_to_all_does_not_write_what_was_left_out() {
     desk.keys("y");
     assert_eq!(desk.sent(), [], "{}", desk.picture());
     assert!(desk.shows("decided on"), "{}", desk.picture());
-    desk.keys("<ctrl+e>");
+    desk.keys("<alt+r>");
     desk.later(1000);
     assert!(desk.shows("1 rejected"), "{}", desk.picture());
     desk.keys("<esc>n<enter>");
@@ -466,7 +466,7 @@ fn a_yes_for_the_session_does_not_write_what_was_left_out_of_another() {
         }),
     )]);
     desk.later(1000);
-    desk.keys("<ctrl+e>");
+    desk.keys("<alt+r>");
     desk.later(1000);
     desk.keys("r<esc>");
     desk.later(1000);

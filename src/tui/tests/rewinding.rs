@@ -273,7 +273,7 @@ fn a_message_is_written_again_and_a_document_is_gone_on_from() {
     };
     assert_eq!(desk.sent(), [go_on(1, None)]);
     assert_eq!(desk.app.composer.field.text(), "more");
-    desk.keys("<ctrl+u><tab>kkk");
+    desk.keys("<alt+u><tab>kkk");
     desk.take(Msg::Input(super::super::terminal::Input::Focus(true)));
     let effects = (super::super::actions::branch::GO_ON.run)(&mut desk.app, "");
     assert_eq!(effects, [Effect::Send(go_on(1, Some("doc_001")))]);
@@ -336,7 +336,7 @@ fn a_call_is_made_again_and_a_question_opened_by_their_addresses() {
         "{sent:?}"
     );
     // The rest of the answer is a branch, and one gets back to it.
-    desk.keys("<ctrl+u>/branches<enter>");
+    desk.keys("<alt+u>/branches<enter>");
     assert!(
         desk.shows("the rest of this answer") && desk.shows("1.3"),
         "{}",

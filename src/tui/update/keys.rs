@@ -16,7 +16,7 @@ use crate::{
             keymap::{Chord, KeyContext},
         },
         command,
-        editor::vim,
+        editor::{field::row_step, vim},
         mention, picture,
         widgets::{Form, Outcome as FormOutcome},
     },
@@ -118,7 +118,7 @@ const TARGETS: &[KeyTarget] = &[
     },
     // What was sent before.
     KeyTarget {
-        is_meant: |_, event| matches!(event.code, KeyCode::Up | KeyCode::Down) && event.modifiers.is_empty(),
+        is_meant: |_, event| recall_step(event).is_some(),
         take: |app, event| recall(app, event).then(Vec::new),
     },
     // The draft.
@@ -346,13 +346,18 @@ fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
+/// The direction of a key that may recall a message: true for a newer one.
+fn recall_step(event: KeyEvent) -> Option<bool> {
+    row_step(event).filter(|_| event.modifiers.is_empty() || matches!(event.code, KeyCode::Char(_)))
+}
+
 /// Up and Down at the edge of the draft go through what was sent.
 fn recall(app: &mut App, event: KeyEvent) -> bool {
     let field = &mut app.composer.field;
     let history = &mut app.composer.history;
-    let text = match event.code {
-        KeyCode::Up if event.modifiers.is_empty() && field.is_at_top() => history.older(&field.text()),
-        KeyCode::Down if event.modifiers.is_empty() && history.at.is_some() && field.is_at_bottom() => history.newer(),
+    let text = match recall_step(event) {
+        Some(false) if field.is_at_top() => history.older(&field.text()),
+        Some(true) if history.at.is_some() && field.is_at_bottom() => history.newer(),
         _ => return false,
     };
     match text {

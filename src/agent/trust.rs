@@ -111,7 +111,7 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
     let deeper = rules::deeper(workspace, MOST_ENTRIES);
     for rule in held.into_iter().chain(deeper).take(MOST_RULES) {
         let HeldBack { path, kind, print } = rule;
-        found.push((path, format!("a rule for the model, {}", kind.as_str()), print));
+        found.push((path, format!("rule, sent {}", kind.as_str()), print));
     }
     let checkers = checkers::checkers(workspace, settings);
     if !checkers.is_empty() {

@@ -406,7 +406,7 @@ pub enum Task {
     Status(Asking),
     /// List the available models
     Models(Asking),
-    /// Manage saved conversations: list, show, export, import, rename, remove
+    /// Manage saved conversations: list, show, export, import, rename, delete
     Sessions(Sessions),
     /// Print one document of a saved conversation, by its address
     Get(Get),

@@ -14,7 +14,7 @@ pub enum AddressError {
         "`{0}` would send the key and the conversation unencrypted\n  use https://, or set `allow_http = true` for it"
     )]
     Unencrypted(String),
-    #[error("the header `{0}` cannot be sent\n  its name or its value has characters that headers must not have")]
+    #[error("the header `{0}` cannot be sent\n  its name or its value contains invalid characters")]
     Header(String),
 }
 

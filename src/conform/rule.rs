@@ -28,15 +28,15 @@ macro_rules! rules {
 
 rules! {
     // 2: HTTP
-    CONTENT_TYPE = "content-type", "2", Error, "an answer is `application/json` or `text/event-stream`, and says so";
-    CHARSET = "charset", "2", Warning, "both are UTF-8: a charset, where there is one, says that";
+    CONTENT_TYPE = "content-type", "2", Error, "an answer has the content type `application/json` or `text/event-stream`";
+    CHARSET = "charset", "2", Warning, "both are UTF-8; a `charset`, if present, is utf-8";
     STREAM_AS_ASKED = "stream-as-asked", "2", Error, "the member `stream` decides between a stream and an object, whatever `Accept` says";
     COMPRESSED_STREAM = "compressed-stream", "2", Warning, "a stream is not compressed: its events would wait in a buffer";
-    ERROR_STATUS = "error-status", "2", Error, "what fails before the stream starts has a status of 400 or more";
+    ERROR_STATUS = "error-status", "2", Error, "a failure before the stream starts has a status of 400 or more";
     ERROR_BODY = "error-body", "2", Error, "a refusal carries `{\"error\": {code, message, source, details}}`";
     ERROR_BODY_FORM = "error-body-form", "2", Warning, "a refusal has the protocol's own form, not another that readers accept";
-    BAD_REQUEST = "bad-request", "2", Error, "a request that cannot be meant is refused";
-    NO_TOKEN = "no-token", "2", Error, "who asks for a token refuses a wrong one with 401 or 403";
+    BAD_REQUEST = "bad-request", "2", Error, "an invalid request is refused";
+    NO_TOKEN = "no-token", "2", Error, "a server that requires a token refuses a wrong one with 401 or 403";
     CHALLENGE = "challenge", "2", Warning, "a 401 names the scheme in `WWW-Authenticate`";
     PLAN_PATH = "plan-path", "2", Warning, "`/chat/plan` answers, and does so in plan mode";
     SAME_OBJECT = "same-object", "1", Error, "the stream, folded to its end, is the response object";
@@ -63,14 +63,14 @@ rules! {
     SEQUENCE_MIXED = "sequence-mixed", "5.1", Error, "either every document has a `sequence` or none has";
     CONTENT = "content", "5.1", Error, "`content` is a text, or null where the type has none";
     METADATA = "metadata", "5.1", Error, "`metadata` is an object";
-    FLAT = "flat-members", "5.2", Warning, "members of a type stand in `metadata`, not beside it";
+    FLAT = "flat-members", "5.2", Warning, "members of a type are in `metadata`, not beside it";
     ALIAS = "alias", "5.2", Warning, "a member goes by its own name, not by another that readers accept";
     MEMBER_MISSING = "member-missing", "5", Error, "a document has what its type requires";
     MEMBER_LEFT_OUT = "member-left-out", "5", Warning, "a strict writer leaves no member to the readers' defaults";
-    UNTIMED = "untimed", "5", Info, "what took time says how long: `duration_ms`";
+    UNTIMED = "untimed", "5", Info, "an action that took time has its `duration_ms`";
     MEMBER_TYPE = "member-type", "5", Error, "a member has its type";
     MEMBER_WORD = "member-word", "5", Error, "where the protocol lists the words, a member is one of them";
-    EMPTY_TEXT = "empty-text", "7.1", Warning, "a text of nothing but blanks is not sent";
+    EMPTY_TEXT = "empty-text", "7.1", Warning, "a text without visible characters is not sent";
     LINES = "lines", "5.4", Error, "lines count from 1, and the last is not before the first";
     PATH = "path", "5.4", Warning, "a `filePath` is relative to the workspace and divided by `/`";
     DIFF = "diff", "5.6", Error, "an edit has a `diff`, nothing else has one";
@@ -96,7 +96,7 @@ rules! {
 
     // 6.1: framing
     UTF8 = "utf-8", "6.1", Error, "a stream is UTF-8";
-    BOM = "bom", "6.1", Error, "a byte order mark stands at the very start or nowhere";
+    BOM = "bom", "6.1", Error, "a byte order mark appears only at the very start";
     LINE_LIMIT = "line-limit", "6.1", Error, "no line is longer than 16 MiB, and no event";
     FIELD = "field", "6.1", Warning, "the fields of an event are `data`, `event`, `id` and `retry`";
     NO_DATA = "no-data", "6.1", Error, "an event has a data line, or it is never dispatched";
@@ -113,7 +113,7 @@ rules! {
     TWO_NAMES = "two-names", "6.4", Error, "an event's field and its `type` do not name two events";
     MIXED_DIALECTS = "mixed-dialects", "6.4", Error, "a stream keeps to one dialect";
     ENVELOPE = "envelope", "6.4", Error, "the members of an event are not wrapped in `data`";
-    DOCUMENT_MEMBER = "document-member", "6.3", Error, "the new document stands in `document` in dialect B, and bare in dialect A";
+    DOCUMENT_MEMBER = "document-member", "6.3", Error, "dialect B wraps the new document in `document`, dialect A does not";
     DIALECT_WISH = "dialect-wish", "3", Info, "the dialect is the one that `streamOptions` asked for";
     DONE_MARKER = "done-marker", "6.3", Error, "`[DONE]` ends dialect B, after `done`; dialect A has none";
 
@@ -121,12 +121,12 @@ rules! {
     UNKNOWN_EVENT = "unknown-event", "6.5", Info, "readers ignore an event that the protocol does not know";
     ERROR_EVENT = "error-event", "6.5", Error, "a failure is an `error` document and a `done`, not an `error` event";
     EVENT_MEMBER = "event-member", "6.5", Error, "an event has its members, each of its type";
-    NO_START = "no-response-start", "6.5", Info, "`response_start` says whose answer this is";
+    NO_START = "no-response-start", "6.5", Info, "`response_start` identifies the answer";
     LATE_START = "late-response-start", "6.5", Error, "`response_start` comes first, and once";
     START_MEMBER = "start-member", "6.5", Warning, "`response_start` has id, conversationId, model, mode, created and the status streaming";
     ARGUMENTS_ONCE = "arguments-once", "6.5", Warning, "a call's arguments and result are sent once, whole";
-    USER_MESSAGE = "user-message", "6.5", Warning, "what the user said is not sent back";
-    FINAL_CONTENT = "final-content", "6.5", Warning, "`finalContent` is what the deltas added up to";
+    USER_MESSAGE = "user-message", "6.5", Warning, "the user's message is not sent back";
+    FINAL_CONTENT = "final-content", "6.5", Warning, "`finalContent` equals the joined deltas";
     END_METADATA = "end-metadata", "6.7", Warning, "the metadata of `document_end` is complete";
     APPEND = "append", "6.5", Error, "`append` adds text to members that are text";
 
@@ -134,7 +134,7 @@ rules! {
     UNKNOWN_DOCUMENT = "unknown-document", "6.6", Error, "an event is about a document that was started";
     AFTER_END = "after-end", "6.6", Error, "nothing but `document_update` comes for a document that has ended";
     UPDATE_EARLY = "update-early", "6.5", Warning, "`document_update` is for documents that have ended";
-    TOOL_ORDER = "tool-order", "6.6", Error, "of a call come its start, its arguments, its result, in this order";
+    TOOL_ORDER = "tool-order", "6.6", Error, "a call's events are start, arguments, result, in this order";
     TOOL_EVENT = "tool-event", "6.6", Warning, "events of calls are about documents of type tool_call";
     TEXTS_OVERLAP = "texts-overlap", "6.6", Warning, "texts are not open at the same time";
     OPEN_AT_DONE = "open-at-done", "6.6", Error, "every document ends before `done`";
@@ -143,12 +143,12 @@ rules! {
 
     // 8, 9: modes and interaction
     MODE = "mode", "8", Error, "plan and ask mode change nothing, and ask mode plans nothing";
-    AWAITS = "awaits", "9.1", Warning, "who awaits input asked for it last, and who asked awaits it";
-    LIVE_INPUT = "live-input", "9.2", Error, "who offers `live_input` takes an answer with 202 and goes on";
-    CANCEL = "cancel", "9.4", Error, "who offers `cancel` takes it, as often as it comes, and the stream ends with a `done` that is completed";
-    COME_BACK = "come-back", "9.5", Error, "who comes back with `Last-Event-ID` has what came behind it, and nothing else";
-    FACADE = "openai-facade", "12", Warning, "what stands at `/v1` is what OpenAI's clients take";
-    CANCELLED = "cancelled", "9.4", Warning, "what was stopped is completed and cancelled, and says so in its documents";
+    AWAITS = "awaits", "9.1", Warning, "a response awaits input exactly if its last document asks for it";
+    LIVE_INPUT = "live-input", "9.2", Error, "a server that offers `live_input` accepts an answer with 202 and continues";
+    CANCEL = "cancel", "9.4", Error, "a server that offers `cancel` accepts it any number of times, and the stream ends with a completed `done`";
+    COME_BACK = "come-back", "9.5", Error, "a client that returns with `Last-Event-ID` gets exactly the later events";
+    FACADE = "openai-facade", "12", Warning, "`/v1` answers as OpenAI's clients expect";
+    CANCELLED = "cancelled", "9.4", Warning, "a stopped response is completed and cancelled, and its documents say so";
     ERROR_END = "error-end", "10", Warning, "a response with the status error has an `error` document";
 }
 

@@ -157,3 +157,43 @@ fn the_users_file_comes_before_ours_and_a_country_before_its_language() {
     assert_eq!(of(&["fr", "de"]), Some(("de", Some("arbeitet"))));
     assert_eq!(of(&["en-GB", "de"]), None, "English is what everything falls back to");
 }
+
+#[test]
+fn english_is_short_and_plain() {
+    // Paragraphs of pages, which wrap.
+    let is_paragraph = |id: &str| id.starts_with("wall-note-") || id.starts_with("permissions-");
+    let strange = [
+        "nobody",
+        "somebody",
+        "whoever",
+        "taken back",
+        "take back",
+        "there is no ",
+        "is no ",
+        "so many",
+        "goes on",
+        "behind",
+        "of its own",
+        "is told",
+    ];
+    for line in LANGUAGES[0].text.lines() {
+        let Some((id, text)) = line.split_once(" = ").filter(|it| !it.0.starts_with(['#', ' '])) else {
+            continue;
+        };
+        // A placeable counts as one word.
+        let mut depth = 0;
+        let words = text
+            .split_whitespace()
+            .filter(|word| {
+                let is_counted = depth == 0;
+                depth += word.matches('{').count();
+                depth -= word.matches('}').count();
+                is_counted
+            })
+            .count();
+        assert!(words <= 15 || is_paragraph(id), "{id}: {words} words: {text}");
+        for phrase in strange {
+            assert!(!text.contains(phrase), "{id}: `{phrase}`: {text}");
+        }
+    }
+}

@@ -68,17 +68,15 @@ impl FailureKind {
     const fn next_step(self) -> &'static str {
         match self {
             Self::Key => {
-                "check the key: the provider's variable or its key in the configuration (`sheaf doctor` tests it)"
+                "check the key: the provider's variable, or its key in the settings (`sheaf doctor` checks it)"
             }
-            Self::Credit => {
-                "the account has nothing left to spend: look at the provider's billing page or choose another model"
-            }
+            Self::Credit => "the account has no credit left: see the provider's billing page, or choose another model",
             Self::NotFound => "check the model's name and the base URL: `/model` lists what the server offers",
             Self::TooLong => "start a new conversation, send less, or choose a model with a larger window",
-            Self::Request => "the server refuses this request: another model or another provider may take it",
-            Self::Busy => "wait a little and send the message again",
+            Self::Request => "the server refused this request: another model or provider may accept it",
+            Self::Busy => "wait a moment and send the message again",
             Self::Overloaded => "the server is busy or still loading its model: retry in a moment",
-            Self::Unreachable => "check that the server runs and that the base URL is right, then try again",
+            Self::Unreachable => "is the server running, and is the base URL right?",
             Self::Garbled => "check that the base URL and the provider's `kind` belong together",
             Self::Interrupted => "the partial answer is kept; send the message again for a whole one",
             Self::Oversized => "the partial answer is kept; the server's format is invalid",

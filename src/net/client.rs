@@ -113,20 +113,20 @@ pub enum Error {
     #[error("`{address}` is not the address of a server\nwrite it as http://HOST:PORT or https://HOST")]
     Address { address: String },
     #[error(
-        "{peer} is not on this machine, and http:// would send the conversation and the token readable by all between\n\
+        "{peer} is not on this machine, and http:// would send the conversation and the token in plain text\n\
          use https://, or set `allow_http = true` for this server if it is in a private network"
     )]
     PlainHttp { peer: String },
     #[error(
-        "{peer} is a public address ({address}), and http:// would send the conversation and the token readable by all \
-         between\nuse https://"
+        "{peer} is a public address ({address}), and http:// would send the conversation and the token in plain text\n\
+         use https://"
     )]
     PublicHttp { peer: String, address: IpAddr },
-    #[error("`{name}` cannot be sent as a header: it has characters that headers must not have")]
+    #[error("`{name}` cannot be sent as a header: it contains invalid characters")]
     Header { name: String },
     #[error("{} could not be read", .path.display())]
     File { path: PathBuf, source: std::io::Error },
-    #[error("{} holds no usable PEM certificate{}", .path.display(), if *.key { " and key" } else { "" })]
+    #[error("{} contains no usable PEM certificate{}", .path.display(), if *.key { " and key" } else { "" })]
     Certificate {
         path: PathBuf,
         key: bool,
@@ -138,9 +138,9 @@ pub enum Error {
     Trust { source: Cause },
 
     /// The user or the network: nobody is there.
-    #[error("nothing listens at {peer}\nstart the server, or correct the address")]
+    #[error("connection refused: {peer}\nis the server running, and is its address right?")]
     Refused { peer: String, source: Cause },
-    #[error("the name `{host}` could not be looked up")]
+    #[error("host not found: `{host}`")]
     Name { host: String, source: Cause },
     #[error("no secure connection to {peer}")]
     Tls { peer: String, source: Cause },
@@ -152,22 +152,22 @@ pub enum Error {
     /// Whoever runs the server.
     #[error("{peer} did not answer within {}", seconds(*.after))]
     FirstByteTimeout { peer: String, after: Duration },
-    #[error("{peer} fell silent: no byte for {}", seconds(*.after))]
+    #[error("{peer} sent no data for {}", seconds(*.after))]
     IdleTimeout { peer: String, after: Duration },
     #[error("{peer} closed the connection without an answer")]
     Closed { peer: String, source: Cause },
-    #[error("the connection to {peer} broke in the middle of the answer")]
+    #[error("the connection to {peer} broke during the answer")]
     Cut { peer: String, source: Cause },
     #[error("{peer} does not speak HTTP")]
     NotHttp { peer: String, source: Cause },
     #[error(
-        "{peer} redirects ({status}) to {to}, which is not followed, because the token is meant for {peer} only\n\
-         if the new address is right, write it into the configuration"
+        "{peer} redirects ({status}) to {to}, which is not followed, because the token is for {peer} only\n\
+         if the new address is right, use it in your settings"
     )]
     Redirect { peer: String, status: u16, to: String },
     #[error("{peer} sent more than {} KiB of headers", HEADERS_LIMIT_BYTES >> 10)]
     HeadersTooLarge { peer: String },
-    #[error("{peer} answered compressed ({encoding}), which was not asked for")]
+    #[error("{peer} sent a compressed answer ({encoding}) that was not requested")]
     Compressed { peer: String, encoding: String },
     #[error("{peer} sent more than {limit_bytes} bytes")]
     TooLarge { peer: String, limit_bytes: usize },

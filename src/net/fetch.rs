@@ -89,7 +89,7 @@ pub enum Refused {
     #[error("{host} redirects to `{to}`, which is not an address")]
     Nowhere { host: String, to: String },
     /// The network, or whoever runs the server.
-    #[error("the name `{host}` could not be looked up")]
+    #[error("host not found: `{host}`")]
     Name { host: String, source: io::Error },
     #[error("{host} did not answer as a web server does")]
     Failed { host: String, source: Cause },

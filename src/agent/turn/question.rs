@@ -146,7 +146,7 @@ impl Running {
             options.push(json!({
                 "id": "allow_always",
                 "label": format!("Always allow {}", words(&question.always)),
-                "description": words(&question.always),
+                "description": format!("{} in your settings", words(&question.always)),
             }));
         }
         options.push(json!({ "id": "reject_once", "label": "Reject" }));

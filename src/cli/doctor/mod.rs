@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::{
     agent::tool_selection,
     config::{Environment, Location, Paths, Problem, Secret, Settings},
-    text::Sanitized,
+    text::{Sanitized, figure},
     theme,
     tools::{built_in, web_search},
 };
@@ -179,10 +179,10 @@ impl Report {
         let count = |verdict| self.checks.iter().filter(|it| it.verdict == verdict).count();
         let _ = writeln!(
             text,
-            "\n{} ok, {} warnings, {} errors",
+            "\n{} ok, {}, {}",
             count(CheckVerdict::Good),
-            count(CheckVerdict::Doubtful),
-            count(CheckVerdict::Bad)
+            figure::count(count(CheckVerdict::Doubtful), "warning", "warnings").as_str(),
+            figure::count(count(CheckVerdict::Bad), "error", "errors").as_str()
         );
         Sanitized::from(text)
     }
@@ -355,7 +355,7 @@ network
   ! thing            some way
                      → perhaps
 
-1 ok, 1 warnings, 1 errors
+1 ok, 1 warning, 1 error
 ";
         assert_eq!(report.text().as_str(), expected);
         assert_eq!(report.exit_code(), 1);

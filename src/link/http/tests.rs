@@ -764,7 +764,7 @@ async fn ten_megabytes_in_one_line_are_an_answer_like_any_other() {
 async fn nobody_there_is_tried_again_and_told_in_the_end() {
     let mut user = User::at(&test_server::nobody().await);
     let response = user.asks("hi").await;
-    assert!(shown(response)[0].starts_with("error LLM_UNAVAILABLE: nothing listens at http://127.0.0.1:"));
+    assert!(shown(response)[0].starts_with("error LLM_UNAVAILABLE: connection refused: http://127.0.0.1:"));
     assert_eq!(response.ending.as_ref().unwrap().finish_reason, FinishReason::Error);
 }
 

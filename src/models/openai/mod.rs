@@ -305,7 +305,7 @@ mod tests {
                 "a redirect",
                 vec!["HTTP/1.1 307 Elsewhere\r\nLocation: http://127.0.0.1:1/v1\r\nContent-Length: 0\r\n\r\n".to_owned()],
                 "connecting | LLM_UNAVAILABLE URL redirects (307) to http://127.0.0.1:1/v1, which is not followed, because \
-                 the token is meant for URL only"
+                 the token is for URL only"
                     .to_owned(),
                 1,
             ),
@@ -327,9 +327,11 @@ mod tests {
             panic!("{pieces:?}")
         };
         assert_eq!(failure.kind, FailureKind::Unreachable);
-        assert_eq!(&*failure.message, format!("nothing listens at {url}"));
+        assert_eq!(&*failure.message, format!("connection refused: {url}"));
         assert!(
-            failure.details().ends_with("start the server, or correct the address"),
+            failure
+                .details()
+                .ends_with("is the server running, and is its address right?"),
             "{}",
             failure.details()
         );
@@ -395,7 +397,7 @@ mod tests {
         let shown = answer(&settings).await;
         assert!(shown.starts_with(r#"connecting | waiting | "hi" | stalled"#), "{shown}");
         assert!(
-            shown.ends_with(&format!("STREAM_INTERRUPTED {url} fell silent: no byte for 200 ms")),
+            shown.ends_with(&format!("STREAM_INTERRUPTED {url} sent no data for 200 ms")),
             "{shown}"
         );
     }

@@ -303,7 +303,7 @@ fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layer
         ),
         by_namespaces(
             "processes",
-            "commands see and signal only their own processes, and leave none behind",
+            "commands see and signal only their own processes, and leave none running",
         ),
         by_namespaces("network", "isolated, with only its own loopback"),
         by_filter("capabilities", "dropped; no program can regain them"),

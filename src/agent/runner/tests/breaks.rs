@@ -32,7 +32,7 @@ async fn an_answer_that_breaks_off_keeps_what_came() {
         (
             "the body is shorter than promised",
             page("200 OK", "text/event-stream", &chunk("so far")).replace("Length: ", "Length: 9"),
-            r#"text incomplete "so far" | error STREAM_INTERRUPTED "the connection to URL broke in the middle of the answer" | error interrupted"#,
+            r#"text incomplete "so far" | error STREAM_INTERRUPTED "the connection to URL broke during the answer" | error interrupted"#,
         ),
     ];
     for (name, answer, want) in cases {
@@ -123,7 +123,7 @@ async fn a_server_that_falls_silent_is_given_up() {
     assert_eq!(
         conversation.shown(1),
         format!(
-            "text incomplete \"so far\" | error STREAM_INTERRUPTED \"{url} fell silent: no byte for 100 ms\" | error interrupted"
+            "text incomplete \"so far\" | error STREAM_INTERRUPTED \"{url} sent no data for 100 ms\" | error interrupted"
         )
     );
 }

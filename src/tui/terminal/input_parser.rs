@@ -104,7 +104,8 @@ impl InputParser {
     /// writes on. It is a chord only if both came in one read with nothing else in it, and nothing follows for [`CHORD`].
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Input>) {
         if let Some(chord) = self.chord.take().filter(|_| !bytes.is_empty()) {
-            self.give_apart(chord, out);
+            let letter = KeyEvent::new(chord.code, chord.modifiers - KeyModifiers::ALT);
+            out.extend([Input::Key(KeyEvent::from(KeyCode::Esc)), Input::Key(letter)]);
         }
         let is_alone = self.pending.is_empty() && self.paste.is_none();
         self.pending.extend_from_slice(bytes);
@@ -119,12 +120,6 @@ impl InputParser {
         } else {
             self.chord = Some(chord.0);
         }
-    }
-
-    /// Gives a chord as the two keys that it was.
-    fn give_apart(&mut self, chord: KeyEvent, out: &mut Vec<Input>) {
-        let letter = KeyEvent::new(chord.code, chord.modifiers - KeyModifiers::ALT);
-        out.extend([Input::Key(KeyEvent::from(KeyCode::Esc)), Input::Key(letter)]);
     }
 
     /// The time after which [`flush`](Self::flush) is due if no more bytes come; `None` if nothing waits: an Esc, the start of a

@@ -129,7 +129,7 @@ fn files_conversation_or_both_and_all_but_some() {
         ("", vec![restore(&[], false), go_on.clone()]),
         ("<down>", vec![restore(&[], false)]),
         ("<down><down>", vec![go_on.clone()]),
-        ("<down><down><down>", vec![restore(&[], true), go_on.clone()]),
+        ("<down><down><down>", vec![restore(&[], true), go_on]),
         ("<down><down><down><down>", vec![restore(&[], true)]),
     ] {
         let mut desk = rewinding(100);

@@ -100,7 +100,7 @@ const STATES: &[WaitingState] = &[
             approval(
                 app,
                 json!({ "type": "terminal_command", "metadata": { "command": "git push" } }),
-            )
+            );
         },
     },
     WaitingState {

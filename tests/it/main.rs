@@ -22,6 +22,7 @@ mod headless;
 mod i18n;
 mod inline;
 mod journal;
+mod keys;
 mod manpages;
 mod memory;
 mod merge;

@@ -587,6 +587,9 @@ impl Running {
             Input::Checked { job, text } => self.checked(job, &text, memory),
             Input::Restrict(mode) => {
                 if mode.is_read_only() && !self.mode.is_read_only() {
+                    // What is being written stays as it is.
+                    let events = self.output.writer.flush();
+                    self.output.say(events);
                     self.enter(mode);
                 }
             }

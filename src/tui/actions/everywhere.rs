@@ -253,6 +253,8 @@ pub fn set_mode(app: &mut App, mode: Mode) -> Vec<Effect> {
     app.composer.mode = mode;
     let is_less = mode.is_read_only() && app.conversation.running_mode().is_some_and(|it| !it.is_read_only());
     if is_less && app.conversation.about.hears {
+        let turn = app.conversation.transcript.exchanges.last().map(|it| it.turn);
+        app.conversation.restricted = turn.map(|it| (it, mode));
         return vec![Effect::Send(Command::Restrict(mode))];
     }
     Vec::new()

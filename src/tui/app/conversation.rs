@@ -20,6 +20,8 @@ pub struct Conversation {
     pub backfilled_bytes: u64,
     /// A long conversation is folded from its first entry, because what is written stays in the terminal's lines.
     pub reads_whole: bool,
+    /// The read-only mode that the user has set for the answer of a turn while it was running.
+    pub restricted: Option<(Turn, Mode)>,
     /// The conversation cannot be written to disk; the header says so as long as it lasts.
     pub is_unstored: bool,
 }
@@ -47,6 +49,7 @@ impl Conversation {
             follow_from: None,
             backfilled_bytes: 0,
             reads_whole,
+            restricted: None,
             is_unstored: false,
         }
     }
@@ -75,8 +78,9 @@ impl Conversation {
 
     /// The mode of the running answer; `None` if none is running.
     pub fn running_mode(&self) -> Option<Mode> {
-        let response = &self.transcript.exchanges.last().filter(|_| self.is_busy())?.response;
-        response.mode_at(response.documents.len())
+        let exchange = self.transcript.exchanges.last().filter(|_| self.is_busy())?;
+        let restricted = self.restricted.filter(|it| it.0 == exchange.turn).map(|it| it.1);
+        restricted.or_else(|| exchange.response.mode_at(exchange.response.documents.len()))
     }
 
     /// Returns true while an answer is running.

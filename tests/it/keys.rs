@@ -1,0 +1,219 @@
+//! Words that somebody types while something waits are words. Each of these once did something else, in the real binary.
+
+use serde_json::{Value, json};
+
+use crate::{
+    mock_model::{Answer, Model},
+    pty::{ALLOW, Sheaf, Start},
+};
+
+const WAITING: &str = "waiting for you";
+
+fn start(model: &Model, arguments: &[&str]) -> Sheaf {
+    let sheaf = Start::new(&[&["--no-session"], arguments].concat())
+        .with("OPENAI_BASE_URL", &model.url)
+        .with("OPENAI_API_KEY", "sk-test")
+        .with("OPENAI_MODEL", "scripted")
+        .size(100, 40)
+        .run();
+    sheaf.wait_for("Ask anything");
+    sheaf
+}
+
+fn asked(sheaf: &Sheaf, model: &Model, text: &str) -> Answer {
+    sheaf.send(&format!("{text}\r"));
+    model.asked()
+}
+
+/// An answer that has written `new.txt` and is over.
+fn written(sheaf: &Sheaf, model: &Model) {
+    let write = json!({ "file_path": "new.txt", "contents": "new\n" });
+    asked(sheaf, model, "write it").calls(&[("write", write)]);
+    let answer = model.asked();
+    answer.says("Written.");
+    answer.finish();
+    sheaf.wait_for("Written.");
+    sheaf.wait_until("the answer is over", |seen| !seen.shows("working"));
+    assert!(sheaf.home().join("work/new.txt").exists(), "{}", sheaf.picture());
+}
+
+fn ask_form(model: &Model, sheaf: &Sheaf, count: usize) {
+    let options = json!([{ "id": "a", "label": "Redis" }, { "id": "b", "label": "Postgres" }]);
+    let questions: Vec<Value> = (1..=count)
+        .map(|it| json!({ "id": format!("q{it}"), "prompt": format!("Question {it}?"), "options": options }))
+        .collect();
+    asked(sheaf, model, "go").calls(&[("ask", json!({ "title": "Before I begin", "questions": questions }))]);
+    sheaf.wait_for("Question 1?");
+    sheaf.wait_for(WAITING);
+}
+
+/// Presses Enter and the words go to the model as a message.
+fn is_sent(sheaf: &Sheaf, model: &Model, text: &str) {
+    sheaf.wait_for(&format!("› {text}"));
+    sheaf.send("\r");
+    assert!(model.asked().message().contains(text));
+}
+
+#[test]
+fn esc_then_fix_the_tests_reverts_no_file() {
+    for escapes in ["\x1b", "\x1b\x1b"] {
+        let model = Model::start();
+        let sheaf = start(&model, &[]);
+        written(&sheaf, &model);
+        sheaf.send(escapes);
+        sheaf.send("fix the tests");
+        is_sent(&sheaf, &model, "fix the tests");
+        assert!(sheaf.home().join("work/new.txt").exists());
+    }
+}
+
+#[test]
+fn esc_then_continue_please_keeps_the_conversation() {
+    let model = Model::start();
+    let sheaf = start(&model, &[]);
+    written(&sheaf, &model);
+    // Two presses, each on its own: the page is open when the words come.
+    sheaf.send("\x1b");
+    sheaf.wait_for("esc again");
+    sheaf.send("\x1b");
+    sheaf.wait_for("to a message");
+    sheaf.send("continue please");
+    sheaf.wait_gone("to a message");
+    sheaf.wait_for("› continue please");
+    sheaf.send("\r");
+    let answer = model.asked();
+    assert!(answer.message().contains("continue please"));
+    assert!(answer.request.to_string().contains("write it"), "nothing was dropped");
+}
+
+#[test]
+fn vim_esc_esc_b_moves_in_the_draft() {
+    let model = Model::start();
+    let sheaf = start(&model, &["--set", "ui.vim=true"]);
+    written(&sheaf, &model);
+    for key in ["\x1b", "\x1b", "\x1b", "b"] {
+        sheaf.send(key);
+    }
+    sheaf.send("inow\r");
+    assert!(model.asked().message().contains("now"));
+    assert!(sheaf.home().join("work/new.txt").exists());
+}
+
+#[test]
+fn add_tests_too_allows_nothing() {
+    let model = Model::start();
+    // Without a sandbox commands ask.
+    let sheaf = start(&model, &["--sandbox", "off"]);
+    let command = json!({ "command": "touch made", "is_background": false });
+    asked(&sheaf, &model, "go").calls(&[("run_terminal_cmd", command)]);
+    sheaf.wait_for("alt+y once");
+    sheaf.send("add tests too, yes\r");
+    sheaf.wait_for("add tests too, yes");
+    sheaf.wait_for("alt+y once");
+    assert!(!sheaf.home().join("work/made").exists());
+    // The chord decides, and what was said goes along.
+    sheaf.insist(ALLOW, "the command is allowed", |seen| !seen.shows("alt+y once"));
+    let next = model.asked();
+    assert!(next.request.to_string().contains("add tests too, yes"));
+    assert!(sheaf.home().join("work/made").exists());
+}
+
+#[test]
+fn but_do_not_touch_redis_builds_no_plan() {
+    let model = Model::start();
+    let sheaf = start(&model, &["--mode", "plan"]);
+    let todos = json!([{ "id": "t", "content": "Sum up" }]);
+    let plan = json!({ "name": "Sums", "overview": "All of it.", "plan": "Do it.", "todos": todos });
+    asked(&sheaf, &model, "plan it").calls(&[("create_plan", plan)]);
+    sheaf.wait_for("tab plan");
+    sheaf.send("but do not touch Redis");
+    is_sent(&sheaf, &model, "but do not touch Redis");
+    assert!(sheaf.look(|seen| seen.shows("── plan ")), "{}", sheaf.picture());
+}
+
+#[test]
+fn shift_tab_to_a_read_only_mode_stops_the_writing() {
+    let model = Model::start();
+    let sheaf = start(&model, &[]);
+    let answer = asked(&sheaf, &model, "write it");
+    answer.says("I am going to write.");
+    sheaf.wait_for("I am going to write.");
+    sheaf.send("\x1b[Z");
+    sheaf.wait_for("── plan ");
+    answer.calls(&[("write", json!({ "file_path": "new.txt", "contents": "new\n" }))]);
+    let next = model.asked();
+    assert!(next.results().concat().contains("plan mode"), "{:?}", next.results());
+    assert!(!sheaf.home().join("work/new.txt").exists());
+}
+
+#[test]
+fn a_mode_with_more_rights_is_for_the_next_message() {
+    let model = Model::start();
+    let sheaf = start(&model, &["--mode", "plan"]);
+    let answer = asked(&sheaf, &model, "look at it");
+    answer.says("I am looking.");
+    sheaf.wait_for("I am looking.");
+    for _ in 0..3 {
+        sheaf.send("\x1b[Z");
+    }
+    sheaf.wait_for("── plan next: agent");
+    answer.calls(&[("write", json!({ "file_path": "new.txt", "contents": "new\n" }))]);
+    model.asked();
+    assert!(!sheaf.home().join("work/new.txt").exists());
+}
+
+#[test]
+fn a_digit_answers_nothing_before_enter() {
+    let model = Model::start();
+    let sheaf = start(&model, &[]);
+    ask_form(&model, &sheaf, 1);
+    sheaf.send("2 tests fail, why?");
+    sheaf.wait_for("2 tests fail, why?");
+    assert!(model.is_idle());
+    sheaf.insist("\r", "it is answered", |seen| !seen.shows(WAITING));
+    let told = model.asked().results().concat();
+    assert!(
+        told.contains("2 tests fail, why?") && !told.contains("Postgres"),
+        "{told}"
+    );
+}
+
+#[test]
+fn words_for_one_question_keep_the_answers_to_the_others() {
+    let model = Model::start();
+    let sheaf = start(&model, &[]);
+    ask_form(&model, &sheaf, 2);
+    sheaf.send("2");
+    sheaf.insist("\r", "the next question is shown", |seen| seen.shows("Question 2?"));
+    sheaf.send("something else");
+    sheaf.wait_for("something else");
+    sheaf.insist("\r", "it is answered", |seen| !seen.shows(WAITING));
+    let told = model.asked().results().concat();
+    assert!(told.contains("Postgres") && told.contains("something else"), "{told}");
+}
+
+#[test]
+fn enter_never_folds_a_form_that_waits() {
+    let model = Model::start();
+    let sheaf = start(&model, &[]);
+    ask_form(&model, &sheaf, 2);
+    sheaf.insist("\r", "it goes on to the next", |seen| seen.shows("Question 2?"));
+    assert!(
+        sheaf.look(|seen| seen.shows("Skip all questions")),
+        "{}",
+        sheaf.picture()
+    );
+}
+
+#[test]
+fn two_unknown_commands_are_not_one_message() {
+    let model = Model::start();
+    let sheaf = start(&model, &[]);
+    for command in ["/frobnicate", "/tralala"] {
+        sheaf.send(&format!("{command}\r"));
+        sheaf.wait_for(&format!("unknown command {command}"));
+    }
+    assert!(model.is_idle());
+    sheaf.send("hello\r");
+    assert!(model.asked().message().ends_with("hello"));
+}

@@ -31,9 +31,6 @@ pub const BUILD: Action = Action::new("plan.build", "build", |app, _| {
             plan_file::write(&plan)
         );
     }
-    if app.questions.is_too_early(app.now_ms) {
-        return Vec::new();
-    }
     app.composer.mode = Mode::Agent;
     focus_composer(app);
     app.viewport.pane.go_to_end();
@@ -42,7 +39,7 @@ pub const BUILD: Action = Action::new("plan.build", "build", |app, _| {
 
 /// Marks the plan, so that Enter builds it.
 pub const MARK: Action = Action::new("plan.mark", "", |app, _| {
-    app.questions.is_plan_marked = plan(app).is_some();
+    app.questions.is_plan_marked = plan(app).is_some() && !app.questions.is_too_early(app.now_ms);
     Vec::new()
 });
 

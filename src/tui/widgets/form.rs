@@ -152,22 +152,6 @@ impl Form {
         true
     }
 
-    /// Marks a row, as a click on it does; without an effect if the row is not there.
-    pub fn click(&mut self, at: usize, view: &Clarification<'_>) {
-        self.prepare(view);
-        let Some(question) = view.questions.get(self.current) else {
-            return;
-        };
-        let Some(row) = rows(question).get(at).copied() else {
-            return;
-        };
-        match row {
-            Row::Option(option) if question.allow_multiple && !is_approval(view) => self.toggle(option),
-            row => self.mark_row(row, question),
-        }
-        self.version += 1;
-    }
-
     pub(super) fn current(&self) -> usize {
         self.current
     }
@@ -208,12 +192,6 @@ impl Form {
             free_text: (!field.text.is_empty()).then(|| field.text.clone()),
             hunks: Vec::new(),
         })
-    }
-
-    /// The answers given so far, to go along with a message that is sent meanwhile; `None` if there are none.
-    pub fn given(&self, view: &Clarification<'_>) -> Option<ClarificationResponse> {
-        let answers = self.answers(view);
-        (!answers.is_empty() && !is_approval(view)).then(|| self.response(Dealt::Answered, answers))
     }
 
     /// Returns true if the next Enter sends: this is the last question, and the others have an answer.

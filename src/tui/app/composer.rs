@@ -30,7 +30,7 @@ pub struct Composer {
     /// The draft's version when a file was put in, with a space after it.
     pub put_in: Option<u64>,
     pub history: History,
-    /// A draft that was put aside, or that an earlier session left, as [`Field::stored`] gives it.
+    /// A draft that was put aside, or that an earlier session left, in its stored form.
     pub stash: Option<Value>,
 }
 

@@ -101,7 +101,7 @@ impl InputParser {
     /// Takes the bytes of one read and appends the inputs that they complete to `out`.
     ///
     /// Terminals without a keyboard protocol send Alt and a letter as Esc and the letter, like somebody who presses Esc and
-    /// writes on. It is a chord only if both came in one read with nothing else in it, and nothing follows for [`CHORD`].
+    /// writes on. It is a chord only if both came in one read with nothing else in it, and nothing follows for 150 ms.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Input>) {
         if let Some(chord) = self.chord.take().filter(|_| !bytes.is_empty()) {
             let letter = KeyEvent::new(chord.code, chord.modifiers - KeyModifiers::ALT);

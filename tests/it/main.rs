@@ -23,6 +23,7 @@ mod i18n;
 mod inline;
 mod journal;
 mod keys;
+mod login;
 mod manpages;
 mod memory;
 mod merge;

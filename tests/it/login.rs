@@ -195,7 +195,7 @@ fn a_key_is_checked_stored_for_its_owner_used_and_removed() {
     assert_eq!((mode(&file), mode(file.parent().expect("a folder"))), (0o600, 0o700));
     assert_eq!(
         holders(home.path()),
-        [file.clone()],
+        std::slice::from_ref(&file),
         "the key is in one file, and in no log"
     );
     let text = settings(home.path());

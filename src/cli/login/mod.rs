@@ -229,7 +229,7 @@ impl Account {
             },
         };
         let secret = match &place {
-            Place::Command(line) => self.from_command(line),
+            Place::Command(line) => self.command_key(line),
             Place::File(_) | Place::Keyring => self.asked(),
         };
         let secret = match secret? {
@@ -259,7 +259,7 @@ impl Account {
     }
 
     /// Runs the key command once.
-    fn from_command(&self, line: &str) -> Result<Answer> {
+    fn command_key(&self, line: &str) -> Result<Answer> {
         let words = ["sh", "-c", line].map(str::to_owned).to_vec();
         let source = KeySource::Command(words);
         Ok(match runtime(false)?.block_on(source.resolve(&self.base.environment)) {

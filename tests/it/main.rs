@@ -24,6 +24,7 @@ mod i18n;
 mod inline;
 mod journal;
 mod keys;
+mod login;
 mod manpages;
 mod memory;
 mod merge;

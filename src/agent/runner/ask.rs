@@ -5,7 +5,7 @@ use std::{future::ready, pin::Pin, sync::Arc};
 use futures::FutureExt;
 use tokio::sync::oneshot;
 
-use super::{Runner, sandbox_status};
+use super::{Runner, model_offers, sandbox_status};
 use crate::{
     agent::{approval, undo},
     link::{AskError, Asker},
@@ -43,6 +43,7 @@ impl Runner {
                 let ids = models?.into_iter().map(|it| it.id).collect();
                 Ok(Some(Reply::Models(ids)))
             })),
+            Query::ModelOffers => Box::pin(model_offers::find(&self.setup).map(|it| Ok(Some(Reply::ModelOffers(it))))),
             Query::Trust if is_here && workspace.is_some() => {
                 self.trust.look_again(&self.setup, &mut self.context);
                 at_once(Reply::Accepted)

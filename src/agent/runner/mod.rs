@@ -12,6 +12,7 @@ mod checks;
 mod context_builder;
 mod messages;
 mod model_choice;
+mod model_offers;
 mod notices;
 mod recollection;
 mod restorer;

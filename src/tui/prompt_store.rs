@@ -144,7 +144,9 @@ pub fn count_use(state: &Path, name: &str) -> Result<(), String> {
     let count = uses.entry(name.to_owned()).or_default();
     *count = count.saturating_add(1);
     if *count >= HALVED_AT {
-        uses.values_mut().for_each(|it| *it /= 2);
+        for it in uses.values_mut() {
+            *it /= 2;
+        }
     }
     while uses.len() > MOST_COUNTED {
         let rarest = uses.iter().filter(|it| it.0 != name).min_by_key(|it| it.1);

@@ -135,7 +135,7 @@ mod tests {
     struct Nobody;
 
     impl Provider for Nobody {
-        fn peer(&self) -> &str {
+        fn peer(&self) -> &'static str {
             "nobody"
         }
 

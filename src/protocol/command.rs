@@ -105,6 +105,8 @@ pub struct Submit {
 pub enum Query {
     /// The ids of the models that one may choose.
     Models,
+    /// The models of all providers that have a key, with what the choice depends on.
+    ModelOffers,
     /// Files of the workspace whose path matches what the user typed, the best first.
     Files { pattern: String, limit: usize },
     /// Functions and types of the workspace's code whose name matches what the user typed, the best first.
@@ -136,9 +138,36 @@ pub enum Query {
     SideQuestion(String),
 }
 
+/// Models to choose from, those of the provider in use first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelOffers {
+    pub models: Vec<ModelOffer>,
+    /// Providers that gave no list, each with the reason.
+    pub problems: Vec<String>,
+}
+
+/// A model that can be chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelOffer {
+    /// Text that chooses it, as [`Submit::model`]: its id, with its provider in front where needed.
+    pub name: String,
+    pub id: String,
+    /// Display name of its provider.
+    pub provider: String,
+    /// True if its provider is the one of the settings.
+    pub is_own: bool,
+    /// Tokens that fit, if known.
+    pub window: Option<u64>,
+    /// Prices of input and output in thousandths of a dollar for a million tokens, if known.
+    pub price: Option<(u64, u64)>,
+    /// True if it is known to have a reasoning effort.
+    pub has_effort: bool,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     Models(Vec<String>),
+    ModelOffers(ModelOffers),
     /// Paths from the workspace's root, directories with a `/` at the end.
     Files(Vec<String>),
     Symbols(Vec<SymbolLocation>),

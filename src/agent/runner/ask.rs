@@ -5,7 +5,7 @@ use std::{future::ready, pin::Pin, sync::Arc};
 use futures::FutureExt;
 use tokio::sync::oneshot;
 
-use super::{Runner, commits::Source, sandbox_status, side_question::side_question};
+use super::{Runner, commits::Source, model_offers, sandbox_status, side_question::side_question};
 use crate::{
     agent::{
         approval,
@@ -48,6 +48,7 @@ impl Runner {
                 let ids = models?.into_iter().map(|it| it.id).collect();
                 Ok(Some(Reply::Models(ids)))
             })),
+            Query::ModelOffers => Box::pin(model_offers::find(&self.setup).map(|it| Ok(Some(Reply::ModelOffers(it))))),
             Query::Trust if is_here && workspace.is_some() => {
                 self.trust.look_again(&self.setup, &mut self.context);
                 at_once(Reply::Accepted)

@@ -13,6 +13,7 @@ mod commits;
 mod context_builder;
 mod messages;
 mod model_choice;
+mod model_offers;
 mod notices;
 mod recollection;
 mod restorer;

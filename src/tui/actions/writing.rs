@@ -164,11 +164,13 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
         {
             let message = Message::user(custom.message(rest));
             let noted = Effect::NoteSent(text.to_owned());
+            let counted = app.composer.commands.note(&format!("/{word}"));
             app.composer.history.keep(text);
             app.composer.field.clear();
             app.viewport.pane.go_to_end();
             focus_composer(app);
-            let mut effects = say(app, message, way);
+            let mut effects = vec![counted];
+            effects.extend(say(app, message, way));
             effects.push(noted);
             return effects;
         }
@@ -188,10 +190,12 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
             return app.toast(text);
         };
         app.composer.history.keep(text);
-        app.composer.commands.note(action.name);
+        let counted = app.composer.commands.note(action.name);
         let rest = rest.to_owned();
         app.composer.field.clear();
-        return action.go(app, &rest);
+        let mut effects = vec![counted];
+        effects.extend(action.go(app, &rest));
+        return effects;
     }
     let text = text.to_owned();
     let pictures = app.composer.field.pictures();

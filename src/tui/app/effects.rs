@@ -173,6 +173,8 @@ pub enum Effect {
     Picture(Source),
     /// Remember what was sent.
     NoteSent(String),
+    /// Count a use of a command, by name.
+    CountUse(String),
     /// Read what was sent in all workspaces.
     History,
     /// A file of the workspace in the user's editor.

@@ -282,8 +282,10 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         }
         Choice::Theme(name) => app.appearance.choose(&name, app.preferences.settings.color),
         Choice::Action(action, words) => {
-            app.composer.commands.note(action.name);
-            return action.go(app, &words);
+            let counted = app.composer.commands.note(action.name);
+            let mut effects = vec![counted];
+            effects.extend(action.go(app, &words));
+            return effects;
         }
         Choice::Chip(way) => return actions::writing::chip(app, way),
         Choice::Review(verdict, spot) => return actions::review::judge(app, verdict, spot),

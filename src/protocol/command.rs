@@ -131,7 +131,7 @@ pub enum Query {
     /// A message for the commit of these documents, by a model.
     CommitMessage(Vec<(Turn, DocumentId)>),
     /// Commit these documents in the user's own git, with its hooks and signing. Each document gets the name of the commit.
-    Commit(CommitRequest),
+    Commit(Box<CommitRequest>),
     /// The changes of the workspace since the last commit.
     GitChanges,
     /// A question of the user's about the conversation; neither it nor the answer becomes a part of it.
@@ -176,7 +176,7 @@ pub enum Reply {
     RestorePreview(RestorePreview),
     Sandbox(Sandbox),
     Permissions(Permissions),
-    CommitPreview(CommitPreview),
+    CommitPreview(Box<CommitPreview>),
     CommitMessage(String),
     Commit(CommitOutcome),
     GitChanges(GitChanges),

@@ -183,7 +183,8 @@ async fn stage(repository: &Repository, accepted: &Accepted) -> Result<Staged, E
 
 /// The folders above a path.
 fn folders(path: &str) -> impl Iterator<Item = String> {
-    path.match_indices('/').map(|(at, _)| path[..at].to_owned())
+    path.match_indices('/')
+        .filter_map(|(at, _)| Some(path.get(..at)?.to_owned()))
 }
 
 /// Paths whose content a program or an encoding changes on its way into a commit.

@@ -295,13 +295,12 @@ fn place(file: &[&str], change: &Replaced) -> Result<Place, LeftOut> {
         // Beside a neighbour that is not in the file: the lines may have been put there before.
         let is_there =
             |at: Option<usize>| at.is_some_and(|at| !new.is_empty() && file.get(at..at + new.len()) == Some(&new));
-        if old.is_empty() && at.is_weak {
-            if let Some(at) = [Some(at.line), at.line.checked_sub(new.len())]
-                .into_iter()
-                .find(|it| is_there(*it))
-            {
-                return Ok(Place::Done(at.unwrap_or_default()));
-            }
+        let places = [Some(at.line), at.line.checked_sub(new.len())];
+        if old.is_empty()
+            && at.is_weak
+            && let Some(Some(at)) = places.into_iter().find(|it| is_there(*it))
+        {
+            return Ok(Place::Done(at));
         }
         return Ok(Place::Here(at.line));
     }
@@ -402,11 +401,11 @@ mod tests {
     use super::*;
     use crate::tools::edit::hunks::hunks;
 
-    fn file(text: &str) -> Option<Blob> {
-        Some(Blob {
+    fn file(text: &str) -> Blob {
+        Blob {
             mode: PLAIN_MODE.to_owned(),
             bytes: text.as_bytes().to_vec(),
-        })
+        }
     }
 
     fn edit(before: &str, after: &str, hunk: usize) -> AcceptedChange {
@@ -429,7 +428,7 @@ mod tests {
 
     /// The file after the changes, and what came of each: its lines from 1, `=` where it was there, or why not.
     fn check(name: &str, base: &str, changes: &[AcceptedChange], expected: &str, results: &[&str]) {
-        let mut files = Files::from([("a".to_owned(), file(base))]);
+        let mut files = Files::from([("a".to_owned(), Some(file(base)))]);
         let made = apply(&mut files, changes);
         assert_eq!(text_of(&files), expected, "{name}");
         let made: Vec<String> = made
@@ -586,7 +585,7 @@ mod tests {
             path: "a".to_owned(),
             kind,
         };
-        let create = |text: &str| change(ChangeKind::Create(file(text).expect("one")));
+        let create = |text: &str| change(ChangeKind::Create(file(text)));
         let mut files = Files::from([("a".to_owned(), None), ("b".to_owned(), None)]);
         let made = apply(&mut files, &[create("1\n2\n"), edit("1\n2\n", "1\nII\n", 0)]);
         assert_eq!(text_of(&files), "1\nII\n");
@@ -600,7 +599,7 @@ mod tests {
         let made = apply(&mut files, &[change(ChangeKind::Rename("b".to_owned()))]);
         assert_eq!(made[0].as_ref().map(|it| it.is_new), Ok(false), "it has moved already");
         assert_eq!(apply(&mut files, &[edit("1\n", "2\n", 0)])[0], Err(LeftOut::NoFile));
-        let mut files = Files::from([("a".to_owned(), file("1\n2\n"))]);
+        let mut files = Files::from([("a".to_owned(), Some(file("1\n2\n")))]);
         let made = apply(&mut files, &[change(ChangeKind::Delete), change(ChangeKind::Delete)]);
         let facts: Vec<_> = made.iter().flatten().map(|it| (it.removed, it.is_new)).collect();
         assert_eq!((text_of(&files).as_str(), facts), ("-", vec![(2, true), (0, false)]));
@@ -665,7 +664,7 @@ mod tests {
             for pair in versions.windows(2) {
                 changes.extend((0..hunks(&pair[0], &pair[1]).len()).map(|it| edit(&pair[0], &pair[1], it)));
             }
-            let mut files = Files::from([("a".to_owned(), file(&versions[0]))]);
+            let mut files = Files::from([("a".to_owned(), Some(file(&versions[0])))]);
             let made = apply(&mut files, &changes);
             if made.iter().all(|it| it.as_ref().is_ok_and(|it| it.is_new)) {
                 prop_assert_eq!(&text_of(&files), versions.last().expect("one"));
@@ -688,7 +687,7 @@ mod tests {
             }
             expected.push_str(&was[at..].concat());
             let changes: Vec<_> = wanted.iter().map(|it| edit(&old, &new, *it)).collect();
-            let mut files = Files::from([("a".to_owned(), file(&old))]);
+            let mut files = Files::from([("a".to_owned(), Some(file(&old)))]);
             let made = apply(&mut files, &changes);
             // A change that cannot be placed is left out and named; it is never made elsewhere.
             if made.iter().all(Result::is_ok) {

@@ -71,7 +71,9 @@ impl Scene {
             ..ResponseStart::default()
         }));
         scene.seen.begin(1);
-        files.iter().for_each(|(path, text)| scene.put(path, text));
+        for (path, text) in files {
+            scene.put(path, text);
+        }
         if !files.is_empty() {
             scene.git(&["add", "--all", "--force"]);
             scene.git(&["commit", "-q", "-m", "first"]);
@@ -403,8 +405,12 @@ const CASES: &[Case] = &[
 async fn exactly_the_accepted_hunks_are_committed() {
     for case in CASES {
         let mut scene = Scene::new(case.head);
-        case.staged.iter().for_each(|(path, text)| scene.stage(path, text));
-        case.written.iter().for_each(|(path, text)| scene.put(path, text));
+        for (path, text) in case.staged {
+            scene.stage(path, text);
+        }
+        for (path, text) in case.written {
+            scene.put(path, text);
+        }
         for (path, text) in case.changes {
             scene.change(path, Some(*text).filter(|it| *it != "-"), None);
         }
@@ -684,7 +690,13 @@ fn what_a_note_holds_is_the_setting() {
         removed: 3,
         is_new: true,
     };
-    let text = |level| note::text(&[hunk.clone()], [Some(&[made.clone()][..])].into_iter(), level);
+    let text = |level| {
+        note::text(
+            std::slice::from_ref(&hunk),
+            [Some(std::slice::from_ref(&made))].into_iter(),
+            level,
+        )
+    };
     assert_eq!(text("off"), None);
     let short = "{\"file\":\"a\",\"lines\":\"\",\"address\":\"7.3\",\"message\":\"use [redacted]\"}\n";
     assert_eq!(text("short").as_deref(), Some(short));

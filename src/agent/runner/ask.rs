@@ -83,7 +83,11 @@ impl Runner {
             }
             Query::CommitPreview(wanted) if is_here && let Some(workspace) = workspace => {
                 let source = self.source(workspace);
-                Box::pin(source.preview(wanted).map(|it| Ok(Some(Reply::CommitPreview(it)))))
+                Box::pin(
+                    source
+                        .preview(wanted)
+                        .map(|it| Ok(Some(Reply::CommitPreview(Box::new(it))))),
+                )
             }
             Query::CommitMessage(wanted) if is_here && let Some(workspace) = workspace => {
                 let source = self.source(workspace);
@@ -97,7 +101,7 @@ impl Runner {
             }
             Query::Commit(request) if is_here && let Some(workspace) = workspace => {
                 let source = self.source(workspace);
-                Box::pin(source.commit(request).map(|it| Ok(Some(Reply::Commit(it)))))
+                Box::pin(source.commit(*request).map(|it| Ok(Some(Reply::Commit(it)))))
             }
             Query::GitChanges if is_here && let Some(workspace) = workspace => Box::pin(async move {
                 let found = match Repository::open(workspace.root()).await {

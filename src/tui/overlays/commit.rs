@@ -66,7 +66,7 @@ impl CommitCard {
                 let now_ms = app.now_ms;
                 app.overlays
                     .top::<Self>()
-                    .map(|it| it.take(preview, now_ms))
+                    .map(|it| it.take(*preview, now_ms))
                     .unwrap_or_default()
             }
             Ok(_) | Err(_) => {
@@ -143,7 +143,7 @@ impl CommitCard {
         };
         self.stage = Stage::Committing;
         self.top = 0;
-        Answer::Does(ask_for(Query::Commit(request), |app, reply| {
+        Answer::Does(ask_for(Query::Commit(Box::new(request)), |app, reply| {
             let outcome = match reply {
                 Ok(Reply::Commit(outcome)) => outcome,
                 Ok(_) => CommitOutcome::default(),

@@ -240,7 +240,7 @@ impl Overlay for DocumentPage {
                 let context = &render_context(scene, rest.width, part.is_joined);
                 let document = &part.document;
                 DocumentWidget { document, context }.render(place, buf, &mut part.state);
-                links.extend(part.state.links.drain(..));
+                links.append(&mut part.state.links);
                 y = place.bottom();
             }
             start = end;

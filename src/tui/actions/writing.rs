@@ -1,6 +1,6 @@
 //! Actions on the draft.
 
-use super::{ACTIONS, find_slash, focus::focus_composer};
+use super::{ACTIONS, find_slash, focus::focus_composer, own_files};
 use crate::{
     config::nearest,
     protocol::{Command, Message, Mode, Submit},
@@ -13,7 +13,28 @@ use crate::{
     },
 };
 
-pub const SEND: Action = Action::new("send", "", |app, _| send(app, SendTime::Now));
+pub const SEND: Action = Action::new("send", "", |app, word| {
+    if word != AS_MESSAGE
+        && let Some(line) = to_remember(app)
+    {
+        return own_files::remember(app, &line, Some((&SEND, AS_MESSAGE)));
+    }
+    send(app, SendTime::Now)
+});
+
+/// The argument with which the draft is a message, whatever it begins with.
+const AS_MESSAGE: &str = "message";
+
+/// The rest of a typed line that begins with `#`: something to remember. `#7.3` names a document.
+fn to_remember(app: &App) -> Option<String> {
+    let text = app.composer.field.text();
+    let line = text.trim().strip_prefix('#')?;
+    let first = line.split_whitespace().next()?;
+    let is_address = first.starts_with(|it: char| it.is_ascii_digit());
+    // A backslash before Enter is a line break.
+    let is_line = !text.trim().contains('\n') && !text.ends_with('\\') && !app.composer.field.has_paste();
+    (is_line && !is_address).then(|| line.trim().to_owned())
+}
 
 pub const QUEUE: Action = Action::new("queue", "", |app, _| {
     if app.conversation.is_busy() && !app.composer.field.is_empty() {

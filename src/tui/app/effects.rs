@@ -3,7 +3,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::App;
+use super::{App, own_files::FileWork};
 use crate::{
     protocol::{Command, DocumentId, Query, Reply, Turn},
     t,
@@ -94,15 +94,13 @@ impl Effect {
     }
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "few live at a time, and each is carried out at once"
-)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     Send(Command),
     /// A question to the link.
     Ask(Ask),
+    /// Work on the person's own files.
+    Files(FileWork),
     /// To the clipboard, by whatever way there is.
     Copy {
         text: String,

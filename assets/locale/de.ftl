@@ -867,6 +867,8 @@ sessions-facts = { $scope }  { $at } von { $count }
 sessions-doomed = noch einmal ctrl+d löscht es endgültig
 sessions-untitled = (keine Nachrichten)
 sessions-archived = archiviert
+sessions-git-branch = git { $name }
+sessions-branches = { $count } Branches
 sessions-turns = { $place }  { $count } { $count ->
     [one] Runde
    *[other] Runden

@@ -870,6 +870,8 @@ sessions-facts = { $scope }  { $at } of { $count }
 sessions-doomed = ctrl+d again deletes it permanently
 sessions-untitled = (no messages)
 sessions-archived = archived
+sessions-git-branch = git { $name }
+sessions-branches = { $count } branches
 sessions-turns = { $place }  { $count } { $count ->
     [one] turn
    *[other] turns

@@ -329,7 +329,7 @@ impl CliContext {
 
     /// Returns the facts of a new session in this workspace.
     fn session(&self) -> Session {
-        Session::fresh(self.workspace.to_string_lossy(), tui::now_ms())
+        Session::fresh(self.workspace.to_string_lossy(), tui::now_ms()).on_branch(tui::git_branch(&self.workspace))
     }
 }
 

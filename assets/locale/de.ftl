@@ -887,6 +887,8 @@ waiting-title = eingereihte Nachrichten
 ## Fußzeile: Wirkung einer Taste in ein, zwei Wörtern
 
 footer-choose = wählen
+footer-any-key = Taste
+footer-skip-wait = weiter
 footer-close = schließen
 footer-scroll = scrollen
 footer-lines = Zeile

@@ -890,6 +890,8 @@ waiting-title = queued messages
 ## Footer: the action of a key, in one or two words
 
 footer-choose = choose
+footer-any-key = any key
+footer-skip-wait = continue
 footer-close = close
 footer-scroll = scroll
 footer-lines = scroll

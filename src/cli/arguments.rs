@@ -867,7 +867,10 @@ pub struct Get {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  sheaf why src/cart.rs:22")]
+#[command(
+    after_help = "Example:\n  sheaf why src/cart.rs:22\n\nCommits made with `C` or /commit have notes. To share them and to read those of others:\n  \
+                  git push origin refs/notes/sheaf\n  git fetch origin refs/notes/sheaf:refs/notes/sheaf"
+)]
 pub struct Why {
     /// File and line number
     #[arg(value_name = "FILE:LINE")]

@@ -10,6 +10,7 @@ mod approval;
 mod attack;
 mod browser;
 mod command_line;
+mod commit;
 mod conform;
 mod documents;
 mod edits;

@@ -3,7 +3,7 @@
 use super::{ACTIONS, find_slash, focus::focus_composer};
 use crate::{
     config::nearest,
-    protocol::{Command, Message, Submit},
+    protocol::{Command, Message, Mode, Submit},
     t,
     tui::{
         app::{Action, App, ChipAction, Effect, QueueEdit},
@@ -270,7 +270,13 @@ fn say(app: &mut App, mut message: Message, way: SendTime) -> Vec<Effect> {
 
 /// Sends a message now, or puts it behind the running answer.
 pub fn submit(app: &mut App, message: Message) -> Vec<Effect> {
-    let submit = app.composer.submit(message);
+    submit_in(app, message, None)
+}
+
+/// The same in another mode than the composer's.
+pub fn submit_in(app: &mut App, message: Message, mode: Option<Mode>) -> Vec<Effect> {
+    let mut submit = app.composer.submit(message);
+    submit.mode = mode.unwrap_or(submit.mode);
     if app.conversation.is_busy() {
         app.composer.queue.push(submit);
         return Vec::new();

@@ -56,6 +56,17 @@ macro_rules! only {
 
 pub(in crate::tui) use {ask, only};
 
+/// A question whose reply, or the reason why there is none, is for `then`.
+pub fn ask_for(
+    query: Query,
+    then: impl Fn(&mut App, Result<Reply, String>) -> Vec<Effect> + Send + Sync + 'static,
+) -> Effect {
+    Effect::Ask(Ask {
+        query,
+        then: Arc::new(then),
+    })
+}
+
 impl Effect {
     /// Asks `query` and hands what `only` finds in the reply to `then`. Where there is none, `then` gets the default with
     /// `or_default`; else the toast says why.

@@ -233,9 +233,9 @@ impl Library for SessionLibrary {
             return SessionPreview::default();
         };
         let transcript = whole.transcript;
-        let models = transcript.exchanges.iter().rev();
+        let mut models = transcript.exchanges.iter().rev();
         SessionPreview {
-            model: models.filter_map(|it| it.response.model.clone()).next(),
+            model: models.find_map(|it| it.response.model.clone()),
             branch: whole.session.branch,
             branches: transcript.other_branches().len() + 1,
             bytes: std::fs::metadata(self.store.path_of(id)).map_or(0, |it| it.len()),

@@ -451,7 +451,7 @@ fn ctrl_p_recalls_what_was_sent_and_ctrl_n_leads_back() {
 #[test]
 fn any_key_skips_the_pause_of_a_recording_and_letters_stay_text() {
     let nexts = |desk: &TestApp| desk.sent().iter().filter(|it| **it == Command::Next).count();
-    let draft = |desk: &TestApp| desk.app.composer.field.text().to_string();
+    let draft = |desk: &TestApp| desk.app.composer.field.text();
     let mut live = TestApp::new(80, 24);
     live.events([Event::UserMessage(Message::user("go"))]);
     live.keys(" x");

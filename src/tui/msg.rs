@@ -9,7 +9,7 @@ use super::{
     },
     custom::Custom,
     image::Made,
-    library::{SessionExcerpt, StoredSession},
+    library::{SessionPreview, StoredSession},
     picture::ImageAttachment,
     terminal::Input,
     widgets::Citation,
@@ -85,7 +85,7 @@ pub enum EffectOutcome {
     },
     SessionPreview {
         id: String,
-        said: Vec<SessionExcerpt>,
+        preview: Box<SessionPreview>,
     },
     Edited(Result<String, String>),
     ChipEdited(Result<String, String>),

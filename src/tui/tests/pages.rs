@@ -35,25 +35,25 @@ fn done(desk: &mut TestApp, outcome: Result<FileOutcome, String>) {
     desk.take(Msg::Done(EffectOutcome::Filed(work, outcome)));
 }
 
-fn written(line: usize) -> Result<FileOutcome, String> {
-    Ok(FileOutcome::Written {
+fn written(line: usize) -> FileOutcome {
+    FileOutcome::Written {
         file: "~/config.toml".to_owned(),
         line,
-    })
+    }
 }
 
-fn rule_files() -> Result<FileOutcome, String> {
+fn rule_files() -> FileOutcome {
     let file = |shown: &str, text: Option<&str>, role| RuleFile {
         path: shown.into(),
         shown: shown.to_owned(),
         text: text.map(str::to_owned),
         role,
     };
-    Ok(FileOutcome::Rules(vec![
+    FileOutcome::Rules(vec![
         file("~/rules/memory.md", None, RuleRole::User),
         file("AGENTS.md", Some("# Shop\n\n- be kind\n"), RuleRole::Project),
         file("~/rules/more.md", Some("x"), RuleRole::Other),
-    ]))
+    ])
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_line_with_a_hash_is_remembered_where_one_chooses() {
     let mut desk = TestApp::new(90, 24);
     desk.keys("# always use tabs<enter>");
     assert_eq!(work(&desk).task, FileTask::Rules);
-    done(&mut desk, rule_files());
+    done(&mut desk, Ok(rule_files()));
     for text in [
         "Remember this?",
         "› you, in all projects",
@@ -85,7 +85,7 @@ fn a_line_with_a_hash_is_remembered_where_one_chooses() {
         panic!("{:?}", work(&desk));
     };
     assert_eq!((file.shown.as_str(), line.as_str()), ("AGENTS.md", "always use tabs"));
-    done(&mut desk, written(4));
+    done(&mut desk, Ok(written(4)));
     assert!(
         desk.app.composer.field.is_empty() && !desk.shows("Remember this?"),
         "{}",
@@ -98,7 +98,7 @@ fn a_line_with_a_hash_is_remembered_where_one_chooses() {
 fn what_is_not_remembered_stays_a_draft_or_a_message() {
     let mut desk = TestApp::new(90, 24);
     desk.keys("# always use tabs<enter>");
-    done(&mut desk, rule_files());
+    done(&mut desk, Ok(rule_files()));
     desk.keys("<esc>");
     assert_eq!(
         desk.app.composer.field.text(),
@@ -106,7 +106,7 @@ fn what_is_not_remembered_stays_a_draft_or_a_message() {
         "esc restores the draft"
     );
     desk.keys("<enter>");
-    done(&mut desk, rule_files());
+    done(&mut desk, Ok(rule_files()));
     desk.later(1000);
     desk.keys("<down><down><enter>");
     let sent = |desk: &TestApp| match desk.sent().as_slice() {
@@ -129,7 +129,7 @@ fn what_is_not_remembered_stays_a_draft_or_a_message() {
 fn memory_without_words_opens_a_file_of_rules() {
     let mut desk = TestApp::new(90, 24);
     desk.keys("/memory<enter>");
-    done(&mut desk, rule_files());
+    done(&mut desk, Ok(rule_files()));
     assert!(
         desk.shows("~/rules/memory.md") && desk.shows("new file"),
         "{}",
@@ -160,7 +160,7 @@ fn a_setting_is_edited_where_it_is_shown() {
     done(&mut desk, Err("`half` is not among its values".to_owned()));
     assert!(desk.shows("not among its values"), "{}", desk.picture());
     desk.keys("<enter><ctrl+u>full<enter>");
-    done(&mut desk, written(7));
+    done(&mut desk, Ok(written(7)));
     assert!(desk.shows("Written to ~/config.toml:7"), "{}", desk.picture());
     desk.keys("<enter><ctrl+u><enter>");
     let task = FileTask::Setting {
@@ -191,7 +191,7 @@ fn a_rule_is_removed_by_two_presses_and_added_in_its_list() {
         is_removed,
     };
     assert_eq!(work(&desk).task, entry("Shell(git push)", true));
-    done(&mut desk, written(12));
+    done(&mut desk, Ok(written(12)));
     assert!(
         desk.shows("~/config.toml:12") && !desk.shows("git push"),
         "{}",
@@ -201,7 +201,7 @@ fn a_rule_is_removed_by_two_presses_and_added_in_its_list() {
     assert_eq!(desk.asked().last(), Some(&&Query::CheckRule("Shell(make)".to_owned())));
     desk.reply(Reply::Accepted);
     assert_eq!(work(&desk).task, entry("Shell(make)", false));
-    done(&mut desk, written(13));
+    done(&mut desk, Ok(written(13)));
     assert!(
         desk.shows("Shell(make)") && desk.shows("~/config.toml:13"),
         "{}",

@@ -68,7 +68,7 @@ pub trait Provider: Send + Sync {
         Box::pin(future::ready(None))
     }
 
-    /// Where the key comes from, and the limits that the server reported last, with the time (ms since the Unix epoch).
+    /// The origin of the key, and the limits that the server reported last, with the time (ms since the Unix epoch).
     fn account(&self) -> Account {
         Account::default()
     }
@@ -84,7 +84,7 @@ pub trait Provider: Send + Sync {
 /// The account at a server, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Where the key comes from; `""` if there is none.
+    /// Origin of the key; `""` if there is none.
     pub key: String,
     pub limits: Vec<RateLimit>,
     /// 0: the server was not asked yet.

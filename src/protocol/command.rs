@@ -252,7 +252,7 @@ pub struct ServerStatus {
     pub peer: String,
     /// Empty: the server's first.
     pub model: String,
-    /// Where its key comes from; `""` if it needs none.
+    /// Origin of its key; `""` if it needs none.
     pub key: String,
     /// As of its last answer; empty if it reports none.
     pub limits: Vec<RateLimit>,

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     app::{
-        effects::Ask,
-        own_files::{FileOutcome, FileWork},
+        effects::{Ask, FileWork},
+        own_files::FileOutcome,
     },
     custom::Custom,
     image::Made,

@@ -6,8 +6,8 @@ use crate::{
     tui::{
         app::{
             Action, App, Effect,
-            effects::ask,
-            own_files::{FileOutcome, FileTask, own_files},
+            effects::{ask, own_files},
+            own_files::{FileOutcome, FileTask},
         },
         overlays::{EditList, MemoryCard, Picker},
     },

@@ -3,7 +3,10 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{App, own_files::FileWork};
+use super::{
+    App,
+    own_files::{FileOutcome, FileTask},
+};
 use crate::{
     protocol::{Command, DocumentId, Query, Reply, Turn},
     t,
@@ -55,6 +58,39 @@ macro_rules! only {
 }
 
 pub(in crate::tui) use {ask, only};
+
+/// Takes the outcome of work on files, or an error for the user.
+type FileContinuation = dyn Fn(&mut App, Result<FileOutcome, String>) -> Vec<Effect> + Send + Sync;
+
+/// Work on the person's own files, and what to do with its outcome.
+#[derive(Clone)]
+pub struct FileWork {
+    pub task: FileTask,
+    pub then: Arc<FileContinuation>,
+}
+
+impl PartialEq for FileWork {
+    fn eq(&self, other: &Self) -> bool {
+        self.task == other.task
+    }
+}
+
+impl fmt::Debug for FileWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.task.fmt(f)
+    }
+}
+
+/// Has work done on the person's own files.
+pub fn own_files(
+    task: FileTask,
+    then: impl Fn(&mut App, Result<FileOutcome, String>) -> Vec<Effect> + Send + Sync + 'static,
+) -> Effect {
+    Effect::Files(FileWork {
+        task,
+        then: Arc::new(then),
+    })
+}
 
 /// A question whose reply, or the reason why there is none, is for `then`.
 pub fn ask_for(

@@ -1,32 +1,8 @@
 //! Work on the person's own files, as data: their settings, and the files of rules that they add to.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
-use super::{App, Effect};
-
-/// Takes the outcome of work on files, or an error for the user.
-type Continuation = dyn Fn(&mut App, Result<FileOutcome, String>) -> Vec<Effect> + Send + Sync;
-
-/// Work on files, and what to do with its outcome.
-#[derive(Clone)]
-pub struct FileWork {
-    pub task: FileTask,
-    pub then: Arc<Continuation>,
-}
-
-impl PartialEq for FileWork {
-    fn eq(&self, other: &Self) -> bool {
-        self.task == other.task
-    }
-}
-
-impl fmt::Debug for FileWork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.task.fmt(f)
-    }
-}
-
-/// What to do with the person's own files.
+/// Work on the person's own files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileTask {
     /// Lists the files of rules.
@@ -91,15 +67,4 @@ impl RuleFile {
         text.push_str(&format!("- {line}\n"));
         text
     }
-}
-
-/// Has work done on the person's own files.
-pub fn own_files(
-    task: FileTask,
-    then: impl Fn(&mut App, Result<FileOutcome, String>) -> Vec<Effect> + Send + Sync + 'static,
-) -> Effect {
-    Effect::Files(FileWork {
-        task,
-        then: Arc::new(then),
-    })
 }

@@ -8,7 +8,10 @@ use crate::{
     os::file::{self, Access},
     t,
     tui::{
-        app::own_files::{FileOutcome, FileTask, FileWork, RuleFile, RuleRole},
+        app::{
+            effects::FileWork,
+            own_files::{FileOutcome, FileTask, RuleFile, RuleRole},
+        },
         msg::EffectOutcome,
     },
 };

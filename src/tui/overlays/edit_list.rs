@@ -16,8 +16,8 @@ use crate::{
     tui::{
         app::{
             Answer, App, Effect, Overlay, Scene,
-            effects::ask_for,
-            own_files::{FileOutcome, FileTask, own_files},
+            effects::{ask_for, own_files},
+            own_files::{FileOutcome, FileTask},
         },
         editor::draft::Draft,
         terminal::surface::Links,

@@ -10,7 +10,8 @@ use crate::{
     tui::{
         app::{
             Action, Answer, Choice, Effect, Overlay, Scene, TOO_EARLY_MS,
-            own_files::{FileOutcome, FileTask, RuleFile, RuleRole, own_files},
+            effects::own_files,
+            own_files::{FileOutcome, FileTask, RuleFile, RuleRole},
         },
         terminal::surface::Links,
     },

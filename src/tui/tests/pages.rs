@@ -17,7 +17,8 @@ use crate::{
     },
     tui::app::{
         Effect,
-        own_files::{FileOutcome, FileTask, FileWork, RuleFile, RuleRole},
+        effects::FileWork,
+        own_files::{FileOutcome, FileTask, RuleFile, RuleRole},
     },
 };
 

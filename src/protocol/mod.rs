@@ -20,8 +20,8 @@ mod word;
 
 pub use command::{
     Command, CompactionScope, ContextName, ContextNote, ContextPart, FileChange, Mechanism, NotOffered, Permissions,
-    Query, Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget, RuleTrigger, Sandbox, SandboxLayer,
-    SandboxNote, Submit, SymbolLocation, TurnChanges,
+    Query, Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget, Restriction, RuleTrigger, Sandbox,
+    SandboxLayer, SandboxNote, Submit, SymbolLocation, TurnChanges,
 };
 pub use document::{Document, DocumentStart, ERROR_CODES, FileEdit, KINDS, Kind, KindGroup, Todo as PlanTodo, View};
 pub use event::{Branch, Cost, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage};

@@ -6,7 +6,8 @@ use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 
 use super::{
     DocumentState, Key, Leaf, RenderContext,
-    heading::{key, put_key, sign},
+    error::retry_key,
+    heading::{put_key, sign},
 };
 use crate::{
     protocol::{Ending, FinishReason},
@@ -32,6 +33,7 @@ impl StatefulWidget for EndingWidget<'_> {
         let key = Key {
             version: hasher.finish(),
             newest: context.newest,
+            selected: context.newest && context.selected,
             ..Key::shape(&context)
         };
         state.bring_up_to_date(key, &context, |state, context| {
@@ -70,7 +72,7 @@ impl EndingWidget<'_> {
         let mut rows: Vec<StyledLine> = wrap(&[Span::new(words, Role::Dim)], columns, &[], &[]);
         // An old failure is history: only the last turn can be tried again.
         if again && context.newest {
-            put_key(&mut rows, &key("r", t!("key-retry"), Role::Error), 2, columns);
+            put_key(&mut rows, &retry_key(context), 2, columns);
         }
         Some(Leaf::of(glyph, rows))
     }
@@ -116,22 +118,22 @@ mod tests {
             all.push_str(&shown(reason, true, 80));
         }
         all.push_str(&shown("interrupted", false, 40));
-        insta::assert_snapshot!(all, @r#"
+        insta::assert_snapshot!(all, @r"
 nothing
 nothing
 · stopped
 · stopped at the request limit for one turn; say continue to go on
 · the answer reached the model's length limit; say continue to go on
 ✗ the model refused to continue
-✗ the answer failed  r retry
-✗ connection lost, partial answer kept  r retry
+✗ the answer failed  tab, then r retry
+✗ connection lost, partial answer kept  tab, then r retry
 · ended: out of paper
 nothing
 nothing
 nothing
 nothing
 ✗ connection lost, partial answer kept
-  r retry
-"#);
+  tab, then r retry
+");
     }
 }

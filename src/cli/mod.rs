@@ -13,6 +13,7 @@ mod conform;
 pub mod doctor;
 mod library;
 mod live_tour;
+mod login;
 mod onboarding;
 mod open;
 mod run;
@@ -153,6 +154,8 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
             let examined = Box::pin(doctor::run(settings, problems, paths, environment, it.json, out));
             Ok(runtime(false)?.block_on(examined)?)
         }
+        Some(Task::Login(it)) => login::login(&it),
+        Some(Task::Logout(it)) => login::logout(&it),
         Some(Task::Config(it)) => settings(&it.ask, &it.common),
         Some(Task::CreateChat(it)) => chat::create(&CliContext::of(&it.common, &it.whom)?),
         Some(Task::Status(it)) => Ok(chat::status(&CliContext::of(&it.common, &it.whom)?)),

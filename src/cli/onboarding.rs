@@ -142,6 +142,7 @@ fn report(found: &[DiscoveredProvider]) -> String {
     let lines: Vec<_> = found.iter().map(line).collect();
     if lines.is_empty() {
         return "No key in the environment, and no model server found on localhost. Any of these is enough:\n\n\
+                - run `sheaf login` in a shell: it stores an API key and shows where to make one\n\
                 - set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for your own server\n\
                 - start Ollama, LM Studio, llama.cpp or vLLM\n\
                 - `sheaf --gateway URL` for a documents gateway"
@@ -462,7 +463,7 @@ mod tests {
             .map(|it| it["id"].as_str().expect("a text"))
             .collect();
         assert_eq!(ids, ["use:this", "use:ollama", "tour", "live"]);
-        assert!(report(&[]).contains("OPENAI_API_KEY"));
+        assert!(report(&[]).contains("OPENAI_API_KEY") && report(&[]).contains("sheaf login"));
     }
 
     #[test]

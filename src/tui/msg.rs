@@ -1,6 +1,6 @@
 //! Messages: everything that can happen to the state, by source.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     app::effects::Ask,
@@ -91,6 +91,8 @@ pub enum EffectOutcome {
         texts: Vec<String>,
         is_everywhere: bool,
     },
+    /// Uses of commands by name.
+    Uses(BTreeMap<String, u32>),
     PlanEdited {
         turn: Turn,
         document: crate::protocol::DocumentId,

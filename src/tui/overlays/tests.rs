@@ -5,7 +5,10 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::{
-    protocol::{DocumentStart, Done, Event, FileChange, Kind, Message, Operation, Position, RestorePreview, Turn},
+    protocol::{
+        DocumentStart, Done, Event, FileChange, Kind, Message, ModelOffer, ModelOffers, Operation, Position,
+        RestorePreview, Turn,
+    },
     transcript::Transcript,
     tui::{
         app::{Answer, Choice, Overlay, Scene},
@@ -211,7 +214,17 @@ fn no_overlay_leaves_its_area_at_any_size() {
                 Box::new(Outline::new(&[Item::Message(0)], None)),
                 Box::new(Prompt::new("Title", "a text 你好", Choice::Search)),
                 Box::new(QueueList::new(["a", "b"].into_iter())),
-                Box::new(Picker::models(&["你好".to_owned()], None)),
+                Box::new(Picker::models(
+                    &ModelOffers {
+                        models: vec![ModelOffer {
+                            id: "你好".to_owned(),
+                            provider: "好".to_owned(),
+                            ..ModelOffer::default()
+                        }],
+                        problems: Vec::new(),
+                    },
+                    None,
+                )),
                 Box::new(Page::problems(&["a problem".to_owned()])),
             ];
             for overlay in &mut overlays {

@@ -12,7 +12,7 @@ use crate::{
             focus::{focus_composer, focus_transcript},
         },
         app::{
-            Action, Answer, App, Choice, Effect, Focus, Scene,
+            Action, Answer, App, Choice, Effect, Focus, Scene, Verdict,
             keymap::{Chord, KeyContext},
         },
         command,
@@ -316,11 +316,18 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         }
         Choice::Theme(name) => app.appearance.choose(&name, app.preferences.settings.color),
         Choice::Action(action, words) => {
-            app.composer.commands.note(action.name);
-            return action.go(app, &words);
+            let counted = app.composer.commands.note(action.name);
+            let mut effects = vec![counted];
+            effects.extend(action.go(app, &words));
+            return effects;
         }
         Choice::Chip(way) => return actions::writing::chip(app, way),
         Choice::Review(verdict, spot) => return actions::review::judge(app, verdict, spot),
+        Choice::AcceptAll(changes) => {
+            let accept = |it| actions::review::judge(app, Verdict::Accept, it);
+            return changes.into_iter().flat_map(accept).collect();
+        }
+        Choice::Commit(documents) => return actions::commit::open(app, documents),
         Choice::Remark(text) => return actions::review::remark(app, text),
         Choice::Branch(turn, is_whole) => return actions::branch::go_to(app, turn, is_whole),
         Choice::Rewind(back) => return actions::undo::go_back(app, back),

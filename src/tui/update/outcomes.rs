@@ -108,6 +108,7 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
             texts,
             is_everywhere: false,
         } => app.composer.history.begin(texts),
+        EffectOutcome::Uses(uses) => app.composer.commands.uses = uses,
         EffectOutcome::Edited(Err(why))
         | EffectOutcome::PlanEdited { text: Err(why), .. }
         | EffectOutcome::HunkEdited { text: Err(why), .. } => return app.toast(why),

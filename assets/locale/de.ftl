@@ -925,6 +925,8 @@ sessions-facts = { $scope }  { $at } von { $count }
 sessions-doomed = noch einmal ctrl+d löscht es endgültig
 sessions-untitled = (keine Nachrichten)
 sessions-archived = archiviert
+sessions-git-branch = git { $name }
+sessions-branches = { $count } Branches
 sessions-turns = { $place }  { $count } { $count ->
     [one] Runde
    *[other] Runden
@@ -943,6 +945,8 @@ waiting-title = eingereihte Nachrichten
 ## Fußzeile: Wirkung einer Taste in ein, zwei Wörtern
 
 footer-choose = wählen
+footer-any-key = Taste
+footer-skip-wait = weiter
 footer-close = schließen
 footer-scroll = scrollen
 footer-lines = Zeile

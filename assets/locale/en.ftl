@@ -928,6 +928,8 @@ sessions-facts = { $scope }  { $at } of { $count }
 sessions-doomed = ctrl+d again deletes it permanently
 sessions-untitled = (no messages)
 sessions-archived = archived
+sessions-git-branch = git { $name }
+sessions-branches = { $count } branches
 sessions-turns = { $place }  { $count } { $count ->
     [one] turn
    *[other] turns
@@ -946,6 +948,8 @@ waiting-title = queued messages
 ## Footer: the action of a key, in one or two words
 
 footer-choose = choose
+footer-any-key = any key
+footer-skip-wait = continue
 footer-close = close
 footer-scroll = scroll
 footer-lines = scroll

@@ -488,6 +488,9 @@ pub struct Replay {
     pub common: CommonArguments,
 }
 
+/// Usual speed of the tour, as `--speed` takes it.
+pub const TOUR_SPEED: &str = "3";
+
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Pace {
     /// Playback speed; 0 or max plays at once, step shows one document per Enter
@@ -583,8 +586,9 @@ pub struct Tour {
     #[arg(long)]
     pub live: bool,
 
-    #[command(flatten)]
-    pub pace: Pace,
+    /// Playback speed, relative to the recording; 0 or max plays at once, step shows one document per Enter
+    #[arg(long, value_name = "N", default_value = TOUR_SPEED, value_parser = speed)]
+    pub speed: Speed,
 
     #[command(flatten)]
     pub printing: OutputArguments,

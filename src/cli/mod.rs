@@ -138,7 +138,7 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
         Some(Task::Replay(it)) if it.assert.is_some() => compare_recordings(&it),
         Some(Task::Replay(it)) => play(&read_recording(&it.file)?, it.pace, &it.printing, it.end, &it.common),
         Some(Task::Tour(it)) if it.live => play_live(&it),
-        Some(Task::Tour(it)) => play(&tour()?, it.pace, &it.printing, it.end, &it.common),
+        Some(Task::Tour(it)) => play(&tour()?, Pace { speed: it.speed }, &it.printing, it.end, &it.common),
         Some(Task::Serve(it)) => serve::run(&it),
         Some(Task::Conform(it)) => conform::run(&it),
         Some(Task::Doctor(it)) => {
@@ -329,7 +329,7 @@ impl CliContext {
 
     /// Returns the facts of a new session in this workspace.
     fn session(&self) -> Session {
-        Session::fresh(self.workspace.to_string_lossy(), tui::now_ms())
+        Session::fresh(self.workspace.to_string_lossy(), tui::now_ms()).on_branch(tui::git_branch(&self.workspace))
     }
 }
 
@@ -516,7 +516,7 @@ fn play_live(tour: &arguments::Tour) -> Result<u8> {
     base.workspace = stage.workspace();
     let runtime = runtime(false)?;
     let code = runtime.block_on(async {
-        let link = live_tour::link(&stage, tour.pace.speed)?;
+        let link = live_tour::link(&stage, tour.speed)?;
         let (_, switched) = mpsc::unbounded_channel();
         let opening = Some(live_tour::OPENING.to_owned());
         show(base.screen(link, switched, opening, false, None), tour.end).await

@@ -12,7 +12,7 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::{live_tour, open};
+use super::{arguments::TOUR_SPEED, live_tour, open};
 use crate::{
     config::{Environment, Settings},
     journal::{Log, file::Recorder},
@@ -240,15 +240,11 @@ impl Onboarding {
     fn open(&self, choice: &ServerChoice, found: &[DiscoveredProvider]) -> Result<Arc<dyn Link>> {
         let link = match choice {
             ServerChoice::Tour => {
-                return Ok(Arc::new(Replay::start(
-                    &self.tour,
-                    Speed::Times(1.0),
-                    Audience::Present,
-                )));
+                return Ok(Arc::new(Replay::start(&self.tour, tour_speed(), Audience::Present)));
             }
             ServerChoice::Live => {
                 let stage = live_tour::TourFolder::create()?;
-                let link = live_tour::link(&stage, Speed::Times(1.0))?;
+                let link = live_tour::link(&stage, tour_speed())?;
                 self.tour_folders
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -281,6 +277,10 @@ impl Onboarding {
         }
         Ok(link)
     }
+}
+
+fn tour_speed() -> Speed {
+    Speed::parse(TOUR_SPEED).unwrap_or(Speed::Times(1.0))
 }
 
 /// One response, written by this module.

@@ -6,7 +6,7 @@ use super::{
     app::effects::Ask,
     custom::Custom,
     image::Made,
-    library::{SessionExcerpt, StoredSession},
+    library::{SessionPreview, StoredSession},
     picture::ImageAttachment,
     terminal::Input,
     widgets::Citation,
@@ -80,7 +80,7 @@ pub enum EffectOutcome {
     },
     SessionPreview {
         id: String,
-        said: Vec<SessionExcerpt>,
+        preview: Box<SessionPreview>,
     },
     Edited(Result<String, String>),
     ChipEdited(Result<String, String>),

@@ -12,7 +12,7 @@ use crate::{
     transcript::Transcript,
     tui::{
         app::{Answer, Choice, Overlay, Scene},
-        library::{SessionExcerpt, StoredSession},
+        library::{SessionPreview, StoredSession},
         widgets::transcript::Item,
     },
 };
@@ -162,21 +162,32 @@ fn saved_conversations_have_a_preview_beside_or_below_them() {
     let mut list = Sessions::new(sessions.into(), 0);
     list.show(
         "first".to_owned(),
-        vec![SessionExcerpt {
-            is_message: true,
-            text: "hello".to_owned(),
-        }],
+        SessionPreview {
+            model: Some("gpt-5.4".to_owned()),
+            branch: Some("main".to_owned()),
+            branches: 2,
+            bytes: 34_000,
+            created: 0,
+            end: self::transcript(),
+        },
     );
     let transcript = Transcript::default();
-    let wide = Scene::drawn(&mut list, &transcript, 100, 8);
-    assert!(wide[2].starts_with("› first ") && wide[2].contains(" │ "), "{wide:#?}");
-    assert!(
-        wide[3].starts_with("  第二 ") && wide[4].ends_with("│ ▌ hello"),
-        "{wide:#?}"
-    );
-    let narrow = Scene::drawn(&mut list, &transcript, 50, 16);
-    assert_eq!(narrow[8], "─".repeat(50));
-    assert_eq!(narrow[11], "▌ hello");
+    let wide = Scene::drawn(&mut list, &transcript, 110, 14).join("\n");
+    for part in [
+        "› first ",
+        "gpt-5.4  git main  2 branches",
+        "3 turns",
+        "34 kB",
+        "▌ change it",
+        "− let 物 = 1;",
+        "+ let 物 = 2;",
+    ] {
+        assert!(wide.contains(part), "{part}: {wide}");
+    }
+    let narrow = Scene::drawn(&mut list, &transcript, 50, 22);
+    assert_eq!(narrow[12], "─".repeat(50));
+    assert!(narrow[13].contains("gpt-5.4  git main"), "{narrow:#?}");
+    assert!(narrow.join("\n").contains("let 物 = 2;"), "{narrow:#?}");
     press(&mut list, &transcript, KeyCode::Char('x'));
     assert!(!Scene::drawn(&mut list, &transcript, 50, 16).join("").contains("first"));
 }

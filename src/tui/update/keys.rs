@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::{
-    protocol::{Kind, View},
+    protocol::{Command, Kind, View},
     t,
     transcript::is_approval,
     tui::{
@@ -176,11 +176,32 @@ const TARGETS: &[KeyTarget] = &[
 pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.drop_toast();
     app.viewport.selection = None;
+    let continues = continues(app, event);
+    if continues && event.code == KeyCode::Char(' ') {
+        return vec![Effect::Send(Command::Next)];
+    }
     let take = |target: &KeyTarget| {
         let is_meant = (target.is_meant)(app, event);
         is_meant.then(|| (target.take)(app, event)).flatten()
     };
-    TARGETS.iter().find_map(take).unwrap_or_default()
+    let mut effects = TARGETS.iter().find_map(take).unwrap_or_default();
+    if continues {
+        effects.push(Effect::Send(Command::Next));
+    }
+    effects
+}
+
+/// Returns true if a key skips the pause of a recording: in the composer, on an empty draft, while nothing waits for an
+/// answer. A letter begins a message all the same. Enter is the sender's.
+fn continues(app: &App, event: KeyEvent) -> bool {
+    let is_free = app.conversation.about.is_replay
+        && app.overlays.is_empty()
+        && app.viewport.focus == Focus::Composer
+        && app.composer.field.is_empty()
+        && app.conversation.waiting().is_none();
+    let is_arrow = matches!(event.code, KeyCode::Up | KeyCode::Down | KeyCode::Left | KeyCode::Right);
+    let is_symbol = event.code == KeyCode::Char('/') || event.code == KeyCode::Char('?');
+    is_free && (is_arrow || (is_text(event) && !is_symbol))
 }
 
 fn overlay_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {

@@ -67,9 +67,9 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
                 app.toast(why);
             }
         }
-        EffectOutcome::SessionPreview { id, said } => {
+        EffectOutcome::SessionPreview { id, preview } => {
             if let Some(it) = app.overlays.top::<Sessions>() {
-                it.show(id, said);
+                it.show(id, *preview);
             }
         }
         EffectOutcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),

@@ -34,7 +34,7 @@ pub const MODE: Action = Action::new("mode", "mode", |app, word| match Mode::par
             .conversation
             .about
             .hears
-            .then(|| (&MODE, AGENT_ASKS, app.composer.asks_first));
+            .then_some((&MODE, AGENT_ASKS, app.composer.asks_first));
         app.open(Picker::modes(app.composer.mode, asks))
     }
     None => app.toast(t!("action-no-mode", word = word)),

@@ -58,7 +58,7 @@ fn every_footer_leads_to_the_help_at_40_columns() {
             // The words may stand in the draft's line, too.
             let picture = app.picture();
             let (y, footer) = picture.lines().enumerate().last().unwrap_or_default();
-            let x = footer.find(help).map_or(0, |it| footer[..it].chars().count());
+            let x = footer.split(help).next().unwrap_or_default().chars().count();
             click_at(&mut app, (x as u16, y as u16));
             assert!(app.shows("Everywhere"), "{}{moves}:\n{}", state.name, app.picture());
         }

@@ -355,6 +355,7 @@ plain-hunks = { $accepted } von { $count } Stellen angenommen, { $rejected } abg
 plain-letters = tippe y, n oder einen anderen der Buchstaben
 plain-how-keys = jeder Buchstabe ist eine Taste; enter, up, down und tab sind Wörter; eine leere Zeile schließt
 plain-how-picker = tippe eine Zahl; anderer Text filtert die Liste; eine leere Zeile schließt sie
+plain-how-commit = enter committet; anderer Text wird die Nachricht
 plain-how-prompt = tippe den Text; eine leere Zeile schließt
 plain-how-answer = tippe deine Antwort; s überspringt
 plain-how-number = tippe eine Zahl; s überspringt
@@ -561,6 +562,14 @@ hint-reasoning = Gedanken
 about-reasoning = die Überlegungen des Modells zeigen oder einklappen
 hint-open = öffnen
 about-open = die Datei des Dokuments in $VISUAL oder $EDITOR öffnen
+hint-commit = committen
+about-commit = die angenommenen Änderungen in git committen, mit einer Nachricht zum Ändern
+hint-init = Regeln schreiben
+about-init = das Projekt erkunden und seine AGENTS.md schreiben oder verbessern
+hint-diff = Änderungen
+about-diff = alle Änderungen seit dem letzten Commit zeigen
+hint-btw = nebenbei
+about-btw = nebenbei etwas fragen, das nicht ins Gespräch kommt: `/btw warum zwei Schleifen?`
 hint-review = Review
 about-review = die Änderungen einer Runde oder des Gesprächs ansehen und jede annehmen oder ablehnen
 hint-act = Review
@@ -755,6 +764,8 @@ list-nothing = keine Treffer
 list-chosen-now = aktuell
 list-mode = Modus
 list-effort = Aufwand
+list-in-use = aktiv
+model-has-effort = Denkstärke
 list-model = Modell
 list-theme = Farben
 list-show-only = nur zeigen
@@ -798,6 +809,47 @@ list-terms = enter zeigt Treffer, wie exit!=0 path:src/** Wörter
 
 ## Das Review
 
+commit-title = Commit
+commit-title-branch = { $hunks ->
+    [one] 1 Änderung
+   *[other] { $hunks } Änderungen
+ } in { $files ->
+    [one] 1 Datei
+   *[other] { $files } Dateien
+ } auf { $branch } committen
+commit-title-detached = { $hunks ->
+    [one] 1 Änderung
+   *[other] { $hunks } Änderungen
+ } in { $files ->
+    [one] 1 Datei
+   *[other] { $files } Dateien
+ } committen, auf keinem Branch (HEAD losgelöst)
+commit-message = Nachricht
+commit-writing = ein Modell schreibt sie
+commit-reading = lese das Repository…
+commit-running = Committe. Hooks können dauern.
+commit-failed = Nichts wurde committet. Git sagt:
+commit-no-message = ein Commit braucht eine Nachricht
+commit-none-accepted = nichts angenommen: alt+r, dann nimmt a an
+commit-not-here = Commits gehen hier nicht: kein Arbeitsordner auf diesem Rechner
+commit-more-files = und { $count } weitere Dateien
+commit-left-out = ausgelassen: { $what }
+commit-author = Autor: { $author }
+commit-hooks = Startet die Hooks dieses Repositorys: { $hooks }
+commit-signs = Signiert den Commit, wie dein git eingestellt ist
+commit-note = Schreibt eine Notiz in refs/notes/sheaf, außer mit commit.note = off.
+commit-note-short = Darin: Dateien, Zeilen, Adressen, Modell und die erste Zeile deiner Nachricht.
+commit-note-full = Darin: Dateien, Zeilen, Adressen, Modell und deine ganze Nachricht.
+commit-no-push = Nichts wird gepusht. Was du sonst geändert oder vorgemerkt hast, bleibt.
+commit-done-said = committet: { $commit }: { $said }
+diff-title = Änderungen seit dem letzten Commit
+diff-none = seit dem letzten Commit ist nichts geändert
+diff-not-here = git-Änderungen gehen hier nicht: kein Arbeitsordner auf diesem Rechner
+diff-reading = lese das Repository…
+btw-how = schreib die Frage dahinter: /btw warum zwei Schleifen?
+btw-asking = warte auf das Modell
+btw-facts = nicht Teil des Gesprächs
+btw-no-answer = Das Modell gab keine Antwort.
 review-title = Review
 review-this-turn = diese Runde
 review-everything = das ganze Gespräch
@@ -808,6 +860,8 @@ review-failed = ✗ fehlgeschlagen
 review-not-written-yet = ◐ noch nicht geschrieben
 review-accepted = ✓ angenommen
 review-applied = ○ angewandt
+review-committed = ✓ committet
+review-none-accepted = noch nichts angenommen: a nimmt eine Stelle an, A alle
 review-hunk = Stelle { $at } von { $count }
 review-accepted-edited = ✓ angenommen, geändert
 review-left-out = ✗ abgelehnt
@@ -867,6 +921,8 @@ sessions-facts = { $scope }  { $at } von { $count }
 sessions-doomed = noch einmal ctrl+d löscht es endgültig
 sessions-untitled = (keine Nachrichten)
 sessions-archived = archiviert
+sessions-git-branch = git { $name }
+sessions-branches = { $count } Branches
 sessions-turns = { $place }  { $count } { $count ->
     [one] Runde
    *[other] Runden
@@ -885,6 +941,8 @@ waiting-title = eingereihte Nachrichten
 ## Fußzeile: Wirkung einer Taste in ein, zwei Wörtern
 
 footer-choose = wählen
+footer-any-key = Taste
+footer-skip-wait = weiter
 footer-close = schließen
 footer-scroll = scrollen
 footer-lines = Zeile
@@ -936,6 +994,10 @@ footer-insert = einfügen
 footer-steer = mitreden
 footer-queue = einreihen
 footer-newline = neue Zeile
+footer-commit = committen
+footer-open = öffnen
+footer-accept-all = alle annehmen
+footer-leave-uncommitted = nicht committen
 footer-transcript = Verlauf
 footer-send = senden
 footer-mode = Modus
@@ -980,7 +1042,8 @@ page-question-approval = eine Freigabe, während du schreibst: einmal, diese Sit
 page-question-decide = eine Freigabe, nach tab: einmal, nein, nein mit Grund
 page-question-mark = nach tab: „für diese Sitzung“ oder „immer“ markieren; enter bestätigt
 page-in-review = Im Review (alt+r)
-page-review-accept = die Änderung annehmen, oder schreiben, wenn sie wartet
+page-review-accept = die Änderung annehmen, oder schreiben, wenn sie wartet; alle annehmen
+page-review-commit = committen, was angenommen ist
 page-review-reject = sie ablehnen: rückgängig machen oder nicht schreiben
 page-review-edit = sie in $VISUAL oder $EDITOR bearbeiten
 page-review-comment = vom Modell Änderungen verlangen

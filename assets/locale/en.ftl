@@ -358,6 +358,7 @@ plain-hunks = { $accepted } of { $count } hunks accepted, { $rejected } rejected
 plain-letters = type y, n or another of the letters
 plain-how-keys = each letter is a key; enter, up, down, tab are words; an empty line closes
 plain-how-picker = type a number; other text filters the list; an empty line closes it
+plain-how-commit = enter commits; other text becomes the message
 plain-how-prompt = type the text; an empty line closes
 plain-how-answer = type your answer; s skips
 plain-how-number = type a number; s skips
@@ -568,6 +569,14 @@ hint-review = review
 about-review = review the changes of a turn or the conversation, and accept or reject each
 hint-act = review
 about-act = on an edit: review it; on an error: retry
+hint-commit = commit
+about-commit = commit the accepted changes in git, with a message that you can edit
+hint-init = write rules
+about-init = explore the project and write its AGENTS.md, or improve it
+hint-diff = changes
+about-diff = show all changes since the last commit
+hint-btw = by the way
+about-btw = ask a side question that stays out of the conversation: `/btw why two loops?`
 hint-undo = undo
 about-undo = undo the last turn's file changes, `/undo 7` a turn's, `/undo 7.3` a document's
 hint-redo = redo
@@ -758,6 +767,8 @@ list-nothing = no matches
 list-chosen-now = current
 list-mode = mode
 list-effort = effort
+list-in-use = in use
+model-has-effort = effort
 list-model = model
 list-theme = theme
 list-show-only = show only
@@ -801,6 +812,47 @@ list-terms = enter shows matches, such as exit!=0 path:src/** words
 
 ## Review
 
+commit-title = Commit
+commit-title-branch = Commit { $hunks ->
+    [one] 1 change
+   *[other] { $hunks } changes
+ } in { $files ->
+    [one] 1 file
+   *[other] { $files } files
+ } to { $branch }
+commit-title-detached = Commit { $hunks ->
+    [one] 1 change
+   *[other] { $hunks } changes
+ } in { $files ->
+    [one] 1 file
+   *[other] { $files } files
+ }, on no branch (detached HEAD)
+commit-message = message
+commit-writing = a model is writing it
+commit-reading = reading the repository…
+commit-running = Committing. Hooks may take a while.
+commit-failed = Nothing was committed. Git says:
+commit-no-message = a commit needs a message
+commit-none-accepted = no accepted changes: alt+r, then a accepts
+commit-not-here = commits are not available here: no workspace on this machine
+commit-more-files = and { $count } more files
+commit-left-out = left out: { $what }
+commit-author = Author: { $author }
+commit-hooks = Runs the hooks of this repository: { $hooks }
+commit-signs = Signs the commit, as your git is configured to
+commit-note = Adds a note in refs/notes/sheaf, unless commit.note = off.
+commit-note-short = It has files, lines, addresses, the model and your message's first line.
+commit-note-full = It has files, lines, addresses, the model and your whole message.
+commit-no-push = Nothing is pushed. Your other changes stay staged or unstaged.
+commit-done-said = committed { $commit }: { $said }
+diff-title = Changes since the last commit
+diff-none = nothing has changed since the last commit
+diff-not-here = git changes are not available here: no workspace on this machine
+diff-reading = reading the repository…
+btw-how = write the question after it: /btw why two loops?
+btw-asking = waiting for the model
+btw-facts = not part of the conversation
+btw-no-answer = The model gave no answer.
 review-title = Review
 review-this-turn = this turn
 review-everything = the whole conversation
@@ -811,6 +863,8 @@ review-failed = ✗ failed
 review-not-written-yet = ◐ not written yet
 review-accepted = ✓ accepted
 review-applied = ○ applied
+review-committed = ✓ committed
+review-none-accepted = nothing accepted yet: a accepts a hunk, A all
 review-hunk = hunk { $at } of { $count }
 review-accepted-edited = ✓ accepted, edited
 review-left-out = ✗ rejected
@@ -870,6 +924,8 @@ sessions-facts = { $scope }  { $at } of { $count }
 sessions-doomed = ctrl+d again deletes it permanently
 sessions-untitled = (no messages)
 sessions-archived = archived
+sessions-git-branch = git { $name }
+sessions-branches = { $count } branches
 sessions-turns = { $place }  { $count } { $count ->
     [one] turn
    *[other] turns
@@ -888,12 +944,18 @@ waiting-title = queued messages
 ## Footer: the action of a key, in one or two words
 
 footer-choose = choose
+footer-any-key = any key
+footer-skip-wait = continue
 footer-close = close
 footer-scroll = scroll
 footer-lines = scroll
 footer-page = page
 footer-back = back
 footer-accept = accept
+footer-accept-all = accept all
+footer-commit = commit
+footer-open = open
+footer-leave-uncommitted = do not commit
 footer-reject = reject
 footer-edit = edit
 footer-comment = comment
@@ -983,7 +1045,8 @@ page-question-approval = an approval, while you write: once, for this session, n
 page-question-decide = an approval, after tab: once, no, no with a reason
 page-question-mark = after tab: mark "for this session" or "always"; enter confirms
 page-in-review = In the review (alt+r)
-page-review-accept = accept the change, or write it if it is waiting
+page-review-accept = accept the change, or write it if it is waiting; accept all
+page-review-commit = commit what is accepted
 page-review-reject = reject it: undo it, or do not write it
 page-review-edit = edit it in $VISUAL or $EDITOR
 page-review-comment = request changes from the model

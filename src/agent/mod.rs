@@ -9,6 +9,7 @@
 
 pub mod approval;
 mod cut;
+pub mod git;
 mod glob;
 mod history;
 mod marks;

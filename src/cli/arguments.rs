@@ -31,6 +31,7 @@ Examples:
   sheaf -p --allow 'Shell(cargo test)' … allow an action without asking
   sheaf -p --continue 'and now?'         continue the last conversation here
   sheaf --plain                          plain lines for a screen reader
+  sheaf login                            store an API key; list which providers work
   sheaf tour                             play a recorded conversation that shows everything
   sheaf replay answer.sse --speed 4      play a saved stream or session
   sheaf sessions list                    list saved conversations; also export, import, rename, rm
@@ -88,6 +89,8 @@ const WITHOUT_EFFECT: &[(&[&str], &[&str])] = &[
     (&["conform"], &["theme", "sandbox"]),
     (&["config"], &["sandbox"]),
     (&["doctor"], &["mode"]),
+    (&["login"], &["theme", "sandbox"]),
+    (&["logout"], &["theme", "sandbox"]),
     (
         &["create-chat"],
         &["theme", "sandbox", "gateway", "provider", "model", "mode"],
@@ -106,6 +109,7 @@ const WITHOUT_EFFECT: &[(&[&str], &[&str])] = &[
 
 /// Words that are subcommands of similar tools but not of sheaf, with the command to suggest.
 const FOREIGN_COMMANDS: &[(&str, &str)] = &[
+    ("auth", "sheaf login"),
     ("init", "sheaf doctor"),
     ("mcp", "sheaf config"),
     ("update", "sheaf --version"),
@@ -398,6 +402,10 @@ pub enum Task {
     Tour(Tour),
     /// Check terminal, keys, network and model, and suggest fixes
     Doctor(Doctor),
+    /// Store an API key, or list which providers work
+    Login(Login),
+    /// Remove a stored API key
+    Logout(Logout),
     /// Show and change settings
     Config(Config),
     /// Create a conversation and print its id, for --resume
@@ -479,6 +487,9 @@ pub struct Replay {
     #[command(flatten)]
     pub common: CommonArguments,
 }
+
+/// Usual speed of the tour, as `--speed` takes it.
+pub const TOUR_SPEED: &str = "3";
 
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Pace {
@@ -575,8 +586,9 @@ pub struct Tour {
     #[arg(long)]
     pub live: bool,
 
-    #[command(flatten)]
-    pub pace: Pace,
+    /// Playback speed, relative to the recording; 0 or max plays at once, step shows one document per Enter
+    #[arg(long, value_name = "N", default_value = TOUR_SPEED, value_parser = speed)]
+    pub speed: Speed,
 
     #[command(flatten)]
     pub printing: OutputArguments,
@@ -596,6 +608,61 @@ pub struct Doctor {
 
     #[command(flatten)]
     pub whom: TargetArguments,
+
+    #[command(flatten)]
+    pub common: CommonArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The key is read from the terminal without showing it, or from standard input; never from an\n\
+                  argument. Without PROVIDER, login lists which providers work and where their keys come from.\n\n\
+                  Examples:\n  sheaf login                          which providers work\n  \
+                  sheaf login anthropic                ask for a key, check it and store it\n  \
+                  pass show openai | sheaf login openai\n  \
+                  sheaf login openai --key-command 'pass show openai'\n\n\
+                  Subscriptions (ChatGPT, Claude Pro or Max) are for their makers' own programs only; sheaf\n\
+                  needs an API key."
+)]
+pub struct Login {
+    /// openai, anthropic, gemini, openrouter, mistral, ollama, … or one from the settings
+    #[arg(value_name = "PROVIDER")]
+    pub provider: Option<String>,
+
+    /// Run this command for the key instead of storing one
+    #[arg(long, value_name = "CMD", requires = "provider")]
+    pub key_command: Option<String>,
+
+    /// Store the key in the system's keyring (builds with the feature `keyring`)
+    #[arg(long, requires = "provider", conflicts_with = "key_command")]
+    pub keyring: bool,
+
+    /// Model to start with, and to check the key with if the provider lists none
+    #[arg(long, value_name = "ID", requires = "provider")]
+    pub model: Option<String>,
+
+    /// Store the key without checking it
+    #[arg(long, requires = "provider")]
+    pub no_check: bool,
+
+    /// Caught, so that a key is not repeated in an error.
+    #[arg(hide = true)]
+    pub extra: Vec<String>,
+
+    /// Caught, so that a key is not repeated in an error.
+    #[arg(long, hide = true, alias = "api-key", value_name = "KEY")]
+    pub key: Option<String>,
+
+    #[command(flatten)]
+    pub common: CommonArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  sheaf logout anthropic")]
+pub struct Logout {
+    /// Provider whose key to remove
+    #[arg(value_name = "PROVIDER")]
+    pub provider: String,
 
     #[command(flatten)]
     pub common: CommonArguments,
@@ -800,7 +867,10 @@ pub struct Get {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  sheaf why src/cart.rs:22")]
+#[command(
+    after_help = "Example:\n  sheaf why src/cart.rs:22\n\nCommits made with `C` or /commit have notes. To share them and to read those of others:\n  \
+                  git push origin refs/notes/sheaf\n  git fetch origin refs/notes/sheaf:refs/notes/sheaf"
+)]
 pub struct Why {
     /// File and line number
     #[arg(value_name = "FILE:LINE")]
@@ -1013,6 +1083,10 @@ mod tests {
             (&["version"], Some("sheaf --version")),
             (&["init"], Some("sheaf doctor")),
             (&["mcp"], Some("sheaf config")),
+            (&["auth"], Some("sheaf login")),
+            (&["logn", "openai"], None),
+            (&["logot"], Some("sheaf logout")),
+            (&["login"], None),
             (&["status"], None),
             (&["hello"], None),
             (&["explain"], None),

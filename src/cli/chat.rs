@@ -68,7 +68,7 @@ pub fn store(base: &CliContext) -> Store {
 }
 
 fn fresh(base: &CliContext) -> Session {
-    Session::fresh(base.workspace.to_string_lossy(), tui::now_ms())
+    Session::fresh(base.workspace.to_string_lossy(), tui::now_ms()).on_branch(tui::git_branch(&base.workspace))
 }
 
 /// Returns a new conversation. Nothing is stored yet.

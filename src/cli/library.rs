@@ -28,19 +28,16 @@ use crate::{
         follow::{Door, Follow},
     },
     os::file::{self, Access},
-    protocol::{Document, Position},
+    protocol::Position,
     transcript::query::Query,
     tui::{
         self, Library,
-        library::{SessionExcerpt, StoredSession},
+        library::{SessionPreview, StoredSession},
     },
 };
 
 /// Number of turns in a preview, counted from the end.
 const PREVIEW_TURNS: usize = 3;
-
-/// Maximum length of each paragraph of a preview.
-const PREVIEW_CHARACTERS: usize = 600;
 
 /// Time for which a background thread updates the search cache, after the list is opened and after each search.
 const CACHE_TIME: Duration = Duration::from_secs(20);
@@ -140,6 +137,7 @@ impl Library for SessionLibrary {
         let link = self.link(Log::new())?;
         if self.keeps {
             let session = Session::fresh(self.workspace.to_string_lossy(), tui::now_ms());
+            let session = session.on_branch(tui::git_branch(&self.workspace));
             self.listen_for_answers(&session.id, &link);
             self.keep(chat::record(&self.store, session, link.log()));
         }
@@ -230,37 +228,21 @@ impl Library for SessionLibrary {
         Ok(())
     }
 
-    fn preview(&self, id: &str) -> Vec<SessionExcerpt> {
+    fn preview(&self, id: &str) -> SessionPreview {
         let Some(whole) = self.read(id) else {
-            return Vec::new();
+            return SessionPreview::default();
         };
-        let exchanges = &whole.transcript.exchanges;
-        let mut said = Vec::new();
-        for exchange in exchanges.iter().skip(exchanges.len().saturating_sub(PREVIEW_TURNS)) {
-            if let Some(message) = &exchange.message {
-                said.push(SessionExcerpt {
-                    is_message: true,
-                    text: head(&message.content),
-                });
-            }
-            let texts = exchange.response.documents.iter().map(Document::plain_text);
-            let last = texts.rev().find(|it| !it.trim().is_empty());
-            said.extend(last.map(|text| SessionExcerpt {
-                is_message: false,
-                text: head(&text),
-            }));
+        let transcript = whole.transcript;
+        let mut models = transcript.exchanges.iter().rev();
+        SessionPreview {
+            model: models.find_map(|it| it.response.model.clone()),
+            branch: whole.session.branch,
+            branches: transcript.other_branches().len() + 1,
+            bytes: std::fs::metadata(self.store.path_of(id)).map_or(0, |it| it.len()),
+            created: whole.session.created,
+            end: transcript.ending_with(PREVIEW_TURNS),
         }
-        said
     }
-}
-
-fn head(text: &str) -> String {
-    let text = text.trim();
-    let mut head: String = text.chars().take(PREVIEW_CHARACTERS).collect();
-    if head.len() < text.len() {
-        head.push('…');
-    }
-    head
 }
 
 fn shortened(folder: &str, home: Option<&str>) -> String {

@@ -13,6 +13,7 @@ mod conform;
 pub mod doctor;
 mod library;
 mod live_tour;
+mod login;
 mod onboarding;
 mod open;
 mod run;
@@ -137,7 +138,7 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
         Some(Task::Replay(it)) if it.assert.is_some() => compare_recordings(&it),
         Some(Task::Replay(it)) => play(&read_recording(&it.file)?, it.pace, &it.printing, it.end, &it.common),
         Some(Task::Tour(it)) if it.live => play_live(&it),
-        Some(Task::Tour(it)) => play(&tour()?, it.pace, &it.printing, it.end, &it.common),
+        Some(Task::Tour(it)) => play(&tour()?, Pace { speed: it.speed }, &it.printing, it.end, &it.common),
         Some(Task::Serve(it)) => serve::run(&it),
         Some(Task::Conform(it)) => conform::run(&it),
         Some(Task::Doctor(it)) => {
@@ -153,6 +154,8 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
             let examined = Box::pin(doctor::run(settings, problems, paths, environment, it.json, out));
             Ok(runtime(false)?.block_on(examined)?)
         }
+        Some(Task::Login(it)) => login::login(&it),
+        Some(Task::Logout(it)) => login::logout(&it),
         Some(Task::Config(it)) => settings(&it.ask, &it.common),
         Some(Task::CreateChat(it)) => chat::create(&CliContext::of(&it.common, &it.whom)?),
         Some(Task::Status(it)) => Ok(chat::status(&CliContext::of(&it.common, &it.whom)?)),
@@ -326,7 +329,7 @@ impl CliContext {
 
     /// Returns the facts of a new session in this workspace.
     fn session(&self) -> Session {
-        Session::fresh(self.workspace.to_string_lossy(), tui::now_ms())
+        Session::fresh(self.workspace.to_string_lossy(), tui::now_ms()).on_branch(tui::git_branch(&self.workspace))
     }
 }
 
@@ -513,7 +516,7 @@ fn play_live(tour: &arguments::Tour) -> Result<u8> {
     base.workspace = stage.workspace();
     let runtime = runtime(false)?;
     let code = runtime.block_on(async {
-        let link = live_tour::link(&stage, tour.pace.speed)?;
+        let link = live_tour::link(&stage, tour.speed)?;
         let (_, switched) = mpsc::unbounded_channel();
         let opening = Some(live_tour::OPENING.to_owned());
         show(base.screen(link, switched, opening, false, None), tour.end).await

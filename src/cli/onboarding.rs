@@ -12,7 +12,7 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::{live_tour, open};
+use super::{arguments::TOUR_SPEED, live_tour, open};
 use crate::{
     config::{Environment, Settings},
     journal::{Log, file::Recorder},
@@ -141,6 +141,7 @@ fn report(found: &[DiscoveredProvider]) -> String {
     let lines: Vec<_> = found.iter().map(line).collect();
     if lines.is_empty() {
         return "No key in the environment, and no model server found on localhost. Any of these is enough:\n\n\
+                - run `sheaf login` in a shell: it stores an API key and shows where to make one\n\
                 - set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for your own server\n\
                 - start Ollama, LM Studio, llama.cpp or vLLM\n\
                 - `sheaf --gateway URL` for a documents gateway"
@@ -238,15 +239,11 @@ impl Onboarding {
     fn open(&self, choice: &ServerChoice, found: &[DiscoveredProvider]) -> Result<Arc<dyn Link>> {
         let link = match choice {
             ServerChoice::Tour => {
-                return Ok(Arc::new(Replay::start(
-                    &self.tour,
-                    Speed::Times(1.0),
-                    Audience::Present,
-                )));
+                return Ok(Arc::new(Replay::start(&self.tour, tour_speed(), Audience::Present)));
             }
             ServerChoice::Live => {
                 let stage = live_tour::TourFolder::create()?;
-                let link = live_tour::link(&stage, Speed::Times(1.0))?;
+                let link = live_tour::link(&stage, tour_speed())?;
                 self.tour_folders
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -279,6 +276,10 @@ impl Onboarding {
         }
         Ok(link)
     }
+}
+
+fn tour_speed() -> Speed {
+    Speed::parse(TOUR_SPEED).unwrap_or(Speed::Times(1.0))
 }
 
 /// One response, written by this module.
@@ -461,7 +462,7 @@ mod tests {
             .map(|it| it["id"].as_str().expect("a text"))
             .collect();
         assert_eq!(ids, ["use:this", "use:ollama", "tour", "live"]);
-        assert!(report(&[]).contains("OPENAI_API_KEY"));
+        assert!(report(&[]).contains("OPENAI_API_KEY") && report(&[]).contains("sheaf login"));
     }
 
     #[test]

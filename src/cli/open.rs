@@ -33,7 +33,8 @@ use crate::{
 
 /// Error when no server is configured and there is no screen to ask on.
 const NOTHING: &str = "no model is configured\n  \
-     set OPENAI_API_KEY, or OPENAI_BASE_URL for your own model server,\n  \
+     `sheaf login` stores an API key and lists which providers work;\n  \
+     or set OPENAI_API_KEY, or OPENAI_BASE_URL for your own model server,\n  \
      or name a server: --provider NAME, --gateway URL\n  \
      `sheaf doctor` shows what it finds, `sheaf tour` needs no model";
 

@@ -1,4 +1,4 @@
-//! `sheaf why FILE:LINE`: finds the conversation that wrote a line.
+//! `sheaf why FILE:LINE`: finds the conversation that wrote a line, else the note on the commit that did.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,17 +8,20 @@ use serde_json::json;
 use super::{
     CliContext,
     arguments::{TargetArguments, Why},
-    code, complain, say,
+    code, complain, runtime, say,
     sessions::IMPORT_BYTES,
 };
 use crate::{
-    agent::undo::UNDONE,
+    agent::{
+        git::note::{self, Told},
+        undo::UNDONE,
+    },
     export::ExportedConversation,
     journal::file::Store,
     os::file,
     print::harmless,
     protocol::{Applied, FileEdit, View},
-    text::figure,
+    text::{Sanitized, figure},
     transcript::blame::{Edit, Origin, origin},
     tui::now_ms,
 };
@@ -58,7 +61,15 @@ pub fn run(asked: &Why) -> Result<u8> {
         new: &it.new,
         first_line: it.first_line,
     });
-    let Some((origin, it)) = origin(&text, line, steps).and_then(|it| Some((it, found.get(it.step)?))) else {
+    let local = origin(&text, line, steps).and_then(|it| Some((it, found.get(it.step)?)));
+    // Git follows a line further than words can, and knows commits of other machines.
+    if local.is_none_or(|it| !it.0.is_certain)
+        && let Ok(Some(told)) = runtime(false)?.block_on(note::of_line(&path, &bytes, line))
+    {
+        say(&told_by_note(&told, words, asked.json));
+        return Ok(code::OK);
+    }
+    let Some((origin, it)) = local else {
         complain(&match found.len() {
             0 => format!("no saved conversation changed {name}"),
             count => format!("none of the {count} saved changes to {name} produced this line"),
@@ -75,6 +86,26 @@ pub fn run(asked: &Why) -> Result<u8> {
         say(&describe(it, origin, words));
     }
     Ok(code::OK)
+}
+
+/// The origin of a line as the note of its commit tells it, as text or JSON.
+fn told_by_note(told: &Told, words: &str, is_json: bool) -> Sanitized {
+    let Told { commit, line: it } = told;
+    if is_json {
+        let object = json!({
+            "address": it.address, "commit": commit, "model": it.model, "message": it.message, "line": words, "certain": true,
+        });
+        return harmless(format!("{object}\n"));
+    }
+    let model = it.model.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
+    let asked = it.message.lines().next().unwrap_or_default();
+    let short = commit.get(..8).unwrap_or(commit);
+    Sanitized::new(&format!(
+        "{}\n  {}{model}\n  commit {short}, note in {}\n  › {asked}\n",
+        words.trim(),
+        it.address,
+        note::REF
+    ))
 }
 
 fn describe(it: &FileEditRecord, origin: Origin, words: &str) -> String {

@@ -16,11 +16,28 @@ pub enum SettingsWriteError {
     Wrong(Problem),
     #[error("the settings could not be written")]
     File(#[from] file::Error),
+    #[error("another sheaf is writing the settings\ntry again in a moment")]
+    Busy,
 }
 
 /// Sets `path` to `value` in the user's settings file, or removes it for `None`. Creates the file if needed.
 pub fn store(paths: &Paths, path: &str, value: Option<&str>) -> Result<(), SettingsWriteError> {
     change(paths, |source| set(source, path, value))
+}
+
+/// Sets several paths in the user's settings file, in order and in one step; `None` removes one.
+pub fn store_all(paths: &Paths, values: &[(String, Option<String>)]) -> Result<(), SettingsWriteError> {
+    change(paths, |source| {
+        let mut text = source.text.to_owned();
+        for (path, value) in values {
+            let source = SourceText {
+                text: &text,
+                path: source.path,
+            };
+            text = set(&source, path, value.as_deref())?;
+        }
+        Ok(text)
+    })
 }
 
 /// Writes the result of `edit` to the user's settings file.
@@ -29,6 +46,16 @@ fn change(
     edit: impl FnOnce(&SourceText<'_>) -> Result<String, Problem>,
 ) -> Result<(), SettingsWriteError> {
     let target = paths.settings();
+    // Two programs may change it at once; each holds the lock for one write. Some file systems know no locks.
+    let _held =
+        match file::private_folder(&paths.state).and_then(|()| file::lock_soon(&paths.state.join("settings.lock"))) {
+            Ok(None) => return Err(SettingsWriteError::Busy),
+            Ok(lock) => lock,
+            Err(error) => {
+                tracing::debug!(%error, "the settings are written without a lock");
+                None
+            }
+        };
     let text = SettingsFile::read(&target)
         .map_err(SettingsWriteError::Wrong)?
         .map(|it| it.text);
@@ -190,7 +217,21 @@ fn put(table: &mut dyn TableLike, path: &[String], item: Option<Item>) -> Option
         inner.set_implicit(true);
         table.insert(first, Item::Table(inner));
     }
-    put(table.get_mut(first)?.as_table_like_mut()?, rest, item)
+    let is_removal = item.is_none();
+    let inner = table.get_mut(first)?.as_table_like_mut()?;
+    put(inner, rest, item)?;
+    // A table that has nothing left goes with its last value, unless it carries a comment.
+    let is_bare = inner.is_empty() && table.get(first).is_some_and(|it| !has_comment(it));
+    if is_removal && is_bare {
+        table.remove(first);
+    }
+    Some(())
+}
+
+fn has_comment(item: &Item) -> bool {
+    let decor = item.as_table().map(Table::decor);
+    let texts = decor.into_iter().flat_map(|it| [it.prefix(), it.suffix()]).flatten();
+    texts.filter_map(|it| it.as_str()).any(|it| it.contains('#'))
 }
 
 #[cfg(test)]
@@ -277,6 +318,20 @@ mod tests {
                 "theme",
                 None,
                 "mouse = false\n",
+            ),
+            (
+                "away, with its table",
+                "[providers.a]\nkey_file = 'x'\n\n[ui]\n",
+                "providers.a.key_file",
+                None,
+                "\n[ui]\n",
+            ),
+            (
+                "away, from a table with a comment",
+                "# mine\n[providers.a]\nkey_file = 'x'\n",
+                "providers.a.key_file",
+                None,
+                "# mine\n[providers.a]\n",
             ),
             (
                 "away, where it is not",

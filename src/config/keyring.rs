@@ -5,6 +5,9 @@
 
 use std::time::Duration;
 
+/// True if this build can use the system's keyring.
+pub const HAS_KEYRING: bool = cfg!(feature = "keyring");
+
 /// Service name of our keyring entries.
 const SERVICE: &str = "sheaf";
 
@@ -21,19 +24,30 @@ pub enum KeyringError {
     Silent(Duration),
 }
 
-/// Looks up the password of a service and a name. Blocks.
-type KeyringLookup = fn(&str, &str) -> Result<String, KeyringError>;
-
 /// Reads the key `name` from the system's keyring, within `limit`. The keyring may ask the user for a password first.
 pub(super) async fn read(name: &str, limit: Duration) -> Result<String, KeyringError> {
-    ask(system, name, limit).await
+    let name = name.to_owned();
+    ask(move || system::read(SERVICE, &name), limit).await
 }
 
-async fn ask(lookup: KeyringLookup, name: &str, limit: Duration) -> Result<String, KeyringError> {
+/// Stores `key` as `name`, within `limit`.
+pub(super) async fn write(name: &str, key: &str, limit: Duration) -> Result<(), KeyringError> {
+    let (name, key) = (name.to_owned(), key.to_owned());
+    ask(move || system::write(SERVICE, &name, &key), limit).await
+}
+
+/// Removes the key `name`, within `limit`. Returns false if there was none.
+pub(super) async fn remove(name: &str, limit: Duration) -> Result<bool, KeyringError> {
     let name = name.to_owned();
-    // It waits for another program.
-    let asked = tokio::task::spawn_blocking(move || lookup(SERVICE, &name));
-    match tokio::time::timeout(limit, asked).await {
+    ask(move || system::remove(SERVICE, &name), limit).await
+}
+
+/// Runs `work`, which waits for another program, on a thread of its own.
+async fn ask<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, KeyringError> + Send + 'static,
+    limit: Duration,
+) -> Result<T, KeyringError> {
+    match tokio::time::timeout(limit, tokio::task::spawn_blocking(work)).await {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => Err(KeyringError::Failed(error.to_string())),
         Err(_) => Err(KeyringError::Silent(limit)),
@@ -41,23 +55,57 @@ async fn ask(lookup: KeyringLookup, name: &str, limit: Duration) -> Result<Strin
 }
 
 #[cfg(feature = "keyring")]
-fn system(service: &str, name: &str) -> Result<String, KeyringError> {
+mod system {
     use ::keyring::{Entry, Error as Cause};
 
-    let told = |cause: &Cause| KeyringError::Failed(cause.to_string());
-    if let Err(cause) = Entry::store_status() {
-        return Err(told(cause));
+    use super::KeyringError;
+
+    fn entry(service: &str, name: &str) -> Result<Entry, KeyringError> {
+        if let Err(cause) = Entry::store_status() {
+            return Err(told(&cause, name));
+        }
+        Entry::new(service, name).map_err(|it| told(&it, name))
     }
-    match Entry::new(service, name).and_then(|it| it.get_password()) {
-        Ok(found) => Ok(found),
-        Err(Cause::NoEntry) => Err(KeyringError::Absent(name.to_owned())),
-        Err(cause) => Err(told(&cause)),
+
+    fn told(cause: &Cause, name: &str) -> KeyringError {
+        match cause {
+            Cause::NoEntry => KeyringError::Absent(name.to_owned()),
+            cause => KeyringError::Failed(cause.to_string()),
+        }
+    }
+
+    pub fn read(service: &str, name: &str) -> Result<String, KeyringError> {
+        entry(service, name)?.get_password().map_err(|it| told(&it, name))
+    }
+
+    pub fn write(service: &str, name: &str, key: &str) -> Result<(), KeyringError> {
+        entry(service, name)?.set_password(key).map_err(|it| told(&it, name))
+    }
+
+    pub fn remove(service: &str, name: &str) -> Result<bool, KeyringError> {
+        match entry(service, name)?.delete_credential() {
+            Ok(()) => Ok(true),
+            Err(Cause::NoEntry) => Ok(false),
+            Err(cause) => Err(told(&cause, name)),
+        }
     }
 }
 
 #[cfg(not(feature = "keyring"))]
-fn system(_: &str, _: &str) -> Result<String, KeyringError> {
-    Err(KeyringError::NotBuilt)
+mod system {
+    use super::KeyringError;
+
+    pub fn read(_: &str, _: &str) -> Result<String, KeyringError> {
+        Err(KeyringError::NotBuilt)
+    }
+
+    pub fn write(_: &str, _: &str, _: &str) -> Result<(), KeyringError> {
+        Err(KeyringError::NotBuilt)
+    }
+
+    pub fn remove(_: &str, _: &str) -> Result<bool, KeyringError> {
+        Err(KeyringError::NotBuilt)
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +128,8 @@ mod tests {
     #[tokio::test]
     async fn an_entry_is_found_by_its_name_and_a_ring_that_fails_says_so() {
         let asked = async |name: &str, limit: u64| {
-            let found = ask(stand_in, name, Duration::from_millis(limit)).await;
+            let name = name.to_owned();
+            let found = ask(move || stand_in(SERVICE, &name), Duration::from_millis(limit)).await;
             found.map_err(|it| it.to_string())
         };
         assert_eq!(asked("openai", 60_000).await, Ok("sk-from-the-ring".to_owned()));

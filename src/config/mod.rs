@@ -19,15 +19,16 @@ mod settings;
 mod trust;
 mod value;
 
-pub use edit::{SettingsWriteError, append, set, store};
+pub use edit::{SettingsWriteError, append, set, store, store_all};
 pub use environment::Environment;
+pub use keyring::{HAS_KEYRING, KeyringError};
 pub use layer::{CommandLineSettings, SettingsFile, load, merge};
 pub use origin::{Layer, Origin};
 pub use paths::Paths;
 pub use problem::{Location, Problem, SourceText, distance, nearest, suggestion};
 pub use provider::{AddressError, KnownService, SERVICES, Upstream, ollama_url};
 pub use reference::{ExplainedValue, explain, reference};
-pub use secret::{KeyError, KeySource, Secret};
+pub use secret::{KeyError, KeySource, Secret, forget_in_keyring, store_in_keyring};
 pub use settings::{
     Agent, Approvals, Connection, Context, Export, Gateway, KEYS, Key, Model, Prompt, Provider, ResultLimits, Roles,
     Sandbox, Search, Serve, Settings, ToolSettings, Ui, Web, is_trusted, size,

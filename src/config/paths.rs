@@ -65,6 +65,11 @@ impl Paths {
         self.config.join("rules")
     }
 
+    /// Folder of the keys that `sheaf login` stored: a file per provider.
+    pub fn keys(&self) -> PathBuf {
+        self.state.join("keys")
+    }
+
     pub fn sessions(&self) -> PathBuf {
         self.data.join("sessions")
     }

@@ -118,6 +118,26 @@ impl KeySource {
     }
 }
 
+/// Stores `secret` in the system's keyring as `name`.
+pub async fn store_in_keyring(name: &str, secret: &Secret) -> Result<(), keyring::KeyringError> {
+    keyring::write(name, secret.expose(), COMMAND_LIMIT).await
+}
+
+/// Removes `name` from the system's keyring. Returns false if there was none.
+pub async fn forget_in_keyring(name: &str) -> Result<bool, keyring::KeyringError> {
+    keyring::remove(name, COMMAND_LIMIT).await
+}
+
+impl Secret {
+    /// Reads a key as a person gives it: one line, with blanks and a terminal's paste marks around it removed. `source`
+    /// names its origin in the error.
+    pub fn typed(bytes: &[u8], source: &str) -> Result<Self, KeyError> {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.replace("\u{1b}[200~", "").replace("\u{1b}[201~", "");
+        one_line(text, || source.to_owned())
+    }
+}
+
 /// Returns the key in `bytes`. Error: empty, too long, or more than one line. `what` names the source in the error.
 fn one_line(bytes: impl Into<Vec<u8>>, what: impl Fn() -> String) -> Result<Secret, KeyError> {
     let Ok(text) = String::from_utf8(bytes.into()) else {

@@ -229,6 +229,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         Sandbox::keys("sandbox", |it, _| &mut it.sandbox),
         Context::keys("context", |it, _| &mut it.context),
         vec![lint],
+        Commit::keys("commit", |it, _| &mut it.commit),
         Export::keys("export", |it, _| &mut it.export),
         Serve::keys("serve", |it, _| &mut it.serve),
     ];
@@ -309,6 +310,7 @@ settings! {
         pub providers: BTreeMap<String, Provider> = BTreeMap::new();
         pub serve: Serve = Serve::default();
         pub export: Export = Export::default();
+        pub commit: Commit = Commit::default();
         pub ui: Ui = Ui::default();
         pub agent: Agent = Agent::default();
         /// Settings of single tools, by tool name.
@@ -605,6 +607,15 @@ settings! {
         /// Gitignore patterns of files that no tool sees, beside secrets such as .env; "!.env.example" shows one, "~/notes"
         /// is in your home folder.
         pub hidden: Vec<String> = Vec::new(), ValueKind::List, variable;
+    }
+}
+
+settings! {
+    /// Settings of `/commit` and of `C` in the review.
+    pub struct Commit {
+        /// Note on each commit in refs/notes/sheaf: file, lines, address, model and first line of your message per hunk; full
+        /// has the whole message.
+        pub note: String = "short".to_owned(), ValueKind::Word(&["off", "short", "full"]), variable;
     }
 }
 
@@ -981,6 +992,11 @@ mod tests {
 
         - `<name>`: command, as a text for the shell or a list; default `[]`
           Checker of a language, such as "cargo clippy --message-format=json" for rust. cargo check, tsc, eslint, ruff and go vet need no entry.
+
+        ## [commit]
+
+        - `note`: off | short | full; default `"short"`; `SHEAF_COMMIT_NOTE`
+          Note on each commit in refs/notes/sheaf: file, lines, address, model and first line of your message per hunk; full has the whole message.
 
         ## [export]
 

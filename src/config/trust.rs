@@ -18,9 +18,6 @@ use crate::os::file::{self, Access};
 const LIMIT_BYTES: u64 = 16 << 20;
 /// Folders of a workspace with prompts that are sent by name, the nearer one first.
 pub const COMMANDS: [&str; 2] = [".sheaf/commands", ".cursor/commands"];
-/// Attempts to take the trust file's lock, 20 ms apart, before giving up (2 s in all).
-const LOCK_ATTEMPTS: u32 = 100;
-
 /// SHA-256 of a file's content, as hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -158,17 +155,8 @@ impl TrustStore {
             file::private_folder(folder)?;
         }
         // Two programs may store a decision at once; each holds the lock for one write.
-        let mut tries = 0;
-        let _held = loop {
-            match file::lock(&self.path.with_extension("lock"))? {
-                file::Locked::Ours(lock) => break lock,
-                file::Locked::Theirs { .. } if tries < LOCK_ATTEMPTS => {
-                    tries += 1;
-                    std::thread::sleep(std::time::Duration::from_millis(20));
-                }
-                file::Locked::Theirs { .. } => return Err(TrustError::Busy(self.path.clone())),
-            }
-        };
+        let held = file::lock_soon(&self.path.with_extension("lock"))?;
+        let _held = held.ok_or_else(|| TrustError::Busy(self.path.clone()))?;
         let mut file = self.read()?;
         file.version = VERSION;
         change(&mut file);

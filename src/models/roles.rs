@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{Failure, FailureKind, Provider, open};
-use crate::config::{self, Environment, Settings, Upstream};
+use crate::config::{self, Environment, KeySource, Settings, Upstream};
 
 /// A model and who has it.
 #[derive(Clone)]
@@ -74,11 +74,54 @@ impl Roles {
         named.filter_map(|it| self.role(Some(it)).ok().flatten()).collect()
     }
 
-    /// `provider/model`, a provider alone, or a model of the provider that talks.
+    /// `provider/model` (or `provider//model`, which is never taken for a model's name), a provider alone, or a model of the
+    /// provider that talks.
     pub fn named(&self, text: &str) -> Result<Chosen, Failure> {
         let (name, provider, model) = named(&self.settings, &self.environment, text)?;
         let provider = self.opened(&name, &provider)?;
         Ok(Chosen { provider, model })
+    }
+
+    /// Returns the name of the provider of the settings; `None` if they choose a gateway or nothing.
+    pub fn own(&self) -> Option<&str> {
+        match self.settings.upstream() {
+            Upstream::Provider(name, _) => Some(name),
+            Upstream::Gateway(_) | Upstream::Nobody => None,
+        }
+    }
+
+    /// Returns the names of the providers that have a key or need none: those of the settings, then services whose
+    /// variable is set.
+    pub fn usable(&self) -> Vec<&str> {
+        let configured = self.settings.providers.iter().filter(|(_, it)| match &it.key {
+            KeySource::Variables(names) => names.iter().any(|it| self.environment.get(it).is_some()),
+            KeySource::None
+            | KeySource::Given(_)
+            | KeySource::Command(_)
+            | KeySource::File(_)
+            | KeySource::Keyring(_) => true,
+        });
+        let configured = configured.map(|(name, _)| name.as_str());
+        let services = config::SERVICES.iter().filter(|it| {
+            let is_configured = self.settings.providers.contains_key(it.name);
+            !is_configured && it.variables.iter().any(|it| self.environment.get(it).is_some())
+        });
+        configured.chain(services.map(|it| it.name)).collect()
+    }
+
+    /// Returns true if `name/model` means the provider `name`, not a model with a slash in its name.
+    pub fn is_provider(&self, name: &str) -> bool {
+        // OpenRouter calls its models by their makers' names.
+        self.settings.providers.contains_key(name)
+            || (self.own() != Some("openrouter") && self.usable().contains(&name))
+    }
+
+    /// Opens a provider by name.
+    pub fn provider(&self, name: &str) -> Result<Arc<dyn Provider>, Failure> {
+        let found = self.settings.provider_named(name, &self.environment);
+        let provider =
+            found.ok_or_else(|| Failure::new(FailureKind::NotFound, format!("unknown provider `{name}`")))?;
+        self.opened(name, &provider)
     }
 
     fn role(&self, text: Option<&str>) -> Result<Option<Chosen>, Failure> {
@@ -108,7 +151,7 @@ fn named(
         let model = if model.is_empty() {
             provider.model.clone().unwrap_or_default()
         } else {
-            model.to_owned()
+            model.strip_prefix('/').unwrap_or(model).to_owned()
         };
         return Ok((name.to_owned(), provider, model));
     }

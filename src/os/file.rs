@@ -91,6 +91,38 @@ pub fn write(path: &Path, bytes: &[u8], access: Access) -> Result<(), Error> {
     Ok(())
 }
 
+/// Replaces the file at `path`, which nobody but its owner can read afterwards, whatever its permissions were. Follows no
+/// link: an error.
+pub fn write_secret(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if !there.is_file() => return Err(Error::NotRegular { path: path.to_owned() }),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(Error::io(path, "written")(error)),
+    }
+    let (mut file, mut temporary) = beside(path, Access::Private, false)?;
+    let fill = |file: &mut File| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    fill(&mut file).map_err(Error::io(path, "written"))?;
+    make_private(&file).map_err(Error::io(path, "made private"))?;
+    drop(file);
+    // A link that was put there meanwhile is replaced, not followed.
+    fs::rename(&temporary.path, path).map_err(Error::io(path, "replaced"))?;
+    temporary.moved = true;
+    Ok(())
+}
+
+/// Removes the file at `path`, or the link. Returns false if there was none.
+pub fn remove(path: &Path) -> Result<bool, Error> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io(path, "removed")(error)),
+    }
+}
+
 /// A file that is removed unless it was moved to its place.
 struct Temporary {
     path: PathBuf,
@@ -324,6 +356,23 @@ impl Drop for Lock {
         // Closing is not enough: a process that is just being started has a copy of the file until it runs.
         self.file.unlock().ok();
     }
+}
+
+/// Attempts of [`lock_soon`], 20 ms apart (2 s in all).
+const LOCK_ATTEMPTS: u32 = 100;
+
+/// Locks like [`lock`], and waits up to two seconds for another process. `None`: it still has the lock. Blocks.
+pub fn lock_soon(path: &Path) -> Result<Option<Lock>, Error> {
+    for attempt in 0..=LOCK_ATTEMPTS {
+        if attempt > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        match lock(path)? {
+            Locked::Ours(lock) => return Ok(Some(lock)),
+            Locked::Theirs { .. } => {}
+        }
+    }
+    Ok(None)
 }
 
 /// Result of asking for a [`Lock`].
@@ -577,6 +626,31 @@ mod tests {
             read_private(&folder.path().join("link"), 100).unwrap_err(),
             Error::NotRegular { .. }
         ));
+    }
+
+    #[test]
+    fn a_secret_is_private_whatever_was_there_and_no_link_is_followed() {
+        let folder = folder();
+        let path = folder.path().join("key");
+        for old in [None, Some(0o644), Some(0o600), Some(0o400)] {
+            if let Some(old) = old {
+                set_mode(&path, old);
+            }
+            write_secret(&path, b"key").unwrap();
+            assert_eq!(
+                (mode(&path), fs::read(&path).unwrap()),
+                (0o600, b"key".to_vec()),
+                "{old:?}"
+            );
+        }
+        let target = folder.path().join("target");
+        fs::write(&target, "other").unwrap();
+        let link = folder.path().join("link");
+        symlink(&target, &link).unwrap();
+        assert!(matches!(write_secret(&link, b"key"), Err(Error::NotRegular { .. })));
+        assert_eq!(fs::read(&target).unwrap(), b"other");
+        assert!(remove(&link).unwrap() && !remove(&link).unwrap());
+        assert_eq!(names(folder.path()), ["key", "target"]);
     }
 
     #[test]

@@ -69,6 +69,7 @@ pub struct Command {
     line: Option<OsString>,
     input: Option<Vec<u8>>,
     folder: Option<PathBuf>,
+    variables: Vec<(OsString, OsString)>,
     timeout: Duration,
     limit_bytes: usize,
     output: bool,
@@ -93,6 +94,7 @@ impl Command {
             line: None,
             input: None,
             folder: None,
+            variables: Vec::new(),
             timeout: Duration::from_secs(10),
             limit_bytes: 64 << 10,
             output: true,
@@ -126,6 +128,12 @@ impl Command {
     /// Sets the working folder.
     pub fn folder(mut self, folder: impl AsRef<Path>) -> Self {
         self.folder = Some(folder.as_ref().to_owned());
+        self
+    }
+
+    /// Sets a variable of the command's environment, beside those that it inherits.
+    pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.into(), value.into()));
         self
     }
 
@@ -220,6 +228,7 @@ impl Command {
                 .arg("sh");
         }
         command.args(&self.arguments).kill_on_drop(true);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Address, Branch, ClarificationResponse, DocumentId, Message, Mode, Operation, Turn};
+use super::{Address, Branch, ClarificationResponse, Document, DocumentId, Message, Mode, Operation, Turn};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -105,6 +105,8 @@ pub struct Submit {
 pub enum Query {
     /// The ids of the models that one may choose.
     Models,
+    /// The models of all providers that have a key, with what the choice depends on.
+    ModelOffers,
     /// Files of the workspace whose path matches what the user typed, the best first.
     Files { pattern: String, limit: usize },
     /// Functions and types of the workspace's code whose name matches what the user typed, the best first.
@@ -124,11 +126,48 @@ pub enum Query {
     Sandbox { guard: Option<bool> },
     /// The permissions of tools. With `forget`, those granted until the end of the session are removed first.
     Permissions { forget: bool },
+    /// The commit of these documents, before it is made. Changes nothing.
+    CommitPreview(Vec<(Turn, DocumentId)>),
+    /// A message for the commit of these documents, by a model.
+    CommitMessage(Vec<(Turn, DocumentId)>),
+    /// Commit these documents in the user's own git, with its hooks and signing. Each document gets the name of the commit.
+    Commit(Box<CommitRequest>),
+    /// The changes of the workspace since the last commit.
+    GitChanges,
+    /// A question of the user's about the conversation; neither it nor the answer becomes a part of it.
+    SideQuestion(String),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Models to choose from, those of the provider in use first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelOffers {
+    pub models: Vec<ModelOffer>,
+    /// Providers that gave no list, each with the reason.
+    pub problems: Vec<String>,
+}
+
+/// A model that can be chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelOffer {
+    /// Text that chooses it, as [`Submit::model`]: its id, with its provider in front where needed.
+    pub name: String,
+    pub id: String,
+    /// Display name of its provider.
+    pub provider: String,
+    /// True if its provider is the one of the settings.
+    pub is_own: bool,
+    /// Tokens that fit, if known.
+    pub window: Option<u64>,
+    /// Prices of input and output in thousandths of a dollar for a million tokens, if known.
+    pub price: Option<(u64, u64)>,
+    /// True if it is known to have a reasoning effort.
+    pub has_effort: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     Models(Vec<String>),
+    ModelOffers(ModelOffers),
     /// Paths from the workspace's root, directories with a `/` at the end.
     Files(Vec<String>),
     Symbols(Vec<SymbolLocation>),
@@ -137,8 +176,88 @@ pub enum Reply {
     RestorePreview(RestorePreview),
     Sandbox(Sandbox),
     Permissions(Permissions),
+    CommitPreview(Box<CommitPreview>),
+    CommitMessage(String),
+    Commit(CommitOutcome),
+    GitChanges(GitChanges),
+    SideAnswer(SideAnswer),
     /// Accepted; the effects arrive in the log.
     Accepted,
+}
+
+/// A commit of accepted documents, and of nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitRequest {
+    pub documents: Vec<(Turn, DocumentId)>,
+    pub message: String,
+    /// The state that the preview has shown; in any other nothing is committed.
+    pub state: String,
+}
+
+/// A commit of accepted documents, before it is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommitPreview {
+    /// `None` for a detached head.
+    pub branch: Option<String>,
+    /// `Name <address>`.
+    pub author: String,
+    /// The files that the commit changes, by path.
+    pub files: Vec<CommitFile>,
+    /// Documents in the commit.
+    pub hunks: usize,
+    /// Documents that cannot be committed: address, path and reason.
+    pub left_out: Vec<String>,
+    /// Hooks of the repository that run.
+    pub hooks: Vec<String>,
+    pub is_signed: bool,
+    /// The setting `commit.note`.
+    pub note: String,
+    /// A message that needs no model.
+    pub message: String,
+    /// Reason why nothing can be committed; `""` if it can.
+    pub problem: String,
+    /// Name of this state of the repository and the documents.
+    pub state: String,
+}
+
+/// A file of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitFile {
+    /// From the top of the repository.
+    pub path: String,
+    pub operation: Operation,
+    /// Lines; 0 for a file that is not text.
+    pub added: usize,
+    pub removed: usize,
+}
+
+/// The changes of the workspace since the last commit.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GitChanges {
+    /// A document for each hunk, in the order of the paths.
+    pub documents: Vec<Document>,
+    /// Reason why there are none; `""` if nothing is in the way.
+    pub problem: String,
+}
+
+/// The answer to a side question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SideAnswer {
+    /// Markdown.
+    pub text: String,
+    /// Reason why there is no answer; `""` if there is one.
+    pub problem: String,
+}
+
+/// The result of a commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommitOutcome {
+    /// The commit; `None`: nothing was committed, and `output` says why.
+    pub commit: Option<String>,
+    /// The documents that it contains.
+    pub documents: Vec<(Turn, DocumentId)>,
+    /// Output of git and of hooks; may be empty.
+    pub output: String,
 }
 
 /// A definition in the workspace's code.

@@ -19,9 +19,10 @@ pub mod tool_label;
 mod word;
 
 pub use command::{
-    Command, CompactionScope, ContextName, ContextNote, ContextPart, FileChange, Mechanism, NotOffered, Permissions,
-    Query, Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget, RuleTrigger, Sandbox, SandboxLayer,
-    SandboxNote, Submit, SymbolLocation, TurnChanges,
+    Command, CommitFile, CommitOutcome, CommitPreview, CommitRequest, CompactionScope, ContextName, ContextNote,
+    ContextPart, FileChange, GitChanges, Mechanism, ModelOffer, ModelOffers, NotOffered, Permissions, Query, Reply,
+    Restore, RestoreConflict, RestorePreview, RestoreTarget, RuleTrigger, Sandbox, SandboxLayer, SandboxNote,
+    SideAnswer, Submit, SymbolLocation, TurnChanges,
 };
 pub use document::{Document, DocumentStart, ERROR_CODES, FileEdit, KINDS, Kind, KindGroup, Todo as PlanTodo, View};
 pub use event::{Branch, Cost, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage};

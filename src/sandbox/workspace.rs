@@ -72,7 +72,7 @@ impl Fence {
             passed: settings.sandbox.environment.clone(),
             logs: paths.map(|it| it.state.join("commands")),
             aside: paths.map(|it| it.state.join("aside")),
-            own: paths.map(|it| it.state.join("serve-token")).into_iter().collect(),
+            own: paths.map_or_else(Vec::new, |it| vec![it.state.join("serve-token"), it.keys()]),
         }
     }
 }

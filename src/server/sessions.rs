@@ -168,6 +168,7 @@ impl Conversations {
                 created: now_ms,
                 workspace: String::new(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
+                branch: None,
             };
             let recorder = self.store.record(session, &log).map_err(|error| disk(&error))?;
             return self.open(&mut open_ones, &request, asker, log, recorder, open).await;

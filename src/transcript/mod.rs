@@ -93,6 +93,17 @@ impl Transcript {
         transcript
     }
 
+    /// Returns only the last `count` exchanges of the current branch, to look at: nothing can be applied to them.
+    pub fn ending_with(mut self, count: usize) -> Self {
+        let from = self.exchanges.len().saturating_sub(count);
+        Self {
+            exchanges: self.exchanges.split_off(from),
+            todos: self.todos,
+            title: self.title,
+            ..Self::default()
+        }
+    }
+
     /// Creates a transcript that starts at `turn`: older turns are not folded. `title` is the title by then.
     pub fn starting_at(turn: Turn, title: Option<Title>) -> Self {
         Self {

@@ -69,25 +69,33 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
             Picker::offers("/", offers.collect(), typed.trim_start())
         }
         None => {
-            let mut actions: Vec<_> = known
+            let actions: Vec<_> = known
                 .iter()
                 .filter(|it| !it.slash.is_empty() && (app.preferences.is_developer || it.name != "panic"))
                 .collect();
-            let recent = &app.composer.commands.recent;
-            actions.sort_by_key(|it| recent.iter().position(|name| *name == it.name).unwrap_or(usize::MAX));
-            let actions = actions.into_iter().map(|it| DraftOffer {
-                label: format!("/{}", it.slash),
-                about: it.about().to_owned(),
-                facts: String::new(),
-                draft: format!("/{}", it.slash),
+            let commands = &app.composer.commands;
+            let actions = actions.into_iter().map(|it| {
+                let offer = DraftOffer {
+                    label: format!("/{}", it.slash),
+                    about: it.about().to_owned(),
+                    facts: String::new(),
+                    draft: format!("/{}", it.slash),
+                };
+                (commands.rank(it.name), offer)
             });
-            let custom = app.composer.commands.custom.iter().map(|it| DraftOffer {
-                label: format!("/{}", it.name),
-                about: it.about.clone(),
-                facts: it.origin.clone(),
-                draft: format!("/{} ", it.name),
+            let custom = commands.custom.iter().map(|it| {
+                let offer = DraftOffer {
+                    label: format!("/{}", it.name),
+                    about: it.about.clone(),
+                    facts: it.origin.clone(),
+                    draft: format!("/{} ", it.name),
+                };
+                (commands.rank(&format!("/{}", it.name)), offer)
             });
-            Picker::offers(t!("list-commands"), actions.chain(custom).collect(), body)
+            let mut offers: Vec<_> = actions.chain(custom).collect();
+            // Within equal use, the table's order: by group.
+            offers.sort_by_key(|it| it.0);
+            Picker::offers(t!("list-commands"), offers.into_iter().map(|it| it.1).collect(), body)
         }
     };
     (!picker.is_empty()).then_some(picker)

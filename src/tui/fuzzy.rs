@@ -21,18 +21,42 @@ pub fn rank<'a>(typed: &str, texts: impl Iterator<Item = (&'a str, &'a str)>) ->
     let words = Pattern::new(typed, CaseMatching::Smart, Normalization::Smart, AtomKind::Substring);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let (mut letters, mut whole) = (Vec::new(), String::new());
-    let mut found: Vec<(std::cmp::Reverse<u32>, usize)> = Vec::new();
+    let mut found: Vec<(Fit, std::cmp::Reverse<u32>, usize)> = Vec::new();
     for (at, (name, about)) in texts.enumerate() {
         let mut score = |pattern: &Pattern, text: &str| pattern.score(Utf32Str::new(text, &mut letters), &mut matcher);
         let by_name = score(&pattern, name).map(|it| it * 4 + 1000);
         whole.clear();
         whole.extend([name, " ", about]);
         if let Some(score) = by_name.or_else(|| score(&words, &whole)) {
-            found.push((std::cmp::Reverse(score), at));
+            let fit = Fit::of(typed, name);
+            // Among names that begin alike the order of the list counts.
+            let score = if fit == Fit::Within { score } else { 0 };
+            found.push((fit, std::cmp::Reverse(score), at));
         }
     }
     found.sort_unstable();
-    found.into_iter().map(|it| it.1).collect()
+    found.into_iter().map(|it| it.2).collect()
+}
+
+/// The part of a name that is typed, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    Whole,
+    Beginning,
+    Within,
+}
+
+impl Fit {
+    /// Compares without case and without the slash of a command.
+    fn of(typed: &str, name: &str) -> Self {
+        let name = name.strip_prefix('/').unwrap_or(name).to_lowercase();
+        let typed = typed.strip_prefix('/').unwrap_or(typed).to_lowercase();
+        match name.strip_prefix(&typed) {
+            Some("") => Self::Whole,
+            Some(_) => Self::Beginning,
+            None => Self::Within,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -50,7 +74,8 @@ mod tests {
         ];
         let rank = |typed: &str| rank(typed, texts.into_iter());
         assert_eq!(rank(""), [0, 1, 2, 3, 4]);
-        assert_eq!(rank("mode").first(), Some(&2));
+        assert_eq!(rank("mode"), [2, 3], "the whole name, then the beginning");
+        assert_eq!(rank("mo"), [2, 3], "names that begin alike keep their order");
         assert_eq!(rank("error next"), [4]);
         assert_eq!(rank("colours"), [1]);
         assert_eq!(rank("thm"), [1]);

@@ -4,7 +4,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use crate::{journal::Log, link::Link};
+use crate::{journal::Log, link::Link, transcript::Transcript};
 
 /// A store of conversations. Its methods may block; they are called on a thread of their own.
 pub trait Library: Send + Sync {
@@ -29,8 +29,8 @@ pub trait Library: Send + Sync {
     /// Deletes one permanently.
     fn remove(&self, id: &str) -> Result<(), String>;
 
-    /// Reads the last paragraphs of one.
-    fn preview(&self, id: &str) -> Vec<SessionExcerpt>;
+    /// Reads the end of one; empty if it cannot be read.
+    fn preview(&self, id: &str) -> SessionPreview;
 }
 
 /// A saved conversation in a list.
@@ -49,9 +49,19 @@ pub struct StoredSession {
     pub is_archived: bool,
 }
 
-/// A paragraph of a preview.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionExcerpt {
-    pub is_message: bool,
-    pub text: String,
+/// The end of a saved conversation, and facts about it.
+#[derive(Debug, Default)]
+pub struct SessionPreview {
+    /// The model that answered last, if known.
+    pub model: Option<String>,
+    /// Git branch of its folder when it began.
+    pub branch: Option<String>,
+    /// Number of its own branches, the current one counted.
+    pub branches: usize,
+    /// Size of its file.
+    pub bytes: u64,
+    /// Milliseconds since the Unix epoch.
+    pub created: u64,
+    /// The last turns of its current branch.
+    pub end: Transcript,
 }

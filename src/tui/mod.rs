@@ -58,5 +58,5 @@ pub mod widgets;
 pub use event_loop::Error;
 pub use library::Library;
 pub use screen::run;
-pub use setup::{Setup, now_ms};
+pub use setup::{Setup, branch as git_branch, now_ms};
 pub use terminal::{ImageProtocol, ImageSetting, TerminalName};

@@ -1,12 +1,12 @@
 //! Messages: everything that can happen to the state, by source.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     app::effects::Ask,
     custom::Custom,
     image::Made,
-    library::{SessionExcerpt, StoredSession},
+    library::{SessionPreview, StoredSession},
     picture::ImageAttachment,
     terminal::Input,
     widgets::Citation,
@@ -80,7 +80,7 @@ pub enum EffectOutcome {
     },
     SessionPreview {
         id: String,
-        said: Vec<SessionExcerpt>,
+        preview: Box<SessionPreview>,
     },
     Edited(Result<String, String>),
     ChipEdited(Result<String, String>),
@@ -91,6 +91,8 @@ pub enum EffectOutcome {
         texts: Vec<String>,
         is_everywhere: bool,
     },
+    /// Uses of commands by name.
+    Uses(BTreeMap<String, u32>),
     PlanEdited {
         turn: Turn,
         document: crate::protocol::DocumentId,

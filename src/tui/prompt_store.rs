@@ -4,7 +4,7 @@
 //! once, in the footer.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
     io::Write as _,
     path::{Path, PathBuf},
@@ -123,6 +123,42 @@ pub fn note(state: &Path, workspace: &Path, at_ms: u64, text: &str) -> Result<()
     open.write_all(format!("{entry}\n").as_bytes()).map_err(said)
 }
 
+/// Maximum number of commands whose uses are counted.
+const MOST_COUNTED: usize = 200;
+
+/// Count at which all counts are halved, so that new habits can overtake old ones.
+const HALVED_AT: u32 = 100;
+
+/// Returns how often each command was used; nothing if that is not known.
+pub fn uses(state: &Path) -> BTreeMap<String, u32> {
+    let bytes = file::read(&state.join("uses.json"), 64 << 10).unwrap_or_default();
+    let found: BTreeMap<String, u32> = serde_json::from_slice(&bytes).unwrap_or_default();
+    found.into_iter().take(MOST_COUNTED).collect()
+}
+
+/// Counts a use of a command. Other windows may do so at the same time.
+pub fn count_use(state: &Path, name: &str) -> Result<(), String> {
+    file::private_folder(state).map_err(said)?;
+    let _held = file::lock_soon(&state.join("uses.lock")).map_err(said)?;
+    let mut uses = uses(state);
+    let count = uses.entry(name.to_owned()).or_default();
+    *count = count.saturating_add(1);
+    if *count >= HALVED_AT {
+        for it in uses.values_mut() {
+            *it /= 2;
+        }
+    }
+    while uses.len() > MOST_COUNTED {
+        let rarest = uses.iter().filter(|it| it.0 != name).min_by_key(|it| it.1);
+        let Some(rarest) = rarest.map(|it| it.0.clone()) else {
+            break;
+        };
+        uses.remove(&rarest);
+    }
+    let text = serde_json::to_vec(&uses).map_err(said)?;
+    file::write(&state.join("uses.json"), &text, Access::Private).map_err(said)
+}
+
 /// Keeps the draft of a workspace; an empty one is forgotten.
 fn keep_draft(state: &Path, workspace: &Path, draft: Option<&Value>) -> Result<(), String> {
     let path = draft_path(state, workspace);
@@ -162,6 +198,37 @@ fn draft_path(state: &Path, workspace: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn uses_are_counted_and_bounded() {
+        let state = tempfile::tempdir().unwrap();
+        assert_eq!(uses(state.path()), BTreeMap::new());
+        for name in ["model", "/own", "model"] {
+            count_use(state.path(), name).unwrap();
+        }
+        let counted = |name: &str| uses(state.path()).get(name).copied();
+        assert_eq!(
+            (counted("model"), counted("/own"), counted("theme")),
+            (Some(2), Some(1), None)
+        );
+        for _ in 0..98 {
+            count_use(state.path(), "model").unwrap();
+        }
+        assert_eq!(
+            (counted("model"), counted("/own")),
+            (Some(50), Some(0)),
+            "old habits fade"
+        );
+        for at in 0..300 {
+            count_use(state.path(), &format!("/{at}")).unwrap();
+        }
+        assert_eq!(
+            (uses(state.path()).len(), counted("model"), counted("/299")),
+            (200, Some(50), Some(1))
+        );
+        std::fs::write(state.path().join("uses.json"), "no JSON").unwrap();
+        assert_eq!(uses(state.path()), BTreeMap::new());
+    }
 
     #[test]
     fn what_was_sent_is_found_by_workspace_and_everywhere() {

@@ -100,6 +100,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     }
     if setup.keeps {
         history::recall(&runner, Some(app.conversation.workspace.folder.clone()));
+        history::uses(&runner);
     }
     let mut surface = Surface::new(size.0, size.1);
     surface.has_links = app.preferences.settings.links;

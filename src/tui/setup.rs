@@ -185,7 +185,9 @@ pub fn workspace(folder: &Path) -> Workspace {
     }
 }
 
-fn branch(workspace: &Path) -> Option<String> {
+/// Returns the branch of the git repository around a folder, or the beginning of the commit that it is at; `None` without a
+/// repository.
+pub fn branch(workspace: &Path) -> Option<String> {
     let git = workspace.ancestors().map(|it| it.join(".git")).find(|it| it.exists())?;
     // In a linked worktree `.git` is a file that names the folder.
     let folder = if git.is_file() {

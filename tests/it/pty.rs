@@ -290,6 +290,15 @@ impl Sheaf {
 
     /// Presses a key again until it is obeyed: some keys are dropped for a moment, so that nobody decides by accident.
     pub fn insist(&self, key: &str, what: &str, holds: impl Fn(&Seen) -> bool) {
+        self.insist_every(Duration::from_millis(100), key, what, holds);
+    }
+
+    /// The same for a key that counts as held when it comes again too soon.
+    pub fn insist_slowly(&self, key: &str, what: &str, holds: impl Fn(&Seen) -> bool) {
+        self.insist_every(Duration::from_millis(700), key, what, holds);
+    }
+
+    fn insist_every(&self, pause: Duration, key: &str, what: &str, holds: impl Fn(&Seen) -> bool) {
         let start = Instant::now();
         while !self.look(&holds) {
             assert!(
@@ -302,7 +311,7 @@ impl Sheaf {
             let _unused = self
                 .shared
                 .changed
-                .wait_timeout_while(guard, Duration::from_millis(100), |it| !it.as_ref().is_some_and(&holds))
+                .wait_timeout_while(guard, pause, |it| !it.as_ref().is_some_and(&holds))
                 .expect("nobody panicked");
         }
     }

@@ -5,12 +5,17 @@ use std::{future::ready, pin::Pin, sync::Arc};
 use futures::FutureExt;
 use tokio::sync::oneshot;
 
-use super::{Runner, sandbox_status};
+use super::{Runner, commits::Source, model_offers, sandbox_status, side_question::side_question};
 use crate::{
-    agent::{approval, undo},
+    agent::{
+        approval,
+        git::{self, Repository},
+        undo,
+    },
     link::{AskError, Asker},
     models::Failure,
-    protocol::{Position, Query, Reply},
+    protocol::{GitChanges, Position, Query, Reply},
+    sandbox::Workspace,
     transcript::Transcript,
 };
 
@@ -43,6 +48,7 @@ impl Runner {
                 let ids = models?.into_iter().map(|it| it.id).collect();
                 Ok(Some(Reply::Models(ids)))
             })),
+            Query::ModelOffers => Box::pin(model_offers::find(&self.setup).map(|it| Ok(Some(Reply::ModelOffers(it))))),
             Query::Trust if is_here && workspace.is_some() => {
                 self.trust.look_again(&self.setup, &mut self.context);
                 at_once(Reply::Accepted)
@@ -75,6 +81,43 @@ impl Runner {
                 }
                 at_once(Reply::Permissions(approval::permissions(&self.setup.settings, session)))
             }
+            Query::CommitPreview(wanted) if is_here && let Some(workspace) = workspace => {
+                let source = self.source(workspace);
+                Box::pin(
+                    source
+                        .preview(wanted)
+                        .map(|it| Ok(Some(Reply::CommitPreview(Box::new(it))))),
+                )
+            }
+            Query::CommitMessage(wanted) if is_here && let Some(workspace) = workspace => {
+                let source = self.source(workspace);
+                let fast = self.setup.roles.fast().ok().flatten();
+                let chosen = fast.unwrap_or_else(|| self.model.chosen.clone());
+                Box::pin(
+                    source
+                        .message(wanted, chosen)
+                        .map(|it| Ok(Some(Reply::CommitMessage(it)))),
+                )
+            }
+            Query::Commit(request) if is_here && let Some(workspace) = workspace => {
+                let source = self.source(workspace);
+                Box::pin(source.commit(*request).map(|it| Ok(Some(Reply::Commit(it)))))
+            }
+            Query::GitChanges if is_here && let Some(workspace) = workspace => Box::pin(async move {
+                let found = match Repository::open(workspace.root()).await {
+                    Ok(repository) => git::changes::documents(&repository, &workspace).await,
+                    Err(error) => Err(error),
+                };
+                let changes = found.unwrap_or_else(|error| GitChanges {
+                    problem: error.to_string(),
+                    ..GitChanges::default()
+                });
+                Ok(Some(Reply::GitChanges(changes)))
+            }),
+            Query::SideQuestion(question) => {
+                let (entries, chosen) = (self.log.after(Position(0)), self.model.chosen.clone());
+                Box::pin(side_question(chosen, &entries, &question).map(|it| Ok(Some(Reply::SideAnswer(it)))))
+            }
             Query::Files { pattern, limit } => Box::pin(self.context.find_files(pattern, limit).map(Ok)),
             Query::Symbols { pattern, limit } if let Some(workspace) = workspace => {
                 Box::pin(self.context.find_symbols(workspace, pattern, limit).map(Ok))
@@ -90,6 +133,18 @@ impl Runner {
             }
             // `Query` is open: what has no arm here is unsupported, as with `Link::ask`.
             _ => Box::pin(ready(Ok(None))),
+        }
+    }
+}
+
+impl Runner {
+    /// The conversation that commits are made from.
+    fn source(&self, workspace: Arc<Workspace>) -> Source {
+        Source {
+            workspace,
+            seen: Arc::clone(&self.tools.seen),
+            log: Arc::clone(&self.log),
+            note: self.setup.settings.commit.note.clone(),
         }
     }
 }

@@ -89,7 +89,7 @@ impl ModelChoice {
         };
         let is_elsewhere = wanted
             .split_once('/')
-            .is_some_and(|(name, _)| setup.settings.providers.contains_key(name));
+            .is_some_and(|(name, model)| setup.roles.is_provider(name) || model.starts_with('/'));
         if is_elsewhere {
             match setup.roles.named(wanted) {
                 Ok(chosen) => return self.chosen = chosen,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Check, CheckVerdict, Topic};
 use crate::{
-    config::{Environment, Gateway, KeySource, Provider, Secret, Settings, Upstream, suggestion},
+    config::{Environment, Gateway, KeySource, KnownService, Provider, Secret, Settings, Upstream, suggestion},
     models::{self, Failure, FailureKind, discover},
     net::client::{Client, Peer, Request, Url},
     text::figure,
@@ -97,7 +97,7 @@ fn nobody(settings: &Settings, found: &[discover::DiscoveredProvider]) -> Check 
         "no model is configured, but this was found"
     };
     let remedy = if offers.is_empty() {
-        "set OPENAI_API_KEY, start Ollama, or try `sheaf tour`".to_owned()
+        "run `sheaf login`, start Ollama, or try `sheaf tour`".to_owned()
     } else {
         offers.join("\n")
     };
@@ -268,6 +268,7 @@ async fn key(
     environment: &Environment,
 ) -> (Option<Check>, Option<Secret>) {
     let topic = Topic::Models;
+    let provider = name;
     let name = format!("{name}: key");
     match source.resolve(environment).await {
         Ok(None) => (None, None),
@@ -276,7 +277,11 @@ async fn key(
             let (seen, remedy) = explain_error(&error);
             let remedy = match (remedy.is_empty(), source) {
                 (false, _) => remedy,
-                (true, KeySource::Variables(names)) => format!("export {}=…", names.first().map_or("", String::as_str)),
+                (true, KeySource::Variables(names)) => {
+                    let login = KnownService::named(provider).map(|it| format!("sheaf login {}, or ", it.name));
+                    let variable = names.first().map_or("", String::as_str);
+                    format!("{}export {variable}=…", login.unwrap_or_default())
+                }
                 (true, _) => "see `api_key`, `key_command` and `key_file` in `sheaf config reference`".to_owned(),
             };
             (
@@ -690,7 +695,7 @@ mod tests {
         let (rows, _) = asked("provider = 'groq'", "").await;
         assert_eq!(
             rows,
-            ["Bad groq: key: the environment has no GROQ_API_KEY → export GROQ_API_KEY=…"]
+            ["Bad groq: key: the environment has no GROQ_API_KEY → sheaf login groq, or export GROQ_API_KEY=…"]
         );
     }
 

@@ -114,6 +114,7 @@ fn read(path: &Path, marks: &Regex, known: &HashMap<String, Listed>) -> Option<L
             created: found.first_ms.unwrap_or(changed),
             workspace: String::new(),
             version: String::new(),
+            branch: None,
         }),
         title: found.title.map(|it| it.text).or(found.message),
         turns: found.turns.0,

@@ -94,6 +94,7 @@ fn scan(id: &str, bytes: &[u8], sealed: bool) -> Result<Stored, Newer> {
             created: entries.first().map_or(0, |it| it.at_ms),
             workspace: String::new(),
             version: String::new(),
+            branch: None,
         }),
         entries,
         notices: damage.notices(bytes.len() - good_bytes),

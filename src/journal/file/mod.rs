@@ -58,6 +58,9 @@ pub struct Session {
     pub workspace: String,
     /// Version of the program that created it.
     pub version: String,
+    /// Branch of the folder's git repository when it began; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
 }
 
 impl Session {
@@ -68,7 +71,13 @@ impl Session {
             created: now_ms,
             workspace: workspace.into(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            branch: None,
         }
+    }
+
+    /// Adds the git branch on which it begins.
+    pub fn on_branch(self, branch: Option<String>) -> Self {
+        Self { branch, ..self }
     }
 
     fn to_members(&self) -> Map<String, Value> {

@@ -84,6 +84,7 @@ impl Parts {
             created: 0,
             workspace: String::new(),
             version: String::new(),
+            branch: None,
         });
         Ok(Self {
             session,

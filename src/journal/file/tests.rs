@@ -181,6 +181,7 @@ fn session() -> Session {
         created: 1,
         workspace: "/home/kim/shop".to_owned(),
         version: "0".to_owned(),
+        branch: None,
     }
 }
 

@@ -36,7 +36,8 @@ pub enum Speed {
     /// Times the recorded pace; 1 is as it was.
     Times(f64),
     AtOnce,
-    /// A document at a time, whenever the user says so ([`Command::Next`]).
+    /// A document at a time, whenever the user says so ([`Command::Next`]). At other speeds that skips the pauses up to
+    /// the end of a document.
     ByStep,
 }
 
@@ -136,7 +137,10 @@ async fn play(mut player: Player, log: Arc<Log>, mut inbox: lazy_channel::Inbox<
     let mut due = Instant::now();
     // The step that `due` was computed for: a command in between must not make it wait anew.
     let mut armed = None;
+    // Somebody does not want to wait: until a document has ended, pauses are skipped.
+    let mut is_hurried = false;
     loop {
+        is_hurried &= !player.has_shown();
         match player.need() {
             Need::Pause(_) if speed == Speed::ByStep && player.has_shown() => match inbox.recv().await {
                 Some(Command::Next) => player.go_on(),
@@ -146,11 +150,19 @@ async fn play(mut player: Player, log: Arc<Log>, mut inbox: lazy_channel::Inbox<
             Need::Pause(pause) => {
                 if armed != Some(player.step_number()) {
                     armed = Some(player.step_number());
-                    due = after(due, speed.takes(pause));
+                    due = if is_hurried {
+                        Instant::now()
+                    } else {
+                        after(due, speed.takes(pause))
+                    };
                 }
                 tokio::select! {
                     biased;
                     command = inbox.recv() => match command {
+                        Some(Command::Next) => {
+                            player.go_on();
+                            (is_hurried, armed) = (true, None);
+                        }
                         Some(command) => player.obey(command, &log, now_ms()),
                         None => return,
                     },
@@ -660,6 +672,24 @@ mod tests {
             follower.take(&mut entries);
             assert_eq!(shown(&entries), wanted, "not one more");
             link.send(Command::Next);
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_does_not_want_to_wait_gets_the_rest_of_the_document_at_once() {
+        let link = Replay::start(&recording(TWO_TURNS), Speed::Times(0.000_001), Audience::Absent);
+        let mut viewer = Viewer::of(link);
+        viewer.link.send(Command::Next);
+        viewer.until(|it| shown(it).contains("one")).await;
+        // The end of the answer, and the next document. Somebody presses keys as often as they like.
+        let keys = Replay::start(&recording(TWO_TURNS), Speed::Times(0.000_001), Audience::Absent);
+        let mut presser = Viewer::of(keys);
+        while !shown(&presser.transcript).contains("two") {
+            presser.link.send(Command::Next);
+            let mut batch = Vec::new();
+            let more = tokio::time::timeout(Duration::from_millis(50), presser.follower.next(&mut batch)).await;
+            assert!(more != Ok(false), "the log ended");
+            presser.transcript.apply_all(&batch);
         }
     }
 

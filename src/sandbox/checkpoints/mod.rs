@@ -16,7 +16,7 @@ mod undo_plan;
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
 
@@ -126,6 +126,12 @@ impl Checkpoints {
     /// back.
     pub fn turns(&self) -> Vec<Changed> {
         self.lock().changed()
+    }
+
+    /// Returns the bytes of a file before and after the change that a call of `turn` made to it; `None` for each that is
+    /// not kept, or if there was no file.
+    pub fn contents(&self, turn: u64, call: &str, path: &Path) -> [Option<Arc<[u8]>>; 2] {
+        self.lock().contents(turn, call, path)
     }
 
     /// Plans an undo or redo, without carrying it out. Files for which `wanted` is false are left out.

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     io::{self, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use serde::{Deserialize, Serialize};
@@ -322,6 +323,19 @@ impl CheckpointState {
             }
         }
         off
+    }
+
+    /// The bytes of a file before and after a call of `turn` changed it, as far as they are kept.
+    pub fn contents(&self, turn: u64, call: &str, path: &Path) -> [Option<Arc<[u8]>>; 2] {
+        let is_it = |it: &&CheckpointStep| it.turn == turn && it.call == call && it.cause == Cause::Change;
+        let of_path = |it: &CheckpointStep| it.files.iter().find(|it| it.path == path).cloned();
+        let touched = self.steps.iter().filter(is_it).find_map(of_path);
+        let get = |state: Option<&PathState>| match state? {
+            PathState::File { hash, .. } => self.kept.get(hash),
+            PathState::Nothing | PathState::Link { .. } | PathState::Folder { .. } | PathState::Other => None,
+        };
+        let after = touched.as_ref().and_then(|it| it.after.as_ref());
+        [get(touched.as_ref().map(|it| &it.before)), get(after)]
     }
 
     pub fn changed(&self) -> Vec<Changed> {

@@ -2,7 +2,7 @@
 
 use super::focus::{focus_composer, focus_transcript};
 use crate::{
-    protocol::{Command, Mode, Query, Reply},
+    protocol::{Command, Mode, ModelOffer, ModelOffers, Query, Reply},
     t,
     tui::{
         app::{Action, App, Effect, Focus, effects::ask},
@@ -25,17 +25,47 @@ pub const MODE: Action = Action::new("mode", "mode", |app, word| match Mode::par
 pub const MODEL: Action = Action::new("model", "model", |app, word| {
     if word.is_empty() {
         app.toast(t!("action-asking-for-models"));
-        return vec![ask!(Query::Models, Reply::Models, |app, names| {
-            if names.is_empty() {
-                return app.toast(t!("news-no-models"));
+        return vec![ask!(
+            Query::ModelOffers,
+            Reply::ModelOffers,
+            or_default,
+            |app, offers| if offers == ModelOffers::default() {
+                // A gateway knows only its own.
+                vec![ask!(Query::Models, Reply::Models, |app, ids| {
+                    let models = ids.into_iter().map(|id| ModelOffer {
+                        name: id.clone(),
+                        id,
+                        is_own: true,
+                        ..ModelOffer::default()
+                    });
+                    let models = models.collect();
+                    choose_model(
+                        app,
+                        &ModelOffers {
+                            models,
+                            problems: Vec::new(),
+                        },
+                    )
+                })]
+            } else {
+                choose_model(app, &offers)
             }
-            let current = app.composer.model_name(&app.conversation.about);
-            app.open(Picker::models(&names, current))
-        })];
+        )];
     }
     app.composer.model = Some(word.to_owned());
     app.toast(t!("action-model-chosen", model = word))
 });
+
+fn choose_model(app: &mut App, offers: &ModelOffers) -> Vec<Effect> {
+    if offers.models.is_empty() {
+        return match offers.problems.as_slice() {
+            [] => app.toast(t!("news-no-models")),
+            problems => app.toast(problems.join(" · ")),
+        };
+    }
+    let current = app.composer.model_name(&app.conversation.about);
+    app.open(Picker::models(offers, current))
+}
 
 /// The levels of a model's reasoning effort.
 pub const EFFORTS: [&str; 4] = ["off", "low", "medium", "high"];

@@ -3,6 +3,7 @@
 mod answer;
 pub mod approve;
 pub mod branch;
+pub mod commit;
 pub mod conversation;
 pub mod copying;
 pub mod everywhere;
@@ -11,6 +12,7 @@ pub mod focus;
 pub mod plan;
 pub mod reading;
 pub mod review;
+pub mod side;
 pub mod undo;
 pub mod writing;
 
@@ -45,6 +47,8 @@ pub static ACTIONS: &[Action] = &[
     conversation::DROP,
     conversation::RENAME,
     conversation::EXPORT,
+    side::BTW,
+    side::INIT_RULES,
     conversation::COST,
     everywhere::SANDBOX,
     everywhere::PERMISSIONS,
@@ -93,6 +97,8 @@ pub static ACTIONS: &[Action] = &[
     reading::OPEN,
     review::REVIEW,
     review::ACT,
+    commit::COMMIT,
+    commit::DIFF,
     undo::UNDO,
     undo::REDO,
     undo::UNDO_THIS,

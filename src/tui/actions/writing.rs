@@ -3,7 +3,7 @@
 use super::{ACTIONS, find_slash, focus::focus_composer};
 use crate::{
     config::nearest,
-    protocol::{Command, Message, Submit},
+    protocol::{Command, Message, Mode, Submit},
     t,
     tui::{
         app::{Action, App, ChipAction, Effect, QueueEdit},
@@ -164,11 +164,13 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
         {
             let message = Message::user(custom.message(rest));
             let noted = Effect::NoteSent(text.to_owned());
+            let counted = app.composer.commands.note(&format!("/{word}"));
             app.composer.history.keep(text);
             app.composer.field.clear();
             app.viewport.pane.go_to_end();
             focus_composer(app);
-            let mut effects = say(app, message, way);
+            let mut effects = vec![counted];
+            effects.extend(say(app, message, way));
             effects.push(noted);
             return effects;
         }
@@ -188,10 +190,12 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
             return app.toast(text);
         };
         app.composer.history.keep(text);
-        app.composer.commands.note(action.name);
+        let counted = app.composer.commands.note(action.name);
         let rest = rest.to_owned();
         app.composer.field.clear();
-        return action.go(app, &rest);
+        let mut effects = vec![counted];
+        effects.extend(action.go(app, &rest));
+        return effects;
     }
     let text = text.to_owned();
     let pictures = app.composer.field.pictures();
@@ -266,7 +270,13 @@ fn say(app: &mut App, mut message: Message, way: SendTime) -> Vec<Effect> {
 
 /// Sends a message now, or puts it behind the running answer.
 pub fn submit(app: &mut App, message: Message) -> Vec<Effect> {
-    let submit = app.composer.submit(message);
+    submit_in(app, message, None)
+}
+
+/// The same in another mode than the composer's.
+pub fn submit_in(app: &mut App, message: Message, mode: Option<Mode>) -> Vec<Effect> {
+    let mut submit = app.composer.submit(message);
+    submit.mode = mode.unwrap_or(submit.mode);
     if app.conversation.is_busy() {
         app.composer.queue.push(submit);
         return Vec::new();

@@ -2,7 +2,7 @@
 
 use super::Action;
 use crate::{
-    protocol::{Mode, Restore, Turn},
+    protocol::{DocumentId, Mode, Restore, Turn},
     transcript::DocumentIndex,
     tui::{library::StoredSession, widgets::transcript::Item},
 };
@@ -23,6 +23,10 @@ pub enum Choice {
     Chip(ChipAction),
     /// A decision on a change of a file.
     Review(Verdict, ChangeId),
+    /// Accepts all these changes.
+    AcceptAll(Vec<ChangeId>),
+    /// Opens the commit card for these documents.
+    Commit(Vec<(Turn, DocumentId)>),
     /// A comment to the model, on the hunk that the review below is at.
     Remark(String),
     /// To the branch of a turn. `true`: to the end of its answer, where others continue after a part of it.

@@ -1,8 +1,11 @@
 //! The draft, what is offered for it, and what the next message is sent with.
 
+use std::{cmp::Reverse, collections::BTreeMap};
+
 use ratatui::{buffer::Buffer, layout::Rect};
 use serde_json::Value;
 
+use super::Effect;
 use crate::{
     link::About,
     protocol::{Message, Mode, Submit, SymbolLocation},
@@ -155,8 +158,8 @@ pub struct Commands {
     pub custom: Vec<Custom>,
     /// The list, while one is shown.
     pub list: Option<CommandList>,
-    /// Names of the actions that were run lately, the last one first.
-    pub recent: Vec<&'static str>,
+    /// Uses of commands by name: of actions, and of commands of files with a slash in front.
+    pub uses: BTreeMap<String, u32>,
 }
 
 /// A list of drafts to choose from, drawn over the composer.
@@ -200,11 +203,16 @@ impl Commands {
             .map(|it| it.picker.as_ref())
     }
 
-    /// Notes that an action was run.
-    pub fn note(&mut self, name: &'static str) {
-        self.recent.retain(|it| *it != name);
-        self.recent.insert(0, name);
-        self.recent.truncate(12);
+    /// Counts a use of a command; the effect stores it.
+    pub fn note(&mut self, name: &str) -> Effect {
+        let count = self.uses.entry(name.to_owned()).or_default();
+        *count = count.saturating_add(1);
+        Effect::CountUse(name.to_owned())
+    }
+
+    /// Returns the sort key of a command: those that are used more come first.
+    pub fn rank(&self, name: &str) -> Reverse<u32> {
+        Reverse(self.uses.get(name).copied().unwrap_or_default())
     }
 
     pub fn custom(&self, word: &str) -> Option<&Custom> {

@@ -56,6 +56,17 @@ macro_rules! only {
 
 pub(in crate::tui) use {ask, only};
 
+/// A question whose reply, or the reason why there is none, is for `then`.
+pub fn ask_for(
+    query: Query,
+    then: impl Fn(&mut App, Result<Reply, String>) -> Vec<Effect> + Send + Sync + 'static,
+) -> Effect {
+    Effect::Ask(Ask {
+        query,
+        then: Arc::new(then),
+    })
+}
+
 impl Effect {
     /// Asks `query` and hands what `only` finds in the reply to `then`. Where there is none, `then` gets the default with
     /// `or_default`; else the toast says why.
@@ -162,6 +173,8 @@ pub enum Effect {
     Picture(Source),
     /// Remember what was sent.
     NoteSent(String),
+    /// Count a use of a command, by name.
+    CountUse(String),
     /// Read what was sent in all workspaces.
     History,
     /// A file of the workspace in the user's editor.

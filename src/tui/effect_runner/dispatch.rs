@@ -58,6 +58,7 @@ impl EffectRunner {
             Effect::MakePicture(order) => files::make_picture(self, order),
             Effect::Commands => files::commands(self, workspace, app.preferences.settings.trusted.clone()),
             Effect::NoteSent(text) => history::note(self, workspace, app.now_ms, text),
+            Effect::CountUse(name) => history::count_use(self, name),
             Effect::History => history::recall(self, None),
             Effect::Begin => sessions::open(self, |library| library.begin()),
             Effect::Resume(id) => sessions::open(self, move |library| library.resume(&id)),

@@ -27,6 +27,24 @@ pub fn note(runner: &EffectRunner, workspace: PathBuf, at_ms: u64, text: String)
     });
 }
 
+/// Counts a use of a command, where the user wants that. A failure costs only the order of a list.
+pub fn count_use(runner: &EffectRunner, name: String) {
+    if runner.keeps {
+        let state = runner.paths.state.clone();
+        tokio::task::spawn_blocking(move || {
+            if let Err(why) = prompt_store::count_use(&state, &name) {
+                tracing::debug!("the use of a command is not counted: {why}");
+            }
+        });
+    }
+}
+
+/// Reads how often each command was used.
+pub fn uses(runner: &EffectRunner) {
+    let state = runner.paths.state.clone();
+    runner.block(move || EffectOutcome::Uses(prompt_store::uses(&state)));
+}
+
 /// Reads the messages that were sent in `workspace`; in all workspaces without one.
 pub fn recall(runner: &EffectRunner, workspace: Option<PathBuf>) {
     let state = runner.paths.state.clone();

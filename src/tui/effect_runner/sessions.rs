@@ -29,8 +29,8 @@ pub fn find(runner: &EffectRunner, words: String) {
 /// Reads the end of a conversation.
 pub fn preview(runner: &EffectRunner, id: String) {
     read(runner, move |library| {
-        let said = library.preview(&id);
-        EffectOutcome::SessionPreview { id, said }
+        let preview = Box::new(library.preview(&id));
+        EffectOutcome::SessionPreview { id, preview }
     });
 }
 

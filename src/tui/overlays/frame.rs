@@ -67,6 +67,16 @@ pub(super) fn lines(area: Rect, buf: &mut Buffer, lines: &[StyledLine], theme: &
     Rect::new(area.x, area.y + taken, area.width, area.height - taken)
 }
 
+/// Splits an area below its first `lines`.
+pub(super) fn cut(area: Rect, lines: u16) -> [Rect; 2] {
+    let taken = lines.min(area.height);
+    let above = Rect { height: taken, ..area };
+    [
+        above,
+        Rect::new(area.x, area.y + taken, area.width, area.height - taken),
+    ]
+}
+
 /// The title of a list, with the filter that was typed.
 pub(super) fn heading(title: &str, filter: &Draft) -> String {
     if filter.is_empty() {

@@ -1,6 +1,8 @@
 //! Pages and lists over the conversation.
 
 mod branches;
+mod commit;
+mod documents;
 mod frame;
 mod inspector;
 mod outline;
@@ -15,6 +17,8 @@ mod sessions;
 mod tests;
 
 pub use branches::Branches;
+pub use commit::CommitCard;
+pub use documents::DocumentPage;
 pub use inspector::Inspector;
 pub use outline::Outline;
 pub use page::Page;

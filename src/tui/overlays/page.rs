@@ -137,10 +137,11 @@ impl Page {
             ("a A", t!("page-question-mark")),
         ];
         let review = [
-            ("a", t!("page-review-accept")),
+            ("a A", t!("page-review-accept")),
             ("r", t!("page-review-reject")),
             ("e", t!("page-review-edit")),
             ("c", t!("page-review-comment")),
+            ("C", t!("page-review-commit")),
             ("j k", t!("page-review-step")),
             ("J K", t!("page-review-file")),
             ("↑ ↓ ← →", t!("page-review-scroll")),

@@ -9,9 +9,9 @@ use ratatui::{
 
 use super::frame::{self, caret_in, heading};
 use crate::{
-    protocol::Mode,
+    protocol::{Mode, ModelOffer, ModelOffers},
     t,
-    text::{Role, Sanitized, Span, StyledLine, width},
+    text::{Role, Sanitized, Span, StyledLine, figure, width},
     theme::Theme,
     tui::{
         app::{
@@ -41,6 +41,8 @@ struct PickerEntry {
     choice: Choice,
     /// Listed only while a filter is typed.
     is_deep: bool,
+    /// The one in force: first, and marked.
+    is_in_use: bool,
 }
 
 impl PickerEntry {
@@ -53,7 +55,25 @@ impl PickerEntry {
             role: Role::Text,
             choice,
             is_deep: false,
+            is_in_use: false,
         }
+    }
+
+    /// Its facts, with the mark of the entry in force.
+    fn mark(&self) -> Sanitized {
+        let parts = [self.facts.as_str(), t!("list-in-use")];
+        Sanitized::line(
+            &parts
+                .into_iter()
+                .filter(|it| !it.is_empty())
+                .collect::<Vec<_>>()
+                .join("  "),
+        )
+    }
+
+    fn in_use(mut self, is_in_use: bool) -> Self {
+        self.is_in_use = is_in_use;
+        self
     }
 }
 
@@ -78,6 +98,10 @@ pub struct Picker {
     cursor: ListCursor,
     /// The choice in force before, restored on leaving; with one, the entry under the cursor is applied at once.
     before: Option<Choice>,
+    /// A note in the frame's last line; empty: none.
+    note: Sanitized,
+    /// The description of the entry under the cursor is worth a line of its own if it is cut.
+    has_facts: bool,
     /// The filter may be a query of its own, which no entry stands for.
     takes_terms: bool,
 }
@@ -95,27 +119,38 @@ impl Picker {
         };
         let entries = Mode::ALL.map(|mode| PickerEntry {
             role: role_of(mode),
-            ..PickerEntry::new(mode.as_str(), about(mode), Choice::Mode(mode))
+            ..PickerEntry::new(mode.as_str(), about(mode), Choice::Mode(mode)).in_use(mode == current)
         });
-        let at = Mode::ALL.iter().position(|it| *it == current);
-        Self::of(t!("list-mode"), entries, at)
+        Self::of(t!("list-mode"), entries)
     }
 
     /// Arguments of `action`, which sets the reasoning effort: `auto` and `words`.
     pub fn efforts(action: &'static Action, words: &[&str], current: Option<&str>) -> Self {
-        let entry = |word: &str, about| PickerEntry::new(word, about, Choice::Action(action, word.to_owned()));
+        let current = current.unwrap_or("auto");
+        let entry = |word: &str, about| {
+            PickerEntry::new(word, about, Choice::Action(action, word.to_owned())).in_use(word == current)
+        };
         let mut entries = vec![entry("auto", t!("effort-about-auto"))];
         entries.extend(words.iter().map(|it| entry(it, "")));
-        let at = words.iter().position(|it| Some(*it) == current).map(|it| it + 1);
-        Self::of(t!("list-effort"), entries, at)
+        Self::of(t!("list-effort"), entries)
     }
 
-    pub fn models(names: &[String], current: Option<&str>) -> Self {
-        let entries = names
-            .iter()
-            .map(|it| PickerEntry::new(it, "", Choice::Model(it.clone())));
-        let at = names.iter().position(|it| Some(it.as_str()) == current);
-        Self::of(t!("list-model"), entries, at)
+    /// Models with provider, window, price and effort, as far as they are known.
+    /// Providers without a list are named below.
+    pub fn models(offers: &ModelOffers, current: Option<&str>) -> Self {
+        let entries = offers.models.iter().map(|it| {
+            let is_in_use = current == Some(it.name.as_str()) || (it.is_own && current == Some(it.id.as_str()));
+            PickerEntry::new(&it.id, about_model(it), Choice::Model(it.name.clone())).in_use(is_in_use)
+        });
+        let note = match offers.problems.as_slice() {
+            [] => Sanitized::default(),
+            problems => Sanitized::line(&format!(" {} ", problems.join(" · "))),
+        };
+        Self {
+            note,
+            has_facts: true,
+            ..Self::of(t!("list-model"), entries)
+        }
     }
 
     /// Files, symbols or documents that fit the text in the draft; the draft itself is the filter.
@@ -123,32 +158,36 @@ impl Picker {
         let entries = offers
             .iter()
             .map(|it| PickerEntry::new(&it.name, &it.about, Choice::Model(String::new())));
-        Self::of(title, entries, Some(at))
+        let mut picker = Self::of(title, entries);
+        picker.cursor = ListCursor::new(at);
+        picker
     }
 
     pub fn themes(names: &[String], current: &str) -> Self {
-        let entry = |name: &str, about| PickerEntry::new(name, about, Choice::Theme(name.to_owned()));
+        let entry =
+            |name: &str, about| PickerEntry::new(name, about, Choice::Theme(name.to_owned())).in_use(name == current);
         let mut entries = vec![entry("auto", t!("theme-about-auto"))];
         entries.extend(names.iter().map(|it| entry(it, "")));
-        let at = names.iter().position(|it| it == current).map(|it| it + 1);
         Self {
             before: Some(Choice::Theme(current.to_owned())),
-            ..Self::of(t!("list-theme"), entries, at)
+            ..Self::of(t!("list-theme"), entries)
         }
     }
 
     /// The facets of `/filter`, each with the number of items that it shows.
     pub fn facets(current: &Filter, counts: &[usize]) -> Self {
+        let is_whole = !FACETS.iter().any(|it| current.has(it));
         let everything = PickerEntry::new("everything", t!("filter-everything"), Choice::Filter(String::new()));
+        let everything = everything.in_use(is_whole);
         let facets = FACETS.iter().zip(counts).map(|(facet, count)| PickerEntry {
             facts: Sanitized::line(&count.to_string()),
             role: if *count == 0 { Role::Dim } else { Role::Text },
             ..PickerEntry::new(facet.name, facet.about(), Choice::Filter(facet.name.to_owned()))
+                .in_use(current.has(facet))
         });
-        let at = FACETS.iter().position(|it| current.has(it)).map(|it| it + 1);
         Self {
             takes_terms: true,
-            ..Self::of(t!("list-show-only"), std::iter::once(everything).chain(facets), at)
+            ..Self::of(t!("list-show-only"), std::iter::once(everything).chain(facets))
         }
     }
 
@@ -158,7 +197,7 @@ impl Picker {
             let label = text.get(..text.floor_char_boundary(400)).unwrap_or(text);
             PickerEntry::new(label, "", Choice::Draft(text.clone()))
         });
-        Self::of(t!("list-sent-before"), entries, None)
+        Self::of(t!("list-sent-before"), entries)
     }
 
     /// Operations on the chip at the caret.
@@ -173,7 +212,7 @@ impl Picker {
             ];
             entries.splice(0..0, of_text);
         }
-        Self::of(t!("list-pasted"), entries, None)
+        Self::of(t!("list-pasted"), entries)
     }
 
     /// The forms of a copy.
@@ -193,7 +232,7 @@ impl Picker {
             (t!("copy-all-code"), all, "code all"),
         ];
         let entries = entries.map(|(label, about, words)| PickerEntry::new(label, about, Choice::Copy(words)));
-        Self::of(t!("list-copy-as"), entries, None)
+        Self::of(t!("list-copy-as"), entries)
     }
 
     /// The files that a document names.
@@ -205,12 +244,12 @@ impl Picker {
                 ..PickerEntry::new(label, "", Choice::Open(path, line))
             }
         });
-        Self::of(t!("list-open"), entries, None)
+        Self::of(t!("list-open"), entries)
     }
 
-    /// All commands, the last ones used first; with a filter also the arguments of those that have some.
+    /// All commands, those used most first; with a filter also the arguments of those that have some.
     pub fn palette(app: &App) -> Self {
-        let recent = &app.composer.commands.recent;
+        let commands = &app.composer.commands;
         let hidden = ["palette", "send", "escape", "interrupt", "newline", "queue", "leave"];
         let mut actions: Vec<_> = app
             .preferences
@@ -220,7 +259,8 @@ impl Picker {
             .filter(|it| app.preferences.is_developer || it.name != "panic")
             .filter(|it| !hidden.contains(&it.name))
             .collect();
-        actions.sort_by_key(|it| recent.iter().position(|name| *name == it.name).unwrap_or(usize::MAX));
+        // Within equal use, the table's order: by group.
+        actions.sort_by_key(|it| commands.rank(it.name));
         let entry = |it: &'static Action| {
             let mut keys = KeyContext::ALL
                 .into_iter()
@@ -249,12 +289,21 @@ impl Picker {
             });
             entries.collect::<Vec<_>>()
         };
-        let custom = app.composer.commands.custom.iter().map(|it| PickerEntry {
-            facts: Sanitized::line(&it.origin),
-            ..PickerEntry::new(format!("/{}", it.name), &it.about, Choice::Custom(it.name.clone()))
+        let custom = commands.custom.iter().map(|it| {
+            let entry = PickerEntry {
+                facts: Sanitized::line(&it.origin),
+                ..PickerEntry::new(format!("/{}", it.name), &it.about, Choice::Custom(it.name.clone()))
+            };
+            (commands.rank(&format!("/{}", it.name)), entry)
         });
-        let entries = actions.iter().map(|it| entry(it)).chain(custom);
-        Self::of(t!("list-do"), entries.chain(actions.iter().flat_map(deep)), None)
+        let mut entries: Vec<_> = actions
+            .iter()
+            .map(|it| (commands.rank(it.name), entry(it)))
+            .chain(custom)
+            .collect();
+        entries.sort_by_key(|it| it.0);
+        let entries = entries.into_iter().map(|it| it.1);
+        Self::of(t!("list-do"), entries.chain(actions.iter().flat_map(deep)))
     }
 
     /// Drafts that fit what has been typed.
@@ -263,24 +312,27 @@ impl Picker {
             facts: Sanitized::line(&it.facts),
             ..PickerEntry::new(it.label, it.about, Choice::Draft(it.draft))
         });
-        let mut picker = Self::of(title, entries, None);
+        let mut picker = Self::of(title, entries);
         picker.filter = Draft::new(typed);
         picker.sift();
         picker
     }
 
-    fn of(title: &'static str, entries: impl IntoIterator<Item = PickerEntry>, at: Option<usize>) -> Self {
+    fn of(title: &'static str, entries: impl IntoIterator<Item = PickerEntry>) -> Self {
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        entries.sort_by_key(|it| !it.is_in_use);
         let mut picker = Self {
             title: Sanitized::literal(title),
-            entries: entries.into_iter().collect(),
+            entries,
             filter: Draft::default(),
             passing: Vec::new(),
             cursor: ListCursor::default(),
             before: None,
+            note: Sanitized::default(),
+            has_facts: false,
             takes_terms: false,
         };
         picker.sift();
-        picker.cursor = ListCursor::new(at.unwrap_or_default());
         picker
     }
 
@@ -316,10 +368,16 @@ impl Picker {
 
     /// Draws the list in its frame; returns the cursor with the view that it has then.
     pub fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme) -> ListCursor {
-        let inside = frame::frame(area, buf, &self.heading(), "", theme);
-        // Descriptions begin in one column.
-        let described = self.entries.iter().filter(|it| !it.about.is_empty());
-        let column = described.map(|it| width::width(&it.label)).max().unwrap_or(0);
+        // What did not fit beside the entry under the cursor stands in the last line.
+        let here = self.here().map_or("", |it| it.about.as_str());
+        let column = self.column();
+        let is_cut = column + width::width(here) + 12 > usize::from(area.width);
+        let about = if is_cut && self.has_facts {
+            format!(" {here} ")
+        } else {
+            self.note.to_string()
+        };
+        let inside = frame::frame(area, buf, &self.heading(), &about, theme);
         let mut cursor = self.cursor;
         let list = ListWidget {
             count: self.passing.len(),
@@ -342,6 +400,12 @@ impl Picker {
             frame::lines(inside, buf, &[StyledLine::of([text])], theme);
         }
         cursor
+    }
+
+    /// Column in which descriptions begin.
+    fn column(&self) -> usize {
+        let described = self.entries.iter().filter(|it| !it.about.is_empty());
+        described.map(|it| width::width(&it.label)).max().unwrap_or(0)
     }
 
     fn heading(&self) -> String {
@@ -470,7 +534,14 @@ impl Overlay for Picker {
             } else {
                 ""
             };
-            let parts = [entry.label.as_str(), entry.about.as_str(), entry.facts.as_str(), here];
+            let used = if entry.is_in_use { t!("list-in-use") } else { "" };
+            let parts = [
+                entry.label.as_str(),
+                entry.about.as_str(),
+                entry.facts.as_str(),
+                used,
+                here,
+            ];
             let said: Vec<_> = parts.into_iter().filter(|it| !it.is_empty()).collect();
             format!("  {} {}", at + 1, said.join(", "))
         });
@@ -493,9 +564,37 @@ impl Overlay for Picker {
     }
 }
 
+/// Provider, window, price and effort of a model.
+fn about_model(offer: &ModelOffer) -> String {
+    let dollars = |thousandths: u64| {
+        let whole = thousandths / 1000;
+        match thousandths % 1000 {
+            0 => format!("${whole}"),
+            part => format!("${whole}.{}", format!("{part:03}").trim_end_matches('0')),
+        }
+    };
+    let parts = [
+        Some(offer.provider.clone()),
+        offer.window.map(|it| figure::tokens(it).to_string()),
+        offer.price.map(|it| format!("{}/{}", dollars(it.0), dollars(it.1))),
+        offer.has_effort.then(|| t!("model-has-effort").to_owned()),
+    ];
+    parts
+        .into_iter()
+        .flatten()
+        .filter(|it| !it.is_empty())
+        .collect::<Vec<_>>()
+        .join(" · ")
+}
+
 fn line(entry: &PickerEntry, is_here: bool, column: usize, columns: usize) -> Vec<Span> {
     let columns = columns.saturating_sub(1);
-    let facts = width::width(&entry.facts);
+    let marked = if entry.is_in_use {
+        entry.mark()
+    } else {
+        entry.facts.clone()
+    };
+    let facts = width::width(&marked);
     let room = columns.saturating_sub(facts + 2);
     let mut label = width::cut_end(&entry.label, room);
     if !entry.about.is_empty() {
@@ -510,7 +609,7 @@ fn line(entry: &PickerEntry, is_here: bool, column: usize, columns: usize) -> Ve
         Span::new(Sanitized::new(&label), entry.role).modified(bold_if(is_here)),
         Span::new(Sanitized::new(&about), Role::Dim),
         Span::new(" ".repeat(columns.saturating_sub(used)), Role::Dim),
-        Span::new(entry.facts.clone(), Role::Dim),
+        Span::new(marked, if entry.is_in_use { Role::Accent } else { Role::Dim }),
     ]
 }
 

@@ -18,7 +18,7 @@ use ratatui::{
 
 use super::frame;
 use crate::{
-    protocol::{Applied, Document, HunkAnswer, Kind, QuestionKind, View},
+    protocol::{Applied, Document, DocumentId, HunkAnswer, Kind, QuestionKind, Turn, View},
     t,
     text::{Background, Role, Sanitized, Span, StyledLine, width},
     theme::Theme,
@@ -49,9 +49,14 @@ const MOST_COLUMNS: usize = 4000;
 enum ChangeState {
     Undecided,
     Accepted,
+    /// Accepted, and in a commit.
+    Committed,
     Rejected,
     Undone,
 }
+
+/// The member of a document that names the commit that contains it.
+const COMMITTED: &str = "committed";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReviewScope {
@@ -191,6 +196,26 @@ impl ChangeList {
     /// Index of the selected change's file.
     fn file(&self) -> usize {
         self.files.iter().rposition(|it| it.0 <= self.at).unwrap_or_default()
+    }
+
+    fn states(&self, transcript: &Transcript, decisions: &HunkDecisions) -> Vec<ChangeState> {
+        let state = |it: &ChangeId| state(*it, self.allowed.contains(&it.place), transcript, decisions);
+        self.changes.iter().map(state).collect()
+    }
+
+    /// The documents that were accepted as they were written; a change that still waits is none.
+    fn accepted(&self, transcript: &Transcript, decisions: &HunkDecisions) -> Vec<(Turn, DocumentId)> {
+        let states = self.states(transcript, decisions);
+        let all = self.changes.iter().zip(states);
+        // The repository knows best what is committed: it may have been taken back there.
+        let is_accepted = |state| matches!(state, ChangeState::Accepted | ChangeState::Committed);
+        all.filter(|(id, state)| id.hunk.is_none() && is_accepted(*state))
+            .filter_map(|(id, _)| {
+                let document = transcript.get(id.place)?;
+                let turn = transcript.exchanges.get(id.place.exchange)?.turn;
+                (document.kind == Kind::FileEdit).then(|| (turn, document.id.clone()))
+            })
+            .collect()
     }
 
     /// The states of the changes of a file.
@@ -381,6 +406,20 @@ impl Review {
         })
     }
 
+    /// All documents of the conversation that were accepted.
+    pub fn accepted(transcript: &Transcript, decisions: &HunkDecisions) -> Vec<(Turn, DocumentId)> {
+        let mut changes = ChangeList {
+            scope: ReviewScope::All,
+            turn: 0,
+            changes: Vec::new(),
+            allowed: BTreeSet::new(),
+            files: Vec::new(),
+            at: 0,
+        };
+        changes.collect(transcript);
+        changes.accepted(transcript, decisions)
+    }
+
     /// The selected change.
     pub fn selected(&self) -> Option<ChangeId> {
         self.changes.here()
@@ -424,7 +463,8 @@ impl Review {
             ReviewScope::All => t!("review-everything"),
         };
         let number = |state: ChangeState| states.iter().filter(|it| **it == state).count();
-        let (accepted, rejected) = (number(ChangeState::Accepted), number(ChangeState::Rejected));
+        let accepted = number(ChangeState::Accepted) + number(ChangeState::Committed);
+        let rejected = number(ChangeState::Rejected);
         let (at, count) = ((self.changes.at + 1).min(states.len()), states.len());
         let long = t!(
             "review-facts",
@@ -506,7 +546,8 @@ impl Review {
 }
 
 fn file_line(path: &str, states: &[ChangeState], is_here: bool, columns: usize) -> Vec<Span> {
-    let accepted = states.iter().filter(|it| **it == ChangeState::Accepted).count();
+    let is_accepted = |it: &&ChangeState| matches!(it, ChangeState::Accepted | ChangeState::Committed);
+    let accepted = states.iter().filter(is_accepted).count();
     let (sign, role) = if states.contains(&ChangeState::Undecided) {
         ("○", Role::Dim)
     } else if accepted > 0 {
@@ -535,7 +576,7 @@ impl Overlay for Review {
     fn key(&mut self, event: KeyEvent, scene: &Scene<'_>) -> Answer {
         let here = self.selected();
         // Nothing is decided by somebody who was still typing.
-        if matches!(event.code, KeyCode::Char('a' | 'r')) {
+        if matches!(event.code, KeyCode::Char('a' | 'A' | 'r')) {
             let document = here.and_then(|it| scene.transcript.get(it.place));
             let is_waiting = document.and_then(widgets::staged).is_some();
             if !self.guard.lets(event, scene.now_ms, is_waiting) {
@@ -553,6 +594,23 @@ impl Overlay for Review {
                 let answer = judge(Verdict::Accept);
                 self.step(1);
                 return answer;
+            }
+            KeyCode::Char('A') => {
+                // Only what is written: a change that waits is decided where it is seen.
+                let states = self.changes.states(scene.transcript, scene.hunk_decisions);
+                let all = self.changes.changes.iter().zip(states);
+                let open = all.filter(|(it, state)| {
+                    let document = scene.transcript.get(it.place);
+                    *state == ChangeState::Undecided && document.is_some_and(|it| it.kind == Kind::FileEdit)
+                });
+                return Answer::Live(Choice::AcceptAll(open.map(|it| *it.0).collect()));
+            }
+            KeyCode::Char('C') => {
+                let accepted = self.changes.accepted(scene.transcript, scene.hunk_decisions);
+                if accepted.is_empty() {
+                    return Answer::Said(t!("review-none-accepted").to_owned());
+                }
+                return Answer::Live(Choice::Commit(accepted));
             }
             KeyCode::Char('r') => {
                 let answer = judge(Verdict::Reject);
@@ -618,13 +676,7 @@ impl Overlay for Review {
         if std::mem::take(&mut self.guard.is_unread) {
             self.guard.since_ms = scene.now_ms;
         }
-        let states: Vec<ChangeState> = {
-            let state = |it: &ChangeId| {
-                let is_allowed = self.changes.allowed.contains(&it.place);
-                state(*it, is_allowed, transcript, scene.hunk_decisions)
-            };
-            self.changes.changes.iter().map(state).collect()
-        };
+        let states = self.changes.states(transcript, scene.hunk_decisions);
         let columns = usize::from(area.width);
         let head = self.head(&states, columns);
         let rest = frame::lines(area, buf, &[head, StyledLine::blank()], theme);
@@ -643,8 +695,10 @@ impl Overlay for Review {
         vec![
             ("a", t!("footer-accept")),
             ("r", t!("footer-reject")),
+            ("C", t!("footer-commit")),
             ("e", t!("footer-edit")),
             ("c", t!("footer-comment")),
+            ("A", t!("footer-accept-all")),
             ("j k", t!("footer-hunk")),
             ("J K", t!("footer-file")),
             ("u", t!("footer-side-by-side")),
@@ -713,6 +767,7 @@ fn state(id: ChangeId, is_allowed: bool, transcript: &Transcript, decisions: &Hu
         Some(_) => ChangeState::Rejected,
         None if is_rejected(document) => ChangeState::Rejected,
         None if widgets::undone(document).is_some() => ChangeState::Undone,
+        None if document.metadata.contains_key(COMMITTED) => ChangeState::Committed,
         None if is_allowed || is_accepted(document) => ChangeState::Accepted,
         None => ChangeState::Undecided,
     }
@@ -759,6 +814,9 @@ fn heading(
         Applied::Failed => (t!("review-failed"), Role::Error),
         Applied::Pending => (t!("review-not-written-yet"), Role::Waiting),
         Applied::Applied | Applied::Other(_) if let Some(undone) = &undone => (undone.as_str(), Role::Dim),
+        Applied::Applied | Applied::Other(_) if document.metadata.contains_key(COMMITTED) => {
+            (t!("review-committed"), Role::Done)
+        }
         Applied::Applied | Applied::Other(_) if is_allowed || is_accepted(document) => {
             (t!("review-accepted"), Role::Done)
         }

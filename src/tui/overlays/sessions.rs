@@ -11,15 +11,21 @@ use ratatui::{
 
 use super::frame::{self, caret_in, heading};
 use crate::{
+    locale::figure,
+    protocol::Document,
     t,
-    text::{Modifier, Role, Sanitized, Span, StyledLine, figure::Age, width, wrap::wrap},
+    text::{Modifier, Role, Sanitized, Span, StyledLine, figure::Age, width},
     tui::{
         app::{Answer, Choice, Effect, Overlay, Scene},
         editor::draft::Draft,
-        library::{SessionExcerpt, StoredSession},
+        image::Images,
+        library::{SessionPreview, StoredSession},
         spoken,
         terminal::surface::Links,
-        widgets::list::{ListCursor, ListWidget, bold_if},
+        widgets::{
+            list::{ListCursor, ListWidget, bold_if},
+            transcript::{Pane, TranscriptContext, TranscriptWidget, local_time},
+        },
     },
 };
 
@@ -27,7 +33,13 @@ use crate::{
 const WIDE: usize = 100;
 
 /// Rows of a preview that stands below the list, with its rule.
-const BELOW: usize = 8;
+const BELOW: usize = 10;
+
+/// Columns before the content of a preview, for addresses and signs.
+const GUTTER: usize = 7;
+
+/// Lines of a message or a document that are read aloud.
+const SPOKEN_LINES: usize = 3;
 
 /// Letters from which on the contents are searched, too.
 const LEAST_WORD: usize = 2;
@@ -37,8 +49,8 @@ pub struct Sessions {
     all: Vec<StoredSession>,
     filter: Draft,
     hits: ContentHits,
-    /// The last words of conversations, by id.
-    previews: HashMap<String, Vec<SessionExcerpt>>,
+    /// The ends of conversations, by id.
+    previews: HashMap<String, DrawnPreview>,
     scope: SessionScope,
     /// The id of the one that ctrl+d deletes.
     doomed: Option<String>,
@@ -46,6 +58,12 @@ pub struct Sessions {
     passing: Vec<usize>,
     cursor: ListCursor,
     now_ms: u64,
+}
+
+/// A preview, and the pane that draws its end as the conversation itself does.
+struct DrawnPreview {
+    preview: SessionPreview,
+    pane: Pane,
 }
 
 /// The conversations whose content has the words of the filter.
@@ -99,8 +117,10 @@ impl Sessions {
         (!self.previews.contains_key(&here.id)).then(|| here.id.clone())
     }
 
-    pub fn show(&mut self, id: String, preview: Vec<SessionExcerpt>) {
-        self.previews.insert(id, preview);
+    pub fn show(&mut self, id: String, preview: SessionPreview) {
+        let mut pane = Pane::default();
+        pane.list(0, &preview.end);
+        self.previews.insert(id, DrawnPreview { preview, pane });
     }
 
     /// Takes the results of a search, if the filter still has these words.
@@ -223,32 +243,89 @@ impl Sessions {
         ]
     }
 
-    fn preview(&self, columns: usize) -> Vec<StyledLine> {
-        let mut rows = Vec::new();
-        if let Some(it) = self.here() {
-            let place = if it.elsewhere.is_empty() {
-                t!("sessions-here")
-            } else {
-                &it.elsewhere
-            };
-            let facts = t!("sessions-turns", place = place, count = it.turns);
-            let facts = width::cut_end(&Sanitized::line(&facts), columns);
-            rows.push(StyledLine::of([Span::new(Sanitized::new(&facts), Role::Faint)]));
-            rows.push(StyledLine::default());
+    /// Two lines about the conversation under the cursor: model and branches; folder, size and date.
+    fn facts(&self, columns: usize) -> Vec<StyledLine> {
+        let Some(it) = self.here() else {
+            return Vec::new();
+        };
+        let place = if it.elsewhere.is_empty() {
+            t!("sessions-here")
+        } else {
+            &it.elsewhere
+        };
+        let mut about = Vec::new();
+        let mut where_and_when = vec![t!("sessions-turns", place = place, count = it.turns)];
+        if let Some(DrawnPreview { preview, .. }) = self.previews.get(&it.id) {
+            about.extend(preview.model.clone());
+            about.extend(
+                preview
+                    .branch
+                    .as_ref()
+                    .map(|it| t!("sessions-git-branch", name = it.as_str())),
+            );
+            let branches = preview.branches;
+            about.extend((branches > 1).then(|| t!("sessions-branches", count = branches)));
+            where_and_when.push(figure::bytes(preview.bytes).to_string());
+            where_and_when.extend(local_time(preview.created, "%Y-%m-%d %H:%M").filter(|_| preview.created > 0));
         }
-        let said = self.here().and_then(|it| self.previews.get(&it.id));
-        for it in said.into_iter().flatten() {
-            let (lead, role) = if it.is_message {
-                ("▌ ", Role::User)
-            } else {
-                ("  ", Role::Text)
-            };
-            let lead = [Span::new(Sanitized::literal(lead), Role::User)];
-            for line in it.text.lines() {
-                let content = [Span::new(Sanitized::line(line), role)];
-                rows.extend(wrap(&content, columns.max(8), &lead, &lead));
+        let line = |parts: &[String], role| {
+            let text = width::cut_end(&Sanitized::line(&parts.join("  ")), columns);
+            StyledLine::of([Span::new(Sanitized::new(&text), role)])
+        };
+        let lines = [line(&about, Role::Dim), line(&where_and_when, Role::Faint)];
+        lines.into_iter().filter(|it| !it.plain().is_empty()).collect()
+    }
+
+    /// Draws facts and the end of the conversation under the cursor.
+    fn draw_preview(&mut self, area: Rect, buf: &mut Buffer, scene: &Scene<'_>) {
+        let facts = self.facts(usize::from(area.width));
+        let rest = frame::lines(area, buf, &facts, scene.theme);
+        // A blank line between, where there is room.
+        let [_, rest] = frame::cut(rest, u16::from(rest.height > 4));
+        let here = self.here().map(|it| it.id.clone());
+        let Some(drawn) = here.and_then(|it| self.previews.get_mut(&it)) else {
+            return;
+        };
+        let gutter = GUTTER.min(usize::from(rest.width) / 4);
+        let context = TranscriptContext {
+            transcript: &drawn.preview.end,
+            forms: &HashMap::new(),
+            cited: &HashMap::new(),
+            colours: scene.colours,
+            colours_version: scene.colours_version,
+            now_ms: scene.now_ms,
+            width: usize::from(rest.width).saturating_sub(gutter + 1).max(1),
+            show_thinking: false,
+            has_focus: false,
+            root: None,
+            images: &Images::default(),
+            has_nerd_font: false,
+            theme: scene.theme,
+        };
+        drawn.pane.measure(&context, usize::from(rest.height));
+        let widget = TranscriptWidget {
+            context: &context,
+            lights: &[],
+            gutter,
+            beside: 0,
+            show_times: false,
+            offset: 0,
+        };
+        widget.render(rest, buf, &mut drawn.pane);
+    }
+
+    /// The end of the conversation under the cursor as plain lines.
+    fn spoken_preview(&self, columns: usize) -> Vec<StyledLine> {
+        let mut rows = self.facts(columns);
+        let drawn = self.here().and_then(|it| self.previews.get(&it.id));
+        for exchange in drawn.iter().flat_map(|it| &it.preview.end.exchanges) {
+            let message = exchange.message.as_ref().map(|it| it.content.clone());
+            let last = exchange.response.documents.iter().rev().map(Document::plain_text);
+            let last = last.into_iter().find(|it| !it.trim().is_empty());
+            for text in [message, last].into_iter().flatten() {
+                let lines = text.lines().filter(|it| !it.trim().is_empty()).take(SPOKEN_LINES);
+                rows.extend(lines.map(|it| StyledLine::of([Span::new(Sanitized::line(it), Role::Text)])));
             }
-            rows.push(StyledLine::default());
         }
         rows
     }
@@ -343,16 +420,7 @@ impl Overlay for Sessions {
             frame::lines(list, buf, &[StyledLine::of([nothing])], theme);
         }
         if !preview.is_empty() {
-            frame::lines(
-                preview,
-                buf,
-                &self.preview(if columns >= WIDE {
-                    usize::from(preview.width)
-                } else {
-                    columns.saturating_sub(2)
-                }),
-                theme,
-            );
+            self.draw_preview(preview, buf, scene);
         }
     }
 
@@ -372,7 +440,7 @@ impl Overlay for Sessions {
             Some(StyledLine::of(spans))
         });
         let lines = std::iter::once(self.head(columns)).chain(entries);
-        let preview = self.preview(columns).into_iter().take(BELOW - 1);
+        let preview = self.spoken_preview(columns).into_iter().take(BELOW - 1);
         let lines: Vec<_> = lines.chain(preview).collect();
         (spoken::lines(&lines), Some(t!("plain-how-keys")))
     }

@@ -5,11 +5,14 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::{
-    protocol::{DocumentStart, Done, Event, FileChange, Kind, Message, Operation, Position, RestorePreview, Turn},
+    protocol::{
+        DocumentStart, Done, Event, FileChange, Kind, Message, ModelOffer, ModelOffers, Operation, Position,
+        RestorePreview, Turn,
+    },
     transcript::Transcript,
     tui::{
         app::{Answer, Choice, Overlay, Scene},
-        library::{SessionExcerpt, StoredSession},
+        library::{SessionPreview, StoredSession},
         widgets::transcript::Item,
     },
 };
@@ -159,21 +162,32 @@ fn saved_conversations_have_a_preview_beside_or_below_them() {
     let mut list = Sessions::new(sessions.into(), 0);
     list.show(
         "first".to_owned(),
-        vec![SessionExcerpt {
-            is_message: true,
-            text: "hello".to_owned(),
-        }],
+        SessionPreview {
+            model: Some("gpt-5.4".to_owned()),
+            branch: Some("main".to_owned()),
+            branches: 2,
+            bytes: 34_000,
+            created: 0,
+            end: self::transcript(),
+        },
     );
     let transcript = Transcript::default();
-    let wide = Scene::drawn(&mut list, &transcript, 100, 8);
-    assert!(wide[2].starts_with("› first ") && wide[2].contains(" │ "), "{wide:#?}");
-    assert!(
-        wide[3].starts_with("  第二 ") && wide[4].ends_with("│ ▌ hello"),
-        "{wide:#?}"
-    );
-    let narrow = Scene::drawn(&mut list, &transcript, 50, 16);
-    assert_eq!(narrow[8], "─".repeat(50));
-    assert_eq!(narrow[11], "▌ hello");
+    let wide = Scene::drawn(&mut list, &transcript, 110, 14).join("\n");
+    for part in [
+        "› first ",
+        "gpt-5.4  git main  2 branches",
+        "3 turns",
+        "34 kB",
+        "▌ change it",
+        "− let 物 = 1;",
+        "+ let 物 = 2;",
+    ] {
+        assert!(wide.contains(part), "{part}: {wide}");
+    }
+    let narrow = Scene::drawn(&mut list, &transcript, 50, 22);
+    assert_eq!(narrow[12], "─".repeat(50));
+    assert!(narrow[13].contains("gpt-5.4  git main"), "{narrow:#?}");
+    assert!(narrow.join("\n").contains("let 物 = 2;"), "{narrow:#?}");
     press(&mut list, &transcript, KeyCode::Char('x'));
     assert!(!Scene::drawn(&mut list, &transcript, 50, 16).join("").contains("first"));
 }
@@ -211,7 +225,17 @@ fn no_overlay_leaves_its_area_at_any_size() {
                 Box::new(Outline::new(&[Item::Message(0)], None)),
                 Box::new(Prompt::new("Title", "a text 你好", Choice::Search)),
                 Box::new(QueueList::new(["a", "b"].into_iter())),
-                Box::new(Picker::models(&["你好".to_owned()], None)),
+                Box::new(Picker::models(
+                    &ModelOffers {
+                        models: vec![ModelOffer {
+                            id: "你好".to_owned(),
+                            provider: "好".to_owned(),
+                            ..ModelOffer::default()
+                        }],
+                        problems: Vec::new(),
+                    },
+                    None,
+                )),
                 Box::new(Page::problems(&["a problem".to_owned()])),
             ];
             for overlay in &mut overlays {

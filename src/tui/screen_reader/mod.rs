@@ -93,6 +93,7 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
     };
     reader.begin(&mut app);
     history::recall(&reader.runner, Some(app.conversation.workspace.folder.clone()));
+    history::uses(&reader.runner);
     reader.runner.carry_out(Effect::Commands, &app);
     let mut follower = event_loop::watched(&setup.link, true);
     let mut before = Vec::new();

@@ -6,7 +6,7 @@ use super::super::{
     test_app::*,
 };
 use crate::{
-    protocol::{Command, Event, Message, Mode},
+    protocol::{Command, Event, Message, Mode, ModelOffer, ModelOffers, Query, Reply},
     tui::app::Effect,
 };
 
@@ -132,10 +132,115 @@ fn a_theme_is_seen_before_it_is_chosen() {
     let mut desk = TestApp::new(100, 40);
     desk.keys("/theme<enter>");
     assert_eq!(desk.app.appearance.theme.name(), "sheaf-dark");
-    desk.keys("<down>");
+    // The one in use is first, then `auto`.
+    desk.keys("<down><down>");
     assert_eq!(desk.app.appearance.theme.name(), "sheaf-light");
     desk.keys("<esc>");
     assert_eq!(desk.app.appearance.theme.name(), "sheaf-dark");
-    desk.keys("/theme<enter><down><enter>");
+    desk.keys("/theme<enter><down><down><enter>");
     assert_eq!(desk.app.appearance.theme.name(), "sheaf-light");
+}
+
+#[test]
+fn what_is_used_more_is_listed_first_and_a_beginning_before_that() {
+    let mut desk = TestApp::new(80, 30);
+    let first = |desk: &mut TestApp| {
+        desk.draw();
+        let lines = desk.picture();
+        let line = lines.lines().find(|it| it.contains("│› /")).unwrap_or_default();
+        line.split_whitespace().nth(1).unwrap_or_default().to_owned()
+    };
+    let uses = [("export", 0), ("conversation.export", 3), ("mouse", 2), ("theme", 9)];
+    let uses = uses.map(|(name, count)| (name.to_owned(), count));
+    desk.take(Msg::Done(EffectOutcome::Uses(uses.into())));
+    desk.keys("/");
+    assert_eq!(first(&mut desk), "/theme", "the one used most");
+    desk.keys("mo");
+    assert_eq!(first(&mut desk), "/mouse", "of those that begin so");
+    desk.keys("de");
+    assert_eq!(first(&mut desk), "/mode", "the whole name");
+    desk.keys("<ctrl+u>/vim<enter>");
+    assert_eq!(desk.app.composer.commands.uses.get("vim"), Some(&1));
+    assert!(desk.front.effects.contains(&Effect::CountUse("vim".to_owned())));
+    desk.keys("<f3>");
+    assert_eq!(first(&mut desk), "/theme", "the palette, too");
+}
+
+/// Models of two providers.
+fn offers() -> ModelOffers {
+    let offer = |provider: &str, is_own, name: &str, id: &str, price| ModelOffer {
+        name: name.to_owned(),
+        id: id.to_owned(),
+        provider: provider.to_owned(),
+        is_own,
+        window: Some(200_000),
+        price,
+        has_effort: price.is_some(),
+    };
+    ModelOffers {
+        models: vec![
+            offer("OpenAI", true, "gpt-5.4-mini", "gpt-5.4-mini", Some((750, 4500))),
+            offer("OpenAI", true, "gpt-5.4", "gpt-5.4", Some((2500, 15_000))),
+            offer(
+                "Anthropic",
+                false,
+                "anthropic/claude-sonnet-5",
+                "claude-sonnet-5",
+                Some((3000, 15_000)),
+            ),
+            offer("Anthropic", false, "anthropic/own", "own", None),
+        ],
+        problems: vec!["Mistral: the server does not accept the key".to_owned()],
+    }
+}
+
+#[test]
+fn models_of_all_providers_are_offered_with_what_the_choice_depends_on() {
+    let asked = |it: &Query| *it == Query::ModelOffers;
+    for (width, expected) in [
+        (
+            80,
+            [
+                "│› gpt-5.4          OpenAI · 200k · $2.5/$15 · effort               in use │",
+                "│  gpt-5.4-mini     OpenAI · 200k · $0.75/$4.5 · effort                    │",
+                "│  claude-sonnet-5  Anthropic · 200k · $3/$15 · effort                     │",
+                "│  own              Anthropic · 200k                                       │",
+            ],
+        ),
+        (
+            40,
+            [
+                "│› gpt-5.4          OpenA…  in use │",
+                "│  gpt-5.4-mini     OpenAI · 20…   │",
+                "│  claude-sonnet-5  Anthropic ·…   │",
+                "│  own              Anthropic ·…   │",
+            ],
+        ),
+    ] {
+        let mut desk = TestApp::new(width, 24);
+        desk.app.conversation.about.model = Some("gpt-5.4".to_owned());
+        desk.keys("/model<enter>");
+        desk.reply_to(asked, Reply::ModelOffers(offers()));
+        desk.draw();
+        let picture = desk.picture();
+        let lines: Vec<_> = picture
+            .lines()
+            .map(str::trim)
+            .filter(|it| it.contains("  Anthropic") || it.contains("  Open"))
+            .collect();
+        assert_eq!(lines, expected, "{picture}");
+        // What is cut stands below, else which provider failed.
+        let below = if width == 40 {
+            "╰─ OpenAI · 200k · $2.5/$15"
+        } else {
+            "Mistral: the server does"
+        };
+        assert!(desk.shows(below), "{picture}");
+        desk.keys("son<enter>");
+        assert_eq!(desk.app.composer.model.as_deref(), Some("anthropic/claude-sonnet-5"));
+        desk.keys("/model<enter>");
+        desk.reply_to(asked, Reply::ModelOffers(offers()));
+        desk.draw();
+        assert!(desk.picture().contains("│› claude-sonnet-5"), "{}", desk.picture());
+    }
 }

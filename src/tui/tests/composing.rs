@@ -447,3 +447,29 @@ fn ctrl_p_recalls_what_was_sent_and_ctrl_n_leads_back() {
         assert!(matches!(desk.front.effects.last(), Some(Effect::Quit(0))), "{older}");
     }
 }
+
+#[test]
+fn any_key_skips_the_pause_of_a_recording_and_letters_stay_text() {
+    let nexts = |desk: &TestApp| desk.sent().iter().filter(|it| **it == Command::Next).count();
+    let draft = |desk: &TestApp| desk.app.composer.field.text();
+    let mut live = TestApp::new(80, 24);
+    live.events([Event::UserMessage(Message::user("go"))]);
+    live.keys(" x");
+    assert_eq!(
+        (nexts(&live), draft(&live)),
+        (0, " x".to_owned()),
+        "in a conversation it is text"
+    );
+    let mut desk = TestApp::new(80, 24);
+    desk.app.conversation.about.is_replay = true;
+    desk.events([Event::UserMessage(Message::user("go"))]);
+    assert!(desk.shows("any key continue"), "{}", desk.picture());
+    desk.keys(" <down> ");
+    assert_eq!((nexts(&desk), draft(&desk)), (3, String::new()));
+    desk.keys("hi there");
+    assert_eq!(
+        (nexts(&desk), draft(&desk)),
+        (4, "hi there".to_owned()),
+        "a message goes on as text"
+    );
+}

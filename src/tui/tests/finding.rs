@@ -11,7 +11,8 @@ use super::super::{
     test_app::*,
 };
 use crate::{
-    protocol::{Command, Done, Event, Message},
+    protocol::{Command, Done, Event, Message, Position},
+    transcript::Transcript,
     tui::app::Effect,
 };
 
@@ -522,12 +523,14 @@ fn a_conversation_is_found_by_its_title_and_by_what_was_said() {
         "{}",
         desk.picture()
     );
+    let said = crate::journal::Log::new();
+    said.append(0, Event::UserMessage(Message::user("Only one \x1b[31mcode")));
     desk.take(Msg::Done(EffectOutcome::SessionPreview {
         id: "a".to_owned(),
-        said: vec![crate::tui::library::SessionExcerpt {
-            is_message: true,
-            text: "Only one \x1b[31mcode".to_owned(),
-        }],
+        preview: Box::new(crate::tui::library::SessionPreview {
+            end: Transcript::from_entries(&said.after(Position(0))),
+            ..crate::tui::library::SessionPreview::default()
+        }),
     }));
     assert!(desk.shows("▌ Only one code"), "{}", desk.picture());
     desk.keys("<tab>");

@@ -16,8 +16,8 @@ use super::{
 use crate::{
     locale,
     protocol::{
-        ContextName, ContextNote, ContextPart, Event, Mechanism, Message, NotOffered, Permissions, Reply, RuleTrigger,
-        Sandbox, SandboxLayer, SandboxNote,
+        ContextName, ContextNote, ContextPart, Event, Mechanism, Message, ModelOffer, ModelOffers, NotOffered,
+        Permissions, Reply, RuleTrigger, Sandbox, SandboxLayer, SandboxNote,
     },
 };
 
@@ -73,8 +73,20 @@ const PLACES: &[Place] = &[
     }),
     ("modes", |width| did(TestApp::new(width, 24), "mode")),
     ("models", |width| {
-        let names = vec!["one".to_owned()];
-        replied(TestApp::new(width, 24), "model", Reply::Models(names))
+        let model = ModelOffer {
+            id: "one".to_owned(),
+            name: "one".to_owned(),
+            provider: "OpenAI".to_owned(),
+            is_own: true,
+            window: Some(200_000),
+            price: Some((2500, 10_000)),
+            has_effort: true,
+        };
+        let offers = ModelOffers {
+            models: vec![model],
+            problems: Vec::new(),
+        };
+        replied(TestApp::new(width, 24), "model", Reply::ModelOffers(offers))
     }),
     ("efforts", |width| {
         let mut desk = TestApp::new(width, 24);

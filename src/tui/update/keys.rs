@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::{
-    protocol::{Kind, View},
+    protocol::{Command, Kind, View},
     t,
     transcript::is_approval,
     tui::{
@@ -12,7 +12,7 @@ use crate::{
             focus::{focus_composer, focus_transcript},
         },
         app::{
-            Action, Answer, App, Choice, Effect, Focus, Scene,
+            Action, Answer, App, Choice, Effect, Focus, Scene, Verdict,
             keymap::{Chord, KeyContext},
         },
         command,
@@ -142,11 +142,32 @@ const TARGETS: &[KeyTarget] = &[
 pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.drop_toast();
     app.viewport.selection = None;
+    let continues = continues(app, event);
+    if continues && event.code == KeyCode::Char(' ') {
+        return vec![Effect::Send(Command::Next)];
+    }
     let take = |target: &KeyTarget| {
         let is_meant = (target.is_meant)(app, event);
         is_meant.then(|| (target.take)(app, event)).flatten()
     };
-    TARGETS.iter().find_map(take).unwrap_or_default()
+    let mut effects = TARGETS.iter().find_map(take).unwrap_or_default();
+    if continues {
+        effects.push(Effect::Send(Command::Next));
+    }
+    effects
+}
+
+/// Returns true if a key skips the pause of a recording: in the composer, on an empty draft, while nothing waits for an
+/// answer. A letter begins a message all the same. Enter is the sender's.
+fn continues(app: &App, event: KeyEvent) -> bool {
+    let is_free = app.conversation.about.is_replay
+        && app.overlays.is_empty()
+        && app.viewport.focus == Focus::Composer
+        && app.composer.field.is_empty()
+        && app.conversation.waiting().is_none();
+    let is_arrow = matches!(event.code, KeyCode::Up | KeyCode::Down | KeyCode::Left | KeyCode::Right);
+    let is_symbol = event.code == KeyCode::Char('/') || event.code == KeyCode::Char('?');
+    is_free && (is_arrow || (is_text(event) && !is_symbol))
 }
 
 fn overlay_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
@@ -282,11 +303,18 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         }
         Choice::Theme(name) => app.appearance.choose(&name, app.preferences.settings.color),
         Choice::Action(action, words) => {
-            app.composer.commands.note(action.name);
-            return action.go(app, &words);
+            let counted = app.composer.commands.note(action.name);
+            let mut effects = vec![counted];
+            effects.extend(action.go(app, &words));
+            return effects;
         }
         Choice::Chip(way) => return actions::writing::chip(app, way),
         Choice::Review(verdict, spot) => return actions::review::judge(app, verdict, spot),
+        Choice::AcceptAll(changes) => {
+            let accept = |it| actions::review::judge(app, Verdict::Accept, it);
+            return changes.into_iter().flat_map(accept).collect();
+        }
+        Choice::Commit(documents) => return actions::commit::open(app, documents),
         Choice::Remark(text) => return actions::review::remark(app, text),
         Choice::Branch(turn, is_whole) => return actions::branch::go_to(app, turn, is_whole),
         Choice::Rewind(back) => return actions::undo::go_back(app, back),

@@ -67,9 +67,9 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
                 app.toast(why);
             }
         }
-        EffectOutcome::SessionPreview { id, said } => {
+        EffectOutcome::SessionPreview { id, preview } => {
             if let Some(it) = app.overlays.top::<Sessions>() {
-                it.show(id, said);
+                it.show(id, *preview);
             }
         }
         EffectOutcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
@@ -108,6 +108,7 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
             texts,
             is_everywhere: false,
         } => app.composer.history.begin(texts),
+        EffectOutcome::Uses(uses) => app.composer.commands.uses = uses,
         EffectOutcome::Edited(Err(why))
         | EffectOutcome::PlanEdited { text: Err(why), .. }
         | EffectOutcome::HunkEdited { text: Err(why), .. } => return app.toast(why),

@@ -1063,7 +1063,7 @@ pub fn is_receipt(transcript: &Transcript, item: Item) -> bool {
 }
 
 /// Returns a time of the user's own clock; `None` if there is no such time.
-fn local_time(at_ms: u64, format: &str) -> Option<String> {
+pub fn local_time(at_ms: u64, format: &str) -> Option<String> {
     let time = chrono::DateTime::from_timestamp_millis(i64::try_from(at_ms).ok()?)?;
     Some(time.with_timezone(&chrono::Local).format(format).to_string())
 }

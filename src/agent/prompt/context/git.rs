@@ -3,30 +3,21 @@
 //! The user's own `git` is asked, so that their configuration holds; what the repository's could make it run is switched
 //! off. A repository that configures filters is asked with those filters off.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use crate::{
-    agent::{cut::head, tags::name},
-    os::process::Command,
+    agent::{
+        cut::head,
+        git::{filters, quiet},
+        tags::name,
+    },
     sandbox::{Place, Workspace},
-    text::WordList,
 };
 
 /// Files that are named.
 const FILES: usize = 50;
 /// All that is said.
 const STATUS_BYTES: usize = 4 << 10;
-/// A slower repository says nothing.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of git's output that are read.
-const OUTPUT_BYTES: usize = 256 << 10;
-
-/// Options that keep git from running what a repository configures.
-const SAFE: WordList = WordList(
-    "--no-optional-locks --no-pager -c core.fsmonitor= -c core.hooksPath=/dev/null -c core.pager=cat -c
-     diff.external= -c safe.bareRepository=explicit -c protocol.allow=never",
-);
-
 /// The state of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
@@ -55,7 +46,7 @@ pub async fn status(workspace: &Workspace) -> Option<Status> {
         "--",
         ".",
     ];
-    let output = git(root)
+    let output = quiet(root)
         .args(filters.iter().flat_map(|it| ["-c", it.as_str()]))
         .args(arguments)
         .run()
@@ -72,15 +63,6 @@ pub async fn status(workspace: &Workspace) -> Option<Status> {
     ))
 }
 
-fn git(root: &Path) -> Command {
-    Command::new("git")
-        .arg("-C")
-        .arg(root)
-        .args(SAFE.iter())
-        .timeout(PATIENCE)
-        .limit_bytes(OUTPUT_BYTES)
-}
-
 /// The repository's configuration can name no filter: then git need not be started a first time to list them.
 ///
 /// A section's word cannot be written in any other way; what this does not understand (a worktree, an include) is not plain.
@@ -90,47 +72,6 @@ fn is_plain(repository: &Path) -> bool {
     }
     let text = std::fs::read(repository.join("config")).map(|it| String::from_utf8_lossy(&it).to_ascii_lowercase());
     text.is_ok_and(|it| !["filter", "include", "worktree"].iter().any(|word| it.contains(word)))
-}
-
-/// Options that switch off the filters that the repository configures: `git status` runs them on files that look
-/// changed. The user's own (LFS) stay. `None`: git does not work here, or a filter has a name that cannot be switched
-/// off.
-async fn filters(root: &Path) -> Option<Vec<String>> {
-    let listed = git(root)
-        .args([
-            "config",
-            "--show-scope",
-            "--name-only",
-            "-z",
-            "--get-regexp",
-            r"^filter\..*",
-        ])
-        .run()
-        .await
-        .ok()?;
-    // 1: there are none.
-    if !matches!(listed.status.code(), Some(0 | 1)) || listed.truncated {
-        return None;
-    }
-    let text = String::from_utf8(listed.stdout).ok()?;
-    let mut words = text.split_terminator('\0');
-    let mut off = Vec::new();
-    while let Some(scope) = words.next() {
-        let key = words.next()?;
-        if matches!(scope, "system" | "global" | "command") {
-            continue;
-        }
-        let (filter, what) = key.rsplit_once('.')?;
-        if filter.contains(['=', '\n']) {
-            return None;
-        }
-        match what {
-            "clean" | "smudge" | "process" => off.push(format!("{key}=")),
-            "required" => off.push(format!("{key}=false")),
-            _ => {}
-        }
-    }
-    Some(off)
 }
 
 /// The output of `git status --short --branch -z`.

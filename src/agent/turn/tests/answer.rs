@@ -204,8 +204,8 @@ fn an_error_says_what_to_do() {
         Effect::Append(Event::DocumentEnd { metadata, .. }) => metadata.get("details").cloned(),
         _ => None,
     });
-    let want = "the server says: boom\ncheck the key: the provider's variable, or its key in the settings \
-                (`sheaf doctor` checks it)";
+    let want = "the server says: boom\ncheck the key: `sheaf login` shows where it comes from and stores \
+                another";
     assert_eq!(details, Some(json!(want)));
 }
 

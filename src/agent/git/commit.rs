@@ -1,0 +1,608 @@
+//! A commit of accepted changes, and of nothing else.
+//!
+//! The tree is built in an index of its own: the last commit with the accepted changes. The person's index gets the same
+//! changes afterwards, so that what they have staged, and what they have not, stays as it was. A preview writes nothing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{
+    Error, Listed, Repository,
+    accepted::Accepted,
+    note, stage,
+    stage::{ChangeKind, Files, LeftOut, Made},
+};
+use crate::{
+    os::{
+        file::{self, Access},
+        process::Output,
+    },
+    protocol::{CommitFile, CommitOutcome, CommitPreview, CommitRequest, Operation},
+    text::{diff::diff, redact::redact},
+    tools::edit::{hunks::counts, text::Text},
+};
+
+/// Hooks that a commit runs.
+const HOOKS: [&str; 5] = [
+    "pre-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "reference-transaction",
+];
+
+/// Files of git that say what has begun and is not finished, and what that is called.
+const UNFINISHED: [(&str, &str); 5] = [
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+];
+
+/// Hooks may run tests.
+const COMMIT_PATIENCE: Duration = Duration::from_mins(10);
+/// The largest index that is copied.
+const INDEX_BYTES: u64 = 1 << 30;
+/// Times that a locked index is tried, and the time between them.
+const TRIES: u32 = 10;
+const BETWEEN: Duration = Duration::from_millis(100);
+/// Bytes of a diff that a model is given to describe.
+const DIFF_BYTES: usize = 24 << 10;
+/// Bytes of output that are shown.
+const SHOWN_BYTES: usize = 16 << 10;
+
+/// The files of a commit before and after the accepted changes.
+struct Staged {
+    before: Files,
+    after: Files,
+    /// For each accepted document: what it did, or why it is left out.
+    documents: Vec<Result<Vec<Made>, String>>,
+    /// Paths that the changes create.
+    created: BTreeSet<String>,
+}
+
+impl Staged {
+    /// The paths that differ from the last commit.
+    fn changed(&self) -> impl Iterator<Item = (&String, Option<&stage::Blob>, Option<&stage::Blob>)> {
+        let all = self.after.iter().map(|(path, after)| {
+            let before = self.before.get(path).and_then(Option::as_ref);
+            (path, before, after.as_ref())
+        });
+        all.filter(|(_, before, after)| before != after)
+    }
+
+    /// Names this commit: another one has another name.
+    fn name(&self, head: Option<&str>) -> String {
+        let mut hasher = DefaultHasher::new();
+        head.hash(&mut hasher);
+        for (path, _, after) in self.changed() {
+            (path, after.map(|it| (&it.mode, &it.bytes))).hash(&mut hasher);
+        }
+        format!("{:016x}", hasher.finish())
+    }
+}
+
+/// Returns all paths that the changes name.
+fn paths(accepted: &Accepted) -> Vec<String> {
+    let mut paths = BTreeSet::new();
+    for change in &accepted.changes {
+        paths.insert(change.path.clone());
+        if let ChangeKind::Rename(to) = &change.kind {
+            paths.insert(to.clone());
+        }
+    }
+    paths.into_iter().collect()
+}
+
+/// Reads listed files; those of `paths` that are not listed are absent.
+async fn read(repository: &Repository, paths: &[String], listed: &[Listed]) -> Result<Files, Error> {
+    let mut files: Files = paths.iter().map(|it| (it.clone(), None)).collect();
+    for it in listed.iter().filter(|it| paths.contains(&it.path)) {
+        let blob = repository.blob(it).await?;
+        // One that is too large is no text, which is what an edit will find.
+        let blob = blob.unwrap_or_else(|| stage::Blob {
+            mode: it.mode.clone(),
+            bytes: vec![0],
+        });
+        files.insert(it.path.clone(), Some(blob));
+    }
+    Ok(files)
+}
+
+/// Makes the accepted changes on the last commit, in memory.
+async fn stage(repository: &Repository, accepted: &Accepted) -> Result<Staged, Error> {
+    let paths = paths(accepted);
+    let above: BTreeSet<String> = paths.iter().flat_map(|it| folders(it)).collect();
+    let named: Vec<String> = paths.iter().cloned().chain(above).collect();
+    let listed = repository.in_commit(repository.head.as_deref(), &named).await?;
+    let before = read(repository, &paths, &listed).await?;
+    let mut blocked = filtered(repository, &paths).await?;
+    for path in ignored(repository, &paths).await? {
+        if before.get(&path).is_some_and(Option::is_none) {
+            blocked.insert(path, "git ignores it".to_owned());
+        }
+    }
+    for it in listed.iter().filter(|it| it.mode == "160000") {
+        let inside = paths.iter().filter(|path| path.starts_with(&format!("{}/", it.path)));
+        blocked.extend(inside.map(|path| (path.clone(), "in a submodule".to_owned())));
+    }
+    // What cannot be committed is not made; all other changes are, so that each document has its own answer.
+    let is_blocked = |it: &stage::AcceptedChange| {
+        let to = match &it.kind {
+            ChangeKind::Rename(to) => Some(to),
+            ChangeKind::Create(_) | ChangeKind::Delete | ChangeKind::Replace(_) => None,
+        };
+        blocked.get(&it.path).or_else(|| blocked.get(to?))
+    };
+    let free: Vec<_> = accepted
+        .changes
+        .iter()
+        .filter(|it| is_blocked(it).is_none())
+        .cloned()
+        .collect();
+    let mut after = before.clone();
+    let mut made = stage::apply(&mut after, &free).into_iter();
+    let mut documents: Vec<Result<Vec<Made>, String>> = accepted
+        .hunks
+        .iter()
+        .map(|it| it.why_not.clone().map_or_else(|| Ok(Vec::new()), Err))
+        .collect();
+    let mut created = BTreeSet::new();
+    for (change, owner) in accepted.changes.iter().zip(&accepted.owners) {
+        let result = match is_blocked(change) {
+            Some(why) => Err(why.clone()),
+            None => made.next().unwrap_or(Err(LeftOut::Lost)).map_err(|it| it.to_string()),
+        };
+        let Some(document) = documents.get_mut(*owner) else {
+            continue;
+        };
+        match (result, &mut *document) {
+            (Ok(it), Ok(all)) => {
+                if matches!(change.kind, ChangeKind::Create(_)) && it.is_new {
+                    created.insert(change.path.clone());
+                }
+                all.push(it);
+            }
+            (Err(why), it @ Ok(_)) => *it = Err(why),
+            (_, Err(_)) => {}
+        }
+    }
+    Ok(Staged {
+        before,
+        after,
+        documents,
+        created,
+    })
+}
+
+/// The folders above a path.
+fn folders(path: &str) -> impl Iterator<Item = String> {
+    path.match_indices('/')
+        .filter_map(|(at, _)| Some(path.get(..at)?.to_owned()))
+}
+
+/// Paths whose content a program or an encoding changes on its way into a commit.
+async fn filtered(repository: &Repository, paths: &[String]) -> Result<BTreeMap<String, String>, Error> {
+    let mut blocked = BTreeMap::new();
+    if paths.is_empty() {
+        return Ok(blocked);
+    }
+    let attributes = repository
+        .quiet()
+        .args(["check-attr", "-z", "filter", "working-tree-encoding", "--"]);
+    let text = attributes.args(paths).output().await?;
+    let text = String::from_utf8_lossy(&text);
+    let mut words = text.split_terminator('\0');
+    while let (Some(path), Some(name), Some(value)) = (words.next(), words.next(), words.next()) {
+        if !matches!(value, "unspecified" | "unset") {
+            blocked.insert(
+                path.to_owned(),
+                format!("it has the attribute {name}={value}: commit it with git"),
+            );
+        }
+    }
+    Ok(blocked)
+}
+
+/// Paths that git ignores and does not track.
+async fn ignored(repository: &Repository, paths: &[String]) -> Result<Vec<String>, Error> {
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Of a name that begins so nothing is magic.
+    let names: String = paths.iter().map(|it| format!("./{it}\0")).collect();
+    let check = repository
+        .quiet()
+        .args(["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"]);
+    let Output { stdout, .. } = check.input(names).run().await?;
+    let text = String::from_utf8_lossy(&stdout);
+    let names = text.split_terminator('\0').filter_map(|it| it.strip_prefix("./"));
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// The name of a merge or the like that is not finished; also `conflict`.
+async fn unfinished(repository: &Repository) -> Result<Option<&'static str>, Error> {
+    let files: Vec<&str> = UNFINISHED.iter().map(|it| it.0).collect();
+    let paths = repository.paths(&files).await?;
+    let begun = UNFINISHED.iter().zip(paths).find(|(_, path)| path.exists());
+    if let Some(((_, name), _)) = begun {
+        return Ok(Some(name));
+    }
+    let conflicts = repository
+        .quiet()
+        .args(["ls-files", "--unmerged", "-z"])
+        .output()
+        .await?;
+    Ok((!conflicts.is_empty()).then_some("conflict"))
+}
+
+/// The hooks that a commit would run.
+async fn hooks(repository: &Repository) -> Result<Vec<String>, Error> {
+    let folder = repository.paths(&["hooks"]).await?;
+    let folder = folder.first().cloned().unwrap_or_default();
+    let runs = |name: &&&str| {
+        let about = std::fs::metadata(folder.join(name));
+        about.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    Ok(HOOKS.iter().filter(runs).map(|it| (*it).to_owned()).collect())
+}
+
+/// The person as git names the author: `Name <address>`. `None`: git does not know.
+async fn author(repository: &Repository) -> Result<Option<String>, Error> {
+    let committer = super::line(repository.quiet().args(["var", "GIT_COMMITTER_IDENT"])).await?;
+    let author = super::line(repository.quiet().args(["var", "GIT_AUTHOR_IDENT"])).await?;
+    // The time comes last.
+    let author = author.and_then(|it| Some(it.get(..=it.rfind('>')?)?.to_owned()));
+    Ok(author.filter(|_| committer.is_some()))
+}
+
+/// Describes the commit of the accepted changes, and what stands against it. Writes nothing.
+pub async fn preview(repository: &Repository, accepted: &Accepted, note: &str) -> Result<CommitPreview, Error> {
+    let staged = stage(repository, accepted).await?;
+    let signs = super::line(
+        repository
+            .quiet()
+            .args(["config", "--type=bool", "--get", "commit.gpgsign"]),
+    )
+    .await?;
+    let author = author(repository).await?;
+    let unfinished = unfinished(repository).await?;
+    let files: Vec<CommitFile> = staged
+        .changed()
+        .map(|(path, before, after)| file_of(path, before, after))
+        .collect();
+    let is_new = |it: &&Result<Vec<Made>, String>| matches!(it, Ok(made) if made.iter().any(|it| it.is_new));
+    let hunks = staged.documents.iter().filter(is_new).count();
+    let left_out: Vec<String> = accepted
+        .hunks
+        .iter()
+        .zip(&staged.documents)
+        .filter_map(|(hunk, result)| {
+            let why = result.as_ref().err()?;
+            Some(format!("{} {}: {why}", hunk.address, hunk.path))
+        })
+        .collect();
+    let problem = match (unfinished, &author) {
+        (Some("conflict"), _) => "there are unresolved conflicts: resolve them first".to_owned(),
+        (Some(name), _) => format!("a {name} is not finished: finish or abort it first"),
+        (None, None) => "git does not know your name: git config --global user.name and user.email".to_owned(),
+        (None, Some(_)) if files.is_empty() && !left_out.is_empty() => {
+            "none of the accepted changes can be committed".to_owned()
+        }
+        (None, Some(_)) if files.is_empty() => "the accepted changes are committed already".to_owned(),
+        (None, Some(_)) => String::new(),
+    };
+    Ok(CommitPreview {
+        branch: repository.branch.clone(),
+        author: author.unwrap_or_default(),
+        message: plain_message(&files),
+        hunks,
+        files,
+        left_out,
+        hooks: hooks(repository).await?,
+        is_signed: signs.as_deref() == Some("true"),
+        note: note.to_owned(),
+        problem,
+        state: staged.name(repository.head.as_deref()),
+    })
+}
+
+fn file_of(path: &str, before: Option<&stage::Blob>, after: Option<&stage::Blob>) -> CommitFile {
+    let text = |it: Option<&stage::Blob>| {
+        it.and_then(|it| Text::read(&it.bytes).ok())
+            .map(|it| it.text)
+            .unwrap_or_default()
+    };
+    let (added, removed) = counts(&text(before), &text(after));
+    CommitFile {
+        path: path.to_owned(),
+        operation: match (before, after) {
+            (None, _) => Operation::Create,
+            (Some(_), None) => Operation::Delete,
+            (Some(_), Some(_)) => Operation::Edit,
+        },
+        added,
+        removed,
+    }
+}
+
+/// A message without a model: `Update src/cart.rs`, `Update cart.rs and 3 more files`.
+fn plain_message(files: &[CommitFile]) -> String {
+    let verb = match files.first().map(|it| &it.operation) {
+        Some(first) if files.iter().all(|it| it.operation == *first) => match first {
+            Operation::Create => "Add",
+            Operation::Delete => "Delete",
+            Operation::Edit | Operation::Rename | Operation::Other(_) => "Update",
+        },
+        Some(_) | None => "Update",
+    };
+    let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    match files {
+        [] => String::new(),
+        [one] => format!("{verb} {}", one.path),
+        [one, other] => format!("{verb} {} and {}", name(&one.path), name(&other.path)),
+        [one, rest @ ..] => format!("{verb} {} and {} more files", name(&one.path), rest.len()),
+    }
+}
+
+/// The accepted changes as a patch for a model to describe, with the subjects of earlier commits: no more than 24 KiB.
+pub async fn patch(repository: &Repository, accepted: &Accepted) -> Result<(String, String), Error> {
+    let staged = stage(repository, accepted).await?;
+    let text = |it: Option<&stage::Blob>| {
+        it.and_then(|it| Text::read(&it.bytes).ok())
+            .map(|it| it.text)
+            .unwrap_or_default()
+    };
+    let mut patch = String::new();
+    for (path, before, after) in staged.changed() {
+        let found = diff(&text(before), &text(after), 1, 1, 3);
+        patch.push_str(&found.patch(before.map(|_| path.as_str()), after.map(|_| path.as_str())));
+    }
+    let end = patch.floor_char_boundary(DIFF_BYTES);
+    if end < patch.len() {
+        patch.truncate(end);
+        patch.push_str("\n[the rest is left out]\n");
+    }
+    let subjects = match &repository.head {
+        Some(head) => {
+            repository
+                .quiet()
+                .args(["log", "--max-count=10", "--format=%s", head])
+                .output()
+                .await?
+        }
+        None => Vec::new(),
+    };
+    let subjects = String::from_utf8_lossy(&subjects);
+    Ok((redact(&patch).into_owned(), redact(&subjects).into_owned()))
+}
+
+/// A file that is removed when this is dropped.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        for path in [self.0.clone(), self.0.with_extension("lock")] {
+            std::fs::remove_file(path).ok();
+        }
+    }
+}
+
+/// Commits the accepted changes. This runs the hooks and the signing of the person's own git.
+pub async fn commit(
+    repository: &Repository,
+    accepted: &Accepted,
+    request: &CommitRequest,
+    note: &str,
+) -> Result<CommitOutcome, Error> {
+    let preview = preview(repository, accepted, note).await?;
+    if !preview.problem.is_empty() {
+        return Err(Error::Failed(preview.problem));
+    }
+    if preview.state != request.state {
+        return Err(Error::Failed(
+            "the repository has changed meanwhile: look at the changes again".to_owned(),
+        ));
+    }
+    let staged = stage(repository, accepted).await?;
+    let index = scratch_index(repository).await?;
+    write(
+        repository,
+        Some(&index.0),
+        &staged.before,
+        &staged.after,
+        &staged.created,
+    )
+    .await?;
+    let committed = repository
+        .plain()
+        .args(["commit", "--quiet", "--file=-"])
+        .variable("GIT_INDEX_FILE", &index.0)
+        // A passphrase is asked in a window or not at all: the terminal is the screen's.
+        .variable("GPG_TTY", "")
+        .variable("GIT_TERMINAL_PROMPT", "0")
+        .input(request.message.as_bytes())
+        .timeout(COMMIT_PATIENCE)
+        .run()
+        .await?;
+    let output = shown(&committed);
+    let head = super::line(
+        repository
+            .quiet()
+            .args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]),
+    )
+    .await?;
+    let new = head.filter(|it| committed.status.success() && Some(it) != repository.head.as_ref());
+    let Some(new) = new else {
+        return Ok(CommitOutcome {
+            commit: None,
+            documents: Vec::new(),
+            output,
+        });
+    };
+    let mut output = output;
+    if let Err(error) = follow(repository, accepted, &staged, &new).await {
+        output.push_str(&format!("\nthe index was not updated: {error}; git reset does that"));
+    }
+    let made = staged.documents.iter().map(|it| it.as_ref().ok().map(Vec::as_slice));
+    if let Some(text) = note::text(&accepted.hunks, made, note)
+        && let Err(error) = note::write(repository, &new, &text).await
+    {
+        output.push_str(&format!("\nno note was written: {error}"));
+    }
+    let documents = accepted.hunks.iter().zip(&staged.documents).filter(|it| it.1.is_ok());
+    Ok(CommitOutcome {
+        commit: Some(new),
+        documents: documents.map(|(it, _)| (it.turn, it.document.clone())).collect(),
+        output: output.trim().to_owned(),
+    })
+}
+
+/// An index of the last commit. It begins as a copy of the person's, so that git need not read all files again.
+async fn scratch_index(repository: &Repository) -> Result<Scratch, Error> {
+    let index = Scratch(repository.folder.join(format!("sheaf-index-{}", std::process::id())));
+    let own = repository.paths(&["index"]).await?;
+    if let Some(bytes) = own.first().and_then(|it| file::read(it, INDEX_BYTES).ok()) {
+        let written = file::write(&index.0, &bytes, Access::Private);
+        written.map_err(|it| Error::Failed(it.to_string()))?;
+    }
+    let tree = |arguments: &[&str]| {
+        repository
+            .quiet()
+            .arg("read-tree")
+            .args(arguments.iter().copied())
+            .variable("GIT_INDEX_FILE", &index.0)
+    };
+    match repository.head.as_deref() {
+        None => tree(&["--empty"]).output().await?,
+        Some(head) => match tree(&["-m", head]).output().await {
+            Ok(it) => it,
+            Err(_) => tree(&["--reset", head]).output().await?,
+        },
+    };
+    Ok(index)
+}
+
+/// Puts the files that differ into an index; `None`: the person's own.
+async fn write(
+    repository: &Repository,
+    index: Option<&Path>,
+    before: &Files,
+    after: &Files,
+    created: &BTreeSet<String>,
+) -> Result<(), Error> {
+    let mut lines = Vec::new();
+    for (path, blob) in after.iter().filter(|(path, blob)| before.get(*path) != Some(blob)) {
+        match blob {
+            // First, so that a folder can take the place of a file.
+            None => lines.insert(0, removal(repository, path)),
+            Some(blob) => {
+                let mut hash = repository.quiet().args(["hash-object", "-w", "--stdin"]);
+                if created.contains(path) {
+                    // With the line ends that git's attributes want.
+                    hash = hash.arg(format!("--path={path}"));
+                }
+                let object = hash.input(blob.bytes.clone()).output().await?;
+                let object = String::from_utf8_lossy(&object).trim().to_owned();
+                lines.push(format!("{} {object}\t{path}\0", blob.mode));
+            }
+        }
+    }
+    update(repository, index, &lines.concat()).await
+}
+
+fn removal(repository: &Repository, path: &str) -> String {
+    let length = repository.head.as_ref().map_or(40, String::len);
+    format!("0 {}\t{path}\0", "0".repeat(length))
+}
+
+/// Changes entries of an index. Somebody else may have it locked for a moment.
+async fn update(repository: &Repository, index: Option<&Path>, lines: &str) -> Result<(), Error> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let mut tries = 0;
+    loop {
+        let mut command = repository
+            .quiet()
+            .args(["update-index", "-z", "--index-info"])
+            .input(lines);
+        if let Some(index) = index {
+            command = command.variable("GIT_INDEX_FILE", index);
+        }
+        let Output { status, stderr, .. } = command.run().await?;
+        if status.success() {
+            return Ok(());
+        }
+        tries += 1;
+        let said = String::from_utf8_lossy(&stderr).trim().to_owned();
+        if tries == TRIES || !said.contains(".lock") {
+            return Err(Error::Failed(said));
+        }
+        tokio::time::sleep(BETWEEN).await;
+    }
+}
+
+/// Brings what was committed into the person's index. A file of which they had staged nothing becomes what is committed;
+/// in any other the accepted changes are made, and where that is not possible it stays as they staged it.
+async fn follow(repository: &Repository, accepted: &Accepted, staged: &Staged, new: &str) -> Result<(), Error> {
+    let mut arguments = vec!["diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", "--root"];
+    arguments.extend(repository.head.as_deref());
+    arguments.push(new);
+    let text = repository.quiet().args(arguments).output().await?;
+    let text = String::from_utf8_lossy(&text);
+    let mut fields = text.split_terminator('\0');
+    // Old and new mode, old and new object, and a letter; then the path.
+    let mut moved: HashMap<String, [(String, String); 2]> = HashMap::new();
+    while let (Some(facts), Some(path)) = (fields.next(), fields.next()) {
+        let mut facts = facts.trim_start_matches(':').split(' ').map(str::to_owned);
+        let mut next = || facts.next().unwrap_or_default();
+        let (old_mode, new_mode, old, new) = (next(), next(), next(), next());
+        moved.insert(path.to_owned(), [(old_mode, old), (new_mode, new)]);
+    }
+    let names: Vec<String> = moved.keys().cloned().collect();
+    let listed = repository.in_index(&names).await?;
+    let mut lines = Vec::new();
+    let mut theirs = Vec::new();
+    for (path, [old, new]) in &moved {
+        let entry = listed.iter().find(|it| it.path == *path);
+        let is_old = match entry {
+            Some(it) => it.mode == old.0 && it.object == old.1,
+            None => old.0 == "000000",
+        };
+        match (is_old, new.0.as_str()) {
+            (false, _) => theirs.push(path.clone()),
+            (true, "000000") => lines.insert(0, removal(repository, path)),
+            (true, mode) => lines.push(format!("{mode} {}\t{path}\0", new.1)),
+        }
+    }
+    update(repository, None, &lines.concat()).await?;
+    // They have staged something else there.
+    let before = read(repository, &theirs, &listed).await?;
+    let mut after = before.clone();
+    for path in &theirs {
+        let is_of_path =
+            |it: &&stage::AcceptedChange| it.path == *path || matches!(&it.kind, ChangeKind::Rename(to) if to == path);
+        let changes: Vec<_> = accepted.changes.iter().filter(is_of_path).cloned().collect();
+        let mut files = after.clone();
+        if stage::apply(&mut files, &changes).iter().all(Result::is_ok) {
+            after = files;
+        }
+    }
+    after.retain(|path, _| before.contains_key(path));
+    write(repository, None, &before, &after, &staged.created).await
+}
+
+/// What git and its hooks printed, without colours, the end of it.
+fn shown(output: &Output) -> String {
+    let text = [&output.stdout[..], &output.stderr[..]].concat();
+    let text = String::from_utf8_lossy(&text);
+    let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_BYTES));
+    redact(text.get(start..).unwrap_or_default().trim()).into_owned()
+}

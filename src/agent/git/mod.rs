@@ -1,0 +1,279 @@
+//! The person's repository: what is in it, and commits that a key of theirs started.
+//!
+//! Looking runs nothing that the repository configures: no hook, no filter, no pager. [`commit`] is the one exception: the
+//! person has read on the card which hooks and which signing run, and has pressed Enter. No model can reach it.
+
+pub mod accepted;
+pub mod changes;
+pub mod commit;
+pub mod note;
+mod stage;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use self::stage::Blob;
+use crate::{
+    os::process::{self, Command, Output},
+    text::WordList,
+};
+
+/// A slower repository says nothing.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of git's output that are read.
+const OUTPUT_BYTES: usize = 256 << 10;
+/// Larger files are not compared.
+const BLOB_BYTES: usize = 50 << 20;
+
+/// Options that keep git from running what a repository configures.
+const SAFE: WordList = WordList(
+    "--no-optional-locks --no-pager --literal-pathspecs -c core.fsmonitor= -c core.hooksPath=/dev/null -c core.pager=cat -c
+     diff.external= -c safe.bareRepository=explicit -c protocol.allow=never -c core.quotePath=false",
+);
+
+/// The user's own `git`, which runs nothing that the repository configures, except filters: see [`filters`].
+pub fn quiet(root: &Path) -> Command {
+    Command::new("git")
+        .arg("-C")
+        .arg(root)
+        .args(SAFE.iter())
+        .timeout(PATIENCE)
+        .limit_bytes(OUTPUT_BYTES)
+}
+
+/// Options that switch off the filters that the repository configures: `git status` runs them on files that look
+/// changed. The user's own (LFS) stay. `None`: git does not work here, or a filter has a name that cannot be switched
+/// off.
+pub async fn filters(root: &Path) -> Option<Vec<String>> {
+    let listed = quiet(root)
+        .args([
+            "config",
+            "--show-scope",
+            "--name-only",
+            "-z",
+            "--get-regexp",
+            r"^filter\..*",
+        ])
+        .run()
+        .await
+        .ok()?;
+    // 1: there are none.
+    if !matches!(listed.status.code(), Some(0 | 1)) || listed.truncated {
+        return None;
+    }
+    let text = String::from_utf8(listed.stdout).ok()?;
+    let mut words = text.split_terminator('\0');
+    let mut off = Vec::new();
+    while let Some(scope) = words.next() {
+        let key = words.next()?;
+        if matches!(scope, "system" | "global" | "command") {
+            continue;
+        }
+        let (filter, what) = key.rsplit_once('.')?;
+        if filter.contains(['=', '\n']) {
+            return None;
+        }
+        match what {
+            "clean" | "smudge" | "process" => off.push(format!("{key}=")),
+            "required" => off.push(format!("{key}=false")),
+            _ => {}
+        }
+    }
+    Some(off)
+}
+
+/// Why a repository cannot be used; each is a sentence for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("git is not installed")]
+    NoGit,
+    #[error("this folder is not in a git repository")]
+    NoRepository,
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<process::Error> for Error {
+    fn from(error: process::Error) -> Self {
+        match error {
+            process::Error::NotFound { .. } => Self::NoGit,
+            process::Error::Start { .. }
+            | process::Error::TimedOut { .. }
+            | process::Error::Failed { .. }
+            | process::Error::Wait { .. } => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// A repository with files.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    /// The top of its files.
+    pub top: PathBuf,
+    /// The folder that was asked about, from the top: `""` or `src/`.
+    pub prefix: String,
+    /// Git's own folder of this worktree.
+    folder: PathBuf,
+    /// The last commit; `None`: there is none.
+    pub head: Option<String>,
+    /// The branch; `None` for a detached head.
+    pub branch: Option<String>,
+}
+
+/// A file as git lists it: mode, object and path from the top.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listed {
+    mode: String,
+    object: String,
+    path: String,
+}
+
+impl Repository {
+    /// Finds the repository around a folder.
+    pub async fn open(folder: &Path) -> Result<Self, Error> {
+        let found = quiet(folder)
+            .args(["rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-prefix"])
+            .run()
+            .await?;
+        if !found.status.success() {
+            return Err(Error::NoRepository);
+        }
+        let text = String::from_utf8_lossy(&found.stdout);
+        let mut lines = text.split('\n');
+        let top = PathBuf::from(lines.next().unwrap_or_default());
+        let git = PathBuf::from(lines.next().unwrap_or_default());
+        let prefix = lines.next().unwrap_or_default().to_owned();
+        let head = line(quiet(&top).args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])).await?;
+        let branch = line(quiet(&top).args(["symbolic-ref", "--quiet", "--short", "HEAD"])).await?;
+        Ok(Self {
+            top,
+            prefix,
+            folder: git,
+            head,
+            branch,
+        })
+    }
+
+    fn quiet(&self) -> Command {
+        quiet(&self.top)
+    }
+
+    /// Files of git's own folder, some of which worktrees share: `MERGE_HEAD`, `hooks`.
+    async fn paths(&self, names: &[&str]) -> Result<Vec<PathBuf>, Error> {
+        let arguments = names.iter().flat_map(|it| ["--git-path", it]);
+        let text = self.plain().arg("rev-parse").args(arguments).output().await?;
+        let text = String::from_utf8_lossy(&text);
+        Ok(text.lines().map(|it| self.top.join(it)).collect())
+    }
+
+    /// The user's own git, as it is: it runs hooks.
+    fn plain(&self) -> Command {
+        Command::new("git")
+            .arg("-C")
+            .arg(&self.top)
+            .timeout(PATIENCE)
+            .limit_bytes(OUTPUT_BYTES)
+    }
+
+    /// The files of the last commit among `paths`, and the folders and submodules.
+    async fn in_commit(&self, commit: Option<&str>, paths: &[String]) -> Result<Vec<Listed>, Error> {
+        let (Some(commit), false) = (commit, paths.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let tree = self
+            .quiet()
+            .args(["ls-tree", "-z", "--full-tree", commit, "--"])
+            .args(paths);
+        let text = tree.output().await?;
+        let text = String::from_utf8_lossy(&text);
+        // Mode, type, object and path.
+        let read = |it: &str| {
+            let (facts, path) = it.split_once('\t')?;
+            let mut facts = facts.split(' ');
+            Some(Listed {
+                mode: facts.next()?.to_owned(),
+                object: facts.nth(1)?.to_owned(),
+                path: path.to_owned(),
+            })
+        };
+        Ok(text.split_terminator('\0').filter_map(read).collect())
+    }
+
+    /// The files of the index among `paths`.
+    async fn in_index(&self, paths: &[String]) -> Result<Vec<Listed>, Error> {
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let text = self
+            .quiet()
+            .args(["ls-files", "--stage", "-z", "--"])
+            .args(paths)
+            .output()
+            .await?;
+        let text = String::from_utf8_lossy(&text);
+        // Mode, object, stage and path.
+        let read = |it: &str| {
+            let (facts, path) = it.split_once('\t')?;
+            let mut facts = facts.split(' ');
+            Some(Listed {
+                mode: facts.next()?.to_owned(),
+                object: facts.next()?.to_owned(),
+                path: path.to_owned(),
+            })
+        };
+        let listed = text.split_terminator('\0').filter_map(read);
+        // What stands below a name that is a folder here is not that file.
+        Ok(listed.filter(|it| paths.contains(&it.path)).collect())
+    }
+
+    /// Returns true if the branch contains a commit.
+    pub async fn contains(&self, commit: &str) -> bool {
+        let (Some(head), false) = (&self.head, commit.starts_with('-')) else {
+            return false;
+        };
+        let asked = self.quiet().args(["merge-base", "--is-ancestor", commit, head]);
+        asked.run().await.is_ok_and(|it| it.status.success())
+    }
+
+    /// The content of a listed file; `None` for one that is too large.
+    async fn blob(&self, listed: &Listed) -> Result<Option<Blob>, Error> {
+        if !matches!(listed.mode.as_str(), "100644" | "100755") {
+            // A link or a submodule: its content is not needed.
+            return Ok(Some(Blob {
+                mode: listed.mode.clone(),
+                bytes: b" ".to_vec(),
+            }));
+        }
+        let Output {
+            status,
+            stdout,
+            stderr,
+            truncated,
+        } = self
+            .quiet()
+            .args(["cat-file", "blob", &listed.object])
+            .limit_bytes(BLOB_BYTES)
+            .run()
+            .await?;
+        if !status.success() {
+            return Err(Error::Failed(String::from_utf8_lossy(&stderr).trim().to_owned()));
+        }
+        Ok((!truncated).then(|| Blob {
+            mode: listed.mode.clone(),
+            bytes: stdout,
+        }))
+    }
+}
+
+/// The first line that a command prints; `None` if it fails or prints nothing.
+async fn line(command: Command) -> Result<Option<String>, Error> {
+    let Output { status, stdout, .. } = command.run().await?;
+    let text = String::from_utf8_lossy(&stdout);
+    let line = text.lines().next().unwrap_or_default().to_owned();
+    Ok(Some(line).filter(|it| status.success() && !it.is_empty()))
+}
+
+#[cfg(test)]
+mod tests;

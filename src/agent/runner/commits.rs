@@ -1,0 +1,164 @@
+//! Commits of accepted changes: what the card shows, the message, and the commit that the user's Enter starts.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Map;
+
+use super::{
+    notices::{notice, now_ms},
+    side_question::said,
+};
+use crate::{
+    agent::{
+        git::{
+            self, Repository,
+            accepted::{Accepted, COMMITTED, Files, uncommitted},
+            commit,
+        },
+        tags::wrap,
+    },
+    journal::Log,
+    models::{Chosen, ModelMessage},
+    protocol::{CommitOutcome, CommitPreview, CommitRequest, DocumentId, Event, Position, Severity, Turn},
+    sandbox::{Seen, Workspace},
+    transcript::Transcript,
+};
+
+const SYSTEM: &str = include_str!("../../../assets/prompts/commit_message.md");
+/// The plain message stays if a model takes longer.
+const MESSAGE_PATIENCE: Duration = Duration::from_secs(30);
+/// Longest message that a model may write, in bytes.
+const MESSAGE_BYTES: usize = 4 << 10;
+
+/// The conversation that commits are made from.
+#[derive(Clone)]
+pub struct Source {
+    pub workspace: Arc<Workspace>,
+    pub seen: Arc<Seen>,
+    pub log: Arc<Log>,
+    /// The setting `commit.note`.
+    pub note: String,
+}
+
+impl Source {
+    async fn accepted(&self, wanted: Vec<(Turn, DocumentId)>) -> Result<(Repository, Accepted), git::Error> {
+        let repository = Repository::open(self.workspace.root()).await?;
+        let transcript = Transcript::from_entries(&self.log.after(Position(0)));
+        let wanted = uncommitted(&transcript, wanted, &repository).await;
+        let (source, of) = (self.clone(), repository.clone());
+        let collect = move || {
+            let files = Files {
+                workspace: &source.workspace,
+                seen: &source.seen,
+            };
+            Accepted::new(&transcript, &wanted, &of, &files)
+        };
+        let accepted = tokio::task::spawn_blocking(collect).await;
+        let accepted = accepted.map_err(|it| git::Error::Failed(it.to_string()))?;
+        Ok((repository, accepted))
+    }
+
+    /// Describes the commit, or says why there can be none.
+    pub async fn preview(self, wanted: Vec<(Turn, DocumentId)>) -> CommitPreview {
+        let found = match self.accepted(wanted).await {
+            Ok((repository, accepted)) => commit::preview(&repository, &accepted, &self.note).await,
+            Err(error) => Err(error),
+        };
+        found.unwrap_or_else(|error| CommitPreview {
+            problem: error.to_string(),
+            ..CommitPreview::default()
+        })
+    }
+
+    /// Has a model write the message. `""`: there is none, it failed, or it took too long.
+    pub async fn message(self, wanted: Vec<(Turn, DocumentId)>, chosen: Chosen) -> String {
+        let Ok((repository, accepted)) = self.accepted(wanted).await else {
+            return String::new();
+        };
+        let Ok((patch, subjects)) = commit::patch(&repository, &accepted).await else {
+            return String::new();
+        };
+        let mut asked: Vec<&str> = accepted.hunks.iter().map(|it| it.asked.as_str()).collect();
+        asked.dedup();
+        let asked = asked.join("\n\n");
+        let asked = asked
+            .get(..asked.floor_char_boundary(MESSAGE_BYTES))
+            .unwrap_or_default();
+        let text = [
+            wrap("earlier_subjects", &subjects),
+            wrap("user_query", asked),
+            wrap("commit_patch", &patch),
+        ];
+        let answer = said(chosen, SYSTEM, vec![ModelMessage::user(text.join("\n"))], MESSAGE_BYTES);
+        let answer = tokio::time::timeout(MESSAGE_PATIENCE, answer).await;
+        tidy(&answer.unwrap_or_else(|_| Ok(String::new())).unwrap_or_default())
+    }
+
+    /// Commits, and says so in the conversation.
+    pub async fn commit(self, request: CommitRequest) -> CommitOutcome {
+        let made = match self.accepted(request.documents.clone()).await {
+            Ok((repository, accepted)) => {
+                let outcome = commit::commit(&repository, &accepted, &request, &self.note).await;
+                outcome.map(|it| (it, repository))
+            }
+            Err(error) => Err(error),
+        };
+        let (outcome, repository) = match made {
+            Ok(it) => it,
+            Err(error) => {
+                return CommitOutcome {
+                    output: error.to_string(),
+                    ..CommitOutcome::default()
+                };
+            }
+        };
+        if let Some(commit) = &outcome.commit {
+            for (turn, document) in &outcome.documents {
+                let metadata = Map::from_iter([(COMMITTED.to_owned(), commit.as_str().into())]);
+                let event = Event::DocumentUpdate {
+                    document: document.clone(),
+                    metadata,
+                };
+                self.log.append_to(*turn, now_ms(), event);
+            }
+            let short = commit.get(..8).unwrap_or(commit);
+            let back = match repository.head {
+                Some(_) => "git reset --soft HEAD~1",
+                None => "git update-ref -d HEAD",
+            };
+            let said = format!("Committed {short}; {back} reverses it");
+            notice(&self.log, Severity::Info, "committed", said);
+        }
+        outcome
+    }
+}
+
+/// A model's message as git wants it: without a fence around it, and without blanks at its ends.
+fn tidy(said: &str) -> String {
+    let said = said.trim();
+    let inner = said
+        .strip_prefix("```")
+        .and_then(|it| it.strip_suffix("```"))
+        .and_then(|it| it.split_once('\n'));
+    let text = inner.map_or(said, |it| it.1).trim().trim_matches('"');
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_free_of_what_models_put_around_it() {
+        for (said, message) in [
+            ("fix it\n", "fix it"),
+            ("```\nfix it\n\nbecause  \n```", "fix it\n\nbecause"),
+            ("```text\nfix it\n```", "fix it"),
+            ("\"fix it\"", "fix it"),
+            ("", ""),
+        ] {
+            assert_eq!(tidy(said), message);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A question beside the conversation, and a turn that writes down what an agent must know of the workspace.
+
+use serde_json::Map;
+
+use super::writing;
+use crate::{
+    protocol::{Document, DocumentStart, Event, Kind, Message, Mode, Query, Reply, Response},
+    t,
+    tui::{
+        app::{Action, effects::ask_for},
+        overlays::DocumentPage,
+    },
+};
+
+/// The message of `/init`.
+const INIT: &str = include_str!("../../../assets/prompts/init.md");
+
+/// Asks a question about the conversation; the answer is a page, and stays out of the conversation.
+pub const BTW: Action = Action::new("btw", "btw", |app, question| {
+    let question = question.trim().to_owned();
+    if question.is_empty() {
+        return app.toast(t!("btw-how"));
+    }
+    let page = DocumentPage::waiting(&question, t!("btw-facts"), t!("btw-asking"));
+    app.open(page);
+    let title = question.clone();
+    vec![ask_for(Query::SideQuestion(question), move |app, reply| {
+        let Some(page) = app.overlays.top::<DocumentPage>().filter(|it| it.waits_for(&title)) else {
+            return Vec::new();
+        };
+        match reply {
+            Ok(Reply::SideAnswer(it)) if !it.text.is_empty() => page.fill(text(&it.text), ""),
+            Ok(Reply::SideAnswer(it)) if !it.problem.is_empty() => page.fill(Vec::new(), &it.problem),
+            Ok(_) => page.fill(Vec::new(), t!("btw-no-answer")),
+            Err(why) => page.fill(Vec::new(), &why),
+        }
+        Vec::new()
+    })]
+});
+
+/// Has the model write AGENTS.md, as a turn in agent mode; `words` are added.
+pub const INIT_RULES: Action = Action::new("init", "init", |app, words| {
+    let text = if words.is_empty() {
+        INIT.trim().to_owned()
+    } else {
+        format!("{}\n\n{words}", INIT.trim())
+    };
+    app.viewport.pane.go_to_end();
+    let effects = writing::submit_in(app, Message::user(text), Some(Mode::Agent));
+    super::focus::focus_composer(app);
+    effects
+});
+
+/// A text as a document to read.
+fn text(markdown: &str) -> Vec<Document> {
+    let mut response = Response::default();
+    let start = DocumentStart {
+        id: "side".into(),
+        kind: Kind::Text,
+        sequence: None,
+        content: None,
+        metadata: Map::new(),
+    };
+    let end = Event::DocumentEnd {
+        document: "side".into(),
+        final_content: Some(markdown.to_owned()),
+        metadata: Map::new(),
+    };
+    response.apply(&Event::DocumentStart(start), 0);
+    response.apply(&end, 0);
+    response.documents
+}

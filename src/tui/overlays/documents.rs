@@ -1,0 +1,261 @@
+//! Documents that are no part of the conversation, to read: what has changed in the tree, an answer beside it.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
+
+use super::frame;
+use crate::{
+    protocol::{Document, Turn, View},
+    t,
+    text::{Role, Sanitized, Span, StyledLine, wrap::wrap},
+    tui::{
+        app::{Answer, Choice, Effect, Overlay, Scene},
+        terminal::surface::Links,
+        widgets::{self, Cited, DocumentState, DocumentWidget, Fold, RenderContext},
+    },
+};
+
+/// Widest layout, in columns.
+const COLUMNS: u16 = 160;
+
+/// A page of documents.
+pub struct DocumentPage {
+    title: String,
+    facts: String,
+    /// Shown while there are no documents: what is waited for, or why there are none.
+    note: String,
+    parts: Vec<DocumentPart>,
+    /// The first row in view, of all.
+    top: usize,
+    /// Rows of all documents, and rows in view.
+    extent: (usize, usize),
+    /// The columns that the heights are for.
+    columns: u16,
+}
+
+/// A document of the page.
+struct DocumentPart {
+    document: Document,
+    state: DocumentState,
+    /// The file's heading is that of the document before it.
+    is_joined: bool,
+    /// Rows, and a blank one before the document where a heading begins.
+    height: usize,
+}
+
+impl DocumentPage {
+    /// A page whose documents are still to come; `note` says what is waited for. `facts` stand beside the title.
+    pub fn waiting(title: &str, facts: &str, note: &str) -> Self {
+        Self {
+            title: title.to_owned(),
+            facts: facts.to_owned(),
+            note: note.to_owned(),
+            parts: Vec::new(),
+            top: 0,
+            extent: (0, 1),
+            columns: 0,
+        }
+    }
+
+    /// Returns true for the page of this title that still waits.
+    pub fn waits_for(&self, title: &str) -> bool {
+        self.title == title && self.parts.is_empty()
+    }
+
+    /// Shows finished documents, or why there are none.
+    pub fn fill(&mut self, documents: Vec<Document>, note: &str) {
+        note.clone_into(&mut self.note);
+        self.columns = 0;
+        let mut parts: Vec<DocumentPart> = Vec::new();
+        for document in documents {
+            let path = |it: &Document| match it.view() {
+                View::FileEdit(edit) => Some(edit.file_path.to_owned()),
+                _ => None,
+            };
+            let before = parts.last().and_then(|it| path(&it.document));
+            parts.push(DocumentPart {
+                is_joined: before.is_some() && before == path(&document),
+                document,
+                state: DocumentState::default(),
+                height: 0,
+            });
+        }
+        self.parts = parts;
+    }
+
+    fn scroll(&mut self, by: isize) {
+        let last = self.extent.0.saturating_sub(self.extent.1);
+        self.top = self.top.saturating_add_signed(by).min(last);
+    }
+
+    /// Goes to the next document, or to the one before.
+    fn step(&mut self, forward: bool) {
+        let mut starts = Vec::new();
+        let mut at = 0;
+        for part in &self.parts {
+            starts.push(at + usize::from(at > 0 && !part.is_joined));
+            at += part.height;
+        }
+        let found = if forward {
+            starts.into_iter().find(|it| *it > self.top)
+        } else {
+            starts.into_iter().rev().find(|it| *it < self.top)
+        };
+        if let Some(at) = found {
+            self.top = at;
+            self.scroll(0);
+        }
+    }
+
+    /// The first document in view.
+    fn document(&self) -> Option<&Document> {
+        let mut end = 0;
+        let part = self.parts.iter().find(|it| {
+            end += it.height;
+            end > self.top
+        });
+        part.map(|it| &it.document)
+    }
+
+    /// The file in view and its line, for the editor.
+    fn here(&self) -> Option<(String, Option<u64>)> {
+        match self.document()?.view() {
+            View::FileEdit(edit) => Some((
+                edit.file_path.to_owned(),
+                edit.diff.as_ref().and_then(|it| it.start_line),
+            )),
+            _ => None,
+        }
+    }
+}
+
+fn render_context<'a>(scene: &Scene<'a>, width: u16, is_joined: bool) -> RenderContext<'a> {
+    RenderContext {
+        width: usize::from(width),
+        fold: Fold::Full,
+        selected: false,
+        read_only: true,
+        joined: is_joined,
+        newest: false,
+        turn: Turn::default(),
+        colours: scene.colours,
+        colours_version: scene.colours_version,
+        todos: &scene.transcript.todos,
+        progress: None,
+        now_ms: scene.now_ms,
+        form: None,
+        todo: None,
+        cited: Cited::Unread,
+        root: None,
+        theme: Some(scene.theme),
+        times: None,
+    }
+}
+
+impl Overlay for DocumentPage {
+    fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
+        let page = self.extent.1.saturating_sub(1).max(1) as isize;
+        match event.code {
+            KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q') => return Answer::Close,
+            KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
+            KeyCode::Char('o') => {
+                if let Some((path, line)) = self.here() {
+                    return Answer::Live(Choice::Open(path, line));
+                }
+            }
+            KeyCode::Char('y') => {
+                if let Some(document) = self.document() {
+                    return Answer::Does(Effect::Copy {
+                        text: widgets::copy_text(document).into_string(),
+                        what: widgets::summary(document).into_string(),
+                    });
+                }
+            }
+            KeyCode::Char('j') | KeyCode::Tab => self.step(true),
+            KeyCode::Char('k') | KeyCode::BackTab => self.step(false),
+            KeyCode::Down => self.scroll(1),
+            KeyCode::Up => self.scroll(-1),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(page),
+            KeyCode::PageUp => self.scroll(-page),
+            KeyCode::Char('g') | KeyCode::Home => self.top = 0,
+            KeyCode::Char('G') | KeyCode::End => self.scroll(isize::MAX / 2),
+            _ => {}
+        }
+        Answer::Taken
+    }
+
+    fn wheel(&mut self, by: isize) {
+        self.scroll(by * 3);
+    }
+
+    fn render(&mut self, area: Rect, buf: &mut Buffer, links: &mut Links, scene: &Scene<'_>) {
+        let head = StyledLine::of([
+            Span::new(Sanitized::line(&self.title), Role::Strong).bold(),
+            Span::new(Sanitized::line(&format!("   {}", self.facts)), Role::Dim),
+        ]);
+        let rest = frame::lines(area, buf, &[head, StyledLine::blank()], scene.theme);
+        if self.parts.is_empty() {
+            let note = wrap(
+                &[Span::new(Sanitized::line(&self.note), Role::Dim)],
+                usize::from(rest.width),
+                &[],
+                &[],
+            );
+            frame::lines(rest, buf, &note, scene.theme);
+            return;
+        }
+        let rest = Rect {
+            width: rest.width.min(COLUMNS),
+            ..rest
+        };
+        if rest.width == 0 || rest.height == 0 {
+            return;
+        }
+        if self.columns != rest.width {
+            self.columns = rest.width;
+            for (at, part) in self.parts.iter_mut().enumerate() {
+                let context = render_context(scene, rest.width, part.is_joined);
+                part.state.lay_out(&part.document, &context);
+                part.height = part.state.rows.len() + usize::from(at > 0 && !part.is_joined);
+            }
+        }
+        self.extent = (self.parts.iter().map(|it| it.height).sum(), usize::from(rest.height));
+        self.scroll(0);
+        let (mut start, mut y) = (0, rest.y);
+        for part in &mut self.parts {
+            let end = start + part.height;
+            let blank = part.height.saturating_sub(part.state.rows.len());
+            if end > self.top && y < rest.bottom() {
+                let skipped = self.top.saturating_sub(start);
+                y = y
+                    .saturating_add(blank.saturating_sub(skipped) as u16)
+                    .min(rest.bottom());
+                part.state.offset = skipped.saturating_sub(blank);
+                let rows = part.state.rows.len().saturating_sub(part.state.offset);
+                let place = Rect {
+                    y,
+                    height: (rest.bottom() - y).min(u16::try_from(rows).unwrap_or(u16::MAX)),
+                    ..rest
+                };
+                let context = &render_context(scene, rest.width, part.is_joined);
+                let document = &part.document;
+                DocumentWidget { document, context }.render(place, buf, &mut part.state);
+                links.append(&mut part.state.links);
+                y = place.bottom();
+            }
+            start = end;
+        }
+    }
+
+    fn hints(&self) -> Vec<(&'static str, &'static str)> {
+        let mut hints = vec![("↑↓", t!("footer-scroll")), ("j k", t!("footer-step"))];
+        if self.here().is_some() {
+            hints.push(("o", t!("footer-open")));
+        }
+        if !self.parts.is_empty() {
+            hints.push(("y", t!("footer-copy")));
+        }
+        hints.push(("esc", t!("footer-close")));
+        hints
+    }
+}

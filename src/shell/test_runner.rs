@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn the_exit_code_of_a_test_runner_is_the_outcome() {
         check(
-            r#"
+            r"
             cargo test
             cargo test -q --lib wrap -- --nocapture
             cargo +nightly nextest run
@@ -490,7 +490,7 @@ mod tests {
             set -e; cargo test; echo passed
             cargo test && echo ok
             cat orders.txt | pytest
-            "#,
+            ",
             Some(Tests::Passed),
             Some(Tests::Failed),
         );

@@ -84,7 +84,7 @@ impl EndingWidget<'_> {
             }),
             receipt.dollars.map(|it| (4, dim(figure::money(it)))),
             review.map(|it| {
-                let name = Span::new(Sanitized::line(it), Role::Dim).bold();
+                let name = Span::new(Sanitized::line(it), Role::Dim).bold().key();
                 let word = Span::new(format!(" {}", t!("key-review")), Role::Dim);
                 (2, vec![name, word])
             }),

@@ -10,7 +10,7 @@ use ratatui::{
 };
 
 use super::{
-    app::{App, DraftList, Focus, Overlay, Placement, Scene, search::Search, selection::Selection},
+    app::{App, DraftList, Focus, Overlay, Placement, Scene, keymap::KeyContext, search::Search, selection::Selection},
     areas::{Areas, DRAFT, Demand, MARGIN, PAGE_INDENT, outline_columns},
     bars::{header, hints::hints, rule},
     overlays::Picker,
@@ -23,6 +23,7 @@ use super::{
         bar::{Bar, BarWidget, Bars},
         composer::{self, ComposerWidget},
         footer,
+        list::ListCursor,
         queue::QueueWidget,
         styled_line::{LinesWidget, put_spans},
         transcript::{Item, Light, Lit, Pane, TranscriptContext, TranscriptWidget, VisibleLine},
@@ -121,6 +122,12 @@ impl App {
             images: &self.terminal.images,
             has_nerd_font: self.has_nerd_font(),
             theme: &self.appearance.theme,
+            review_key: self
+                .preferences
+                .keymap
+                .keys(KeyContext::Everywhere, "review")
+                .first()
+                .map(ToString::to_string),
         }
     }
 
@@ -328,9 +335,12 @@ impl App {
             None => (self.composer.commands.shown()?, 90),
         };
         let area = areas.popup(columns, list.lines());
-        Some(Rendered::new(covered(area, areas), |buf, _| {
-            list.draw(area, buf, scene.theme);
-        }))
+        let mut offers = ListCursor::default();
+        let rendered = Rendered::new(covered(area, areas), |buf, _| {
+            offers = list.draw(area, buf, scene.theme);
+        });
+        self.viewport.offers = offers;
+        Some(rendered)
     }
 
     /// The content of the top overlay as lines, and how to go on.

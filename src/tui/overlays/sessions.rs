@@ -301,6 +301,7 @@ impl Sessions {
             images: &Images::default(),
             has_nerd_font: false,
             theme: scene.theme,
+            review_key: None,
         };
         drawn.pane.measure(&context, usize::from(rest.height));
         let widget = TranscriptWidget {
@@ -387,6 +388,10 @@ impl Overlay for Sessions {
 
     fn wheel(&mut self, by: isize) {
         self.cursor.step(by, self.passing.len());
+    }
+
+    fn list(&self) -> Option<&ListCursor> {
+        Some(&self.cursor)
     }
 
     fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {

@@ -738,6 +738,7 @@ inspector-when = Schritt { $step } · { $clock } · nach { $since }
 inspector-when-after = Schritt { $step } · { $clock } · +{ $gap } · nach { $since }
 inspector-came = empfangen, { $size }
 inspector-came-whole = ganz empfangen, { $size }
+inspector-run = { $count } Deltas, { $size }: ihr Text
 inspector-made-here = lokal
 inspector-more = … noch { $size }
 inspector-before = … { $size } darüber
@@ -939,6 +940,7 @@ waiting-title = eingereihte Nachrichten
 ## Fußzeile: Wirkung einer Taste in ein, zwei Wörtern
 
 footer-choose = wählen
+footer-deltas = Deltas
 footer-any-key = Taste
 footer-skip-wait = weiter
 footer-close = schließen

@@ -741,6 +741,7 @@ inspector-when = step { $step } · { $clock } · { $since } into the turn
 inspector-when-after = step { $step } · { $clock } · +{ $gap } · { $since } into the turn
 inspector-came = received, { $size }
 inspector-came-whole = received whole, { $size }
+inspector-run = { $count } deltas, { $size }: their text
 inspector-made-here = local
 inspector-more = … { $size } more
 inspector-before = … { $size } above
@@ -942,6 +943,7 @@ waiting-title = queued messages
 ## Footer: the action of a key, in one or two words
 
 footer-choose = choose
+footer-deltas = deltas
 footer-any-key = any key
 footer-skip-wait = continue
 footer-close = close

@@ -5,7 +5,7 @@
 //! | floor | modules |
 //! | --- | --- |
 //! | 0 | [`os`] [`text`] [`net`] |
-//! | 1 | [`protocol`] [`config`] [`locale`] |
+//! | 1 | [`protocol`] [`config`] [`locale`] [`shell`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] |
 //! | 3 | [`index`] [`link`] [`models`] [`sandbox`] |
 //! | 4 | [`export`] [`tools`] [`conform`] |
@@ -39,6 +39,7 @@ pub mod print;
 pub mod protocol;
 pub mod sandbox;
 pub mod server;
+pub mod shell;
 pub mod text;
 pub mod theme;
 pub mod tools;

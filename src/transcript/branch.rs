@@ -248,6 +248,7 @@ fn cut(exchange: &Exchange, document: &DocumentId, is_open: bool) -> Option<Exch
         message: exchange.message.clone(),
         at_ms: exchange.at_ms,
         last_ms: exchange.last_ms,
+        updates: exchange.updates,
         parent: exchange.parent.clone(),
         is_cut: true,
         is_reopened,

@@ -8,12 +8,14 @@ mod object;
 pub mod query;
 
 pub mod blame;
+mod receipt;
 mod todos;
 
 use std::{collections::HashMap, sync::Arc};
 
 pub use branch::Fork;
 pub use object::{ObjectError, object, read};
+pub use receipt::{Receipt, has_done_something};
 pub use todos::{Todo, Todos};
 
 use crate::protocol::{
@@ -52,6 +54,8 @@ pub struct Exchange {
     /// Time of its last event, in milliseconds since the Unix epoch.
     pub last_ms: u64,
     pub response: Response,
+    /// Number of updates of documents after their end.
+    pub updates: u64,
     /// The point after which this exchange continues.
     pub parent: Branch,
     /// Only the first of its documents count on this branch.
@@ -187,7 +191,11 @@ impl Transcript {
                 self.settle_answer(at);
                 ResponseChange::Response
             }
-            event => exchange.response.apply(event, entry.at_ms),
+            event => {
+                let change = exchange.response.apply(event, entry.at_ms);
+                exchange.updates += u64::from(matches!(change, ResponseChange::Updated(_)));
+                change
+            }
         };
         match change {
             ResponseChange::Ended(document) => self.fold_todos(DocumentIndex { exchange: at, document }),

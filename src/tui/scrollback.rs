@@ -28,6 +28,7 @@ impl App {
             let context = TranscriptContext {
                 // What is selected says which keys there are: nobody presses them there.
                 has_focus: false,
+                review_key: None,
                 ..*context
             };
             let mut text = String::new();
@@ -47,6 +48,7 @@ impl App {
         self.with_pane(|pane, context| {
             let context = TranscriptContext {
                 has_focus: false,
+                review_key: None,
                 ..*context
             };
             let (mut text, mut line) = (String::new(), Buffer::empty(Rect::new(0, 0, columns as u16, 1)));

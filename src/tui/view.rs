@@ -10,7 +10,7 @@ use ratatui::{
 };
 
 use super::{
-    app::{App, DraftList, Focus, Overlay, Placement, Scene, search::Search, selection::Selection},
+    app::{App, DraftList, Focus, Overlay, Placement, Scene, keymap::KeyContext, search::Search, selection::Selection},
     areas::{Areas, DRAFT, Demand, MARGIN, PAGE_INDENT, outline_columns},
     bars::{header, hints::hints, rule},
     overlays::Picker,
@@ -121,6 +121,12 @@ impl App {
             images: &self.terminal.images,
             has_nerd_font: self.has_nerd_font(),
             theme: &self.appearance.theme,
+            review_key: self
+                .preferences
+                .keymap
+                .keys(KeyContext::Everywhere, "review")
+                .first()
+                .map(ToString::to_string),
         }
     }
 

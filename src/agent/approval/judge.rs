@@ -21,14 +21,13 @@
 use std::path::Path;
 
 use super::{
-    command_line::{CommandLine, Doubt, Redirect, SimpleCommand},
-    programs,
     rule::{Files, Hosts, Rule, Shell, is_tool},
     rules::{Rules, RunMode},
 };
 use crate::{
     protocol::{Mode, Permission},
     sandbox::{Located, Place, Tier},
+    shell::{CommandLine, Doubt, Redirect, SimpleCommand, programs},
     tools::{Access, Class},
 };
 

@@ -3,10 +3,7 @@
 //! Pure: accesses and facts go in, a [`Verdict`] comes out. Where a rule denies, nothing else counts; where one asks, none
 //! allows. What the rules allow is spared the question and nothing else: a command still runs in the sandbox.
 
-pub mod command_line;
 mod judge;
-mod parser;
-mod programs;
 pub mod rule;
 mod rules;
 

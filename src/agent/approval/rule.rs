@@ -9,13 +9,13 @@ use std::{fmt, path::Path};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::{
-    command_line::{CommandLine, Doubt, ShellWord, SimpleCommand},
-    programs::{self, host_of},
-};
 use crate::{
     config::nearest,
     sandbox::{Located, Place},
+    shell::{
+        CommandLine, Doubt, ShellWord, SimpleCommand,
+        programs::{self, host_of},
+    },
     tools::built_in,
 };
 

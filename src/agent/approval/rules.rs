@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use super::{command_line::CommandLine, rule::Rule};
+use super::rule::Rule;
 use crate::{
     config::{ConfiguredRule, Paths, Settings, SettingsWriteError, append},
     protocol::Permissions,
+    shell::CommandLine,
 };
 
 /// The calls that run without a question (`approvals.run`).

@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 
 use crate::{
-    agent::approval::command_line::CommandLine,
     config::Fingerprint,
     sandbox::{Place, Workspace},
+    shell::CommandLine,
     tools::Access,
 };
 

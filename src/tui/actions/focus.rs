@@ -4,7 +4,7 @@ use crate::{
     t,
     tui::{
         app::{App, Focus},
-        widgets::transcript::{Item, VisibleLine},
+        widgets::transcript::{Item, VisibleLine, is_receipt},
     },
 };
 
@@ -26,8 +26,11 @@ pub fn focus_transcript(app: &mut App) {
     let waiting = app.conversation.waiting();
     let is_waiting = waiting.is_some();
     let waiting = waiting.map(Item::Document);
-    let last = app.viewport.pane.lines.iter().rev().find_map(VisibleLine::item);
-    let Some(item) = waiting.or(last).or_else(|| app.viewport.pane.items.last().copied()) else {
+    let transcript = &app.conversation.transcript;
+    let is_stop = |it: &Item| !is_receipt(transcript, *it);
+    let pane = &app.viewport.pane;
+    let last = pane.lines.iter().rev().filter_map(VisibleLine::item).find(is_stop);
+    let Some(item) = waiting.or(last).or_else(|| pane.items.last().copied()) else {
         app.toast(t!("action-nothing-to-read"));
         return;
     };

@@ -7,13 +7,21 @@ use crate::{
         app::{Action, App, Effect, Focus},
         overlays::Picker,
         places,
-        widgets::{self, Fold, filter::has_failed, transcript::Item},
+        widgets::{
+            self, Fold,
+            filter::has_failed,
+            transcript::{Item, is_receipt},
+        },
     },
 };
 
-pub const NEXT: Action = Action::new("next", "", |app, _| go(app, true, |_, _| true));
+pub const NEXT: Action = Action::new("next", "", |app, _| go(app, true, is_stop));
 
-pub const PREVIOUS: Action = Action::new("previous", "", |app, _| go(app, false, |_, _| true));
+pub const PREVIOUS: Action = Action::new("previous", "", |app, _| go(app, false, is_stop));
+
+fn is_stop(app: &App, item: Item) -> bool {
+    !is_receipt(&app.conversation.transcript, item)
+}
 
 pub const TURN_NEXT: Action = Action::new("turn.next", "", |app, _| {
     go(app, true, |_, item| matches!(item, Item::Message(_)))
@@ -63,7 +71,14 @@ pub const TOP: Action = Action::new("top", "", |app, _| {
 pub const BOTTOM: Action = Action::new("bottom", "", |app, _| {
     app.viewport.pane.go_to_end();
     if app.viewport.focus == Focus::Transcript
-        && let Some(last) = app.viewport.pane.items.last().copied()
+        && let Some(last) = app
+            .viewport
+            .pane
+            .items
+            .iter()
+            .rev()
+            .find(|it| is_stop(app, **it))
+            .copied()
     {
         app.viewport.pane.selected = Some(last);
     }

@@ -301,6 +301,7 @@ impl Sessions {
             images: &Images::default(),
             has_nerd_font: false,
             theme: scene.theme,
+            review_key: None,
         };
         drawn.pane.measure(&context, usize::from(rest.height));
         let widget = TranscriptWidget {

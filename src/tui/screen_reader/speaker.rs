@@ -120,6 +120,7 @@ pub fn rows(app: &mut App, item: Item, is_whole: bool) -> Vec<StyledLine> {
     app.with_pane(|pane: &mut Pane, context| {
         let context = TranscriptContext {
             has_focus: false,
+            review_key: None,
             ..*context
         };
         let fold = pane.fold_of(item);

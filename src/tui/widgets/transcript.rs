@@ -17,7 +17,7 @@ use crate::{
     protocol::{Document, DocumentId, FinishReason, Kind, ResponseChange, Turn, View},
     text::{Background, Colours, Modifier, Role, Sanitized, Span, StyledLine, width},
     theme::Theme,
-    transcript::{DocumentIndex, Exchange, ExchangeChange, Transcript},
+    transcript::{DocumentIndex, Exchange, ExchangeChange, Transcript, has_done_something},
     tui::{
         areas::MARGIN,
         glyph,
@@ -75,6 +75,8 @@ pub struct TranscriptContext<'a> {
     pub images: &'a Images,
     pub has_nerd_font: bool,
     pub theme: &'a Theme,
+    /// The key that opens the review of changes; `None` where none does.
+    pub review_key: Option<String>,
 }
 
 /// The state of the transcript's widget: its items, their rows, and the part in view.
@@ -158,12 +160,13 @@ impl StatefulWidget for ItemWidget<'_> {
                     let documents = &exchange.response.documents;
                     let is_error = |it: &Document| it.kind == Kind::Error;
                     let widget = EndingWidget {
-                        ending,
+                        exchange,
                         // What broke the stream off is the last thing in it; an error before that was another one.
                         has_error: match ending.finish_reason {
                             FinishReason::Interrupted => documents.last().is_some_and(is_error),
                             _ => documents.iter().any(is_error),
                         },
+                        review_key: self.context.review_key.as_deref(),
                         context: render,
                     };
                     widget.render(area, buf, state);
@@ -757,7 +760,9 @@ impl Pane {
         let Some(at) = self.items.iter().position(|it| *it == item) else {
             return;
         };
-        self.follow = if at + 1 == self.items.len() {
+        let mut behind = self.items.iter().skip(at + 1);
+        // What sums a turn up belongs to its last document.
+        self.follow = if behind.all(|it| matches!(it, Item::Ending(_))) {
             Following::End
         } else {
             Following::Pinned
@@ -1033,12 +1038,28 @@ impl Pane {
     }
 }
 
+/// Returns true if a line may stand under the answer: it did not end normally, or did something.
 fn has_ending(exchange: &Exchange) -> bool {
-    exchange
-        .response
-        .ending
-        .as_ref()
-        .is_some_and(|it| !matches!(it.finish_reason, FinishReason::Stop | FinishReason::AwaitingInput))
+    let ending = exchange.response.ending.as_ref();
+    ending.is_some_and(|it| match it.finish_reason {
+        // A question is the last thing in its turn.
+        FinishReason::AwaitingInput => false,
+        FinishReason::Stop => has_done_something(exchange),
+        FinishReason::Cancelled
+        | FinishReason::MaxTurns
+        | FinishReason::Length
+        | FinishReason::Refusal
+        | FinishReason::Error
+        | FinishReason::Interrupted
+        | FinishReason::Other(_) => true,
+    })
+}
+
+/// Returns true if the item sums up what stands above it: who walks from document to document passes it by.
+pub fn is_receipt(transcript: &Transcript, item: Item) -> bool {
+    let Item::Ending(at) = item else { return false };
+    let ending = transcript.exchanges.get(at).and_then(|it| it.response.ending.as_ref());
+    ending.is_some_and(|it| it.finish_reason == FinishReason::Stop)
 }
 
 /// Returns a time of the user's own clock; `None` if there is no such time.

@@ -3,16 +3,18 @@
 use std::path::PathBuf;
 
 use sheaf::{
-    agent::approval::{Facts, Rule, Rules, RunMode, Tier, Verdict, command_line::CommandLine, judge},
+    agent::approval::{Facts, Rule, Rules, RunMode, Tier, Verdict, judge},
     config::{ConfiguredRule, Settings},
     protocol::Mode,
     sandbox::{Located, Place},
+    shell::{CommandLine, tests_of},
     tools::{Access, Class},
 };
 
 pub fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let line = CommandLine::read(&text);
+    tests_of(&text, Some(0));
     let is_plain = line.doubts.is_empty();
     for command in &line.commands {
         assert!(!command.words.is_empty(), "a command has a program: {text:?}");

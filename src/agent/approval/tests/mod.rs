@@ -8,10 +8,11 @@ use std::path::PathBuf;
 
 use pretty_assertions::assert_eq;
 
-use super::{Facts, Question, Rule, Rules, RunMode, Tier, Verdict, command_line::CommandLine, judge};
+use super::{Facts, Question, Rule, Rules, RunMode, Tier, Verdict, judge};
 use crate::{
     protocol::{Mode, Permission},
     sandbox::{Located, Place},
+    shell::CommandLine,
     tools::{Access, Class},
 };
 

@@ -6,12 +6,17 @@
 mod table;
 
 use self::table::{BUILTINS, INTERPRETERS, OPTIONS, REACHING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS};
-use super::command_line::{Doubt, ShellWord, SimpleCommand};
+use super::{Doubt, ShellWord, SimpleCommand};
 use crate::text::WordList;
 
 /// The last part of a path, in lower case: disks may not know letters of either case apart.
 pub fn base(word: &str) -> String {
     word.rsplit('/').next().unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Returns true for a shell, by the last part of its path.
+pub fn is_shell(name: &str) -> bool {
+    SHELLS.contains(name)
 }
 
 /// Why no rule allows this command, whatever it says.
@@ -289,7 +294,7 @@ fn authority(text: &str) -> Option<String> {
 }
 
 /// A host as the network has it: lower case, in ASCII, an odd way to write an address resolved, no dot at its end.
-pub(super) fn host_of(text: &str) -> Option<String> {
+pub fn host_of(text: &str) -> Option<String> {
     let text = text.trim_end_matches('.');
     let found = match text
         .strip_prefix('[')

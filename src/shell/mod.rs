@@ -1,4 +1,12 @@
 //! A line for the shell, taken apart: its commands, the files it is redirected to, and why rules cannot judge it.
+//!
+//! Pure. [`programs`] knows what programs do with their arguments, [`tests_of`] finds the tests that a line runs.
+
+mod parser;
+pub mod programs;
+mod test_runner;
+
+pub use test_runner::{Tests, tests_of};
 
 /// A line that has been read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -30,10 +30,10 @@ pub const INTERPRETERS: WordList = WordList(
 
 /// Options that run a program, load code or write a file, by what a command begins with. One letter after a single dash is
 /// looked for in bundles of letters too; a long one in its abbreviations.
-pub const OPTIONS: WordTable = WordTable(include_str!("../../../../assets/programs/options.txt"));
+pub const OPTIONS: WordTable = WordTable(include_str!("../../../assets/programs/options.txt"));
 
 /// Programs of the same options.
-pub const SAME: WordTable = WordTable(include_str!("../../../../assets/programs/same.txt"));
+pub const SAME: WordTable = WordTable(include_str!("../../../assets/programs/same.txt"));
 
 /// Programs whose second word says what they do.
 pub const SECOND: WordList = WordList(
@@ -44,7 +44,7 @@ pub const SECOND: WordList = WordList(
 );
 
 /// Programs whose third word says what they do after one of these second words; `*`: after any.
-pub const THIRD: WordTable = WordTable(include_str!("../../../../assets/programs/third.txt"));
+pub const THIRD: WordTable = WordTable(include_str!("../../../assets/programs/third.txt"));
 
 /// Programs that a rule of one word would give everything to: what they do stands in their arguments alone.
 pub const UNBOUND: WordList = WordList("chmod chown dd ln mv rm rmdir shred tee truncate unlink");

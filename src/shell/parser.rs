@@ -5,10 +5,7 @@
 
 use tree_sitter::{Node, Parser};
 
-use super::{
-    command_line::{CommandLine, Doubt, HARMLESS_DEVICES, Redirect, ShellWord, SimpleCommand},
-    programs,
-};
+use super::{CommandLine, Doubt, HARMLESS_DEVICES, Redirect, ShellWord, SimpleCommand, programs};
 use crate::text::visible;
 
 /// Longer lines are asked about without being read.
@@ -38,8 +35,7 @@ impl CommandLine {
         if text.chars().any(is_odd) || &*visible(text) != text {
             line.doubt(Doubt::Control);
         }
-        let is_sign = |it: &u8| b"!#&()*<>;[]`{|}".contains(it);
-        if text.bytes().filter(is_sign).count() > LIMIT_SIGNS {
+        if !is_readable(text) {
             line.doubt(Doubt::Many);
             return line;
         }
@@ -137,7 +133,7 @@ impl CommandLine {
         }
     }
 
-    fn command(&mut self, node: Node<'_>, text: &str, depth: usize, is_fed: bool) {
+    pub(super) fn command(&mut self, node: Node<'_>, text: &str, depth: usize, is_fed: bool) {
         let mut words = Vec::new();
         for child in children(node) {
             match child.kind() {
@@ -399,6 +395,12 @@ impl CommandLine {
     }
 }
 
+/// Returns true if the grammar reads a text in no time.
+pub(super) fn is_readable(text: &str) -> bool {
+    let is_sign = |it: &u8| b"!#&()*<>;[]`{|}".contains(it);
+    text.len() <= LIMIT_BYTES && text.bytes().filter(is_sign).count() <= LIMIT_SIGNS
+}
+
 /// `$name`, which puts in text and does nothing else. What stands in `$IFS` cuts words apart.
 fn is_plain_variable(source: &str) -> bool {
     let name = source.strip_prefix('$').unwrap_or_default();
@@ -410,7 +412,7 @@ fn slice<'a>(text: &'a str, node: Node<'_>) -> &'a str {
     text.get(node.byte_range()).unwrap_or_default()
 }
 
-fn children(node: Node<'_>) -> Vec<Node<'_>> {
+pub(super) fn children(node: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = node.walk();
     node.children(&mut cursor).collect()
 }

@@ -40,9 +40,10 @@ pub enum Command {
     Next,
     /// Stops the running response; does nothing when none runs.
     Cancel,
-    /// Continues the running answer in a read-only mode: from now on its calls that change something are refused. Does
-    /// nothing for another mode, or when no answer is running.
-    Restrict(Mode),
+    /// Takes rights from the running answer. Does nothing when no answer is running, or for rights that it does not have.
+    Restrict(Restriction),
+    /// Stops waiting for the commands that the running answer waits for: they continue in the background.
+    Background,
     /// Changes a document after its end (an edited todo, a rejected hunk).
     Update {
         turn: Turn,
@@ -54,6 +55,15 @@ pub enum Command {
     /// Undoes or redoes changes of files. The result is an `undone` member in the documents of the changes, and a
     /// notice.
     Restore(Restore),
+}
+
+/// Rights taken from a running answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restriction {
+    /// It continues in this read-only mode: from now on its calls that change something are refused.
+    Mode(Mode),
+    /// From now on it asks before each change and each command, unless a rule allows it.
+    AsksFirst,
 }
 
 /// Part of the model's history that is shortened.

@@ -21,8 +21,8 @@ mod word;
 pub use command::{
     Command, CommitFile, CommitOutcome, CommitPreview, CommitRequest, CompactionScope, ContextName, ContextNote,
     ContextPart, FileChange, GitChanges, Mechanism, ModelOffer, ModelOffers, NotOffered, Permissions, Query, Reply,
-    Restore, RestoreConflict, RestorePreview, RestoreTarget, RuleTrigger, Sandbox, SandboxLayer, SandboxNote,
-    SideAnswer, Submit, SymbolLocation, TurnChanges,
+    Restore, RestoreConflict, RestorePreview, RestoreTarget, Restriction, RuleTrigger, Sandbox, SandboxLayer,
+    SandboxNote, SideAnswer, Submit, SymbolLocation, TurnChanges,
 };
 pub use document::{Document, DocumentStart, ERROR_CODES, FileEdit, KINDS, Kind, KindGroup, Todo as PlanTodo, View};
 pub use event::{Branch, Cost, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage};

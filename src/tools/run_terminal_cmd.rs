@@ -206,14 +206,27 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     };
     let mut live = Live::new(context.output.clone());
     let workspace = Arc::clone(&context.workspace);
+    let mut detached = workspace.commands().detached();
     let foreground = workspace
         .begin(spec, move |piece| live.push(piece))
         .await
         .map_err(fault)?;
     let wait = if is_background { FIRST_MOMENT } else { wait };
-    let ended = tokio::time::timeout(wait, foreground.running().ended()).await.ok();
+    let mut is_detached = false;
+    let ended = tokio::select! {
+        ended = foreground.running().ended() => Some(ended),
+        () = tokio::time::sleep(wait) => None,
+        Ok(()) = detached.changed() => {
+            is_detached = true;
+            None
+        }
+    };
     let running = foreground.leave();
-    let mut report = Report::of(&running, &running.unread(), Some(wait), &context.settings.limits);
+    let waited = (!is_detached).then_some(wait);
+    let mut report = Report::of(&running, &running.unread(), waited, &context.settings.limits);
+    if is_detached && running.outcome().is_none() {
+        report.notes.push("the user sent it to the background".to_owned());
+    }
     if let Some(said) = ended.and_then(|it| it.directory) {
         report.moved(&context, &directory, &said);
     }

@@ -1,12 +1,14 @@
 //! Actions on the draft.
 
-use super::{ACTIONS, find_slash, focus::focus_composer};
+use crossterm::event::{KeyCode, KeyEvent};
+
+use super::{ACTIONS, find_slash, focus::focus_composer, reading::unfold_last};
 use crate::{
     config::nearest,
-    protocol::{Command, Message, Mode, Submit},
+    protocol::{Command, Document, Kind, Message, Mode, Submit},
     t,
     tui::{
-        app::{Action, App, ChipAction, Effect, QueueEdit},
+        app::{APPROVALS, ASK, Action, App, ChipAction, Effect, QueueEdit},
         editor::field::Chip,
         overlays::{Page, Picker, QueueList},
         picture::Source,
@@ -15,13 +17,7 @@ use crate::{
 
 pub const SEND: Action = Action::new("send", "", |app, _| send(app, SendTime::Now));
 
-pub const QUEUE: Action = Action::new("queue", "", |app, _| {
-    if app.conversation.is_busy() && !app.composer.field.is_empty() {
-        return send(app, SendTime::Later);
-    }
-    app.composer.field.newline();
-    Vec::new()
-});
+pub const QUEUE: Action = Action::new("queue", "", |app, _| send(app, SendTime::Later));
 
 /// Puts a line break into the draft.
 pub const NEWLINE: Action = Action::new("newline", "", |app, _| {
@@ -63,15 +59,38 @@ pub const HISTORY: Action = Action::new("history", "history", |_, _| vec![Effect
 
 pub const PICTURE: Action = Action::new("picture", "", |_, _| vec![Effect::Picture(Source::Clipboard)]);
 
-pub const CHIP: Action = Action::new("chip", "", |app, _| match app.composer.field.chip_here() {
+/// On a chip: what one can do with it; elsewhere unfolds what was folded last.
+pub const UNFOLD: Action = Action::new("unfold", "", |app, _| match app.composer.field.chip_here() {
     Some((_, chip)) => {
         let is_text = matches!(chip, Chip::Text(_));
         app.open(Picker::chip(is_text))
     }
-    None => app.toast(t!("action-no-chip")),
+    None => unfold_last(app),
 });
 
-pub const WAITING: Action = Action::new("queued", "queue", |app, _| {
+/// Sends the running command to the background; in a draft the caret goes back by a character.
+pub const BACKGROUND: Action = Action::new("background", "", |app, _| {
+    if !app.composer.field.is_empty() {
+        app.composer.field.key(KeyEvent::from(KeyCode::Left));
+        return Vec::new();
+    }
+    let is_command = |it: &Document| it.kind == Kind::TerminalCommand && it.is_open();
+    let running = app
+        .conversation
+        .transcript
+        .exchanges
+        .last()
+        .filter(|_| app.conversation.about.runs);
+    if running.is_some_and(|it| it.response.documents.iter().any(is_command)) {
+        return vec![Effect::Send(Command::Background)];
+    }
+    app.toast(t!("action-no-running-command"))
+});
+
+pub const WAITING: Action = Action::new("queued", "queue", |app, text| {
+    if !text.is_empty() {
+        return say(app, Message::user(text), SendTime::Later);
+    }
     if app.composer.queue.is_empty() {
         app.toast(t!("action-no-message-waits"));
     } else {
@@ -260,6 +279,9 @@ const EFFORT: &str = "effort";
 fn say(app: &mut App, mut message: Message, way: SendTime) -> Vec<Effect> {
     if let Some(effort) = app.composer.effort {
         message.extra.insert(EFFORT.to_owned(), effort.into());
+    }
+    if app.composer.asks_first && app.conversation.about.hears {
+        message.extra.insert(APPROVALS.to_owned(), ASK.into());
     }
     if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears {
         app.composer.said.push(message.content.clone());

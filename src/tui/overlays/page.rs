@@ -23,6 +23,8 @@ use crate::{
 
 /// A page that is scrolled and closed.
 pub struct Page {
+    /// It lists the keys.
+    pub is_help: bool,
     blocks: Vec<PageBlock>,
     /// For the width of the last drawing.
     rows: Vec<StyledLine>,
@@ -77,6 +79,7 @@ const KEYS: usize = 26;
 impl Page {
     fn of(blocks: Vec<PageBlock>) -> Self {
         Self {
+            is_help: false,
             blocks,
             rows: Vec::new(),
             columns: 0,
@@ -166,7 +169,10 @@ impl Page {
         {
             rows.push(PageBlock::Entry(format!("/{}", action.slash), action.about()));
         }
-        Self::of(rows)
+        Self {
+            is_help: true,
+            ..Self::of(rows)
+        }
     }
 
     /// Problems of the settings, each with its hint.

@@ -110,17 +110,28 @@ pub struct Picker {
 const MOST_SHOWN: usize = 12;
 
 impl Picker {
-    pub fn modes(current: Mode) -> Self {
+    /// The modes. `asks` has the action and the word for the agent that asks first, and is true at its end if that is in use.
+    pub fn modes(current: Mode, asks: Option<(&'static Action, &str, bool)>) -> Self {
         let about = |mode| match mode {
             Mode::Agent => t!("mode-about-agent"),
             Mode::Plan => t!("mode-about-plan"),
             Mode::Ask => t!("mode-about-ask"),
             Mode::Debug => t!("mode-about-debug"),
         };
-        let entries = Mode::ALL.map(|mode| PickerEntry {
+        let entry = |mode: Mode| PickerEntry {
             role: role_of(mode),
-            ..PickerEntry::new(mode.as_str(), about(mode), Choice::Mode(mode)).in_use(mode == current)
-        });
+            ..PickerEntry::new(mode.as_str(), about(mode), Choice::Mode(mode))
+        };
+        let is_asking = asks.is_some_and(|it| it.2);
+        let mut entries: Vec<_> = Mode::ALL.map(|it| entry(it).in_use(it == current && !is_asking)).into();
+        if let Some((action, word, is_in_use)) = asks {
+            let choice = Choice::Action(action, word.to_owned());
+            let asking = PickerEntry {
+                role: role_of(Mode::Agent),
+                ..PickerEntry::new(word, t!("mode-about-agent-asks"), choice)
+            };
+            entries.insert(1, asking.in_use(is_in_use));
+        }
         Self::of(t!("list-mode"), entries)
     }
 
@@ -471,8 +482,8 @@ impl DraftList for Picker {
         Self::lines(self)
     }
 
-    fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
-        Self::draw(self, area, buf, theme);
+    fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme) -> ListCursor {
+        Self::draw(self, area, buf, theme)
     }
 }
 
@@ -518,6 +529,10 @@ impl Overlay for Picker {
 
     fn wheel(&mut self, by: isize) {
         self.cursor.step(by, self.passing.len());
+    }
+
+    fn list(&self) -> Option<&ListCursor> {
+        Some(&self.cursor)
     }
 
     fn placement(&self) -> Placement {

@@ -321,6 +321,24 @@ impl Form {
         }
     }
 
+    /// Handles a click on row `at` of the current question: marks it, or has the effect of Enter where it is marked already.
+    pub fn click(&mut self, at: usize, view: &Clarification<'_>) -> Outcome {
+        self.prepare(view);
+        let question = view.questions.get(self.current).filter(|_| !is_approval(view));
+        let Some((question, row)) = question.and_then(|it| Some((it, *rows(it).get(at)?))) else {
+            return Outcome::Ignored;
+        };
+        self.version += 1;
+        match row {
+            Row::Option(option) if question.allow_multiple => self.toggle(option),
+            Row::Option(_) | Row::Text | Row::Skip if self.row(view) == Some(row) => {
+                return self.key(KeyCode::Enter.into(), view);
+            }
+            Row::Option(_) | Row::Text | Row::Skip => self.mark_row(row, question),
+        }
+        Outcome::Changed
+    }
+
     /// Marks the option of an approval that grants for the session, so that Enter decides; false if there is none.
     pub fn mark_session(&mut self, view: &Clarification<'_>) -> bool {
         self.prepare(view);

@@ -340,7 +340,7 @@ impl Report {
             notes.push("to have such a file, write it with a tool that changes files, which asks the user".to_owned());
         }
         if settled.is_breach() {
-            notes.push("the user is told, and is asked about every command from here on".to_owned());
+            notes.push("the user is told, and must approve every command from now on".to_owned());
         }
         if let Some(why) = running.log_failure() {
             notes.push(format!(
@@ -373,7 +373,7 @@ impl Report {
                 workspace.commands().set_directory(to.path);
             }
             Ok(to) => self.notes.push(format!(
-                "the working directory is still {}: `{}` lies outside the workspace",
+                "the working directory is still {}: `{}` is outside the workspace",
                 from.shown, to.shown
             )),
             Err(_) => {}
@@ -767,7 +767,7 @@ mod tests {
             ("basename $PWD", "src"),
             (
                 "cd /",
-                "(no output)\nthe working directory is still src: `/` lies outside the workspace",
+                "(no output)\nthe working directory is still src: `/` is outside the workspace",
             ),
             ("basename $PWD; export A=1", "src"),
             ("echo [$A]; cd ..", "[]\nworking directory: ."),
@@ -902,7 +902,7 @@ mod tests {
         let fault = bench.wait(json!({ "command_id": "cmd-2" })).await.unwrap_err();
         assert_eq!(
             fault.text(),
-            "Error [TOOL_ARGUMENTS_INVALID]: there is no command `cmd-2`\nThere are `cmd-1`."
+            "Error [TOOL_ARGUMENTS_INVALID]: unknown command `cmd-2`\nThere are `cmd-1`."
         );
         assert_eq!(await_command::tool().class, Class::Runs);
     }

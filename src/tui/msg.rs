@@ -72,6 +72,10 @@ pub enum EffectOutcome {
     },
     /// The commands that files hold.
     Commands(Vec<Custom>),
+    /// A name for an export that no file has; empty if none was found.
+    ExportProposed(String),
+    /// The file of an export exists.
+    ExportExists(String),
     Sessions(Result<Vec<StoredSession>, String>),
     /// The words that were looked for, and where they were found.
     SessionsFound {

@@ -175,7 +175,13 @@ pub enum Effect {
     /// Resume a stored conversation in the place of this one.
     Resume(String),
     /// Write the conversation to a file of the workspace, in the format that its name says.
-    Export(String),
+    Export {
+        path: String,
+        /// The user agreed to replace a file.
+        overwrites: bool,
+    },
+    /// Find a name for an export of the conversation with this title.
+    ProposeExport(String),
     /// A plan in the user's editor, as a file.
     EditPlan {
         turn: Turn,

@@ -70,7 +70,16 @@ impl EffectRunner {
             }
             Effect::RemoveSession(id) => sessions::change(self, move |library| library.remove(&id)),
             Effect::PreviewSession(id) => sessions::preview(self, id),
-            Effect::Export(path) => sessions::export(self, app.conversation.link.log(), workspace.join(&path), path),
+            Effect::Export { path, overwrites } => {
+                let place = &app.conversation.workspace;
+                let target = sessions::target(&workspace, place.home.as_deref(), &path);
+                sessions::export(self, app.conversation.link.log(), target, path, overwrites);
+            }
+            Effect::ProposeExport(title) => {
+                let place = &app.conversation.workspace;
+                let home = place.home.clone().filter(|_| place.branch.is_some());
+                sessions::propose(self, workspace, home, title);
+            }
             Effect::Status { command, state } => self.status(command, state, workspace),
             Effect::Remember(colour) => {
                 let state = self.paths.state.clone();

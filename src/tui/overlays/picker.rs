@@ -245,6 +245,24 @@ impl Picker {
         Self::of(t!("list-pasted"), entries)
     }
 
+    /// The ways out when the file of an export exists; the safe one first.
+    pub fn overwrite(path: &str) -> Self {
+        let elsewhere = Choice::ExportElsewhere(path.to_owned());
+        let replace = Choice::Export {
+            path: path.to_owned(),
+            overwrites: true,
+        };
+        let entries = [
+            PickerEntry::new(
+                t!("export-elsewhere"),
+                t!("export-about-elsewhere", path = path),
+                elsewhere,
+            ),
+            PickerEntry::new(t!("export-overwrite"), t!("export-about-overwrite"), replace),
+        ];
+        Self::of(t!("list-export-exists"), entries)
+    }
+
     /// The forms of a copy.
     pub fn copies(is_selected: bool) -> Self {
         let document = if is_selected {

@@ -335,6 +335,8 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
             app.toast(t!("action-model-chosen", model = name.as_str()));
             app.composer.model = Some(name);
         }
+        Choice::Export { path, overwrites } => return vec![Effect::Export { path, overwrites }],
+        Choice::ExportElsewhere(path) => return actions::conversation::export_to(app, &path),
         Choice::Theme(name) => app.appearance.choose(&name, app.preferences.settings.color),
         Choice::Action(action, words) => {
             let counted = app.composer.commands.note(action.name);

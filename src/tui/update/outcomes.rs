@@ -45,6 +45,8 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
             app.terminal.images.take(turn, document, data);
         }
         EffectOutcome::Commands(commands) => command::found(app, commands),
+        EffectOutcome::ExportProposed(path) => return actions::conversation::export_to(app, &path),
+        EffectOutcome::ExportExists(path) => return app.open(Picker::overwrite(&path)),
         EffectOutcome::Sessions(Ok(kept)) => {
             let sessions = Sessions::new(kept, app.now_ms);
             let wanting = sessions.wanting();

@@ -508,10 +508,10 @@ fn the_mode_picker_opens_for_every_form_of_the_key() {
         sheaf.send("\x1b[B\r");
         sheaf.wait_gone("finds the cause of a bug");
     }
-    // Five steps from agent, four modes.
-    sheaf.wait_for("── plan ─");
+    // Each time from the mode in use, which is the first one, to the second one.
+    sheaf.wait_for("── agent, asks first ─");
     sheaf.send("\x1b[Z");
-    sheaf.wait_for("── ask ─");
+    sheaf.wait_for("── plan ─");
     sheaf.wait_for("read-only");
     // The plain point of an older terminal is a point.
     sheaf.send("a.b");

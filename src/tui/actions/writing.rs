@@ -2,11 +2,12 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 
-use super::{ACTIONS, approve, find_slash, focus::focus_composer, own_files, reading::unfold_last};
+use super::{ACTIONS, find_slash, focus::focus_composer, own_files, reading::unfold_last};
 use crate::{
     config::nearest,
-    protocol::{Command, Document, Kind, Message, Mode, Submit},
+    protocol::{Command, Document, Kind, Message, Mode, Submit, View},
     t,
+    transcript::is_approval,
     tui::{
         app::{APPROVALS, ASK, Action, App, ChipAction, Effect, QueueEdit},
         editor::field::Chip,
@@ -303,6 +304,20 @@ pub fn run_command(app: &mut App, typed: &str, line: &str, is_shown: bool) -> Ef
 /// The member of a message that says how hard the model is to think about it.
 const EFFORT: &str = "effort";
 
+/// Sends the answers that were given to the open form so far, as a message is sent instead of the others.
+fn send_given(app: &mut App) -> Option<Effect> {
+    let place = app.conversation.transcript.open_question()?;
+    let document = app.conversation.transcript.get(place).filter(|it| !is_approval(it))?;
+    let View::Clarification(view) = document.view() else {
+        return None;
+    };
+    let name = (app.conversation.turn_of(place), document.id.clone());
+    let response = app.questions.forms.get(&name)?.given(&view)?;
+    let turn = name.0;
+    let is_new = app.questions.sent.insert(name);
+    is_new.then_some(Effect::Send(Command::Answer { turn, response }))
+}
+
 /// Gives a message to whoever answers.
 fn say(app: &mut App, mut message: Message, way: SendTime) -> Vec<Effect> {
     if let Some(effort) = app.composer.effort {
@@ -313,7 +328,7 @@ fn say(app: &mut App, mut message: Message, way: SendTime) -> Vec<Effect> {
     }
     if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears {
         app.composer.said.push(message.content.clone());
-        let mut effects = approve::send_given(app);
+        let mut effects: Vec<_> = send_given(app).into_iter().collect();
         effects.push(Effect::Send(Command::Steer(app.composer.submit(message))));
         return effects;
     }

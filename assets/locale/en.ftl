@@ -21,7 +21,11 @@ composer-retrying = { $because }; retrying in { $time } ({ $attempt } of { $of }
 composer-connecting = connecting to { $peer }
 composer-first-word = waiting for the model
 composer-silent = no data for { $time }
-composer-working = working
+phase-thinking = thinking
+phase-writing = writing
+phase-writing-file = writing { $file }
+phase-running = running { $what }
+phase-todo = { $place } of { $count } · { $todo }
 
 ## Figures and counts
 #

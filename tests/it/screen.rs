@@ -35,7 +35,7 @@ fn ready(start: Start) -> Sheaf {
 /// The composer's rule says nothing of work.
 fn wait_idle(sheaf: &Sheaf) {
     sheaf.wait_until("the answer is over", |seen| {
-        !["working", "connecting", "waiting for"].iter().any(|it| seen.shows(it))
+        !["◐", "connecting", "waiting for"].iter().any(|it| seen.shows(it))
     });
 }
 

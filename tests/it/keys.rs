@@ -33,7 +33,7 @@ fn written(sheaf: &Sheaf, model: &Model) {
     answer.says("Written.");
     answer.finish();
     sheaf.wait_for("Written.");
-    sheaf.wait_until("the answer is over", |seen| !seen.shows("◐"));
+    sheaf.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
     assert!(sheaf.home().join("work/new.txt").exists(), "{}", sheaf.picture());
 }
 

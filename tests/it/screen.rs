@@ -35,7 +35,9 @@ fn ready(start: Start) -> Sheaf {
 /// The composer's rule says nothing of work.
 fn wait_idle(sheaf: &Sheaf) {
     sheaf.wait_until("the answer is over", |seen| {
-        !["◐", "connecting", "waiting for"].iter().any(|it| seen.shows(it))
+        !["agent ◐", "plan ◐", "ask ◐", "debug ◐"]
+            .iter()
+            .any(|it| seen.shows(it))
     });
 }
 

@@ -209,9 +209,6 @@ impl Library for SessionLibrary {
         let entries = log.after(Position(0));
         let whole =
             ExportedConversation::new(session, entries.iter().map(|it| (**it).clone()).collect()).redacted(&rules);
-        if path.exists() {
-            return Err(format!("{} already exists: choose another file", path.display()));
-        }
         file::write(path, whole.write(form).as_bytes(), Access::Shared)
             .map_err(|it| format!("{}: {it}", path.display()))
     }

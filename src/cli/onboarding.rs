@@ -113,6 +113,7 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
                 | Command::Restore(_)
                 | Command::SwitchBranch(_)
                 | Command::Restrict(_)
+                | Command::Background
                 | Command::Next,
             ) => {}
             Request::Command(Command::Cancel) => page.close(),

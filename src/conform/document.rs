@@ -148,7 +148,7 @@ impl Judge<'_> {
     fn all(&mut self, mode: Option<Mode>) {
         let kind = self.seen.kind.as_str();
         if !is_known(kind) {
-            self.say(&rule::UNKNOWN_TYPE, "", &format!("there is no type `{kind}`"));
+            self.say(&rule::UNKNOWN_TYPE, "", &format!("unknown type `{kind}`"));
             return;
         }
         let row = Kind::parse(kind).row();
@@ -156,7 +156,7 @@ impl Judge<'_> {
         for (scope, alias, name) in ALIASES {
             let is_known = members.iter().any(|it| it.0 == alias);
             if (scope == "*" || scope == kind) && !is_known && self.member(alias).is_some() {
-                self.say(&rule::ALIAS, alias, &format!("`{alias}` stands for `{name}`"));
+                self.say(&rule::ALIAS, alias, &format!("`{alias}` should be `{name}`"));
             }
         }
         // What an alias stands for is there, as far as readers go.
@@ -227,7 +227,7 @@ impl Judge<'_> {
                 let said = match kind {
                     "code_reference" => "a citation without the code that it cites",
                     "error" => "an error without a message",
-                    _ => "there is no content",
+                    _ => "the content is missing",
                 };
                 self.say(&rule::CONTENT, "content", said);
             }
@@ -241,7 +241,7 @@ impl Judge<'_> {
         if let (Some(first), Some(last)) = (self.number("startLine"), self.number("endLine"))
             && last < first
         {
-            let said = format!("line {last} stands before line {first}");
+            let said = format!("line {last} is before line {first}");
             self.say(&rule::LINES, "endLine", &said);
         }
     }
@@ -310,7 +310,7 @@ impl Judge<'_> {
             if self.member("newFilePath").is_some() {
                 self.path("newFilePath");
             } else {
-                self.say(&rule::RENAME_TARGET, "", "there is no new path");
+                self.say(&rule::RENAME_TARGET, "", "the new path is missing");
             }
         }
         if let Some(hunk) = self.member("hunk").and_then(Value::as_object) {
@@ -351,11 +351,11 @@ impl Judge<'_> {
             self.say(&rule::EDIT_AS_CALL, "toolName", &said);
         }
         match self.member("result") {
-            None => self.say(&rule::NO_RESULT, "", "there is no result"),
+            None => self.say(&rule::NO_RESULT, "", "the result is missing"),
             Some(Value::Object(it)) => {
                 let status = it.get("status").and_then(Value::as_str);
                 if !matches!(status, Some("success" | "error")) || !it.contains_key("data") {
-                    self.say(&rule::RESULT_FORM, "result", "the result is another object");
+                    self.say(&rule::RESULT_FORM, "result", "the result has another form");
                 }
             }
             Some(Value::String(_)) if self.seen.is_concept => {}
@@ -383,7 +383,7 @@ impl Judge<'_> {
         let permissions = self.member("permissions").and_then(Value::as_array).cloned();
         for it in permissions.into_iter().flatten() {
             if !it.as_str().is_some_and(|it| Permission::KNOWN.contains(&it)) {
-                let said = format!("`permissions` holds {}", described(&it));
+                let said = format!("`permissions` contains {}", described(&it));
                 self.say(&rule::MEMBER_WORD, "permissions", &said);
             }
         }
@@ -408,7 +408,7 @@ impl Judge<'_> {
         let mut known = HashSet::new();
         for (id, _) in &ids {
             if !id.is_empty() && !known.insert(id) {
-                self.say(&rule::TODO_IDS, "todos", &format!("`{id}` is there twice"));
+                self.say(&rule::TODO_IDS, "todos", &format!("`{id}` appears twice"));
             }
         }
         ids
@@ -422,7 +422,7 @@ impl Judge<'_> {
         };
         for (id, needs) in &todos {
             if !id.is_empty() && !is_slug(id) {
-                self.say(&rule::TODO_SLUG, "todos", &format!("`{id}` is no slug"));
+                self.say(&rule::TODO_SLUG, "todos", &format!("`{id}` is not a slug"));
             }
             for need in needs.iter().filter(|need| todos.iter().all(|it| it.0 != **need)) {
                 let said = format!("`{id}` depends on `{need}`, which is not in the plan");
@@ -451,7 +451,7 @@ impl Judge<'_> {
             .cloned()
             .unwrap_or_default();
         if self.member("questions").is_some_and(Value::is_array) && questions.is_empty() {
-            self.say(&rule::QUESTIONS, "questions", "there is no question");
+            self.say(&rule::QUESTIONS, "questions", "it has no questions");
         }
         let mut asked: HashMap<String, Vec<String>> = HashMap::new();
         for (at, question) in questions.iter().enumerate() {
@@ -462,7 +462,7 @@ impl Judge<'_> {
             };
             let mut table = QUESTION.to_vec();
             if let Some(alias) = ["prompt", "question"].iter().find(|it| question.contains_key(**it)) {
-                let said = format!("`questions[{at}].{alias}` stands for `text`");
+                let said = format!("`questions[{at}].{alias}` should be `text`");
                 self.say(&rule::ALIAS, "questions", &said);
                 table.retain(|it| it.0 != "text");
             }
@@ -472,7 +472,7 @@ impl Judge<'_> {
                 let part = |name: &str| option.get(name).and_then(Value::as_str);
                 match (part("id"), part("label")) {
                     (Some(id), Some(_)) if offered.iter().any(|it| it == id) => {
-                        let said = format!("the option `{id}` is there twice");
+                        let said = format!("the option `{id}` appears twice");
                         self.say(&rule::OPTIONS, "questions", &said);
                     }
                     (Some(id), Some(_)) => offered.push(id.to_owned()),
@@ -504,7 +504,7 @@ impl Judge<'_> {
         for answer in &answers {
             let id = answer.get("questionId").and_then(Value::as_str).unwrap_or_default();
             let Some(offered) = asked.get(id) else {
-                self.say(&rule::ANSWERS, "answers", &format!("nobody asked `{id}`"));
+                self.say(&rule::ANSWERS, "answers", &format!("`{id}` was not asked"));
                 continue;
             };
             for chosen in answer
@@ -520,13 +520,13 @@ impl Judge<'_> {
             }
         }
         if !answers.is_empty() && self.member("outcome").is_none() {
-            self.say(&rule::ANSWERS, "answers", "there are answers and no outcome");
+            self.say(&rule::ANSWERS, "answers", "it has answers but no outcome");
         }
     }
 
     fn approval(&mut self, asked: &HashMap<String, Vec<String>>) {
         let problem = match self.member("subject").and_then(Value::as_object) {
-            None => Some("there is no `subject`"),
+            None => Some("`subject` is missing"),
             Some(it) if it.contains_key("id") || it.contains_key("sequence") => {
                 Some("the `subject` has an id or a sequence")
             }
@@ -534,7 +534,7 @@ impl Judge<'_> {
                 Some("the `subject` is of no known type")
             }
             Some(it) if it.get("metadata").is_some_and(|it| !it.is_object()) => {
-                Some("the `subject`'s metadata is no object")
+                Some("the `subject`'s metadata is not an object")
             }
             Some(_) => None,
         };
@@ -543,7 +543,7 @@ impl Judge<'_> {
         }
         let offers = |start: &str| asked.values().flatten().any(|it| it.starts_with(start));
         if !offers("allow_") || !offers("reject_") {
-            let said = "there is no option to allow, or none to reject";
+            let said = "an option to allow or to reject is missing";
             self.say(&rule::APPROVAL, "questions", said);
         }
     }

@@ -150,7 +150,7 @@ impl Scanner {
                     length: error.error_len().unwrap_or(1) as u64,
                 };
                 let text = String::from_utf8_lossy(bytes);
-                found.add(&rule::UTF8, "these bytes are no UTF-8", None, Some(place), &text);
+                found.add(&rule::UTF8, "these bytes are not UTF-8", None, Some(place), &text);
                 text
             }
         };
@@ -198,12 +198,18 @@ impl Scanner {
                         self.last_id = Some(id);
                     }
                 }
-                None => found.add(&rule::EVENT_ID, "the id is no whole number", None, Some(place), &text),
+                None => found.add(
+                    &rule::EVENT_ID,
+                    "the id is not a whole number",
+                    None,
+                    Some(place),
+                    &text,
+                ),
             },
             "retry" => {}
             _ => {
                 let what = format!(
-                    "there is no field `{}`",
+                    "unknown field `{}`",
                     name.get(..name.floor_char_boundary(80)).unwrap_or(name)
                 );
                 found.add(&rule::FIELD, &what, None, Some(place), &text);

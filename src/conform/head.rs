@@ -61,7 +61,7 @@ impl AnswerHead {
         let media = self.header("content-type");
         match self.media_type().as_str() {
             "application/json" | "text/event-stream" => {}
-            "" => say(&rule::CONTENT_TYPE, "there is no `Content-Type`", ""),
+            "" => say(&rule::CONTENT_TYPE, "`Content-Type` is missing", ""),
             other => say(
                 &rule::CONTENT_TYPE,
                 &format!("it is `{other}`"),
@@ -87,7 +87,7 @@ impl AnswerHead {
             );
         }
         if self.status == 401 && self.header("www-authenticate").is_none() {
-            say(&rule::CHALLENGE, "there is no `WWW-Authenticate`", "");
+            say(&rule::CHALLENGE, "`WWW-Authenticate` is missing", "");
         }
     }
 }

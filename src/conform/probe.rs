@@ -64,8 +64,8 @@ pub async fn gateway(client: &Client, wish: &Wish, tell: &mut dyn FnMut(&str)) -
     };
     for dialect in dialects {
         let what = match dialect {
-            Dialect::Named => "a stream, dialect A wished for",
-            Dialect::Data => "a stream, dialect B wished for",
+            Dialect::Named => "a stream, dialect A requested",
+            Dialect::Data => "a stream, dialect B requested",
         };
         tell(what);
         let body = wish.body(wish.mode, true, Some(dialect));
@@ -90,9 +90,12 @@ pub async fn gateway(client: &Client, wish: &Wish, tell: &mut dyn FnMut(&str)) -
     probe.cancel(tell).await;
     probe.facade(tell).await;
     for (what, body) in [
-        ("a body that is no JSON", "{\"model\": "),
+        ("a body that is not JSON", "{\"model\": "),
         ("a body without messages", "{\"model\": \"default\"}"),
-        ("messages that are none", "{\"model\": \"default\", \"messages\": []}"),
+        (
+            "messages that are not valid",
+            "{\"model\": \"default\", \"messages\": []}",
+        ),
     ] {
         tell(what);
         probe
@@ -243,7 +246,7 @@ impl Probe<'_> {
                     break;
                 }
                 if began.elapsed() > LONGEST {
-                    stream.say(&rule::UNREADABLE, "there is no end after ten minutes");
+                    stream.say(&rule::UNREADABLE, "it has not ended after ten minutes");
                     break;
                 }
                 let open = stream

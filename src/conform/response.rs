@@ -52,7 +52,7 @@ pub fn head(members: &Map<String, Value>, say: Say<'_>) {
     for (name, start) in [("id", "chat_"), ("conversationId", "conv_")] {
         let Some(id) = word(name) else { continue };
         if !document::is_sound(id) {
-            say(&rule::ID_FORM, name, &format!("`{name}` is no id"));
+            say(&rule::ID_FORM, name, &format!("`{name}` is not an id"));
         } else if id.strip_prefix(start).is_none_or(str::is_empty) {
             say(
                 &rule::RESPONSE_ID,
@@ -64,7 +64,7 @@ pub fn head(members: &Map<String, Value>, say: Say<'_>) {
     if let Some(mode) = word("mode")
         && !Mode::ALL.iter().any(|it| it.as_str() == mode)
     {
-        say(&rule::MEMBER_WORD, "mode", &format!("there is no mode `{mode}`"));
+        say(&rule::MEMBER_WORD, "mode", &format!("unknown mode `{mode}`"));
     }
     if let Some(created) = word("created")
         && !(created.ends_with('Z') && created.contains('T') && is_time(created))
@@ -81,9 +81,9 @@ pub fn end(members: &Map<String, Value>, ending: &Ending<'_>, say: Say<'_>) {
         Some(Value::String(word)) => {
             match word.as_str() {
                 "completed" | "error" => {}
-                "streaming" if ending.is_stream => say(&rule::STATUS_WORD, "status", "it has ended and is streaming"),
+                "streaming" if ending.is_stream => say(&rule::STATUS_WORD, "status", "it has ended but says streaming"),
                 "streaming" => {}
-                other => say(&rule::STATUS_WORD, "status", &format!("there is no status `{other}`")),
+                other => say(&rule::STATUS_WORD, "status", &format!("unknown status `{other}`")),
             }
             word
         }
@@ -109,7 +109,7 @@ pub fn end(members: &Map<String, Value>, ending: &Ending<'_>, say: Say<'_>) {
         }
     }
     if metadata.contains_key("durationMs") {
-        say(&rule::ALIAS, "metadata", "`durationMs` stands for `duration_ms`");
+        say(&rule::ALIAS, "metadata", "`durationMs` should be `duration_ms`");
     }
     if let Some(count) = metadata.get("toolCallCount").and_then(Value::as_u64)
         && count != ending.tool_calls
@@ -121,11 +121,7 @@ pub fn end(members: &Map<String, Value>, ending: &Ending<'_>, say: Say<'_>) {
     if let Some(reason) = reason {
         let is_failure = matches!(reason, "error" | "interrupted");
         if !FinishReason::KNOWN.contains(&reason) {
-            say(
-                &rule::FINISH_REASON,
-                "metadata",
-                &format!("there is no reason `{reason}`"),
-            );
+            say(&rule::FINISH_REASON, "metadata", &format!("unknown reason `{reason}`"));
         } else if reason == "cancelled" && status != "completed" {
             say(
                 &rule::CANCELLED,
@@ -154,7 +150,7 @@ pub fn end(members: &Map<String, Value>, ending: &Ending<'_>, say: Say<'_>) {
         Some("stop") if asks => say(
             &rule::AWAITS,
             "metadata",
-            "the last document asks, and nobody awaits it",
+            "the last document asks, but the response does not wait for an answer",
         ),
         _ => {}
     }
@@ -162,7 +158,7 @@ pub fn end(members: &Map<String, Value>, ending: &Ending<'_>, say: Say<'_>) {
 
 fn usage(members: &Map<String, Value>, is_concept: bool, say: Say<'_>) {
     let Some(usage) = members.get("usage") else {
-        say(&rule::USAGE, "usage", "there is none");
+        say(&rule::USAGE, "usage", "it is missing");
         return;
     };
     let Value::Object(usage) = usage else {
@@ -267,12 +263,12 @@ pub fn object(what: &str, bytes: &[u8], asked: &RequestFacts) -> (Judged, Whole)
             length: error.error_len().unwrap_or(1) as u64,
         };
         body.found
-            .add(&rule::UTF8, "these bytes are no UTF-8", None, Some(place), "");
+            .add(&rule::UTF8, "these bytes are not UTF-8", None, Some(place), "");
     }
     let members = match json::parse(&text) {
         Ok((Value::Object(members), twice)) => {
             for name in twice {
-                body.say(&rule::DUPLICATE_MEMBER, None, &[], &format!("`{name}` is there twice"));
+                body.say(&rule::DUPLICATE_MEMBER, None, &[], &format!("`{name}` appears twice"));
             }
             members
         }
@@ -285,7 +281,7 @@ pub fn object(what: &str, bytes: &[u8], asked: &RequestFacts) -> (Judged, Whole)
             let said = if text.trim_start().starts_with('<') {
                 "this is a web page".to_owned()
             } else {
-                format!("this is no JSON: {error}")
+                format!("this is not JSON: {error}")
             };
             body.say(&rule::NOT_AN_ANSWER, None, &[], &said);
             return (judged(what, "body", bytes, 0, body.found), Whole::default());
@@ -381,7 +377,7 @@ fn documents(list: &[Value], mode: Option<Mode>, body: &mut Body<'_>) -> Vec<See
             continue;
         };
         if !document::is_sound(&id) {
-            body.say(&rule::ID_FORM, Some(&id), &step("id"), "this is no id");
+            body.say(&rule::ID_FORM, Some(&id), &step("id"), "this is not an id");
         }
         if all.iter().any(|it| it.id == id) {
             let said = "there is another document of this id";
@@ -406,7 +402,7 @@ fn documents(list: &[Value], mode: Option<Mode>, body: &mut Body<'_>) -> Vec<See
                     body.say(&rule::SEQUENCE, Some(&id), &step("sequence"), &said);
                 }
             }
-            None if nested.is_some() => body.say(&rule::SEQUENCE_MISSING, Some(&id), &path, "there is none"),
+            None if nested.is_some() => body.say(&rule::SEQUENCE_MISSING, Some(&id), &path, "it is missing"),
             None => {}
         }
         let mut seen = Seen {
@@ -419,7 +415,7 @@ fn documents(list: &[Value], mode: Option<Mode>, body: &mut Body<'_>) -> Vec<See
             Some(Value::String(text)) => seen.content = Some(text),
             Some(Value::Null) => {}
             None if seen.is_concept => {}
-            None => body.say(&rule::CONTENT, Some(&id), &path, "there is no `content`, not even null"),
+            None => body.say(&rule::CONTENT, Some(&id), &path, "`content` is missing; it may be null"),
             Some(other) => {
                 let said = format!("`content` is {}", document::described(&other));
                 body.say(&rule::CONTENT, Some(&id), &step("content"), &said);
@@ -447,7 +443,7 @@ fn documents(list: &[Value], mode: Option<Mode>, body: &mut Body<'_>) -> Vec<See
                 let said = format!("`metadata` is {}", document::described(&other));
                 body.say(&rule::METADATA, Some(&id), &step("metadata"), &said);
             }
-            None if !seen.is_concept => body.say(&rule::METADATA, Some(&id), &path, "there is no `metadata`"),
+            None if !seen.is_concept => body.say(&rule::METADATA, Some(&id), &path, "`metadata` is missing"),
             None => {}
         }
         seen.id = id;
@@ -485,26 +481,26 @@ pub fn refusal(what: &str, status: u16, bytes: &[u8]) -> Judged {
                 }
                 let names = ["code", "message"];
                 for name in names.into_iter().filter(|it| word(it).is_none_or(str::is_empty)) {
-                    let said = format!("`error.{name}` is missing, or no text");
+                    let said = format!("`error.{name}` is missing or not text");
                     body.say(&rule::ERROR_BODY, None, &["error"], &said);
                 }
                 for name in ["source", "details"] {
                     if error.get(name).is_some_and(|it| !it.is_string()) {
-                        let said = format!("`error.{name}` is no text");
+                        let said = format!("`error.{name}` is not text");
                         body.say(&rule::ERROR_BODY_FORM, None, &["error", name], &said);
                     }
                 }
             }
             Some(Value::String(_)) => body.say(&rule::ERROR_BODY_FORM, None, &["error"], "`error` is a text"),
             _ if members.contains_key("message") || members.contains_key("detail") => {
-                let said = "the message stands without `error` around it";
+                let said = "the message is not inside `error`";
                 body.say(&rule::ERROR_BODY_FORM, None, &[], said);
             }
             _ if members.get("status").and_then(Value::as_str) == Some("error") => {
                 let said = "a response object with the status error";
                 body.say(&rule::ERROR_BODY_FORM, None, &[], said);
             }
-            _ => body.say(&rule::ERROR_BODY, None, &[], "there is no `error`"),
+            _ => body.say(&rule::ERROR_BODY, None, &[], "`error` is missing"),
         },
         Ok(other) => body.say(
             &rule::ERROR_BODY,
@@ -512,8 +508,8 @@ pub fn refusal(what: &str, status: u16, bytes: &[u8]) -> Judged {
             &[],
             &format!("this is {}", document::described(&other)),
         ),
-        Err(_) if text.trim().is_empty() => body.say(&rule::ERROR_BODY, None, &[], "there is no body"),
-        Err(_) => body.say(&rule::ERROR_BODY, None, &[], "this is no JSON"),
+        Err(_) if text.trim().is_empty() => body.say(&rule::ERROR_BODY, None, &[], "the body is empty"),
+        Err(_) => body.say(&rule::ERROR_BODY, None, &[], "this is not JSON"),
     }
     judged(what, &format!("refusal, HTTP status {status}"), bytes, 0, body.found)
 }

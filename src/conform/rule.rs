@@ -77,7 +77,7 @@ rules! {
     DIFF_LINES = "diff-lines", "5.6", Error, "a diff's lines are those of `oldString` before the edit; an insertion ends a line before it starts";
     EDIT_CONTENT = "edit-content", "5.6", Warning, "an edit's content is the new text, null for delete and rename";
     RENAME_TARGET = "rename-target", "5.6", Warning, "a rename names the new path in `newFilePath`";
-    HUNK = "hunk", "5.6", Warning, "a hunk's index lies between 1 and its count";
+    HUNK = "hunk", "5.6", Warning, "a hunk's index is between 1 and its count";
     FAILED_EDIT = "failed-edit", "5.6", Warning, "an edit that failed is followed by an `error` document";
     NO_RESULT = "no-result", "5.7", Error, "a tool call that has ended has a result";
     RESULT_FORM = "result-form", "5.7.1", Warning, "a result is `{status, data}`, with status success or error";
@@ -86,7 +86,7 @@ rules! {
     TODO_IDS = "todo-ids", "5.9", Error, "the ids of todos are unique in their plan";
     TODO_SLUG = "todo-slug", "5.9", Warning, "a todo's id is a slug in kebab-case";
     DEPENDENCIES = "dependencies", "5.9", Warning, "todos depend on todos of the plan, and never in a circle";
-    QUESTIONS = "questions", "5.10", Error, "a clarification has at least one question, each with an id of its own";
+    QUESTIONS = "questions", "5.10", Error, "a clarification has at least one question, each with a unique id";
     OPTIONS = "options", "5.10", Warning, "options are objects with `id` and `label`";
     ANSWERS = "answers", "9.2", Warning, "answers are to questions that were asked, and choose options that were offered";
     APPROVAL = "approval", "9.3", Error, "an approval shows what it is about in `subject`, without id and sequence, and offers allow and reject";

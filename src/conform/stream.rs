@@ -251,17 +251,17 @@ impl Grammar {
             return;
         }
         if self.phase.is_done || self.phase.has_marker {
-            at.say(&rule::AFTER_DONE, None, &[], "this comes behind the end");
+            at.say(&rule::AFTER_DONE, None, &[], "this comes after the end");
             return;
         }
         let members = match json::parse(data) {
             Err(error) => {
-                at.say(&rule::BAD_JSON, None, &[], &format!("this is no JSON: {error}"));
+                at.say(&rule::BAD_JSON, None, &[], &format!("this is not JSON: {error}"));
                 return;
             }
             Ok((Value::Object(members), twice)) => {
                 for name in twice {
-                    at.say(&rule::DUPLICATE_MEMBER, None, &[], &format!("`{name}` is there twice"));
+                    at.say(&rule::DUPLICATE_MEMBER, None, &[], &format!("`{name}` appears twice"));
                 }
                 members
             }
@@ -485,7 +485,7 @@ impl Grammar {
             return;
         };
         if !document::is_sound(&id) {
-            at.say(&rule::ID_FORM, Some(&id), &step("id"), "this is no id");
+            at.say(&rule::ID_FORM, Some(&id), &step("id"), "this is not an id");
         }
         let Some(kind) = members
             .shift_remove("type")
@@ -573,7 +573,7 @@ impl Grammar {
                 }
             }
             None if self.dialect == Some(Dialect::Named) => {
-                at.say(&rule::SEQUENCE_MISSING, Some(id), path, "there is none");
+                at.say(&rule::SEQUENCE_MISSING, Some(id), path, "it is missing");
             }
             None => {}
         }
@@ -675,7 +675,7 @@ impl Grammar {
                 at.say(&rule::METADATA, Some(&id), &["metadata"], &said);
             }
             None if (!seen.is_concept && !seen.metadata.is_empty()) || open.has_patch => {
-                at.say(&rule::END_METADATA, Some(&id), &[], "there is no metadata");
+                at.say(&rule::END_METADATA, Some(&id), &[], "the metadata is missing");
             }
             None => {}
         }
@@ -754,7 +754,7 @@ impl Grammar {
         }
         if !self.phase.is_done {
             let said = match (self.events, self.documents.open.len()) {
-                (0, _) => "there is no event at all".to_owned(),
+                (0, _) => "there are no events".to_owned(),
                 (_, 0) => "the stream ends without it".to_owned(),
                 (_, open) => format!("the stream ends without it, {open} documents in the middle"),
             };
@@ -832,11 +832,11 @@ fn metadata_delta(id: &str, open: &mut Open, members: Map<String, Value>, at: &m
                         }
                     }
                     (_, Value::String(_)) => {
-                        let said = format!("`{name}` is no text that could grow");
+                        let said = format!("`{name}` is not text that could grow");
                         at.say(&rule::APPEND, Some(id), &["append"], &said);
                     }
                     (_, _) => {
-                        let said = format!("what is appended to `{name}` is no text");
+                        let said = format!("what is appended to `{name}` is not text");
                         at.say(&rule::APPEND, Some(id), &["append"], &said);
                     }
                 }

@@ -143,6 +143,7 @@ async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: lazy_channel::
                     | Command::SwitchBranch(_)
                     | Command::Restore(_)
                     | Command::Restrict(_)
+                    | Command::Background
                     | Command::Next,
                 ) => say(format!("this window only follows: {hint}")),
             },

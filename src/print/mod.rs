@@ -872,6 +872,7 @@ mod tests {
                     Command::Run { .. }
                     | Command::RepeatCall { .. }
                     | Command::Restrict(_)
+                    | Command::Background
                     | Command::Compact { .. }
                     | Command::Rename(_)
                     | Command::Answer { .. }

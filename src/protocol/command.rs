@@ -40,9 +40,10 @@ pub enum Command {
     Next,
     /// Stops the running response; does nothing when none runs.
     Cancel,
-    /// Continues the running answer in a read-only mode: from now on its calls that change something are refused. Does
-    /// nothing for another mode, or when no answer is running.
-    Restrict(Mode),
+    /// Takes rights from the running answer. Does nothing when no answer is running, or for rights that it does not have.
+    Restrict(Restriction),
+    /// Stops waiting for the commands that the running answer waits for: they continue in the background.
+    Background,
     /// Changes a document after its end (an edited todo, a rejected hunk).
     Update {
         turn: Turn,
@@ -54,6 +55,15 @@ pub enum Command {
     /// Undoes or redoes changes of files. The result is an `undone` member in the documents of the changes, and a
     /// notice.
     Restore(Restore),
+}
+
+/// Rights taken from a running answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restriction {
+    /// It continues in this read-only mode: from now on its calls that change something are refused.
+    Mode(Mode),
+    /// From now on it asks before each change and each command, unless a rule allows it.
+    AsksFirst,
 }
 
 /// Part of the model's history that is shortened.
@@ -136,6 +146,10 @@ pub enum Query {
     GitChanges,
     /// A question of the user's about the conversation; neither it nor the answer becomes a part of it.
     SideQuestion(String),
+    /// Finds mistakes in a permission rule; refuses it with the reason.
+    CheckRule(String),
+    /// The server that answers, the origin of its key, and the limits that it reports.
+    Status,
 }
 
 /// Models to choose from, those of the provider in use first.
@@ -181,6 +195,7 @@ pub enum Reply {
     Commit(CommitOutcome),
     GitChanges(GitChanges),
     SideAnswer(SideAnswer),
+    Status(ServerStatus),
     /// Accepted; the effects arrive in the log.
     Accepted,
 }
@@ -238,6 +253,31 @@ pub struct GitChanges {
     pub documents: Vec<Document>,
     /// Reason why there are none; `""` if nothing is in the way.
     pub problem: String,
+}
+
+/// The server that answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// `openai at api.openai.com`.
+    pub peer: String,
+    /// Empty: the server's first.
+    pub model: String,
+    /// Origin of its key; `""` if it needs none.
+    pub key: String,
+    /// As of its last answer; empty if it reports none.
+    pub limits: Vec<RateLimit>,
+    /// When it reported them, in milliseconds since the Unix epoch; 0: it was not asked yet.
+    pub limits_at_ms: u64,
+}
+
+/// A limit that a server reports, in its own words; `""` for what it does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RateLimit {
+    /// `requests`, `input tokens`.
+    pub scope: String,
+    pub limit: String,
+    pub remaining: String,
+    pub reset: String,
 }
 
 /// The answer to a side question.

@@ -71,6 +71,8 @@ impl Modifier {
     pub const STRIKE: Self = Self(8);
     pub const REVERSE: Self = Self(16);
     pub const FAINT: Self = Self(32);
+    /// A printed key, which a click presses. It looks like its role.
+    pub const KEY: Self = Self(64);
 
     /// Returns true if every flag of `other` is set.
     pub const fn contains(self, other: Self) -> bool {
@@ -114,6 +116,11 @@ impl Span {
     pub fn bold(mut self) -> Self {
         self.modifier |= Modifier::BOLD;
         self
+    }
+
+    /// Marks the text as the name of a key, which a click presses.
+    pub fn key(self) -> Self {
+        self.modified(Modifier::KEY)
     }
 
     pub fn modified(mut self, modifier: Modifier) -> Self {

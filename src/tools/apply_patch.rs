@@ -117,7 +117,7 @@ fn updated(target: &Located, chunks: &[PatchChunk], moves: bool, context: &Conte
     let new = apply(&opened.text.text, chunks).map_err(|misfit| {
         let code = if misfit.is_ambiguous() { "EDIT_AMBIGUOUS" } else { "EDIT_NO_MATCH" };
         Fault::new(code, format!("`{}` was not patched: {misfit}", target.shown)).hint(
-            "Nothing was changed. Read the file again, and give more lines that stay, or a line before them behind `@@`.",
+            "Nothing was changed. Read the file again, and give more unchanged lines, or name a line before them after `@@`.",
         )
     })?;
     file::edited(&opened, &new, context)

@@ -47,7 +47,7 @@ pub(super) async fn run(input: Input, context: Context) -> Result<Outcome, Fault
     let commands = context.workspace.commands();
     let Some(running) = commands.get(id) else {
         let known: Vec<_> = commands.all().iter().map(|it| format!("`{}`", it.id())).collect();
-        let fault = Fault::arguments(format!("there is no command `{id}`"));
+        let fault = Fault::arguments(format!("unknown command `{id}`"));
         return Err(if known.is_empty() {
             fault.hint("No command was run in this conversation.")
         } else {

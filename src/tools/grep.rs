@@ -157,7 +157,7 @@ impl Show {
         };
         let found = Self::ALL.iter().find(|(_, it)| *it == word);
         found.map(|(it, _)| *it).ok_or_else(|| {
-            Fault::arguments(format!("there is no output mode called `{word}`"))
+            Fault::arguments(format!("unknown output mode `{word}`"))
                 .hint("The modes are content, files_with_matches and count.")
         })
     }
@@ -287,7 +287,7 @@ fn matcher(
     if let ErrorKind::NotAllowed(_) = error.kind()
         && let Ok(matcher) = build(false, true)
     {
-        let note = "The pattern holds a line break: it was searched for across lines, as with multiline.";
+        let note = "The pattern contains a line break, so it was searched across lines, as with multiline.";
         return Ok((matcher, true, Some(note.to_owned())));
     }
     let reason = error.to_string();
@@ -302,7 +302,7 @@ fn matcher(
     match build(true, is_multiline || spans) {
         Ok(matcher) => {
             let note = format!(
-                "`{}` is no regular expression ({reason}): it was searched for as plain text.",
+                "`{}` is not a regular expression ({reason}); it was searched as plain text.",
                 walk::shortened(pattern, 100)
             );
             Ok((matcher, is_multiline || spans, Some(note)))

@@ -206,14 +206,27 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     };
     let mut live = Live::new(context.output.clone());
     let workspace = Arc::clone(&context.workspace);
+    let mut detached = workspace.commands().detached();
     let foreground = workspace
         .begin(spec, move |piece| live.push(piece))
         .await
         .map_err(fault)?;
     let wait = if is_background { FIRST_MOMENT } else { wait };
-    let ended = tokio::time::timeout(wait, foreground.running().ended()).await.ok();
+    let mut is_detached = false;
+    let ended = tokio::select! {
+        ended = foreground.running().ended() => Some(ended),
+        () = tokio::time::sleep(wait) => None,
+        Ok(()) = detached.changed() => {
+            is_detached = true;
+            None
+        }
+    };
     let running = foreground.leave();
-    let mut report = Report::of(&running, &running.unread(), Some(wait), &context.settings.limits);
+    let waited = (!is_detached).then_some(wait);
+    let mut report = Report::of(&running, &running.unread(), waited, &context.settings.limits);
+    if is_detached && running.outcome().is_none() {
+        report.notes.push("the user sent it to the background".to_owned());
+    }
     if let Some(said) = ended.and_then(|it| it.directory) {
         report.moved(&context, &directory, &said);
     }
@@ -327,7 +340,7 @@ impl Report {
             notes.push("to have such a file, write it with a tool that changes files, which asks the user".to_owned());
         }
         if settled.is_breach() {
-            notes.push("the user is told, and is asked about every command from here on".to_owned());
+            notes.push("the user is told, and must approve every command from now on".to_owned());
         }
         if let Some(why) = running.log_failure() {
             notes.push(format!(
@@ -360,7 +373,7 @@ impl Report {
                 workspace.commands().set_directory(to.path);
             }
             Ok(to) => self.notes.push(format!(
-                "the working directory is still {}: `{}` lies outside the workspace",
+                "the working directory is still {}: `{}` is outside the workspace",
                 from.shown, to.shown
             )),
             Err(_) => {}
@@ -754,7 +767,7 @@ mod tests {
             ("basename $PWD", "src"),
             (
                 "cd /",
-                "(no output)\nthe working directory is still src: `/` lies outside the workspace",
+                "(no output)\nthe working directory is still src: `/` is outside the workspace",
             ),
             ("basename $PWD; export A=1", "src"),
             ("echo [$A]; cd ..", "[]\nworking directory: ."),
@@ -889,7 +902,7 @@ mod tests {
         let fault = bench.wait(json!({ "command_id": "cmd-2" })).await.unwrap_err();
         assert_eq!(
             fault.text(),
-            "Error [TOOL_ARGUMENTS_INVALID]: there is no command `cmd-2`\nThere are `cmd-1`."
+            "Error [TOOL_ARGUMENTS_INVALID]: unknown command `cmd-2`\nThere are `cmd-1`."
         );
         assert_eq!(await_command::tool().class, Class::Runs);
     }

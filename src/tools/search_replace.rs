@@ -174,7 +174,7 @@ pub fn refused(shown: &str, which: &str, mismatch: &Mismatch) -> Fault {
             let places: Vec<String> = lines.iter().map(usize::to_string).collect();
             let more = if *count > lines.len() { " and more" } else { "" };
             let message = format!(
-                "{which}`old_string` stands {count} times in `{shown}`, at lines {}{more}; it was looked for {rung}",
+                "{which}`old_string` occurs {count} times in `{shown}`, at lines {}{more}; it was looked for {rung}",
                 places.join(", ")
             );
             Fault::new("EDIT_AMBIGUOUS", message)

@@ -39,6 +39,6 @@ pub fn tool() -> Tool {
 pub fn read(input: &Input) -> Result<Mode, Fault> {
     let word = input.text("target_mode_id").unwrap_or_default();
     Mode::parse(word).ok_or_else(|| {
-        Fault::arguments(format!("there is no mode called `{word}`")).hint("The modes are agent, plan, ask and debug.")
+        Fault::arguments(format!("unknown mode `{word}`")).hint("The modes are agent, plan, ask and debug.")
     })
 }

@@ -200,7 +200,7 @@ impl Filter {
                 if !known.iter().any(|it| it == kind) {
                     let near = nearest(kind, known.iter().map(String::as_str));
                     let near = near.map_or_else(String::new, |it| format!("`{it}` is one. "));
-                    return Err(invalid(format!("there is no file type called `{kind}`"))
+                    return Err(invalid(format!("unknown file type `{kind}`"))
                         .hint(format!("{near}Or filter by `glob`, such as `*.{kind}`.")));
                 }
                 builder.select(kind);
@@ -560,7 +560,7 @@ pub mod tests {
         };
         assert_eq!(
             fault(None, Some("pyton")),
-            "Error [TOOL_ARGUMENTS_INVALID]: there is no file type called `pyton`\n\
+            "Error [TOOL_ARGUMENTS_INVALID]: unknown file type `pyton`\n\
              `python` is one. Or filter by `glob`, such as `*.pyton`."
         );
         assert!(fault(Some("a["), None).starts_with("Error [TOOL_ARGUMENTS_INVALID]: the glob `a[` cannot be read: "));

@@ -100,7 +100,7 @@ fn address(input: &Input) -> Result<Url, Fault> {
         )));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("the address holds a name or a password"));
+        return Err(wrong("the address contains a user name or a password"));
     }
     Ok(url)
 }

@@ -20,7 +20,7 @@ pub trait Library: Send + Sync {
     /// Finds those that contain all words, the one that changed last first: ids, each with a line that contains them.
     fn find(&self, words: &str) -> Vec<(String, String)>;
 
-    /// Writes a conversation into a new file, in the format of its extension.
+    /// Writes a conversation into a file, which is replaced if it exists, in the format of its extension.
     fn export(&self, log: &Arc<Log>, path: &Path) -> Result<(), String>;
 
     /// Archives one, or brings it back.

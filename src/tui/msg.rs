@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    app::effects::Ask,
+    app::{
+        effects::{Ask, FileWork},
+        own_files::FileOutcome,
+    },
     custom::Custom,
     image::Made,
     library::{SessionPreview, StoredSession},
@@ -46,6 +49,8 @@ pub enum Msg {
 pub enum EffectOutcome {
     /// The reply to a question, or why there is none.
     Replied(Ask, Result<Reply, String>),
+    /// The outcome of work on the person's own files.
+    Filed(FileWork, Result<FileOutcome, String>),
     /// The cost of the part of a long conversation that is not folded.
     SpentEarlier {
         /// The log of that conversation.
@@ -67,6 +72,10 @@ pub enum EffectOutcome {
     },
     /// The commands that files hold.
     Commands(Vec<Custom>),
+    /// A name for an export that no file has; empty if none was found.
+    ExportProposed(String),
+    /// The file of an export exists.
+    ExportExists(String),
     Sessions(Result<Vec<StoredSession>, String>),
     /// The words that were looked for, and where they were found.
     SessionsFound {

@@ -7,6 +7,7 @@ use std::sync::{
 
 use serde_json::json;
 
+mod clicking;
 mod commands;
 mod composing;
 mod earlier;
@@ -14,6 +15,7 @@ mod finding;
 mod german;
 mod images;
 mod looks;
+mod pages;
 mod reviewing;
 mod rewinding;
 mod waiting;
@@ -134,7 +136,7 @@ fn asked(desk: &mut TestApp, message: Option<&str>) {
 
 #[test]
 fn on_the_first_page_every_letter_goes_to_the_composer() {
-    for text in ["should it", "other things", "just do", "yes", "?what"] {
+    for text in ["should it", "other things", "just do", "yes", "why?"] {
         let mut desk = TestApp::new(80, 24);
         asked(&mut desk, None);
         desk.later(1000);
@@ -355,7 +357,7 @@ fn a_slash_shows_the_commands_that_fit() {
     assert!(desk.shows("/mode ") && desk.shows("/model "), "{}", desk.picture());
     assert!(!desk.shows("/theme"), "{}", desk.picture());
     desk.keys("de plan of mine");
-    assert!(desk.shows("enter send"), "{}", desk.picture());
+    assert!(desk.shows("shift+tab mode"), "{}", desk.picture());
 }
 
 #[test]

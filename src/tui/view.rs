@@ -23,6 +23,7 @@ use super::{
         bar::{Bar, BarWidget, Bars},
         composer::{self, ComposerWidget},
         footer,
+        list::ListCursor,
         queue::QueueWidget,
         styled_line::{LinesWidget, put_spans},
         transcript::{Item, Light, Lit, Pane, TranscriptContext, TranscriptWidget, VisibleLine},
@@ -334,9 +335,12 @@ impl App {
             None => (self.composer.commands.shown()?, 90),
         };
         let area = areas.popup(columns, list.lines());
-        Some(Rendered::new(covered(area, areas), |buf, _| {
-            list.draw(area, buf, scene.theme);
-        }))
+        let mut offers = ListCursor::default();
+        let rendered = Rendered::new(covered(area, areas), |buf, _| {
+            offers = list.draw(area, buf, scene.theme);
+        });
+        self.viewport.offers = offers;
+        Some(rendered)
     }
 
     /// The content of the top overlay as lines, and how to go on.

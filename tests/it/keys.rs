@@ -138,7 +138,7 @@ fn shift_tab_to_a_read_only_mode_stops_the_writing() {
     let answer = asked(&sheaf, &model, "write it");
     answer.says("I am going to write.");
     sheaf.wait_for("I am going to write.");
-    sheaf.send("\x1b[Z");
+    sheaf.send("\x1b[Z\x1b[Z");
     sheaf.wait_for("── plan ");
     answer.calls(&[("write", json!({ "file_path": "new.txt", "contents": "new\n" }))]);
     let next = model.asked();
@@ -216,4 +216,43 @@ fn two_unknown_commands_are_not_one_message() {
     assert!(model.is_idle());
     sheaf.send("hello\r");
     assert!(model.asked().message().ends_with("hello"));
+}
+
+#[test]
+fn ctrl_b_sends_a_command_to_the_background_and_the_model_goes_on() {
+    let model = Model::start();
+    let sheaf = start(&model, &["--set", "approvals.allow=['Shell(sleep)']"]);
+    let command = json!({ "command": "sleep 300", "is_background": false, "timeout_ms": 250_000 });
+    asked(&sheaf, &model, "go").calls(&[("run_terminal_cmd", command)]);
+    sheaf.wait_for("sleep 300");
+    // The key is for the command once that runs.
+    sheaf.insist("\x02", "it is in the background", |seen| seen.shows("◐ background"));
+    let told = model.asked().results().concat();
+    assert!(told.contains("in the background as"), "{told}");
+    assert!(told.contains("the user sent it to the background"), "{told}");
+}
+
+#[test]
+fn the_agent_that_asks_first_asks_before_it_writes() {
+    let model = Model::start();
+    let sheaf = start(&model, &[]);
+    let answer = asked(&sheaf, &model, "write it");
+    answer.says("I am going to write.");
+    sheaf.wait_for("I am going to write.");
+    // It takes effect in the running answer.
+    sheaf.send("\x1b[Z");
+    sheaf.wait_for("agent, asks first");
+    let write = json!({ "file_path": "new.txt", "contents": "new\n" });
+    answer.calls(&[("write", write)]);
+    sheaf.insist(ALLOW, "the change is allowed", |seen| seen.shows("allowed once"));
+    let next = model.asked();
+    assert!(sheaf.home().join("work/new.txt").exists());
+    next.says("Done.");
+    next.finish();
+    sheaf.wait_until("the answer is over", |seen| !seen.shows("working"));
+    // And in the next one.
+    let write = json!({ "file_path": "other.txt", "contents": "new\n" });
+    asked(&sheaf, &model, "another").calls(&[("write", write)]);
+    sheaf.wait_for(WAITING);
+    assert!(!sheaf.home().join("work/other.txt").exists());
 }

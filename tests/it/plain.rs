@@ -33,8 +33,8 @@ fn lines_go_in_and_labelled_lines_come_out() {
     sheaf.wait_for("1.1 text");
     sheaf.wait_for("  A bundle of stalks, bound together.");
     sheaf.send("/mode\n");
-    sheaf.wait_for("  2 plan, reads, asks and writes a plan");
-    sheaf.send("2\n");
+    sheaf.wait_for("  3 plan, reads, asks and writes a plan");
+    sheaf.send("3\n");
     sheaf.wait_for("your turn, plan mode");
     sheaf.send("/nothing\n");
     sheaf.wait_for("note: unknown command /nothing");

@@ -228,7 +228,7 @@ fn every_size_down_to_one_cell_is_survived() {
     }
     sheaf.resize(80, 24);
     sheaf.wait_for("Some words");
-    sheaf.wait_for("── agent ─");
+    sheaf.wait_for("── agent ◐ ");
     answer.says("And on.");
     answer.finish();
     sheaf.wait_for("And on.");

@@ -467,6 +467,7 @@ fn bytes_of(name: &str) -> Vec<u8> {
         "alt+enter" => b"\x1b\r",
         "shift+enter" => b"\x1b[13;2u",
         "ctrl+." => b"\x1b[46;5u",
+        "ctrl+enter" => b"\x1b[13;5u",
         _ if name.starts_with("alt+") => return name.replace("alt+", "\x1b").into_bytes(),
         _ => {
             if let Some(letter) = name.strip_prefix("alt+") {

@@ -199,7 +199,7 @@ impl ContextBuilder {
             maker: format!("{} {model}", provider.peer()),
             policy: Policy {
                 rules,
-                run: RunMode::parse(&settings.approvals.run),
+                run: run_mode(&submit.message, &settings.approvals.run),
                 is_sandbox_off: sandbox::is_off(),
             },
             setup: AnswerSetup {
@@ -554,6 +554,14 @@ impl DiskReading {
 }
 
 /// The reasoning effort: from the message, else from the settings; `None`: automatic.
+/// Calls that run without a question: as the settings say, unless the message wants to be asked first.
+fn run_mode(message: &Message, otherwise: &str) -> RunMode {
+    match message.extra.get("approvals").and_then(serde_json::Value::as_str) {
+        Some("ask") => RunMode::Ask,
+        Some(_) | None => RunMode::parse(otherwise),
+    }
+}
+
 fn wish(message: &Message, otherwise: &str) -> Option<Effort> {
     let said = message.extra.get("effort").and_then(serde_json::Value::as_str);
     let word = said.filter(|it| *it == "auto" || effort(it).is_some());

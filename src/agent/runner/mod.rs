@@ -288,6 +288,7 @@ impl Runner {
             | Command::Restore(_)
             | Command::SwitchBranch(_)
             | Command::Restrict(_)
+            | Command::Background
             | Command::Next => {}
         }
         match command {
@@ -351,7 +352,12 @@ impl Runner {
                 self.log
                     .append_to(turn, now_ms(), Event::DocumentUpdate { document, metadata });
             }
-            Command::Restrict(mode) => self.step(Input::Restrict(mode)),
+            Command::Restrict(restriction) => self.step(Input::Restrict(restriction)),
+            Command::Background => {
+                if let Some(workspace) = &self.setup.workspace {
+                    workspace.commands().detach();
+                }
+            }
             Command::Rename(text) => {
                 let title = Title { text, by_user: true };
                 self.log.append(now_ms(), Event::Title(title));

@@ -50,7 +50,7 @@ use crate::{
     },
     protocol::{
         ASIDE, Address, ClarificationResponse, CompactionScope, ConversationId, DocumentId, Event, Kind, Message, Mode,
-        Notice, ResponseId, ResponseStart, Severity, Turn as ProtocolTurn,
+        Notice, ResponseId, ResponseStart, Restriction, Severity, Turn as ProtocolTurn,
     },
     tools::{Access, Fault, Input as Arguments, Outcome, Proposal, Tool, ToolSet},
 };
@@ -74,7 +74,7 @@ pub enum Input {
         mode: Mode,
     },
     /// The user restricts the answer to a read-only mode; ignored for other modes.
-    Restrict(Mode),
+    Restrict(Restriction),
     Piece(Piece),
     /// A call has been prepared: its accesses and changes are known.
     Prepared {
@@ -585,7 +585,8 @@ impl Running {
             Input::Output { job, text } => self.printed(job, &text),
             Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory),
             Input::Checked { job, text } => self.checked(job, &text, memory),
-            Input::Restrict(mode) => {
+            Input::Restrict(Restriction::AsksFirst) => memory.policy.run = RunMode::Ask,
+            Input::Restrict(Restriction::Mode(mode)) => {
                 if mode.is_read_only() && !self.mode.is_read_only() {
                     // What is being written stays as it is.
                     let events = self.output.writer.flush();

@@ -129,7 +129,7 @@ fn answer(answer: &Value) -> Vec<String> {
         "/choices/0/finish_reason",
     ] {
         if !is_text(at) {
-            missing.push(format!("`{at}` is no text"));
+            missing.push(format!("`{at}` is not text"));
         }
     }
     for at in [

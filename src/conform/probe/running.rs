@@ -146,7 +146,7 @@ impl Probe<'_> {
                 let at = differs.or_else(|| (found.len() != wanted.len()).then_some(found.len().min(wanted.len())));
                 if let Some(at) = at {
                     let said = format!(
-                        "behind {had} the second reader had {} events and the first {}; event {} is another one",
+                        "after {had}, the second reader got {} events and the first {}; event {} differs",
                         found.len(),
                         wanted.len(),
                         at + 1

@@ -317,7 +317,7 @@ impl Driver {
                 let title = Title { text, by_user: true };
                 self.log.append(now_ms(), Event::Title(title));
             }
-            Command::Next | Command::Restrict(_) => {}
+            Command::Next | Command::Restrict(_) | Command::Background => {}
             Command::Cancel => return Some(Stop::Cancelled),
             Command::SwitchBranch(branch) if self.current.decoder.is_none() => {
                 self.log.append(now_ms(), Event::Branch(branch));

@@ -177,6 +177,7 @@ impl Player {
             | Command::Compact { .. }
             | Command::Restore(_)
             | Command::Restrict(_)
+            | Command::Background
             | Command::Next => {}
             // To look at another branch changes nothing.
             Command::SwitchBranch(branch) => {

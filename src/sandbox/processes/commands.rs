@@ -75,6 +75,8 @@ pub struct Commands {
     is_halted: Arc<AtomicBool>,
     /// Reports of restored protected files, for the user.
     settled: (UnboundedSender<Settled>, Mutex<Option<UnboundedReceiver<Settled>>>),
+    /// Counts the requests to stop waiting for commands.
+    detached: watch::Sender<u64>,
     session: OnceLock<Session>,
 }
 
@@ -91,6 +93,7 @@ impl Commands {
             shared,
             is_guarded: AtomicBool::new(false),
             is_halted: Arc::default(),
+            detached: watch::Sender::new(0),
             session: OnceLock::new(),
         }
     }
@@ -171,6 +174,16 @@ impl Commands {
     /// The folder of the logs, once there is one.
     pub fn logs(&self) -> Option<&Path> {
         self.session.get().map(|it| it.logs.as_path())
+    }
+
+    /// Lets all commands continue in the background that somebody waits for.
+    pub fn detach(&self) {
+        self.detached.send_modify(|it| *it += 1);
+    }
+
+    /// Changes when [`detach`](Self::detach) is called.
+    pub fn detached(&self) -> watch::Receiver<u64> {
+        self.detached.subscribe()
     }
 
     /// The command with this id.

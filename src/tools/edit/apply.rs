@@ -35,7 +35,7 @@ pub enum Unfit {
     Cut,
     #[error("the answer is the file as it was")]
     Idle,
-    #[error("the answer still holds the mark `{0}`")]
+    #[error("the answer still contains the mark `{0}`")]
     Mark(String),
     #[error("the answer lacks the line `{0}` of the sketch")]
     Lacking(String),

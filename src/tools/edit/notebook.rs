@@ -73,7 +73,7 @@ pub struct Changed {
 pub enum Refusal {
     #[error("it is no notebook: {0}")]
     Form(String),
-    #[error("it has {count} cells, counted from 0, so that there is no cell {cell}")]
+    #[error("it has {count} cells, counted from 0; cell {cell} does not exist")]
     Range { cell: usize, count: usize },
     #[error("cell {cell} is a {found} cell and not a {wanted} cell")]
     Kind {

@@ -64,7 +64,7 @@ pub enum Malformed {
     End,
     #[error("the patch changes no file")]
     Empty,
-    #[error("line {at} of the patch is no head of a section: `{line}`")]
+    #[error("line {at} of the patch does not begin a section: `{line}`")]
     Head { at: usize, line: String },
     #[error("line {at} of the patch begins with none of blank, `+` and `-`: `{line}`")]
     Line { at: usize, line: String },
@@ -79,13 +79,13 @@ pub enum Misfit {
         "the lines of the chunk at line {at} of the patch do not follow each other in the file; the first is `{line}`"
     )]
     Absent { at: usize, line: String },
-    #[error("the context `{line}` of the chunk at line {at} of the patch is no line of the file")]
+    #[error("the context `{line}` of the chunk at line {at} of the patch is not a line of the file")]
     Context { at: usize, line: String },
-    #[error("the chunk at line {at} of the patch fits only before a chunk that stands before it in the patch")]
+    #[error("the chunk at line {at} of the patch fits only before an earlier chunk of the patch")]
     Order { at: usize },
     #[error("the lines of the chunk at line {at} of the patch stand in the file at line {first} and at line {last}")]
     Many { at: usize, first: usize, last: usize },
-    #[error("the chunk at line {at} of the patch adds lines behind `{line}` without a line that stands there")]
+    #[error("the chunk at line {at} of the patch adds lines after `{line}` without a line that exists there")]
     Bare { at: usize, line: String },
 }
 

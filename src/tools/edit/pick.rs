@@ -176,7 +176,7 @@ pub fn told(picked: &[Picked]) -> String {
             let what = match (said.is_made, said.is_edited) {
                 (false, _) => format!("Not written: hunk {index} ({place})."),
                 (true, true) => {
-                    format!("Hunk {index} ({place}) was rewritten by the user and stands as they wrote it.")
+                    format!("Hunk {index} ({place}) was rewritten by the user and is kept as they wrote it.")
                 }
                 (true, false) if said.comment.is_some() => format!("Hunk {index} ({place}) was written."),
                 (true, false) => continue,
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(
             told(&[picked]),
             "The user looked at the change before it was written and let 2 of 3 hunks of `a.rs` be written.\n\
-             Hunk 1 (line 1) was rewritten by the user and stands as they wrote it.\n\
+             Hunk 1 (line 1) was rewritten by the user and is kept as they wrote it.\n\
              Not written: hunk 2 (line 5). The user says: use a constant\n\
              Leave what was not written as it is, unless the user asked for something else in its place."
         );

@@ -40,7 +40,7 @@ enum Ends {
 /// Why a file cannot be edited as text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    #[error("it is no text: it holds zero bytes")]
+    #[error("it is not text: it contains zero bytes")]
     Binary,
     #[error("line {line} is not UTF-8, so that it could not be written back as it was")]
     Utf8 { line: usize },

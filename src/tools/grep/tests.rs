@@ -119,12 +119,12 @@ fn matches_are_grouped_by_file() {
         (
             "a line break in the pattern",
             json!({ "pattern": "Cart \\{\\n    items" }),
-            "The pattern holds a line break: it was searched for across lines, as with multiline.\n\nsrc/cart.rs\n3:pub struct Cart {\n4:    items: Vec<Item>,",
+            "The pattern contains a line break, so it was searched across lines, as with multiline.\n\nsrc/cart.rs\n3:pub struct Cart {\n4:    items: Vec<Item>,",
         ),
         (
             "what is no expression",
             json!({ "pattern": "foo(bar" }),
-            "`foo(bar` is no regular expression (unclosed group): it was searched for as plain text.\n\nnotes.txt\n2:foo(bar",
+            "`foo(bar` is not a regular expression (unclosed group); it was searched as plain text.\n\nnotes.txt\n2:foo(bar",
         ),
         ("nothing", json!({ "pattern": "nowhere" }), "No matches in 6 files."),
         (
@@ -145,7 +145,7 @@ fn matches_are_grouped_by_file() {
         (
             "an unknown mode",
             json!({ "pattern": "x", "output_mode": "json" }),
-            "Error [TOOL_ARGUMENTS_INVALID]: there is no output mode called `json`\nThe modes are content, files_with_matches and count.",
+            "Error [TOOL_ARGUMENTS_INVALID]: unknown output mode `json`\nThe modes are content, files_with_matches and count.",
         ),
         (
             "an unknown place",

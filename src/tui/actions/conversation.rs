@@ -4,8 +4,8 @@ use crate::{
     protocol::{Address, Command, CompactionScope, Message, Turn},
     t,
     tui::{
-        app::{Action, App, Effect},
-        overlays::Page,
+        app::{Action, App, Choice, Effect},
+        overlays::{Page, Prompt},
     },
 };
 
@@ -20,10 +20,24 @@ pub const RESUME: Action = Action::new("conversation.resume", "resume", |app, _|
     vec![Effect::Sessions]
 });
 
-pub const EXPORT: Action = Action::new("conversation.export", "export", |_, path| {
-    let path = if path.is_empty() { "conversation.html" } else { path };
-    vec![Effect::Export(path.to_owned())]
+pub const EXPORT: Action = Action::new("conversation.export", "export", |app, path| {
+    if path.is_empty() {
+        let title = app.conversation.transcript.title().unwrap_or_default();
+        return vec![Effect::ProposeExport(title.to_owned())];
+    }
+    vec![Effect::Export {
+        path: path.to_owned(),
+        overwrites: false,
+    }]
 });
+
+/// Asks for the file of an export, beginning with a name.
+pub fn export_to(app: &mut App, path: &str) -> Vec<Effect> {
+    app.open(Prompt::new(t!("prompt-export"), path, |path| Choice::Export {
+        path,
+        overwrites: false,
+    }))
+}
 
 pub const COST: Action = Action::new("conversation.cost", "cost", |app, _| {
     app.open(Page::cost(&app.conversation.transcript))

@@ -2,7 +2,7 @@
 
 use super::focus::{focus_composer, focus_transcript};
 use crate::{
-    protocol::{Command, Mode, ModelOffer, ModelOffers, Query, Reply},
+    protocol::{Command, Mode, ModelOffer, ModelOffers, Query, Reply, Restriction},
     t,
     tui::{
         app::{Action, App, Effect, Focus, effects::ask},
@@ -14,11 +14,29 @@ use crate::{
 /// Two presses of Ctrl+C within this time quit; two of Esc open the rewind page.
 const TWICE_MS: u64 = 2000;
 
-pub const MODE_NEXT: Action = Action::new("mode.next", "", |app, _| set_mode(app, app.composer.mode.next()));
+/// The word of the agent that asks first, for `/mode`.
+pub const AGENT_ASKS: &str = "agent-asks";
+
+/// Goes round: agent, the agent that asks first, plan, ask, debug.
+pub const MODE_NEXT: Action = Action::new("mode.next", "", |app, _| {
+    let is_agent = app.composer.mode == Mode::Agent && !app.composer.asks_first;
+    if is_agent && app.conversation.about.hears {
+        return ask_first(app);
+    }
+    set_mode(app, app.composer.mode.next())
+});
 
 pub const MODE: Action = Action::new("mode", "mode", |app, word| match Mode::parse(word) {
     Some(mode) => set_mode(app, mode),
-    None if word.is_empty() => app.open(Picker::modes(app.composer.mode)),
+    None if word == AGENT_ASKS => ask_first(app),
+    None if word.is_empty() => {
+        let asks = app
+            .conversation
+            .about
+            .hears
+            .then_some((&MODE, AGENT_ASKS, app.composer.asks_first));
+        app.open(Picker::modes(app.composer.mode, asks))
+    }
     None => app.toast(t!("action-no-mode", word = word)),
 });
 
@@ -174,22 +192,6 @@ pub const SANDBOX: Action = Action::new("sandbox", "sandbox", |app, word| {
     })]
 });
 
-pub const PERMISSIONS: Action = Action::new("permissions", "permissions", |app, word| {
-    let forget = match word.trim() {
-        "" => false,
-        "reset" => true,
-        _ => {
-            return app.toast(t!("action-permissions-how"));
-        }
-    };
-    app.toast(t!("action-looking"));
-    vec![ask!(
-        Query::Permissions { forget },
-        Reply::Permissions,
-        |app, permissions| { app.open(Page::permissions(&permissions)) }
-    )]
-});
-
 pub const KEYS: Action = Action::new("keys", "keys", |app, _| {
     app.open(Page::keys(&app.preferences.keymap, app.preferences.is_developer))
 });
@@ -278,16 +280,29 @@ pub const PANIC: Action = Action::new("panic", "panic", |app, _| {
     app.toast(t!("action-no-panic"))
 });
 
+/// Sets agent mode, in which the model asks before each change and each command; in the running answer, too, from now on.
+fn ask_first(app: &mut App) -> Vec<Effect> {
+    (app.composer.mode, app.composer.asks_first) = (Mode::Agent, true);
+    let is_writing = app.conversation.is_busy() && app.conversation.running_mode().is_none_or(|it| !it.is_read_only());
+    let is_less = is_writing && !app.conversation.asks_first();
+    restrict(app, is_less.then_some(Restriction::AsksFirst))
+}
+
+/// Takes rights from the running answer, if it hears.
+fn restrict(app: &mut App, restriction: Option<Restriction>) -> Vec<Effect> {
+    let Some(restriction) = restriction.filter(|_| app.conversation.about.hears) else {
+        return Vec::new();
+    };
+    let turn = app.conversation.transcript.exchanges.last().map(|it| it.turn);
+    app.conversation.restricted = turn.map(|it| (it, restriction));
+    vec![Effect::Send(Command::Restrict(restriction))]
+}
+
 /// Sets the mode of the next message. A read-only one takes effect in the running answer, too, from now on.
 pub fn set_mode(app: &mut App, mode: Mode) -> Vec<Effect> {
-    app.composer.mode = mode;
+    (app.composer.mode, app.composer.asks_first) = (mode, false);
     let is_less = mode.is_read_only() && app.conversation.running_mode().is_some_and(|it| !it.is_read_only());
-    if is_less && app.conversation.about.hears {
-        let turn = app.conversation.transcript.exchanges.last().map(|it| it.turn);
-        app.conversation.restricted = turn.map(|it| (it, mode));
-        return vec![Effect::Send(Command::Restrict(mode))];
-    }
-    Vec::new()
+    restrict(app, is_less.then_some(Restriction::Mode(mode)))
 }
 
 fn stop(app: &mut App) -> Vec<Effect> {

@@ -95,6 +95,26 @@ pub const FOLD: Action = Action::new("fold", "", |app, _| {
     Vec::new()
 });
 
+/// Unfolds the last item that is folded, or folds it again.
+pub fn unfold_last(app: &mut App) -> Vec<Effect> {
+    let is_folded = |item: Item| match app.viewport.pane.fold_of(item) {
+        Fold::Full | Fold::Folded => true,
+        Fold::Usual => can_show_more(app, item) || is_line_by_nature(app, item),
+    };
+    let Some(item) = app.viewport.pane.items.iter().rev().copied().find(|it| is_folded(*it)) else {
+        return app.toast(t!("action-nothing-folded"));
+    };
+    let next = match app.viewport.pane.fold_of(item) {
+        Fold::Full => Fold::Usual,
+        Fold::Usual | Fold::Folded => Fold::Full,
+    };
+    app.viewport.pane.set_fold(item, next);
+    let selected = app.viewport.pane.selected;
+    app.with_pane(|pane, context| pane.select(item, context));
+    app.viewport.pane.selected = selected;
+    Vec::new()
+}
+
 pub const FOLD_ALL: Action = Action::new("fold.all", "fold", |app, _| fold_where(app, |_| true));
 
 pub const FOLD_KIND: Action = Action::new("fold.kind", "", |app, _| {

@@ -1,27 +1,45 @@
 //! Actions on the draft.
 
-use super::{ACTIONS, find_slash, focus::focus_composer};
+use crossterm::event::{KeyCode, KeyEvent};
+
+use super::{ACTIONS, approve, find_slash, focus::focus_composer, own_files, reading::unfold_last};
 use crate::{
     config::nearest,
-    protocol::{Command, Message, Mode, Submit},
+    protocol::{Command, Document, Kind, Message, Mode, Submit},
     t,
     tui::{
-        app::{Action, App, ChipAction, Effect, QueueEdit},
+        app::{APPROVALS, ASK, Action, App, ChipAction, Effect, QueueEdit},
         editor::field::Chip,
         overlays::{Page, Picker, QueueList},
         picture::Source,
+        prompt_store::{stash_of, with_stash},
     },
 };
 
-pub const SEND: Action = Action::new("send", "", |app, _| send(app, SendTime::Now));
-
-pub const QUEUE: Action = Action::new("queue", "", |app, _| {
-    if app.conversation.is_busy() && !app.composer.field.is_empty() {
-        return send(app, SendTime::Later);
+pub const SEND: Action = Action::new("send", "", |app, word| {
+    if word != AS_MESSAGE
+        && let Some(line) = to_remember(app)
+    {
+        return own_files::remember(app, &line, Some((&SEND, AS_MESSAGE)));
     }
-    app.composer.field.newline();
-    Vec::new()
+    send(app, SendTime::Now)
 });
+
+/// The argument with which the draft is a message, whatever it begins with.
+const AS_MESSAGE: &str = "message";
+
+/// The rest of a typed line that begins with `#`: something to remember. `#7.3` names a document.
+fn to_remember(app: &App) -> Option<String> {
+    let text = app.composer.field.text();
+    let line = text.trim().strip_prefix('#')?;
+    let first = line.split_whitespace().next()?;
+    let is_address = first.starts_with(|it: char| it.is_ascii_digit());
+    // A backslash before Enter is a line break.
+    let is_line = !text.trim().contains('\n') && !text.ends_with('\\') && !app.composer.field.has_paste();
+    (is_line && !is_address).then(|| line.trim().to_owned())
+}
+
+pub const QUEUE: Action = Action::new("queue", "", |app, _| send(app, SendTime::Later));
 
 /// Puts a line break into the draft.
 pub const NEWLINE: Action = Action::new("newline", "", |app, _| {
@@ -40,14 +58,20 @@ pub const STASH: Action = Action::new("stash", "", |app, _| {
     let stored = (!app.composer.field.is_empty()).then(|| app.composer.field.stored());
     match (stored, app.composer.stash.take()) {
         (None, None) => return app.toast(t!("action-no-stash")),
-        (None, Some(stash)) => app.composer.field.restore(&stash),
+        (None, Some(stash)) => {
+            app.composer.field.restore(&stash);
+            app.composer.stash = stash_of(&stash);
+        }
         // Two drafts change places: nothing is lost.
         (Some(draft), stash) => {
-            app.composer.stash = Some(draft);
             app.composer.field.clear();
-            if let Some(stash) = stash {
-                app.composer.field.restore(&stash);
+            if let Some(stash) = &stash {
+                app.composer.field.restore(stash);
             }
+            app.composer.stash = Some(match stash.as_ref().and_then(stash_of) {
+                Some(other) => with_stash(draft, &other),
+                None => draft,
+            });
             return app.toast(t!("action-stashed"));
         }
     }
@@ -63,15 +87,38 @@ pub const HISTORY: Action = Action::new("history", "history", |_, _| vec![Effect
 
 pub const PICTURE: Action = Action::new("picture", "", |_, _| vec![Effect::Picture(Source::Clipboard)]);
 
-pub const CHIP: Action = Action::new("chip", "", |app, _| match app.composer.field.chip_here() {
+/// On a chip: what one can do with it; elsewhere unfolds what was folded last.
+pub const UNFOLD: Action = Action::new("unfold", "", |app, _| match app.composer.field.chip_here() {
     Some((_, chip)) => {
         let is_text = matches!(chip, Chip::Text(_));
         app.open(Picker::chip(is_text))
     }
-    None => app.toast(t!("action-no-chip")),
+    None => unfold_last(app),
 });
 
-pub const WAITING: Action = Action::new("queued", "queue", |app, _| {
+/// Sends the running command to the background; in a draft the caret goes back by a character.
+pub const BACKGROUND: Action = Action::new("background", "", |app, _| {
+    if !app.composer.field.is_empty() {
+        app.composer.field.key(KeyEvent::from(KeyCode::Left));
+        return Vec::new();
+    }
+    let is_command = |it: &Document| it.kind == Kind::TerminalCommand && it.is_open();
+    let running = app
+        .conversation
+        .transcript
+        .exchanges
+        .last()
+        .filter(|_| app.conversation.about.runs);
+    if running.is_some_and(|it| it.response.documents.iter().any(is_command)) {
+        return vec![Effect::Send(Command::Background)];
+    }
+    app.toast(t!("action-no-running-command"))
+});
+
+pub const WAITING: Action = Action::new("queued", "queue", |app, text| {
+    if !text.is_empty() {
+        return say(app, Message::user(text), SendTime::Later);
+    }
     if app.composer.queue.is_empty() {
         app.toast(t!("action-no-message-waits"));
     } else {
@@ -261,9 +308,14 @@ fn say(app: &mut App, mut message: Message, way: SendTime) -> Vec<Effect> {
     if let Some(effort) = app.composer.effort {
         message.extra.insert(EFFORT.to_owned(), effort.into());
     }
+    if app.composer.asks_first && app.conversation.about.hears {
+        message.extra.insert(APPROVALS.to_owned(), ASK.into());
+    }
     if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears {
         app.composer.said.push(message.content.clone());
-        return vec![Effect::Send(Command::Steer(app.composer.submit(message)))];
+        let mut effects = approve::send_given(app);
+        effects.push(Effect::Send(Command::Steer(app.composer.submit(message))));
+        return effects;
     }
     submit(app, message)
 }

@@ -49,6 +49,14 @@ pub enum Choice {
     Open(String, Option<u64>),
     /// Resumes a saved conversation.
     Session(Box<StoredSession>),
+    /// Exports the conversation to a file.
+    Export {
+        path: String,
+        /// An existing file is replaced.
+        overwrites: bool,
+    },
+    /// Asks for the file of an export.
+    ExportElsewhere(String),
     /// A new todo after the selected one.
     Inserted(String),
 }

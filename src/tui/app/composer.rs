@@ -10,7 +10,7 @@ use crate::{
     link::About,
     protocol::{Message, Mode, Submit, SymbolLocation},
     theme::Theme,
-    tui::{custom::Custom, editor::field::Field},
+    tui::{custom::Custom, editor::field::Field, widgets::list::ListCursor},
 };
 
 /// The draft and everything that is sent with it.
@@ -19,6 +19,8 @@ pub struct Composer {
     pub field: Field,
     /// The mode of the next message.
     pub mode: Mode,
+    /// In agent mode: the model asks before each change and each command.
+    pub asks_first: bool,
     /// The model that was chosen here; `None`: the link's own.
     pub model: Option<String>,
     /// The model's reasoning effort; `None`: as the settings say.
@@ -173,7 +175,8 @@ pub trait DraftList: Send {
     /// Lines that it takes with its frame.
     fn lines(&self) -> usize;
 
-    fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme);
+    /// Draws itself; returns the cursor with the view that it has then.
+    fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme) -> ListCursor;
 }
 
 /// The list of commands over the composer.

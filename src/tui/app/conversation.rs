@@ -2,11 +2,17 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use serde_json::Value;
+
 use crate::{
     link::{About, Link},
-    protocol::{Mode, Position, Turn},
+    protocol::{Mode, Position, Restriction, Turn},
     transcript::{DocumentIndex, Transcript},
 };
+
+/// The member of a message that says when its answer asks before changes, and its only value.
+pub const APPROVALS: &str = "approvals";
+pub const ASK: &str = "ask";
 
 /// One conversation and the link that produces it.
 pub struct Conversation {
@@ -20,8 +26,8 @@ pub struct Conversation {
     pub backfilled_bytes: u64,
     /// A long conversation is folded from its first entry, because what is written stays in the terminal's lines.
     pub reads_whole: bool,
-    /// The read-only mode that the user has set for the answer of a turn while it was running.
-    pub restricted: Option<(Turn, Mode)>,
+    /// The rights that the user has taken from the answer of a turn while it was running.
+    pub restricted: Option<(Turn, Restriction)>,
     /// The conversation cannot be written to disk; the header says so as long as it lasts.
     pub is_unstored: bool,
 }
@@ -79,8 +85,23 @@ impl Conversation {
     /// The mode of the running answer; `None` if none is running.
     pub fn running_mode(&self) -> Option<Mode> {
         let exchange = self.transcript.exchanges.last().filter(|_| self.is_busy())?;
-        let restricted = self.restricted.filter(|it| it.0 == exchange.turn).map(|it| it.1);
-        restricted.or_else(|| exchange.response.mode_at(exchange.response.documents.len()))
+        match self.restriction() {
+            Some(Restriction::Mode(mode)) => Some(mode),
+            Some(Restriction::AsksFirst) | None => exchange.response.mode_at(exchange.response.documents.len()),
+        }
+    }
+
+    /// Returns true if the running answer asks before each change because the user wants it.
+    pub fn asks_first(&self) -> bool {
+        let message = self.transcript.exchanges.last().and_then(|it| it.message.as_ref());
+        let wish = message.and_then(|it| it.extra.get(APPROVALS)).and_then(Value::as_str);
+        self.is_busy() && (wish == Some(ASK) || self.restriction() == Some(Restriction::AsksFirst))
+    }
+
+    /// The rights that the user has taken from the running answer.
+    fn restriction(&self) -> Option<Restriction> {
+        let turn = self.transcript.exchanges.last()?.turn;
+        self.restricted.filter(|it| it.0 == turn).map(|it| it.1)
     }
 
     /// Returns true while an answer is running.

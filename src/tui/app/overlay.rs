@@ -17,7 +17,7 @@ use crate::{
     text::Colours,
     theme::Theme,
     transcript::Transcript,
-    tui::{hunk_decisions::HunkDecisions, spoken, terminal::surface::Links},
+    tui::{hunk_decisions::HunkDecisions, spoken, terminal::surface::Links, widgets::list::ListCursor},
 };
 
 /// A page or a list over the conversation.
@@ -32,6 +32,11 @@ pub trait Overlay: Any + Send {
 
     /// Scrolls by one notch of the wheel, -1 or 1; ignored by default.
     fn wheel(&mut self, _by: isize) {}
+
+    /// The list that a click may choose from: of the entries on the screen the one under the pointer; none by default.
+    fn list(&self) -> Option<&ListCursor> {
+        None
+    }
 
     /// The place that it wants; the whole page by default.
     fn placement(&self) -> Placement {

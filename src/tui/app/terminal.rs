@@ -57,7 +57,11 @@ impl Clicks {
 
     /// Returns true if the click only brought the window to the front.
     pub fn is_arrival(&self) -> bool {
-        self.came_ms
-            .is_some_and(|it| self.at_ms.saturating_sub(it) < TOO_EARLY_MS)
+        self.has_come_at(self.at_ms)
+    }
+
+    /// Returns true if the window got the focus a moment before `now_ms`.
+    pub fn has_come_at(&self, now_ms: u64) -> bool {
+        self.came_ms.is_some_and(|it| now_ms.saturating_sub(it) < TOO_EARLY_MS)
     }
 }

@@ -7,6 +7,7 @@ use crate::{
         areas::Areas,
         widgets::{
             bar::Bars,
+            list::ListCursor,
             transcript::{Item, Light, Pane},
         },
     },
@@ -24,6 +25,8 @@ pub struct Viewport {
     pub lights: Vec<Light>,
     /// As of the last `measure`.
     pub areas: Areas,
+    /// The list that is offered for the draft, as of the last drawing.
+    pub offers: ListCursor,
     /// The bars around the transcript and the draft; `None` when they have to be made anew.
     pub bars: Option<Bars>,
 }

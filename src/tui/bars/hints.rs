@@ -10,13 +10,15 @@ use crate::{
         app::{App, Focus, Mention, keymap::KeyContext},
         widgets::{
             approval_keys,
-            footer::{Hint, hint},
+            footer::{Hint, help, hint},
         },
     },
 };
 
+/// The hints of a list or page, and the way to the help.
 fn fixed(pairs: impl IntoIterator<Item = (&'static str, &'static str)>) -> Vec<Hint> {
-    pairs.into_iter().map(|(key, word)| hint(key, word)).collect()
+    let pairs = pairs.into_iter().map(|(key, word)| hint(key, word));
+    pairs.chain([help("f1", t!("footer-keys"))]).collect()
 }
 
 /// Returns the keys for the footer, the most important ones first.
@@ -51,7 +53,7 @@ pub fn hints(app: &App) -> Vec<Hint> {
         let ways = [
             hint("tab", t!("footer-composer")),
             hint("esc", t!("footer-back")),
-            hint("f1", t!("footer-keys")),
+            help("f1", t!("footer-keys")),
         ];
         return enter.into_iter().chain([keys]).chain(ways).collect();
     }
@@ -85,6 +87,20 @@ pub fn hints(app: &App) -> Vec<Hint> {
             ("todo.reword", t!("footer-reword")),
             ("todo.insert", t!("footer-insert")),
             ("focus", t!("footer-composer")),
+            ("keys", t!("footer-keys")),
+        ],
+        Focus::Composer if app.conversation.is_busy() && !app.composer.field.is_empty() => &[
+            ("escape", t!("footer-stop")),
+            (
+                "send",
+                if app.conversation.about.hears {
+                    t!("footer-steer")
+                } else {
+                    t!("footer-queue")
+                },
+            ),
+            ("focus", t!("footer-queue")),
+            ("newline", t!("footer-newline")),
             ("keys", t!("footer-keys")),
         ],
         Focus::Composer if app.conversation.is_busy() => &[
@@ -143,12 +159,7 @@ pub fn hints(app: &App) -> Vec<Hint> {
     let key = |name: &'static str| -> Cow<'static, str> {
         if name == "newline" {
             // The newline key that works in every terminal is the one to teach.
-            return if app.conversation.is_busy() {
-                "ctrl+j"
-            } else {
-                "alt+enter"
-            }
-            .into();
+            return "alt+enter".into();
         }
         let keys = match app.preferences.keymap.keys(place, name) {
             [] => app.preferences.keymap.keys(KeyContext::Everywhere, name),

@@ -2,7 +2,7 @@
 
 use crate::{
     locale::figure,
-    protocol::{Document, Kind, Progress, TodoStatus, View, tool_label},
+    protocol::{Document, Kind, Mode, Progress, TodoStatus, View, tool_label},
     t,
     text::{Role, Sanitized, Span, width},
     transcript::Todo,
@@ -29,7 +29,14 @@ pub fn spans(
 ) -> Vec<Span> {
     // The mode of the running answer; another one is for the next message.
     let mode = conversation.running_mode().unwrap_or(composer.mode);
-    let next = (mode != composer.mode).then_some(composer.mode);
+    let asks_now = if conversation.is_busy() {
+        conversation.asks_first()
+    } else {
+        composer.asks_first
+    };
+    let is_other = mode != composer.mode || mode == Mode::Agent && asks_now != composer.asks_first;
+    let next = is_other.then(|| mode_word(composer.mode, composer.asks_first));
+    let word = mode_word(mode, asks_now);
     let mut right = Parts::default();
     right.push_view(viewport);
     right.push_draft(composer);
@@ -46,10 +53,10 @@ pub fn spans(
     right.push_progress(conversation, now_ms);
     let mut right = right.0;
     let next = next.map_or_else(Sanitized::default, |it| {
-        Sanitized::from(t!("composer-next-mode", mode = it.as_str()))
+        Sanitized::from(t!("composer-next-mode", mode = it))
     });
     let gap = usize::from(!next.is_empty());
-    let head = 4 + mode.as_str().len() + gap + width::width(&next);
+    let head = 4 + width::width(word) + gap + width::width(&next);
     let state = width::spans_width(&right) + 4;
     let mut phases = phases(conversation, now_ms);
     while phases.len() > 1
@@ -70,7 +77,7 @@ pub fn spans(
     let taken = head + width::spans_width(&right) + if right.is_empty() { 0 } else { 3 };
     let mut spans = vec![
         Span::new(Sanitized::literal("── "), Role::Rule),
-        Span::new(Sanitized::literal(mode.as_str()), role_of(mode)).bold(),
+        Span::new(Sanitized::literal(word), role_of(mode)).bold(),
         Span::new(Sanitized::new(&" ".repeat(gap)), Role::Rule),
         Span::new(next, Role::Dim),
         Span::new(Sanitized::literal(" "), Role::Rule),
@@ -85,6 +92,15 @@ pub fn spans(
         spans.extend(right);
     }
     spans
+}
+
+/// The mode's word, with a remark for the agent that asks first.
+fn mode_word(mode: Mode, asks_first: bool) -> &'static str {
+    if mode == Mode::Agent && asks_first {
+        t!("composer-agent-asks")
+    } else {
+        mode.as_str()
+    }
 }
 
 /// What a running answer is doing.

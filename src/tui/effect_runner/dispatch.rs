@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use super::{EffectRunner, clipboard, files, history, sessions};
+use super::{EffectRunner, clipboard, files, history, own_files, sessions};
 use crate::{
     link::Link,
     os::process,
@@ -41,6 +41,7 @@ impl EffectRunner {
                 return Carried::Sent;
             }
             Effect::Quit(code) => return Carried::Quit(code),
+            Effect::Files(work) => own_files::work(self, workspace, app.conversation.workspace.home.clone(), work),
             Effect::Ask(ask) => self.ask(ask, &app.conversation.link),
             Effect::Copy { text, what } => clipboard::copy(self, &text, what),
             Effect::Picture(source) => clipboard::picture(self, source, workspace),
@@ -69,7 +70,16 @@ impl EffectRunner {
             }
             Effect::RemoveSession(id) => sessions::change(self, move |library| library.remove(&id)),
             Effect::PreviewSession(id) => sessions::preview(self, id),
-            Effect::Export(path) => sessions::export(self, app.conversation.link.log(), workspace.join(&path), path),
+            Effect::Export { path, overwrites } => {
+                let place = &app.conversation.workspace;
+                let target = sessions::target(&workspace, place.home.as_deref(), &path);
+                sessions::export(self, app.conversation.link.log(), target, path, overwrites);
+            }
+            Effect::ProposeExport(title) => {
+                let place = &app.conversation.workspace;
+                let home = place.home.clone().filter(|_| place.branch.is_some());
+                sessions::propose(self, workspace, home, title);
+            }
             Effect::Status { command, state } => self.status(command, state, workspace),
             Effect::Remember(colour) => {
                 let state = self.paths.state.clone();

@@ -176,6 +176,10 @@ impl Overlay for Branches {
         self.top = self.top.saturating_add_signed(by);
     }
 
+    fn list(&self) -> Option<&ListCursor> {
+        Some(&self.cursor)
+    }
+
     fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
         let (transcript, theme) = (scene.transcript, scene.theme);
         let ends = self.forks.iter().filter(|it| it.is_end).count();

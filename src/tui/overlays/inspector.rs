@@ -1,6 +1,7 @@
 //! The inspector: provider traffic beside the documents that it produced.
 //!
-//! One row for each step of the trace, the chosen one in full: bytes, time, events, repairs, and the document as it is now.
+//! One row for each step of the trace, or for a run of deltas of one document, with the text that they make; the chosen one
+//! in full: bytes, time, events, repairs, and the document as it is now. A filter leaves the rows that have its words.
 //! Only what is in view is laid out, however long the trace and the document are.
 
 use std::{collections::VecDeque, sync::Arc};
@@ -22,6 +23,7 @@ use crate::{
     transcript::Transcript,
     tui::{
         app::{Answer, Effect, Overlay, Scene},
+        editor::draft::Draft,
         terminal::surface::Links,
         widgets::list::{ListCursor, ListWidget},
     },
@@ -46,17 +48,40 @@ pub struct Inspector {
     chosen: Option<u64>,
     /// The first row of the chosen step that is in view.
     below: usize,
-    /// Steps of the list in view as of the last drawing.
+    /// Rows of the list in view as of the last drawing.
     height: usize,
+    /// Deltas are shown one by one.
+    is_split: bool,
+    filter: Draft,
+    /// Keys go to the filter.
+    is_typing: bool,
+}
+
+/// A row of the list: a step, or a run of deltas of one document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StepRun {
+    first: u64,
+    last: u64,
+}
+
+impl StepRun {
+    fn is_one(self) -> bool {
+        self.first == self.last
+    }
+
+    /// Returns its steps, as far as they are still in the ring.
+    fn steps(self, ring: &Ring) -> impl Iterator<Item = &TraceStep> {
+        (self.first..=self.last).filter_map(|it| ring.get(it))
+    }
 }
 
 /// The chosen step, copied out of the ring.
 struct ChosenStep {
     step: TraceStep,
+    /// For a run of deltas: their number, the text that they make, and the bytes of their frames.
+    run: Option<(u64, String, usize)>,
     before_ms: Option<u64>,
     since_ms: u64,
-    count: u64,
-    gone: u64,
 }
 
 impl Inspector {
@@ -66,6 +91,9 @@ impl Inspector {
             chosen: None,
             below: 0,
             height: 1,
+            is_split: false,
+            filter: Draft::default(),
+            is_typing: false,
         }
     }
 
@@ -74,9 +102,47 @@ impl Inspector {
             .map_or(ring.count(), |it| it.clamp(ring.first(), ring.count()))
     }
 
+    /// Returns the rows that pass the filter, and the index of the chosen one or of the one before it; 0 if there is none.
+    fn rows(&self, ring: &Ring) -> (Vec<StepRun>, usize) {
+        let mut rows: Vec<StepRun> = Vec::new();
+        let mut last: Option<&TraceStep> = None;
+        for step in &ring.steps {
+            let joins = !self.is_split && last.is_some_and(|it| is_run(it, step));
+            match rows.last_mut().filter(|_| joins) {
+                Some(run) => run.last = step.number,
+                None => rows.push(StepRun {
+                    first: step.number,
+                    last: step.number,
+                }),
+            }
+            last = Some(step);
+        }
+        let filter = self.filter.text().to_lowercase();
+        let words: Vec<&str> = filter.split_whitespace().collect();
+        if !words.is_empty() {
+            rows.retain(|it| {
+                let text = searched(*it, ring);
+                words.iter().all(|word| text.contains(word))
+            });
+        }
+        let number = self.number(ring);
+        let at = rows.partition_point(|it| it.first <= number).saturating_sub(1);
+        (rows, at)
+    }
+
+    /// Returns the row under the cursor; `None` if no step passes the filter.
+    fn here(&self, ring: &Ring) -> Option<StepRun> {
+        let (rows, at) = self.rows(ring);
+        rows.get(at).copied()
+    }
+
     fn go(&mut self, by: isize) {
-        let by = by as i64;
-        self.choose(|ring, from| Some(from.saturating_add_signed(by).clamp(ring.first(), ring.count())));
+        let found = self.trace.read(|ring| {
+            let (rows, at) = self.rows(ring);
+            let to = at.saturating_add_signed(by).min(rows.len().saturating_sub(1));
+            Some((rows.get(to)?.last, to + 1 == rows.len()))
+        });
+        self.take(found);
     }
 
     /// Goes to the step that `find` returns; the newest one is followed from then on.
@@ -85,24 +151,51 @@ impl Inspector {
             let to = find(ring, self.number(ring))?;
             Some((to, to == ring.count()))
         });
+        self.take(found);
+    }
+
+    /// Goes to a step; `true`: it is the newest, and the newest is followed.
+    fn take(&mut self, found: Option<(u64, bool)>) {
         if let Some((to, is_newest)) = found {
             self.chosen = (!is_newest).then_some(to);
             self.below = 0;
         }
     }
 
-    fn copied(&self, what: impl FnOnce(&Ring, u64) -> Option<String>, name: &str) -> Answer {
-        match self.trace.read(|ring| what(ring, self.number(ring))) {
-            Some(text) => copy(text, name),
-            None => Answer::Taken,
+    /// Takes a key of the filter.
+    fn filter_key(&mut self, event: KeyEvent) -> Answer {
+        match event.code {
+            KeyCode::Enter => self.is_typing = false,
+            KeyCode::Esc => {
+                self.is_typing = false;
+                self.filter.take_all();
+            }
+            KeyCode::Up => self.go(-1),
+            KeyCode::Down => self.go(1),
+            _ => {
+                self.filter.edit(event);
+                self.below = 0;
+            }
         }
+        Answer::Taken
     }
 }
 
 impl Overlay for Inspector {
     fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
         let page = self.height as isize;
+        if self.is_typing && !event.modifiers.contains(KeyModifiers::CONTROL) {
+            return self.filter_key(event);
+        }
         match event.code {
+            KeyCode::Esc if !self.filter.is_empty() => {
+                self.filter.take_all();
+            }
+            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Char('d') => {
+                self.is_split = !self.is_split;
+                self.below = 0;
+            }
             KeyCode::Esc | KeyCode::F(12) | KeyCode::Char('q') => return Answer::Close,
             KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
             KeyCode::Up | KeyCode::Char('k') => self.go(-1),
@@ -121,7 +214,11 @@ impl Overlay for Inspector {
             KeyCode::Char(']') => self.choose(|ring, from| same(ring, from, true)),
             KeyCode::Char('[') => self.choose(|ring, from| same(ring, from, false)),
             KeyCode::Char('y') => {
-                return self.copied(|ring, number| ring.get(number).map(raw_of), t!("copied-what-came"));
+                let text = self.trace.read(|ring| {
+                    let run = self.here(ring)?;
+                    Some(run.steps(ring).map(raw_of).collect::<String>())
+                });
+                return text.map_or(Answer::Taken, |it| copy(it, t!("copied-what-came")));
             }
             KeyCode::Char('c') => {
                 let sent = self
@@ -147,33 +244,39 @@ impl Overlay for Inspector {
 
     fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
         let theme = scene.theme;
-        let Some(step) = self.trace.read(|ring| chosen_step(ring, self.number(ring))) else {
-            let nothing = Span::new(Sanitized::literal(t!("inspector-nothing-yet")), Role::Dim);
-            let rows = [title(0, 0, usize::from(area.width)), StyledLine::of([nothing])];
-            frame::lines(area, buf, &rows, theme);
+        let columns = usize::from(area.width);
+        let filter = (self.is_typing || !self.filter.is_empty()).then(|| self.filter.text());
+        let (count, gone) = self.trace.read(|ring| (ring.count(), ring.first().saturating_sub(1)));
+        let head = title(count, gone, filter.as_deref(), columns);
+        let rest = frame::lines(area, buf, &[head], theme);
+        let Some(step) = self.trace.read(|ring| chosen_step(ring, self.here(ring)?)) else {
+            let nothing = if count == 0 {
+                t!("inspector-nothing-yet")
+            } else {
+                t!("list-nothing")
+            };
+            let nothing = Span::new(Sanitized::literal(nothing), Role::Dim);
+            frame::lines(rest, buf, &[StyledLine::of([nothing])], theme);
             return;
         };
-        let head = title(step.count, step.gone, usize::from(area.width));
-        let rest = frame::lines(area, buf, &[head], theme);
-        let [list, details] = if usize::from(area.width) >= BESIDE {
-            frame::beside(rest, usize::from(area.width) * 2 / 5, buf, Role::Faint, theme)
+        let rows_known = self.trace.read(|ring| self.rows(ring).0.len());
+        let [list, details] = if columns >= BESIDE {
+            frame::beside(rest, columns * 2 / 5, buf, Role::Faint, theme)
         } else {
             let lines = usize::from(rest.height.saturating_sub(1) / 2).max(1);
-            let known = usize::try_from(step.count - step.gone).unwrap_or(lines);
-            frame::below(rest, lines.min(known), buf, Role::Faint, theme)
+            frame::below(rest, lines.min(rows_known), buf, Role::Faint, theme)
         };
         self.height = usize::from(list.height).max(1);
         self.trace.read(|ring| {
-            let first = ring.first();
+            let (rows, at) = self.rows(ring);
             let steps = ListWidget {
-                count: (ring.count() + 1 - first) as usize,
+                count: rows.len(),
                 sign: "▸ ",
                 is_active: true,
-                line: |at, _, columns| line(ring, first + at as u64, columns),
+                line: |at, _, columns| rows.get(at).map_or_else(Vec::new, |it| line(ring, *it, columns)),
                 theme,
             };
-            let at = self.number(ring) - first;
-            steps.render(list, buf, &mut ListCursor::centred(at as usize));
+            steps.render(list, buf, &mut ListCursor::centred(at));
         });
         let rows = step_lines(&step, scene.transcript, usize::from(details.width).max(1));
         self.below = self.below.min(rows.len().saturating_sub(usize::from(details.height)));
@@ -181,8 +284,17 @@ impl Overlay for Inspector {
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
+        if self.is_typing {
+            return vec![
+                (t!("footer-letters"), t!("footer-find")),
+                ("enter", t!("footer-choose")),
+                ("esc", t!("footer-everything")),
+            ];
+        }
         vec![
             ("↑↓", t!("footer-step")),
+            ("/", t!("footer-find")),
+            ("d", t!("footer-deltas")),
             ("n", t!("footer-repaired")),
             ("[ ]", t!("footer-same-document")),
             ("y", t!("footer-copy")),
@@ -200,37 +312,99 @@ fn copy(text: String, what: &str) -> Answer {
     })
 }
 
-fn title(count: u64, gone: u64, columns: usize) -> StyledLine {
+fn title(count: u64, gone: u64, filter: Option<&str>, columns: usize) -> StyledLine {
     let said = if gone > 0 {
         let gone = figure::grouped(gone);
         t!("inspector-steps-gone", count = figure::grouped(count), gone = gone)
     } else {
         t!("inspector-steps", count = figure::grouped(count))
     };
-    let spans = [
-        Span::new(Sanitized::literal(t!("inspector-title")), Role::Strong).bold(),
-        Span::new(Sanitized::new(&format!("   {said}")), Role::Dim),
-    ];
+    let mut spans = vec![Span::new(Sanitized::literal(t!("inspector-title")), Role::Strong).bold()];
+    if let Some(filter) = filter {
+        spans.push(Span::new(visible_line(&format!(" › {filter}")), Role::Accent));
+    }
+    spans.push(Span::new(Sanitized::new(&format!("   {said}")), Role::Dim));
     StyledLine::of(width::clip_spans(&spans, columns))
 }
 
+/// The document and the text of a step that is nothing but deltas of one text; `None` for any other step.
+fn delta_of(step: &TraceStep) -> Option<(Option<&DocumentId>, &'static str)> {
+    let mut of = None;
+    for entry in &step.made {
+        let this = match &entry.event {
+            Event::ContentDelta { document, .. } => (Some(document), "content_delta"),
+            Event::ThinkingDelta { .. } => (None, "thinking_delta"),
+            Event::ToolCallArguments {
+                document,
+                arguments: Value::String(_),
+            } => (Some(document), "tool_call_arguments"),
+            _ => return None,
+        };
+        if *of.get_or_insert(this) != this {
+            return None;
+        }
+    }
+    of
+}
+
+/// Returns true if two steps in a row are deltas of the same text.
+fn is_run(before: &TraceStep, step: &TraceStep) -> bool {
+    let delta = delta_of(step);
+    before.turn == step.turn && delta.is_some() && delta_of(before) == delta
+}
+
+/// Returns the text that the deltas of some steps make.
+fn joined<'a>(steps: impl Iterator<Item = &'a TraceStep>) -> String {
+    let mut text = String::new();
+    for entry in steps.flat_map(|it| &it.made) {
+        match &entry.event {
+            Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => text.push_str(delta),
+            Event::ToolCallArguments { arguments, .. } => text.push_str(arguments.as_str().unwrap_or_default()),
+            _ => {}
+        }
+    }
+    text
+}
+
+/// Returns what the filter looks at, in small letters: name, document, text, and what was received.
+fn searched(run: StepRun, ring: &Ring) -> String {
+    let mut text = joined(run.steps(ring));
+    for step in run.steps(ring) {
+        let made = step.made.iter().map(|it| match &it.event {
+            Event::Notice(notice) => format!("{}: {}", notice.code, notice.message),
+            event => record::parts(event).0,
+        });
+        let document = document_of(step).map(|it| it.to_string()).unwrap_or_default();
+        let raw = raw_of(step);
+        for part in [name_of(step), document, raw].into_iter().chain(made) {
+            text.push('\n');
+            text.push_str(&part);
+        }
+    }
+    text.to_lowercase()
+}
+
+fn size_of(step: &TraceStep) -> usize {
+    match &step.raw {
+        Some(Raw::Frame { bytes, .. } | Raw::Body { bytes, .. }) => *bytes,
+        Some(Raw::Request(it)) => it.bytes,
+        None => 0,
+    }
+}
+
 /// A row of the list.
-fn line(ring: &Ring, number: u64, columns: usize) -> Vec<Span> {
-    let Some(step) = ring.get(number) else {
+fn line(ring: &Ring, run: StepRun, columns: usize) -> Vec<Span> {
+    let Some(step) = ring.get(run.first) else {
         return Vec::new();
     };
-    let gap = before(ring, number).map_or(0, |it| step.at_ms.saturating_sub(it.at_ms));
+    let gap = before(ring, run.first).map_or(0, |it| step.at_ms.saturating_sub(it.at_ms));
     let gap = if gap == 0 {
         String::new()
     } else {
         format!("+{}", figure::duration(gap))
     };
     let document = document_of(step).map(|it| format!(" {it}")).unwrap_or_default();
-    let size = match &step.raw {
-        Some(Raw::Frame { bytes, .. } | Raw::Body { bytes, .. }) => *bytes,
-        Some(Raw::Request(it)) => it.bytes,
-        None => 0,
-    };
+    let size: usize = run.steps(ring).map(size_of).sum();
     let size = if size == 0 {
         String::new()
     } else {
@@ -238,7 +412,8 @@ fn line(ring: &Ring, number: u64, columns: usize) -> Vec<Span> {
     };
     let mut spans = vec![Span::new(format!("{}  ", width::pad_start(&gap, 9)), Role::Faint)];
     // The word stands in the step; here there is room for a sign.
-    spans.extend(repaired(step).map(|it| Span::new("! ", severity_role(it)).bold()));
+    let repairs = run.steps(ring).filter_map(repaired).max();
+    spans.extend(repairs.map(|it| Span::new("! ", severity_role(it)).bold()));
     let role = if matches!(step.raw, Some(Raw::Request(_))) {
         Role::Accent
     } else {
@@ -246,7 +421,18 @@ fn line(ring: &Ring, number: u64, columns: usize) -> Vec<Span> {
     };
     spans.push(Span::new(visible_line(&name_of(step)), role));
     spans.push(Span::new(visible_line(&document), Role::Dim));
+    if !run.is_one() {
+        spans.push(Span::new(
+            Sanitized::from(format!(" ×{}", run.last + 1 - run.first)),
+            Role::Dim,
+        ));
+    }
     spans.push(Span::new(Sanitized::from(size), Role::Faint));
+    if delta_of(step).is_some() {
+        // Only its beginning has room.
+        let beginning: String = joined(run.steps(ring).take(columns)).chars().take(columns).collect();
+        spans.push(Span::new(visible_line(&format!("  {beginning}")), Role::Dim));
+    }
     width::cut_spans(&spans, columns)
 }
 
@@ -333,14 +519,19 @@ fn same(ring: &Ring, from: u64, forward: bool) -> Option<u64> {
     })
 }
 
-fn chosen_step(ring: &Ring, chosen: u64) -> Option<ChosenStep> {
-    let step = ring.get(chosen)?.clone();
+fn chosen_step(ring: &Ring, run: StepRun) -> Option<ChosenStep> {
+    // A run is dated by its last step.
+    let step = ring.get(run.last)?.clone();
     let first = ring.steps.iter().find(|it| it.turn == step.turn);
     Some(ChosenStep {
-        before_ms: before(ring, chosen).map(|it| step.at_ms.saturating_sub(it.at_ms)),
+        before_ms: before(ring, run.first)
+            .zip(ring.get(run.first))
+            .map(|(before, first)| first.at_ms.saturating_sub(before.at_ms)),
         since_ms: first.map_or(0, |it| step.at_ms.saturating_sub(it.at_ms)),
-        count: ring.count(),
-        gone: ring.first().saturating_sub(1),
+        run: (!run.is_one()).then(|| {
+            let bytes = run.steps(ring).map(size_of).sum();
+            (run.last + 1 - run.first, joined(run.steps(ring)), bytes)
+        }),
         step,
     })
 }
@@ -391,8 +582,15 @@ fn step_lines(chosen: &ChosenStep, transcript: &Transcript, columns: usize) -> V
         None => t!("inspector-when", step = number, clock = clock, since = since),
     };
     let when = [Span::new(Sanitized::new(&when), Role::Dim)];
-    let raw = raw_of(step);
+    let raw = chosen.run.as_ref().map_or_else(|| raw_of(step), |it| it.1.clone());
     let what = match &step.raw {
+        _ if let Some((count, _, bytes)) = &chosen.run => {
+            t!(
+                "inspector-run",
+                count = *count,
+                size = figure::bytes(*bytes as u64).as_str()
+            )
+        }
         Some(Raw::Request(it)) => format!(
             "{} {}, {}",
             it.method,
@@ -419,7 +617,7 @@ fn step_lines(chosen: &ChosenStep, transcript: &Transcript, columns: usize) -> V
         if let Event::Notice(notice) = &entry.event {
             let text = format!("! {}: {}", visible_line(&notice.code), visible(&notice.message));
             add(Sanitized::from(text), severity_role(notice.severity));
-        } else if step.raw.is_some() {
+        } else if step.raw.is_some() && chosen.run.is_none() {
             add(visible_line(&format!("→ {}", record::parts(&entry.event).0)), Role::Dim);
         }
     }

@@ -142,6 +142,10 @@ impl Overlay for Outline {
         self.cursor.step(by, self.passing.len());
     }
 
+    fn list(&self) -> Option<&ListCursor> {
+        Some(&self.cursor)
+    }
+
     fn placement(&self) -> Placement {
         Placement::Beside
     }

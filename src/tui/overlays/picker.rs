@@ -17,6 +17,7 @@ use crate::{
         app::{
             Action, Answer, App, ChipAction, Choice, DraftList, MentionOffer, Overlay, Placement, Scene,
             keymap::KeyContext,
+            own_files::{RuleFile, RuleRole},
         },
         editor::draft::Draft,
         fuzzy,
@@ -110,17 +111,28 @@ pub struct Picker {
 const MOST_SHOWN: usize = 12;
 
 impl Picker {
-    pub fn modes(current: Mode) -> Self {
+    /// The modes. `asks` has the action and the word for the agent that asks first, and is true at its end if that is in use.
+    pub fn modes(current: Mode, asks: Option<(&'static Action, &str, bool)>) -> Self {
         let about = |mode| match mode {
             Mode::Agent => t!("mode-about-agent"),
             Mode::Plan => t!("mode-about-plan"),
             Mode::Ask => t!("mode-about-ask"),
             Mode::Debug => t!("mode-about-debug"),
         };
-        let entries = Mode::ALL.map(|mode| PickerEntry {
+        let entry = |mode: Mode| PickerEntry {
             role: role_of(mode),
-            ..PickerEntry::new(mode.as_str(), about(mode), Choice::Mode(mode)).in_use(mode == current)
-        });
+            ..PickerEntry::new(mode.as_str(), about(mode), Choice::Mode(mode))
+        };
+        let is_asking = asks.is_some_and(|it| it.2);
+        let mut entries: Vec<_> = Mode::ALL.map(|it| entry(it).in_use(it == current && !is_asking)).into();
+        if let Some((action, word, is_in_use)) = asks {
+            let choice = Choice::Action(action, word.to_owned());
+            let asking = PickerEntry {
+                role: role_of(Mode::Agent),
+                ..PickerEntry::new(word, t!("mode-about-agent-asks"), choice)
+            };
+            entries.insert(1, asking.in_use(is_in_use));
+        }
         Self::of(t!("list-mode"), entries)
     }
 
@@ -200,6 +212,24 @@ impl Picker {
         Self::of(t!("list-sent-before"), entries)
     }
 
+    /// Files of rules, to open in the editor.
+    pub fn rules(files: Vec<RuleFile>) -> Self {
+        let entries = files.into_iter().map(|it| {
+            let about = match (it.role, &it.text) {
+                (_, None) => t!("memory-about-new"),
+                (RuleRole::User, Some(_)) => t!("memory-you"),
+                (RuleRole::Project, Some(_)) => t!("memory-project"),
+                (RuleRole::Other, Some(_)) => "",
+            };
+            PickerEntry::new(
+                it.shown,
+                about,
+                Choice::Open(it.path.to_string_lossy().into_owned(), None),
+            )
+        });
+        Self::of(t!("memory-files"), entries)
+    }
+
     /// Operations on the chip at the caret.
     pub fn chip(is_text: bool) -> Self {
         let entry = |label, about, action| PickerEntry::new(label, about, Choice::Chip(action));
@@ -213,6 +243,24 @@ impl Picker {
             entries.splice(0..0, of_text);
         }
         Self::of(t!("list-pasted"), entries)
+    }
+
+    /// The ways out when the file of an export exists; the safe one first.
+    pub fn overwrite(path: &str) -> Self {
+        let elsewhere = Choice::ExportElsewhere(path.to_owned());
+        let replace = Choice::Export {
+            path: path.to_owned(),
+            overwrites: true,
+        };
+        let entries = [
+            PickerEntry::new(
+                t!("export-elsewhere"),
+                t!("export-about-elsewhere", path = path),
+                elsewhere,
+            ),
+            PickerEntry::new(t!("export-overwrite"), t!("export-about-overwrite"), replace),
+        ];
+        Self::of(t!("list-export-exists"), entries)
     }
 
     /// The forms of a copy.
@@ -453,8 +501,8 @@ impl DraftList for Picker {
         Self::lines(self)
     }
 
-    fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
-        Self::draw(self, area, buf, theme);
+    fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme) -> ListCursor {
+        Self::draw(self, area, buf, theme)
     }
 }
 
@@ -500,6 +548,10 @@ impl Overlay for Picker {
 
     fn wheel(&mut self, by: isize) {
         self.cursor.step(by, self.passing.len());
+    }
+
+    fn list(&self) -> Option<&ListCursor> {
+        Some(&self.cursor)
     }
 
     fn placement(&self) -> Placement {

@@ -74,6 +74,10 @@ impl Overlay for QueueList {
         }
     }
 
+    fn list(&self) -> Option<&ListCursor> {
+        Some(&self.cursor)
+    }
+
     fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
         let inside = frame(area, buf, &format!(" {} ", t!("waiting-title")), "", scene.theme);
         let list = ListWidget {

@@ -444,6 +444,10 @@ impl Overlay for Rewind {
         self.top = self.top.saturating_add_signed(by);
     }
 
+    fn list(&self) -> Option<&ListCursor> {
+        Some(self.way.as_ref().or(self.file.as_ref()).unwrap_or(&self.cursor))
+    }
+
     fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
         let theme = scene.theme;
         let facts = t!("rewind-place", at = self.cursor.at + 1, count = self.stops.len());

@@ -390,6 +390,10 @@ impl Overlay for Sessions {
         self.cursor.step(by, self.passing.len());
     }
 
+    fn list(&self) -> Option<&ListCursor> {
+        Some(&self.cursor)
+    }
+
     fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
         let (columns, theme) = (usize::from(area.width), scene.theme);
         let rest = frame::lines(area, buf, &[self.head(columns), StyledLine::blank()], theme);

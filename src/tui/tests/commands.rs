@@ -244,3 +244,38 @@ fn models_of_all_providers_are_offered_with_what_the_choice_depends_on() {
         assert!(desk.picture().contains("│› claude-sonnet-5"), "{}", desk.picture());
     }
 }
+
+#[test]
+fn an_export_gets_a_proposed_name_and_asks_before_it_overwrites() {
+    let mut desk = TestApp::new(80, 24);
+    let export = |path: &str, overwrites| {
+        Some(Effect::Export {
+            path: path.to_owned(),
+            overwrites,
+        })
+    };
+    let last = |desk: &TestApp| desk.front.effects.last().cloned();
+    desk.keys("/export talk.md<enter>");
+    assert_eq!(last(&desk), export("talk.md", false));
+    desk.keys("/export<enter>");
+    assert_eq!(last(&desk), Some(Effect::ProposeExport(String::new())));
+    desk.take(Msg::Done(EffectOutcome::ExportProposed("~/talk.html".to_owned())));
+    assert!(desk.shows("~/talk.html"), "{}", desk.picture());
+    desk.keys("<enter>");
+    assert_eq!(last(&desk), export("~/talk.html", false));
+    desk.take(Msg::Done(EffectOutcome::ExportExists("~/talk.html".to_owned())));
+    assert!(
+        desk.shows("the file exists") && desk.shows("│› another name"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("<enter><backspace><backspace><backspace><backspace>md<enter>");
+    assert_eq!(last(&desk), export("~/talk.md", false), "the safe way is the first");
+    desk.take(Msg::Done(EffectOutcome::ExportExists("~/talk.md".to_owned())));
+    desk.keys("<down><enter>");
+    assert_eq!(last(&desk), export("~/talk.md", true));
+    desk.take(Msg::Done(EffectOutcome::ExportExists("~/talk.md".to_owned())));
+    let before = desk.front.effects.len();
+    desk.keys("<esc>");
+    assert_eq!(desk.front.effects.len(), before, "nothing is written");
+}

@@ -232,7 +232,7 @@ fn mouse(desk: &mut TestApp, from: (u16, u16), to: (u16, u16)) {
     desk.take(Msg::Input(Input::Release { x: to.0, y: to.1 }));
 }
 
-fn place_of(desk: &TestApp, text: &str) -> (u16, u16) {
+pub(super) fn place_of(desk: &TestApp, text: &str) -> (u16, u16) {
     let picture = desk.picture();
     let (y, line) = picture
         .lines()

@@ -16,26 +16,26 @@ use crate::{
 };
 
 /// Something that waits for the user, or has just been closed.
-struct WaitingState {
-    name: &'static str,
-    open: fn(&mut TestApp),
+pub(super) struct WaitingState {
+    pub name: &'static str,
+    pub open: fn(&mut TestApp),
 }
 
-fn begun(app: &mut TestApp) {
+pub(super) fn begun(app: &mut TestApp) {
     app.events([
         Event::UserMessage(Message::user("go")),
         Event::ResponseStart(ResponseStart::default()),
     ]);
 }
 
-fn ended(app: &mut TestApp, finish_reason: FinishReason) {
+pub(super) fn ended(app: &mut TestApp, finish_reason: FinishReason) {
     app.events([Event::Done(Done {
         finish_reason: Some(finish_reason),
         ..Done::default()
     })]);
 }
 
-fn approval(app: &mut TestApp, subject: Value) {
+pub(super) fn approval(app: &mut TestApp, subject: Value) {
     begun(app);
     let options = ["allow_once", "allow_session", "allow_always", "reject_once"];
     let options: Vec<_> = options.iter().map(|it| json!({ "id": it, "label": it })).collect();
@@ -44,11 +44,12 @@ fn approval(app: &mut TestApp, subject: Value) {
     app.events([start("1", "clarification", metadata)]);
 }
 
-fn form(app: &mut TestApp, count: usize, takes_text: bool) {
+pub(super) fn form(app: &mut TestApp, count: usize, takes_text: bool) {
     begun(app);
+    let options = ["this", "that", "both"].map(|it| json!({ "id": it, "label": it }));
     let questions: Vec<_> = (0..count)
         .map(|it| {
-            json!({ "id": format!("q{it}"), "text": "Which?", "options": ["this", "that", "both"],
+            json!({ "id": format!("q{it}"), "text": "Which?", "options": options,
                 "allowFreeText": takes_text, "allowMultiple": it == 1 })
         })
         .collect();
@@ -73,6 +74,7 @@ fn plan(app: &mut TestApp) {
 
 /// A question before the first message: which model, or whether to trust the folder.
 fn first_page(app: &mut TestApp, options: &[&str]) {
+    let options: Vec<_> = options.iter().map(|it| json!({ "id": it, "label": it })).collect();
     let questions = json!([{ "id": "q", "text": "Trust this folder?", "options": options, "allowFreeText": false }]);
     app.events([
         Event::ResponseStart(ResponseStart::default()),
@@ -85,7 +87,7 @@ fn first_page(app: &mut TestApp, options: &[&str]) {
 }
 
 /// Every state in which something waits. A new one belongs here.
-const STATES: &[WaitingState] = &[
+pub(super) const STATES: &[WaitingState] = &[
     WaitingState {
         name: "nothing",
         open: |_| {},

@@ -17,7 +17,9 @@ use crate::{
         },
         command,
         editor::{field::row_step, vim},
-        mention, picture,
+        mention,
+        overlays::Page,
+        picture,
         widgets::{Form, Outcome as FormOutcome},
     },
 };
@@ -32,6 +34,18 @@ struct KeyTarget {
 
 /// The targets of keys, from the top overlay down to the composer.
 const TARGETS: &[KeyTarget] = &[
+    // F1 leads to the help from every overlay.
+    KeyTarget {
+        is_meant: |app, event| !app.overlays.is_empty() && event.code == KeyCode::F(1),
+        take: |app, _| {
+            let is_open = app.overlays.top::<Page>().is_some_and(|it| it.is_help);
+            Some(if is_open {
+                Vec::new()
+            } else {
+                actions::everywhere::KEYS.go(app, "")
+            })
+        },
+    },
     // The top overlay takes every key.
     KeyTarget {
         is_meant: |app, _| !app.overlays.is_empty(),
@@ -79,6 +93,26 @@ const TARGETS: &[KeyTarget] = &[
             let builds = event.code == KeyCode::Enter && event.modifiers.is_empty() && is_on_plan(app);
             builds.then(|| actions::plan::BUILD.go(app, ""))
         },
+    },
+    // With text Tab queues it while an answer is coming, unless something waits.
+    KeyTarget {
+        is_meant: |app, event| {
+            event.code == KeyCode::Tab
+                && event.modifiers.is_empty()
+                && app.viewport.focus == Focus::Composer
+                && app.conversation.is_busy()
+                && app.conversation.waiting().is_none()
+                && !app.composer.field.is_empty()
+        },
+        take: |app, _| Some(actions::writing::QUEUE.go(app, "")),
+    },
+    // A question mark on an empty draft asks for help.
+    KeyTarget {
+        is_meant: |app, event| {
+            let is_empty = app.viewport.focus == Focus::Composer && app.composer.field.is_empty();
+            is_empty && event.code == KeyCode::Char('?') && is_text(event)
+        },
+        take: |app, _| Some(actions::everywhere::KEYS.go(app, "")),
     },
     // From an empty draft Up and Enter lead to what waits.
     KeyTarget {
@@ -301,6 +335,8 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
             app.toast(t!("action-model-chosen", model = name.as_str()));
             app.composer.model = Some(name);
         }
+        Choice::Export { path, overwrites } => return vec![Effect::Export { path, overwrites }],
+        Choice::ExportElsewhere(path) => return actions::conversation::export_to(app, &path),
         Choice::Theme(name) => app.appearance.choose(&name, app.preferences.settings.color),
         Choice::Action(action, words) => {
             let counted = app.composer.commands.note(action.name);

@@ -7,6 +7,8 @@ mod outcomes;
 
 use std::sync::Arc;
 
+use ratatui::layout::Position;
+
 use super::{
     actions,
     app::{App, Effect, Focus, Questions, backfill, inline},
@@ -19,6 +21,13 @@ use crate::{link::Link, protocol::Command};
 const WHEEL_LINES: isize = 3;
 
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
+    // What is clicked is what was drawn.
+    if let Msg::Input(Input::Click { x, y }) = msg
+        && let Some(name) = mouse::footer_key(app, Position { x, y })
+    {
+        app.viewport.bars = None;
+        return mouse::press_key(app, &name);
+    }
     // Whether the growth of an answer changes anything around it is for `follow` to say.
     if !matches!(msg, Msg::Entries(_) | Msg::Colours) {
         app.viewport.bars = None;
@@ -43,10 +52,7 @@ fn told(app: &mut App, msg: Msg) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Msg::Input(Input::Click { x, y }) => {
-            mouse::press(app, x, y);
-            Vec::new()
-        }
+        Msg::Input(Input::Click { x, y }) => mouse::press(app, Position { x, y }),
         Msg::Input(Input::Drag { x, y }) => {
             mouse::drag(app, x, y);
             Vec::new()

@@ -1,34 +1,103 @@
-//! The left mouse button marks and copies text, selects documents and opens files.
+//! The left mouse button presses printed keys, chooses from lists and forms, marks and copies text, selects documents and
+//! opens files.
 
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::layout::Position;
+
+use super::keys;
 use crate::{
+    protocol::View,
     t,
-    text::{StyledLine, width},
+    text::{Modifier, StyledLine, width},
     tui::{
         actions::{self, focus::focus_composer},
-        app::{App, Effect, Focus, selection::Selection},
+        app::{App, Effect, Focus, Mention, keymap::Chord, selection::Selection},
         areas::DRAFT,
         places,
         terminal::Mouse,
-        widgets::transcript::VisibleLine,
+        widgets::{
+            Form, Outcome, key_at,
+            transcript::{Item, VisibleLine},
+        },
     },
 };
 
-/// The left button went down: perhaps text is going to be marked, perhaps it is a click.
-pub(super) fn press(app: &mut App, x: u16, y: u16) {
+/// The left button went down: on a list, or perhaps text is going to be marked.
+pub(super) fn press(app: &mut App, cell: Position) -> Vec<Effect> {
     app.viewport.selection = None;
-    if app.terminal.mouse != Mouse::Full || !app.overlays.is_empty() {
-        return;
+    if app.terminal.mouse != Mouse::Full {
+        return Vec::new();
     }
+    let Position { x, y } = cell;
     app.terminal.clicks.press(app.now_ms, (x, y));
+    if !app.terminal.clicks.is_arrival()
+        && let Some(effects) = press_in_list(app, cell)
+    {
+        return effects;
+    }
+    if !app.overlays.is_empty() {
+        return Vec::new();
+    }
     if !app.viewport.areas.transcript.rows().any(|it| it.y == y) {
         focus_composer(app);
         point_in_draft(app, x, y, false);
         if app.terminal.clicks.count == 2 && app.terminal.clicks.in_draft {
             app.composer.field.select_word();
         }
-        return;
+        return Vec::new();
     }
     app.viewport.selection = app.point_at(x, y).map(|it| Selection { from: it, to: it });
+    Vec::new()
+}
+
+/// The name of the key at a cell of the footer, as it was drawn last.
+pub(super) fn footer_key(app: &App, cell: Position) -> Option<String> {
+    let footer = &app.viewport.bars.as_ref()?.footer;
+    let column = cell.x.checked_sub(app.viewport.areas.footer.x + footer.padding.0)?;
+    let has_come_now = app.terminal.clicks.has_come_at(app.now_ms);
+    let is_here = app.viewport.areas.footer.contains(cell) && app.terminal.mouse == Mouse::Full && !has_come_now;
+    let name = key_at(&footer.left, usize::from(column)).filter(|_| is_here)?;
+    Some(name.to_owned())
+}
+
+/// Presses a key by its printed name. Of `tab, then r` the last key, as the click has selected its document; nothing for
+/// names of several keys.
+pub(super) fn press_key(app: &mut App, name: &str) -> Vec<Effect> {
+    let last = name.rsplit(' ').next().unwrap_or(name);
+    match Chord::parse(last) {
+        Some(chord) => keys::key(app, KeyEvent::new(chord.code, chord.modifiers)),
+        None => Vec::new(),
+    }
+}
+
+/// Moves a list to the entry under the pointer; on the chosen entry it does what Enter does. An offer for the draft is taken
+/// at once. `None` if there is no list under the pointer.
+fn press_in_list(app: &mut App, cell: Position) -> Option<Vec<Effect>> {
+    let cursor = |app: &App| match app.overlays.last() {
+        Some(overlay) => overlay.list().copied(),
+        None => {
+            let mention = app.composer.mention.as_ref().is_some_and(Mention::is_shown);
+            (mention || app.composer.commands.shown().is_some()).then_some(app.viewport.offers)
+        }
+    };
+    let list = cursor(app)?;
+    let entry = list.entry_at(cell)?;
+    let is_overlay = !app.overlays.is_empty();
+    let direction = if entry > list.at { KeyCode::Down } else { KeyCode::Up };
+    let mut effects = Vec::new();
+    for _ in 0..entry.abs_diff(list.at) {
+        effects.extend(keys::key(app, direction.into()));
+        // Entries that cannot be chosen are skipped.
+        if is_overlay && cursor(app).is_none_or(|it| it.at == entry) {
+            break;
+        }
+    }
+    if !is_overlay {
+        effects.extend(keys::key(app, KeyCode::Tab.into()));
+    } else if entry == list.at {
+        effects.extend(keys::key(app, KeyCode::Enter.into()));
+    }
+    Some(effects)
 }
 
 /// The caret goes where the pointer is, if that is in the draft; with `selecting` the selection's end does.
@@ -101,7 +170,37 @@ fn shown_at(app: &App, y: u16) -> Option<VisibleLine> {
     app.viewport.pane.lines.get(usize::from(at)).copied()
 }
 
-/// A click selects; where one already was, it opens the file that is named there.
+/// Gives a click to the open question under it; `None` if there is no row to choose.
+fn click_in_form(app: &mut App, shown: &VisibleLine) -> Option<Vec<Effect>> {
+    let &VisibleLine::StyledLine { item, row } = shown else {
+        return None;
+    };
+    let Item::Document(place) = item else { return None };
+    let document = app.conversation.transcript.get(place)?;
+    let exchange = app.conversation.transcript.exchanges.get(place.exchange)?;
+    if !app.conversation.transcript.is_open_question(place.exchange, document) {
+        return None;
+    }
+    let View::Clarification(view) = document.view() else {
+        return None;
+    };
+    let is_choice = |row: &&StyledLine| row.spans.first().is_some_and(|it| it.modifier.contains(Modifier::KEY));
+    let rows = app.viewport.pane.state(item)?.rows.get(..=row)?;
+    let at = rows.iter().filter(is_choice).count().checked_sub(1)?;
+    let name = (exchange.turn, document.id.clone());
+    if app.questions.sent.contains(&name) || app.questions.is_too_early(app.now_ms) {
+        return Some(Vec::new());
+    }
+    let form = app.questions.forms.entry(name.clone());
+    match form.or_insert_with(|| Form::new(name.1.clone())).click(at, &view) {
+        Outcome::Answer(response) => Some(actions::approve::send(app, name.0, response)),
+        Outcome::Changed => Some(Vec::new()),
+        Outcome::Ignored | Outcome::Message(_) => None,
+    }
+}
+
+/// A click presses the key that is printed there, or chooses; else it selects, and where one already was, it opens the file
+/// that is named there.
 fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
     let shown = shown_at(app, y);
     let Some(item) = shown.and_then(|it| it.item()) else {
@@ -118,7 +217,24 @@ fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
             let column = usize::from(x).saturating_sub(app.viewport.areas.gutter);
             named_at(row, column)
         });
-    actions::reading::select(app, item);
+    let column = usize::from(x).saturating_sub(app.viewport.areas.gutter);
+    let row = shown.as_ref().and_then(|it| app.viewport.pane.row(it));
+    let key = row.and_then(|(row, _)| key_at(&row.spans, column)).map(str::to_owned);
+    // Keys that decide are dropped for a moment after a card appeared, not after it was clicked.
+    let since_ms = app.questions.since_ms;
+    if !was_here {
+        actions::reading::select(app, item);
+        app.questions.since_ms = since_ms;
+    }
+    if !app.terminal.clicks.is_arrival() {
+        let chosen = shown.and_then(|it| click_in_form(app, &it));
+        if let Some(effects) = chosen {
+            return effects;
+        }
+        if let Some(key) = key {
+            return press_key(app, &key);
+        }
+    }
     match named {
         Some((path, line)) if was_here => vec![Effect::OpenFile { path, line }],
         Some((path, line)) => {

@@ -21,6 +21,7 @@ use crate::{
 pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
     match outcome {
         EffectOutcome::Replied(ask, reply) => return (ask.then)(app, reply),
+        EffectOutcome::Filed(work, outcome) => return (work.then)(app, outcome),
         EffectOutcome::Sessions(Err(why)) => return app.toast(why),
         EffectOutcome::Copied(Ok(way)) | EffectOutcome::Saved(Ok(way)) => return app.toast(way),
         EffectOutcome::Copied(Err(why)) | EffectOutcome::Saved(Err(why)) | EffectOutcome::Failed(why) => {
@@ -44,6 +45,8 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
             app.terminal.images.take(turn, document, data);
         }
         EffectOutcome::Commands(commands) => command::found(app, commands),
+        EffectOutcome::ExportProposed(path) => return actions::conversation::export_to(app, &path),
+        EffectOutcome::ExportExists(path) => return app.open(Picker::overwrite(&path)),
         EffectOutcome::Sessions(Ok(kept)) => {
             let sessions = Sessions::new(kept, app.now_ms);
             let wanting = sessions.wanting();

@@ -352,7 +352,7 @@ fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Styl
             Grant::Always | Grant::Number(_) => visible_line(option.label),
         };
         let is_marked = marked == Some(Row::Option(at));
-        let letter = Span::new(grant.key().to_string(), Role::Waiting).bold();
+        let letter = Span::new(grant.key().to_string(), Role::Waiting).bold().key();
         let mark = sign(if is_marked { "› " } else { "" }, Role::Waiting);
         let role = if is_marked { Role::Strong } else { Role::Dim };
         keys.push([mark, letter, gap(1), Span::new(does, role)].to_vec());

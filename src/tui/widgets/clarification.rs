@@ -185,9 +185,12 @@ fn given_row(question: &Question<'_>, answer: &QuestionAnswer, columns: usize) -
     rows.drain(..rows.len().min(1)).next().unwrap_or_default()
 }
 
-/// The columns before a row without a number: the mark, if it is there.
+/// The columns before a row without a number: the mark, if it is there. A click on the row marks it.
 fn marker(is_marked: bool) -> [Span; 2] {
-    [gap(KEY - 2), sign(if is_marked { "› " } else { "  " }, Role::Link)]
+    [
+        gap(KEY - 2).key(),
+        sign(if is_marked { "› " } else { "  " }, Role::Link),
+    ]
 }
 
 /// The lead text after the line that is the title.
@@ -221,6 +224,7 @@ fn option_rows(
         0..9 if form.is_some() => Span::new((option + 1).to_string(), Role::Faint),
         _ => sign("•", Role::Faint),
     };
+    let key = if form.is_some() { key.key() } else { key };
     let mut first = vec![key, sign(if is_marked { "› " } else { "  " }, Role::Link)];
     if question.allow_multiple {
         let role = if is_picked { Role::Done } else { Role::Dim };

@@ -6,7 +6,8 @@ use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 
 use super::{
     DocumentState, Key, Leaf, RenderContext,
-    heading::{key, put_key, sign},
+    error::retry_key,
+    heading::{put_key, sign},
 };
 use crate::{
     locale::figure,
@@ -44,6 +45,7 @@ impl StatefulWidget for EndingWidget<'_> {
         let key = Key {
             version: hasher.finish(),
             newest: context.newest,
+            selected: context.newest && context.selected,
             ..Key::shape(&context)
         };
         // The receipt is summed up when the turn ends and when a change of it is undone, not for a frame.
@@ -82,7 +84,7 @@ impl EndingWidget<'_> {
             }),
             receipt.dollars.map(|it| (4, dim(figure::money(it)))),
             review.map(|it| {
-                let name = Span::new(Sanitized::line(it), Role::Dim).bold();
+                let name = Span::new(Sanitized::line(it), Role::Dim).bold().key();
                 let word = Span::new(format!(" {}", t!("key-review")), Role::Dim);
                 (2, vec![name, word])
             }),
@@ -140,7 +142,7 @@ impl EndingWidget<'_> {
         let mut rows: Vec<StyledLine> = wrap(&[Span::new(words, Role::Dim)], columns, &[], &[]);
         // An old failure is history: only the last turn can be tried again.
         if again && context.newest {
-            put_key(&mut rows, &key("r", t!("key-retry"), Role::Error), 2, columns);
+            put_key(&mut rows, &retry_key(context), 2, columns);
         }
         Some(Leaf::of(glyph, rows))
     }
@@ -254,23 +256,23 @@ mod tests {
             all.push_str(&shown(&folded(&[], ended(reason)), true, 80));
         }
         all.push_str(&shown(&folded(&[], ended("interrupted")), false, 40));
-        insta::assert_snapshot!(all, @r#"
+        insta::assert_snapshot!(all, @r"
 nothing
 nothing
 · stopped
 · stopped at the request limit for one turn; say continue to go on
 · the answer reached the model's length limit; say continue to go on
 ✗ the model refused to continue
-✗ the answer failed  r retry
-✗ connection lost, partial answer kept  r retry
+✗ the answer failed  tab, then r retry
+✗ connection lost, partial answer kept  tab, then r retry
 · ended: out of paper
 nothing
 nothing
 nothing
 nothing
 ✗ connection lost, partial answer kept
-  r retry
-"#);
+  tab, then r retry
+");
     }
 
     fn edit(path: &str, old: &str, new: &str, applied: &str) -> Value {

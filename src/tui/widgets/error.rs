@@ -93,7 +93,7 @@ impl DocumentKind for Error<'_> {
     }
 
     fn depends(&self, _: &Document, context: &RenderContext<'_>, key: &mut Key) {
-        key.newest = context.newest;
+        (key.newest, key.selected) = (context.newest, context.newest && context.selected);
     }
 
     fn copy_text(&self, _: &Document) -> Sanitized {
@@ -112,6 +112,12 @@ fn facts(error: &Error<'_>) -> Facts {
     facts.word(Weight::Light, error.source, Role::Dim);
     facts.word(Weight::Heavy, error.code, Role::Error);
     facts
+}
+
+/// The key that tries again, with the way to it while the focus is elsewhere.
+pub(super) fn retry_key(context: &RenderContext<'_>) -> Vec<Span> {
+    let name = if context.selected { "r" } else { t!("key-tab-retry") };
+    key(name, t!("key-retry"), Role::Error)
 }
 
 /// The next step, after details that are a sentence.
@@ -136,7 +142,7 @@ fn next_step(said: Span, error: &Error<'_>, look: &RenderContext<'_>) -> Vec<Sty
         wrap(&spans, look.width, &[], &[])
     };
     if look.newest && is_retryable(error.code) {
-        put_key(&mut rows, &key("r", t!("key-retry"), Role::Error), 2, look.width);
+        put_key(&mut rows, &retry_key(look), 2, look.width);
     }
     rows
 }
@@ -209,7 +215,8 @@ mod tests {
 ✗ error  The gateway closed the stream
                      STREAM_INTERRUPTED
   After 12 s and 3 documents. The
-  partial answer is kept.  r retry
+  partial answer is kept.
+  tab, then r retry
 -- history
 ✗ error  The gateway closed the stream
                      STREAM_INTERRUPTED
@@ -229,7 +236,8 @@ mod tests {
 80=======================================================================
 -- may be tried again
 ✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
-  After 12 s and 3 documents. The partial answer is kept.  r retry
+  After 12 s and 3 documents. The partial answer is kept.
+  tab, then r retry
 -- history
 ✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
   After 12 s and 3 documents. The partial answer is kept.
@@ -246,7 +254,7 @@ mod tests {
 120==============================================================================================================
 -- may be tried again
 ✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
-  After 12 s and 3 documents. The partial answer is kept.  r retry
+  After 12 s and 3 documents. The partial answer is kept.  tab, then r retry
 -- history
 ✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
   After 12 s and 3 documents. The partial answer is kept.

@@ -34,7 +34,7 @@ pub fn spans(hints: Vec<Hint>, toast: Option<&str>, is_room_above: bool, columns
         if !left.is_empty() {
             left.push(Span::new(Sanitized::literal("   "), Role::Faint));
         }
-        left.push(Span::new(Sanitized::line(&key), Role::Dim).bold());
+        left.push(Span::new(Sanitized::line(&key), Role::Dim).bold().key());
         if !word.is_empty() {
             left.push(Span::new(Sanitized::line(&format!(" {word}")), Role::Faint));
         }
@@ -46,16 +46,18 @@ pub fn spans(hints: Vec<Hint>, toast: Option<&str>, is_room_above: bool, columns
     }
 }
 
-/// The hints that there is room for, from the first on; Esc has precedence.
+/// The hints that there is room for: first the one for sending goes, then the last ones. The way to the help goes last, Esc
+/// before it.
 fn fitting(mut hints: Vec<Hint>, room: usize) -> Vec<Hint> {
     let wants = |it: &Hint| width::width(&it.key) + 1 + width::width(it.word);
     let all = |hints: &[Hint]| hints.iter().map(|it| wants(it) + 3).sum::<usize>().saturating_sub(3);
-    let out = hints.pop_if(|it| it.key == "esc");
-    let rest = room.saturating_sub(out.as_ref().map_or(0, |it| wants(it) + 3));
-    while all(&hints) > rest {
-        hints.pop();
+    let rank = |it: &Hint| (it.action != "send", it.action == "keys", it.key == "esc");
+    while all(&hints) > room {
+        let Some((at, _)) = hints.iter().enumerate().rev().min_by_key(|(_, it)| rank(it)) else {
+            break;
+        };
+        hints.remove(at);
     }
-    hints.extend(out.filter(|it| all(&hints) + wants(it) <= room));
     hints
 }
 
@@ -66,6 +68,14 @@ pub struct Hint {
     pub word: &'static str,
     /// The action's name, if it is one of the keymap.
     pub action: &'static str,
+}
+
+/// A hint for the key that opens the help.
+pub fn help(key: impl Into<Cow<'static, str>>, word: &'static str) -> Hint {
+    Hint {
+        action: "keys",
+        ..hint(key, word)
+    }
 }
 
 /// A hint for a key that is no action of the keymap.

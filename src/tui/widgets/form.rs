@@ -200,6 +200,12 @@ impl Form {
         self.current + 1 == count && (0..count).all(|it| it == self.current || self.is_answered(it))
     }
 
+    /// The answers that were given so far, as a response; `None` if there are none.
+    pub fn given(&self, view: &Clarification<'_>) -> Option<ClarificationResponse> {
+        let answers = self.answers(view);
+        (!answers.is_empty()).then(|| self.response(Dealt::Answered, answers))
+    }
+
     fn answers(&self, view: &Clarification<'_>) -> Vec<QuestionAnswer> {
         let questions = view.questions.iter().enumerate();
         questions.filter_map(|(at, it)| self.answer(at, it)).collect()
@@ -319,6 +325,24 @@ impl Form {
             (_, Some((option, _))) => self.mark_grant(option),
             (_, None) => Outcome::Ignored,
         }
+    }
+
+    /// Handles a click on row `at` of the current question: marks it, or has the effect of Enter where it is marked already.
+    pub fn click(&mut self, at: usize, view: &Clarification<'_>) -> Outcome {
+        self.prepare(view);
+        let question = view.questions.get(self.current).filter(|_| !is_approval(view));
+        let Some((question, row)) = question.and_then(|it| Some((it, *rows(it).get(at)?))) else {
+            return Outcome::Ignored;
+        };
+        self.version += 1;
+        match row {
+            Row::Option(option) if question.allow_multiple => self.toggle(option),
+            Row::Option(_) | Row::Text | Row::Skip if self.row(view) == Some(row) => {
+                return self.key(KeyCode::Enter.into(), view);
+            }
+            Row::Option(_) | Row::Text | Row::Skip => self.mark_row(row, question),
+        }
+        Outcome::Changed
     }
 
     /// Marks the option of an approval that grants for the session, so that Enter decides; false if there is none.

@@ -3,7 +3,7 @@
 use crate::{
     locale::figure,
     text::{
-        Role, Sanitized, Span, StyledLine,
+        Modifier, Role, Sanitized, Span, StyledLine,
         width::{cut_end, cut_middle, cut_spans, pad, spans_width, width},
         wrap::wrap,
     },
@@ -220,7 +220,24 @@ pub(super) fn path_heading(name: &str, path: &Span, behind: &[Span], facts: Fact
 
 /// A key and what it does.
 pub(super) fn key(name: &'static str, does: &'static str, role: Role) -> Vec<Span> {
-    vec![sign(name, role).bold(), gap(1), sign(does, Role::Dim)]
+    vec![sign(name, role).bold().key(), gap(1), sign(does, Role::Dim)]
+}
+
+/// The name of the key at a column of a row: the column is on the key or on the words after it.
+pub fn key_at(spans: &[Span], column: usize) -> Option<&str> {
+    let (mut key, mut end) = (None, 0);
+    for span in spans {
+        end += width(&span.text);
+        if span.modifier.contains(Modifier::KEY) {
+            key = Some(span.text.as_str());
+        } else if span.text.trim().is_empty() && width(&span.text) > 1 {
+            key = None;
+        }
+        if column < end {
+            return key;
+        }
+    }
+    None
 }
 
 /// Stands where something is typed in a document.

@@ -4,7 +4,11 @@
 //! number of entries nor the height of a page, which the keys need; and its lines have no roles.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
+use ratatui::{
+    buffer::Buffer,
+    layout::{Position, Rect},
+    widgets::StatefulWidget,
+};
 
 use super::styled_line::{fill, put_spans};
 use crate::{
@@ -22,6 +26,8 @@ pub struct ListCursor {
     pub top: Option<usize>,
     /// Entries that are in view at once, at least 1 once the list was drawn.
     pub height: usize,
+    /// The entries of the last drawing, a row each; empty before it.
+    pub area: Rect,
 }
 
 impl ListCursor {
@@ -31,6 +37,7 @@ impl ListCursor {
             at,
             top: Some(0),
             height: 1,
+            area: Rect::ZERO,
         }
     }
 
@@ -74,6 +81,12 @@ impl ListCursor {
         true
     }
 
+    /// The entry at a cell of the screen; `None` beside the list.
+    pub fn entry_at(&self, cell: Position) -> Option<usize> {
+        let row = usize::from(cell.y.checked_sub(self.area.y)?);
+        self.area.contains(cell).then(|| self.top.unwrap_or(0) + row)
+    }
+
     /// Brings the chosen entry into a view of `height` entries; returns the first entry in view.
     fn show(&mut self, height: usize, count: usize) -> usize {
         self.height = height.max(1);
@@ -107,6 +120,10 @@ impl<F: Fn(usize, bool, usize) -> Vec<Span>> StatefulWidget for ListWidget<'_, F
 
     fn render(self, area: Rect, buf: &mut Buffer, cursor: &mut ListCursor) {
         let top = cursor.show(usize::from(area.height), self.count);
+        cursor.area = Rect {
+            height: area.height.min(self.count.saturating_sub(top) as u16),
+            ..area
+        };
         let indent = width::width(self.sign);
         for (at, row) in (top..self.count).zip(area.rows()) {
             let is_here = at == cursor.at;
@@ -166,6 +183,20 @@ mod tests {
         cursor.step(-9, 2);
         assert_eq!(shown(&mut cursor, 2, 3), "› 0 語 6\n  1 語 6\n\n");
         assert_eq!(shown(&mut cursor, 0, 1), "\n");
+    }
+
+    #[test]
+    fn a_cell_leads_to_its_entry() {
+        let mut cursor = ListCursor::new(4);
+        shown(&mut cursor, 5, 3);
+        let at = |y| cursor.entry_at(Position::new(7, y));
+        assert_eq!([0, 1, 2, 3].map(at), [Some(2), Some(3), Some(4), None]);
+        assert_eq!(cursor.entry_at(Position::new(8, 0)), None);
+        // Below the last entry there is none.
+        let mut cursor = ListCursor::new(0);
+        shown(&mut cursor, 2, 3);
+        assert_eq!(cursor.entry_at(Position::new(0, 2)), None);
+        assert_eq!(ListCursor::new(0).entry_at(Position::ORIGIN), None);
     }
 
     #[test]

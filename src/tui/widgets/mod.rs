@@ -69,7 +69,7 @@ pub use copy::{code_only, copy_text, markdown};
 pub use error::is_retryable;
 pub use file_edit::{name as operation, sides};
 pub use form::{Form, Outcome, approval_keys};
-pub use heading::TYPING;
+pub use heading::{TYPING, key_at};
 
 pub use ending::EndingWidget;
 pub use message::MessageWidget;

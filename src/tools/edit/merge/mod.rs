@@ -45,9 +45,9 @@ const MOST_RIVALS: usize = 200;
 /// Why a sketch was not merged. Line numbers count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeRefusal {
-    #[error("the sketch holds no code beside its marks")]
+    #[error("the sketch contains no code besides its marks")]
     Empty,
-    #[error("line {at} of the sketch begins or ends a part and is no line of the file: `{line}`")]
+    #[error("line {at} of the sketch begins or ends a part and is not a line of the file: `{line}`")]
     Missing { line: String, at: usize },
     #[error(
         "the part of the sketch from line {at} (`{first}`) to line {until} (`{last}`) fits nowhere: these lines do not \
@@ -60,7 +60,7 @@ pub enum MergeRefusal {
         at: usize,
         until: usize,
     },
-    #[error("the part of the sketch from line {at} (`{line}`) does not come behind the parts before it in the file")]
+    #[error("the part of the sketch from line {at} (`{line}`) does not come after the previous parts in the file")]
     Order { line: String, at: usize },
     #[error("the part of the sketch from line {at} (`{line}`) is indented differently from the file, and not evenly")]
     Indent { line: String, at: usize },

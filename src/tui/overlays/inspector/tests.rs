@@ -92,8 +92,8 @@ fn shown(inspector: &mut Inspector, log: &Log, columns: u16, height: u16) -> Str
 #[test]
 fn what_came_stands_beside_what_it_made() {
     let (log, mut inspector) = watched();
-    // The third of the answer, in dialect B.
-    press(&mut inspector, "kk");
+    // The third of the answer, in dialect B, by itself.
+    press(&mut inspector, "dkk");
     let seen = shown(&mut inspector, &log, 120, 14);
     for part in [
         "Inspector   7 steps",
@@ -123,8 +123,10 @@ fn repairs_are_found_and_nothing_of_the_bytes_reaches_the_terminal_raw() {
     assert_eq!(inspector.chosen, Some(6));
     press(&mut inspector, "[[[[");
     assert_eq!(inspector.chosen, Some(6), "a notice is about no document");
-    press(&mut inspector, "kk[");
-    assert_eq!(inspector.chosen, Some(3));
+    press(&mut inspector, "k[");
+    assert_eq!(inspector.chosen, Some(4), "the run has two steps");
+    press(&mut inspector, "dk[");
+    assert_eq!(inspector.chosen, None.or(Some(3)));
 }
 
 #[test]
@@ -158,6 +160,60 @@ fn it_stays_with_what_comes_until_one_looks_back() {
 }
 
 #[test]
+fn a_run_of_deltas_is_one_row_with_the_text_that_they_make() {
+    let (log, mut inspector) = watched();
+    press(&mut inspector, "kk");
+    for columns in [120, 60] {
+        let seen = shown(&mut inspector, &log, columns, 24);
+        for part in [
+            "content_delta a ×2",
+            "one two",
+            "2 deltas, ",
+            ": their text",
+            "Inspector   7 steps",
+        ] {
+            assert!(seen.contains(part), "{part}: {seen}");
+        }
+    }
+    let Answer::Does(Effect::Copy { text, .. }) = answer(&mut inspector, 'y') else {
+        panic!("it is copied");
+    };
+    assert!(
+        text.contains("{\"delta\":\"one\"}") && text.contains("\"type\""),
+        "all of its frames: {text}"
+    );
+    press(&mut inspector, "d");
+    let seen = shown(&mut inspector, &log, 120, 24);
+    assert!(!seen.contains("×2"), "{seen}");
+}
+
+#[test]
+fn a_filter_leaves_the_rows_with_its_words() {
+    let (log, mut inspector) = watched();
+    for (typed, there, gone) in [
+        ("/POST", "→ POST", "content_delta"),
+        ("/no json", "bad-json", "→ POST"),
+        ("/two", "one two", "→ POST"),
+        ("/document_start", "document_start a", "ping"),
+        ("/zzz", "no matches", "ping"),
+    ] {
+        press(&mut inspector, typed);
+        let seen = shown(&mut inspector, &log, 120, 24);
+        let list: Vec<_> = seen.lines().skip(1).collect();
+        let list = list.join("\n");
+        assert!(list.contains(there) && !list.contains(gone), "{typed}: {seen}");
+        assert!(
+            seen.contains(&format!("Inspector › {}", typed.trim_start_matches('/'))),
+            "{seen}"
+        );
+        let event = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
+        Scene::test(&Transcript::default(), |scene| inspector.key(event, scene));
+    }
+    let seen = shown(&mut inspector, &log, 120, 24);
+    assert!(seen.contains("→ POST") && seen.contains("ping"), "{seen}");
+}
+
+#[test]
 fn nothing_is_wider_or_higher_than_the_screen_and_nothing_panics() {
     let (log, mut inspector) = watched();
     press(&mut inspector, "kkJJ");
@@ -184,6 +240,9 @@ fn a_long_conversation_costs_no_more_than_its_view() {
         log.append(at, delta("a", &"y".repeat(500)));
     }
     let mut inspector = Inspector::new(trace);
+    // A run is one row; by themselves there are as many as fit.
+    Scene::drawn(&mut inspector, &transcript(&log), 120, 40);
+    press(&mut inspector, "d");
     let lines = Scene::drawn(&mut inspector, &transcript(&log), 120, 40);
     assert!(lines[39].contains("content_delta"), "{lines:#?}");
     assert!(

@@ -1,0 +1,296 @@
+//! Clicks on printed keys, options and list rows, and the keys of the composer that act on a running answer.
+
+use serde_json::{Value, json};
+
+use super::{
+    super::{msg::Msg, terminal::Input, test_app::*},
+    finding::place_of,
+    waiting::{STATES, approval, begun, ended, form},
+};
+use crate::protocol::{ClarificationResponse, Command, Event, FinishReason, Mode, Outcome, Restriction};
+
+fn click(app: &mut TestApp, text: &str) {
+    click_at(app, place_of(app, text));
+}
+
+fn click_at(app: &mut TestApp, (x, y): (u16, u16)) {
+    app.later(1000);
+    app.take(Msg::Input(Input::Click { x, y }));
+    app.take(Msg::Input(Input::Release { x, y }));
+}
+
+fn answer(app: &TestApp) -> Option<ClarificationResponse> {
+    app.sent().into_iter().rev().find_map(|it| match it {
+        Command::Answer { response, .. } => Some(response),
+        _ => None,
+    })
+}
+
+fn is_allowed(app: &TestApp) -> bool {
+    let response = answer(app);
+    let answers = response.iter().flat_map(|it| &it.answers);
+    answers
+        .flat_map(|it| &it.selected_option_ids)
+        .any(|it| it == "allow_once")
+}
+
+fn push(app: &mut TestApp) {
+    let subject = json!({ "type": "terminal_command", "metadata": { "command": "git push" } });
+    approval(app, subject);
+}
+
+#[test]
+fn every_footer_leads_to_the_help_at_40_columns() {
+    for state in STATES {
+        let mut app = TestApp::new(40, 24);
+        (state.open)(&mut app);
+        app.later(1000);
+        for moves in ["", "<tab>"] {
+            app.keys(moves);
+            let picture = app.picture();
+            let footer = picture.lines().last().unwrap_or_default();
+            let help = ["f1 keys", "? keys"].into_iter().find(|it| footer.contains(it));
+            let help = help.unwrap_or_else(|| panic!("{}{moves}:\n{picture}", state.name));
+            let mut app = TestApp::new(40, 24);
+            (state.open)(&mut app);
+            app.later(1000);
+            app.keys(moves);
+            // The words may stand in the draft's line, too.
+            let picture = app.picture();
+            let (y, footer) = picture.lines().enumerate().last().unwrap_or_default();
+            let x = footer.split(help).next().unwrap_or_default().chars().count();
+            click_at(&mut app, (x as u16, y as u16));
+            assert!(app.shows("Everywhere"), "{}{moves}:\n{}", state.name, app.picture());
+        }
+    }
+}
+
+#[test]
+fn a_key_of_a_card_can_be_clicked_with_the_focus_and_without() {
+    for moves in ["", "<tab>"] {
+        let mut app = TestApp::new(80, 24);
+        push(&mut app);
+        app.later(1000);
+        app.keys(moves);
+        click(&mut app, "once");
+        assert!(is_allowed(&app), "{moves}: {:?}\n{}", app.sent(), app.picture());
+    }
+}
+
+#[test]
+fn a_click_on_a_card_that_has_just_appeared_decides_nothing() {
+    let mut app = TestApp::new(80, 24);
+    app.later(1000);
+    push(&mut app);
+    let (x, y) = place_of(&app, "once");
+    app.take(Msg::Input(Input::Click { x, y }));
+    app.take(Msg::Input(Input::Release { x, y }));
+    assert_eq!(answer(&app), None);
+}
+
+#[test]
+fn the_options_of_a_form_can_be_clicked() {
+    let mut app = TestApp::new(80, 24);
+    form(&mut app, 1, true);
+    click(&mut app, "both");
+    assert_eq!(answer(&app), None, "a click marks");
+    assert!(app.shows("3› both"), "{}", app.picture());
+    click(&mut app, "both");
+    assert_eq!(answer(&app).map(|it| it.answers[0].selected_option_ids.len()), Some(1));
+    // Several may be picked, and the form may be skipped.
+    let mut app = TestApp::new(80, 24);
+    form(&mut app, 2, true);
+    click(&mut app, "Skip");
+    click(&mut app, "Skip");
+    assert_eq!(answer(&app).map(|it| it.outcome), Some(Outcome::Skipped));
+    let mut app = TestApp::new(80, 24);
+    form(&mut app, 2, true);
+    app.later(1000);
+    app.keys("<enter>");
+    click(&mut app, "that");
+    click(&mut app, "both");
+    click(&mut app, "enter send");
+    let ids = answer(&app).map(|it| it.answers[1].selected_option_ids.len());
+    assert_eq!(ids, Some(2), "{:?}\n{}", app.sent(), app.picture());
+}
+
+#[test]
+fn the_rows_of_lists_can_be_clicked() {
+    let mut app = TestApp::new(80, 24);
+    app.keys("<f2>");
+    click(&mut app, "plan");
+    assert_eq!(app.app.composer.mode, Mode::Agent, "a click moves there");
+    click(&mut app, "plan");
+    assert_eq!(app.app.composer.mode, Mode::Plan);
+    assert!(app.app.overlays.is_empty());
+    // What is offered for the draft is taken.
+    let mut app = TestApp::new(80, 24);
+    app.keys("/mo");
+    click(&mut app, "/model");
+    assert_eq!(app.app.composer.field.text(), "/model ");
+    assert!(app.sent().is_empty());
+}
+
+#[test]
+fn the_retry_of_an_error_can_be_clicked() {
+    let mut app = TestApp::new(80, 24);
+    begun(&mut app);
+    let error = json!({ "errorCode": "LLM_OVERLOADED", "source": "llm" });
+    app.events(document("1", "error", Some("Overloaded"), error));
+    ended(&mut app, FinishReason::Error);
+    assert!(app.shows("tab, then r retry"), "{}", app.picture());
+    click(&mut app, "then r");
+    assert!(
+        matches!(app.sent().as_slice(), [Command::Submit(_)]),
+        "{:?}",
+        app.sent()
+    );
+}
+
+#[test]
+fn tab_queues_while_an_answer_is_coming_and_nothing_waits() {
+    let mut app = TestApp::new(80, 24);
+    begun(&mut app);
+    app.events([start("1", "text", Value::Null), delta("1", "Well, ")]);
+    app.keys("later<tab>");
+    assert_eq!(app.app.composer.queue.len(), 1, "{}", app.picture());
+    app.keys("/queue and then this<enter>");
+    assert_eq!(app.app.composer.queue.len(), 2);
+    // While a card waits Tab leads to it.
+    let mut app = TestApp::new(80, 24);
+    push(&mut app);
+    app.keys("later<tab>");
+    assert!(app.app.composer.queue.is_empty());
+    assert!(app.shows("y once"), "{}", app.picture());
+}
+
+#[test]
+fn a_question_mark_on_an_empty_draft_shows_the_keys() {
+    let mut app = TestApp::new(80, 24);
+    app.keys("?");
+    assert!(app.shows("Everywhere"), "{}", app.picture());
+    app.keys("<esc>a?");
+    assert_eq!(app.app.composer.field.text(), "a?");
+}
+
+#[test]
+fn f1_shows_the_keys_over_a_list_once() {
+    let mut app = TestApp::new(80, 24);
+    app.keys("<f2><f1><f1>");
+    assert_eq!(app.app.overlays.len(), 2);
+    app.keys("<esc>");
+    assert!(app.shows("enter choose"), "{}", app.picture());
+}
+
+#[test]
+fn ctrl_o_unfolds_what_was_folded_last_and_folds_it_again() {
+    let mut app = TestApp::new(80, 40);
+    begun(&mut app);
+    let output: String = (0..30).map(|it| format!("line {it}\n")).collect();
+    let command = json!({ "command": "make", "output": output, "exitCode": 0, "state": "completed" });
+    app.events(document("1", "terminal_command", None, command));
+    app.events(document("2", "text", Some("Done."), Value::Null));
+    ended(&mut app, FinishReason::Stop);
+    assert!(!app.shows("line 15"), "{}", app.picture());
+    app.keys("<ctrl+o>");
+    assert!(app.shows("line 15"), "{}", app.picture());
+    assert_eq!(app.app.viewport.pane.selected, None);
+    app.keys("<ctrl+o>");
+    assert!(!app.shows("line 15"), "{}", app.picture());
+}
+
+#[test]
+fn ctrl_b_sends_the_running_command_to_the_background() {
+    let mut app = TestApp::new(80, 24);
+    app.keys("<ctrl+b>");
+    assert!(
+        app.sent().is_empty() && app.shows("no command is running"),
+        "{}",
+        app.picture()
+    );
+    begun(&mut app);
+    app.events([start("1", "terminal_command", json!({ "command": "make" }))]);
+    app.keys("<ctrl+b>");
+    assert!(matches!(app.sent().as_slice(), [Command::Background]));
+    // In a draft it is Readline's.
+    app.keys("ac<ctrl+b>b");
+    assert_eq!(app.app.composer.field.text(), "abc");
+    assert_eq!(app.sent().len(), 1);
+}
+
+#[test]
+fn the_agent_that_asks_first_is_a_state_of_the_cycle() {
+    let mut app = TestApp::new(80, 24);
+    app.app.conversation.about.hears = true;
+    app.keys("<shift+tab>");
+    assert!(app.shows("agent, asks first"), "{}", app.picture());
+    app.keys("go<enter>");
+    let sent = app.sent();
+    let [Command::Submit(submit)] = sent.as_slice() else {
+        panic!("{sent:?}")
+    };
+    assert_eq!(submit.mode, Mode::Agent);
+    assert_eq!(submit.message.extra.get("approvals"), Some(&json!("ask")));
+    // In a running answer it takes effect at once; back to more rights only with the next message.
+    let mut app = TestApp::new(80, 24);
+    app.app.conversation.about.hears = true;
+    begun(&mut app);
+    app.keys("<shift+tab>");
+    assert!(matches!(
+        app.sent().as_slice(),
+        [Command::Restrict(Restriction::AsksFirst)]
+    ));
+    assert!(app.shows("agent, asks first ─"), "{}", app.picture());
+    app.keys("/mode agent<enter>");
+    assert!(app.shows("agent, asks first next: agent"), "{}", app.picture());
+    assert_eq!(app.sent().len(), 1);
+    for mode in ["agent, asks first", "plan", "ask", "debug", "agent"] {
+        app.keys("<shift+tab>");
+        assert!(app.shows(mode), "{mode}\n{}", app.picture());
+    }
+    // A link that knows no such wish has four states.
+    let mut app = TestApp::new(80, 24);
+    app.keys("<shift+tab>");
+    assert_eq!(app.app.composer.mode, Mode::Plan);
+}
+
+#[test]
+fn ctrl_enter_queues_and_alt_enter_is_always_a_newline() {
+    let mut app = TestApp::new(80, 24);
+    app.events([Event::UserMessage(crate::protocol::Message::user("go"))]);
+    begun(&mut app);
+    app.keys("a<alt+enter>b");
+    assert_eq!(app.app.composer.field.text(), "a\nb");
+    app.keys("<ctrl+enter>");
+    assert_eq!(app.app.composer.queue.len(), 1);
+}
+
+#[test]
+fn a_message_beside_a_form_takes_the_given_answers_along() {
+    let mut app = TestApp::new(80, 24);
+    app.app.conversation.about.hears = true;
+    form(&mut app, 3, true);
+    app.later(1000);
+    app.keys("2<enter>");
+    app.later(1000);
+    app.keys("<esc>one more thing<enter>");
+    let sent = app.sent();
+    let [Command::Answer { response, .. }, Command::Steer(steer)] = sent.as_slice() else {
+        panic!("{sent:?}")
+    };
+    assert_eq!(response.outcome, Outcome::Answered);
+    let answers: Vec<_> = response
+        .answers
+        .iter()
+        .map(|it| (it.question_id.as_str(), it.selected_option_ids.concat()))
+        .collect();
+    assert_eq!(answers, [("q0", "that".to_owned())]);
+    assert_eq!(steer.message.content, "one more thing");
+    // Without an answer the form is left to the link.
+    let mut app = TestApp::new(80, 24);
+    app.app.conversation.about.hears = true;
+    form(&mut app, 3, true);
+    app.later(1000);
+    app.keys("<esc>no<enter>");
+    assert!(matches!(app.sent().as_slice(), [Command::Steer(_)]), "{:?}", app.sent());
+}

@@ -1067,7 +1067,6 @@ footer-write = schreiben
 footer-commit = committen
 footer-open = öffnen
 footer-accept-all = alle annehmen
-footer-leave-uncommitted = nicht committen
 footer-transcript = Verlauf
 footer-send = senden
 footer-mode = Modus

@@ -79,6 +79,47 @@ pub fn append(paths: &Paths, path: &str, entry: &str) -> Result<(), SettingsWrit
     change(paths, |source| with_entry(source, path, entry))
 }
 
+/// Removes `entry` from the list at `path` in the user's settings file. An error if it is not there.
+pub fn remove(paths: &Paths, path: &str, entry: &str) -> Result<(), SettingsWriteError> {
+    change(paths, |source| without_entry(source, path, entry))
+}
+
+/// Returns the text of `source` without `entry` in the list at `path`.
+fn without_entry(source: &SourceText<'_>, path: &str, entry: &str) -> Result<String, Problem> {
+    let mut document: DocumentMut = source.text.parse().map_err(|error| broken(source, &error))?;
+    let mut found = Some(document.as_item_mut());
+    for part in &split_path(path) {
+        found = found.and_then(|it| it.as_table_like_mut()?.get_mut(part));
+    }
+    let list = found.and_then(|it| it.as_array_mut());
+    let at = list
+        .as_ref()
+        .and_then(|it| it.iter().position(|it| is_entry(it, entry)));
+    let (Some(list), Some(at)) = (list, at) else {
+        let problem = Problem::new(source.whole(), format!("`{entry}` is not in `{path}` of this file"));
+        return Err(problem.hint("a project's file or an option has it: remove it there"));
+    };
+    let is_last = at + 1 == list.len();
+    list.remove(at);
+    if is_last && !list.is_empty() {
+        // The comment beside it was about it; the bracket stays on its own line.
+        let is_tall = list.iter().any(|it| {
+            it.decor()
+                .prefix()
+                .and_then(|it| it.as_str())
+                .is_some_and(|it| it.contains('\n'))
+        });
+        list.set_trailing(if is_tall { "\n" } else { "" });
+    }
+    Ok(document.to_string())
+}
+
+/// Returns true for an entry of a list that is this text, or a rule with this text and examples.
+fn is_entry(value: &toml_edit::Value, entry: &str) -> bool {
+    let rule = value.as_inline_table().and_then(|it| it.get("rule"));
+    rule.unwrap_or(value).as_str() == Some(entry)
+}
+
 /// Returns the text of `source` with `entry` added at the end of the list at `path`.
 fn with_entry(source: &SourceText<'_>, path: &str, entry: &str) -> Result<String, Problem> {
     let problem = |message: String| Problem::new(source.whole(), message);
@@ -94,11 +135,7 @@ fn with_entry(source: &SourceText<'_>, path: &str, entry: &str) -> Result<String
     let Some(list) = item.as_array_mut() else {
         return Err(problem(format!("`{path}` is not a list")).hint("mend it first: nothing was written"));
     };
-    let is_entry = |it: &toml_edit::Value| {
-        let rule = it.as_inline_table().and_then(|it| it.get("rule"));
-        rule.unwrap_or(it).as_str() == Some(entry)
-    };
-    if list.iter().any(is_entry) {
+    if list.iter().any(|it| is_entry(it, entry)) {
         return Ok(source.text.to_owned());
     }
     // Uses the layout of the last entry: on the same line or on its own.

@@ -98,6 +98,21 @@ impl KeySource {
         !matches!(self, Self::None)
     }
 
+    /// Describes where the key comes from, without fetching it; `""` if none is configured.
+    pub fn origin(&self, environment: &Environment) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Given(_) => "settings".to_owned(),
+            Self::Variables(names) => match names.iter().find(|it| environment.get(it).is_some()) {
+                Some(name) => format!("${name}"),
+                None => format!("${} (not set)", names.join(" or $")),
+            },
+            Self::Command(words) => format!("command {}", words.first().map_or("", String::as_str)),
+            Self::File(path) => path.display().to_string(),
+            Self::Keyring(name) => format!("keyring {name}"),
+        }
+    }
+
     /// Fetches the key; `None` if none is configured. Runs the command or reads the file each time, so callers keep the
     /// result.
     pub async fn resolve(&self, environment: &Environment) -> Result<Option<Secret>, KeyError> {

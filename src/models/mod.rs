@@ -17,6 +17,7 @@ mod listing;
 mod objects;
 mod ollama;
 mod openai;
+mod rate_limits;
 mod request;
 mod responses;
 pub mod roles;
@@ -41,7 +42,7 @@ pub use roles::{Chosen, Roles};
 use crate::{
     config::{self, Environment},
     journal::Raw,
-    protocol::{Notice, Progress},
+    protocol::{Notice, Progress, RateLimit},
 };
 
 /// Whoever answers.
@@ -67,12 +68,27 @@ pub trait Provider: Send + Sync {
         Box::pin(future::ready(None))
     }
 
+    /// The origin of the key, and the limits that the server reported last, with the time (ms since the Unix epoch).
+    fn account(&self) -> Account {
+        Account::default()
+    }
+
     /// A vector for each text, in their order, made by the model of the settings.
     fn embed(&self, texts: Vec<String>) -> Promise<Result<Vec<Vec<f32>>, Failure>> {
         drop(texts);
         let message = format!("{} makes no embeddings", self.peer());
         Box::pin(future::ready(Err(Failure::new(FailureKind::Request, message))))
     }
+}
+
+/// The account at a server, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Origin of the key; `""` if there is none.
+    pub key: String,
+    pub limits: Vec<RateLimit>,
+    /// 0: the server was not asked yet.
+    pub limits_at_ms: u64,
 }
 
 /// An answer that is still to come, to one question.

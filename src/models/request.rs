@@ -3,7 +3,11 @@
 //! A format is a [`Wire`]: how a request is spelled and how bytes become pieces, both pure. Everything that waits or
 //! can be repeated is here, once. A request is repeated only while nothing of an answer was given.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use chrono::Utc;
 use futures::StreamExt;
@@ -14,10 +18,11 @@ use tokio::{
 };
 
 use super::{
-    EndReason, Failure, FailureKind, Model, ModelRequest, Out, Piece, PieceStream, Promise, Provider, ToolSpec,
+    Account, EndReason, Failure, FailureKind, Model, ModelRequest, Out, Piece, PieceStream, Promise, Provider,
+    ToolSpec,
     body::{Read, WHOLE_LIMIT_BYTES},
     listing::{self, Page},
-    produce,
+    produce, rate_limits,
     tap::{self, Watched},
     text_tool_calls,
 };
@@ -27,7 +32,7 @@ use crate::{
         client::{self, Body, Client, HeaderMap, Request, Response, Url},
         retry::{self, Advice, Decision, Policy},
     },
-    protocol::{Notice, Progress, Severity},
+    protocol::{Notice, Progress, RateLimit, Severity},
     text::figure,
 };
 
@@ -150,6 +155,8 @@ pub(super) struct Exchange {
     settings: config::Provider,
     environment: Environment,
     key: OnceCell<Option<Secret>>,
+    /// As of the last answer, with its time in milliseconds since the Unix epoch.
+    limits: Mutex<(Vec<RateLimit>, u64)>,
     pub(super) policy: Policy,
     pub(super) patience: Patience,
 }
@@ -171,6 +178,7 @@ impl Server {
             settings: settings.clone(),
             environment: environment.clone(),
             key: OnceCell::new(),
+            limits: Mutex::default(),
             policy: Policy::default(),
             patience: Patience::default(),
         })))
@@ -220,6 +228,15 @@ impl Provider for Server {
             exchange.inquire(&request).await;
             exchange.wire.window(&request, &exchange.settings)
         })
+    }
+
+    fn account(&self) -> Account {
+        let (limits, limits_at_ms) = self.0.limits.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Account {
+            key: self.0.settings.key.origin(&self.0.environment),
+            limits,
+            limits_at_ms,
+        }
     }
 
     fn embed(&self, texts: Vec<String>) -> Promise<Result<Vec<Vec<f32>>, Failure>> {
@@ -310,6 +327,10 @@ impl Exchange {
             out.give(waiting.clone()).await;
             opening.await
         };
+        if let Ok(response) = &opened {
+            let at_ms = u64::try_from(Utc::now().timestamp_millis()).unwrap_or_default();
+            *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = (rate_limits::read(&response.headers), at_ms);
+        }
         match opened {
             Ok(response) if response.status.is_success() => {
                 out.give(waiting).await;

@@ -146,6 +146,10 @@ pub enum Query {
     GitChanges,
     /// A question of the user's about the conversation; neither it nor the answer becomes a part of it.
     SideQuestion(String),
+    /// Finds mistakes in a permission rule; refuses it with the reason.
+    CheckRule(String),
+    /// The server that answers, the origin of its key, and the limits that it reports.
+    Status,
 }
 
 /// Models to choose from, those of the provider in use first.
@@ -191,6 +195,7 @@ pub enum Reply {
     Commit(CommitOutcome),
     GitChanges(GitChanges),
     SideAnswer(SideAnswer),
+    Status(ServerStatus),
     /// Accepted; the effects arrive in the log.
     Accepted,
 }
@@ -248,6 +253,31 @@ pub struct GitChanges {
     pub documents: Vec<Document>,
     /// Reason why there are none; `""` if nothing is in the way.
     pub problem: String,
+}
+
+/// The server that answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// `openai at api.openai.com`.
+    pub peer: String,
+    /// Empty: the server's first.
+    pub model: String,
+    /// Origin of its key; `""` if it needs none.
+    pub key: String,
+    /// As of its last answer; empty if it reports none.
+    pub limits: Vec<RateLimit>,
+    /// When it reported them, in milliseconds since the Unix epoch; 0: it was not asked yet.
+    pub limits_at_ms: u64,
+}
+
+/// A limit that a server reports, in its own words; `""` for what it does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RateLimit {
+    /// `requests`, `input tokens`.
+    pub scope: String,
+    pub limit: String,
+    pub remaining: String,
+    pub reset: String,
 }
 
 /// The answer to a side question.

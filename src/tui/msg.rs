@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    app::effects::Ask,
+    app::{
+        effects::{Ask, FileWork},
+        own_files::FileOutcome,
+    },
     custom::Custom,
     image::Made,
     library::{SessionPreview, StoredSession},
@@ -46,6 +49,8 @@ pub enum Msg {
 pub enum EffectOutcome {
     /// The reply to a question, or why there is none.
     Replied(Ask, Result<Reply, String>),
+    /// The outcome of work on the person's own files.
+    Filed(FileWork, Result<FileOutcome, String>),
     /// The cost of the part of a long conversation that is not folded.
     SpentEarlier {
         /// The log of that conversation.

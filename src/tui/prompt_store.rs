@@ -62,11 +62,14 @@ impl DraftKeeper {
         }
     }
 
-    /// Writes the draft down, or the one that was put aside; removes the file if there is neither.
+    /// Writes the draft down, and the one that was put aside; removes the file if there is neither.
     pub fn keep(&mut self, field: &Field, stash: Option<&Value>, workspace: &Path) {
         self.due = None;
         let draft = (!field.is_empty()).then(|| field.stored());
-        let draft = draft.or_else(|| stash.cloned());
+        let draft = match (draft, stash) {
+            (Some(draft), Some(stash)) => Some(with_stash(draft, stash)),
+            (draft, stash) => draft.or_else(|| stash.cloned()),
+        };
         let Some(state) = self.state.as_ref().filter(|_| draft.is_some() || self.is_stored) else {
             return;
         };
@@ -75,6 +78,19 @@ impl DraftKeeper {
             tracing::warn!("the draft is not kept: {why}");
         }
     }
+}
+
+/// A stored draft that holds the one that was put aside beside it.
+pub fn with_stash(mut draft: Value, stash: &Value) -> Value {
+    if let Some(members) = draft.as_object_mut() {
+        members.insert("stash".to_owned(), stash.clone());
+    }
+    draft
+}
+
+/// The draft that was put aside beside a stored one.
+pub fn stash_of(draft: &Value) -> Option<Value> {
+    draft.get("stash").cloned()
 }
 
 /// The messages sent before, oldest first, each once: of one workspace, or of all.
@@ -251,6 +267,22 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         assert_eq!(history(state.path(), Some(shop), 10), ["three", "one"]);
         assert_eq!(history(Path::new("/nowhere"), None, 10), [] as [String; 0]);
+    }
+
+    #[test]
+    fn a_draft_that_was_put_aside_is_kept_beside_another_one() {
+        let state = tempfile::tempdir().unwrap();
+        let (shop, mut field) = (Path::new("/shop"), Field::default());
+        field.paste("first");
+        let stash = field.stored();
+        field.set("second");
+        DraftKeeper::new(Some(state.path().to_owned())).keep(&field, Some(&stash), shop);
+        let taken = DraftKeeper::new(Some(state.path().to_owned())).take_up(shop).unwrap();
+        let mut offered = Field::default();
+        offered.restore(&taken);
+        assert_eq!(offered.text(), "second");
+        offered.restore(&stash_of(&taken).unwrap());
+        assert_eq!(offered.text(), "first");
     }
 
     #[test]

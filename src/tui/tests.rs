@@ -15,6 +15,7 @@ mod finding;
 mod german;
 mod images;
 mod looks;
+mod pages;
 mod reviewing;
 mod rewinding;
 mod waiting;

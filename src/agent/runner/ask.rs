@@ -13,8 +13,8 @@ use crate::{
         undo,
     },
     link::{AskError, Asker},
-    models::Failure,
-    protocol::{GitChanges, Position, Query, Reply},
+    models::{Failure, FailureKind},
+    protocol::{GitChanges, Position, Query, Reply, ServerStatus},
     sandbox::Workspace,
     transcript::Transcript,
 };
@@ -117,6 +117,26 @@ impl Runner {
             Query::SideQuestion(question) => {
                 let (entries, chosen) = (self.log.after(Position(0)), self.model.chosen.clone());
                 Box::pin(side_question(chosen, &entries, &question).map(|it| Ok(Some(Reply::SideAnswer(it)))))
+            }
+            Query::CheckRule(rule) if is_here => {
+                let checked = approval::Rule::parse(&rule, std::env::home_dir().as_deref());
+                let failed = |it: String| Failure::new(FailureKind::Request, it);
+                Box::pin(ready(
+                    checked
+                        .map(|_| Some(Reply::Accepted))
+                        .map_err(|it| failed(it.to_string())),
+                ))
+            }
+            Query::Status => {
+                let chosen = &self.model.chosen;
+                let account = chosen.provider.account();
+                at_once(Reply::Status(ServerStatus {
+                    peer: chosen.provider.peer().to_owned(),
+                    model: chosen.model.clone(),
+                    key: account.key,
+                    limits: account.limits,
+                    limits_at_ms: account.limits_at_ms,
+                }))
             }
             Query::Files { pattern, limit } => Box::pin(self.context.find_files(pattern, limit).map(Ok)),
             Query::Symbols { pattern, limit } if let Some(workspace) = workspace => {

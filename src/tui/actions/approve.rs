@@ -59,6 +59,24 @@ fn decide(app: &mut App, letter: char) -> Vec<Effect> {
     }
 }
 
+/// Sends the answers that were given to the open form so far, as a message is sent instead of the others.
+pub fn send_given(app: &mut App) -> Vec<Effect> {
+    let place = app.conversation.transcript.open_question();
+    let document = place.and_then(|it| app.conversation.transcript.get(it));
+    let (Some(place), Some(document)) = (place, document.filter(|it| !is_approval(it))) else {
+        return Vec::new();
+    };
+    let View::Clarification(view) = document.view() else {
+        return Vec::new();
+    };
+    let name = (app.conversation.turn_of(place), document.id.clone());
+    let form = app.questions.forms.get(&name);
+    match form.and_then(|it| it.given(&view)) {
+        Some(response) if !app.questions.sent.contains(&name) => send(app, name.0, response),
+        Some(_) | None => Vec::new(),
+    }
+}
+
 /// Sends the answer to a question, unless decisions on hunks forbid it.
 pub fn send(app: &mut App, turn: Turn, response: ClarificationResponse) -> Vec<Effect> {
     if !review::lets_out(app, turn, &response) {

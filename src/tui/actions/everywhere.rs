@@ -192,22 +192,6 @@ pub const SANDBOX: Action = Action::new("sandbox", "sandbox", |app, word| {
     })]
 });
 
-pub const PERMISSIONS: Action = Action::new("permissions", "permissions", |app, word| {
-    let forget = match word.trim() {
-        "" => false,
-        "reset" => true,
-        _ => {
-            return app.toast(t!("action-permissions-how"));
-        }
-    };
-    app.toast(t!("action-looking"));
-    vec![ask!(
-        Query::Permissions { forget },
-        Reply::Permissions,
-        |app, permissions| { app.open(Page::permissions(&permissions)) }
-    )]
-});
-
 pub const KEYS: Action = Action::new("keys", "keys", |app, _| {
     app.open(Page::keys(&app.preferences.keymap, app.preferences.is_developer))
 });

@@ -9,10 +9,12 @@ pub mod copying;
 pub mod everywhere;
 pub mod finding;
 pub mod focus;
+pub mod own_files;
 pub mod plan;
 pub mod reading;
 pub mod review;
 pub mod side;
+pub mod status;
 pub mod undo;
 pub mod writing;
 
@@ -52,7 +54,11 @@ pub static ACTIONS: &[Action] = &[
     side::INIT_RULES,
     conversation::COST,
     everywhere::SANDBOX,
-    everywhere::PERMISSIONS,
+    own_files::PERMISSIONS,
+    own_files::CONFIG,
+    own_files::MEMORY,
+    status::STATUS,
+    status::USAGE,
     everywhere::PALETTE,
     everywhere::INSPECT,
     everywhere::KEYS,

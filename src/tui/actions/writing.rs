@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 
-use super::{ACTIONS, find_slash, focus::focus_composer, reading::unfold_last};
+use super::{ACTIONS, approve, find_slash, focus::focus_composer, own_files, reading::unfold_last};
 use crate::{
     config::nearest,
     protocol::{Command, Document, Kind, Message, Mode, Submit},
@@ -12,10 +12,32 @@ use crate::{
         editor::field::Chip,
         overlays::{Page, Picker, QueueList},
         picture::Source,
+        prompt_store::{stash_of, with_stash},
     },
 };
 
-pub const SEND: Action = Action::new("send", "", |app, _| send(app, SendTime::Now));
+pub const SEND: Action = Action::new("send", "", |app, word| {
+    if word != AS_MESSAGE
+        && let Some(line) = to_remember(app)
+    {
+        return own_files::remember(app, &line, Some((&SEND, AS_MESSAGE)));
+    }
+    send(app, SendTime::Now)
+});
+
+/// The argument with which the draft is a message, whatever it begins with.
+const AS_MESSAGE: &str = "message";
+
+/// The rest of a typed line that begins with `#`: something to remember. `#7.3` names a document.
+fn to_remember(app: &App) -> Option<String> {
+    let text = app.composer.field.text();
+    let line = text.trim().strip_prefix('#')?;
+    let first = line.split_whitespace().next()?;
+    let is_address = first.starts_with(|it: char| it.is_ascii_digit());
+    // A backslash before Enter is a line break.
+    let is_line = !text.trim().contains('\n') && !text.ends_with('\\') && !app.composer.field.has_paste();
+    (is_line && !is_address).then(|| line.trim().to_owned())
+}
 
 pub const QUEUE: Action = Action::new("queue", "", |app, _| send(app, SendTime::Later));
 
@@ -36,14 +58,20 @@ pub const STASH: Action = Action::new("stash", "", |app, _| {
     let stored = (!app.composer.field.is_empty()).then(|| app.composer.field.stored());
     match (stored, app.composer.stash.take()) {
         (None, None) => return app.toast(t!("action-no-stash")),
-        (None, Some(stash)) => app.composer.field.restore(&stash),
+        (None, Some(stash)) => {
+            app.composer.field.restore(&stash);
+            app.composer.stash = stash_of(&stash);
+        }
         // Two drafts change places: nothing is lost.
         (Some(draft), stash) => {
-            app.composer.stash = Some(draft);
             app.composer.field.clear();
-            if let Some(stash) = stash {
-                app.composer.field.restore(&stash);
+            if let Some(stash) = &stash {
+                app.composer.field.restore(stash);
             }
+            app.composer.stash = Some(match stash.as_ref().and_then(stash_of) {
+                Some(other) => with_stash(draft, &other),
+                None => draft,
+            });
             return app.toast(t!("action-stashed"));
         }
     }
@@ -285,7 +313,9 @@ fn say(app: &mut App, mut message: Message, way: SendTime) -> Vec<Effect> {
     }
     if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears {
         app.composer.said.push(message.content.clone());
-        return vec![Effect::Send(Command::Steer(app.composer.submit(message)))];
+        let mut effects = approve::send_given(app);
+        effects.push(Effect::Send(Command::Steer(app.composer.submit(message))));
+        return effects;
     }
     submit(app, message)
 }

@@ -3,7 +3,10 @@
 
 use std::{fmt, sync::Arc};
 
-use super::App;
+use super::{
+    App,
+    own_files::{FileOutcome, FileTask},
+};
 use crate::{
     protocol::{Command, DocumentId, Query, Reply, Turn},
     t,
@@ -56,6 +59,39 @@ macro_rules! only {
 
 pub(in crate::tui) use {ask, only};
 
+/// Takes the outcome of work on files, or an error for the user.
+type FileContinuation = dyn Fn(&mut App, Result<FileOutcome, String>) -> Vec<Effect> + Send + Sync;
+
+/// Work on the person's own files, and what to do with its outcome.
+#[derive(Clone)]
+pub struct FileWork {
+    pub task: FileTask,
+    pub then: Arc<FileContinuation>,
+}
+
+impl PartialEq for FileWork {
+    fn eq(&self, other: &Self) -> bool {
+        self.task == other.task
+    }
+}
+
+impl fmt::Debug for FileWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.task.fmt(f)
+    }
+}
+
+/// Has work done on the person's own files.
+pub fn own_files(
+    task: FileTask,
+    then: impl Fn(&mut App, Result<FileOutcome, String>) -> Vec<Effect> + Send + Sync + 'static,
+) -> Effect {
+    Effect::Files(FileWork {
+        task,
+        then: Arc::new(then),
+    })
+}
+
 /// A question whose reply, or the reason why there is none, is for `then`.
 pub fn ask_for(
     query: Query,
@@ -94,15 +130,13 @@ impl Effect {
     }
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "few live at a time, and each is carried out at once"
-)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     Send(Command),
     /// A question to the link.
     Ask(Ask),
+    /// Work on the person's own files.
+    Files(FileWork),
     /// To the clipboard, by whatever way there is.
     Copy {
         text: String,

@@ -11,6 +11,7 @@ mod images;
 pub mod inline;
 pub mod keymap;
 mod overlay;
+pub mod own_files;
 mod questions;
 pub mod search;
 pub mod selection;

@@ -43,6 +43,8 @@ pub struct Field {
     /// Rows taken, for a version and a width.
     measured: Option<(u64, u16, u16)>,
     drawn: Option<((u64, u16, u16, Style), Drawn)>,
+    /// Something was pasted since the field was empty.
+    has_paste: bool,
 }
 
 /// A field as it was drawn.
@@ -65,6 +67,7 @@ impl Default for Field {
             width: 80,
             measured: None,
             drawn: None,
+            has_paste: false,
         };
         field.wrap();
         field
@@ -168,6 +171,7 @@ impl Field {
 
     /// Replaces the whole text; the caret goes to the end. Undo brings the old text back.
     pub fn set(&mut self, text: &str) {
+        self.has_paste = false;
         self.rest();
         self.draft
             .replace(TextPosition::default()..self.draft.end(), &without_marks(&tidy(text)));
@@ -217,7 +221,13 @@ impl Field {
         true
     }
 
+    /// Returns true if some of the draft was pasted.
+    pub fn has_paste(&self) -> bool {
+        self.has_paste && !self.is_empty()
+    }
+
     pub fn paste(&mut self, text: &str) {
+        self.has_paste = true;
         let text = tidy(text);
         if text.len() <= CHIP_BYTES && text.lines().count() <= CHIP_LINES {
             self.draft.as_one(|draft| draft.insert(&without_marks(&text)));

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use super::{EffectRunner, clipboard, files, history, sessions};
+use super::{EffectRunner, clipboard, files, history, own_files, sessions};
 use crate::{
     link::Link,
     os::process,
@@ -41,6 +41,7 @@ impl EffectRunner {
                 return Carried::Sent;
             }
             Effect::Quit(code) => return Carried::Quit(code),
+            Effect::Files(work) => own_files::work(self, workspace, app.conversation.workspace.home.clone(), work),
             Effect::Ask(ask) => self.ask(ask, &app.conversation.link),
             Effect::Copy { text, what } => clipboard::copy(self, &text, what),
             Effect::Picture(source) => clipboard::picture(self, source, workspace),

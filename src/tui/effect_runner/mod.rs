@@ -5,6 +5,7 @@ mod clipboard;
 mod dispatch;
 mod files;
 pub mod history;
+mod own_files;
 mod sessions;
 
 use std::sync::Arc;

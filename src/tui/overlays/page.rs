@@ -8,7 +8,7 @@ use super::frame;
 use crate::{
     locale::figure,
     protocol::{
-        ContextName, ContextNote, ContextPart, Mechanism, NotOffered, Permissions, RuleTrigger, Sandbox, SandboxLayer,
+        ContextName, ContextNote, ContextPart, Mechanism, NotOffered, RateLimit, RuleTrigger, Sandbox, SandboxLayer,
         SandboxNote,
     },
     t,
@@ -300,36 +300,40 @@ impl Page {
         Self::of(rows)
     }
 
-    /// The rules of permissions, and what runs without asking.
-    pub fn permissions(permissions: &Permissions) -> Self {
-        let run = match permissions.run.as_str() {
-            "ask" => t!("permissions-run-ask"),
-            "list" => t!("permissions-run-list"),
-            "force" => t!("permissions-run-force"),
-            _ => t!("permissions-run-sandbox"),
-        };
-        let mut rows = vec![title(t!("page-permissions"), "")];
-        rows.extend([PageBlock::BLANK, PageBlock::line(run, Role::Text)]);
-        if permissions.has_invalid_rule {
-            rows.push(PageBlock::line(t!("permissions-doubtful"), Role::Waiting));
+    /// The server that answers, and what it and the conversation cost so far: label and text. `limits` stand below.
+    pub fn status(name: &'static str, facts: &[(&'static str, String)], limits: &[RateLimit], note: &str) -> Self {
+        let mut rows = vec![title(name, ""), PageBlock::BLANK];
+        let wide = facts.iter().map(|it| width::width(it.0)).max().unwrap_or_default() + 2;
+        for (label, text) in facts {
+            let label = Span::new(Sanitized::new(&width::pad(label, wide)), Role::Dim);
+            rows.push(PageBlock::Item(
+                label,
+                vec![Span::new(Sanitized::line(text), Role::Text)],
+            ));
         }
-        // In the order in which they are looked at: what forbids wins.
-        for (name, rules, sign, role) in [
-            (t!("permissions-deny"), &permissions.deny, "✗ ", Role::Error),
-            (t!("permissions-ask"), &permissions.ask, "? ", Role::Waiting),
-            (t!("permissions-allow"), &permissions.allow, "✓ ", Role::Done),
-            (t!("permissions-session"), &permissions.session, "✓ ", Role::Done),
-        ] {
-            rows.extend([PageBlock::BLANK, PageBlock::line(name, Role::Strong)]);
-            if rules.is_empty() {
-                rows.push(PageBlock::line(t!("permissions-none"), Role::Dim));
-            }
-            for rule in rules {
-                let rule = vec![Span::new(Sanitized::line(rule), Role::Text)];
-                rows.push(PageBlock::Item(Span::new(Sanitized::literal(sign), role), rule));
-            }
+        rows.extend([PageBlock::BLANK, PageBlock::heading(t!("status-limits"))]);
+        for it in limits {
+            let scope = if it.scope.is_empty() {
+                t!("status-limit-all")
+            } else {
+                it.scope.as_str()
+            };
+            let text = match (it.remaining.as_str(), it.limit.as_str()) {
+                ("", limit) => t!("status-limit", limit = limit),
+                (left, "") => t!("status-limit-left", left = left),
+                (left, limit) => t!("status-limit-left-of", left = left, limit = limit),
+            };
+            let reset = match it.reset.as_str() {
+                "" => String::new(),
+                reset => format!("   {}", t!("status-limit-reset", reset = reset)),
+            };
+            let label = Span::new(Sanitized::line(&format!("{scope}  ")), Role::Dim);
+            rows.push(PageBlock::Item(
+                label,
+                vec![Span::new(Sanitized::line(&format!("{text}{reset}")), Role::Text)],
+            ));
         }
-        rows.extend([PageBlock::BLANK, PageBlock::line(t!("permissions-where"), Role::Dim)]);
+        rows.push(PageBlock::line(note, Role::Dim));
         Self::of(rows)
     }
 

@@ -17,6 +17,7 @@ use crate::{
         app::{
             Action, Answer, App, ChipAction, Choice, DraftList, MentionOffer, Overlay, Placement, Scene,
             keymap::KeyContext,
+            own_files::{RuleFile, RuleRole},
         },
         editor::draft::Draft,
         fuzzy,
@@ -209,6 +210,24 @@ impl Picker {
             PickerEntry::new(label, "", Choice::Draft(text.clone()))
         });
         Self::of(t!("list-sent-before"), entries)
+    }
+
+    /// Files of rules, to open in the editor.
+    pub fn rules(files: Vec<RuleFile>) -> Self {
+        let entries = files.into_iter().map(|it| {
+            let about = match (it.role, &it.text) {
+                (_, None) => t!("memory-about-new"),
+                (RuleRole::User, Some(_)) => t!("memory-you"),
+                (RuleRole::Project, Some(_)) => t!("memory-project"),
+                (RuleRole::Other, Some(_)) => "",
+            };
+            PickerEntry::new(
+                it.shown,
+                about,
+                Choice::Open(it.path.to_string_lossy().into_owned(), None),
+            )
+        });
+        Self::of(t!("memory-files"), entries)
     }
 
     /// Operations on the chip at the caret.

@@ -264,3 +264,33 @@ fn ctrl_enter_queues_and_alt_enter_is_always_a_newline() {
     app.keys("<ctrl+enter>");
     assert_eq!(app.app.composer.queue.len(), 1);
 }
+
+#[test]
+fn a_message_beside_a_form_takes_the_given_answers_along() {
+    let mut app = TestApp::new(80, 24);
+    app.app.conversation.about.hears = true;
+    form(&mut app, 3, true);
+    app.later(1000);
+    app.keys("2<enter>");
+    app.later(1000);
+    app.keys("<esc>one more thing<enter>");
+    let sent = app.sent();
+    let [Command::Answer { response, .. }, Command::Steer(steer)] = sent.as_slice() else {
+        panic!("{sent:?}")
+    };
+    assert_eq!(response.outcome, Outcome::Answered);
+    let answers: Vec<_> = response
+        .answers
+        .iter()
+        .map(|it| (it.question_id.as_str(), it.selected_option_ids.concat()))
+        .collect();
+    assert_eq!(answers, [("q0", "that".to_owned())]);
+    assert_eq!(steer.message.content, "one more thing");
+    // Without an answer the form is left to the link.
+    let mut app = TestApp::new(80, 24);
+    app.app.conversation.about.hears = true;
+    form(&mut app, 3, true);
+    app.later(1000);
+    app.keys("<esc>no<enter>");
+    assert!(matches!(app.sent().as_slice(), [Command::Steer(_)]), "{:?}", app.sent());
+}

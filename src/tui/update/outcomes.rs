@@ -21,6 +21,7 @@ use crate::{
 pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
     match outcome {
         EffectOutcome::Replied(ask, reply) => return (ask.then)(app, reply),
+        EffectOutcome::Filed(work, outcome) => return (work.then)(app, outcome),
         EffectOutcome::Sessions(Err(why)) => return app.toast(why),
         EffectOutcome::Copied(Ok(way)) | EffectOutcome::Saved(Ok(way)) => return app.toast(way),
         EffectOutcome::Copied(Err(why)) | EffectOutcome::Saved(Err(why)) | EffectOutcome::Failed(why) => {

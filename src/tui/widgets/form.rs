@@ -200,6 +200,12 @@ impl Form {
         self.current + 1 == count && (0..count).all(|it| it == self.current || self.is_answered(it))
     }
 
+    /// The answers that were given so far, as a response; `None` if there are none.
+    pub fn given(&self, view: &Clarification<'_>) -> Option<ClarificationResponse> {
+        let answers = self.answers(view);
+        (!answers.is_empty()).then(|| self.response(Dealt::Answered, answers))
+    }
+
     fn answers(&self, view: &Clarification<'_>) -> Vec<QuestionAnswer> {
         let questions = view.questions.iter().enumerate();
         questions.filter_map(|(at, it)| self.answer(at, it)).collect()

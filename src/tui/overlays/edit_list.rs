@@ -1,0 +1,498 @@
+//! A list of settings or rules that are edited where they are shown. What is written says in which file and line.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::{
+    buffer::Buffer,
+    layout::{Position, Rect},
+    widgets::StatefulWidget,
+};
+
+use super::frame;
+use crate::{
+    config::{self, KEYS, Settings},
+    protocol::{Permissions, Query},
+    t,
+    text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap},
+    tui::{
+        app::{
+            Answer, App, Effect, Overlay, Scene,
+            effects::{ask_for, own_files},
+            own_files::{FileOutcome, FileTask},
+        },
+        editor::draft::Draft,
+        terminal::surface::Links,
+        widgets::list::{ListCursor, ListWidget, bold_if},
+    },
+};
+
+/// A line of the list.
+#[derive(Clone, Debug)]
+struct EditRow {
+    label: String,
+    value: String,
+    /// At the right: where the value comes from.
+    origin: String,
+    about: String,
+    action: RowAction,
+}
+
+/// The effect of Enter on a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum RowAction {
+    /// None: a heading, or what cannot be changed here.
+    Nothing,
+    /// Edits a setting.
+    Setting(String),
+    /// Adds an entry to a list of rules.
+    Add(&'static str),
+    /// Removes a rule from a list, once it is pressed again.
+    Remove(&'static str),
+}
+
+/// The list, and the line that is being edited.
+pub struct EditList {
+    title: &'static str,
+    rows: Vec<EditRow>,
+    filter: Draft,
+    /// Indices of the rows that pass the filter.
+    passing: Vec<usize>,
+    cursor: ListCursor,
+    /// The new value, while it is written.
+    editing: Option<Draft>,
+    /// Enter was pressed on a rule: the next one removes it.
+    is_marked: bool,
+    /// What was written, and where.
+    note: String,
+    /// The caret's cell as of the last drawing.
+    caret: Option<Position>,
+}
+
+impl EditList {
+    /// All settings with their values and origins.
+    pub fn settings(settings: &Settings) -> Self {
+        let about = |path: &str| {
+            let parts: Vec<&str> = path.split('.').collect();
+            let is_it = |key: &&config::Key| {
+                let own: Vec<&str> = key.path.split('.').collect();
+                own.len() == parts.len() && own.iter().zip(&parts).all(|(own, part)| *own == "*" || own == part)
+            };
+            KEYS.iter()
+                .find(is_it)
+                .map(|it| format!("{} · {}", it.about, it.kind.describe()))
+                .unwrap_or_default()
+        };
+        let rows = config::explain(settings).into_iter().map(|it| EditRow {
+            about: about(&it.path),
+            value: it.value.unwrap_or_default(),
+            origin: it.origin.to_string(),
+            action: RowAction::Setting(it.path.clone()),
+            label: it.path,
+        });
+        Self::of(t!("config-title"), rows.collect())
+    }
+
+    /// The rules of permissions, in the order in which they are looked at.
+    pub fn permissions(permissions: &Permissions) -> Self {
+        let run = match permissions.run.as_str() {
+            "ask" => t!("permissions-run-ask"),
+            "list" => t!("permissions-run-list"),
+            "force" => t!("permissions-run-force"),
+            _ => t!("permissions-run-sandbox"),
+        };
+        let row = |label: &str, about: &str, action| EditRow {
+            label: label.to_owned(),
+            value: String::new(),
+            origin: String::new(),
+            about: about.to_owned(),
+            action,
+        };
+        let mut rows = vec![row(run, t!("permissions-where"), RowAction::Nothing)];
+        if permissions.has_invalid_rule {
+            rows.push(row(t!("permissions-doubtful"), "", RowAction::Nothing));
+        }
+        for (name, list, rules, sign) in [
+            (t!("permissions-deny"), "approvals.deny", &permissions.deny, "✗"),
+            (t!("permissions-ask"), "approvals.ask", &permissions.ask, "?"),
+            (t!("permissions-allow"), "approvals.allow", &permissions.allow, "✓"),
+        ] {
+            rows.push(row(name, list, RowAction::Nothing));
+            for rule in rules {
+                let mut row = row(rule, t!("permissions-remove"), RowAction::Remove(list));
+                sign.clone_into(&mut row.origin);
+                rows.push(row);
+            }
+            rows.push(row(
+                t!("permissions-add"),
+                t!("permissions-add-how"),
+                RowAction::Add(list),
+            ));
+        }
+        if !permissions.session.is_empty() {
+            rows.push(row(
+                t!("permissions-session"),
+                t!("permissions-where"),
+                RowAction::Nothing,
+            ));
+        }
+        for rule in &permissions.session {
+            rows.push(row(rule, t!("permissions-where"), RowAction::Nothing));
+        }
+        Self::of(t!("page-permissions"), rows)
+    }
+
+    fn of(title: &'static str, rows: Vec<EditRow>) -> Self {
+        Self {
+            title,
+            passing: (0..rows.len()).collect(),
+            rows,
+            filter: Draft::default(),
+            cursor: ListCursor::new(0),
+            editing: None,
+            is_marked: false,
+            note: String::new(),
+            caret: None,
+        }
+    }
+
+    fn here(&self) -> Option<(usize, &EditRow)> {
+        let at = *self.passing.get(self.cursor.at)?;
+        Some((at, self.rows.get(at)?))
+    }
+
+    fn sift(&mut self) {
+        let wanted = self.filter.text().to_lowercase();
+        let words: Vec<&str> = wanted.split_whitespace().collect();
+        let passes = |it: &EditRow| {
+            let about = match it.action {
+                RowAction::Setting(_) => it.about.as_str(),
+                RowAction::Nothing | RowAction::Add(_) | RowAction::Remove(_) => "",
+            };
+            let text = format!("{} {} {about}", it.label, it.value).to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        };
+        let rows = self.rows.iter().enumerate();
+        self.passing = rows.filter(|(_, it)| passes(it)).map(|(at, _)| at).collect();
+        self.cursor = ListCursor::new(0);
+    }
+
+    fn enter(&mut self) -> Answer {
+        let Some((at, row)) = self.here().map(|it| (it.0, it.1.clone())) else {
+            return Answer::Taken;
+        };
+        match (row.action.clone(), self.is_marked) {
+            (RowAction::Nothing, _) => Answer::Taken,
+            (RowAction::Setting(_), _) => {
+                self.editing = Some(Draft::new(row.value.trim_matches('"')));
+                Answer::Taken
+            }
+            (RowAction::Add(_), _) => {
+                self.editing = Some(Draft::default());
+                Answer::Taken
+            }
+            (RowAction::Remove(_), false) => {
+                self.is_marked = true;
+                t!("permissions-again").clone_into(&mut self.note);
+                Answer::Taken
+            }
+            (RowAction::Remove(list), true) => {
+                self.is_marked = false;
+                let task = FileTask::Entry {
+                    path: list,
+                    entry: row.label,
+                    is_removed: true,
+                };
+                Answer::Does(own_files(task, move |app, outcome| written(app, at, None, outcome)))
+            }
+        }
+    }
+
+    /// Stores what was written in the place of a row.
+    fn store(&mut self, text: &str) -> Answer {
+        let Some((at, row)) = self.here() else {
+            return Answer::Taken;
+        };
+        let value = text.trim().to_owned();
+        match row.action.clone() {
+            RowAction::Setting(path) => {
+                let task = FileTask::Setting {
+                    path,
+                    value: (!value.is_empty()).then(|| value.clone()),
+                };
+                Answer::Does(own_files(task, move |app, outcome| {
+                    written(app, at, Some(value.clone()), outcome)
+                }))
+            }
+            RowAction::Add(list) if !value.is_empty() => {
+                // Whoever reads rules says what is wrong with one before it is written.
+                Answer::Does(ask_for(
+                    Query::CheckRule(value.clone()),
+                    move |app, reply| match reply {
+                        Err(why) => said(app, &why),
+                        Ok(_) => {
+                            let (value, task) = (
+                                value.clone(),
+                                FileTask::Entry {
+                                    path: list,
+                                    entry: value.clone(),
+                                    is_removed: false,
+                                },
+                            );
+                            vec![own_files(task, move |app, outcome| {
+                                written(app, at, Some(value.clone()), outcome)
+                            })]
+                        }
+                    },
+                ))
+            }
+            RowAction::Add(_) | RowAction::Nothing | RowAction::Remove(_) => Answer::Taken,
+        }
+    }
+
+    /// Shows what a change did to a row: its new value, a new rule above it, or that it is gone.
+    fn take(&mut self, at: usize, value: Option<String>, file: &str, line: usize) {
+        let place = format!("{file}:{line}");
+        let Some(row) = self.rows.get_mut(at) else { return };
+        self.note = match (&row.action, value) {
+            (RowAction::Setting(_), value) => {
+                let before = std::mem::replace(&mut row.origin, place.clone());
+                row.value = value.unwrap_or_default();
+                // Options, variables and a project's file are stronger than the user's.
+                let is_weaker = before != "default" && !before.contains("config.toml");
+                if row.value.is_empty() {
+                    t!("config-default").clone_into(&mut row.origin);
+                    t!("config-removed", place = place)
+                } else if is_weaker {
+                    t!("config-overridden", place = place, by = before)
+                } else {
+                    t!("config-written", place = place)
+                }
+            }
+            (RowAction::Add(list), Some(rule)) => {
+                let new = EditRow {
+                    label: rule,
+                    value: String::new(),
+                    origin: place.clone(),
+                    about: t!("permissions-remove").to_owned(),
+                    action: RowAction::Remove(list),
+                };
+                self.rows.insert(at, new);
+                self.sift();
+                t!("config-written", place = place)
+            }
+            (RowAction::Remove(_), _) => {
+                self.rows.remove(at);
+                self.sift();
+                t!("config-removed", place = place)
+            }
+            (RowAction::Add(_) | RowAction::Nothing, _) => String::new(),
+        };
+    }
+}
+
+/// Shows the outcome of a change in the list, if that is still open.
+fn written(app: &mut App, at: usize, value: Option<String>, outcome: Result<FileOutcome, String>) -> Vec<Effect> {
+    match outcome {
+        Ok(FileOutcome::Written { file, line }) => match app.overlays.top::<EditList>() {
+            Some(list) => list.take(at, value, &file, line),
+            None => return app.toast(t!("config-written", place = format!("{file}:{line}"))),
+        },
+        Ok(FileOutcome::Rules(_)) => {}
+        Err(why) => return said(app, &why),
+    }
+    Vec::new()
+}
+
+fn said(app: &mut App, why: &str) -> Vec<Effect> {
+    match app.overlays.top::<EditList>() {
+        Some(list) => why.clone_into(&mut list.note),
+        None => return app.toast(why),
+    }
+    Vec::new()
+}
+
+impl Overlay for EditList {
+    fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
+        let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
+        if let Some(draft) = &mut self.editing {
+            match event.code {
+                KeyCode::Esc => self.editing = None,
+                KeyCode::Char('c') if ctrl => self.editing = None,
+                KeyCode::Char('u') if ctrl => draft.take_all(),
+                KeyCode::Enter => {
+                    let text = draft.text().into_owned();
+                    self.editing = None;
+                    return self.store(&text);
+                }
+                _ => {
+                    draft.edit(event);
+                }
+            }
+            return Answer::Taken;
+        }
+        let was_marked = self.is_marked;
+        match event.code {
+            KeyCode::Enter => return self.enter(),
+            KeyCode::Esc if was_marked => {}
+            KeyCode::Esc if !self.filter.is_empty() => {
+                self.filter.take_all();
+                self.sift();
+            }
+            KeyCode::Esc => return Answer::Close,
+            KeyCode::Char('c') if ctrl => return Answer::Close,
+            _ if self.cursor.key(event, self.passing.len()) => {}
+            _ => {
+                let version = self.filter.version;
+                if self.filter.edit(event) && self.filter.version != version {
+                    self.sift();
+                }
+            }
+        }
+        // Any other key is a no.
+        self.is_marked = false;
+        if was_marked {
+            self.note.clear();
+        }
+        Answer::Taken
+    }
+
+    fn paste(&mut self, text: &str) -> Answer {
+        let line = Sanitized::line(text);
+        match &mut self.editing {
+            Some(draft) => draft.insert(&line),
+            None => {
+                self.filter.insert(&line);
+                self.sift();
+            }
+        }
+        Answer::Taken
+    }
+
+    fn wheel(&mut self, by: isize) {
+        self.cursor.step(by * 3, self.passing.len());
+    }
+
+    fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
+        let theme = scene.theme;
+        let columns = usize::from(area.width);
+        let head = StyledLine::of([
+            Span::new(Sanitized::literal(self.title), Role::Strong).bold(),
+            Span::new(Sanitized::line(&format!("   {}", self.filter.text())), Role::Accent),
+        ]);
+        let rest = frame::lines(area, buf, &[head, StyledLine::blank()], theme);
+        let about = self.here().map(|it| it.1.about.clone()).unwrap_or_default();
+        let mut below = wrap(&[Span::new(Sanitized::line(&about), Role::Dim)], columns, &[], &[]);
+        below.truncate(3);
+        below.insert(0, StyledLine::blank());
+        self.caret = None;
+        let mut caret = None;
+        if let Some(draft) = &self.editing {
+            let name = self.here().map(|it| it.1.label.clone()).unwrap_or_default();
+            let label = format!("{} › ", Sanitized::line(&name));
+            let room = columns.saturating_sub(width::width(&label)).max(1);
+            let (shown, at) = draft.window(room);
+            below.push(StyledLine::of([
+                Span::new(Sanitized::new(&label), Role::Accent),
+                Span::new(shown, Role::Text),
+            ]));
+            caret = Some((below.len() - 1, width::width(&label) + at));
+        } else if !self.note.is_empty() {
+            below.extend(wrap(
+                &[Span::new(Sanitized::line(&self.note), Role::Waiting)],
+                columns,
+                &[],
+                &[],
+            ));
+        }
+        let height = rest.height.saturating_sub(below.len() as u16);
+        let place = Rect { height, ..rest };
+        let label_columns = (columns / 2).max(1);
+        let list = ListWidget {
+            count: self.passing.len(),
+            sign: "› ",
+            is_active: self.editing.is_none(),
+            line: |at, is_here, columns| {
+                let row = self.passing.get(at).and_then(|it| self.rows.get(*it));
+                row.map_or_else(Vec::new, |it| line(it, is_here, columns, label_columns))
+            },
+            theme,
+        };
+        let mut cursor = self.cursor;
+        list.render(place, buf, &mut cursor);
+        self.cursor = cursor;
+        let under = Rect {
+            y: place.bottom(),
+            height: rest.height - height,
+            ..rest
+        };
+        frame::lines(under, buf, &below, theme);
+        self.caret = caret.map(|(row, column)| {
+            let x = under.x + (column as u16).min(under.width.saturating_sub(1));
+            Position::new(x, under.y + row as u16)
+        });
+    }
+
+    fn caret(&self, _: Rect) -> Option<Position> {
+        self.caret
+    }
+
+    fn hints(&self) -> Vec<(&'static str, &'static str)> {
+        if self.editing.is_some() {
+            return vec![("enter", t!("footer-write")), ("esc", t!("footer-back"))];
+        }
+        let enter = match self.here().map(|it| &it.1.action) {
+            Some(RowAction::Remove(_)) => t!("footer-remove"),
+            Some(RowAction::Add(_)) => t!("footer-add"),
+            Some(RowAction::Setting(_)) => t!("footer-edit"),
+            Some(RowAction::Nothing) | None => "",
+        };
+        let mut hints = Vec::new();
+        if !enter.is_empty() {
+            hints.push(("enter", enter));
+        }
+        hints.extend([
+            ("↑↓", t!("footer-choose")),
+            (t!("footer-letters"), t!("footer-find")),
+            ("esc", t!("footer-close")),
+        ]);
+        hints
+    }
+}
+
+/// A line of the list: label, value and origin, as far as there is room.
+fn line(row: &EditRow, is_here: bool, columns: usize, label_columns: usize) -> Vec<Span> {
+    let is_fixed = row.action == RowAction::Nothing;
+    let role = if is_fixed { Role::Dim } else { Role::Text };
+    let label = Sanitized::line(&row.label);
+    if row.value.is_empty() && row.origin.len() <= 3 {
+        let label = width::cut_end(&label, columns.saturating_sub(4));
+        let sign = if row.origin.is_empty() {
+            String::new()
+        } else {
+            format!("{} ", row.origin)
+        };
+        return vec![
+            Span::new(Sanitized::line(&sign), Role::Dim),
+            Span::new(Sanitized::new(&label), role).modified(bold_if(is_here)),
+        ];
+    }
+    let label = width::pad(&width::cut_end(&label, label_columns.saturating_sub(2)), label_columns);
+    let origin = Sanitized::line(&row.origin);
+    let room = columns.saturating_sub(label_columns);
+    // The origin goes first where there is little room.
+    let beside = if room >= 40 {
+        width::width(&origin).min(room / 2) + 2
+    } else {
+        0
+    };
+    let value = width::cut_end(&Sanitized::line(&row.value), room.saturating_sub(beside));
+    let value = width::pad(&value, room.saturating_sub(beside));
+    let mut spans = vec![
+        Span::new(Sanitized::new(&label), role).modified(bold_if(is_here)),
+        Span::new(Sanitized::new(&value), Role::Accent),
+    ];
+    if beside > 0 {
+        let origin = width::cut_start(&origin, beside - 2);
+        spans.push(Span::new(Sanitized::new(&format!("  {origin}")), Role::Faint));
+    }
+    spans
+}

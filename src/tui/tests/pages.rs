@@ -1,0 +1,401 @@
+//! Pages that are edited in place, the commit card, and questions beside the conversation.
+
+use serde_json::json;
+
+use super::{
+    super::{
+        msg::{EffectOutcome, Msg},
+        test_app::*,
+    },
+    reviewing,
+};
+use crate::{
+    config::Settings,
+    protocol::{
+        Command, CommitFile, CommitOutcome, CommitPreview, Event, Operation, Permissions, Query, RateLimit, Reply,
+        ServerStatus, SideAnswer,
+    },
+    tui::app::{
+        Effect,
+        effects::FileWork,
+        own_files::{FileOutcome, FileTask, RuleFile, RuleRole},
+    },
+};
+
+/// The work on files that was wanted last.
+fn work(desk: &TestApp) -> FileWork {
+    let works = desk.front.effects.iter().rev().find_map(|it| match it {
+        Effect::Files(work) => Some(work.clone()),
+        _ => None,
+    });
+    works.expect("work on files")
+}
+
+fn done(desk: &mut TestApp, outcome: Result<FileOutcome, String>) {
+    let work = work(desk);
+    desk.take(Msg::Done(EffectOutcome::Filed(work, outcome)));
+}
+
+fn written(line: usize) -> FileOutcome {
+    FileOutcome::Written {
+        file: "~/config.toml".to_owned(),
+        line,
+    }
+}
+
+fn rule_files() -> FileOutcome {
+    let file = |shown: &str, text: Option<&str>, role| RuleFile {
+        path: shown.into(),
+        shown: shown.to_owned(),
+        text: text.map(str::to_owned),
+        role,
+    };
+    FileOutcome::Rules(vec![
+        file("~/rules/memory.md", None, RuleRole::User),
+        file("AGENTS.md", Some("# Shop\n\n- be kind\n"), RuleRole::Project),
+        file("~/rules/more.md", Some("x"), RuleRole::Other),
+    ])
+}
+
+#[test]
+fn a_line_with_a_hash_is_remembered_where_one_chooses() {
+    let mut desk = TestApp::new(90, 24);
+    desk.keys("# always use tabs<enter>");
+    assert_eq!(work(&desk).task, FileTask::Rules);
+    done(&mut desk, Ok(rule_files()));
+    for text in [
+        "Remember this?",
+        "› you, in all projects",
+        "this project",
+        "send it as a message",
+        "1 + - always use tabs",
+    ] {
+        assert!(desk.shows(text), "{text}\n{}", desk.picture());
+    }
+    desk.keys("<enter>");
+    assert_eq!(work(&desk).task, FileTask::Rules, "not in the first moment");
+    desk.keys("<down>");
+    assert!(
+        desk.shows("3   - be kind") && desk.shows("4 + - always use tabs"),
+        "{}",
+        desk.picture()
+    );
+    desk.later(1000);
+    desk.keys("<enter>");
+    let FileTask::AddLine { file, line } = work(&desk).task else {
+        panic!("{:?}", work(&desk));
+    };
+    assert_eq!((file.shown.as_str(), line.as_str()), ("AGENTS.md", "always use tabs"));
+    done(&mut desk, Ok(written(4)));
+    assert!(
+        desk.app.composer.field.is_empty() && !desk.shows("Remember this?"),
+        "{}",
+        desk.picture()
+    );
+    assert_eq!(desk.sent(), []);
+}
+
+#[test]
+fn what_is_not_remembered_stays_a_draft_or_a_message() {
+    let mut desk = TestApp::new(90, 24);
+    desk.keys("# always use tabs<enter>");
+    done(&mut desk, Ok(rule_files()));
+    desk.keys("<esc>");
+    assert_eq!(
+        desk.app.composer.field.text(),
+        "# always use tabs",
+        "esc restores the draft"
+    );
+    desk.keys("<enter>");
+    done(&mut desk, Ok(rule_files()));
+    desk.later(1000);
+    desk.keys("<down><down><enter>");
+    let sent = |desk: &TestApp| match desk.sent().as_slice() {
+        [Command::Submit(submit)] => submit.message.content.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(sent(&desk), "# always use tabs");
+    for (typed, pasted) in [("#7.3 why?", ""), ("", "# pasted"), ("# two\\<enter>lines", "")] {
+        let mut desk = TestApp::new(90, 24);
+        desk.keys(typed);
+        if !pasted.is_empty() {
+            desk.paste(pasted);
+        }
+        desk.keys("<esc><enter>");
+        assert!(sent(&desk).starts_with('#'), "{typed}{pasted}");
+    }
+}
+
+#[test]
+fn memory_without_words_opens_a_file_of_rules() {
+    let mut desk = TestApp::new(90, 24);
+    desk.keys("/memory<enter>");
+    done(&mut desk, Ok(rule_files()));
+    assert!(
+        desk.shows("~/rules/memory.md") && desk.shows("new file"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("agents<enter>");
+    let opened = Effect::OpenFile {
+        path: "AGENTS.md".into(),
+        line: None,
+    };
+    assert_eq!(desk.front.effects.last(), Some(&opened));
+}
+
+#[test]
+fn a_setting_is_edited_where_it_is_shown() {
+    let mut desk = TestApp::new(100, 24);
+    desk.app.preferences.settings = Settings::default();
+    desk.keys("/config<enter>commit.note");
+    for text in ["commit.note", "short", "default", "off | short | full"] {
+        assert!(desk.shows(text), "{text}\n{}", desk.picture());
+    }
+    desk.keys("<enter><ctrl+u>full<enter>");
+    let task = FileTask::Setting {
+        path: "commit.note".to_owned(),
+        value: Some("full".to_owned()),
+    };
+    assert_eq!(work(&desk).task, task);
+    done(&mut desk, Err("`half` is not among its values".to_owned()));
+    assert!(desk.shows("not among its values"), "{}", desk.picture());
+    desk.keys("<enter><ctrl+u>full<enter>");
+    done(&mut desk, Ok(written(7)));
+    assert!(desk.shows("Written to ~/config.toml:7"), "{}", desk.picture());
+    desk.keys("<enter><ctrl+u><enter>");
+    let task = FileTask::Setting {
+        path: "commit.note".to_owned(),
+        value: None,
+    };
+    assert_eq!(work(&desk).task, task, "an empty value removes it");
+    desk.keys("<esc><esc>");
+    assert!(!desk.shows("Settings"), "{}", desk.picture());
+}
+
+#[test]
+fn a_rule_is_removed_by_two_presses_and_added_in_its_list() {
+    let mut desk = TestApp::new(100, 30);
+    desk.keys("/permissions<enter>");
+    desk.reply(Reply::Permissions(Permissions {
+        run: "sandbox".to_owned(),
+        allow: vec!["Shell(ls)".to_owned(), "Shell(git push)".to_owned()],
+        ..Permissions::default()
+    }));
+    let is_rules = |it: &Effect| matches!(it, Effect::Files(_));
+    desk.keys("push<enter>");
+    assert!(desk.shows("enter again removes this rule") && !desk.front.effects.iter().any(is_rules));
+    desk.keys("<left><enter><enter>");
+    let entry = |entry: &str, is_removed| FileTask::Entry {
+        path: "approvals.allow",
+        entry: entry.to_owned(),
+        is_removed,
+    };
+    assert_eq!(work(&desk).task, entry("Shell(git push)", true));
+    done(&mut desk, Ok(written(12)));
+    assert!(
+        desk.shows("~/config.toml:12") && !desk.shows("git push"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("<esc><end><enter>Shell(make)<enter>");
+    assert_eq!(desk.asked().last(), Some(&&Query::CheckRule("Shell(make)".to_owned())));
+    desk.reply(Reply::Accepted);
+    assert_eq!(work(&desk).task, entry("Shell(make)", false));
+    done(&mut desk, Ok(written(13)));
+    assert!(
+        desk.shows("Shell(make)") && desk.shows("~/config.toml:13"),
+        "{}",
+        desk.picture()
+    );
+}
+
+#[test]
+fn status_and_usage_say_what_the_server_reports() {
+    let status = ServerStatus {
+        peer: "openai at api.example.org".to_owned(),
+        model: "m-1".to_owned(),
+        key: "$OPENAI_API_KEY".to_owned(),
+        limits: vec![RateLimit {
+            scope: "requests".to_owned(),
+            limit: "100".to_owned(),
+            remaining: "87".to_owned(),
+            reset: "12s".to_owned(),
+        }],
+        limits_at_ms: 1,
+    };
+    for command in ["/status<enter>", "/usage<enter>"] {
+        for width in [40, 100] {
+            let mut desk = TestApp::new(width, 24);
+            desk.keys(command);
+            desk.reply(Reply::Status(status.clone()));
+            for text in ["api.example.org", "$OPENAI_API_KEY", "87 of 100 left", "session"] {
+                assert!(desk.shows(text), "{text}\n{}", desk.picture());
+            }
+        }
+        let mut desk = TestApp::new(80, 24);
+        desk.keys(command);
+        desk.reply(Reply::Status(ServerStatus::default()));
+        assert!(desk.shows("Not known yet"), "{}", desk.picture());
+    }
+}
+
+#[test]
+fn a_side_question_is_answered_on_a_page_and_sent_nowhere() {
+    let mut desk = TestApp::new(80, 24);
+    desk.keys("/btw<enter>");
+    assert!(desk.shows("/btw why two loops?"), "{}", desk.picture());
+    desk.keys("/btw why two loops?<enter>");
+    assert!(desk.shows("waiting for the model"), "{}", desk.picture());
+    desk.reply(Reply::SideAnswer(SideAnswer {
+        text: "One **reads** only.".to_owned(),
+        problem: String::new(),
+    }));
+    assert!(
+        desk.shows("One reads only.") && desk.shows("not part of the conversation"),
+        "{}",
+        desk.picture()
+    );
+    assert_eq!(desk.sent(), []);
+    desk.keys("<esc>");
+    assert!(!desk.shows("One reads only."), "{}", desk.picture());
+    // Whoever has closed the page is not disturbed by the answer.
+    desk.keys("/btw again?<enter><esc>");
+    desk.reply(Reply::SideAnswer(SideAnswer {
+        text: "late".to_owned(),
+        problem: String::new(),
+    }));
+    assert!(!desk.shows("late"), "{}", desk.picture());
+}
+
+fn preview() -> CommitPreview {
+    CommitPreview {
+        branch: Some("main".to_owned()),
+        author: "Ada <ada@example.org>".to_owned(),
+        files: vec![CommitFile {
+            path: "src/cart.rs".to_owned(),
+            operation: Operation::Edit,
+            added: 2,
+            removed: 1,
+        }],
+        hunks: 1,
+        left_out: vec!["1.3 src/cart.rs: builds on a change that is neither accepted nor committed".to_owned()],
+        hooks: vec!["pre-commit".to_owned()],
+        is_signed: true,
+        note: "short".to_owned(),
+        message: "Update src/cart.rs".to_owned(),
+        problem: String::new(),
+        state: "s".to_owned(),
+    }
+}
+
+/// A review with the first change accepted, and the card open.
+fn card(width: u16) -> TestApp {
+    let mut desk = reviewing::changed(width);
+    desk.keys("<alt+r>");
+    desk.later(1000);
+    desk.keys("C");
+    assert!(desk.asked().is_empty(), "nothing is accepted yet");
+    desk.events([Event::DocumentUpdate {
+        document: "a".into(),
+        metadata: json!({ "accepted": true }).as_object().unwrap().clone(),
+    }]);
+    desk.later(1000);
+    desk.keys("C");
+    desk
+}
+
+#[test]
+fn the_card_says_what_git_will_do_and_enter_does_it() {
+    for width in [40, 80, 120] {
+        let mut desk = card(width);
+        let asked = desk.asked();
+        let Some(Query::CommitPreview(documents)) = asked.last() else {
+            panic!("{asked:?}");
+        };
+        let names: Vec<&str> = documents.iter().map(|it| it.1.as_str()).collect();
+        assert_eq!(names, ["a"]);
+        desk.reply(Reply::CommitPreview(Box::new(preview())));
+        desk.reply(Reply::CommitMessage("cart: round".to_owned()));
+        for text in [
+            "cart: round",
+            "src/cart.rs",
+            "Ada",
+            "pre-commit",
+            "Signs the commit",
+            "refs/notes/sheaf",
+            "left out",
+            "Nothing is pushed",
+        ] {
+            assert!(desk.shows(text), "{width} {text}\n{}", desk.picture());
+        }
+        let asked = desk.asked().len();
+        desk.keys("<enter>");
+        assert_eq!(desk.asked().len(), asked, "not in the first moment");
+        desk.later(1000);
+        desk.keys(" up<enter>");
+        let queries = desk.asked();
+        let Some(Query::Commit(request)) = queries.last() else {
+            panic!("{queries:?}");
+        };
+        assert_eq!(
+            (request.message.as_str(), request.state.as_str()),
+            ("cart: round up", "s")
+        );
+        desk.reply(Reply::Commit(CommitOutcome {
+            output: "the tests fail".to_owned(),
+            ..CommitOutcome::default()
+        }));
+        assert!(
+            desk.shows("the tests fail") && desk.shows("cart: round up"),
+            "{}",
+            desk.picture()
+        );
+        desk.keys("<esc>");
+        assert!(desk.shows("Review"), "back in the review\n{}", desk.picture());
+    }
+}
+
+#[test]
+fn a_card_without_a_model_a_repository_or_a_workspace() {
+    let mut desk = card(80);
+    desk.reply(Reply::CommitPreview(Box::new(preview())));
+    desk.keys("mine ");
+    desk.reply(Reply::CommitMessage("cart: round".to_owned()));
+    assert!(
+        desk.shows("Update src/cart.rsmine"),
+        "what is typed stays\n{}",
+        desk.picture()
+    );
+    let mut desk = card(80);
+    desk.reply(Reply::CommitPreview(Box::new(CommitPreview {
+        problem: "a merge is not finished: finish or abort it first".to_owned(),
+        ..CommitPreview::default()
+    })));
+    desk.later(1000);
+    let asked = desk.asked().len();
+    desk.keys("<enter>");
+    assert!(
+        desk.shows("a merge is not finished") && desk.asked().len() == asked,
+        "{}",
+        desk.picture()
+    );
+    let mut desk = card(80);
+    desk.reply(Reply::Models(Vec::new()));
+    assert!(desk.shows("commits are not available here"), "{}", desk.picture());
+    let mut desk = TestApp::new(80, 24);
+    desk.keys("/commit<enter>");
+    assert!(desk.shows("no accepted changes"), "{}", desk.picture());
+}
+
+#[test]
+fn init_is_a_turn_in_agent_mode() {
+    let mut desk = TestApp::new(80, 24);
+    desk.keys("<shift+tab>/init<enter>");
+    let sent = desk.sent();
+    let [Command::Submit(submit)] = sent.as_slice() else {
+        panic!("{sent:?}");
+    };
+    assert_eq!(submit.mode, crate::protocol::Mode::Agent);
+    assert!(submit.message.content.contains("AGENTS.md"));
+}

@@ -1071,7 +1071,6 @@ footer-write = schreiben
 footer-commit = committen
 footer-open = öffnen
 footer-accept-all = alle annehmen
-footer-leave-uncommitted = nicht committen
 footer-transcript = Verlauf
 footer-send = senden
 footer-mode = Modus

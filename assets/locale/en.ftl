@@ -1029,7 +1029,6 @@ footer-add = add
 footer-write = write
 footer-commit = commit
 footer-open = open
-footer-leave-uncommitted = do not commit
 footer-reject = reject
 footer-edit = edit
 footer-comment = comment

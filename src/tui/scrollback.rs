@@ -10,8 +10,11 @@ use super::{
     areas::MARGIN,
     glyph,
     terminal::{ansi_backend::print_row, strips::print_pictures, surface::Links},
-    widgets::styled_line::{StyledLineWidget, put_spans},
     widgets::transcript::{Pane, TranscriptContext, VisibleLine, address},
+    widgets::{
+        MEASURE,
+        styled_line::{StyledLineWidget, put_spans},
+    },
 };
 use crate::{
     text::{Background, Role, Sanitized, Span, width},
@@ -111,6 +114,7 @@ fn print(
         let line_widget = StyledLineWidget {
             line: content,
             under: Background::Plain,
+            measure: MEASURE as u16,
             theme,
         };
         let content_area = Rect {

@@ -1,6 +1,7 @@
 //! The server that answers, the origin of its key, the limits that it reports, and what was spent.
 
 use crate::{
+    config::Upstream,
     locale::figure,
     protocol::{Query, Reply, ServerStatus},
     t,
@@ -44,6 +45,18 @@ fn page(app: &mut App, title: &'static str, facts: &[(&'static str, String)], st
     app.open(Page::status(title, facts, &status.limits, &note))
 }
 
+/// Word of the link for a key that is a value of the settings.
+const GIVEN: &str = "settings";
+
+/// The file or variable that set the key of the provider in use.
+fn origin(app: &App) -> String {
+    let settings = &app.preferences.settings;
+    match settings.upstream() {
+        Upstream::Provider(name, _) => settings.origin(&format!("providers.{name}.api_key")).to_string(),
+        Upstream::Gateway(_) | Upstream::Nobody => GIVEN.to_owned(),
+    }
+}
+
 /// The server, its model and its key.
 fn server(app: &App, status: &ServerStatus) -> Vec<(&'static str, String)> {
     let about = &app.conversation.about;
@@ -56,6 +69,7 @@ fn server(app: &App, status: &ServerStatus) -> Vec<(&'static str, String)> {
     let model = app.composer.model_name(about).or(own);
     let key = match status.key.as_str() {
         "" => t!("status-no-key").to_owned(),
+        GIVEN => origin(app),
         key => key.to_owned(),
     };
     let mut facts = vec![

@@ -114,7 +114,7 @@ impl DocumentPage {
             end += it.height;
             end > self.top
         });
-        part.map(|it| &it.document)
+        part.or(self.parts.first()).map(|it| &it.document)
     }
 
     /// The file in view and its line, for the editor.
@@ -134,7 +134,7 @@ fn render_context<'a>(scene: &Scene<'a>, width: u16, is_joined: bool) -> RenderC
         width: usize::from(width),
         fold: Fold::Full,
         selected: false,
-        read_only: true,
+        read_only: false,
         joined: is_joined,
         newest: false,
         turn: Turn::default(),

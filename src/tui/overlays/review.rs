@@ -313,6 +313,7 @@ impl ChangeView {
                 let widget = StyledLineWidget {
                     line,
                     under: Background::Plain,
+                    measure: u16::MAX,
                     theme,
                 };
                 Widget::render(widget, drawn.area, &mut drawn);
@@ -939,6 +940,7 @@ mod tests {
         let widget = StyledLineWidget {
             line: &line,
             under: Background::Plain,
+            measure: u16::MAX,
             theme: &theme,
         };
         Widget::render(widget, drawn.area, &mut drawn);

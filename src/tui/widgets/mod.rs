@@ -481,6 +481,7 @@ impl DocumentState {
                 } else {
                     Background::Plain
                 },
+                measure: MEASURE as u16,
                 theme,
             };
             StatefulWidget::render(widget, area, buf, &mut self.links);

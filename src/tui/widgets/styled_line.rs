@@ -20,6 +20,9 @@ use crate::{
 /// Facts are left out where there are fewer columns of content.
 const WIDTH_FOR_FACTS: u16 = 36;
 
+/// Columns between long content and its facts.
+const GAP: u16 = 2;
+
 /// A line on one row: its content from the left, its facts at the right edge where they fit.
 ///
 /// The state collects the links, which a buffer has no place for.
@@ -27,6 +30,8 @@ pub struct StyledLineWidget<'a> {
     pub line: &'a StyledLine,
     /// Background that is there already; `Plain` leaves the line on its own.
     pub under: Background,
+    /// Columns at whose end the facts stand, unless the content is longer; never more than there are.
+    pub measure: u16,
     pub theme: &'a Theme,
 }
 
@@ -34,18 +39,26 @@ impl StatefulWidget for StyledLineWidget<'_> {
     type State = Links;
 
     fn render(self, area: Rect, buf: &mut Buffer, links: &mut Links) {
-        let Self { line, under, theme } = self;
+        let Self {
+            line,
+            under,
+            measure,
+            theme,
+        } = self;
         fill(buf, area, line.background, theme);
         let under = match under {
             Background::Plain => line.background,
             other => other,
         };
         let end = put_spans(buf, area, &line.spans, under, theme, links);
-        let at = area.right().saturating_sub(spans_width(&line.facts) as u16);
+        let columns = spans_width(&line.facts) as u16;
+        let edge = area.x.saturating_add(measure).max(end.saturating_add(GAP + columns));
+        let edge = edge.min(area.right());
+        let at = edge.saturating_sub(columns);
         if area.width >= WIDTH_FOR_FACTS && at > end {
             let rest = Rect {
                 x: at,
-                width: area.right() - at,
+                width: edge - at,
                 ..area
             };
             put_spans(buf, rest, &line.facts, under, theme, links);
@@ -73,6 +86,7 @@ impl StatefulWidget for LinesWidget<'_> {
             let widget = StyledLineWidget {
                 line,
                 under: Background::Plain,
+                measure: u16::MAX,
                 theme: self.theme,
             };
             StatefulWidget::render(widget, row, buf, links);
@@ -216,6 +230,7 @@ mod tests {
         let widget = StyledLineWidget {
             line,
             under: Background::Plain,
+            measure: u16::MAX,
             theme: &theme,
         };
         StatefulWidget::render(widget, area, &mut buffer, &mut links);
@@ -249,6 +264,24 @@ mod tests {
     }
 
     #[test]
+    fn facts_stand_at_the_measure_or_after_longer_content() {
+        let theme = Theme::built_in("sheaf-dark").unwrap();
+        for (content, at) in [(4, 46), (45, 47), (54, 56), (55, 56), (57, 57)] {
+            let line = StyledLine::of([span(&"x".repeat(content))]).facts([span("12 s")]);
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 60, 1));
+            let widget = StyledLineWidget {
+                line: &line,
+                under: Background::Plain,
+                measure: 50,
+                theme: &theme,
+            };
+            Widget::render(widget, buffer.area, &mut buffer);
+            let text: String = buffer.content.iter().map(Cell::symbol).collect();
+            assert_eq!(text.find("12 s").unwrap_or(content), at, "{content}: {text}");
+        }
+    }
+
+    #[test]
     fn links_have_the_columns_of_the_screen_as_far_as_they_are_shown() {
         let target: Arc<str> = "https://example.com".into();
         let line = StyledLine::of([span("語 "), span("link").linked(Some(target.clone())), span(" x")]);
@@ -273,6 +306,7 @@ mod tests {
         let widget = StyledLineWidget {
             line: &line,
             under: Background::Plain,
+            measure: u16::MAX,
             theme: &theme,
         };
         Widget::render(widget, Rect::new(0, 0, 5, 1), &mut buffer);

@@ -24,8 +24,8 @@ use crate::{
         image::Images,
         terminal::surface::{BLANK, Links},
         widgets::{
-            self, Citation, DocumentState, DocumentWidget, EndingWidget, Fold, Form, MessageWidget, RenderContext,
-            ThinkingWidget,
+            self, Citation, DocumentState, DocumentWidget, EndingWidget, Fold, Form, MEASURE, MessageWidget,
+            RenderContext, ThinkingWidget,
             filter::Filter,
             row_key,
             styled_line::{fill, light, put_spans},
@@ -388,7 +388,8 @@ impl StatefulWidget for TranscriptWidget<'_> {
             };
             let Some((item, row, _)) = line.row else {
                 let times = Span::new(line.times.unwrap_or_default(), Role::Dim);
-                let limit = usize::from(area.width).saturating_sub(self.beside);
+                let edge = self.gutter + MEASURE + MARGIN;
+                let limit = usize::from(area.width).saturating_sub(self.beside).min(edge);
                 let x = limit.saturating_sub(MARGIN + width::width(&times.text));
                 put(x..limit, &times, Background::Plain);
                 continue;

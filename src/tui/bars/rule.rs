@@ -324,6 +324,8 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
     use pretty_assertions::assert_eq;
     use serde_json::{Value, json};
 
@@ -349,12 +351,10 @@ mod tests {
 
     fn todos(place: usize) -> [Event; 2] {
         let todo = |at: usize| {
-            let status = if at < place {
-                "completed"
-            } else if at == place {
-                "in_progress"
-            } else {
-                "pending"
+            let status = match at.cmp(&place) {
+                Ordering::Less => "completed",
+                Ordering::Equal => "in_progress",
+                Ordering::Greater => "pending",
             };
             json!({ "id": at.to_string(), "content": format!("Add field {at}"), "status": status })
         };

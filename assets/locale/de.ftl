@@ -19,7 +19,11 @@ composer-retrying = { $because }; neuer Versuch in { $time } ({ $attempt } von {
 composer-connecting = verbinde mit { $peer }
 composer-first-word = warte auf das Modell
 composer-silent = seit { $time } keine Daten
-composer-working = arbeitet
+phase-thinking = denkt nach
+phase-writing = schreibt
+phase-writing-file = schreibt { $file }
+phase-running = führt aus: { $what }
+phase-todo = { $place } von { $count } · { $todo }
 
 ## Zahlen
 #
@@ -1067,7 +1071,6 @@ footer-write = schreiben
 footer-commit = committen
 footer-open = öffnen
 footer-accept-all = alle annehmen
-footer-leave-uncommitted = nicht committen
 footer-transcript = Verlauf
 footer-send = senden
 footer-mode = Modus

@@ -22,7 +22,11 @@ composer-retrying = { $because }; retrying in { $time } ({ $attempt } of { $of }
 composer-connecting = connecting to { $peer }
 composer-first-word = waiting for the model
 composer-silent = no data for { $time }
-composer-working = working
+phase-thinking = thinking
+phase-writing = writing
+phase-writing-file = writing { $file }
+phase-running = running { $what }
+phase-todo = { $place } of { $count } · { $todo }
 
 ## Figures and counts
 #
@@ -1025,7 +1029,6 @@ footer-add = add
 footer-write = write
 footer-commit = commit
 footer-open = open
-footer-leave-uncommitted = do not commit
 footer-reject = reject
 footer-edit = edit
 footer-comment = comment

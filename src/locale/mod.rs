@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use sheaf::t;
-//! assert_eq!(t!("composer-working"), "working");
+//! assert_eq!(t!("phase-writing"), "writing");
 //! assert_eq!(t!("composer-unseen", count = 3), "3 new ↓");
 //! ```
 //!

@@ -90,21 +90,21 @@ fn what_a_language_says_has_the_arguments_of_english() {
 
 #[test]
 fn what_is_said_follows_the_language() {
-    assert_eq!(t!("composer-working"), "working");
-    let german = within("de", || (t!("composer-working"), t!("composer-unseen", count = 1_200)));
-    assert_eq!(german, ("arbeitet", "1200 neu ↓".to_owned()));
+    assert_eq!(t!("phase-writing"), "writing");
+    let german = within("de", || (t!("phase-writing"), t!("composer-unseen", count = 1_200)));
+    assert_eq!(german, ("schreibt", "1200 neu ↓".to_owned()));
     assert_eq!(t!("composer-unseen", count = 2), "2 new ↓");
 }
 
 #[test]
 fn what_a_language_does_not_say_is_said_in_english() {
-    let (catalogue, faults) = Catalogue::read("fr", Cow::Owned("composer-working = travaille\nbroken\n".to_owned()));
+    let (catalogue, faults) = Catalogue::read("fr", Cow::Owned("phase-writing = travaille\nbroken\n".to_owned()));
     assert_eq!(faults.iter().map(|it| it.line).collect::<Vec<_>>(), [2]);
-    assert_eq!(catalogue.plain("composer-working"), Some("travaille"));
+    assert_eq!(catalogue.plain("phase-writing"), Some("travaille"));
     assert_eq!(catalogue.plain("composer-waiting"), None);
     let before = OF_TEST.replace(Some(catalogue));
     assert_eq!(
-        (t!("composer-working"), t!("composer-waiting")),
+        (t!("phase-writing"), t!("composer-waiting")),
         ("travaille", "waiting for you")
     );
     OF_TEST.set(before);
@@ -112,9 +112,9 @@ fn what_a_language_does_not_say_is_said_in_english() {
 
 #[test]
 fn a_users_file_brings_no_escape_sequence() {
-    let text = "composer-working = a\u{1b}]0;title\u{7}b\u{9b}2J\n".to_owned();
+    let text = "phase-writing = a\u{1b}]0;title\u{7}b\u{9b}2J\n".to_owned();
     let (catalogue, _) = Catalogue::read("fr", Cow::Owned(text));
-    assert_eq!(catalogue.plain("composer-working"), Some("ab"));
+    assert_eq!(catalogue.plain("phase-writing"), Some("ab"));
 }
 
 #[test]
@@ -137,12 +137,12 @@ fn the_environment_is_read_as_gettext_reads_it() {
 #[test]
 fn the_users_file_comes_before_ours_and_a_country_before_its_language() {
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("de-CH.ftl"), "composer-working = schafft\n").expect("written");
+    std::fs::write(folder.path().join("de-CH.ftl"), "phase-writing = schafft\n").expect("written");
     let of = |tags: &[&str]| {
         let tags: Vec<_> = tags.iter().map(|it| (*it).to_owned()).collect();
         let (found, faults) = find(&tags, Some(folder.path())).expect("it can be read");
         assert_eq!(faults, []);
-        found.map(|it| (it.tag(), it.plain("composer-working")))
+        found.map(|it| (it.tag(), it.plain("phase-writing")))
     };
     assert_eq!(of(&["de-CH"]), Some(("de-CH", Some("schafft"))));
     let tags = ["de-CH".to_owned()];
@@ -153,8 +153,8 @@ fn the_users_file_comes_before_ours_and_a_country_before_its_language() {
         (Some("wartet auf dich"), Some("2 eingereiht")),
         "what the country does not say its language says"
     );
-    assert_eq!(of(&["de-AT"]), Some(("de", Some("arbeitet"))));
-    assert_eq!(of(&["fr", "de"]), Some(("de", Some("arbeitet"))));
+    assert_eq!(of(&["de-AT"]), Some(("de", Some("schreibt"))));
+    assert_eq!(of(&["fr", "de"]), Some(("de", Some("schreibt"))));
     assert_eq!(of(&["en-GB", "de"]), None, "English is what everything falls back to");
 }
 

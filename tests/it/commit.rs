@@ -65,7 +65,7 @@ fn changed(model: &Model) -> Sheaf {
     answer.says("Rounded.");
     answer.finish();
     sheaf.wait_for("Rounded.");
-    sheaf.wait_until("the answer is over", |seen| !seen.shows("working"));
+    sheaf.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
     sheaf
 }
 

@@ -659,7 +659,9 @@ fn the_program_shows_the_same_answer_directly_and_over_a_gateway() {
             screen.send("how?\r");
             screen.wait_for("Done.");
             screen.wait_until("the answer is over", |seen| {
-                !["working", "connecting", "waiting for"].iter().any(|it| seen.shows(it))
+                !["agent ◐", "plan ◐", "ask ◐", "debug ◐"]
+                    .iter()
+                    .any(|it| seen.shows(it))
             });
         }
         let [local, distant] = &screens;

@@ -358,7 +358,7 @@ fn a_planted_literal_is_seen() {
         assert_eq!(planted(code), [text], "{code}");
     }
     for code in [
-        r#"t!("composer-working")"#,
+        r#"t!("phase-writing")"#,
         r#"app.say(t!("pane-stored", name = find("the name")))"#,
         r#"it.expect("it was pushed above"); tracing::error!("it broke down"); unreachable!("a b")"#,
         r#"#[expect(clippy::x, reason = "two words")] fn f() {}"#,

@@ -27,7 +27,7 @@ fn answer(sheaf: &Sheaf, model: &Model, question: &str, words: &[&str]) {
         sheaf.wait_for(&line);
     }
     answer.finish();
-    sheaf.wait_until("the answer is over", |seen| !seen.shows("working"));
+    sheaf.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
 }
 
 #[test]

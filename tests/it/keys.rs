@@ -33,7 +33,7 @@ fn written(sheaf: &Sheaf, model: &Model) {
     answer.says("Written.");
     answer.finish();
     sheaf.wait_for("Written.");
-    sheaf.wait_until("the answer is over", |seen| !seen.shows("working"));
+    sheaf.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
     assert!(sheaf.home().join("work/new.txt").exists(), "{}", sheaf.picture());
 }
 
@@ -249,7 +249,7 @@ fn the_agent_that_asks_first_asks_before_it_writes() {
     assert!(sheaf.home().join("work/new.txt").exists());
     next.says("Done.");
     next.finish();
-    sheaf.wait_until("the answer is over", |seen| !seen.shows("working"));
+    sheaf.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
     // And in the next one.
     let write = json!({ "file_path": "other.txt", "contents": "new\n" });
     asked(&sheaf, &model, "another").calls(&[("write", write)]);

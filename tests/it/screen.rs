@@ -35,7 +35,9 @@ fn ready(start: Start) -> Sheaf {
 /// The composer's rule says nothing of work.
 fn wait_idle(sheaf: &Sheaf) {
     sheaf.wait_until("the answer is over", |seen| {
-        !["working", "connecting", "waiting for"].iter().any(|it| seen.shows(it))
+        !["agent ◐", "plan ◐", "ask ◐", "debug ◐"]
+            .iter()
+            .any(|it| seen.shows(it))
     });
 }
 
@@ -226,7 +228,7 @@ fn every_size_down_to_one_cell_is_survived() {
     }
     sheaf.resize(80, 24);
     sheaf.wait_for("Some words");
-    sheaf.wait_for("── agent ─");
+    sheaf.wait_for("── agent ◐ ");
     answer.says("And on.");
     answer.finish();
     sheaf.wait_for("And on.");

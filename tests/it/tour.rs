@@ -63,7 +63,9 @@ impl Tour {
 
     fn idle(&self) {
         self.sheaf.wait_until("the answer is over", |seen| {
-            !["working", "connecting", "waiting for"].iter().any(|it| seen.shows(it))
+            !["agent ◐", "plan ◐", "ask ◐", "debug ◐"]
+                .iter()
+                .any(|it| seen.shows(it))
         });
     }
 

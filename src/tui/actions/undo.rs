@@ -33,18 +33,23 @@ pub const UNDO_THIS: Action = Action::new("undo.this", "", |app, _| match app.vi
 pub const REWIND: Action = Action::new("rewind", "rewind", |app, word| {
     let on = word.trim().trim_start_matches('#');
     if on.is_empty() {
-        return vec![offered(None)];
+        return vec![offered(None, app)];
     }
     match on.parse() {
-        Ok(turn) => vec![offered(Some(Turn(turn)))],
+        Ok(turn) => vec![offered(Some(Turn(turn)), app)],
         Err(_) => app.toast(t!("action-no-turn", word = on)),
     }
 });
 
 /// Asks what each turn did to files and opens the list of turns. Who changes no files here can still go back in the
 /// conversation.
-fn offered(on: Option<Turn>) -> Effect {
+fn offered(on: Option<Turn>, app: &App) -> Effect {
+    let was_empty = app.composer.field.is_empty();
     ask!(Query::Changes, Reply::Changes, or_default, move |app, changes| {
+        // Words that were typed meanwhile are words: the page would take their Enter.
+        if was_empty && !app.composer.field.is_empty() {
+            return Vec::new();
+        }
         offer(app, on, &changes)
     })
 }

@@ -1,10 +1,11 @@
-//! The rule above the draft, with the mode and the state of the conversation.
+//! The rule above the draft: the mode, what the running answer does, and the state of the conversation.
 
 use crate::{
     locale::figure,
-    protocol::{Mode, Progress},
+    protocol::{Document, Kind, Mode, Progress, TodoStatus, View, tool_label},
     t,
     text::{Role, Sanitized, Span, width},
+    transcript::Todo,
     tui::{
         app::{Composer, Conversation, Viewport},
         widgets::{
@@ -14,7 +15,11 @@ use crate::{
     },
 };
 
-/// Returns the rule above the draft, `── mode ─────── state`. The first parts of the state go where there is little room.
+/// Documents at the end of an answer among which one that runs is looked for.
+const OPEN_AMONG: usize = 64;
+
+/// Returns the rule above the draft, `── mode ◐ phase ─────── state`. Where there is little room, the todo goes first, then
+/// the phase's figure, then the first parts of the state.
 pub fn spans(
     composer: &Composer,
     viewport: &Viewport,
@@ -52,6 +57,20 @@ pub fn spans(
     });
     let gap = usize::from(!next.is_empty());
     let head = 4 + width::width(word) + gap + width::width(&next);
+    let state = width::spans_width(&right) + 4;
+    let mut phases = phases(conversation, now_ms);
+    while phases.len() > 1
+        && phases
+            .last()
+            .is_some_and(|it| width::spans_width(it) + head + state > columns)
+    {
+        phases.pop();
+    }
+    let mut phase = phases.pop().unwrap_or_default();
+    if width::spans_width(&phase) + head + 4 > columns {
+        phase.clear();
+    }
+    let head = head + width::spans_width(&phase);
     while width::spans_width(&right) + head + 4 > columns && !right.is_empty() {
         right.remove(0);
     }
@@ -62,8 +81,12 @@ pub fn spans(
         Span::new(Sanitized::new(&" ".repeat(gap)), Role::Rule),
         Span::new(next, Role::Dim),
         Span::new(Sanitized::literal(" "), Role::Rule),
-        Span::new(Sanitized::new(&"─".repeat(columns.saturating_sub(taken))), Role::Rule),
     ];
+    spans.extend(phase);
+    spans.extend([Span::new(
+        Sanitized::new(&"─".repeat(columns.saturating_sub(taken))),
+        Role::Rule,
+    )]);
     if !right.is_empty() {
         spans.push(Span::new(Sanitized::literal(" "), Role::Rule));
         spans.extend(right);
@@ -78,6 +101,129 @@ fn mode_word(mode: Mode, asks_first: bool) -> &'static str {
     } else {
         mode.as_str()
     }
+}
+
+/// What a running answer is doing.
+struct Phase {
+    words: String,
+    /// How long it has, or how much was written; empty at the beginning.
+    figure: String,
+}
+
+/// Returns what the running answer is doing; `None` if none runs, or it waits for the person.
+fn phase(conversation: &Conversation, now_ms: u64) -> Option<Phase> {
+    let transcript = &conversation.transcript;
+    let is_waiting = transcript.open_question().is_some();
+    let exchange = transcript
+        .exchanges
+        .last()
+        .filter(|_| conversation.is_busy() && !is_waiting)?;
+    let documents = &exchange.response.documents;
+    let since = |words: String, began_ms: u64| {
+        let seconds = now_ms.saturating_sub(began_ms) / 1000;
+        let figure = if seconds == 0 {
+            String::new()
+        } else {
+            figure::pause(seconds).to_string()
+        };
+        Some(Phase { words, figure })
+    };
+    match &transcript.progress {
+        Some(Progress::Connecting { peer }) => {
+            return since(t!("composer-connecting", peer = peer.as_str()), exchange.last_ms);
+        }
+        // The right side says why one waits, and when it goes on.
+        Some(Progress::Waiting { .. } | Progress::Retrying { .. } | Progress::Stalled { .. }) => {
+            return since(t!("composer-first-word").to_owned(), exchange.last_ms);
+        }
+        Some(Progress::Idle) | None => {}
+    }
+    // Those that run are among the last ones.
+    if let Some(open) = documents.iter().rev().take(OPEN_AMONG).find(|it| it.is_open()) {
+        return match open.view() {
+            View::TerminalCommand(it) => since(t!("phase-running", what = short(it.command)), open.started_ms),
+            View::ToolCall(it) => since(t!("phase-running", what = short(tool(it.tool_name))), open.started_ms),
+            View::FileEdit(it) => {
+                let name = it.file_path.rsplit('/').next().unwrap_or_default();
+                since(t!("phase-writing-file", file = short(name)), open.started_ms)
+            }
+            _ => {
+                let is_prose = |it: &&Document| matches!(it.kind, Kind::Text | Kind::CodeBlock | Kind::CodeReference);
+                let written = documents
+                    .iter()
+                    .rev()
+                    .take_while(is_prose)
+                    .map(|it| it.text().len())
+                    .sum::<usize>();
+                let tokens = (written.max(open.text().len()) as u64) * 10 / 33;
+                let figure = (tokens > 0).then(|| {
+                    let count = figure::tokens(tokens);
+                    format!("· {}", t!("header-tokens", count = count.as_str()))
+                });
+                Some(Phase {
+                    words: t!("phase-writing").to_owned(),
+                    figure: figure.unwrap_or_default(),
+                })
+            }
+        };
+    }
+    let is_thinking = exchange
+        .response
+        .thinking
+        .last()
+        .is_some_and(|it| it.before == documents.len());
+    if is_thinking {
+        let began_ms = documents.last().map_or(exchange.at_ms, |it| it.ended_ms);
+        return since(t!("phase-thinking").to_owned(), began_ms);
+    }
+    since(t!("composer-first-word").to_owned(), exchange.last_ms)
+}
+
+/// The name of a tool as the transcript shows it.
+fn tool(name: &str) -> &str {
+    tool_label::label(name).map_or(name, |it| it.word.as_str())
+}
+
+fn short(text: &str) -> String {
+    width::cut_end(
+        &Sanitized::line(text.trim_start().lines().next().unwrap_or_default()),
+        24,
+    )
+}
+
+/// The current item of an unfinished list: `2 of 5 · Add the field`.
+fn todo(conversation: &Conversation) -> Option<String> {
+    let todos = &conversation.transcript.todos;
+    let (done, count) = todos.progress();
+    let is_open = |it: &&Todo| matches!(it.status, TodoStatus::InProgress);
+    let current = todos.list.iter().find(is_open)?;
+    let place = (done + 1).min(count);
+    let words = width::cut_end(&Sanitized::line(&current.content), 40);
+    Some(t!("phase-todo", place = place, count = count, todo = words.as_str()))
+}
+
+/// Returns the phase as it stands in the rule, from the shortest form to the longest; nothing while no answer runs.
+fn phases(conversation: &Conversation, now_ms: u64) -> Vec<Vec<Span>> {
+    let Some(phase) = phase(conversation, now_ms) else {
+        return Vec::new();
+    };
+    let dim = |text: &str| Span::new(Sanitized::line(text), Role::Dim);
+    let end = Span::new(Sanitized::literal(" "), Role::Rule);
+    let short = vec![Span::new(Sanitized::literal("◐ "), Role::Waiting), dim(&phase.words)];
+    let mut forms = vec![short.clone()];
+    let mut whole = short;
+    if !phase.figure.is_empty() {
+        whole.push(dim(&format!(" {}", phase.figure)));
+        forms.push(whole.clone());
+    }
+    if let Some(todo) = todo(conversation) {
+        whole.push(dim(&format!("  {todo}")));
+        forms.push(whole);
+    }
+    for form in &mut forms {
+        form.push(end.clone());
+    }
+    forms
 }
 
 /// The state at the right of the rule, with gaps between its parts.
@@ -146,10 +292,6 @@ impl Parts {
             return;
         }
         match &transcript.progress {
-            Some(Progress::Connecting { peer }) => {
-                self.push(&t!("composer-connecting", peer = peer.as_str()), Role::Dim);
-            }
-            Some(Progress::Waiting { .. }) => self.push(t!("composer-first-word"), Role::Dim),
             Some(Progress::Retrying {
                 attempt,
                 of,
@@ -169,12 +311,106 @@ impl Parts {
                 let text = t!("composer-silent", time = figure::duration(*silent_ms).as_str());
                 self.push(&text, Role::Waiting);
             }
-            Some(Progress::Idle) | None => self.push(t!("composer-working"), Role::Dim),
+            // The phase says it.
+            Some(Progress::Connecting { .. } | Progress::Waiting { .. } | Progress::Idle) | None => {}
         }
         // In whole seconds, from the first one on.
         let elapsed_ms = now_ms.saturating_sub(transcript.exchanges.last().map_or(now_ms, |it| it.at_ms)) / 1000 * 1000;
         if elapsed_ms > 0 {
             self.push(figure::duration(elapsed_ms).as_str(), Role::Dim);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use pretty_assertions::assert_eq;
+    use serde_json::{Value, json};
+
+    use crate::{
+        protocol::{Done, Event, Message, Progress, ResponseStart},
+        tui::{
+            msg::Msg,
+            test_app::{TestApp, delta, document, end, start},
+        },
+    };
+
+    fn rule(app: &mut TestApp) -> String {
+        let picture = app.picture();
+        let line = picture.lines().rev().find(|it| it.starts_with("── "));
+        line.map(|it| it.trim_end_matches(['─', ' ']).to_owned())
+            .unwrap_or_default()
+    }
+
+    fn tick(app: &mut TestApp, ms: u64) {
+        app.later(ms);
+        app.take(Msg::Tick);
+    }
+
+    fn todos(place: usize) -> [Event; 2] {
+        let todo = |at: usize| {
+            let status = match at.cmp(&place) {
+                Ordering::Less => "completed",
+                Ordering::Equal => "in_progress",
+                Ordering::Greater => "pending",
+            };
+            json!({ "id": at.to_string(), "content": format!("Add field {at}"), "status": status })
+        };
+        let list: Vec<Value> = (1..=5).map(todo).collect();
+        document("todos", "todo_update", None, json!({ "merge": false, "todos": list }))
+    }
+
+    #[test]
+    fn the_rule_says_what_the_answer_does() {
+        let mut app = TestApp::new(100, 24);
+        app.events([
+            Event::UserMessage(Message::user("go")),
+            Event::ResponseStart(ResponseStart::default()),
+        ]);
+        app.events([Event::Progress(Progress::Waiting { peer: "model".into() })]);
+        tick(&mut app, 3000);
+        let first = rule(&mut app);
+        assert!(first.starts_with("── agent ◐ waiting for the model 3 s ─"), "{first}");
+        assert!(first.ends_with("─ 3.0 s"), "{first}");
+        app.events([Event::ThinkingDelta { delta: "hm".into() }]);
+        tick(&mut app, 1000);
+        assert!(rule(&mut app).starts_with("── agent ◐ thinking "), "{}", rule(&mut app));
+        app.events([start("c", "terminal_command", json!({ "command": "cargo test" }))]);
+        tick(&mut app, 12_000);
+        assert!(
+            rule(&mut app).starts_with("── agent ◐ running cargo test 12 s ─"),
+            "{}",
+            rule(&mut app)
+        );
+        app.events([end(
+            "c",
+            None,
+            json!({ "command": "cargo test", "exitCode": 0, "output": "" }),
+        )]);
+        app.events(todos(2));
+        app.events([start("t", "text", json!({}))]);
+        app.events([delta("t", &"word ".repeat(272))]);
+        tick(&mut app, 1000);
+        assert!(
+            rule(&mut app).starts_with("── agent ◐ writing · 412 tokens  2 of 5 · Add field 2 ─"),
+            "{}",
+            rule(&mut app)
+        );
+        // The todo goes first, then the figure; what waits for the person has no phase.
+        for (columns, expected) in [
+            (70, "── agent ◐ writing · 412 tokens  2 of 5 · Add field 2 ─"),
+            (50, "── agent ◐ writing · 412 tokens ─"),
+            (30, "── agent ◐ writing ─"),
+        ] {
+            app.resize(columns, 24);
+            let rule = rule(&mut app);
+            assert!(rule.starts_with(expected), "{columns} {rule}");
+        }
+        app.resize(100, 24);
+        app.events([end("t", Some("done"), json!({}))]);
+        app.events([Event::Done(Done::default())]);
+        assert_eq!(rule(&mut app), "── agent");
     }
 }

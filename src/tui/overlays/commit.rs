@@ -350,7 +350,7 @@ impl Overlay for CommitCard {
             hints.push(("enter", t!("footer-commit")));
             hints.push(("alt+enter", t!("footer-newline")));
         }
-        hints.push(("esc", t!("footer-leave-uncommitted")));
+        hints.push(("esc", t!("footer-back")));
         hints
     }
 

@@ -61,12 +61,12 @@ pub fn hints(app: &App) -> Vec<Hint> {
         return fixed([("enter", t!("footer-build")), ("esc", t!("footer-back"))]);
     }
     let is_played = app.conversation.about.is_replay && app.conversation.is_busy();
-    if is_played && app.viewport.focus == Focus::Composer && app.composer.field.is_empty() {
+    let is_free = app.viewport.focus == Focus::Composer && app.conversation.waiting().is_none();
+    if is_played && is_free && app.composer.field.is_empty() {
         return fixed([
             (t!("footer-any-key"), t!("footer-skip-wait")),
             ("esc", t!("footer-stop")),
             ("tab", t!("footer-transcript")),
-            ("f1", t!("footer-keys")),
         ]);
     }
     let selected = app.viewport.selected();

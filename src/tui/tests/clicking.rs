@@ -240,7 +240,11 @@ fn the_agent_that_asks_first_is_a_state_of_the_cycle() {
         app.sent().as_slice(),
         [Command::Restrict(Restriction::AsksFirst)]
     ));
-    assert!(app.shows("agent, asks first ─"), "{}", app.picture());
+    assert!(
+        app.shows("agent, asks first") && !app.shows("next:"),
+        "{}",
+        app.picture()
+    );
     app.keys("/mode agent<enter>");
     assert!(app.shows("agent, asks first next: agent"), "{}", app.picture());
     assert_eq!(app.sent().len(), 1);

@@ -32,7 +32,10 @@ pub use status::Status;
 pub use terminal::{Clicks, Terminal};
 pub use viewport::Viewport;
 
-use crate::{config::Settings, protocol::Progress};
+use crate::{
+    config::Settings,
+    protocol::{Command, Progress, UserAction},
+};
 
 /// The whole state of the screen. A function takes the part that it needs.
 pub struct App {
@@ -55,7 +58,7 @@ pub struct App {
 }
 
 /// Time in which no key removes a toast, in milliseconds.
-const TOAST_MS: u64 = 1000;
+const TOAST_MS: u64 = 2000;
 
 /// The receiver of printable keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,6 +94,11 @@ impl App {
         self.toast = None;
         self.overlays.push(overlay);
         Vec::new()
+    }
+
+    /// Leaves a line about something that the user did.
+    pub fn record(action: UserAction, facts: &[&str]) -> Vec<Effect> {
+        vec![Effect::Send(Command::Record(action.notice(facts)))]
     }
 
     /// Shows a toast. No effects follow.

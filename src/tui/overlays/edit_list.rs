@@ -10,7 +10,7 @@ use ratatui::{
 use super::frame;
 use crate::{
     config::{self, KEYS, Settings},
-    protocol::{Permissions, Query},
+    protocol::{Permissions, Query, UserAction},
     t,
     text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap},
     tui::{
@@ -196,12 +196,15 @@ impl EditList {
             }
             (RowAction::Remove(list), true) => {
                 self.is_marked = false;
+                let change = (UserAction::SettingRemoved, row.label.clone(), "/permissions");
                 let task = FileTask::Entry {
                     path: list,
                     entry: row.label,
                     is_removed: true,
                 };
-                Answer::Does(own_files(task, move |app, outcome| written(app, at, None, outcome)))
+                Answer::Does(own_files(task, move |app, outcome| {
+                    written(app, at, None, change.clone(), outcome)
+                }))
             }
         }
     }
@@ -214,12 +217,17 @@ impl EditList {
         let value = text.trim().to_owned();
         match row.action.clone() {
             RowAction::Setting(path) => {
+                let change = if value.is_empty() {
+                    (UserAction::SettingRemoved, path.clone(), "/config")
+                } else {
+                    (UserAction::SettingWritten, format!("{path} = {value}"), "/config")
+                };
                 let task = FileTask::Setting {
                     path,
                     value: (!value.is_empty()).then(|| value.clone()),
                 };
                 Answer::Does(own_files(task, move |app, outcome| {
-                    written(app, at, Some(value.clone()), outcome)
+                    written(app, at, Some(value.clone()), change.clone(), outcome)
                 }))
             }
             RowAction::Add(list) if !value.is_empty() => {
@@ -229,6 +237,7 @@ impl EditList {
                     move |app, reply| match reply {
                         Err(why) => said(app, &why),
                         Ok(_) => {
+                            let change = (UserAction::SettingWritten, value.clone(), "/permissions");
                             let (value, task) = (
                                 value.clone(),
                                 FileTask::Entry {
@@ -238,7 +247,7 @@ impl EditList {
                                 },
                             );
                             vec![own_files(task, move |app, outcome| {
-                                written(app, at, Some(value.clone()), outcome)
+                                written(app, at, Some(value.clone()), change.clone(), outcome)
                             })]
                         }
                     },
@@ -290,12 +299,21 @@ impl EditList {
 }
 
 /// Shows the outcome of a change in the list, if that is still open.
-fn written(app: &mut App, at: usize, value: Option<String>, outcome: Result<FileOutcome, String>) -> Vec<Effect> {
+fn written(
+    app: &mut App,
+    at: usize,
+    value: Option<String>,
+    (action, name, command): (UserAction, String, &str),
+    outcome: Result<FileOutcome, String>,
+) -> Vec<Effect> {
     match outcome {
-        Ok(FileOutcome::Written { file, line }) => match app.overlays.top::<EditList>() {
-            Some(list) => list.take(at, value, &file, line),
-            None => return app.toast(t!("config-written", place = format!("{file}:{line}"))),
-        },
+        Ok(FileOutcome::Written { file, line }) => {
+            let place = format!("{file}:{line}");
+            if let Some(list) = app.overlays.top::<EditList>() {
+                list.take(at, value, &file, line);
+            }
+            return App::record(action, &[&name, &place, command]);
+        }
         Ok(FileOutcome::Rules(_)) => {}
         Err(why) => return said(app, &why),
     }

@@ -11,7 +11,7 @@ use crate::{
     tui::{
         app::{Answer, Choice, Effect, Overlay, Scene},
         terminal::surface::Links,
-        widgets::{self, Cited, DocumentState, DocumentWidget, Fold, RenderContext},
+        widgets::{self, DocumentState, DocumentWidget, RenderContext},
     },
 };
 

@@ -127,7 +127,7 @@ impl Walk {
             .max_depth(self.depth)
             .filter_entry(move |entry| {
                 let seen = count.fetch_add(1, Ordering::Relaxed);
-                if seen >= bounds.most_entries || (seen % STRIDE == 0 && (bounds.is_over)()) {
+                if seen >= bounds.most_entries || (seen.is_multiple_of(STRIDE) && (bounds.is_over)()) {
                     is_cut.store(true, Ordering::Relaxed);
                 }
                 if is_cut.load(Ordering::Relaxed) {

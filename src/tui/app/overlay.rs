@@ -17,7 +17,12 @@ use crate::{
     text::Colours,
     theme::Theme,
     transcript::Transcript,
-    tui::{hunk_decisions::HunkDecisions, spoken, terminal::surface::Links, widgets::list::ListCursor},
+    tui::{
+        hunk_decisions::HunkDecisions,
+        spoken,
+        terminal::surface::Links,
+        widgets::{Cited, Fold, RenderContext, list::ListCursor},
+    },
 };
 
 /// A page or a list over the conversation.
@@ -114,6 +119,30 @@ impl<'a> Scene<'a> {
             colours: appearance.colours.as_ref(),
             colours_version: appearance.colours_version,
             now_ms,
+        }
+    }
+
+    /// The context to draw a document in full on a page, which depends on little of the conversation.
+    pub fn render_context(&self, width: u16) -> RenderContext<'a> {
+        RenderContext {
+            width: usize::from(width),
+            fold: Fold::Full,
+            selected: false,
+            read_only: false,
+            joined: false,
+            newest: false,
+            turn: self.transcript.exchanges.last().map(|it| it.turn).unwrap_or_default(),
+            colours: self.colours,
+            colours_version: self.colours_version,
+            todos: &self.transcript.todos,
+            progress: None,
+            now_ms: self.now_ms,
+            form: None,
+            todo: None,
+            cited: Cited::Unread,
+            root: None,
+            theme: Some(self.theme),
+            times: None,
         }
     }
 }

@@ -89,34 +89,25 @@ pub fn hints(app: &App) -> Vec<Hint> {
             ("focus", t!("footer-composer")),
             ("keys", t!("footer-keys")),
         ],
-        Focus::Composer if app.conversation.is_busy() && !app.composer.field.is_empty() => &[
-            ("escape", t!("footer-stop")),
-            (
-                "send",
-                if app.conversation.about.hears {
-                    t!("footer-steer")
-                } else {
-                    t!("footer-queue")
-                },
-            ),
-            ("focus", t!("footer-queue")),
-            ("newline", t!("footer-newline")),
-            ("keys", t!("footer-keys")),
-        ],
-        Focus::Composer if app.conversation.is_busy() => &[
-            ("escape", t!("footer-stop")),
-            (
-                "send",
-                if app.conversation.about.hears {
-                    t!("footer-steer")
-                } else {
-                    t!("footer-queue")
-                },
-            ),
-            ("newline", t!("footer-newline")),
-            ("focus", t!("footer-transcript")),
-            ("keys", t!("footer-keys")),
-        ],
+        Focus::Composer if app.conversation.is_busy() => {
+            let send = if app.conversation.about.hears {
+                t!("footer-steer")
+            } else {
+                t!("footer-queue")
+            };
+            let tab = if app.composer.field.is_empty() {
+                t!("footer-transcript")
+            } else {
+                t!("footer-queue")
+            };
+            &[
+                ("escape", t!("footer-stop")),
+                ("send", send),
+                ("focus", tab),
+                ("newline", t!("footer-newline")),
+                ("keys", t!("footer-keys")),
+            ]
+        }
         Focus::Composer => &[
             ("send", t!("footer-send")),
             ("newline", t!("footer-newline")),

@@ -5,13 +5,13 @@ use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 
 use super::frame;
 use crate::{
-    protocol::{Document, Turn, View},
+    protocol::{Document, View},
     t,
     text::{Role, Sanitized, Span, StyledLine, wrap::wrap},
     tui::{
         app::{Answer, Choice, Effect, Overlay, Scene},
         terminal::surface::Links,
-        widgets::{self, Cited, DocumentState, DocumentWidget, Fold, RenderContext},
+        widgets::{self, DocumentState, DocumentWidget, RenderContext},
     },
 };
 
@@ -129,29 +129,6 @@ impl DocumentPage {
     }
 }
 
-fn render_context<'a>(scene: &Scene<'a>, width: u16, is_joined: bool) -> RenderContext<'a> {
-    RenderContext {
-        width: usize::from(width),
-        fold: Fold::Full,
-        selected: false,
-        read_only: false,
-        joined: is_joined,
-        newest: false,
-        turn: Turn::default(),
-        colours: scene.colours,
-        colours_version: scene.colours_version,
-        todos: &scene.transcript.todos,
-        progress: None,
-        now_ms: scene.now_ms,
-        form: None,
-        todo: None,
-        cited: Cited::Unread,
-        root: None,
-        theme: Some(scene.theme),
-        times: None,
-    }
-}
-
 impl Overlay for DocumentPage {
     fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
         let page = self.extent.1.saturating_sub(1).max(1) as isize;
@@ -214,7 +191,10 @@ impl Overlay for DocumentPage {
         if self.columns != rest.width {
             self.columns = rest.width;
             for (at, part) in self.parts.iter_mut().enumerate() {
-                let context = render_context(scene, rest.width, part.is_joined);
+                let context = RenderContext {
+                    joined: part.is_joined,
+                    ..scene.render_context(rest.width)
+                };
                 part.state.lay_out(&part.document, &context);
                 part.height = part.state.rows.len() + usize::from(at > 0 && !part.is_joined);
             }
@@ -237,7 +217,10 @@ impl Overlay for DocumentPage {
                     height: (rest.bottom() - y).min(u16::try_from(rows).unwrap_or(u16::MAX)),
                     ..rest
                 };
-                let context = &render_context(scene, rest.width, part.is_joined);
+                let context = &RenderContext {
+                    joined: part.is_joined,
+                    ..scene.render_context(rest.width)
+                };
                 let document = &part.document;
                 DocumentWidget { document, context }.render(place, buf, &mut part.state);
                 links.append(&mut part.state.links);

@@ -61,9 +61,8 @@ pub fn compare(found: &Transcript, wanted: &Transcript) -> Vec<String> {
 
 fn exchange(found: &Exchange, wanted: &Exchange, said: &mut Vec<String>) {
     let turn = wanted.turn.0;
-    let message = |it: &Exchange| it.message.as_ref().map(|it| it.content.clone()).unwrap_or_default();
-    if message(found) != message(wanted) {
-        said.push(format!("{turn} message: {}", differ(&message(found), &message(wanted))));
+    if found.asked() != wanted.asked() {
+        said.push(format!("{turn} message: {}", differ(found.asked(), wanted.asked())));
     }
     let (one, other) = (&found.response.documents, &wanted.response.documents);
     for at in 0..one.len().max(other.len()) {

@@ -281,12 +281,11 @@ fn tree(whole: &ExportedConversation) -> String {
         let Some(exchange) = whole.transcript.exchange_of(fork.turn) else {
             continue;
         };
-        let message = exchange
-            .message
-            .as_ref()
-            .map(|it| it.content.as_str())
+        let line = exchange
+            .asked()
+            .lines()
+            .find(|it| !it.trim().is_empty())
             .unwrap_or_default();
-        let line = message.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
         let line: String = line.chars().take(100).collect();
         let mark = if fork.is_here { '*' } else { ' ' };
         let way = "  ".repeat(fork.depth);

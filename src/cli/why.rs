@@ -190,11 +190,7 @@ fn edits(whole: &ExportedConversation, found: &mut Vec<(PathBuf, FileEditRecord)
                     ),
                     title: whole.title(),
                     model: exchange.response.model.clone(),
-                    asked: exchange
-                        .message
-                        .as_ref()
-                        .map(|it| it.content.clone())
-                        .unwrap_or_default(),
+                    asked: exchange.asked().to_owned(),
                     old,
                     new,
                     first_line: edit.diff.as_ref().and_then(|it| it.start_line),

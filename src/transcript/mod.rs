@@ -72,6 +72,11 @@ impl Exchange {
         self.turn == Turn(0) && self.message.is_none() && self.response.documents.is_empty()
     }
 
+    /// Returns the text of the message; empty without one.
+    pub fn asked(&self) -> &str {
+        self.message.as_ref().map_or("", |it| &it.content)
+    }
+
     /// Returns true if the end of the answer states the size of the context.
     fn says_context(&self) -> bool {
         self.response.usage.total_tokens > 0 || self.response.extra_usage.contains_key("contextTokens")

@@ -1,10 +1,13 @@
 //! Words that somebody types while something waits are words. Each of these once did something else, in the real binary.
 
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
     mock_model::{Answer, Model},
-    pty::{ALLOW, Sheaf, Start},
+    pty::{ALLOW, LIMIT, Sheaf, Start},
 };
 
 const WAITING: &str = "waiting for you";
@@ -203,6 +206,44 @@ fn enter_never_folds_a_form_that_waits() {
         "{}",
         sheaf.picture()
     );
+}
+
+#[test]
+fn a_draft_of_a_killed_session_is_offered_and_never_sent() {
+    let model = Model::start();
+    let begin = || {
+        Start::new(&[])
+            .with("OPENAI_BASE_URL", &model.url)
+            .with("OPENAI_API_KEY", "sk-test")
+            .with("OPENAI_MODEL", "scripted")
+            .size(100, 40)
+    };
+    let killed = begin().run();
+    killed.wait_for("Ask anything");
+    killed.send("drop the table of users");
+    killed.wait_for("› drop the table of users");
+    // A pause of typing stores the draft.
+    let drafts = killed.home().join(".local/state/sheaf/drafts");
+    let is_stored = || {
+        let files = std::fs::read_dir(&drafts).into_iter().flatten().flatten();
+        files
+            .filter_map(|it| std::fs::read_to_string(it.path()).ok())
+            .any(|it| it.contains("table of users"))
+    };
+    let end = Instant::now() + LIMIT;
+    while !is_stored() {
+        assert!(Instant::now() < end, "no draft is stored");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    killed.signal(Signal::KILL);
+    killed.exit();
+
+    let sheaf = begin().after(&killed).run();
+    sheaf.wait_for("ctrl+s restores the draft of your last session");
+    sheaf.send("hello\r");
+    assert!(!model.asked().request.to_string().contains("table of users"));
+    sheaf.send("\x13");
+    sheaf.wait_for("› drop the table of users");
 }
 
 #[test]

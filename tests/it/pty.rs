@@ -44,6 +44,7 @@ pub struct Start {
     is_mute: bool,
     input: Option<String>,
     files: Vec<(String, String)>,
+    home: Option<Arc<tempfile::TempDir>>,
 }
 
 /// A running program and its terminal.
@@ -55,7 +56,7 @@ pub struct Sheaf {
     _slave: Box<dyn SlavePty + Send>,
     pid: Pid,
     modes_before: String,
-    home: tempfile::TempDir,
+    home: Arc<tempfile::TempDir>,
 }
 
 type Keyboard = Arc<Mutex<Box<dyn Write + Send>>>;
@@ -128,7 +129,14 @@ impl Start {
             is_mute: false,
             input: None,
             files: Vec::new(),
+            home: None,
         }
+    }
+
+    /// In the home and folder of another run.
+    pub fn after(mut self, sheaf: &Sheaf) -> Self {
+        self.home = Some(Arc::clone(&sheaf.home));
+        self
     }
 
     /// A file below the home that is there from the start; the program works in `work`.
@@ -173,9 +181,12 @@ impl Start {
     }
 
     pub fn run(self) -> Sheaf {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = self
+            .home
+            .clone()
+            .unwrap_or_else(|| Arc::new(tempfile::tempdir().expect("a folder")));
         let work = home.path().join("work");
-        std::fs::create_dir(&work).expect("a folder");
+        std::fs::create_dir_all(&work).expect("a folder");
         for (path, text) in &self.files {
             let path = home.path().join(path);
             std::fs::create_dir_all(path.parent().expect("a parent")).expect("folders");

@@ -125,11 +125,7 @@ impl Accepted {
             document: document.id.clone(),
             address,
             model: exchange.response.model.clone(),
-            asked: exchange
-                .message
-                .as_ref()
-                .map(|it| it.content.clone())
-                .unwrap_or_default(),
+            asked: exchange.asked().to_owned(),
             path: edit.file_path.to_owned(),
             why_not: None,
         };

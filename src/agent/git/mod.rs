@@ -130,6 +130,23 @@ struct Listed {
     path: String,
 }
 
+impl Listed {
+    /// Reads entries that end with a NUL: words, the object as the one at `object_at`, a tab and the path.
+    fn read(entries: &[u8], object_at: usize) -> Vec<Self> {
+        let entries = String::from_utf8_lossy(entries);
+        let listed = entries.split_terminator('\0').filter_map(|it| {
+            let (words, path) = it.split_once('\t')?;
+            let mut words = words.split(' ');
+            Some(Self {
+                mode: words.next()?.to_owned(),
+                object: words.nth(object_at - 1)?.to_owned(),
+                path: path.to_owned(),
+            })
+        });
+        listed.collect()
+    }
+}
+
 impl Repository {
     /// Finds the repository around a folder.
     pub async fn open(folder: &Path) -> Result<Self, Error> {
@@ -187,18 +204,8 @@ impl Repository {
             .args(["ls-tree", "-z", "--full-tree", commit, "--"])
             .args(paths);
         let text = tree.output().await?;
-        let text = String::from_utf8_lossy(&text);
         // Mode, type, object and path.
-        let read = |it: &str| {
-            let (facts, path) = it.split_once('\t')?;
-            let mut facts = facts.split(' ');
-            Some(Listed {
-                mode: facts.next()?.to_owned(),
-                object: facts.nth(1)?.to_owned(),
-                path: path.to_owned(),
-            })
-        };
-        Ok(text.split_terminator('\0').filter_map(read).collect())
+        Ok(Listed::read(&text, 2))
     }
 
     /// The files of the index among `paths`.
@@ -212,20 +219,11 @@ impl Repository {
             .args(paths)
             .output()
             .await?;
-        let text = String::from_utf8_lossy(&text);
         // Mode, object, stage and path.
-        let read = |it: &str| {
-            let (facts, path) = it.split_once('\t')?;
-            let mut facts = facts.split(' ');
-            Some(Listed {
-                mode: facts.next()?.to_owned(),
-                object: facts.next()?.to_owned(),
-                path: path.to_owned(),
-            })
-        };
-        let listed = text.split_terminator('\0').filter_map(read);
+        let mut listed = Listed::read(&text, 1);
         // What stands below a name that is a folder here is not that file.
-        Ok(listed.filter(|it| paths.contains(&it.path)).collect())
+        listed.retain(|it| paths.contains(&it.path));
+        Ok(listed)
     }
 
     /// Returns true if the branch contains a commit.

@@ -14,10 +14,15 @@ use ratatui::{
 use super::{Appearance, Choice, Conversation, Effect, Questions};
 use crate::{
     t,
-    text::Colours,
+    text::{Colours, diff::ContextLines},
     theme::Theme,
     transcript::Transcript,
-    tui::{hunk_decisions::HunkDecisions, spoken, terminal::surface::Links, widgets::list::ListCursor},
+    tui::{
+        hunk_decisions::HunkDecisions,
+        spoken,
+        terminal::surface::Links,
+        widgets::{Cited, Fold, RenderContext, list::ListCursor},
+    },
 };
 
 /// A page or a list over the conversation.
@@ -96,6 +101,8 @@ pub struct Scene<'a> {
     pub colours: &'a dyn Colours,
     /// Grows whenever code got its colours.
     pub colours_version: u64,
+    /// Unchanged lines shown around each change.
+    pub context_lines: usize,
     /// Milliseconds since the Unix epoch.
     pub now_ms: u64,
 }
@@ -113,7 +120,33 @@ impl<'a> Scene<'a> {
             theme: &appearance.theme,
             colours: appearance.colours.as_ref(),
             colours_version: appearance.colours_version,
+            context_lines: appearance.context_lines,
             now_ms,
+        }
+    }
+
+    /// The context to draw a document in full on a page, which depends on little of the conversation.
+    pub fn render_context(&self, width: u16) -> RenderContext<'a> {
+        RenderContext {
+            width: usize::from(width),
+            fold: Fold::Full,
+            selected: false,
+            read_only: false,
+            joined: false,
+            context: ContextLines::new(self.context_lines),
+            newest: false,
+            turn: self.transcript.exchanges.last().map(|it| it.turn).unwrap_or_default(),
+            colours: self.colours,
+            colours_version: self.colours_version,
+            todos: &self.transcript.todos,
+            progress: None,
+            now_ms: self.now_ms,
+            form: None,
+            todo: None,
+            cited: Cited::Unread,
+            root: None,
+            theme: Some(self.theme),
+            times: None,
         }
     }
 }
@@ -128,6 +161,7 @@ impl Scene<'_> {
             theme: &Theme::built_in("sheaf-dark").unwrap(),
             colours: &crate::text::NoColours,
             colours_version: 0,
+            context_lines: crate::text::diff::CONTEXT_LINES,
             now_ms: 0,
         })
     }

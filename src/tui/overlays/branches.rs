@@ -97,11 +97,7 @@ impl Branches {
         let area = frame::lines(area, buf, &head, theme);
         let mut body = Vec::new();
         if from.is_none() {
-            let message = exchange
-                .message
-                .as_ref()
-                .map(|it| it.content.as_str())
-                .unwrap_or_default();
+            let message = exchange.asked();
             let message = message.get(..message.floor_char_boundary(2000)).unwrap_or(message);
             let words = [Span::new(Sanitized::new(message), Role::User).bold()];
             body.extend(wrap(&words, columns.max(1), &[], &[]));

@@ -5,13 +5,13 @@ use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 
 use super::frame;
 use crate::{
-    protocol::{Document, Turn, View},
+    protocol::{Document, View},
     t,
-    text::{Role, Sanitized, Span, StyledLine, wrap::wrap},
+    text::{Role, Sanitized, Span, StyledLine, diff::ContextLines, wrap::wrap},
     tui::{
         app::{Answer, Choice, Effect, Overlay, Scene},
         terminal::surface::Links,
-        widgets::{self, Cited, DocumentState, DocumentWidget, Fold, RenderContext},
+        widgets::{self, DocumentState, DocumentWidget, RenderContext},
     },
 };
 
@@ -29,8 +29,8 @@ pub struct DocumentPage {
     top: usize,
     /// Rows of all documents, and rows in view.
     extent: (usize, usize),
-    /// The columns that the heights are for.
-    columns: u16,
+    /// The columns and the lines of context that the heights are for.
+    shape: (u16, usize),
 }
 
 /// A document of the page.
@@ -39,6 +39,7 @@ struct DocumentPart {
     state: DocumentState,
     /// The file's heading is that of the document before it.
     is_joined: bool,
+    context: ContextLines,
     /// Rows, and a blank one before the document where a heading begins.
     height: usize,
 }
@@ -53,7 +54,7 @@ impl DocumentPage {
             parts: Vec::new(),
             top: 0,
             extent: (0, 1),
-            columns: 0,
+            shape: (0, 0),
         }
     }
 
@@ -65,7 +66,7 @@ impl DocumentPage {
     /// Shows finished documents, or why there are none.
     pub fn fill(&mut self, documents: Vec<Document>, note: &str) {
         note.clone_into(&mut self.note);
-        self.columns = 0;
+        self.shape = (0, 0);
         let mut parts: Vec<DocumentPart> = Vec::new();
         for document in documents {
             let path = |it: &Document| match it.view() {
@@ -77,6 +78,7 @@ impl DocumentPage {
                 is_joined: before.is_some() && before == path(&document),
                 document,
                 state: DocumentState::default(),
+                context: ContextLines::default(),
                 height: 0,
             });
         }
@@ -107,6 +109,17 @@ impl DocumentPage {
         }
     }
 
+    /// Unchanged lines to show with a part: those that the part before it shows are not shown again.
+    fn context_of(&self, at: usize, lines: usize) -> ContextLines {
+        let context = ContextLines::new(lines);
+        let part = self.parts.get(at).filter(|it| it.is_joined);
+        let before = at.checked_sub(1).and_then(|it| self.parts.get(it));
+        match (before.map(|it| it.document.view()), part.map(|it| it.document.view())) {
+            (Some(View::FileEdit(before)), Some(View::FileEdit(this))) => widgets::below(&before, &this, context),
+            _ => context,
+        }
+    }
+
     /// The first document in view.
     fn document(&self) -> Option<&Document> {
         let mut end = 0;
@@ -129,29 +142,6 @@ impl DocumentPage {
     }
 }
 
-fn render_context<'a>(scene: &Scene<'a>, width: u16, is_joined: bool) -> RenderContext<'a> {
-    RenderContext {
-        width: usize::from(width),
-        fold: Fold::Full,
-        selected: false,
-        read_only: false,
-        joined: is_joined,
-        newest: false,
-        turn: Turn::default(),
-        colours: scene.colours,
-        colours_version: scene.colours_version,
-        todos: &scene.transcript.todos,
-        progress: None,
-        now_ms: scene.now_ms,
-        form: None,
-        todo: None,
-        cited: Cited::Unread,
-        root: None,
-        theme: Some(scene.theme),
-        times: None,
-    }
-}
-
 impl Overlay for DocumentPage {
     fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
         let page = self.extent.1.saturating_sub(1).max(1) as isize;
@@ -170,6 +160,9 @@ impl Overlay for DocumentPage {
                         what: widgets::summary(document).into_string(),
                     });
                 }
+            }
+            KeyCode::Char(sign @ ('+' | '-')) if self.here().is_some() => {
+                return Answer::Live(Choice::ContextLines(sign == '+'));
             }
             KeyCode::Char('j') | KeyCode::Tab => self.step(true),
             KeyCode::Char('k') | KeyCode::BackTab => self.step(false),
@@ -211,10 +204,17 @@ impl Overlay for DocumentPage {
         if rest.width == 0 || rest.height == 0 {
             return;
         }
-        if self.columns != rest.width {
-            self.columns = rest.width;
-            for (at, part) in self.parts.iter_mut().enumerate() {
-                let context = render_context(scene, rest.width, part.is_joined);
+        if self.shape != (rest.width, scene.context_lines) {
+            self.shape = (rest.width, scene.context_lines);
+            for at in 0..self.parts.len() {
+                let lines = self.context_of(at, scene.context_lines);
+                let Some(part) = self.parts.get_mut(at) else { break };
+                part.context = lines;
+                let context = RenderContext {
+                    joined: part.is_joined,
+                    context: lines,
+                    ..scene.render_context(rest.width)
+                };
                 part.state.lay_out(&part.document, &context);
                 part.height = part.state.rows.len() + usize::from(at > 0 && !part.is_joined);
             }
@@ -237,7 +237,11 @@ impl Overlay for DocumentPage {
                     height: (rest.bottom() - y).min(u16::try_from(rows).unwrap_or(u16::MAX)),
                     ..rest
                 };
-                let context = &render_context(scene, rest.width, part.is_joined);
+                let context = &RenderContext {
+                    joined: part.is_joined,
+                    context: part.context,
+                    ..scene.render_context(rest.width)
+                };
                 let document = &part.document;
                 DocumentWidget { document, context }.render(place, buf, &mut part.state);
                 links.append(&mut part.state.links);
@@ -251,6 +255,7 @@ impl Overlay for DocumentPage {
         let mut hints = vec![("↑↓", t!("footer-scroll")), ("j k", t!("footer-step"))];
         if self.here().is_some() {
             hints.push(("o", t!("footer-open")));
+            hints.push(("+ -", t!("footer-context")));
         }
         if !self.parts.is_empty() {
             hints.push(("y", t!("footer-copy")));

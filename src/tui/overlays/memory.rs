@@ -103,6 +103,8 @@ impl Overlay for MemoryCard {
         match event.code {
             KeyCode::Esc => return Answer::Close,
             KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
+            // Words are words: they go on with the draft.
+            KeyCode::Char(_) if (event.modifiers - KeyModifiers::SHIFT).is_empty() => return Answer::Typed(event),
             KeyCode::Up | KeyCode::BackTab => self.at = self.at.saturating_sub(1),
             KeyCode::Down => self.at = (self.at + 1).min(last),
             KeyCode::Tab => self.at = if self.at == last { 0 } else { self.at + 1 },

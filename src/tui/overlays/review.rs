@@ -28,7 +28,7 @@ use crate::{
         hunk_decisions::{self, HunkDecisions},
         terminal::surface::Links,
         widgets::{
-            self, Cited, DocumentState, DocumentWidget, Fold, RenderContext,
+            self, DocumentState, DocumentWidget, Fold, RenderContext,
             list::{ListCursor, ListWidget, bold_if},
             styled_line::{StyledLineWidget, fill, put_spans},
         },
@@ -542,7 +542,8 @@ impl Review {
         let is_allowed = self.changes.allowed.contains(&id.place);
         above.extend(heading(&document, answer, is_allowed, &address, columns));
         let rest = frame::lines(area, buf, &above, scene.theme);
-        self.view.draw(id, &document, rest, buf, &render_context(scene));
+        self.view
+            .draw(id, &document, rest, buf, &scene.render_context(rest.width));
     }
 }
 
@@ -633,6 +634,11 @@ impl Overlay for Review {
                     None => Answer::Close,
                 };
             }
+            KeyCode::Char(sign @ ('+' | '-')) => {
+                // What is laid out was made with other lines.
+                self.view.document = None;
+                return Answer::Live(Choice::ContextLines(sign == '+'));
+            }
             KeyCode::Char('j') | KeyCode::Tab => self.step(1),
             KeyCode::Char('k') | KeyCode::BackTab => self.step(-1),
             KeyCode::Char('J') => self.step_file(1),
@@ -703,6 +709,7 @@ impl Overlay for Review {
             ("j k", t!("footer-hunk")),
             ("J K", t!("footer-file")),
             ("u", t!("footer-side-by-side")),
+            ("+ -", t!("footer-context")),
             ("s", t!("footer-turn-or-all")),
             ("esc", t!("footer-back")),
         ]
@@ -721,30 +728,6 @@ fn changed(document: &Document) -> Option<Cow<'_, Document>> {
         View::FileEdit(_) => Some(Cow::Borrowed(document)),
         View::Clarification(_) => widgets::staged(document).map(Cow::Owned),
         _ => None,
-    }
-}
-
-/// The context of a change, which depends on little.
-fn render_context<'a>(scene: &Scene<'a>) -> RenderContext<'a> {
-    RenderContext {
-        width: 80,
-        fold: Fold::Full,
-        selected: false,
-        read_only: false,
-        joined: false,
-        newest: false,
-        turn: scene.transcript.exchanges.last().map(|it| it.turn).unwrap_or_default(),
-        colours: scene.colours,
-        colours_version: scene.colours_version,
-        todos: &scene.transcript.todos,
-        progress: None,
-        now_ms: scene.now_ms,
-        form: None,
-        todo: None,
-        cited: Cited::Unread,
-        root: None,
-        theme: Some(scene.theme),
-        times: None,
     }
 }
 

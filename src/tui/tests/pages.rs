@@ -128,6 +128,17 @@ fn what_is_not_remembered_stays_a_draft_or_a_message() {
 }
 
 #[test]
+fn words_at_the_chooser_go_on_with_the_draft() {
+    let mut desk = TestApp::new(90, 24);
+    desk.keys("# always use tabs<enter>");
+    done(&mut desk, Ok(rule_files()));
+    desk.later(1000);
+    desk.keys(", y?");
+    assert_eq!(desk.app.composer.field.text(), "# always use tabs, y?");
+    assert!(!desk.shows("Remember this?") && desk.sent().is_empty());
+}
+
+#[test]
 fn memory_without_words_opens_a_file_of_rules() {
     let mut desk = TestApp::new(90, 24);
     desk.keys("/memory<enter>");

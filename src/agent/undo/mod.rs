@@ -289,7 +289,7 @@ fn place(
         events: vec![(turn, update(document, value))],
         said: format!("{verb} a change to {}", reversal.path),
         told: format!("{word}: one of your changes of {}\n", reversal.path),
-        files: vec![reversal.path.clone()],
+        files: vec![reversal.path],
         unchanged: String::new(),
     })
 }

@@ -171,7 +171,7 @@ command-background = Hintergrund
 command-ended = beendet
 command-timed-out = Zeitlimit
 command-rejected = abgelehnt
-command-killed = gestoppt
+command-stopped = angehalten
 command-folder = in { $folder }
 command-network = Netz
 command-no-network = kein Netz
@@ -281,6 +281,21 @@ done-unset = { $name } aus { $place } entfernt · { $command }
 
 error-word = Fehler
 error-without-message = fehlgeschlagen, ohne zu sagen, warum
+reason-file-not-found = Datei nicht gefunden
+reason-file-exists = die Datei gibt es schon
+reason-permission-denied = keine Berechtigung
+reason-path-outside-workspace = außerhalb des Workspace
+reason-ignored-file = durch eine Ignore-Datei verborgen
+reason-edit-no-match = der zu ersetzende Text steht nicht in der Datei
+reason-edit-ambiguous = der zu ersetzende Text kommt mehrmals vor
+reason-edit-stale = die Datei ist nicht, wie das Modell sie zuletzt las
+reason-command-failed-to-start = nicht gestartet
+reason-command-timeout = Zeit überschritten
+reason-tool-unknown = dieses Werkzeug gibt es nicht
+reason-tool-arguments-invalid = ungültige Argumente
+reason-tool-forbidden-in-mode = in diesem Modus nicht erlaubt
+reason-tool-rejected = nicht erlaubt
+reason-cancelled = angehalten
 error-step-file-not-found = Prüfe den Pfad.
 error-step-file-exists = Wähle einen anderen Namen oder lass die vorhandene Datei ändern.
 error-step-permission-denied = Prüfe die Zugriffsrechte der Datei.
@@ -1237,7 +1252,7 @@ wall-kernel-network = abgeschottet, nur mit eigenem Loopback
 wall-kernel-capabilities = abgelegt; kein Programm bekommt sie zurück
 wall-kernel-system-calls = seccomp sperrt Mounts, Namespaces, Tracing, andere Sockets und eingeschleuste Tastendrücke
 wall-seatbelt-files = Seatbelt: nur der Workspace ist beschreibbar; Geheimnisse sind nicht lesbar
-wall-seatbelt-processes = Prozesse, die die Session eines Befehls verlassen, werden nicht gestoppt; ihre Zahl ist nicht begrenzt
+wall-seatbelt-processes = Prozesse, die die Session eines Befehls verlassen, werden nicht angehalten; ihre Zahl ist nicht begrenzt
 wall-seatbelt-network = Seatbelt: nur das Loopback dieses Rechners
 wall-landlock = Version { $version }: Dateien, Signale, abstrakte Sockets
 wall-landlock-old = Version { $version }: Dateien, aber keine Signale und abstrakten Sockets
@@ -1275,5 +1290,7 @@ news-problems = { $count ->
 
 ## Eingefügter Text im Entwurf
 
+message-build = { $plan } bauen
+message-build-edited = { $plan } wie bearbeitet bauen
 pasted-lines = { $count } Zeilen eingefügt
 pasted-characters = { $count } Zeichen eingefügt

@@ -174,7 +174,7 @@ command-background = background
 command-ended = ended
 command-timed-out = timed out
 command-rejected = rejected
-command-killed = killed
+command-stopped = stopped
 command-folder = in { $folder }
 command-network = network
 command-no-network = no network
@@ -284,6 +284,21 @@ done-unset = removed { $name } from { $place } · { $command }
 
 error-word = error
 error-without-message = failed without a message
+reason-file-not-found = file not found
+reason-file-exists = the file already exists
+reason-permission-denied = no permission
+reason-path-outside-workspace = outside the workspace
+reason-ignored-file = hidden by an ignore file
+reason-edit-no-match = the text to replace is not in the file
+reason-edit-ambiguous = the text to replace occurs more than once
+reason-edit-stale = the file is not as the model last read it
+reason-command-failed-to-start = did not start
+reason-command-timeout = timed out
+reason-tool-unknown = there is no such tool
+reason-tool-arguments-invalid = invalid arguments
+reason-tool-forbidden-in-mode = not allowed in this mode
+reason-tool-rejected = not allowed
+reason-cancelled = stopped
 error-step-file-not-found = Check the path.
 error-step-file-exists = Choose another name, or ask for an edit of the existing file.
 error-step-permission-denied = Check the file's permissions.
@@ -1278,5 +1293,7 @@ news-problems = { $count ->
 
 ## Pasted text in the draft
 
+message-build = Build { $plan }
+message-build-edited = Build { $plan } as edited
 pasted-lines = pasted { $count } lines
 pasted-characters = pasted { $count } characters

@@ -105,6 +105,24 @@ impl Field {
         whole
     }
 
+    /// The places of the pasted texts in [`Self::text`], in bytes.
+    pub fn pastes(&self) -> Vec<std::ops::Range<usize>> {
+        let mut pastes = Vec::new();
+        let mut at = 0;
+        for (_, letter) in unlabelled(&self.draft.text()) {
+            let length = match self.chip(letter) {
+                Some(Chip::Text(text)) => {
+                    pastes.push(at..at + text.len());
+                    text.len()
+                }
+                Some(Chip::Picture { name, .. }) => Sanitized::line(name).as_str().len() + 2,
+                None => letter.len_utf8(),
+            };
+            at += length;
+        }
+        pastes
+    }
+
     /// The pictures of the draft, in their order.
     pub fn pictures(&self) -> Vec<Value> {
         let text = self.draft.text();

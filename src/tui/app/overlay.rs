@@ -30,9 +30,9 @@ pub trait Overlay: Any + Send {
     /// Handles a key.
     fn key(&mut self, event: KeyEvent, scene: &Scene<'_>) -> Answer;
 
-    /// Handles pasted text; ignored by default.
-    fn paste(&mut self, _text: &str) -> Answer {
-        Answer::Taken
+    /// Handles pasted text; `None` by default, then it goes to the draft.
+    fn paste(&mut self, _text: &str) -> Option<Answer> {
+        None
     }
 
     /// Scrolls by one notch of the wheel, -1 or 1; ignored by default.

@@ -283,11 +283,12 @@ impl Overlay for CommitCard {
         Answer::Taken
     }
 
-    fn paste(&mut self, text: &str) -> Answer {
-        if self.stage != Stage::Committing {
-            self.message.paste(text);
+    fn paste(&mut self, text: &str) -> Option<Answer> {
+        if self.stage == Stage::Committing {
+            return None;
         }
-        Answer::Taken
+        self.message.paste(text);
+        Some(Answer::Taken)
     }
 
     fn wheel(&mut self, by: isize) {

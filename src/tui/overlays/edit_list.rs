@@ -179,6 +179,7 @@ impl EditList {
         let Some((at, row)) = self.here().map(|it| (it.0, it.1.clone())) else {
             return Answer::Taken;
         };
+        self.note.clear();
         match (row.action.clone(), self.is_marked) {
             (RowAction::Nothing, _) => Answer::Taken,
             (RowAction::Setting(_), _) => {
@@ -227,7 +228,7 @@ impl EditList {
                 Answer::Does(ask_for(
                     Query::CheckRule(value.clone()),
                     move |app, reply| match reply {
-                        Err(why) => said(app, &why),
+                        Err(why) => said(app, &why, Some(&value)),
                         Ok(_) => {
                             let (value, task) = (
                                 value.clone(),
@@ -297,15 +298,19 @@ fn written(app: &mut App, at: usize, value: Option<String>, outcome: Result<File
             None => return app.toast(t!("config-written", place = format!("{file}:{line}"))),
         },
         Ok(FileOutcome::Rules(_)) => {}
-        Err(why) => return said(app, &why),
+        Err(why) => return said(app, &why, value.as_deref()),
     }
     Vec::new()
 }
 
-fn said(app: &mut App, why: &str) -> Vec<Effect> {
-    match app.overlays.top::<EditList>() {
-        Some(list) => why.clone_into(&mut list.note),
-        None => return app.toast(why),
+/// Shows an error in the list, or in a toast if it was closed; what was typed can be corrected.
+fn said(app: &mut App, why: &str, typed: Option<&str>) -> Vec<Effect> {
+    let Some(list) = app.overlays.top::<EditList>() else {
+        return app.toast(why);
+    };
+    why.clone_into(&mut list.note);
+    if list.editing.is_none() {
+        list.editing = typed.map(Draft::new);
     }
     Vec::new()
 }
@@ -355,7 +360,7 @@ impl Overlay for EditList {
         Answer::Taken
     }
 
-    fn paste(&mut self, text: &str) -> Answer {
+    fn paste(&mut self, text: &str) -> Option<Answer> {
         let line = Sanitized::line(text);
         match &mut self.editing {
             Some(draft) => draft.insert(&line),
@@ -364,7 +369,7 @@ impl Overlay for EditList {
                 self.sift();
             }
         }
-        Answer::Taken
+        Some(Answer::Taken)
     }
 
     fn wheel(&mut self, by: isize) {
@@ -385,6 +390,10 @@ impl Overlay for EditList {
         below.insert(0, StyledLine::blank());
         self.caret = None;
         let mut caret = None;
+        if !self.note.is_empty() {
+            let note = Span::new(Sanitized::line(&self.note), Role::Waiting);
+            below.extend(wrap(&[note], columns, &[], &[]));
+        }
         if let Some(draft) = &self.editing {
             let name = self.here().map(|it| it.1.label.clone()).unwrap_or_default();
             let label = format!("{} › ", Sanitized::line(&name));
@@ -395,13 +404,6 @@ impl Overlay for EditList {
                 Span::new(shown, Role::Text),
             ]));
             caret = Some((below.len() - 1, width::width(&label) + at));
-        } else if !self.note.is_empty() {
-            below.extend(wrap(
-                &[Span::new(Sanitized::line(&self.note), Role::Waiting)],
-                columns,
-                &[],
-                &[],
-            ));
         }
         let height = rest.height.saturating_sub(below.len() as u16);
         let place = Rect { height, ..rest };
@@ -419,6 +421,10 @@ impl Overlay for EditList {
         let mut cursor = self.cursor;
         list.render(place, buf, &mut cursor);
         self.cursor = cursor;
+        if self.passing.is_empty() && !self.filter.is_empty() {
+            let nothing = Span::new(Sanitized::literal(t!("list-nothing")), Role::Dim);
+            frame::lines(place, buf, &[StyledLine::of([nothing])], theme);
+        }
         let under = Rect {
             y: place.bottom(),
             height: rest.height - height,

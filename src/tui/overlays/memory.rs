@@ -113,6 +113,10 @@ impl Overlay for MemoryCard {
         Answer::Taken
     }
 
+    fn paste(&mut self, _: &str) -> Option<Answer> {
+        Some(Answer::Close)
+    }
+
     fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
         let columns = usize::from(area.width.min(100));
         let mut rows = vec![

@@ -546,6 +546,12 @@ impl Overlay for Picker {
         }
     }
 
+    fn paste(&mut self, text: &str) -> Option<Answer> {
+        self.filter.insert(&Sanitized::line(text));
+        self.sift();
+        Some(Answer::Taken)
+    }
+
     fn wheel(&mut self, by: isize) {
         self.cursor.step(by, self.passing.len());
     }

@@ -440,6 +440,10 @@ impl Overlay for Rewind {
         Answer::Taken
     }
 
+    fn paste(&mut self, _: &str) -> Option<Answer> {
+        Some(Answer::Close)
+    }
+
     fn wheel(&mut self, by: isize) {
         self.top = self.top.saturating_add_signed(by);
     }

@@ -138,6 +138,22 @@ fn words_at_the_chooser_go_on_with_the_draft() {
 }
 
 #[test]
+fn a_paste_is_never_lost_on_a_page() {
+    let mut desk = TestApp::new(90, 24);
+    desk.keys("# always use tabs<enter>");
+    done(&mut desk, Ok(rule_files()));
+    desk.paste(" and blanks");
+    assert_eq!(desk.app.composer.field.text(), "# always use tabs and blanks");
+    assert!(!desk.shows("Remember this?"), "{}", desk.picture());
+    desk.keys("<esc><f1>");
+    desk.paste(" at night");
+    assert_eq!(desk.app.composer.field.text(), "# always use tabs and blanks at night");
+    desk.keys("<esc><f3>");
+    desk.paste("copy\nlast");
+    assert!(desk.shows("copy last"), "{}", desk.picture());
+}
+
+#[test]
 fn memory_without_words_opens_a_file_of_rules() {
     let mut desk = TestApp::new(90, 24);
     desk.keys("/memory<enter>");
@@ -170,8 +186,12 @@ fn a_setting_is_edited_where_it_is_shown() {
     };
     assert_eq!(work(&desk).task, task);
     done(&mut desk, Err("`half` is not among its values".to_owned()));
-    assert!(desk.shows("not among its values"), "{}", desk.picture());
-    desk.keys("<enter><ctrl+u>full<enter>");
+    assert!(
+        desk.shows("not among its values") && desk.shows("commit.note › full"),
+        "what was typed can be corrected\n{}",
+        desk.picture()
+    );
+    desk.keys("<ctrl+u>full<enter>");
     done(&mut desk, Ok(written(7)));
     assert!(desk.shows("Written to ~/config.toml:7"), "{}", desk.picture());
     desk.keys("<enter><ctrl+u><enter>");

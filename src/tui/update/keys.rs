@@ -417,12 +417,15 @@ fn recall(app: &mut App, event: KeyEvent) -> bool {
 
 pub(super) fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     if let Some(overlay) = app.overlays.last_mut() {
-        return match overlay.paste(text) {
-            Answer::Live(choice) => chosen(app, choice),
-            _ => Vec::new(),
-        };
-    }
-    if let Some(place) = app.viewport.question(&app.conversation.transcript)
+        match overlay.paste(text) {
+            Some(Answer::Live(choice)) => return chosen(app, choice),
+            Some(Answer::Close) => {
+                app.overlays.pop();
+            }
+            Some(_) => return Vec::new(),
+            None => {}
+        }
+    } else if let Some(place) = app.viewport.question(&app.conversation.transcript)
         && let Some(document) = app.conversation.transcript.get(place)
         && let View::Clarification(view) = document.view()
         && let Some(form) = app.questions.forms.get_mut(&(

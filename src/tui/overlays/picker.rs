@@ -221,11 +221,7 @@ impl Picker {
                 (RuleRole::Project, Some(_)) => t!("memory-project"),
                 (RuleRole::Other, Some(_)) => "",
             };
-            PickerEntry::new(
-                it.shown,
-                about,
-                Choice::Open(it.path.to_string_lossy().into_owned(), None),
-            )
+            PickerEntry::new(it.shown, about, Choice::OpenRules(it.path))
         });
         Self::of(t!("memory-files"), entries)
     }

@@ -6,7 +6,7 @@ use crate::{
     t,
     tui::{
         app::{Action, App, Effect, Focus, effects::ask},
-        overlays::{Inspector, Page, Picker},
+        overlays::{AskingAgent, Inspector, Page, Picker},
         terminal::Mouse,
     },
 };
@@ -30,11 +30,11 @@ pub const MODE: Action = Action::new("mode", "mode", |app, word| match Mode::par
     Some(mode) => set_mode(app, mode),
     None if word == AGENT_ASKS => ask_first(app),
     None if word.is_empty() => {
-        let asks = app
-            .conversation
-            .about
-            .hears
-            .then_some((&MODE, AGENT_ASKS, app.composer.asks_first));
+        let asks = app.conversation.about.hears.then_some(AskingAgent {
+            action: &MODE,
+            word: AGENT_ASKS,
+            is_in_use: app.composer.asks_first,
+        });
         app.open(Picker::modes(app.composer.mode, asks))
     }
     None => app.toast(t!("action-no-mode", word = word)),

@@ -26,7 +26,7 @@ use crate::{
     os::file,
     protocol::Mode,
     t,
-    text::Colours,
+    text::{Colours, diff::CONTEXT_LINES},
     theme,
 };
 
@@ -112,6 +112,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
             colours_version: 1,
             show_thinking: settings.ui.thinking == "shown",
             show_times: false,
+            context_lines: CONTEXT_LINES,
         },
         terminal: Terminal {
             size,

@@ -214,11 +214,10 @@ impl Overlays {
 
     /// The topmost `T` for which `is_it` holds: help may have been opened over it meanwhile.
     pub fn find<T: Overlay>(&mut self, is_it: impl Fn(&T) -> bool) -> Option<&mut T> {
-        let found = self.0.iter_mut().rev().find_map(|it| {
+        self.0.iter_mut().rev().find_map(|it| {
             let it: &mut dyn Any = it.as_mut();
             it.downcast_mut().filter(|it| is_it(it))
-        });
-        found
+        })
     }
 
     /// Closes every `T` for which `is_it` holds; returns true if there was one.

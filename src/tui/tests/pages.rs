@@ -13,7 +13,7 @@ use crate::{
     config::Settings,
     protocol::{
         Command, CommitFile, CommitOutcome, CommitPreview, Event, ModelOffer, ModelOffers, Operation, Permissions,
-        Query, RateLimit, Reply, ServerStatus, SideAnswer,
+        Query, RateLimit, Reply, ServerStatus, SideAnswer, UserAction,
     },
     tui::app::{
         Effect,

@@ -541,17 +541,23 @@ fn unlabelled(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
+/// Returns the label of a pasted text: its size.
+pub fn pasted_label(text: &str) -> String {
+    let lines = text.lines().count();
+    if lines > 1 {
+        t!("pasted-lines", count = figure::grouped(lines as u64))
+    } else {
+        t!(
+            "pasted-characters",
+            count = figure::grouped(text.chars().count() as u64)
+        )
+    }
+}
+
 /// A chip as it stands in the draft.
 fn labelled(mark: char, chip: &Chip) -> String {
     let label = match chip {
-        Chip::Text(text) => {
-            let lines = text.lines().count();
-            if lines > 1 {
-                t!("pasted-lines", count = lines)
-            } else {
-                t!("pasted-characters", count = text.chars().count())
-            }
-        }
+        Chip::Text(text) => pasted_label(text),
         Chip::Picture { name, bytes, .. } => format!("{} {}", Sanitized::line(name), figure::bytes(*bytes as u64)),
     };
     let mut label = without_marks(&label);

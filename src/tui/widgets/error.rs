@@ -238,7 +238,7 @@ mod tests {
                     ..look(0)
                 },
             ),
-            ("details that are an object", &missing, look(0)),
+            ("words for the model wait behind a line", &missing, look(0)),
             ("a stranger's code, no message", &strange, look(0)),
             (
                 "folded",
@@ -262,13 +262,8 @@ mod tests {
                      STREAM_INTERRUPTED
   After 12 s and 3 documents. The
   partial answer is kept.
--- details that are an object
-✗ error  The file could not be read
-                         FILE_NOT_FOUND
-  {
-    "path": "src/discount.rs"
-  }
-  Check the path.
+-- words for the model wait behind a line
+✗ error  file not found  FILE_NOT_FOUND
 -- a stranger's code, no message
 ✗ error  failed without a message   E42
 -- folded
@@ -281,12 +276,8 @@ mod tests {
 -- history
 ✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
   After 12 s and 3 documents. The partial answer is kept.
--- details that are an object
-✗ error  The file could not be read             read_file  FILE_NOT_FOUND
-  {
-    "path": "src/discount.rs"
-  }
-  Check the path.
+-- words for the model wait behind a line
+✗ error  file not found                         read_file  FILE_NOT_FOUND
 -- a stranger's code, no message
 ✗ error  failed without a message                                     E42
 -- folded
@@ -298,12 +289,8 @@ mod tests {
 -- history
 ✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
   After 12 s and 3 documents. The partial answer is kept.
--- details that are an object
-✗ error  The file could not be read                                                     read_file  FILE_NOT_FOUND
-  {
-    "path": "src/discount.rs"
-  }
-  Check the path.
+-- words for the model wait behind a line
+✗ error  file not found                                                                 read_file  FILE_NOT_FOUND
 -- a stranger's code, no message
 ✗ error  failed without a message                                                                             E42
 -- folded

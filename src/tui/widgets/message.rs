@@ -10,6 +10,7 @@ use crate::{
     protocol::Message,
     t,
     text::{Role, Sanitized, Span, StyledLine, width::spans_width, wrap::wrap},
+    tui::editor::field::pasted_label,
 };
 
 /// More lines than this are a paste: its beginning stands for it.
@@ -67,16 +68,6 @@ pub fn message_text(message: &Message) -> String {
         }
     };
     message.parts().into_iter().map(part).collect()
-}
-
-/// Returns the label of a pasted text: its size.
-pub fn pasted_label(text: &str) -> String {
-    let lines = text.lines().count();
-    if lines > 1 {
-        t!("pasted-lines", count = lines)
-    } else {
-        t!("pasted-characters", count = text.chars().count())
-    }
 }
 
 fn strong(text: &Sanitized) -> Span {
@@ -171,7 +162,7 @@ mod tests {
                 60,
             )
         };
-        let line = "▌ Build 1.4                                             10:42\n";
+        let line = "▌ Build 1.4                                              10:42\n";
         assert_eq!(drawn_as(&message, Fold::Usual), line);
         assert!(drawn_as(&message, Fold::Full).contains("# Cart"));
         message

@@ -76,7 +76,7 @@ pub use heading::{TYPING, key_at};
 
 pub use action::{ActionWidget, action_line};
 pub use ending::EndingWidget;
-pub use message::{MessageWidget, message_text, pasted_label};
+pub use message::{MessageWidget, message_text};
 pub use thinking::ThinkingWidget;
 
 use lines::{Counted, GrowingLines};

@@ -467,7 +467,7 @@ $ cargo test cart           ✗ timed out
 -- rejected
 $ cargo test cart            ✗ rejected
 -- stopped
-$ cargo test cart ✗ stopped  no network
+$ cargo test cart             ✗ stopped
 -- background
 $ cargo test cart          ◐ background
 -- a script is shown whole

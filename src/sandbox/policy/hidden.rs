@@ -159,9 +159,9 @@ impl Secrets {
 /// Returns true for a key in a package that others wrote: everybody has it, and its tests need it.
 fn is_example(path: &Path) -> bool {
     let parts = name::parts(path);
-    let is_key = parts
-        .last()
-        .is_some_and(|it| it.ends_with(".pem") || it.ends_with(".key"));
+    let is_key = path
+        .extension()
+        .is_some_and(|it| matches!(name::folded(it).as_str(), "pem" | "key"));
     is_key && parts.iter().any(|it| name::PACKAGES.iter().any(|name| name == it))
 }
 

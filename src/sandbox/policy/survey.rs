@@ -152,7 +152,7 @@ impl Names {
         let mut entries = 0;
         self.limit = None;
         while let Some((path, context)) = open.pop() {
-            let is_late = self.folders.len() % 64 == 0 && start.elapsed() > PATIENCE;
+            let is_late = self.folders.len().is_multiple_of(64) && start.elapsed() > PATIENCE;
             if is_late || self.folders.len() >= MOST_FOLDERS || entries > MOST_ENTRIES {
                 self.limit = Some(if is_late { Limit::Time } else { Limit::Entries });
                 break;

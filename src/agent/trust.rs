@@ -134,6 +134,8 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
     let is_checked = found.iter().any(|it| it.0 == CHECKERS && trust.lets(CHECKERS, &it.2));
     if is_checked || matches!(trust, Trust::Whole) {
         workspace.let_act();
+    } else {
+        workspace.stop_acting();
     }
     let all = found.iter().map(|it| (it.0.clone(), it.2.clone())).collect();
     let shut = found.into_iter().filter(|it| !trust.lets(&it.0, &it.2));
@@ -157,11 +159,25 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
     }
 }
 
+impl Standing {
+    /// Returns true if the user trusts all of it by their own answer.
+    pub fn is_held(&self) -> bool {
+        matches!(&self.trust, Trust::Said(said) if said.is_trusted) && self.shut.is_empty() && !self.all.is_empty()
+    }
+
+    /// Returns true if there is something to ask, and it is only checkers.
+    pub fn asks_for_checkers_only(&self) -> bool {
+        !self.asked.is_empty() && self.asked.iter().all(|it| it.path == CHECKERS && !it.is_changed)
+    }
+}
+
 /// The question, while it is open.
 #[derive(Debug)]
 pub struct TrustPage {
     asked: Vec<Acting>,
     all: BTreeMap<String, Fingerprint>,
+    /// All of it is trusted; the user may stop that.
+    is_held: bool,
     document: DocumentId,
     questions: Value,
 }
@@ -170,8 +186,9 @@ pub struct TrustPage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustAnswer {
     Trusted,
+    /// It is trusted no more.
     Never,
-    /// Nothing is kept: it is asked again.
+    /// It stays as it is, and is asked again when something changes.
     Later,
 }
 
@@ -182,8 +199,26 @@ impl TrustPage {
             asked: standing.asked.clone(),
             all: standing.all.clone(),
             document: DocumentId::numbered(2),
-            questions: questions(),
+            is_held: false,
+            questions: questions(false),
         };
+        page.opened()
+    }
+
+    /// The question whether a trusted folder stays trusted, as events that open it.
+    pub fn open_held(standing: &Standing) -> (Self, Vec<Event>) {
+        let page = Self {
+            asked: Vec::new(),
+            all: standing.all.clone(),
+            document: DocumentId::numbered(2),
+            is_held: true,
+            questions: questions(true),
+        };
+        page.opened()
+    }
+
+    fn opened(self) -> (Self, Vec<Event>) {
+        let page = self;
         let mut events = vec![Event::ResponseStart(ResponseStart::default())];
         events.extend(written(1, &page.text()));
         events.push(started(2, Kind::Clarification));
@@ -229,12 +264,16 @@ impl TrustPage {
         workspace: &Workspace,
         paths: &Paths,
     ) -> Result<Option<TrustRecord>, String> {
-        let is_trusted = match verdict {
-            TrustAnswer::Trusted => true,
-            TrustAnswer::Never => false,
-            TrustAnswer::Later => return Ok(None),
+        let store = TrustStore::under(&paths.state);
+        let kept = match verdict {
+            TrustAnswer::Trusted => store.store(workspace.root(), true, self.all.clone()),
+            TrustAnswer::Never => store.store(workspace.root(), false, self.all.clone()),
+            TrustAnswer::Later if self.is_held => return Ok(None),
+            TrustAnswer::Later => {
+                let asked = self.asked.iter().map(|it| (it.path.clone(), it.print.clone()));
+                store.decline(workspace.root(), asked.collect())
+            }
         };
-        let kept = TrustStore::under(&paths.state).store(workspace.root(), is_trusted, self.all.clone());
         kept.map(Some).map_err(|it| it.to_string())
     }
 
@@ -262,7 +301,27 @@ impl TrustPage {
         events
     }
 
+    /// Returns true if the question is whether a trusted folder stays trusted.
+    pub fn is_held(&self) -> bool {
+        self.is_held
+    }
+
     fn text(&self) -> String {
+        if self.is_held {
+            let mut text = "**This folder is trusted.** This is on:\n".to_owned();
+            for path in self.all.keys().take(MOST_NAMED) {
+                let path = if path == CHECKERS {
+                    "checkers of the project"
+                } else {
+                    path
+                };
+                let _ = write!(text, "\n- `{}`", plain(path));
+            }
+            if let Some(more @ 1..) = self.all.len().checked_sub(MOST_NAMED) {
+                let _ = write!(text, "\n- and {more} more");
+            }
+            return text;
+        }
         let is_changed = self.asked.iter().any(|it| it.is_changed);
         let mut text = if is_changed {
             "**Files of this folder are new or have changed.** They are off. Trusting them turns on:\n".to_owned()
@@ -295,15 +354,25 @@ fn plain(path: &str) -> String {
     crate::text::visible_line(&path).as_str().replace('`', "‹U+0060›")
 }
 
-fn questions() -> Value {
+fn questions(is_held: bool) -> Value {
+    if is_held {
+        return json!([{
+            "id": QUESTION,
+            "text": "Keep trusting this folder?",
+            "allowFreeText": false,
+            "options": [
+                { "id": LATER, "label": "Keep trusting", "description": "default" },
+                { "id": NEVER, "label": "Stop trusting", "description": "from your next message" },
+            ],
+        }]);
+    }
     json!([{
         "id": QUESTION,
         "text": "Trust this folder?",
         "allowFreeText": false,
         "options": [
-            { "id": LATER, "label": "Not now", "description": "default" },
+            { "id": LATER, "label": "Not now", "description": "default; asked again when something changes" },
             { "id": YES, "label": "Trust", "description": "until one of these files changes" },
-            { "id": NEVER, "label": "No, and do not ask again about these files" },
         ],
     }])
 }

@@ -45,17 +45,20 @@ pub struct TrustRecord {
     pub is_trusted: bool,
     /// Fingerprints by path, relative to the root, with `/`.
     pub files: BTreeMap<String, Fingerprint>,
+    /// Files that the user was asked about without a yes: they stay off, and are asked about again when they change.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub declined: BTreeMap<String, Fingerprint>,
 }
 
 impl TrustRecord {
-    /// Returns true if the user decided on exactly this content.
+    /// Returns true if the user decided on exactly this content, or was asked about it.
     pub fn has_seen(&self, path: &str, print: &Fingerprint) -> bool {
-        self.files.get(path) == Some(print)
+        self.files.get(path) == Some(print) || self.declined.get(path) == Some(print)
     }
 
     /// Returns true if the user trusts exactly this content.
     pub fn allows(&self, path: &str, print: &Fingerprint) -> bool {
-        self.is_trusted && self.has_seen(path, print)
+        self.is_trusted && self.files.get(path) == Some(print)
     }
 }
 
@@ -143,11 +146,30 @@ impl TrustStore {
             folder: identity(root).map_err(TrustError::Folder)?,
             is_trusted,
             files,
+            declined: BTreeMap::new(),
         };
         self.change(|file| {
             file.workspaces.insert(name(root), record.clone());
         })?;
         Ok(record)
+    }
+
+    /// Stores that the user was asked about these files without a yes. What is trusted stays so. Returns the new record.
+    pub fn decline(&self, root: &Path, files: BTreeMap<String, Fingerprint>) -> Result<TrustRecord, TrustError> {
+        let folder = identity(root).map_err(TrustError::Folder)?;
+        let mut declined = TrustRecord::default();
+        self.change(|file| {
+            let record = file.workspaces.entry(name(root)).or_default();
+            if record.folder != folder {
+                *record = TrustRecord {
+                    folder,
+                    ..TrustRecord::default()
+                };
+            }
+            record.declined.extend(files);
+            declined = record.clone();
+        })?;
+        Ok(declined)
     }
 
     fn change(&self, change: impl FnOnce(&mut TrustFile)) -> Result<(), TrustError> {

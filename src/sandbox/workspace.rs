@@ -137,6 +137,11 @@ impl Workspace {
         self.acts.store(true, Ordering::Release);
     }
 
+    /// The user trusts the workspace no more: from now on nothing of it runs that they did not ask for.
+    pub fn stop_acting(&self) {
+        self.acts.store(false, Ordering::Release);
+    }
+
     /// Returns true if the user trusts the workspace. Until then nothing of it runs that the user did not ask for.
     pub fn may_act(&self) -> bool {
         self.acts.load(Ordering::Acquire)

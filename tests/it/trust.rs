@@ -223,3 +223,46 @@ fn whoever_goes_on_writing_has_not_said_yes() {
     assert!(!sent.contains("Not trusted"), "{sent}");
     sheaf.wait_for("Not trusted");
 }
+
+#[test]
+fn without_an_answer_it_stays_off_and_is_not_asked_again_until_something_changes() {
+    let model = Model::start();
+    let first = start(&model, &[]).run();
+    first.wait_for("Trust this folder?");
+    said(&first, &model, "hello");
+    first.wait_for("Not trusted");
+    first.send("/quit\r");
+    first.exit();
+    let again = start(&model, &[]).after(&first).run();
+    let sent = said(&again, &model, "hello");
+    assert!(!sent.contains(ORDER), "{sent}");
+    assert!(!again.look(|it| it.shows("Trust this folder?")), "{}", again.picture());
+    again.send("/quit\r");
+    again.exit();
+    fs::write(again.home().join("work/AGENTS.md"), "OTHER-ORDERS").expect("a file");
+    let changed = start(&model, &[]).after(&again).run();
+    changed.wait_for("Trust this folder?");
+}
+
+#[test]
+fn trust_is_taken_back_where_it_was_given() {
+    let model = Model::start();
+    let sheaf = start(&model, &[]).run();
+    sheaf.wait_for("Trust this folder?");
+    sheaf.send("\t2");
+    sheaf.insist("\r", "it is trusted", |seen| {
+        seen.shows("trusted this folder · /trust to change")
+    });
+    assert!(said(&sheaf, &model, "hello").contains(ORDER));
+    sheaf.send("/trust\r");
+    sheaf.wait_for("Keep trusting this folder?");
+    sheaf.wait_for("Skip");
+    sheaf.send("2");
+    sheaf.insist("\r", "it is not", |seen| {
+        seen.shows("does not trust this folder · /trust to change")
+    });
+    sheaf.send("/new\r");
+    sheaf.wait_until("a new conversation", |seen| !seen.shows("Keep trusting"));
+    let sent = said(&sheaf, &model, "hello again");
+    assert!(!sent.contains(ORDER) && !sent.contains("More orders."), "{sent}");
+}

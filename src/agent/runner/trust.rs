@@ -25,6 +25,8 @@ pub struct TrustQuestion {
     pub looking: Option<Looking>,
     /// The question, in its turn, while it is open.
     page: Option<(TrustPage, Turn)>,
+    /// Checkers that are off, to be named after the first answer; nothing else asks for trust.
+    unasked: Option<Standing>,
     /// Reports about protected files that commands made or changed.
     pub settled: Option<mpsc::UnboundedReceiver<Settled>>,
 }
@@ -35,6 +37,7 @@ impl TrustQuestion {
         Self {
             looking: (setup.asker == Asker::Here).then(|| (false, context.standing())),
             page: None,
+            unasked: None,
             settled: setup.workspace.as_ref().and_then(|it| it.commands().settled()),
         }
     }
@@ -55,21 +58,32 @@ impl TrustQuestion {
     /// Opens the question whether the workspace may act, where there is something to ask and nobody else has the word (`is_busy`).
     pub fn ask(&mut self, is_wanted: bool, standing: Option<Standing>, is_busy: bool, log: &Log) {
         self.looking = None;
+        let is_held = |it: &Standing| is_wanted && it.shut.is_empty() && it.is_held();
         let asked = |it: &Standing| {
             if is_wanted {
-                !it.shut.is_empty()
+                !it.shut.is_empty() || is_held(it)
             } else {
                 !it.asked.is_empty()
             }
         };
+        // A project that has only checkers is none to ask about before there is something to check.
+        if !is_wanted && standing.as_ref().is_some_and(Standing::asks_for_checkers_only) {
+            self.unasked = standing;
+            return;
+        }
         let Some(mut standing) = standing.filter(asked) else {
             if is_wanted {
                 warn(log, "trust", "nothing in this folder needs your trust");
             }
             return;
         };
+        let is_held = is_held(&standing);
         if is_wanted {
             standing.asked = std::mem::take(&mut standing.shut);
+        }
+        if is_held && is_busy {
+            warn(log, "trust", "still working: /trust when it has ended");
+            return;
         }
         if is_busy || self.page.is_some() {
             let names: Vec<&str> = standing.asked.iter().take(3).map(|it| it.path.as_str()).collect();
@@ -84,14 +98,34 @@ impl TrustQuestion {
         if log.last() != Position(0) {
             log.append(now_ms(), TrustPage::message());
         }
-        let (page, events) = TrustPage::open(&standing);
+        let (page, events) = if is_held {
+            TrustPage::open_held(&standing)
+        } else {
+            TrustPage::open(&standing)
+        };
         self.page = Some((page, log.turn()));
         for event in events {
             log.append(now_ms(), event);
         }
     }
 
-    /// Closes that question, if it is open; no answer is a no for now.
+    /// Names checkers that are off, once, after the first answer.
+    pub fn remind(&mut self, setup: &Setup, log: &Log) {
+        let Some(standing) = self.unasked.take() else { return };
+        let (Some(workspace), Some(paths)) = (&setup.workspace, &setup.paths) else {
+            return;
+        };
+        let (page, _) = TrustPage::open(&standing);
+        if page.keep(TrustAnswer::Later, workspace, paths).is_ok() {
+            warn(
+                log,
+                "trust",
+                "the project's checkers are off until you trust this folder: /trust",
+            );
+        }
+    }
+
+    /// Closes that question, if it is open; no answer is a no until something changes.
     pub fn close(
         &mut self,
         response: Option<&ClarificationResponse>,
@@ -106,11 +140,14 @@ impl TrustQuestion {
             (Some(_) | None, _) => Err("no folder to save it in".to_owned()),
         };
         let word = match (verdict, &kept) {
+            (TrustAnswer::Later, _) if page.is_held() => "Still trusted.".to_owned(),
             (TrustAnswer::Later, _) => "Not trusted. `/trust` to change.".to_owned(),
-            (TrustAnswer::Trusted | TrustAnswer::Never, Err(why)) => {
-                format!("Not trusted: your answer could not be saved. {why}")
+            (TrustAnswer::Never, Err(why)) => format!("Still trusted: your answer could not be saved. {why}"),
+            (TrustAnswer::Trusted, Err(why)) => format!("Not trusted: your answer could not be saved. {why}"),
+            (TrustAnswer::Never, Ok(_)) => {
+                self.looking = Some((false, context.look_again(setup)));
+                "Not trusted, from your next message. You are asked again when a file changes.".to_owned()
             }
-            (TrustAnswer::Never, Ok(_)) => "Not trusted. You are asked again when a file changes.".to_owned(),
             (TrustAnswer::Trusted, Ok(_)) => {
                 // What holds from now on is read again, and compared with what was shown.
                 self.looking = Some((false, context.look_again(setup)));

@@ -19,7 +19,7 @@ use crate::{
 
 /// Warnings of the agent's that are for the user, unlike repairs of a stream.
 const OWN_NOTICES: WordList = WordList(
-    "read-only not-there protected not-taken-back not-restored no-call context compacted not-compacted
+    "trust read-only not-there protected not-taken-back not-restored no-call context compacted not-compacted
      debug-marks rule-not-kept stand-in price-unknown",
 );
 

@@ -1,9 +1,11 @@
 //! Marks of instrumentation: what debugging put into the code and must not stay there.
 
-use std::io::Read;
-
 use super::prompt::DEBUG_TAG;
-use crate::{sandbox::Workspace, tools::Stop};
+use crate::{
+    os::file,
+    sandbox::{Bounds, Workspace},
+    tools::Stop,
+};
 
 /// A larger file was not written by hand.
 const FILE_BYTES: u64 = 4 << 20;
@@ -13,7 +15,10 @@ const MOST: usize = 200;
 /// Places of marks, as `path:line`, in tracked and untracked files, without ignored ones; empty: none are left.
 pub fn find(workspace: &Workspace, stop: &Stop) -> Vec<String> {
     let mut found = Vec::new();
-    let root = workspace.locate(".").and_then(|it| workspace.walker(&it));
+    let root = workspace.locate(".").and_then(|it| {
+        let wanted = stop.clone();
+        workspace.walker(&it, Bounds::until(move || wanted.is_set()))
+    });
     let Ok(walker) = root else { return found };
     for entry in walker.build().flatten() {
         if stop.is_set() || found.len() >= MOST {
@@ -24,13 +29,9 @@ pub fn find(workspace: &Workspace, stop: &Stop) -> Vec<String> {
         if !is_file || !is_small {
             continue;
         }
-        let mut text = Vec::new();
-        let Ok(file) = std::fs::File::open(entry.path()) else {
+        let Ok(text) = file::read_unlinked(entry.path(), FILE_BYTES) else {
             continue;
         };
-        if file.take(FILE_BYTES).read_to_end(&mut text).is_err() {
-            continue;
-        }
         let tag = DEBUG_TAG.as_bytes();
         let path = entry.path().strip_prefix(workspace.root()).unwrap_or(entry.path());
         for (at, line) in text.split(|it| *it == b'\n').enumerate() {

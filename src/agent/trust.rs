@@ -88,6 +88,7 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
         let entries = std::fs::read_dir(workspace.root().join(folder)).into_iter().flatten();
         let mut names: Vec<_> = entries
             .flatten()
+            .take(MOST_ENTRIES)
             .filter_map(|it| it.file_name().into_string().ok())
             .collect();
         names.sort();

@@ -218,12 +218,17 @@ pub fn open(path: &Path) -> Result<File, Error> {
     regular(path, &options)
 }
 
+/// Reads a whole file of at most `limit_bytes`. Follows no link.
+pub fn read_unlinked(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, Error> {
+    contents(path, open(path)?, limit_bytes)
+}
+
 /// Reads a whole file of at most `limit_bytes`. Follows links, so that a user's configuration may be one.
 pub fn read(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, Error> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK | libc::O_NOCTTY);
     contents(path, regular(path, &options)?, limit_bytes)
 }
 
@@ -309,7 +314,9 @@ fn restrict(options: &mut OpenOptions, access: Access) {
         Access::Private => 0o600,
         Access::Shared => 0o666,
     };
-    options.mode(mode).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options
+        .mode(mode)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
 }
 
 #[cfg(not(unix))]

@@ -16,6 +16,7 @@
 //! | `kernel` | the helper process that puts a policy into force, and the probe of what this machine supports |
 //! | `protect` | protected files around a command: placeholders before it, comparison and quarantine after it |
 //! | `processes` | commands: starting, attending, ending, their output; `sheaf sandbox run` |
+//! | `walk` | the walk over a folder |
 //! | `workspace` | [`Workspace`]: the folders of a conversation, and its commands |
 //! | `checkpoints` | earlier states of files, and undo |
 //! | `edits` | changes of files by tools, all of them or none, and which files the model has read |
@@ -27,6 +28,7 @@ mod kernel;
 mod policy;
 mod processes;
 mod protect;
+mod walk;
 mod workspace;
 
 pub use checkpoints::{Changed, Checkpoints, Clash, Done, Marked, PathState, Plan, Turning, Which};
@@ -36,4 +38,5 @@ pub use kernel::{Layer, Layers, NOT_BUILT, force_off, helper, is_off, layers};
 pub use policy::Tier;
 pub use processes::{Commands, Ended, Excerpt, Foreground, How, NotRun, NotStarted, Running, Spec, Tried};
 pub use protect::{Mended, Settled};
+pub use walk::{Bounds, Walk};
 pub use workspace::{Fence, Workspace};

@@ -21,6 +21,7 @@ use super::{
     },
     processes::{self, Commands, Foreground, NotRun, NotStarted, Running, Spec, Tried},
     protect,
+    walk::{Bounds, Walk},
 };
 use crate::{
     config::{Paths, Settings},
@@ -245,26 +246,12 @@ impl Workspace {
 
     /// Walks a folder as searches see it: without what an ignore file of git or of ours names, without secrets and `.git`,
     /// following no links. Dot files are seen.
-    pub fn walker(&self, folder: &Located) -> Result<ignore::WalkBuilder, Refused> {
+    pub fn walker(&self, folder: &Located, bounds: Bounds) -> Result<Walk, Refused> {
         if folder.place == Place::Hidden {
             return Err(Refused::Hidden(folder.shown.clone()));
         }
-        let mut walker = ignore::WalkBuilder::new(&folder.path);
-        let verdict = hidden::Verdict::new(self.base(&folder.path), self.secrets.clone());
-        walker
-            .standard_filters(false)
-            .parents(true)
-            .git_ignore(true)
-            .git_exclude(true)
-            .git_global(true)
-            .require_git(false)
-            .follow_links(false)
-            .filter_entry(move |entry| {
-                entry.depth() == 0
-                    || !(name::is_git(entry.file_name())
-                        || verdict.is_hidden(entry.path(), entry.file_type().is_some_and(|it| it.is_dir())))
-            });
-        Ok(walker)
+        let base = self.base(&folder.path);
+        Ok(Walk::new(folder.path.clone(), base, self.secrets.clone(), bounds))
     }
 
     /// Returns true if a secret's name or an ignore file hides a resolved path.

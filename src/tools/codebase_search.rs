@@ -96,9 +96,8 @@ fn search(workspace: &Workspace, index: &Index, input: &Input, until: &Until) ->
     let mut is_whole = true;
     for place in places(workspace, input)? {
         let place = walk::existing(place)?;
-        let mut walker = workspace.walker(&place)?;
-        walker.add_custom_ignore_filename(IGNORE_FILE);
-        let listing = walk::files(&mut walker, &Filter::default(), until);
+        let walker = workspace.walker(&place, until.bounds())?.also_without(IGNORE_FILE);
+        let listing = walk::files(&walker, &Filter::default(), until);
         is_whole &= listing.is_whole;
         files.extend(listing.files.into_iter().filter_map(|it| file(workspace, &it)));
     }

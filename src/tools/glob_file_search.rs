@@ -95,7 +95,7 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
     } else {
         None
     };
-    let listing = walk::files(&mut workspace.walker(&place)?, &Filter::default(), until);
+    let listing = walk::files(&workspace.walker(&place, until.bounds())?, &Filter::default(), until);
     let is_whole = listing.is_whole;
     let shown = listing
         .files

@@ -352,7 +352,7 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
     let place = walk::existing(walk::place(workspace, input.text("path"))?)?;
     let search = Search::read(input, &until.limits)?;
     let filter = Filter::new(workspace, input.text("glob"), input.text("type"))?;
-    let listing = walk::files(&mut workspace.walker(&place)?, &filter, until);
+    let listing = walk::files(&workspace.walker(&place, until.bounds())?, &filter, until);
     let files = listing.files;
     let state = Mutex::new(SearchState {
         found: BTreeMap::new(),

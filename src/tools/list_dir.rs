@@ -8,7 +8,6 @@ use std::{
 };
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use ignore::WalkBuilder;
 use serde_json::json;
 
 use self::tree::Folder;
@@ -21,7 +20,7 @@ use super::{
 use crate::{
     config,
     protocol::CallSubject,
-    sandbox::{Located, Workspace},
+    sandbox::{Located, Walk, Workspace},
 };
 
 /// The description that a model is shown.
@@ -92,7 +91,7 @@ struct Directory {
 fn list(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome, Fault> {
     let place = walk::directory(workspace, input.text("target_directory"))?;
     let ignored = globs(&input.texts("ignore_globs"))?;
-    let (tree, is_whole) = tree(&workspace.walker(&place)?, &place, &ignored, until);
+    let (tree, is_whole) = tree(&workspace.walker(&place, until.bounds())?, &place, &ignored, until);
     let mut rows = Rows {
         most: config::size(until.limits.list_entries),
         ..Rows::default()
@@ -142,7 +141,7 @@ fn globs(globs: &[&str]) -> Result<GlobSet, Fault> {
 }
 
 /// Everything below a place, and whether all of it is in the tree.
-fn tree(walker: &WalkBuilder, place: &Located, ignored: &GlobSet, until: &Until) -> (Directory, bool) {
+fn tree(walker: &Walk, place: &Located, ignored: &GlobSet, until: &Until) -> (Directory, bool) {
     let mut tree = Directory::default();
     let mut left: Option<PathBuf> = None;
     let mut count = 0;
@@ -171,7 +170,7 @@ fn tree(walker: &WalkBuilder, place: &Located, ignored: &GlobSet, until: &Until)
         count += 1;
         tree.insert(path, is_directory);
     }
-    (tree, true)
+    (tree, !walker.is_cut())
 }
 
 impl Directory {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use ignore::{
-    WalkBuilder, WalkState,
+    WalkState,
     overrides::{Override, OverrideBuilder},
     types::{Types, TypesBuilder},
 };
@@ -23,7 +23,7 @@ use rustix::fs::{Mode, OFlags};
 use super::tool::{Access, Context, Fault, Input, Outcome, Stop, Work};
 use crate::{
     config::{ResultLimits, nearest},
-    sandbox::{Located, Place, Refused, Workspace},
+    sandbox::{Bounds, Located, Place, Refused, Walk, Workspace},
 };
 
 /// Paths that one walk holds at most; about a hundred megabytes.
@@ -48,6 +48,12 @@ impl Until {
     /// Nobody wants more than there is.
     pub fn is_over(&self) -> bool {
         self.is_unwanted() || Instant::now() >= self.deadline
+    }
+
+    /// The same for a walk.
+    pub fn bounds(&self) -> Bounds {
+        let own = self.clone();
+        Bounds::until(move || own.is_over())
     }
 }
 
@@ -248,9 +254,9 @@ pub struct Listing {
 }
 
 /// All regular files of a place. Links are not followed.
-pub fn files(walker: &mut WalkBuilder, filter: &Filter, until: &Until) -> Listing {
+pub fn files(walker: &Walk, filter: &Filter, until: &Until) -> Listing {
     let (sender, receiver) = mpsc::channel();
-    let walk = walker.threads(threads()).build_parallel();
+    let walk = walker.build_parallel(threads());
     let mut files = std::thread::scope(|scope| {
         let gather = scope.spawn(move || {
             receiver
@@ -290,7 +296,7 @@ pub fn files(walker: &mut WalkBuilder, filter: &Filter, until: &Until) -> Listin
     // `/` before everything else makes it the order of components, for a fraction of the work.
     files.sort_unstable_by(|left, right| order(left, right));
     Listing {
-        is_whole: files.len() < MOST_FILES && !until.is_over(),
+        is_whole: files.len() < MOST_FILES && !walker.is_cut() && !until.is_over(),
         files,
     }
 }
@@ -346,10 +352,10 @@ pub fn similar(workspace: &Workspace, missing: &Located, until: &Until) -> Vec<S
     let Some(name) = missing.path.file_name().map(|it| it.to_string_lossy().into_owned()) else {
         return Vec::new();
     };
-    let Ok(mut walker) = workspace.walker(&root) else {
+    let Ok(walker) = workspace.walker(&root, until.bounds()) else {
         return Vec::new();
     };
-    let files = files(&mut walker, &Filter::default(), until).files;
+    let files = files(&walker, &Filter::default(), until).files;
     let wanted: Vec<_> = missing.path.components().collect();
     let mut found: Vec<_> = files
         .iter()
@@ -462,7 +468,7 @@ pub mod tests {
         let tree = Tree::new(&files);
         let place = place(&tree.workspace, None).expect("the root");
         let listing = super::files(
-            &mut tree.workspace.walker(&place).expect("a walk"),
+            &tree.workspace.walker(&place, Until::done().bounds()).expect("a walk"),
             &Filter::default(),
             &Until::done(),
         );
@@ -542,8 +548,8 @@ pub mod tests {
         let theirs = String::from_utf8(theirs.stdout).expect("text");
         let mut theirs: Vec<_> = theirs.lines().map(str::to_owned).collect();
         let place = place(&tree.workspace, None).expect("the root");
-        let mut walker = tree.workspace.walker(&place).expect("a walk");
-        let ours = super::files(&mut walker, &Filter::default(), &Until::done()).files;
+        let walker = tree.workspace.walker(&place, Until::done().bounds()).expect("a walk");
+        let ours = super::files(&walker, &Filter::default(), &Until::done()).files;
         let mut ours: Vec<_> = ours.iter().map(|it| shown(&tree.workspace, it)).collect();
         theirs.sort();
         ours.sort();

@@ -27,7 +27,10 @@ use rustix::{
 };
 
 use super::path_state::{PathContent, PathState, contents, target};
-use crate::{os::file, sandbox::workspace::Workspace};
+use crate::{
+    os::file,
+    sandbox::{walk::Bounds, workspace::Workspace},
+};
 
 /// Maximum number of files that are surveyed.
 const MOST_FILES: usize = 100_000;
@@ -39,6 +42,8 @@ const ALL_BYTES: u64 = 256 << 20;
 const SCRATCH_BYTES: u64 = 384 << 20;
 /// The first look goes on for so long once somebody waits for it.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Maximum time of a walk.
+const LONGEST_WALK: Duration = Duration::from_mins(5);
 /// A file that was changed so shortly before it was read may be changed again without its times showing it: clocks of
 /// file systems tick slowly.
 const TICK_NANOS: i128 = 20_000_000;
@@ -363,10 +368,10 @@ impl Survey {
     /// Lists a folder that has changed: new files, and new folders with all that is in them.
     fn list(&mut self, workspace: &Workspace, path: &Path, limit: &mut Limit, differences: &mut Differences) {
         let Ok(located) = workspace.located(path) else { return };
-        let Ok(mut walker) = workspace.walker(&located) else {
+        let Ok(walker) = workspace.walker(&located, bounds()) else {
             return;
         };
-        walker.max_depth(Some(1));
+        let walker = walker.down_to(1);
         let mut folders = Vec::new();
         for entry in walker.build().flatten().filter(|it| it.depth() > 0) {
             let found = entry.path();
@@ -393,7 +398,9 @@ impl Survey {
     /// Takes in a folder and all below it that is not known yet.
     fn walk(&mut self, workspace: &Workspace, root: &Path, limit: &mut Limit, differences: &mut Differences) {
         let Ok(located) = workspace.located(root) else { return };
-        let Ok(walker) = workspace.walker(&located) else { return };
+        let Ok(walker) = workspace.walker(&located, bounds()) else {
+            return;
+        };
         for entry in walker.build().flatten() {
             let found = entry.path();
             if !limit.takes(self.files) {
@@ -429,6 +436,11 @@ fn roots(workspace: &Workspace) -> Vec<PathBuf> {
     std::iter::once(workspace.root().to_owned())
         .chain(added.cloned())
         .collect()
+}
+
+/// Nobody may wait for the first look, which goes on in the background; but not for ever.
+fn bounds() -> Bounds {
+    Bounds::within(LONGEST_WALK)
 }
 
 /// A file that says what is hidden.

@@ -4,7 +4,7 @@
 
 use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
-use crate::sandbox::policy;
+use crate::{os::file, sandbox::policy};
 
 /// An index that is longer is not read.
 const LONGEST_INDEX: u64 = 64 << 20;
@@ -28,9 +28,7 @@ pub fn is_gits(root: &Path, inner: &Path) -> bool {
     let found = || -> io::Result<bool> {
         let about = fs::symlink_metadata(root.join(inner))?;
         let folder = policy::git_folder(root).ok_or(io::ErrorKind::NotFound)?;
-        let index = fs::File::open(folder.join("index"))?;
-        let mut bytes = Vec::new();
-        io::Read::read_to_end(&mut io::Read::take(index, LONGEST_INDEX), &mut bytes)?;
+        let bytes = file::read_unlinked(&folder.join("index"), LONGEST_INDEX).map_err(io::Error::other)?;
         let Some(stated) = stated(&bytes, inner.as_os_str().as_encoded_bytes()) else {
             return Ok(false);
         };

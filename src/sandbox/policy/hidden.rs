@@ -1,24 +1,18 @@
-//! Files that no tool sees: secrets by their names, and files that `.cursorignore` and `.sheafignore` list.
-//!
-//! The ignore files follow git: patterns are relative to the file's folder, a deeper file wins over a higher one, the last
-//! pattern that fits wins in a file, and nothing comes back below a folder that is out. Files below the workspace's folder
-//! count, none above it. In one folder `.sheafignore` has the last word.
+//! Files that no tool sees: secrets by their names, and files that `.cursorignore` and `.sheafignore` list below the
+//! workspace's folder.
 
 use std::{
-    collections::HashMap,
-    ffi::{OsStr, OsString},
-    fs::File,
-    io::Read,
+    ffi::OsStr,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
 };
 
-use ignore::{
-    Match,
-    gitignore::{Gitignore, GitignoreBuilder},
-};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::protected_names as name;
+use super::{
+    ignore_files::{IgnoreFiles, Scope},
+    protected_names as name,
+};
 use crate::text::WordList;
 
 /// Secrets by their names, wherever they are. `id_*` of other lists would hide half of a database's code.
@@ -32,10 +26,6 @@ const AT_HOME: &str = include_str!("../../../assets/sandbox/secrets.gitignore");
 
 /// Doors to other programs of the user's: sockets and what lies beside them.
 const DOORS: &[&str] = &["/run/user", "/run/docker.sock", "/var/run/docker.sock"];
-
-const IGNORE_FILES: [&str; 2] = [".cursorignore", ".sheafignore"];
-/// Maximum size of an ignore file, in bytes: a repository must not fill the memory.
-const LONGEST_IGNORE_FILE: u64 = 1 << 20;
 
 /// The list of names.
 #[derive(Clone, Debug)]
@@ -174,121 +164,32 @@ fn is_named(list: &Gitignore, parts: &[String], is_folder: bool) -> bool {
 
 /// Returns true if ignore files between `base` and the path hide it.
 pub fn is_ignored(base: Option<PathBuf>, path: &Path, is_folder: bool) -> bool {
-    let Some(base) = base else { return false };
-    let Ok(inner) = path.strip_prefix(&base) else {
-        return false;
-    };
-    let mut levels: Vec<Gitignore> = rules_in(&base).into_iter().collect();
-    let mut here = base;
-    let count = inner.components().count();
-    for (at, part) in inner.components().enumerate() {
-        here.push(part);
-        let is_last = at + 1 == count;
-        if verdict(levels.iter().rev(), &here, !is_last || is_folder) {
-            return true;
-        }
-        if !is_last {
-            levels.extend(rules_in(&here));
-        }
-    }
-    false
-}
-
-/// The deepest level that has an opinion decides.
-fn verdict<'a>(levels: impl Iterator<Item = &'a Gitignore>, path: &Path, is_folder: bool) -> bool {
-    for level in levels {
-        match level.matched(path, is_folder) {
-            Match::None => {}
-            Match::Ignore(_) => return true,
-            Match::Whitelist(_) => return false,
-        }
-    }
-    false
-}
-
-/// The rules that stand in a folder, if there are any.
-fn rules_in(folder: &Path) -> Option<Gitignore> {
-    let mut rules: Option<GitignoreBuilder> = None;
-    for name in IGNORE_FILES {
-        let path = folder.join(name);
-        // Opening a pipe would wait for somebody to write into it.
-        if !std::fs::metadata(&path).is_ok_and(|it| it.is_file()) {
-            continue;
-        }
-        let Ok(file) = File::open(&path) else { continue };
-        let mut bytes = Vec::new();
-        if file.take(LONGEST_IGNORE_FILE).read_to_end(&mut bytes).is_err() {
-            continue;
-        }
-        let text = String::from_utf8_lossy(&bytes);
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let builder = rules.get_or_insert_with(|| {
-            let mut builder = GitignoreBuilder::new(folder);
-            let is_blind = cfg!(any(windows, target_os = "macos"));
-            builder.case_insensitive(is_blind).expect("a switch cannot fail");
-            builder
-        });
-        for line in text.lines() {
-            builder.add_line(None, line).ok();
-        }
-    }
-    rules.and_then(|it| it.build().ok())
+    IgnoreFiles::new(base, Scope::default()).hide_way(path, is_folder)
 }
 
 /// The same question for every entry of a walk, which asks for a folder before it asks for what is in it.
+#[derive(Debug)]
 pub struct Verdict {
-    base: Option<PathBuf>,
     secrets: Secrets,
-    folders: RwLock<HashMap<OsString, Arc<Level>>>,
-}
-
-struct Level {
-    above: Option<Arc<Level>>,
-    rules: Option<Gitignore>,
+    files: IgnoreFiles,
 }
 
 impl Verdict {
-    pub fn new(base: Option<PathBuf>, secrets: Secrets) -> Self {
+    pub fn new(base: Option<PathBuf>, secrets: Secrets, scope: Scope) -> Self {
         Self {
-            base,
             secrets,
-            folders: RwLock::default(),
+            files: IgnoreFiles::new(base, scope),
         }
     }
 
-    /// Returns true if a secret's name or an ignore file hides the path.
+    /// Returns true if a secret's name or an ignore file of ours hides the path.
     pub fn is_hidden(&self, path: &Path, is_folder: bool) -> bool {
-        if self.secrets.cover_entry(path, is_folder) {
-            return true;
-        }
-        let Some(folder) = path.parent().filter(|_| self.base.is_some()) else {
-            return false;
-        };
-        let first = self.level(folder);
-        let levels = std::iter::successors(first.as_deref(), |it| it.above.as_deref());
-        verdict(levels.filter_map(|it| it.rules.as_ref()), path, is_folder)
+        self.secrets.cover_entry(path, is_folder) || self.files.hide(path, is_folder)
     }
 
-    fn level(&self, folder: &Path) -> Option<Arc<Level>> {
-        let base = self.base.as_deref()?;
-        let known = self.folders.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get(folder.as_os_str()) {
-            return Some(Arc::clone(known));
-        }
-        drop(known);
-        if !folder.starts_with(base) {
-            return None;
-        }
-        let above = folder.parent().filter(|_| folder != base).and_then(|it| self.level(it));
-        let rules = rules_in(folder);
-        // A folder without rules is the folder above, so that a deep tree costs no long chains.
-        let level = match (rules, above) {
-            (None, Some(above)) => above,
-            (rules, above) => Arc::new(Level { above, rules }),
-        };
-        let mut folders = self.folders.write().unwrap_or_else(PoisonError::into_inner);
-        folders.insert(folder.as_os_str().to_owned(), Arc::clone(&level));
-        Some(level)
+    /// Returns true if git, or an ignore file that counts beside ours, leaves the path out of listings.
+    pub fn is_left_out(&self, path: &Path, is_folder: bool) -> bool {
+        self.files.leave_out(path, is_folder)
     }
 }
 
@@ -464,7 +365,7 @@ mod tests {
             prop_assert_eq!(said(&ours), said(&git(&base)), "{:?}", files);
 
             // A walk gives the same answers, as far as it goes down.
-            let walk = Verdict::new(Some(base.clone()), Secrets::new(&base, None, &[]));
+            let walk = Verdict::new(Some(base.clone()), Secrets::new(&base, None, &[]), Scope::default());
             for (path, hidden) in PATHS.iter().zip(&ours) {
                 let steps: Vec<_> = Path::new(path).ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
                 let walked = steps.iter().rev().any(|it| {

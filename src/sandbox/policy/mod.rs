@@ -1,14 +1,17 @@
 //! The permissions of a command: the [`Policy`], and the tables and files from which it is made.
 
 pub mod environment;
+mod git_folders;
 pub mod hidden;
+pub mod ignore_files;
 pub mod protected_names;
 pub mod resolve;
 mod roots;
 
 use std::path::PathBuf;
 
-pub use roots::{GIT_FIXED, Ground, git_folder, linked};
+pub use git_folders::git_folder;
+pub use roots::{GIT_FIXED, Ground, linked};
 
 /// Strength of the sandbox on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,16 +11,15 @@
 
 use std::{
     collections::VecDeque,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
-
-use ignore::{Match, gitignore::Gitignore};
 
 use super::{
     Policy, ResourceLimits, Tier,
+    git_folders::pointed,
     hidden::{Secrets, Verdict},
+    ignore_files::Scope,
     protected_names as name,
     resolve::resolve,
 };
@@ -32,8 +31,6 @@ const MOST_ENTRIES: usize = 50_000;
 const MOST_IGNORED: usize = 256;
 /// Depth in git-ignored folders to which secrets are searched.
 const DEPTH_IGNORED: usize = 2;
-/// Maximum size of a file that points to git's folder, in bytes.
-const LONGEST_POINTER: u64 = 8 << 10;
 /// Parts of git's folder that run or decide what runs.
 pub const GIT_FIXED: [&str; 4] = ["hooks", "config", "config.worktree", "info"];
 /// Accounts of the machine's, which its administrator can read without any capability.
@@ -172,10 +169,10 @@ impl Ground {
             is_whole: true,
             ..Survey::default()
         };
-        let verdict = Verdict::new(Some(root.to_owned()), self.secrets.clone());
+        let scope = Scope { git: true, also: None };
+        let verdict = Verdict::new(Some(root.to_owned()), self.secrets.clone(), scope);
         let mut open = VecDeque::from([Folder {
             path: root.to_owned(),
-            level: Level::outermost(root),
             ignored: 0,
             is_protected: false,
         }]);
@@ -184,7 +181,6 @@ impl Ground {
             let Ok(entries) = fs::read_dir(&folder.path) else {
                 continue;
             };
-            let level = Level::inside(&folder.level, &folder.path);
             for entry in entries.flatten() {
                 count += 1;
                 if count > MOST_ENTRIES {
@@ -212,13 +208,12 @@ impl Ground {
                     if name::is_git(&entry.file_name()) {
                         continue;
                     }
-                    let is_out = folder.ignored > 0 || level.ignores(&path, true);
+                    let is_out = folder.ignored > 0 || verdict.is_left_out(&path, true);
                     if is_out && folder.ignored >= DEPTH_IGNORED {
                         continue;
                     }
                     open.push_back(Folder {
                         path,
-                        level: Arc::clone(&level),
                         ignored: if is_out { folder.ignored + 1 } else { 0 },
                         is_protected,
                     });
@@ -226,7 +221,7 @@ impl Ground {
                     && !is_protected
                     && folder.ignored == 0
                     && survey.ignored.len() < MOST_IGNORED
-                    && level.ignores(&path, false)
+                    && verdict.is_left_out(&path, false)
                 {
                     survey.ignored.push(path);
                 }
@@ -238,62 +233,9 @@ impl Ground {
 
 struct Folder {
     path: PathBuf,
-    level: Arc<Level>,
     /// Depth below the first git-ignored folder.
     ignored: usize,
     is_protected: bool,
-}
-
-/// Git's ignore rules of a folder, linked to those of the folders above.
-struct Level {
-    rules: Gitignore,
-    above: Option<Arc<Level>>,
-}
-
-impl Level {
-    /// Returns the rules that apply everywhere: the user's and the repository's exclude files.
-    fn outermost(root: &Path) -> Arc<Self> {
-        let everywhere = Arc::new(Self {
-            rules: Gitignore::global().0,
-            above: None,
-        });
-        let exclude = root.join(".git/info/exclude");
-        if !exclude.is_file() {
-            return everywhere;
-        }
-        let mut rules = ignore::gitignore::GitignoreBuilder::new(root);
-        rules.add(exclude);
-        match rules.build() {
-            Ok(rules) => Arc::new(Self {
-                rules,
-                above: Some(everywhere),
-            }),
-            Err(_) => everywhere,
-        }
-    }
-
-    fn inside(above: &Arc<Self>, folder: &Path) -> Arc<Self> {
-        let file = folder.join(".gitignore");
-        if !file.is_file() {
-            return Arc::clone(above);
-        }
-        Arc::new(Self {
-            rules: Gitignore::new(file).0,
-            above: Some(Arc::clone(above)),
-        })
-    }
-
-    fn ignores(&self, path: &Path, is_folder: bool) -> bool {
-        let mut level = Some(self);
-        while let Some(it) = level {
-            match it.rules.matched(path, is_folder) {
-                Match::None => level = it.above.as_deref(),
-                Match::Ignore(_) => return true,
-                Match::Whitelist(_) => return false,
-            }
-        }
-        false
-    }
 }
 
 /// Returns the targets of links at the top of `root` that have a protected name. The targets need not exist.
@@ -316,38 +258,6 @@ fn first_missing(path: &Path) -> Option<PathBuf> {
         missing = Some(part.to_owned());
     }
     missing
-}
-
-/// Returns the git folder of the workspace at `root`. `None` if it has none.
-pub fn git_folder(root: &Path) -> Option<PathBuf> {
-    let git = root.join(".git");
-    if git.is_dir() {
-        Some(git)
-    } else {
-        pointer(&git, "gitdir: ")
-    }
-}
-
-/// The folders that a `.git` which is a file stands for: its own, and the one that it shares with others.
-fn pointed(git: &Path) -> Vec<PathBuf> {
-    let is_file = git.file_name().is_some_and(name::is_git) && git.is_file();
-    let Some(own) = is_file.then(|| pointer(git, "gitdir: ")).flatten() else {
-        return Vec::new();
-    };
-    let common = pointer(&own.join("commondir"), "");
-    common.into_iter().chain([own]).collect()
-}
-
-/// The path that stands in a file, relative to the file's folder.
-fn pointer(file: &Path, prefix: &str) -> Option<PathBuf> {
-    let read = || -> io::Result<String> {
-        let mut text = String::new();
-        io::Read::read_to_string(&mut io::Read::take(fs::File::open(file)?, LONGEST_POINTER), &mut text)?;
-        Ok(text)
-    };
-    let text = read().ok()?;
-    let path = text.strip_prefix(prefix)?.trim_end_matches(['\n', '\r']);
-    file.parent()?.join(path).canonicalize().ok()
 }
 
 /// Lets git's folder be written, but for what runs or decides what runs.

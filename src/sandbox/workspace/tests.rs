@@ -2,7 +2,7 @@ use super::*;
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 use std::os::unix::fs::symlink;
-use std::path::Component;
+use std::{path::Component, sync::atomic::AtomicU32};
 
 /// A workspace in `<folder>/shop`, with a home, a folder that was added and one that was not beside it.
 pub(in crate::sandbox) struct Ground {
@@ -335,11 +335,13 @@ fn ignore_files_hide_as_git_would() {
 }
 
 #[test]
-fn an_ignore_file_that_is_no_file_says_nothing() {
+fn an_ignore_file_that_cannot_be_used_hides_everything_beside_it() {
     let ground = Ground::new();
-    pipe(&ground.path("shop/.cursorignore"));
     fs::create_dir(ground.path("shop/.sheafignore")).unwrap();
-    assert_eq!(ground.workspace().locate("x").unwrap().place, Place::Inside);
+    let place = || ground.workspace().locate("x").unwrap().place;
+    assert_eq!(place(), Place::Inside, "a folder is no ignore file");
+    pipe(&ground.path("shop/.cursorignore"));
+    assert_eq!(place(), Place::Hidden);
 }
 
 #[test]
@@ -371,7 +373,9 @@ fn a_walk_sees_what_a_search_should() {
     ground.link("shop/link", ground.path("other"));
     let workspace = ground.workspace();
     let walk = |written: &str| {
-        let walker = workspace.walker(&workspace.locate(written).unwrap()).unwrap();
+        let walker = workspace
+            .walker(&workspace.locate(written).unwrap(), Bounds::until(|| false))
+            .unwrap();
         let mut found: Vec<_> = walker
             .build()
             .map(Result::unwrap)
@@ -403,7 +407,7 @@ fn a_walk_sees_what_a_search_should() {
     assert_eq!(walk("deep"), ["deep/a/b/x.rs"]);
     assert_eq!(walk("target"), ["target/debug/out"], "what is named is shown");
     assert!(matches!(
-        workspace.walker(&workspace.locate("private").unwrap()),
+        workspace.walker(&workspace.locate("private").unwrap(), Bounds::until(|| false)),
         Err(Refused::Hidden(_))
     ));
 }
@@ -466,4 +470,127 @@ fn part() -> impl Strategy<Value = String> {
         "a", "b", "c", ".", "..", "l0", "l1", "l2", "l3", "l4", "shop", "other", "new",
     ])
     .prop_map(str::to_owned)
+}
+
+/// Names of the files that a walk over the workspace lists, sorted. Panics if it takes longer than a minute.
+fn walked(workspace: &Arc<Workspace>) -> String {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let own = Arc::clone(workspace);
+    std::thread::spawn(move || {
+        let root = own.locate("").unwrap();
+        let walker = own.walker(&root, Bounds::until(|| false)).unwrap();
+        let mut names: Vec<_> = walker
+            .build()
+            .flatten()
+            .filter(|it| it.file_type().is_some_and(|it| it.is_file()))
+            .map(|it| {
+                it.path()
+                    .strip_prefix(own.root())
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .filter(|it| !it.contains("ignore"))
+            .collect();
+        names.sort();
+        sender.send(names.join(" ")).ok();
+    });
+    receiver
+        .recv_timeout(std::time::Duration::from_mins(1))
+        .expect("the walk ends")
+}
+
+#[test]
+fn an_ignore_file_that_is_no_plain_file_is_not_opened() {
+    let all = "shop.rs src/cart.rs src/deep/tax.rs";
+    for (name, expected) in [
+        (".gitignore", all),
+        ("src/.gitignore", all),
+        ("src/deep/.gitignore", all),
+        (".git/info/exclude", all),
+        // Where what hides cannot be read, everything below is hidden.
+        (".cursorignore", ""),
+        ("src/.sheafignore", "shop.rs"),
+    ] {
+        for kind in ["outside", "zero", "tty", "pipe", "long"] {
+            let ground = Ground::new();
+            for file in all.split(' ') {
+                ground.put(&format!("shop/{file}"), "x");
+            }
+            ground.put("shop/.git/HEAD", "ref: refs/heads/main");
+            ground.put("other/rules", "*.rs\n");
+            fs::create_dir_all(ground.path("shop/.git/info")).unwrap();
+            let place = format!("shop/{name}");
+            match kind {
+                "outside" => ground.link(&place, ground.path("other/rules")),
+                "zero" => ground.link(&place, "/dev/zero"),
+                "tty" => ground.link(&place, "/dev/tty"),
+                "pipe" => pipe(&ground.path(&place)),
+                _ => drop(ground.put(&place, "*.rs\n".repeat(400_000))),
+            }
+            let workspace = Arc::new(ground.workspace());
+            assert_eq!(walked(&workspace), expected, "{name} {kind}");
+        }
+    }
+}
+
+#[test]
+fn ignore_files_of_many_folders_are_read_up_to_a_limit() {
+    let ground = Ground::new();
+    let text = format!("*.rs\n{}", "# nothing else\n".repeat(17_000));
+    for at in 0..20 {
+        ground.put(&format!("shop/d{at}/.gitignore"), &text);
+        ground.put(&format!("shop/d{at}/x.rs"), "");
+    }
+    // 4 MiB are read, the others say nothing.
+    let shown = walked(&Arc::new(ground.workspace())).split(' ').count();
+    assert_eq!(shown, 4);
+}
+
+#[test]
+fn a_walk_ends_at_its_bounds_and_says_so() {
+    let ground = Ground::new();
+    for at in 0..300 {
+        ground.put(&format!("shop/a/b/{at}"), "");
+    }
+    let workspace = ground.workspace();
+    let root = workspace.locate("").unwrap();
+    let count = |bounds: Bounds| {
+        let walk = workspace.walker(&root, bounds).unwrap();
+        let alone = walk.build().flatten().count();
+        let is_cut = walk.is_cut();
+        let several = AtomicU32::new(0);
+        let parallel = workspace.walker(&root, Bounds::until(|| false).entries(50)).unwrap();
+        parallel.build_parallel(2).run(|| {
+            Box::new(|_| {
+                several.fetch_add(1, Ordering::Relaxed);
+                ignore::WalkState::Continue
+            })
+        });
+        assert!(parallel.is_cut() && several.into_inner() <= 51);
+        (alone, is_cut)
+    };
+    assert_eq!(count(Bounds::until(|| false)), (303, false));
+    assert_eq!(count(Bounds::until(|| false).entries(100)), (101, true));
+    assert_eq!(count(Bounds::until(|| true)), (1, true));
+    assert_eq!(count(Bounds::within(std::time::Duration::ZERO)), (1, true));
+}
+
+#[test]
+fn an_ignore_file_may_be_a_link_in_the_workspace_and_a_repository_may_be_elsewhere() {
+    let ground = Ground::new();
+    ground.put("shop/rules", "private/\n");
+    ground.link("shop/.cursorignore", "rules");
+    ground.put("shop/private/a.rs", "");
+    ground.put("shop/b.rs", "");
+    // A worktree: git's folder is elsewhere, and its exclude file counts.
+    ground.put("other/main/.git/worktrees/w/commondir", "../..\n");
+    ground.put("other/main/.git/worktrees/w/HEAD", "x");
+    ground.put("other/main/.git/info/exclude", "out.rs\n");
+    ground.put("shop/out.rs", "");
+    ground.put(
+        "shop/.git",
+        format!("gitdir: {}\n", ground.path("other/main/.git/worktrees/w").display()),
+    );
+    assert_eq!(walked(&Arc::new(ground.workspace())), "b.rs rules");
 }

@@ -4,12 +4,19 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use crate::{config::Settings, sandbox::Workspace, text::language::language_of};
+use crate::{
+    config::Settings,
+    sandbox::{Bounds, Workspace},
+    text::language::language_of,
+};
 
 /// Entries of a workspace that are searched for the files that mark a checker.
 const MOST_ENTRIES: usize = 20_000;
+/// Maximum time of the look for checkers.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Files that are passed to a checker that wants them named.
 const MOST_NAMED: usize = 200;
 
@@ -58,8 +65,11 @@ pub fn checkers(workspace: &Workspace, settings: &Settings) -> Vec<String> {
     let own = |language: &str| settings.lint.get(language).map(|it| shown(language, it));
     let is_replaced = |it: &Checker| it.languages.iter().all(|it| settings.lint.contains_key(*it));
     let wanted: Vec<_> = CHECKERS.iter().filter(|it| !is_replaced(it)).collect();
-    let root = workspace.locate("").and_then(|it| workspace.walker(&it));
-    for entry in root.iter().flat_map(|it| it.build().flatten()).take(MOST_ENTRIES) {
+    let root = workspace.locate("").and_then(|it| {
+        let bounds = Bounds::within(PATIENCE).entries(MOST_ENTRIES);
+        workspace.walker(&it, bounds)
+    });
+    for entry in root.iter().flat_map(|it| it.build().flatten()) {
         if !entry.file_type().is_some_and(|it| it.is_file()) {
             continue;
         }

@@ -31,7 +31,7 @@ use super::{
 use crate::{
     os,
     protocol::CallSubject,
-    sandbox::{Commands, Ended, How, Located, Place, Refused, Running, Spec, Tier, Workspace},
+    sandbox::{Bounds, Commands, Ended, How, Located, Place, Refused, Running, Spec, Tier, Workspace},
     text::language::language_of,
 };
 
@@ -131,7 +131,9 @@ fn plan(input: &Input, context: &Context) -> Result<(Vec<PathBuf>, CheckPlan), F
     }
     let mut files = BTreeSet::new();
     for target in &targets {
-        gather(workspace, target, &mut files)?;
+        let stop = context.stop.clone();
+        let bounds = Bounds::until(move || stop.is_set());
+        gather(workspace, target, bounds, &mut files)?;
     }
     let mut plan = jobs(workspace.root(), &files, &context.settings.lint, &is_installed());
     // Of all that lies in a folder, only what some checker could check is missed; a file that was named is always.
@@ -150,12 +152,12 @@ fn is_installed() -> impl Fn(&str) -> bool {
 }
 
 /// The files of a target, as far as searches see them.
-fn gather(workspace: &Workspace, target: &Located, files: &mut BTreeSet<PathBuf>) -> Result<(), Fault> {
+fn gather(workspace: &Workspace, target: &Located, bounds: Bounds, files: &mut BTreeSet<PathBuf>) -> Result<(), Fault> {
     if !target.path.is_dir() {
         files.insert(target.path.clone());
         return Ok(());
     }
-    for entry in workspace.walker(target)?.build().flatten() {
+    for entry in workspace.walker(target, bounds)?.build().flatten() {
         if files.len() >= MOST_FILES {
             break;
         }

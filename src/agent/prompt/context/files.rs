@@ -21,7 +21,7 @@ use nucleo_matcher::{
 use tokio::sync::watch;
 
 use crate::{
-    sandbox::{Located, Workspace},
+    sandbox::{Bounds, Located, Workspace},
     tools::Stop,
 };
 
@@ -195,7 +195,10 @@ pub fn walk(workspace: &Workspace, stop: &Stop) -> List {
 
 /// All files below a folder, by their paths from the root of the workspace; at most about `limit`.
 pub fn walk_below(workspace: &Workspace, folder: &Located, limit: usize, stop: &Stop) -> List {
-    let Ok(mut walker) = workspace.walker(folder) else {
+    let start = Instant::now();
+    let wanted = stop.clone();
+    let bounds = Bounds::until(move || wanted.is_set() || start.elapsed() > PATIENCE);
+    let Ok(walker) = workspace.walker(folder, bounds) else {
         return List {
             is_partial: true,
             ..List::default()
@@ -204,8 +207,7 @@ pub fn walk_below(workspace: &Workspace, folder: &Located, limit: usize, stop: &
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     let (sender, receiver) = mpsc::channel::<Vec<Box<str>>>();
     let (count, is_partial) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let start = Instant::now();
-    walker.threads(threads).build_parallel().run(|| {
+    walker.build_parallel(threads).run(|| {
         let mut found = ThreadFiles {
             paths: Vec::new(),
             sender: sender.clone(),
@@ -239,7 +241,7 @@ pub fn walk_below(workspace: &Workspace, folder: &Located, limit: usize, stop: &
     files.sort_unstable();
     List {
         files: files.into(),
-        is_partial: is_partial.into_inner(),
+        is_partial: is_partial.into_inner() || walker.is_cut(),
         ..List::default()
     }
 }

@@ -11,9 +11,12 @@ use crate::{
         git::{filters, quiet},
         tags::name,
     },
+    os::file,
     sandbox::{Place, Workspace},
 };
 
+/// A longer configuration of a repository is not read.
+const CONFIG_BYTES: u64 = 1 << 20;
 /// Files that are named.
 const FILES: usize = 50;
 /// All that is said.
@@ -70,7 +73,8 @@ fn is_plain(repository: &Path) -> bool {
     if repository.join("commondir").exists() {
         return false;
     }
-    let text = std::fs::read(repository.join("config")).map(|it| String::from_utf8_lossy(&it).to_ascii_lowercase());
+    let text = file::read_unlinked(&repository.join("config"), CONFIG_BYTES)
+        .map(|it| String::from_utf8_lossy(&it).to_ascii_lowercase());
     text.is_ok_and(|it| !["filter", "include", "worktree"].iter().any(|word| it.contains(word)))
 }
 

@@ -12,6 +12,7 @@ use std::{
     collections::BTreeSet,
     path::{Component, Path},
     sync::Arc,
+    time::Duration,
 };
 
 use disk::FoundRule;
@@ -24,7 +25,7 @@ use crate::{
     },
     config::{Fingerprint, Paths, Settings, TrustRecord},
     os::file,
-    sandbox::Workspace,
+    sandbox::{Bounds, Workspace},
 };
 
 /// All rules that hold always, together.
@@ -33,6 +34,8 @@ const ALWAYS_BYTES: usize = 64 << 10;
 const LATER_BYTES: usize = 96 << 10;
 /// Folders that are looked into in one conversation.
 const FOLDERS: usize = 4096;
+/// Maximum time of the look for rules below the root.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// A rule of the user's own.
 const USER_BYTES: usize = 16 << 10;
 /// A line about a rule that one may ask for.
@@ -519,11 +522,11 @@ pub fn deeper(workspace: &Workspace, most: usize) -> Vec<HeldBack> {
     let Ok(root) = workspace.locate("") else {
         return Vec::new();
     };
-    let Ok(walker) = workspace.walker(&root) else {
+    let Ok(walker) = workspace.walker(&root, Bounds::within(PATIENCE).entries(most)) else {
         return Vec::new();
     };
     let mut folders = BTreeSet::new();
-    for entry in walker.build().flatten().take(most) {
+    for entry in walker.build().flatten() {
         let holds = match entry.file_name().to_str() {
             Some("AGENTS.md" | "CLAUDE.md" | ".cursor") => entry.path().parent(),
             Some(_) | None => None,

@@ -140,6 +140,7 @@ edit-empty = leere Datei
 edit-cell = Zelle { $number }
 edit-new-cell = neue Zelle { $number }
 edit-hunk = { $place } von { $count }
+edit-no-newline = kein Zeilenende am Schluss
 edit-line = @ Zeile { $line }
 edit-further = @ weitere Änderung
 
@@ -558,6 +559,10 @@ hint-top = Anfang
 about-top = zum Anfang des Gesprächs
 hint-bottom = Ende
 about-bottom = ans Ende gehen und neuer Ausgabe folgen
+hint-context-more = mehr Umgebung
+about-context-more = mehr unveränderte Zeilen um jede Änderung zeigen
+hint-context-less = weniger Umgebung
+about-context-less = weniger unveränderte Zeilen um jede Änderung zeigen
 hint-fold = klappen
 about-fold = das Dokument ein- oder ausklappen
 hint-fold-all = alle klappen
@@ -623,6 +628,10 @@ about-vim = Vim-Bearbeitung von Entwürfen ein- oder ausschalten
 
 ## Meldungen nach einer Aktion
 
+action-context-lines = { $count ->
+    [one] { NUMBER($count) } Zeile Umgebung
+   *[other] { NUMBER($count) } Zeilen Umgebung
+}
 action-still-coming = das Modell antwortet noch; esc stoppt es
 action-no-message = keine Nachricht zum erneuten Senden
 action-no-plan-to-build = kein Plan zum Umsetzen
@@ -1027,6 +1036,7 @@ footer-comment = Kommentar
 footer-hunk = Änderung
 footer-file = Datei
 footer-side-by-side = nebeneinander
+footer-context = Umgebung
 footer-turn-or-all = Runde/alles
 footer-go-there = hingehen
 footer-move = bewegen
@@ -1124,6 +1134,7 @@ page-review-step = nächste Änderung, vorige Änderung
 page-review-file = nächste Datei, vorige Datei
 page-review-scroll = scrollen, bei langen Zeilen seitwärts
 page-review-sides = nebeneinander oder in einer Spalte
+page-review-context = mehr oder weniger unveränderte Zeilen um eine Änderung
 page-review-scope = Änderungen dieser Runde oder des ganzen Gesprächs
 page-commands = Befehle
 page-settings = Einstellungen

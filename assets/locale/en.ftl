@@ -143,6 +143,7 @@ edit-empty = empty file
 edit-cell = cell { $number }
 edit-new-cell = new cell { $number }
 edit-hunk = { $place } of { $count }
+edit-no-newline = no newline at end
 edit-line = @ line { $line }
 edit-further = @ another change
 
@@ -561,6 +562,10 @@ hint-top = top
 about-top = go to the start of the conversation
 hint-bottom = end
 about-bottom = go to the end and follow new output
+hint-context-more = more context
+about-context-more = show more unchanged lines around each change
+hint-context-less = less context
+about-context-less = show fewer unchanged lines around each change
 hint-fold = fold
 about-fold = fold or unfold the document
 hint-fold-all = fold all
@@ -626,6 +631,10 @@ about-vim = turn Vim editing of drafts on or off
 
 ## Messages after an action
 
+action-context-lines = { $count ->
+    [one] { NUMBER($count) } line of context
+   *[other] { NUMBER($count) } lines of context
+}
 action-still-coming = the model is still answering; esc stops it
 action-no-message = no message to send again
 action-no-plan-to-build = no plan to build
@@ -1035,6 +1044,7 @@ footer-comment = comment
 footer-hunk = hunk
 footer-file = file
 footer-side-by-side = side by side
+footer-context = context
 footer-turn-or-all = turn or all
 footer-go-there = go there
 footer-move = move
@@ -1127,6 +1137,7 @@ page-review-step = next change, previous change
 page-review-file = next file, previous file
 page-review-scroll = scroll, sideways in long lines
 page-review-sides = side by side, or one column
+page-review-context = more or fewer unchanged lines around a change
 page-review-scope = this turn's changes, or the whole conversation's
 page-commands = Commands
 page-settings = Settings

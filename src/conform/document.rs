@@ -68,6 +68,8 @@ const DIFF: &[Member] = &[
     ("newString", Text, Always),
     ("startLine", Count(1), Always),
     ("endLine", Count(0), Always),
+    ("contextBefore", Text, Free),
+    ("contextAfter", Text, Free),
 ];
 
 /// Other names of members that readers accept: kind of document (`*`: every kind), other name, right name.

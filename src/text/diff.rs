@@ -102,29 +102,176 @@ pub struct Diff {
     pub first: (usize, usize),
 }
 
+/// Number of unchanged lines to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextLines {
+    /// Around each change.
+    pub around: usize,
+    /// Above the first change, where the others are shown already.
+    pub above: usize,
+}
+
+impl ContextLines {
+    /// The same number of lines everywhere.
+    pub const fn new(lines: usize) -> Self {
+        Self {
+            around: lines,
+            above: usize::MAX,
+        }
+    }
+}
+
+impl Default for ContextLines {
+    fn default() -> Self {
+        Self::new(CONTEXT_LINES)
+    }
+}
+
+/// A replacement of some lines of a file, with the unchanged whole lines before and after it, as far as they are known.
+#[derive(Clone, Copy, Debug)]
+pub struct Excerpt<'a> {
+    pub before: &'a str,
+    pub old: &'a str,
+    pub new: &'a str,
+    pub after: &'a str,
+    /// Number of the first line of `old`.
+    pub first: usize,
+}
+
+impl Excerpt<'_> {
+    /// Compares old and new. The lines around them are shown where the texts have too few unchanged lines of their own;
+    /// what is not shown of them is not counted as left out.
+    pub fn diff(&self, context: ContextLines) -> Diff {
+        let mut old: Vec<&str> = self.old.split_inclusive('\n').collect();
+        let mut new: Vec<&str> = self.new.split_inclusive('\n').collect();
+        let mut ops = operations(&old, &new);
+        let equal = |op: Option<&DiffOp>| match op {
+            Some(DiffOp::Equal { len, .. }) => *len,
+            _ => 0,
+        };
+        if ops.iter().all(|it| matches!(it, DiffOp::Equal { .. })) {
+            return Diff::default();
+        }
+        let (lead, tail) = (equal(ops.first()), equal(ops.last()));
+        let before: Vec<&str> = self.before.split_inclusive('\n').collect();
+        let wanted = context.around.saturating_sub(lead).min(context.above);
+        let before = before.get(before.len().saturating_sub(wanted)..).unwrap_or_default();
+        let wanted = context.around.saturating_sub(tail);
+        let after: Vec<&str> = self.after.split_inclusive('\n').take(wanted).collect();
+        let at = before.len();
+        ops = ops.into_iter().map(|it| moved(it, at)).collect();
+        surround(&mut ops, at, after.len(), (at + old.len(), at + new.len()));
+        old.splice(..0, before.iter().copied());
+        new.splice(..0, before.iter().copied());
+        old.extend(&after);
+        new.extend(&after);
+        let first = self.first.saturating_sub(at);
+        compared(old, new, ops, (first, first), context.around)
+    }
+}
+
+/// The same operation `by` lines further down.
+fn moved(op: DiffOp, by: usize) -> DiffOp {
+    match op {
+        DiffOp::Equal {
+            old_index,
+            new_index,
+            len,
+        } => DiffOp::Equal {
+            old_index: old_index + by,
+            new_index: new_index + by,
+            len,
+        },
+        DiffOp::Delete {
+            old_index,
+            old_len,
+            new_index,
+        } => DiffOp::Delete {
+            old_index: old_index + by,
+            old_len,
+            new_index: new_index + by,
+        },
+        DiffOp::Insert {
+            old_index,
+            new_index,
+            new_len,
+        } => DiffOp::Insert {
+            old_index: old_index + by,
+            new_index: new_index + by,
+            new_len,
+        },
+        DiffOp::Replace {
+            old_index,
+            old_len,
+            new_index,
+            new_len,
+        } => DiffOp::Replace {
+            old_index: old_index + by,
+            old_len,
+            new_index: new_index + by,
+            new_len,
+        },
+    }
+}
+
+/// Adds equal lines before and after all operations; `end` is where the last one ends.
+fn surround(ops: &mut Vec<DiffOp>, before: usize, after: usize, end: (usize, usize)) {
+    match ops.first_mut() {
+        _ if before == 0 => {}
+        Some(DiffOp::Equal {
+            old_index,
+            new_index,
+            len,
+        }) => (*old_index, *new_index, *len) = (0, 0, *len + before),
+        Some(_) | None => ops.insert(
+            0,
+            DiffOp::Equal {
+                old_index: 0,
+                new_index: 0,
+                len: before,
+            },
+        ),
+    }
+    match ops.last_mut() {
+        _ if after == 0 => {}
+        Some(DiffOp::Equal { len, .. }) => *len += after,
+        Some(_) | None => ops.push(DiffOp::Equal {
+            old_index: end.0,
+            new_index: end.1,
+            len: after,
+        }),
+    }
+}
+
 /// Compares `old` and `new`, with `context` unchanged lines around each change.
 ///
 /// `first_old` and `first_new` are the numbers of their first lines: 1 for whole files.
 pub fn diff(old: &str, new: &str, first_old: usize, first_new: usize, context: usize) -> Diff {
     let old: Vec<&str> = old.split_inclusive('\n').collect();
     let new: Vec<&str> = new.split_inclusive('\n').collect();
-    let ops = {
-        // Comparing numbers instead of lines: each line is hashed once.
-        let mut numbers = HashMap::new();
-        let mut number = |line| {
-            let next = numbers.len();
-            *numbers.entry(line).or_insert(next)
-        };
-        let old: Vec<usize> = old.iter().map(|&it| number(it)).collect();
-        let new: Vec<usize> = new.iter().map(|&it| number(it)).collect();
-        capture_diff_slices(Algorithm::Myers, &old, &new)
+    let ops = operations(&old, &new);
+    compared(old, new, ops, (first_old, first_new), context)
+}
+
+fn operations(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
+    // Comparing numbers instead of lines: each line is hashed once.
+    let mut numbers = HashMap::new();
+    let mut number = |line| {
+        let next = numbers.len();
+        *numbers.entry(line).or_insert(next)
     };
+    let old: Vec<usize> = old.iter().map(|&it| number(it)).collect();
+    let new: Vec<usize> = new.iter().map(|&it| number(it)).collect();
+    capture_diff_slices(Algorithm::Myers, &old, &new)
+}
+
+fn compared(old: Vec<&str>, new: Vec<&str>, ops: Vec<DiffOp>, first: (usize, usize), context: usize) -> Diff {
     let mut builder = Builder {
         old,
         new,
         refined: 0,
         diff: Diff {
-            first: (first_old, first_new),
+            first,
             ..Diff::default()
         },
     };
@@ -508,6 +655,162 @@ mod tests {
     fn check(old: &str, new: &str, context: usize, expected: &str) {
         let diff = diff(old, new, 1, 1, context);
         assert_eq!(drawn(&diff), expected, "{old:?} -> {new:?}");
+    }
+
+    #[test]
+    fn a_change_in_an_excerpt_stands_among_the_lines_around_it() {
+        let around = ContextLines::new(2);
+        let check = |name: &str, excerpt: Excerpt<'_>, context: ContextLines, wants: &[&str]| {
+            let diff = excerpt.diff(context);
+            let lines = diff.lines.iter().map(|it| {
+                let number = |it: Option<usize>| it.map_or_else(|| "-".to_owned(), |it| it.to_string());
+                let sign = match it.kind {
+                    LineKind::Context => " ".to_owned(),
+                    LineKind::Removed => "-".to_owned(),
+                    LineKind::Added => "+".to_owned(),
+                    LineKind::Skip(count) => format!("skip {count}"),
+                };
+                format!("{} {} {sign}{}", number(it.old), number(it.new), it.text)
+            });
+            assert_eq!(lines.collect::<Vec<_>>(), wants, "{name}");
+        };
+        let excerpt = Excerpt {
+            before: "6\n7\n8\n9\n",
+            old: "ten\n",
+            new: "10\n11\n",
+            after: "12\n13\n14\n",
+            first: 10,
+        };
+        let found = [
+            "8 8  8",
+            "9 9  9",
+            "10 - -ten",
+            "- 10 +10",
+            "- 11 +11",
+            "11 12  12",
+            "12 13  13",
+        ];
+        check("in the middle", excerpt, around, &found);
+        check(
+            "none",
+            excerpt,
+            ContextLines::new(0),
+            &["10 - -ten", "- 10 +10", "- 11 +11"],
+        );
+        check("one above", excerpt, ContextLines { above: 1, ..around }, &found[1..]);
+        check(
+            "all of them",
+            excerpt,
+            ContextLines::new(9),
+            &[
+                "6 6  6",
+                "7 7  7",
+                "8 8  8",
+                "9 9  9",
+                "10 - -ten",
+                "- 10 +10",
+                "- 11 +11",
+                "11 12  12",
+                "12 13  13",
+                "13 14  14",
+            ],
+        );
+        let edges = Excerpt {
+            before: "",
+            old: "a\n",
+            new: "b",
+            after: "",
+            first: 1,
+        };
+        check("the whole file", edges, around, &["1 - -a", "- 1 +b"]);
+        // Its own lines come first; those around it only fill up.
+        let own = Excerpt {
+            old: "9a\nten\n",
+            new: "9a\n10\n",
+            first: 10,
+            ..excerpt
+        };
+        check(
+            "a line of its own",
+            own,
+            around,
+            &["9 9  9", "10 10  9a", "11 - -ten", "- 11 +10", "12 12  12", "13 13  13"],
+        );
+        let many = Excerpt {
+            old: "a\nb\nc\nten\n",
+            new: "a\nb\nc\n10\n",
+            first: 10,
+            ..excerpt
+        };
+        check(
+            "lines of its own",
+            many,
+            around,
+            &[
+                "10 10 skip 1",
+                "11 11  b",
+                "12 12  c",
+                "13 - -ten",
+                "- 13 +10",
+                "14 14  12",
+                "15 15  13",
+            ],
+        );
+        let twice = Excerpt {
+            old: "a\n1\n2\n3\n4\n5\nb\n",
+            new: "A\n1\n2\n3\n4\n5\nB\n",
+            ..excerpt
+        };
+        check(
+            "two changes",
+            twice,
+            ContextLines::new(1),
+            &[
+                "9 9  9",
+                "10 - -a",
+                "- 10 +A",
+                "11 11  1",
+                "12 12 skip 3",
+                "15 15  5",
+                "16 - -b",
+                "- 16 +B",
+                "17 17  12",
+            ],
+        );
+        check(
+            "no change",
+            Excerpt {
+                old: "a\n",
+                new: "a\n",
+                ..excerpt
+            },
+            around,
+            &[],
+        );
+        // An inserted line that looks like the one before it stays where it was inserted.
+        let like = Excerpt {
+            before: "}\n",
+            old: "",
+            new: "}\n",
+            after: "x\n",
+            first: 2,
+        };
+        check("an insertion", like, around, &["1 1  }", "- 2 +}", "2 3  x"]);
+    }
+
+    #[test]
+    fn a_patch_of_an_excerpt_has_the_lines_around_it() {
+        let excerpt = Excerpt {
+            before: "a\n",
+            old: "b\n",
+            new: "B\n",
+            after: "c",
+            first: 2,
+        };
+        assert_eq!(
+            excerpt.diff(ContextLines::default()).patch(Some("x"), Some("x")),
+            "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n\\ No newline at end of file\n"
+        );
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::{
     os::file,
     protocol::Mode,
     t,
-    text::Colours,
+    text::{Colours, diff::CONTEXT_LINES},
     theme,
 };
 
@@ -111,6 +111,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
             colours_version: 1,
             show_thinking: settings.ui.thinking == "shown",
             show_times: false,
+            context_lines: CONTEXT_LINES,
         },
         terminal: Terminal {
             size,

@@ -118,6 +118,7 @@ impl App {
             width: self.viewport.areas.content(),
             show_thinking: self.appearance.show_thinking,
             has_focus: self.viewport.focus == Focus::Transcript,
+            context_lines: self.appearance.context_lines,
             root: has_links.then(|| workspace.folder.to_str()).flatten(),
             images: &self.terminal.images,
             has_nerd_font: self.has_nerd_font(),

@@ -208,6 +208,7 @@ impl TestApp {
                 colours_version: 1,
                 show_thinking: false,
                 show_times: false,
+                context_lines: 3,
             },
             terminal: Terminal {
                 size: (width, height),

@@ -11,7 +11,10 @@ use crate::{
         document::language_of,
     },
     sandbox::{Place, Workspace},
-    tools::edit::{hunks::hunks, text::Text},
+    tools::edit::{
+        hunks::{hunks, surroundings},
+        text::Text,
+    },
 };
 
 /// Files whose changes are shown.
@@ -117,16 +120,20 @@ fn add_file(documents: &mut Vec<Document>, full: &Path, before: Option<&Blob>, w
         return documents.push(document(documents.len(), Kind::FileEdit, start(), Some(new)));
     }
     let hunks = hunks(&old, &new);
+    let around = surroundings(&old, &hunks);
     let count = hunks.len();
     if count == 0 {
         // A mode, or line ends.
         return documents.push(document(documents.len(), Kind::FileEdit, start(), None));
     }
-    for (at, hunk) in hunks.into_iter().enumerate() {
+    for (at, (hunk, (before, after))) in hunks.into_iter().zip(around).enumerate() {
         let mut metadata = start();
         metadata.insert(
             "diff".to_owned(),
-            json!({ "oldString": hunk.old, "newString": hunk.new, "startLine": hunk.start, "endLine": hunk.end }),
+            json!({
+                "oldString": hunk.old, "newString": hunk.new, "startLine": hunk.start, "endLine": hunk.end,
+                "contextBefore": before, "contextAfter": after,
+            }),
         );
         metadata.insert("hunk".to_owned(), json!({ "index": at + 1, "count": count }));
         documents.push(document(documents.len(), Kind::FileEdit, metadata, Some(hunk.new)));

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Effect, Fault, JobId, Memory, Phase, Running,
-    batch::{ChangeAnswer, Job, Stage, choices, edits, gist},
+    batch::{ChangeAnswer, Job, Stage, before, choices, edits, gist},
 };
 use crate::{
     agent::approval::{self, Rule},
@@ -638,14 +638,6 @@ fn unanswered(document: &DocumentId, outcome: Dealt) -> ClarificationResponse {
     ClarificationResponse::new(document.clone(), outcome, Vec::new())
 }
 
-/// The text whose lines the hunks of a change count.
-fn before(change: &Change) -> Option<&str> {
-    match &change.cell {
-        Some(cell) => Some(cell.source.as_deref().unwrap_or_default()),
-        None => change.old.as_deref().and_then(|it| std::str::from_utf8(it).ok()),
-    }
-}
-
 /// A change as a document without id and sequence. Several places become one, from the first to the last, so that the
 /// whole change is in view; `hunks` says them one by one, where they can be chosen so.
 fn preview(change: &Change, name: &str, call: &str) -> Value {
@@ -653,28 +645,26 @@ fn preview(change: &Change, name: &str, call: &str) -> Value {
     if let [first, .., last] = change.hunks.as_slice()
         && let Some(old) = before(change)
     {
-        let lines: Vec<&str> = old.lines().collect();
+        let lines: Vec<&str> = old.split_inclusive('\n').collect();
         let line = |at: u64| {
             usize::try_from(at.saturating_sub(1))
                 .ok()
                 .and_then(|it| lines.get(it))
                 .copied()
         };
-        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let (mut before, mut after) = (String::new(), String::new());
         let mut at = first.start;
         for place in &change.hunks {
-            let between: Vec<&str> = (at..place.start).map_while(line).collect();
-            before.extend(&between);
-            after.extend(&between);
-            if place.end >= place.start {
-                before.extend(place.old.lines());
-            }
-            after.extend(place.new.lines());
+            let between: String = (at..place.start).map_while(line).collect();
+            before.push_str(&between);
+            after.push_str(&between);
+            before.push_str(&place.old);
+            after.push_str(&place.new);
             at = place.end.saturating_add(1);
         }
         let hunk = tools::Hunk {
-            old: before.join("\n"),
-            new: after.join("\n"),
+            old: before,
+            new: after,
             start: first.start,
             end: last.end.max(first.start.saturating_sub(1)),
         };

@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     protocol::{Applied, Operation},
-    text::{Role, diff},
+    text::{
+        Role,
+        diff::{self, ContextLines},
+    },
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +43,15 @@ pub struct Replacement<'a> {
     /// Lines of `old` before the edit, 1-based, inclusive; an insertion before line n is n, n − 1. `None`: unknown.
     pub start_line: Option<u64>,
     pub end_line: Option<u64>,
+    pub around: Option<Surroundings<'a>>,
+}
+
+/// Unchanged lines of the file around a replacement of whole lines, when it was made: as many as its writer recorded,
+/// at most up to the next change. Either may be empty, as at the start and the end of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Surroundings<'a> {
+    pub before: &'a str,
+    pub after: &'a str,
 }
 
 /// Which hunk of its call and file this is, counted from 1.
@@ -66,6 +78,7 @@ impl<'a> FileEdit<'a> {
             new: member::text(diff, "newString").unwrap_or_default(),
             start_line: member::count(diff, "startLine"),
             end_line: member::count(diff, "endLine"),
+            around: surroundings(diff),
         });
         Self {
             content: it.content.as_deref(),
@@ -107,28 +120,54 @@ impl FileEdit<'_> {
     }
 
     /// Compares the replacement line by line, with `context` lines around each change. `None` without a replacement.
+    pub fn compare(&self, context: usize) -> Option<diff::Diff> {
+        self.compare_within(ContextLines::new(context))
+    }
+
+    /// Compares the replacement line by line. `None` without a replacement.
     ///
     /// The texts are pieces of a file: if one of them does not end with a line break, the rest of the line follows
-    /// both.
-    pub fn compare(&self, context: usize) -> Option<diff::Diff> {
+    /// both, unless the file is known to end there.
+    pub fn compare_within(&self, context: ContextLines) -> Option<diff::Diff> {
         let texts = self.diff.as_ref()?;
+        let around = texts.around.unwrap_or(Surroundings { before: "", after: "" });
+        let is_end = texts.around.is_some() && around.after.is_empty();
         let is_whole = |text: &str| text.is_empty() || text.ends_with('\n');
         let closed = |text: &str| {
-            if text.is_empty() || (is_whole(texts.old) && is_whole(texts.new)) {
+            if is_end || text.is_empty() || (is_whole(texts.old) && is_whole(texts.new)) {
                 text.to_owned()
             } else {
                 format!("{text}\n")
             }
         };
-        let first = usize::try_from(texts.start_line.unwrap_or(1)).unwrap_or(1);
-        Some(diff::diff(
-            &closed(texts.old),
-            &closed(texts.new),
-            first,
-            first,
-            context,
-        ))
+        let excerpt = diff::Excerpt {
+            before: around.before,
+            old: &closed(texts.old),
+            new: &closed(texts.new),
+            after: around.after,
+            first: usize::try_from(texts.start_line.unwrap_or(1)).unwrap_or(1),
+        };
+        Some(excerpt.diff(context))
     }
+
+    /// Counts the unchanged lines between the hunk `before` of the same file and this one; `None` if that is unknown.
+    pub fn lines_since(&self, before: &FileEdit<'_>) -> Option<usize> {
+        let (start, end) = (self.diff.as_ref()?.start_line?, before.diff.as_ref()?.end_line?);
+        usize::try_from(start.checked_sub(end)?.checked_sub(1)?).ok()
+    }
+}
+
+/// The recorded lines around a replacement. What does not end with a line break stands before nothing.
+fn surroundings(diff: &Map<String, Value>) -> Option<Surroundings<'_>> {
+    let (before, after) = (member::text(diff, "contextBefore"), member::text(diff, "contextAfter"));
+    if before.is_none() && after.is_none() {
+        return None;
+    }
+    let before = before.filter(|it| it.ends_with('\n')).unwrap_or_default();
+    Some(Surroundings {
+        before,
+        after: after.unwrap_or_default(),
+    })
 }
 
 /// Guesses the operation of an edit that states none: an edit if it has a diff, else the creation of a file.
@@ -180,6 +219,9 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::DEFAULT
 };
 
+/// The texts of a diff.
+const TEXTS: &[&str] = &["oldString", "newString", "contextBefore", "contextAfter"];
+
 /// Combines `old_string` and `new_string`, inside `diff` or not, into one `diff`.
 fn settle_diff(members: &mut Map<String, Value>) {
     for (alias, name) in [("old_string", "oldString"), ("new_string", "newString")] {
@@ -191,10 +233,12 @@ fn settle_diff(members: &mut Map<String, Value>) {
             ("new_string", "newString"),
             ("start_line", "startLine"),
             ("end_line", "endLine"),
+            ("context_before", "contextBefore"),
+            ("context_after", "contextAfter"),
         ] {
             rename(diff, alias, name);
         }
-        member::coerce(diff, &["oldString", "newString"], &["startLine", "endLine"], &[]);
+        member::coerce(diff, TEXTS, &["startLine", "endLine"], &[]);
     }
     let loose: Vec<_> = ["oldString", "newString", "startLine", "endLine"]
         .into_iter()

@@ -16,6 +16,9 @@ const JOINED_LINES: usize = 2;
 const MOST: usize = 100;
 /// Unchanged lines around a hunk in a unified diff.
 const CONTEXT_LINES: usize = 3;
+/// Lines that are recorded on either side of a hunk, and their bytes.
+const SURROUNDING_LINES: usize = 12;
+const SURROUNDING_BYTES: usize = 2 << 10;
 
 /// Lines with their ends.
 pub fn lines(text: &str) -> Vec<&str> {
@@ -49,6 +52,41 @@ pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
             end: before.end as u64,
         })
         .collect()
+}
+
+/// The unchanged lines of `old` before and after each hunk: as many as a reader may want to see, up to the next hunk.
+pub fn surroundings(old: &str, hunks: &[Hunk]) -> Vec<(String, String)> {
+    let old = lines(old);
+    let line = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).min(old.len());
+    let mut found = Vec::with_capacity(hunks.len());
+    for (at, hunk) in hunks.iter().enumerate() {
+        let start = line(hunk.start.saturating_sub(1));
+        let end = line(hunk.end).max(start);
+        let from = at
+            .checked_sub(1)
+            .and_then(|it| hunks.get(it))
+            .map_or(0, |it| line(it.end));
+        let until = hunks
+            .get(at + 1)
+            .map_or(old.len(), |it| line(it.start.saturating_sub(1)));
+        let before = old.get(from..start).unwrap_or_default();
+        let after = old.get(end..until).unwrap_or_default();
+        let kept = within(before.iter().rev());
+        let before = before.get(before.len() - kept..).unwrap_or_default();
+        let after = after.get(..within(after.iter())).unwrap_or_default();
+        found.push((before.concat(), after.concat()));
+    }
+    found
+}
+
+/// Counts the first lines that are kept as surroundings.
+fn within<'a>(lines: impl Iterator<Item = &'a &'a str>) -> usize {
+    let mut bytes = 0;
+    let fits = |it: &&'a &'a str| {
+        bytes += it.len();
+        bytes <= SURROUNDING_BYTES
+    };
+    lines.take(SURROUNDING_LINES).take_while(fits).count()
 }
 
 /// Lines that come and lines that go.
@@ -199,6 +237,38 @@ mod tests {
         check("a\n", "", &[("a\n", "", 1, 1)]);
         check("a\nb", "a\nb\n", &[("b", "b\n", 2, 2)]);
         check("a\n", "a\n", &[]);
+    }
+
+    #[test]
+    fn the_lines_around_a_hunk_end_at_the_next_one_and_at_the_ends_of_the_file() {
+        let numbered = |range: Range<usize>| -> String { range.map(|it| format!("{it}\n")).collect() };
+        let check = |old: &str, new: &str, wants: &[(&str, &str)]| {
+            let found = surroundings(old, &hunks(old, new));
+            let found: Vec<_> = found.iter().map(|it| (it.0.as_str(), it.1.as_str())).collect();
+            assert_eq!(found, wants, "{old:?} {new:?}");
+        };
+        check("a\nb\nc\n", "a\nB\nc\n", &[("a\n", "c\n")]);
+        check("a\nb\n", "A\nb\n", &[("", "b\n")]);
+        check("a\nb", "a\nb\nc", &[("a\n", "")]);
+        check("a\nc", "a\nb\nc", &[("a\n", "c")]);
+        check("", "new\n", &[("", "")]);
+        check("a\n", "", &[("", "")]);
+        check("a\n", "a\n", &[]);
+        check(
+            "a\n1\n2\n3\nb\nc\n",
+            "A\n1\n2\n3\nB\nc\n",
+            &[("", "1\n2\n3\n"), ("1\n2\n3\n", "c\n")],
+        );
+        // Far from everything, so many lines; and no long ones.
+        let old = numbered(1..61);
+        let new = old.replace("\n30\n", "\nthirty\n");
+        check(&old, &new, &[(&numbered(18..30), &numbered(31..43))]);
+        let long = format!("{}\n", "x".repeat(SURROUNDING_BYTES));
+        check(
+            &format!("{long}a\nb\n{long}"),
+            &format!("{long}a\nB\n{long}"),
+            &[("a\n", "")],
+        );
     }
 
     #[test]

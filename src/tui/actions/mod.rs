@@ -104,6 +104,8 @@ pub static ACTIONS: &[Action] = &[
     reading::OPEN,
     review::REVIEW,
     review::ACT,
+    review::MORE_CONTEXT,
+    review::LESS_CONTEXT,
     commit::COMMIT,
     commit::DIFF,
     undo::UNDO,

@@ -25,6 +25,28 @@ pub const ACT: Action = Action::new("act", "", |app, _| match app.viewport.selec
     Some(_) | None => (answer::RETRY.run)(app, ""),
 });
 
+pub const MORE_CONTEXT: Action = Action::new("context.more", "", |app, _| show_context(app, true));
+
+pub const LESS_CONTEXT: Action = Action::new("context.less", "", |app, _| show_context(app, false));
+
+/// The numbers of unchanged lines around a change that can be chosen; no writer records more.
+const STEPS: [usize; 5] = [0, 1, 3, 6, 12];
+
+/// Shows more unchanged lines around each change, or fewer.
+pub fn show_context(app: &mut App, more: bool) -> Vec<Effect> {
+    let now = app.appearance.context_lines;
+    let next = if more {
+        STEPS.into_iter().find(|it| *it > now)
+    } else {
+        STEPS.into_iter().rfind(|it| *it < now)
+    };
+    app.appearance.context_lines = next.unwrap_or(now);
+    if let Some(item) = app.viewport.pane.selected {
+        app.with_pane(|pane, context| pane.select(item, context));
+    }
+    app.toast(t!("action-context-lines", count = app.appearance.context_lines))
+}
+
 fn is_edit(app: &App, place: DocumentIndex) -> bool {
     let document = app.conversation.transcript.get(place);
     document.is_some_and(|it| it.kind == Kind::FileEdit || widgets::staged(it).is_some())

@@ -20,6 +20,8 @@ pub struct Appearance {
     pub show_thinking: bool,
     /// Each document shows when it began and how long it took.
     pub show_times: bool,
+    /// Unchanged lines shown around each change.
+    pub context_lines: usize,
 }
 
 /// The themes to choose from, the choice, and what the terminal reported of its colours.

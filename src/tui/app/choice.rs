@@ -25,6 +25,8 @@ pub enum Choice {
     Review(Verdict, ChangeId),
     /// Accepts all these changes.
     AcceptAll(Vec<ChangeId>),
+    /// More unchanged lines around each change, or fewer.
+    ContextLines(bool),
     /// Opens the commit card for these documents.
     Commit(Vec<(Turn, DocumentId)>),
     /// A comment to the model, on the hunk that the review below is at.

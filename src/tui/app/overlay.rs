@@ -14,7 +14,7 @@ use ratatui::{
 use super::{Appearance, Choice, Conversation, Effect, Questions};
 use crate::{
     t,
-    text::Colours,
+    text::{Colours, diff::ContextLines},
     theme::Theme,
     transcript::Transcript,
     tui::{
@@ -101,6 +101,8 @@ pub struct Scene<'a> {
     pub colours: &'a dyn Colours,
     /// Grows whenever code got its colours.
     pub colours_version: u64,
+    /// Unchanged lines shown around each change.
+    pub context_lines: usize,
     /// Milliseconds since the Unix epoch.
     pub now_ms: u64,
 }
@@ -118,6 +120,7 @@ impl<'a> Scene<'a> {
             theme: &appearance.theme,
             colours: appearance.colours.as_ref(),
             colours_version: appearance.colours_version,
+            context_lines: appearance.context_lines,
             now_ms,
         }
     }
@@ -130,6 +133,7 @@ impl<'a> Scene<'a> {
             selected: false,
             read_only: false,
             joined: false,
+            context: ContextLines::new(self.context_lines),
             newest: false,
             turn: self.transcript.exchanges.last().map(|it| it.turn).unwrap_or_default(),
             colours: self.colours,
@@ -157,6 +161,7 @@ impl Scene<'_> {
             theme: &Theme::built_in("sheaf-dark").unwrap(),
             colours: &crate::text::NoColours,
             colours_version: 0,
+            context_lines: crate::text::diff::CONTEXT_LINES,
             now_ms: 0,
         })
     }

@@ -11,6 +11,7 @@ use crate::{
         widgets::{
             approval_keys,
             footer::{Hint, help, hint},
+            staged,
         },
     },
 };
@@ -19,6 +20,11 @@ use crate::{
 fn fixed(pairs: impl IntoIterator<Item = (&'static str, &'static str)>) -> Vec<Hint> {
     let pairs = pairs.into_iter().map(|(key, word)| hint(key, word));
     pairs.chain([help("f1", t!("footer-keys"))]).collect()
+}
+
+/// The keys for the unchanged lines around a change.
+fn context_keys() -> Hint {
+    hint("+ -", t!("footer-context"))
 }
 
 /// Returns the keys for the footer, the most important ones first.
@@ -50,12 +56,13 @@ pub fn hints(app: &App) -> Vec<Hint> {
             None => hint("↑↓", t!("footer-choose")),
         };
         let enter = is_question.then(|| hint("enter", t!("footer-answer")));
+        let context = document.filter(|it| staged(it).is_some()).map(|_| context_keys());
         let ways = [
             hint("tab", t!("footer-composer")),
             hint("esc", t!("footer-back")),
             help("f1", t!("footer-keys")),
         ];
-        return enter.into_iter().chain([keys]).chain(ways).collect();
+        return enter.into_iter().chain([keys]).chain(context).chain(ways).collect();
     }
     if app.questions.is_plan_marked {
         return fixed([("enter", t!("footer-build")), ("esc", t!("footer-back"))]);
@@ -165,6 +172,12 @@ pub fn hints(app: &App) -> Vec<Hint> {
     });
     let mut hints: Vec<_> = named.filter(|it| !it.key.is_empty()).collect();
     if app.viewport.focus != Focus::Composer {
+        let selected = selected.and_then(|it| app.conversation.transcript.get(it));
+        if let Some(at) = hints.iter().position(|it| it.action == "fold")
+            && selected.is_some_and(|it| it.kind == Kind::FileEdit)
+        {
+            hints.insert(at + 1, context_keys());
+        }
         return hints;
     }
     let Some(document) = app

@@ -7,7 +7,7 @@ use super::frame;
 use crate::{
     protocol::{Document, View},
     t,
-    text::{Role, Sanitized, Span, StyledLine, wrap::wrap},
+    text::{Role, Sanitized, Span, StyledLine, diff::ContextLines, wrap::wrap},
     tui::{
         app::{Answer, Choice, Effect, Overlay, Scene},
         terminal::surface::Links,
@@ -29,8 +29,8 @@ pub struct DocumentPage {
     top: usize,
     /// Rows of all documents, and rows in view.
     extent: (usize, usize),
-    /// The columns that the heights are for.
-    columns: u16,
+    /// The columns and the lines of context that the heights are for.
+    shape: (u16, usize),
 }
 
 /// A document of the page.
@@ -39,6 +39,7 @@ struct DocumentPart {
     state: DocumentState,
     /// The file's heading is that of the document before it.
     is_joined: bool,
+    context: ContextLines,
     /// Rows, and a blank one before the document where a heading begins.
     height: usize,
 }
@@ -53,7 +54,7 @@ impl DocumentPage {
             parts: Vec::new(),
             top: 0,
             extent: (0, 1),
-            columns: 0,
+            shape: (0, 0),
         }
     }
 
@@ -65,7 +66,7 @@ impl DocumentPage {
     /// Shows finished documents, or why there are none.
     pub fn fill(&mut self, documents: Vec<Document>, note: &str) {
         note.clone_into(&mut self.note);
-        self.columns = 0;
+        self.shape = (0, 0);
         let mut parts: Vec<DocumentPart> = Vec::new();
         for document in documents {
             let path = |it: &Document| match it.view() {
@@ -77,6 +78,7 @@ impl DocumentPage {
                 is_joined: before.is_some() && before == path(&document),
                 document,
                 state: DocumentState::default(),
+                context: ContextLines::default(),
                 height: 0,
             });
         }
@@ -104,6 +106,17 @@ impl DocumentPage {
         if let Some(at) = found {
             self.top = at;
             self.scroll(0);
+        }
+    }
+
+    /// Unchanged lines to show with a part: those that the part before it shows are not shown again.
+    fn context_of(&self, at: usize, lines: usize) -> ContextLines {
+        let context = ContextLines::new(lines);
+        let part = self.parts.get(at).filter(|it| it.is_joined);
+        let before = at.checked_sub(1).and_then(|it| self.parts.get(it));
+        match (before.map(|it| it.document.view()), part.map(|it| it.document.view())) {
+            (Some(View::FileEdit(before)), Some(View::FileEdit(this))) => widgets::below(&before, &this, context),
+            _ => context,
         }
     }
 
@@ -148,6 +161,9 @@ impl Overlay for DocumentPage {
                     });
                 }
             }
+            KeyCode::Char(sign @ ('+' | '-')) if self.here().is_some() => {
+                return Answer::Live(Choice::ContextLines(sign == '+'));
+            }
             KeyCode::Char('j') | KeyCode::Tab => self.step(true),
             KeyCode::Char('k') | KeyCode::BackTab => self.step(false),
             KeyCode::Down => self.scroll(1),
@@ -189,11 +205,15 @@ impl Overlay for DocumentPage {
         if rest.width == 0 || rest.height == 0 {
             return;
         }
-        if self.columns != rest.width {
-            self.columns = rest.width;
-            for (at, part) in self.parts.iter_mut().enumerate() {
+        if self.shape != (rest.width, scene.context_lines) {
+            self.shape = (rest.width, scene.context_lines);
+            for at in 0..self.parts.len() {
+                let lines = self.context_of(at, scene.context_lines);
+                let Some(part) = self.parts.get_mut(at) else { break };
+                part.context = lines;
                 let context = RenderContext {
                     joined: part.is_joined,
+                    context: lines,
                     ..scene.render_context(rest.width)
                 };
                 part.state.lay_out(&part.document, &context);
@@ -220,6 +240,7 @@ impl Overlay for DocumentPage {
                 };
                 let context = &RenderContext {
                     joined: part.is_joined,
+                    context: part.context,
                     ..scene.render_context(rest.width)
                 };
                 let document = &part.document;
@@ -235,6 +256,7 @@ impl Overlay for DocumentPage {
         let mut hints = vec![("↑↓", t!("footer-scroll")), ("j k", t!("footer-step"))];
         if self.here().is_some() {
             hints.push(("o", t!("footer-open")));
+            hints.push(("+ -", t!("footer-context")));
         }
         if !self.parts.is_empty() {
             hints.push(("y", t!("footer-copy")));

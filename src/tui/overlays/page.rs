@@ -149,6 +149,7 @@ impl Page {
             ("J K", t!("page-review-file")),
             ("↑ ↓ ← →", t!("page-review-scroll")),
             ("u", t!("page-review-sides")),
+            ("+ -", t!("page-review-context")),
             ("s", t!("page-review-scope")),
         ];
         for (title, keys) in [

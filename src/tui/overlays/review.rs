@@ -634,6 +634,11 @@ impl Overlay for Review {
                     None => Answer::Close,
                 };
             }
+            KeyCode::Char(sign @ ('+' | '-')) => {
+                // What is laid out was made with other lines.
+                self.view.document = None;
+                return Answer::Live(Choice::ContextLines(sign == '+'));
+            }
             KeyCode::Char('j') | KeyCode::Tab => self.step(1),
             KeyCode::Char('k') | KeyCode::BackTab => self.step(-1),
             KeyCode::Char('J') => self.step_file(1),
@@ -704,6 +709,7 @@ impl Overlay for Review {
             ("j k", t!("footer-hunk")),
             ("J K", t!("footer-file")),
             ("u", t!("footer-side-by-side")),
+            ("+ -", t!("footer-context")),
             ("s", t!("footer-turn-or-all")),
             ("esc", t!("footer-back")),
         ]

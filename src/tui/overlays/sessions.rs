@@ -297,6 +297,7 @@ impl Sessions {
             width: usize::from(rest.width).saturating_sub(gutter + 1).max(1),
             show_thinking: false,
             has_focus: false,
+            context_lines: scene.context_lines,
             root: None,
             images: &Images::default(),
             has_nerd_font: false,

@@ -583,3 +583,67 @@ fn all_hunks_accepted_are_a_yes_and_none_is_a_no() {
         assert_eq!(answered(&desk), answer);
     }
 }
+
+/// One edit that knows the lines around it.
+fn with_context(width: u16) -> TestApp {
+    let mut desk = TestApp::new(width, 40);
+    let lines = |range: std::ops::Range<usize>| -> String { range.map(|it| format!("line {it}\n")).collect() };
+    desk.events([Event::UserMessage(Message::user("change it"))]);
+    desk.events(document(
+        "a",
+        "file_edit",
+        Some("new\n"),
+        json!({ "filePath": "src/cart.rs", "operation": "edit", "language": "text", "diff": {
+            "oldString": "old\n", "newString": "new\n", "startLine": 21, "endLine": 21,
+            "contextBefore": lines(9..21), "contextAfter": lines(22..34),
+        } }),
+    ));
+    desk.events([Event::Done(Done::default())]);
+    desk
+}
+
+#[test]
+fn plus_and_minus_show_more_and_fewer_lines_around_a_change() {
+    let shown = |desk: &mut TestApp| -> Vec<usize> {
+        let picture = desk.picture();
+        (9..34).filter(|it| picture.contains(&format!("line {it}"))).collect()
+    };
+    let around = |lines: usize| -> Vec<usize> { (21 - lines..21).chain(22..22 + lines).collect() };
+    for (width, opens) in [(60, "<tab>"), (200, "<tab>"), (60, "<alt+r>"), (200, "<alt+r>")] {
+        let mut desk = with_context(width);
+        desk.keys(opens);
+        assert_eq!(shown(&mut desk), around(3), "{opens}");
+        for (key, lines) in [
+            ('+', 6),
+            ('+', 12),
+            ('+', 12),
+            ('-', 6),
+            ('-', 3),
+            ('-', 1),
+            ('-', 0),
+            ('-', 0),
+            ('+', 1),
+        ] {
+            desk.keys(&key.to_string());
+            assert_eq!(
+                shown(&mut desk),
+                around(lines),
+                "{key} {opens} {width}\n{}",
+                desk.picture()
+            );
+            let says = if lines == 1 {
+                "1 line of context".to_owned()
+            } else {
+                format!("{lines} lines of context")
+            };
+            assert!(desk.shows(&says), "{}", desk.picture());
+        }
+    }
+    // In the composer they are text.
+    let mut desk = with_context(60);
+    desk.keys("+-");
+    assert_eq!(
+        (desk.app.composer.field.text(), shown(&mut desk)),
+        ("+-".to_owned(), around(3))
+    );
+}

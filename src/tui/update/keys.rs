@@ -350,6 +350,7 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
             let accept = |it| actions::review::judge(app, Verdict::Accept, it);
             return changes.into_iter().flat_map(accept).collect();
         }
+        Choice::ContextLines(more) => return actions::review::show_context(app, more),
         Choice::Commit(documents) => return actions::commit::open(app, documents),
         Choice::Remark(text) => return actions::review::remark(app, text),
         Choice::Branch(turn, is_whole) => return actions::branch::go_to(app, turn, is_whole),

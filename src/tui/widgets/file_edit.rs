@@ -1,6 +1,8 @@
 //! `file_edit`: operation, path, lines added and removed, state, and the diff with line numbers, syntax colours and marked
 //! words. Hunks of one call and file share the first one's header.
 
+use std::sync::Arc;
+
 use super::{
     DocumentKind, DocumentState, Fold, Key, Leaf, RenderContext,
     code::{Gutter, code_line, digits, mark_words, pieces},
@@ -11,11 +13,11 @@ use super::{
 };
 use crate::{
     locale::figure,
-    protocol::{Applied, Document, Operation, View, document::FileEdit},
+    protocol::{Applied, Document, Kind, Operation, View, document::FileEdit},
     t,
     text::{
         CodeLine, Role, Sanitized, Span, StyledLine,
-        diff::{CONTEXT_LINES, Diff, DiffLine, LineKind},
+        diff::{CONTEXT_LINES, ContextLines, Diff, DiffLine, End, LineKind},
         width::{cut_middle, cut_spans, width},
     },
 };
@@ -31,6 +33,7 @@ const OLD_SIDE: u64 = 0x5eaf_0000_0000_0000;
 /// The change of one document, found once.
 pub(super) struct CachedDiff {
     version: u64,
+    context: ContextLines,
     diff: Diff,
 }
 
@@ -68,11 +71,14 @@ impl DocumentKind for FileEdit<'_> {
             };
             return super::code::grow(code, document, context, state);
         }
-        let found = state.memo.found.take().filter(|it| it.version == document.version);
+        let lines_around = context.context;
+        let is_current = |it: &CachedDiff| it.version == document.version && it.context == lines_around;
+        let found = state.memo.found.take().filter(is_current);
         let found = found.or_else(|| {
             Some(CachedDiff {
                 version: document.version,
-                diff: find(self)?,
+                context: lines_around,
+                diff: self.compare_within(lines_around)?,
             })
         });
         let diff = found.as_ref().map(|it| &it.diff);
@@ -84,7 +90,7 @@ impl DocumentKind for FileEdit<'_> {
     }
 
     fn folded(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
-        let diff = find(self);
+        let diff = self.compare(0);
         Leaf::line(
             glyph(self, context),
             head(self, document, counts(self, diff.as_ref()), context),
@@ -100,6 +106,7 @@ impl DocumentKind for FileEdit<'_> {
         key.links = context.root.is_some();
         key.read_only = context.read_only;
         key.joined = context.joined;
+        key.context = context.context;
     }
 
     fn copy_text(&self, _: &Document) -> Sanitized {
@@ -126,28 +133,38 @@ impl DocumentKind for FileEdit<'_> {
 /// The change without a header, for an approval.
 pub(super) fn body(edit: &FileEdit<'_>, document: &Document, look: &RenderContext<'_>) -> Vec<StyledLine> {
     let lines = edit.content.map_or(0, |it| it.lines().count());
-    change(edit, find(edit).as_ref(), lines, document, look)
+    change(edit, edit.compare_within(look.context).as_ref(), lines, document, look)
 }
 
 /// The change as a patch, for copying. The lines of a cell are none of the file's.
 pub(super) fn patch(edit: &FileEdit<'_>) -> Option<Sanitized> {
-    let found = find(edit).filter(|_| edit.cell.is_none())?;
+    let found = edit.compare(CONTEXT_LINES).filter(|_| edit.cell.is_none())?;
     let target = edit.new_file_path.unwrap_or(edit.file_path);
     Some(Sanitized::from(found.patch(Some(edit.file_path), Some(target))))
 }
 
-/// Returns true if both are hunks of the same call on the same file: the first one's header stands for both.
-#[cfg(test)]
-pub fn joins(before: &Document, document: &Document) -> bool {
+/// Unchanged lines to show with a hunk, if the document `before` it is a hunk of the same call on the same file, whose
+/// header stands for both: what is shown below that one is not shown again. `None`: it is not.
+pub fn joins(before: &Document, document: &Document, context: ContextLines) -> Option<ContextLines> {
+    if before.kind != Kind::FileEdit || document.kind != Kind::FileEdit {
+        return None;
+    }
     let (View::FileEdit(first), View::FileEdit(second)) = (before.view(), document.view()) else {
-        return false;
+        return None;
     };
-    second.tool_call_id.is_some() && first.tool_call_id == second.tool_call_id && first.file_path == second.file_path
+    let is_same = second.tool_call_id.is_some()
+        && first.tool_call_id == second.tool_call_id
+        && first.file_path == second.file_path;
+    is_same.then(|| below(&first, &second, context))
 }
 
-/// The lines of the edit with what stands around them.
-fn find(edit: &FileEdit<'_>) -> Option<Diff> {
-    edit.compare(CONTEXT_LINES)
+/// Unchanged lines to show with a hunk that stands under another one of the same file.
+pub fn below(first: &FileEdit<'_>, second: &FileEdit<'_>, context: ContextLines) -> ContextLines {
+    let gap = second.lines_since(first);
+    ContextLines {
+        above: gap.map_or(usize::MAX, |it| it.saturating_sub(context.around)),
+        ..context
+    }
 }
 
 fn counts(edit: &FileEdit<'_>, diff: Option<&Diff>) -> Option<(usize, usize)> {
@@ -369,29 +386,90 @@ fn created(
     rows
 }
 
+/// The lines of a change in their colours, both sides.
+struct Painted {
+    old: Arc<Vec<CodeLine>>,
+    new: Arc<Vec<CodeLine>>,
+    /// Number of the first line that has colours.
+    first: usize,
+    /// Line numbers are known.
+    is_numbered: bool,
+    /// Columns of the largest number.
+    digits: usize,
+    /// The line ends of the two sides differ: they are named.
+    names_ends: bool,
+}
+
+impl Painted {
+    /// `None`: there is only one side.
+    fn of(edit: &FileEdit<'_>, diff: &Diff, document: &Document, look: &RenderContext<'_>) -> Option<Self> {
+        let texts = edit.diff.as_ref()?;
+        let is_closed = !document.is_open();
+        let seed = seed(document, look);
+        // All lines that are known, however many of them are shown: they are coloured once.
+        let (before, after) = texts.around.map_or(("", ""), |it| (it.before, it.after));
+        let whole = |text: &str| Sanitized::new(&format!("{before}{text}{after}"));
+        let colours = |seed, text| look.colours.code(seed, edit.language, &whole(text), is_closed);
+        let first = texts.start_line.unwrap_or(1) as usize;
+        let last = diff.lines.iter().filter_map(|it| it.new.max(it.old)).max().unwrap_or(1);
+        let ends = |kind: LineKind| {
+            let lines = diff.lines.iter().filter(move |it| it.kind == kind);
+            lines.fold([false; 3], |mut seen, it| {
+                seen[it.end as usize] = true;
+                seen
+            })
+        };
+        let (removed, added) = (ends(LineKind::Removed), ends(LineKind::Added));
+        Some(Self {
+            old: colours(seed ^ OLD_SIDE, texts.old),
+            new: colours(seed, texts.new),
+            first: first.saturating_sub(before.lines().count()),
+            is_numbered: texts.start_line.is_some(),
+            digits: digits(last as u64),
+            names_ends: removed != added && diff.removed > 0 && diff.added > 0,
+        })
+    }
+
+    /// A line of one side; `None` for lines that are left out.
+    fn rows(&self, line: &DiffLine, is_old: bool, columns: usize) -> Vec<StyledLine> {
+        let gutter = match line.kind {
+            LineKind::Skip(count) => return vec![left_out(count, self.digits, columns)],
+            LineKind::Context => Gutter::Plain,
+            LineKind::Removed => Gutter::Removed,
+            LineKind::Added => Gutter::Added,
+        };
+        let (number, colours) = if is_old {
+            (line.old, &self.old)
+        } else {
+            (line.new, &self.new)
+        };
+        let mut spans = words(line, at(colours, number, self.first), gutter);
+        if self.names_ends && line.kind != LineKind::Context {
+            spans.extend(end(line.end).map(|it| Span::new(it, Role::Dim).on(gutter.ground())));
+        }
+        let number = number.filter(|_| self.is_numbered).map(|it| it as u64);
+        code_line(&spans, number, self.digits, gutter, columns)
+    }
+}
+
+/// The name of a line end other than the usual one.
+fn end(end: End) -> Option<Sanitized> {
+    match end {
+        End::Newline => None,
+        End::Return => Some(Sanitized::literal("␍")),
+        End::Missing => Some(Sanitized::from(format!("  {}", t!("edit-no-newline")))),
+    }
+}
+
 fn diff_rows(edit: &FileEdit<'_>, diff: &Diff, document: &Document, look: &RenderContext<'_>) -> Vec<StyledLine> {
-    let Some(texts) = &edit.diff else { return Vec::new() };
-    let is_closed = !document.is_open();
-    let seed = seed(document, look);
-    let (old, new) = (Sanitized::new(texts.old), Sanitized::new(texts.new));
-    let old_colours = look.colours.code(seed ^ OLD_SIDE, edit.language, &old, is_closed);
-    let new_colours = look.colours.code(seed, edit.language, &new, is_closed);
-    let first = texts.start_line.unwrap_or(1) as usize;
-    let last = diff.lines.iter().filter_map(|it| it.new.max(it.old)).max().unwrap_or(1);
-    let digits = digits(last as u64);
+    let Some(painted) = Painted::of(edit, diff, document, look) else {
+        return Vec::new();
+    };
     let most = if look.fold == Fold::Full { usize::MAX / 4 } else { HEAD };
     let (head, hidden, tail) = ends(diff.lines.len(), most, TAIL);
     let mut rows = Vec::new();
-    let mut add = |found: &DiffLine| {
-        let (gutter, number, colours) = match found.kind {
-            LineKind::Skip(count) => return rows.push(left_out(count, digits, look.width)),
-            LineKind::Context => (Gutter::Plain, found.new, at(&new_colours, found.new, first)),
-            LineKind::Removed => (Gutter::Removed, found.old, at(&old_colours, found.old, first)),
-            LineKind::Added => (Gutter::Added, found.new, at(&new_colours, found.new, first)),
-        };
-        let number = number.filter(|_| texts.start_line.is_some()).map(|it| it as u64);
-        let spans = words(found, colours, gutter);
-        rows.extend(code_line(&spans, number, digits, gutter, look.width));
+    let mut add = |line: &DiffLine| {
+        rows.extend(painted.rows(line, line.kind == LineKind::Removed, look.width));
     };
     diff.lines.get(head).unwrap_or_default().iter().for_each(&mut add);
     if hidden > 0 {
@@ -400,7 +478,7 @@ fn diff_rows(edit: &FileEdit<'_>, diff: &Diff, document: &Document, look: &Rende
             old: None,
             new: None,
             text: String::new(),
-            end: crate::text::diff::End::Newline,
+            end: End::Newline,
             words: Vec::new(),
         });
     }
@@ -414,49 +492,21 @@ pub fn sides(document: &Document, look: &RenderContext<'_>) -> Option<Vec<(Optio
     let View::FileEdit(edit) = document.view() else {
         return None;
     };
-    let texts = edit.diff.as_ref()?;
-    let diff = find(&edit)?;
-    let seed = seed(document, look);
-    let is_closed = !document.is_open();
-    let (old, new) = (Sanitized::new(texts.old), Sanitized::new(texts.new));
-    let old_colours = look.colours.code(seed ^ OLD_SIDE, edit.language, &old, is_closed);
-    let new_colours = look.colours.code(seed, edit.language, &new, is_closed);
-    let first = texts.start_line.unwrap_or(1) as usize;
-    let last = diff.lines.iter().filter_map(|it| it.new.max(it.old)).max().unwrap_or(1);
-    let digits = digits(last as u64);
-    let row = |line: &DiffLine, number: Option<usize>, gutter: Gutter, colours: Option<&CodeLine>| {
-        let number = number.filter(|_| texts.start_line.is_some()).map(|it| it as u64);
-        let mut rows = code_line(&words(line, colours, gutter), number, digits, gutter, usize::MAX / 4);
-        rows.truncate(1);
-        rows.pop()
-    };
+    let diff = edit.compare_within(look.context)?;
+    let painted = Painted::of(&edit, &diff, document, look)?;
+    let row = |line: &DiffLine, is_old| painted.rows(line, is_old, usize::MAX / 4).into_iter().next();
     let mut pairs: Vec<(Option<StyledLine>, Option<StyledLine>)> = Vec::new();
     // Where the block of replaced lines begins whose other side is still to come.
     let mut open = 0;
     for line in &diff.lines {
         match line.kind {
-            LineKind::Removed => {
-                let colours = at(&old_colours, line.old, first);
-                pairs.push((row(line, line.old, Gutter::Removed, colours), None));
-            }
-            LineKind::Added => {
-                let added = row(line, line.new, Gutter::Added, at(&new_colours, line.new, first));
-                match pairs.iter_mut().skip(open).find(|it| it.1.is_none()) {
-                    Some(pair) => pair.1 = added,
-                    None => pairs.push((None, added)),
-                }
-            }
-            LineKind::Context => {
-                let (before, after) = (at(&old_colours, line.old, first), at(&new_colours, line.new, first));
-                pairs.push((
-                    row(line, line.old, Gutter::Plain, before),
-                    row(line, line.new, Gutter::Plain, after),
-                ));
-                open = pairs.len();
-            }
-            LineKind::Skip(count) => {
-                let left = || Some(left_out(count, digits, usize::MAX / 4));
-                pairs.push((left(), left()));
+            LineKind::Removed => pairs.push((row(line, true), None)),
+            LineKind::Added => match pairs.iter_mut().skip(open).find(|it| it.1.is_none()) {
+                Some(pair) => pair.1 = row(line, false),
+                None => pairs.push((None, row(line, false))),
+            },
+            LineKind::Context | LineKind::Skip(_) => {
+                pairs.push((row(line, true), row(line, false)));
                 open = pairs.len();
             }
         }

@@ -58,7 +58,9 @@ use crate::{
     locale::figure,
     protocol::{Applied, Document, Kind, QuestionKind, Turn, View, document::with_view},
     t,
-    text::{Background, CodeLine, Colours, Modifier, Role, Sanitized, Span, StyledLine, markdown::Flow},
+    text::{
+        Background, CodeLine, Colours, Modifier, Role, Sanitized, Span, StyledLine, diff::ContextLines, markdown::Flow,
+    },
     theme::Theme,
     transcript::Todos,
     tui::terminal::surface::Links,
@@ -67,7 +69,7 @@ use crate::{
 pub use approval::command_asked_for;
 pub use copy::{code_only, copy_text, markdown};
 pub use error::is_retryable;
-pub use file_edit::{name as operation, sides};
+pub use file_edit::{below, joins, name as operation, sides};
 pub use form::{Form, Outcome, approval_keys};
 pub use heading::{TYPING, key_at};
 
@@ -94,6 +96,8 @@ pub struct RenderContext<'a> {
     pub read_only: bool,
     /// The document before this one is the same file and call: its header stands for this hunk too.
     pub joined: bool,
+    /// Unchanged lines to show with a change.
+    pub context: ContextLines,
     /// Nothing replaces it: the newest plan, or a document of the last turn. It follows the live list and may be tried
     /// again; older ones stay as they were sent.
     pub newest: bool,
@@ -305,6 +309,7 @@ struct Key {
     selected: bool,
     read_only: bool,
     joined: bool,
+    context: ContextLines,
     links: bool,
     /// The version of the live list, counted from 1.
     todos: u64,

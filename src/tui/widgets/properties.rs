@@ -117,6 +117,12 @@ fn metadata() -> impl Strategy<Value = Value> {
         1 => (text(), text(), any::<u32>()).prop_map(|(old, new, line)| {
             json!({ "filePath": new, "diff": { "oldString": old, "newString": new, "startLine": line } })
         }),
+        1 => (text(), text(), text(), any::<u32>()).prop_map(|(old, new, around, line)| {
+            let around = format!("{around}\n");
+            json!({ "filePath": new, "diff": {
+                "oldString": old, "newString": new, "startLine": line, "contextBefore": around, "contextAfter": around,
+            } })
+        }),
         1 => (text(), proptest::option::of(any::<i32>()), proptest::sample::select(vec!["running", "completed", "killed"]))
             .prop_map(|(text, code, state)| json!({ "command": text, "exitCode": code, "state": state, "output": text })),
         1 => (text(), proptest::collection::vec(todo, 0..5)).prop_map(|(title, todos)| {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{Cited, DocumentState, Fold, RenderContext};
 use crate::{
     protocol::{Document, DocumentStart, Event, Kind, Response, Turn},
-    text::{Modifier, NoColours, Span, StyledLine, width::spans_width},
+    text::{Modifier, NoColours, Span, StyledLine, diff::ContextLines, width::spans_width},
     transcript::Todos,
     tui::terminal::surface::Links,
 };
@@ -27,6 +27,7 @@ pub fn look(width: usize) -> RenderContext<'static> {
         selected: false,
         read_only: false,
         joined: false,
+        context: ContextLines::default(),
         newest: true,
         turn: Turn(7),
         colours: &NoColours,

@@ -369,6 +369,7 @@ fn hunks_of_one_call_and_file_share_a_header() {
         )
     };
     let first = hunk(json!("call_1"), "a.rs");
+    let lines = ContextLines::default();
     for (name, second, joined) in [
         ("the same call and file", hunk(json!("call_1"), "a.rs"), true),
         ("another file", hunk(json!("call_1"), "b.rs"), false),
@@ -376,7 +377,7 @@ fn hunks_of_one_call_and_file_share_a_header() {
         ("no call named", hunk(Value::Null, "a.rs"), false),
         ("no edit", closed("text", Some("x"), json!({})), false),
     ] {
-        assert_eq!(joins(&first, &second), joined, "{name}");
+        assert_eq!(joins(&first, &second, lines).is_some(), joined, "{name}");
     }
     let later = picture(
         &first,

@@ -14,8 +14,8 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::{
     locale::figure,
-    protocol::{Document, DocumentId, FinishReason, Kind, ResponseChange, Turn, View},
-    text::{Background, Colours, Modifier, Role, Sanitized, Span, StyledLine, width},
+    protocol::{Document, DocumentId, FinishReason, Kind, ResponseChange, Turn},
+    text::{Background, Colours, Modifier, Role, Sanitized, Span, StyledLine, diff::ContextLines, width},
     theme::Theme,
     transcript::{DocumentIndex, Exchange, ExchangeChange, Transcript, has_done_something},
     tui::{
@@ -71,6 +71,8 @@ pub struct TranscriptContext<'a> {
     pub width: usize,
     pub show_thinking: bool,
     pub has_focus: bool,
+    /// Unchanged lines around each change.
+    pub context_lines: usize,
     pub root: Option<&'a str>,
     pub images: &'a Images,
     pub has_nerd_font: bool,
@@ -918,7 +920,7 @@ impl Pane {
         };
         self.update(before, context);
         let is_line = |it: &Item| self.states.get(it).is_some_and(|it| it.state.is_line);
-        let is_joined = matches!(item, Item::Document(place) if joined(context.transcript, place));
+        let is_joined = matches!(item, Item::Document(place) if joined(context, place).is_some());
         usize::from(!(is_joined || is_line(&before) && is_line(&item)))
     }
 
@@ -960,6 +962,7 @@ impl Pane {
             selected,
             read_only: false,
             joined: false,
+            context: ContextLines::new(context.context_lines),
             newest: item.exchange() + 1 == transcript.exchanges.len(),
             turn: exchange.turn,
             colours: context.colours,
@@ -989,7 +992,9 @@ impl Pane {
                 {
                     mode = exchange.response.mode_at(place.document);
                 }
-                render.joined = joined(transcript, place);
+                if let Some(lines) = joined(context, place) {
+                    (render.joined, render.context) = (true, lines);
+                }
                 if document.kind == Kind::Plan {
                     render.newest = is_newest_plan(transcript, place);
                 }
@@ -1069,35 +1074,14 @@ pub fn local_time(at_ms: u64, format: &str) -> Option<String> {
     Some(time.with_timezone(&chrono::Local).format(format).to_string())
 }
 
-/// Returns true if the document is a further hunk of the edit that the document before it belongs to.
-fn joined(transcript: &Transcript, place: DocumentIndex) -> bool {
-    let Some(before) = place.document.checked_sub(1) else {
-        return false;
+/// The unchanged lines to show with a document that is a further hunk of the edit that the document before it belongs to.
+fn joined(context: &TranscriptContext<'_>, place: DocumentIndex) -> Option<ContextLines> {
+    let before = DocumentIndex {
+        document: place.document.checked_sub(1)?,
+        ..place
     };
-    let (Some(this), Some(before)) = (
-        transcript.get(place),
-        transcript.get(DocumentIndex {
-            document: before,
-            ..place
-        }),
-    ) else {
-        return false;
-    };
-    is_same_edit(before, this)
-}
-
-fn is_same_edit(before: &Document, this: &Document) -> bool {
-    if before.kind != Kind::FileEdit || this.kind != Kind::FileEdit {
-        return false;
-    }
-    match (before.view(), this.view()) {
-        (View::FileEdit(before), View::FileEdit(this)) => {
-            this.tool_call_id.is_some()
-                && before.tool_call_id == this.tool_call_id
-                && before.file_path == this.file_path
-        }
-        _ => false,
-    }
+    let (before, this) = (context.transcript.get(before)?, context.transcript.get(place)?);
+    widgets::joins(before, this, ContextLines::new(context.context_lines))
 }
 
 fn is_newest_plan(transcript: &Transcript, place: DocumentIndex) -> bool {

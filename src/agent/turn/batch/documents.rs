@@ -6,7 +6,11 @@ use super::{super::Fault, Job, Stage};
 use crate::{
     models::{CallResult, Image},
     protocol::{Applied, CommandState, Operation, Permission, document::language_of},
-    tools::{Access, Change, edit::pick::Picked, object},
+    tools::{
+        Access, Change, Hunk,
+        edit::{hunks::surroundings, pick::Picked, text::Text},
+        object,
+    },
 };
 
 /// As many characters of an argument stand in a message.
@@ -109,22 +113,47 @@ pub fn edits(change: &Change, name: &str, call: &str, applied: &Applied) -> Vec<
         return vec![whole(content)];
     }
     let count = change.hunks.len();
-    let hunks = change.hunks.iter().enumerate().map(|(at, hunk)| {
-        let mut end = start.clone();
-        end.insert(
-            "diff".into(),
-            json!({
-                "oldString": hunk.old,
-                "newString": hunk.new,
-                "startLine": hunk.start,
-                "endLine": hunk.end,
-            }),
-        );
-        end.insert("applied".into(), applied.as_str().into());
-        end.insert("hunk".into(), json!({ "index": at + 1, "count": count }));
-        (start.clone(), Some(hunk.new.clone()), end)
-    });
+    let hunks = change
+        .hunks
+        .iter()
+        .zip(diffs(change))
+        .enumerate()
+        .map(|(at, (hunk, diff))| {
+            let mut end = start.clone();
+            end.insert("diff".into(), diff.into());
+            end.insert("applied".into(), applied.as_str().into());
+            end.insert("hunk".into(), json!({ "index": at + 1, "count": count }));
+            (start.clone(), Some(hunk.new.clone()), end)
+        });
     hunks.collect()
+}
+
+/// The hunks of a change as `diff` members, each with the lines around it that nothing changes.
+pub fn diffs(change: &Change) -> Vec<Map<String, Value>> {
+    let around = before(change).map(|it| surroundings(&it, &change.hunks));
+    let mut around = around.unwrap_or_default().into_iter();
+    let diff = |hunk: &Hunk| {
+        let mut diff = object(json!({
+            "oldString": hunk.old,
+            "newString": hunk.new,
+            "startLine": hunk.start,
+            "endLine": hunk.end,
+        }));
+        if let Some((before, after)) = around.next() {
+            diff.insert("contextBefore".into(), before.into());
+            diff.insert("contextAfter".into(), after.into());
+        }
+        diff
+    };
+    change.hunks.iter().map(diff).collect()
+}
+
+/// The text whose lines the hunks of a change count; `None`: it is not text.
+pub fn before(change: &Change) -> Option<String> {
+    match &change.cell {
+        Some(cell) => Some(cell.source.clone().unwrap_or_default()),
+        None => Text::read(change.old.as_deref()?).ok().map(|it| it.text),
+    }
 }
 
 /// The documents of a change that was made in part: what was left out is said to be rejected.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     super::{Fault, Running},
     ChangeAnswer, Job,
-    documents::parts,
+    documents::{diffs, parts},
 };
 use crate::{
     protocol::{Kind, Operation},
@@ -15,6 +15,7 @@ use crate::{
             file::proposals,
             pick::{self, Picked},
         },
+        object,
     },
 };
 
@@ -28,16 +29,14 @@ pub fn choices(change: &Change) -> Option<Value> {
     if hunks.is_empty() || bytes > MOST_BYTES {
         return None;
     }
-    let hunks = hunks.iter().zip(1_u64..).map(|(hunk, index)| match change.operation {
-        // Its text is the content.
-        Operation::Create => json!({ "index": index }),
-        Operation::Edit | Operation::Rename | Operation::Delete | Operation::Other(_) => json!({
-            "index": index,
-            "oldString": hunk.old,
-            "newString": hunk.new,
-            "startLine": hunk.start,
-            "endLine": hunk.end,
-        }),
+    let hunks = diffs(change).into_iter().zip(1_u64..).map(|(diff, index)| {
+        let mut hunk = object(json!({ "index": index }));
+        match change.operation {
+            // Its text is the content.
+            Operation::Create => {}
+            Operation::Edit | Operation::Rename | Operation::Delete | Operation::Other(_) => hunk.extend(diff),
+        }
+        Value::Object(hunk)
     });
     Some(hunks.collect())
 }

@@ -13,8 +13,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
+pub use self::documents::{before, edits, gist};
 use self::documents::{command_metadata, plain};
-pub use self::documents::{edits, gist};
 pub use self::hunk_choice::choices;
 use super::{Effect, Fault, JobId, Memory, Phase, Prepared, Running, guard::Advice};
 use crate::{

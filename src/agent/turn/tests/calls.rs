@@ -65,7 +65,7 @@ fn readers_run_together_and_writers_alone() {
     assert_eq!(talk.says(proposing(3)), "make 3");
     assert_eq!(
         talk.says(ran(3, "")),
-        r#"+3 file_edit | "new 1" | -doc_003 applied | +4 file_edit | "new 3" | -doc_004 applied | +5 tool_call | look | {} | run 4 look"#
+        r#"+3 file_edit | "new 1\n" | -doc_003 applied | +4 file_edit | "new 3\n" | -doc_004 applied | +5 tool_call | look | {} | run 4 look"#
     );
     assert_eq!(
         talk.says(ran(4, "four")),
@@ -90,7 +90,7 @@ fn what_checkers_say_of_a_change_is_added_to_its_result() {
         ]);
         assert_eq!(
             talk.says(ran(1, "")),
-            r#"response of m | +1 file_edit | "new 1" | -doc_001 applied | +2 file_edit | "new 3" | -doc_002 applied | check 1"#,
+            r#"response of m | +1 file_edit | "new 1\n" | -doc_001 applied | +2 file_edit | "new 3\n" | -doc_002 applied | check 1"#,
             "the change is shown, and nothing waits for it to be"
         );
         talk

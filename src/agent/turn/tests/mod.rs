@@ -320,8 +320,8 @@ fn command(line: &str) -> Vec<Access> {
 /// A change of `a.rs` in two places.
 fn proposing(job: u64) -> Input {
     let hunk = |at: u64| Hunk {
-        old: format!("old {at}"),
-        new: format!("new {at}"),
+        old: format!("old {at}\n"),
+        new: format!("new {at}\n"),
         start: at,
         end: at,
     };

@@ -270,7 +270,10 @@ fn asked_by_hunk(says: &[(bool, Option<&str>, Option<&str>)]) -> (Talk, String) 
     });
     assert_eq!(
         hunks.expect("they are listed")[1],
-        json!({ "index": 2, "oldString": "old 5\n", "newString": "new 5\n", "startLine": 5, "endLine": 5 })
+        json!({
+            "index": 2, "oldString": "old 5\n", "newString": "new 5\n", "startLine": 5, "endLine": 5,
+            "contextBefore": "same\nsame\nsame\n", "contextAfter": "same\nsame\nsame\n",
+        })
     );
     let hunks = says
         .iter()

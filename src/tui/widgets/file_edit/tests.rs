@@ -395,7 +395,7 @@ fn the_rest_of_a_line_follows_both_texts() {
         let View::FileEdit(it) = document.view() else {
             panic!("it is an edit")
         };
-        find(&it).map(|it| (it.added, it.removed))
+        it.compare(3).map(|it| (it.added, it.removed))
     };
     for (name, old, new, counts) in [
         ("a line below one that stays", "a", "a\nb", (1, 0)),
@@ -406,4 +406,181 @@ fn the_rest_of_a_line_follows_both_texts() {
     ] {
         assert_eq!(counted(old, new), Some(counts), "{name}");
     }
+}
+
+/// An edit of line 21 of a file of 40 lines, which knows the lines around it.
+fn known() -> Document {
+    let lines = |range: std::ops::Range<usize>| -> String { range.map(|it| format!("line {it}\n")).collect() };
+    let diff = json!({
+        "oldString": "line 21\n", "newString": "twenty-one\n", "startLine": 21, "endLine": 21,
+        "contextBefore": lines(9..21), "contextAfter": lines(22..34),
+    });
+    closed(
+        "file_edit",
+        Some("twenty-one\n"),
+        json!({ "filePath": "a.txt", "operation": "edit", "diff": diff }),
+    )
+}
+
+/// The rows below the heading.
+fn body_of(document: &Document, context: &RenderContext<'_>) -> Vec<String> {
+    let mut state = DocumentState::default();
+    state.lay_out(document, context);
+    state
+        .rows
+        .iter()
+        .skip(1)
+        .map(|it| it.plain().trim_end().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_change_stands_among_as_many_lines_of_its_file_as_are_wanted() {
+    let change = [" 21 − line 21", " 21 + twenty-one"].map(str::to_owned);
+    for width in [20, 40, 80, 120, 200] {
+        for (around, above, below) in [
+            (0, 21..21, 22..22),
+            (1, 20..21, 22..23),
+            (3, 18..21, 22..25),
+            (50, 9..21, 22..34),
+        ] {
+            let context = RenderContext {
+                context: ContextLines::new(around),
+                ..look(width)
+            };
+            let line = |it: usize| format!("{it:>3}   line {it}");
+            let wants: Vec<String> = above.map(line).chain(change.clone()).chain(below.map(line)).collect();
+            assert_eq!(body_of(&known(), &context), wants, "{around} lines at {width} columns");
+        }
+    }
+}
+
+#[test]
+fn both_sides_have_the_same_lines_around_a_change() {
+    let rows = sides(&known(), &look(120)).unwrap();
+    let plain = |it: &Option<StyledLine>| {
+        it.as_ref()
+            .map(|it| it.plain().trim_end().to_owned())
+            .unwrap_or_default()
+    };
+    let rows: Vec<(String, String)> = rows.iter().map(|(old, new)| (plain(old), plain(new))).collect();
+    let both = |it: usize| (format!(" {it}   line {it}"), format!(" {it}   line {it}"));
+    let change = (" 21 − line 21".to_owned(), " 21 + twenty-one".to_owned());
+    assert_eq!(
+        rows,
+        [both(18), both(19), both(20), change, both(22), both(23), both(24)]
+    );
+}
+
+#[test]
+fn what_the_hunk_above_shows_is_not_shown_again() {
+    let hunk = |line: u64, before: &str, after: &str| {
+        let diff = json!({
+            "oldString": "x\n", "newString": "y\n", "startLine": line, "endLine": line,
+            "contextBefore": before, "contextAfter": after,
+        });
+        closed(
+            "file_edit",
+            Some("y\n"),
+            json!({ "filePath": "a.rs", "toolCallId": "call_1", "diff": diff }),
+        )
+    };
+    let first = hunk(1, "", "2\n3\n4\n5\n");
+    let second = hunk(6, "2\n3\n4\n5\n", "");
+    for (around, shown) in [
+        (
+            3,
+            vec![
+                "  1 − x",
+                "  1 + y",
+                "  2   2",
+                "  3   3",
+                "  4   4",
+                "  5   5",
+                "  6 − x",
+                "  6 + y",
+            ],
+        ),
+        (
+            1,
+            vec!["  1 − x", "  1 + y", "  2   2", "  5   5", "  6 − x", "  6 + y"],
+        ),
+    ] {
+        let context = ContextLines::new(around);
+        let joined = joins(&first, &second, context).unwrap();
+        let above = body_of(&first, &RenderContext { context, ..look(60) });
+        let below = body_of(
+            &second,
+            &RenderContext {
+                context: joined,
+                joined: true,
+                ..look(60)
+            },
+        );
+        assert_eq!([above, below].concat(), shown, "{around}");
+    }
+    // Nobody knows what is between hunks without line numbers.
+    let unplaced = edit(
+        "a",
+        "b",
+        Value::Null,
+        json!({ "toolCallId": "call_1", "filePath": "a.rs" }),
+    );
+    let lines = joins(&first, &unplaced, ContextLines::default());
+    assert_eq!(lines, Some(ContextLines::default()));
+}
+
+#[test]
+fn line_ends_are_named_where_they_differ() {
+    let rows = |diff: Value| {
+        let document = closed(
+            "file_edit",
+            None,
+            json!({ "filePath": "a.rs", "operation": "edit", "diff": diff }),
+        );
+        body_of(&document, &look(60))
+    };
+    let at_end = |old: &str, new: &str| {
+        rows(json!({ "oldString": old, "newString": new, "startLine": 2, "contextBefore": "a\n", "contextAfter": "" }))
+    };
+    assert_eq!(at_end("b", "b\n"), ["  1   a", "  2 − b  no newline at end", "  2 + b"]);
+    assert_eq!(at_end("b\n", "b\nc"), ["  1   a", "  2   b", "  3 + c"]);
+    assert_eq!(at_end("b", "c"), ["  1   a", "  2 − b", "  2 + c"]);
+    let plain = |old: &str, new: &str| rows(json!({ "oldString": old, "newString": new, "startLine": 1 }));
+    assert_eq!(plain("a\r\n", "a\n"), ["  1 − a␍", "  1 + a"]);
+    assert_eq!(plain("a\r\nb\r\n", "a\r\nc\r\n"), ["  1   a", "  2 − b", "  2 + c"]);
+}
+
+#[test]
+fn lines_that_a_gateway_makes_up_do_no_harm() {
+    // Lines that do not end, line numbers that cannot be, and a text of control characters.
+    for (before, line) in [
+        ("half a line", 3_u64),
+        ("\u{1b}[31m\n\u{202e}b\n", 0),
+        ("1\n2\n3\n", u64::MAX),
+    ] {
+        let diff = json!({
+            "oldString": "x", "newString": "y", "startLine": line, "contextBefore": before, "contextAfter": "\r\u{7}z",
+        });
+        let document = closed(
+            "file_edit",
+            None,
+            json!({ "filePath": "a.rs", "operation": "edit", "diff": diff }),
+        );
+        for width in [1, 5, 20] {
+            let mut state = DocumentState::default();
+            state.lay_out(&document, &look(width));
+            let text: String = state.rows.iter().map(StyledLine::plain).collect();
+            assert!(!text.contains(['\u{1b}', '\u{202e}', '\u{7}', '\r']), "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_copied_patch_has_three_lines_of_context_whatever_is_shown() {
+    let document = known();
+    assert_eq!(
+        super::super::copy_text(&document).as_str(),
+        "--- a/a.txt\n+++ b/a.txt\n@@ -18,7 +18,7 @@\n line 18\n line 19\n line 20\n-line 21\n+twenty-one\n line 22\n line 23\n line 24\n"
+    );
 }

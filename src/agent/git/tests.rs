@@ -745,8 +745,8 @@ fn spent() -> Duration {
 async fn files_are_compared_on_another_thread() {
     let count = 60_000;
     let text = |word: &str| -> String {
-        let line = |it: usize| {
-            if it % 2 == 0 {
+        let line = |it: u32| {
+            if it.is_multiple_of(2) {
                 format!("{it}\n")
             } else {
                 format!("{word} {it}\n")
@@ -761,21 +761,21 @@ async fn files_are_compared_on_another_thread() {
     let (_, accepted) = scene.accepted(&[0]).await;
     let before = spent();
     hunks(&text("first"), &text("mine"));
-    let work = spent() - before;
+    let work = spent().saturating_sub(before);
     assert!(work > Duration::from_millis(100), "there is much to compare: {work:?}");
     let before = spent();
     super::changes::documents(&repository, &scene.workspace)
         .await
         .expect("changes");
-    let diff = spent() - before;
+    let diff = spent().saturating_sub(before);
     let before = spent();
     commit::preview(&repository, &accepted, "short")
         .await
         .expect("a preview");
-    let preview = spent() - before;
+    let preview = spent().saturating_sub(before);
     let before = spent();
     commit::patch(&repository, &accepted).await.expect("a patch");
-    let patch = spent() - before;
+    let patch = spent().saturating_sub(before);
     for (name, spent) in [("diff", diff), ("preview", preview), ("patch", patch)] {
         assert!(spent < work / 2, "{name}: {spent:?} here, the work is {work:?}");
     }

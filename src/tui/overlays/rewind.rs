@@ -103,7 +103,7 @@ impl Rewind {
             overwrite: false,
         });
         ask!(query, Reply::RestorePreview, or_default, move |app, found| {
-            if let Some(rewind) = app.overlays.top::<Self>() {
+            if let Some(rewind) = app.overlays.find::<Self>(|_| true) {
                 rewind.take(turn, found);
             }
             Vec::new()

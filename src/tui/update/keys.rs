@@ -368,6 +368,7 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Copy(words) => return actions::copying::copy(app, words),
         Choice::Filter(words) => return actions::finding::show_only(app, &words),
         Choice::Item(item) => return actions::reading::select(app, item),
+        Choice::OpenRules(path) => return vec![Effect::OpenRules(path)],
         Choice::Open(path, line) => return vec![Effect::OpenFile { path, line }],
         Choice::Session(it) if it.elsewhere.is_empty() => return vec![Effect::Resume(it.id)],
         Choice::Session(it) => {

@@ -23,7 +23,8 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
         EffectOutcome::Replied(ask, reply) => return (ask.then)(app, reply),
         EffectOutcome::Filed(work, outcome) => return (work.then)(app, outcome),
         EffectOutcome::Sessions(Err(why)) => return app.toast(why),
-        EffectOutcome::Copied(Ok(way)) | EffectOutcome::Saved(Ok(way)) => return app.toast(way),
+        EffectOutcome::Copied(Ok(way)) => return app.toast(way),
+        EffectOutcome::Saved(Ok((action, path))) => return App::record(action, &[&path]),
         EffectOutcome::Copied(Err(why)) | EffectOutcome::Saved(Err(why)) | EffectOutcome::Failed(why) => {
             return app.toast(why);
         }
@@ -54,13 +55,13 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
             return wanting.map(Effect::PreviewSession).into_iter().collect();
         }
         EffectOutcome::SessionsFound { words, found } => {
-            if let Some(it) = app.overlays.top::<Sessions>() {
+            if let Some(it) = app.overlays.find::<Sessions>(|_| true) {
                 it.take(&words, found);
                 return it.wanting().map(Effect::PreviewSession).into_iter().collect();
             }
         }
         EffectOutcome::SessionChanged { failed, kept } => {
-            if let Some(it) = app.overlays.top::<Sessions>() {
+            if let Some(it) = app.overlays.find::<Sessions>(|_| true) {
                 // A list that cannot be had now is as it was.
                 if let Some(kept) = kept {
                     it.renew(kept);
@@ -71,7 +72,7 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
             }
         }
         EffectOutcome::SessionPreview { id, preview } => {
-            if let Some(it) = app.overlays.top::<Sessions>() {
+            if let Some(it) = app.overlays.find::<Sessions>(|_| true) {
                 it.show(id, *preview);
             }
         }

@@ -4,10 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::Map;
 
-use super::{
-    notices::{notice, now_ms},
-    side_question::said,
-};
+use super::{notices::now_ms, side_question::said};
 use crate::{
     agent::{
         git::{
@@ -19,7 +16,7 @@ use crate::{
     },
     journal::Log,
     models::{Chosen, ModelMessage},
-    protocol::{CommitOutcome, CommitPreview, CommitRequest, DocumentId, Event, Position, Severity, Turn},
+    protocol::{CommitOutcome, CommitPreview, CommitRequest, DocumentId, Event, Position, Turn, UserAction},
     sandbox::{Seen, Workspace},
     transcript::Transcript,
 };
@@ -41,9 +38,10 @@ pub struct Source {
 }
 
 impl Source {
-    async fn accepted(&self, wanted: Vec<(Turn, DocumentId)>) -> Result<(Repository, Accepted), git::Error> {
+    async fn accepted(&self, wanted: Vec<(Turn, DocumentId)>) -> Result<(Repository, Arc<Accepted>), git::Error> {
         let repository = Repository::open(self.workspace.root()).await?;
-        let transcript = Transcript::from_entries(&self.log.after(Position(0)));
+        let log = Arc::clone(&self.log);
+        let transcript = git::on_thread(move || Transcript::from_entries(&log.after(Position(0)))).await?;
         let wanted = uncommitted(&transcript, wanted, &repository).await;
         let (source, of) = (self.clone(), repository.clone());
         let collect = move || {
@@ -51,11 +49,9 @@ impl Source {
                 workspace: &source.workspace,
                 seen: &source.seen,
             };
-            Accepted::new(&transcript, &wanted, &of, &files)
+            Arc::new(Accepted::new(&transcript, &wanted, &of, &files))
         };
-        let accepted = tokio::task::spawn_blocking(collect).await;
-        let accepted = accepted.map_err(|it| git::Error::Failed(it.to_string()))?;
-        Ok((repository, accepted))
+        Ok((repository, git::on_thread(collect).await?))
     }
 
     /// Describes the commit, or says why there can be none.
@@ -126,8 +122,8 @@ impl Source {
                 Some(_) => "git reset --soft HEAD~1",
                 None => "git update-ref -d HEAD",
             };
-            let said = format!("Committed {short}; {back} reverses it");
-            notice(&self.log, Severity::Info, "committed", said);
+            let notice = UserAction::Committed.notice(&[short, back]);
+            self.log.append(now_ms(), Event::Notice(notice));
         }
         outcome
     }

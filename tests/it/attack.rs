@@ -10,7 +10,11 @@ use std::{
     net::{TcpListener, UdpSocket},
     os::{
         linux::net::SocketAddrExt as _,
-        unix::{fs::PermissionsExt as _, net::UnixListener, process::CommandExt as _},
+        unix::{
+            fs::PermissionsExt as _,
+            net::{UnixDatagram, UnixListener},
+            process::CommandExt as _,
+        },
     },
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -209,6 +213,14 @@ const ATTACKS: &[Attack] = &[
     ),
     attack("a local socket at all", "python3 -c 'import socket; socket.socket(1)'"),
     attack(
+        "datagrams to a socket in a folder",
+        "python3 -c 'import socket; socket.socketpair(1, 2)[0].sendto(b\"x\", \"@DATAGRAMS@\")'",
+    ),
+    attack(
+        "raw datagrams to a socket in a folder",
+        "python3 -c 'import socket; socket.socketpair(1, 3)[0].sendto(b\"x\", \"@DATAGRAMS@\")'",
+    ),
+    attack(
         "a socket of the kernel's log",
         "python3 -c 'import socket; socket.socket(16, 3, 15)'",
     ),
@@ -311,7 +323,7 @@ struct Bench {
     base: PathBuf,
     victim: Child,
     values: Vec<(&'static str, String)>,
-    _sockets: (UnixListener, UnixListener),
+    _sockets: (UnixListener, UnixListener, UnixDatagram),
 }
 
 impl Bench {
@@ -382,6 +394,9 @@ impl Bench {
         let placed = UnixListener::bind(&socket).expect("the test can do this");
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).expect("the test can do this");
         fs::hard_link(&socket, base.join("out/socket")).ok();
+        // In the workspace, so that no wall of files hides it.
+        let datagrams = base.join("work/datagrams");
+        let datagram_socket = UnixDatagram::bind(&datagrams).expect("the test can do this");
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("the test can do this");
         let abstract_one = UnixListener::bind_addr(&address).expect("the test can do this");
         if who == Who::User {
@@ -401,6 +416,7 @@ impl Bench {
             ("@TCP@", ports.0.to_string()),
             ("@UDP@", ports.1.to_string()),
             ("@SOCK@", socket.display().to_string()),
+            ("@DATAGRAMS@", datagrams.display().to_string()),
             ("@ABSTRACT@", name),
             ("@VICTIM@", victim.id().to_string()),
         ];
@@ -408,7 +424,7 @@ impl Bench {
             base,
             victim,
             values,
-            _sockets: (placed, abstract_one),
+            _sockets: (placed, abstract_one, datagram_socket),
         }
     }
 

@@ -408,7 +408,7 @@ mod tests {
                 "",
                 "gateway.headers",
                 "a=b",
-                "config.toml: `gateway.headers`: headers can only be set in a file",
+                "config.toml: `gateway.headers`: headers are a table; write one line per header in config.toml",
             ),
             (
                 "gateway = 3\n",

@@ -225,7 +225,10 @@ impl ValueKind {
                 let rule = Some(text.trim()).filter(|it| !it.is_empty()).map(ConfiguredRule::new);
                 Ok(Value::Rules(rule.into_iter().collect()))
             }
-            Self::Headers => Err(invalid("headers can only be set in a file", None)),
+            Self::Headers => Err(invalid(
+                "headers are a table; write one line per header in config.toml",
+                None,
+            )),
             Self::Secret => {
                 let text = text.trim();
                 if text.is_empty() || text.chars().any(char::is_control) {

@@ -58,6 +58,14 @@ pub fn arguments_for(workspace: &Path, path: &str, line: Option<u64>) -> Result<
     Ok(places::arguments(&editor(), &target, line))
 }
 
+/// The editor's arguments for a file that may be new; makes its folder, or leaves the error to the editor.
+pub fn arguments_for_new(path: &Path) -> Vec<OsString> {
+    if let Some(folder) = path.parent() {
+        let _ = std::fs::create_dir_all(folder);
+    }
+    places::arguments(&editor(), path, None)
+}
+
 /// Runs the editor in `folder` until it ends.
 pub async fn run(arguments: Vec<OsString>, folder: &Path) -> Result<(), String> {
     let editor = editor();

@@ -432,6 +432,11 @@ impl FrontEnd for Screen {
                 // Links that do not care reply with an error, which is of no interest.
                 tokio::spawn(app.conversation.link.ask(Query::FileOpened(path)));
             }
+            Effect::OpenRules(path) => {
+                if let Err(why) = self.edit(editor::arguments_for_new(&path), app).await {
+                    return Carried::Done(EffectOutcome::Failed(why));
+                }
+            }
             other => {
                 let carried = self.runner.carry_out(other, app);
                 if matches!(carried, Carried::Sent) {

@@ -1,6 +1,7 @@
 //! The parameters of the screen, and the state that it begins in.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
@@ -126,6 +127,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
             keymap,
             is_developer: setup.is_developer,
             problems,
+            written: BTreeMap::new(),
         },
         toast,
         toast_ms: now_ms(),

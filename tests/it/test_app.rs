@@ -219,6 +219,7 @@ impl TestApp {
                 keymap: Keymap::built_in(ACTIONS),
                 is_developer: false,
                 problems: Vec::new(),
+                written: std::collections::BTreeMap::new(),
             },
             status: Status::default(),
             toast: None,

@@ -585,7 +585,10 @@ impl Running {
             Input::Output { job, text } => self.printed(job, &text),
             Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory),
             Input::Checked { job, text } => self.checked(job, &text, memory),
-            Input::Restrict(Restriction::AsksFirst) => memory.policy.run = RunMode::Ask,
+            Input::Restrict(Restriction::AsksFirst) => {
+                memory.policy.run = RunMode::Ask;
+                self.judge_ready(memory);
+            }
             Input::Restrict(Restriction::Mode(mode)) => {
                 if mode.is_read_only() && !self.mode.is_read_only() {
                     // What is being written stays as it is.

@@ -611,6 +611,22 @@ fn act(root: &Path, deeds: &[Deed]) {
     }
 }
 
+#[test]
+fn a_folder_in_the_place_of_a_link_comes_back_with_what_is_in_it() {
+    let bench = Bench::new();
+    bench.seen.begin(1);
+    bench.command("c1", |root| act(root, &[Deed::Link(4, 2)]));
+    bench.seen.begin(2);
+    bench.command("c2", |root| act(root, &[Deed::Remove(4), Deed::Folder(2)]));
+    let two = bench.all();
+    let plan = bench.plan(Which::Turn(2));
+    let names: Vec<_> = plan.files.iter().map(|it| it.shown.as_str()).collect();
+    assert_eq!(names, ["d", "d/e"]);
+    bench.turn(Which::Turn(2));
+    bench.turn(Which::LastAgain);
+    assert_eq!(bench.all(), two);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -28,7 +28,7 @@ pub const DIFF: Action = Action::new("diff", "diff", |app, _| {
     let title = t!("diff-title");
     app.open(DocumentPage::waiting(title, "", t!("diff-reading")));
     let look = ask_for(Query::GitChanges, move |app, reply| {
-        let Some(page) = app.overlays.top::<DocumentPage>().filter(|it| it.waits_for(title)) else {
+        let Some(page) = app.overlays.find::<DocumentPage>(|it| it.waits_for(title)) else {
             return Vec::new();
         };
         match reply {

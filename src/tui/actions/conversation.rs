@@ -81,7 +81,7 @@ fn shorten(app: &mut App, word: &str, rest: &str, how: CompactionScope) -> Vec<E
         return app.toast(t!("action-nothing-said"));
     }
     app.viewport.pane.go_to_end();
-    let submit = app.composer.submit(Message::user(format!("{word} {rest}").trim()));
+    let submit = super::writing::prepared(app, Message::user(format!("{word} {rest}").trim()));
     vec![Effect::Send(Command::Compact { submit, scope: how })]
 }
 

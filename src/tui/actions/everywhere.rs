@@ -6,7 +6,7 @@ use crate::{
     t,
     tui::{
         app::{Action, App, Effect, Focus, effects::ask},
-        overlays::{Inspector, Page, Picker},
+        overlays::{AskingAgent, Inspector, Page, Picker},
         terminal::Mouse,
     },
 };
@@ -30,11 +30,11 @@ pub const MODE: Action = Action::new("mode", "mode", |app, word| match Mode::par
     Some(mode) => set_mode(app, mode),
     None if word == AGENT_ASKS => ask_first(app),
     None if word.is_empty() => {
-        let asks = app
-            .conversation
-            .about
-            .hears
-            .then_some((&MODE, AGENT_ASKS, app.composer.asks_first));
+        let asks = app.conversation.about.hears.then_some(AskingAgent {
+            action: &MODE,
+            word: AGENT_ASKS,
+            is_in_use: app.composer.asks_first,
+        });
         app.open(Picker::modes(app.composer.mode, asks))
     }
     None => app.toast(t!("action-no-mode", word = word)),
@@ -43,13 +43,14 @@ pub const MODE: Action = Action::new("mode", "mode", |app, word| match Mode::par
 pub const MODEL: Action = Action::new("model", "model", |app, word| {
     if word.is_empty() {
         app.toast(t!("action-asking-for-models"));
+        let draft = app.composer.field.version();
         return vec![ask!(
             Query::ModelOffers,
             Reply::ModelOffers,
             or_default,
-            |app, offers| if offers == ModelOffers::default() {
+            move |app, offers| if offers == ModelOffers::default() {
                 // A gateway knows only its own.
-                vec![ask!(Query::Models, Reply::Models, |app, ids| {
+                vec![ask!(Query::Models, Reply::Models, move |app, ids| {
                     let models = ids.into_iter().map(|id| ModelOffer {
                         name: id.clone(),
                         id,
@@ -59,6 +60,7 @@ pub const MODEL: Action = Action::new("model", "model", |app, word| {
                     let models = models.collect();
                     choose_model(
                         app,
+                        draft,
                         &ModelOffers {
                             models,
                             problems: Vec::new(),
@@ -66,7 +68,7 @@ pub const MODEL: Action = Action::new("model", "model", |app, word| {
                     )
                 })]
             } else {
-                choose_model(app, &offers)
+                choose_model(app, draft, &offers)
             }
         )];
     }
@@ -74,7 +76,7 @@ pub const MODEL: Action = Action::new("model", "model", |app, word| {
     app.toast(t!("action-model-chosen", model = word))
 });
 
-fn choose_model(app: &mut App, offers: &ModelOffers) -> Vec<Effect> {
+fn choose_model(app: &mut App, draft: u64, offers: &ModelOffers) -> Vec<Effect> {
     if offers.models.is_empty() {
         return match offers.problems.as_slice() {
             [] => app.toast(t!("news-no-models")),
@@ -82,7 +84,8 @@ fn choose_model(app: &mut App, offers: &ModelOffers) -> Vec<Effect> {
         };
     }
     let current = app.composer.model_name(&app.conversation.about);
-    app.open(Picker::models(offers, current))
+    let picker = Picker::models(offers, current);
+    app.open_late(draft, picker)
 }
 
 /// The levels of a model's reasoning effort.

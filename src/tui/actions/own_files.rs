@@ -14,7 +14,7 @@ use crate::{
 };
 
 pub const CONFIG: Action = Action::new("config", "config", |app, _| {
-    let list = EditList::settings(&app.preferences.settings);
+    let list = EditList::settings(&app.preferences.settings, &app.preferences.written);
     app.open(list)
 });
 
@@ -24,10 +24,11 @@ pub const PERMISSIONS: Action = Action::new("permissions", "permissions", |app, 
         "reset" => true,
         _ => return app.toast(t!("action-permissions-how")),
     };
+    let draft = app.composer.field.version();
     vec![ask!(
         Query::Permissions { forget },
         Reply::Permissions,
-        |app, permissions| app.open(EditList::permissions(&permissions))
+        move |app, permissions| app.open_late(draft, EditList::permissions(&permissions))
     )]
 });
 
@@ -37,8 +38,9 @@ pub const MEMORY: Action = Action::new("memory", "memory", |app, line| {
     if !line.is_empty() {
         return remember(app, &line, None);
     }
-    vec![own_files(FileTask::Rules, |app, outcome| match outcome {
-        Ok(FileOutcome::Rules(files)) => app.open(Picker::rules(files)),
+    let draft = app.composer.field.version();
+    vec![own_files(FileTask::Rules, move |app, outcome| match outcome {
+        Ok(FileOutcome::Rules(files)) => app.open_late(draft, Picker::rules(files)),
         Ok(FileOutcome::Written { .. }) => Vec::new(),
         Err(why) => app.toast(why),
     })]
@@ -46,7 +48,7 @@ pub const MEMORY: Action = Action::new("memory", "memory", |app, line| {
 
 /// Asks where a line is to be remembered. `send` sends the draft that it came from as a message.
 pub fn remember(app: &mut App, line: &str, send: Option<(&'static Action, &'static str)>) -> Vec<Effect> {
-    let (card, look) = MemoryCard::new(line, send);
+    let (card, look) = MemoryCard::new(line, send, app.composer.field.version());
     app.open(card);
     vec![look]
 }

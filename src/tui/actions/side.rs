@@ -25,7 +25,7 @@ pub const BTW: Action = Action::new("btw", "btw", |app, question| {
     app.open(page);
     let title = question.clone();
     vec![ask_for(Query::SideQuestion(question), move |app, reply| {
-        let Some(page) = app.overlays.top::<DocumentPage>().filter(|it| it.waits_for(&title)) else {
+        let Some(page) = app.overlays.find::<DocumentPage>(|it| it.waits_for(&title)) else {
             return Vec::new();
         };
         match reply {

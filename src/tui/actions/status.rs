@@ -12,8 +12,9 @@ use crate::{
     },
 };
 
-pub const STATUS: Action = Action::new("status", "status", |_, _| {
-    vec![ask!(Query::Status, Reply::Status, or_default, |app, status| {
+pub const STATUS: Action = Action::new("status", "status", |app, _| {
+    let draft = app.composer.field.version();
+    vec![ask!(Query::Status, Reply::Status, or_default, move |app, status| {
         let mut facts = server(app, &status);
         facts.extend([
             (t!("status-mode"), app.composer.mode.as_str().to_owned()),
@@ -21,19 +22,26 @@ pub const STATUS: Action = Action::new("status", "status", |_, _| {
             (t!("status-version"), env!("CARGO_PKG_VERSION").to_owned()),
         ]);
         facts.extend(spent(app));
-        page(app, t!("status-title"), &facts, &status)
+        page(app, draft, t!("status-title"), &facts, &status)
     })]
 });
 
-pub const USAGE: Action = Action::new("usage", "usage", |_, _| {
-    vec![ask!(Query::Status, Reply::Status, or_default, |app, status| {
+pub const USAGE: Action = Action::new("usage", "usage", |app, _| {
+    let draft = app.composer.field.version();
+    vec![ask!(Query::Status, Reply::Status, or_default, move |app, status| {
         let mut facts = spent(app);
         facts.extend(server(app, &status));
-        page(app, t!("usage-title"), &facts, &status)
+        page(app, draft, t!("usage-title"), &facts, &status)
     })]
 });
 
-fn page(app: &mut App, title: &'static str, facts: &[(&'static str, String)], status: &ServerStatus) -> Vec<Effect> {
+fn page(
+    app: &mut App,
+    draft: u64,
+    title: &'static str,
+    facts: &[(&'static str, String)],
+    status: &ServerStatus,
+) -> Vec<Effect> {
     let note = if status.limits_at_ms == 0 {
         t!("status-not-asked").to_owned()
     } else if status.limits.is_empty() {
@@ -42,7 +50,7 @@ fn page(app: &mut App, title: &'static str, facts: &[(&'static str, String)], st
         let ago = ago(app.now_ms.saturating_sub(status.limits_at_ms));
         t!("status-reported", ago = ago.as_str())
     };
-    app.open(Page::status(title, facts, &status.limits, &note))
+    app.open_late(draft, Page::status(title, facts, &status.limits, &note))
 }
 
 /// Word of the link for a key that is a value of the settings.

@@ -44,17 +44,13 @@ pub const REWIND: Action = Action::new("rewind", "rewind", |app, word| {
 /// Asks what each turn did to files and opens the list of turns. Who changes no files here can still go back in the
 /// conversation.
 fn offered(on: Option<Turn>, app: &App) -> Effect {
-    let was_empty = app.composer.field.is_empty();
+    let draft = app.composer.field.version();
     ask!(Query::Changes, Reply::Changes, or_default, move |app, changes| {
-        // Words that were typed meanwhile are words: the page would take their Enter.
-        if was_empty && !app.composer.field.is_empty() {
-            return Vec::new();
-        }
-        offer(app, on, &changes)
+        offer(app, draft, on, &changes)
     })
 }
 
-fn offer(app: &mut App, on: Option<Turn>, changes: &[TurnChanges]) -> Vec<Effect> {
+fn offer(app: &mut App, draft: u64, on: Option<Turn>, changes: &[TurnChanges]) -> Vec<Effect> {
     if !app.overlays.is_empty() {
         return Vec::new();
     }
@@ -62,7 +58,10 @@ fn offer(app: &mut App, on: Option<Turn>, changes: &[TurnChanges]) -> Vec<Effect
         return app.toast(t!("action-nothing-said"));
     };
     let look = rewind.look();
-    app.overlays.push(rewind);
+    if app.has_typed_since(draft) {
+        return Vec::new();
+    }
+    app.open(rewind);
     vec![look]
 }
 

@@ -288,7 +288,19 @@ pub fn own(app: &mut App, typed: &str) -> Submit {
     app.viewport.pane.go_to_end();
     focus_composer(app);
     app.questions.submitted_ms = Some(app.now_ms);
-    app.composer.submit(Message::user(typed))
+    prepared(app, Message::user(typed))
+}
+
+/// A message with the effort and the approvals that the composer shows.
+pub fn prepared(app: &App, mut message: Message) -> Submit {
+    message.extra.shift_remove(APPROVALS);
+    if let Some(effort) = app.composer.effort {
+        message.extra.insert(EFFORT.to_owned(), effort.into());
+    }
+    if app.composer.asks_first && app.conversation.about.hears {
+        message.extra.insert(APPROVALS.to_owned(), ASK.into());
+    }
+    app.composer.submit(message)
 }
 
 /// Has a command run, which was written like this.
@@ -319,17 +331,11 @@ fn send_given(app: &mut App) -> Option<Effect> {
 }
 
 /// Gives a message to whoever answers.
-fn say(app: &mut App, mut message: Message, way: SendTime) -> Vec<Effect> {
-    if let Some(effort) = app.composer.effort {
-        message.extra.insert(EFFORT.to_owned(), effort.into());
-    }
-    if app.composer.asks_first && app.conversation.about.hears {
-        message.extra.insert(APPROVALS.to_owned(), ASK.into());
-    }
+fn say(app: &mut App, message: Message, way: SendTime) -> Vec<Effect> {
     if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears {
         app.composer.said.push(message.content.clone());
         let mut effects: Vec<_> = send_given(app).into_iter().collect();
-        effects.push(Effect::Send(Command::Steer(app.composer.submit(message))));
+        effects.push(Effect::Send(Command::Steer(prepared(app, message))));
         return effects;
     }
     submit(app, message)
@@ -342,7 +348,7 @@ pub fn submit(app: &mut App, message: Message) -> Vec<Effect> {
 
 /// The same in another mode than the composer's.
 pub fn submit_in(app: &mut App, message: Message, mode: Option<Mode>) -> Vec<Effect> {
-    let mut submit = app.composer.submit(message);
+    let mut submit = prepared(app, message);
     submit.mode = mode.unwrap_or(submit.mode);
     if app.conversation.is_busy() {
         app.composer.queue.push(submit);

@@ -1,5 +1,7 @@
 //! Results of overlays, as data: what a key chose, and what it is about.
 
+use std::path::PathBuf;
+
 use super::Action;
 use crate::{
     protocol::{DocumentId, Mode, Restore, Turn},
@@ -49,6 +51,8 @@ pub enum Choice {
     Copy(&'static str),
     /// Opens a file in the editor, at a line.
     Open(String, Option<u64>),
+    /// Opens a file of rules in the editor, which may be new.
+    OpenRules(PathBuf),
     /// Resumes a saved conversation.
     Session(Box<StoredSession>),
     /// Exports the conversation to a file.

@@ -1,7 +1,7 @@
 //! Work that the state asks for, as data: `update` returns effects, the effect runner carries them out, and the outcome comes
 //! back as a message. A question to the link is one effect, whatever is asked: what to do with the reply comes with it.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use super::{
     App,
@@ -222,6 +222,8 @@ pub enum Effect {
         path: String,
         line: Option<u64>,
     },
+    /// A file of rules in the user's editor; its folder is made.
+    OpenRules(PathBuf),
     Remember(Rgb),
     /// Ask the terminal for its background again.
     AskColours,

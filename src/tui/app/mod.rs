@@ -32,7 +32,9 @@ pub use status::Status;
 pub use terminal::{Clicks, Terminal};
 pub use viewport::Viewport;
 
-use crate::{config::Settings, protocol::Progress};
+use std::collections::BTreeMap;
+
+use crate::{config::Settings, protocol::Progress, t};
 
 /// The whole state of the screen. A function takes the part that it needs.
 pub struct App {
@@ -73,6 +75,8 @@ pub struct Preferences {
     pub is_developer: bool,
     /// Mistakes in the configuration, shown on the first screen.
     pub problems: Vec<String>,
+    /// Settings that were written since the start, by path: the value, empty for the default, and its place.
+    pub written: BTreeMap<String, (String, String)>,
 }
 
 impl App {
@@ -91,6 +95,20 @@ impl App {
         self.toast = None;
         self.overlays.push(overlay);
         Vec::new()
+    }
+
+    /// Returns true if the draft has words that were not in its version `draft`.
+    pub fn has_typed_since(&self, draft: u64) -> bool {
+        !self.composer.field.is_empty() && self.composer.field.version() != draft
+    }
+
+    /// Opens an overlay whose content was asked for when the draft had the version `draft`. After words that were typed
+    /// meanwhile it does not open, as it would take the keys that follow them.
+    pub fn open_late(&mut self, draft: u64, overlay: impl Overlay) -> Vec<Effect> {
+        if self.has_typed_since(draft) {
+            return self.toast(t!("news-typed-meanwhile"));
+        }
+        self.open(overlay)
     }
 
     /// Shows a toast. No effects follow.

@@ -30,9 +30,9 @@ pub trait Overlay: Any + Send {
     /// Handles a key.
     fn key(&mut self, event: KeyEvent, scene: &Scene<'_>) -> Answer;
 
-    /// Handles pasted text; ignored by default.
-    fn paste(&mut self, _text: &str) -> Answer {
-        Answer::Taken
+    /// Handles pasted text; `None` by default, then it goes to the draft.
+    fn paste(&mut self, _text: &str) -> Option<Answer> {
+        None
     }
 
     /// Scrolls by one notch of the wheel, -1 or 1; ignored by default.
@@ -211,6 +211,24 @@ impl Overlays {
     pub fn top<T: Overlay>(&mut self) -> Option<&mut T> {
         let top: &mut dyn Any = self.0.last_mut()?.as_mut();
         top.downcast_mut()
+    }
+
+    /// The topmost `T` for which `is_it` holds: help may have been opened over it meanwhile.
+    pub fn find<T: Overlay>(&mut self, is_it: impl Fn(&T) -> bool) -> Option<&mut T> {
+        self.0.iter_mut().rev().find_map(|it| {
+            let it: &mut dyn Any = it.as_mut();
+            it.downcast_mut().filter(|it| is_it(it))
+        })
+    }
+
+    /// Closes every `T` for which `is_it` holds; returns true if there was one.
+    pub fn close<T: Overlay>(&mut self, is_it: impl Fn(&T) -> bool) -> bool {
+        let before = self.0.len();
+        self.0.retain(|it| {
+            let it: &dyn Any = it.as_ref();
+            !it.downcast_ref().is_some_and(&is_it)
+        });
+        self.0.len() < before
     }
 }
 

@@ -96,7 +96,8 @@ impl EffectRunner {
             | Effect::EditChip(_)
             | Effect::EditPlan { .. }
             | Effect::EditHunk { .. }
-            | Effect::OpenFile { .. } => {}
+            | Effect::OpenFile { .. }
+            | Effect::OpenRules(_) => {}
         }
         Carried::Away
     }

@@ -121,7 +121,10 @@ fn line_of(paths: &Paths, path: &str, entry: Option<&str>) -> Option<usize> {
 /// The text of a file; `None` if there is none.
 fn read(path: &Path) -> Result<Option<String>, String> {
     match file::read(path, RULE_BYTES) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        // Another encoding would not be written back as it was.
+        Ok(bytes) => String::from_utf8(bytes)
+            .map(Some)
+            .map_err(|_| t!("memory-not-utf8", file = path.display().to_string())),
         Err(error) if error.is_absent() => Ok(None),
         Err(error) => Err(error.to_string()),
     }

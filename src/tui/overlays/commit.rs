@@ -2,6 +2,8 @@
 //!
 //! Opened by a key of the person's. Enter commits, Esc leaves everything as it is; nothing is pushed.
 
+use std::sync::Arc;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{
     buffer::Buffer,
@@ -41,6 +43,8 @@ enum Stage {
 
 /// The commit card.
 pub struct CommitCard {
+    /// Its identity: what is asked for one card is not for another.
+    id: Arc<()>,
     documents: Vec<(Turn, DocumentId)>,
     /// `None` until the repository was read.
     preview: Option<CommitPreview>,
@@ -61,22 +65,10 @@ pub struct CommitCard {
 impl CommitCard {
     /// A card for these documents, and the question that fills it.
     pub fn new(documents: Vec<(Turn, DocumentId)>) -> (Self, Effect) {
-        let look = ask_for(Query::CommitPreview(documents.clone()), |app, reply| match reply {
-            Ok(Reply::CommitPreview(preview)) => {
-                let now_ms = app.now_ms;
-                app.overlays
-                    .top::<Self>()
-                    .map(|it| it.take(*preview, now_ms))
-                    .unwrap_or_default()
-            }
-            Ok(_) | Err(_) => {
-                if app.overlays.top::<Self>().is_some() {
-                    app.overlays.pop();
-                }
-                app.toast(t!("commit-not-here"))
-            }
-        });
+        let id = Arc::new(());
+        let look = Self::look(Arc::clone(&id), documents.clone());
         let card = Self {
+            id,
             documents,
             preview: None,
             proposed: String::new(),
@@ -90,32 +82,58 @@ impl CommitCard {
         (card, look)
     }
 
+    /// Asks for the facts of the commit.
+    fn look(id: Arc<()>, documents: Vec<(Turn, DocumentId)>) -> Effect {
+        ask_for(Query::CommitPreview(documents), move |app, reply| match reply {
+            Ok(Reply::CommitPreview(preview)) => {
+                let now_ms = app.now_ms;
+                let card = Self::find(app, &id);
+                card.map(|it| it.take(*preview, now_ms)).unwrap_or_default()
+            }
+            Ok(_) | Err(_) => {
+                app.overlays.close::<Self>(|it| Arc::ptr_eq(&it.id, &id));
+                app.toast(t!("commit-not-here"))
+            }
+        })
+    }
+
+    fn find<'a>(app: &'a mut App, id: &Arc<()>) -> Option<&'a mut Self> {
+        app.overlays.find::<Self>(|it| Arc::ptr_eq(&it.id, id))
+    }
+
     /// Shows the commit, and has a model write the message.
     fn take(&mut self, preview: CommitPreview, now_ms: u64) -> Vec<Effect> {
         self.since_ms = now_ms;
+        let is_first = self.preview.is_none();
         if preview.problem.is_empty() {
-            self.propose(&preview.message);
+            self.propose(&preview.message, now_ms);
         }
-        let writes = preview.problem.is_empty() && !self.is_edited();
+        let writes = is_first && preview.problem.is_empty() && !self.is_edited();
         self.preview = Some(preview);
         if !writes {
             return Vec::new();
         }
         self.is_writing = true;
-        vec![ask_for(Query::CommitMessage(self.documents.clone()), |app, reply| {
-            if let Some(card) = app.overlays.top::<Self>() {
-                card.is_writing = false;
-                if let Ok(Reply::CommitMessage(text)) = reply {
-                    card.propose(&text);
+        let id = Arc::clone(&self.id);
+        vec![ask_for(
+            Query::CommitMessage(self.documents.clone()),
+            move |app, reply| {
+                let now_ms = app.now_ms;
+                if let Some(card) = Self::find(app, &id) {
+                    card.is_writing = false;
+                    if let Ok(Reply::CommitMessage(text)) = reply {
+                        card.propose(&text, now_ms);
+                    }
                 }
-            }
-            Vec::new()
-        })]
+                Vec::new()
+            },
+        )]
     }
 
     /// Proposes a message, unless it is empty or the person has begun one.
-    fn propose(&mut self, text: &str) {
+    fn propose(&mut self, text: &str, now_ms: u64) {
         if !text.is_empty() && !self.is_edited() && self.stage == Stage::Editing {
+            self.since_ms = now_ms;
             self.message.set(text);
             text.clone_into(&mut self.proposed);
         }
@@ -143,7 +161,8 @@ impl CommitCard {
         };
         self.stage = Stage::Committing;
         self.top = 0;
-        Answer::Does(ask_for(Query::Commit(Box::new(request)), |app, reply| {
+        let id = Arc::clone(&self.id);
+        Answer::Does(ask_for(Query::Commit(Box::new(request)), move |app, reply| {
             let outcome = match reply {
                 Ok(Reply::Commit(outcome)) => outcome,
                 Ok(_) => CommitOutcome::default(),
@@ -152,7 +171,7 @@ impl CommitCard {
                     ..CommitOutcome::default()
                 },
             };
-            done(app, outcome)
+            done(app, &id, outcome)
         }))
     }
 
@@ -238,20 +257,17 @@ impl CommitCard {
     }
 }
 
-/// Closes the card after a commit, with the review below it; else shows why there is none.
-fn done(app: &mut App, outcome: CommitOutcome) -> Vec<Effect> {
+/// Closes the card after a commit, with the review below it; else shows why there is none, and the facts as they are now.
+fn done(app: &mut App, id: &Arc<()>, outcome: CommitOutcome) -> Vec<Effect> {
     let Some(commit) = outcome.commit else {
-        if let Some(card) = app.overlays.top::<CommitCard>() {
-            card.stage = Stage::Failed(outcome.output);
-            return Vec::new();
-        }
-        return app.toast(t!("commit-failed"));
+        let Some(card) = CommitCard::find(app, id) else {
+            return app.toast(format!("{} {}", t!("commit-failed"), outcome.output));
+        };
+        card.stage = Stage::Failed(outcome.output);
+        return vec![CommitCard::look(Arc::clone(id), card.documents.clone())];
     };
-    if app.overlays.top::<CommitCard>().is_some() {
-        app.overlays.pop();
-        if app.overlays.top::<Review>().is_some() {
-            app.overlays.pop();
-        }
+    if app.overlays.close::<CommitCard>(|it| Arc::ptr_eq(&it.id, id)) {
+        app.overlays.close::<Review>(|_| true);
     }
     // The conversation says that it is done; this is what hooks say beyond that.
     if outcome.output.is_empty() {
@@ -283,11 +299,12 @@ impl Overlay for CommitCard {
         Answer::Taken
     }
 
-    fn paste(&mut self, text: &str) -> Answer {
-        if self.stage != Stage::Committing {
-            self.message.paste(text);
+    fn paste(&mut self, text: &str) -> Option<Answer> {
+        if self.stage == Stage::Committing {
+            return None;
         }
-        Answer::Taken
+        self.message.paste(text);
+        Some(Answer::Taken)
     }
 
     fn wheel(&mut self, by: isize) {

@@ -172,6 +172,7 @@ impl Overlay for DocumentPage {
             KeyCode::PageUp => self.scroll(-page),
             KeyCode::Char('g') | KeyCode::Home => self.top = 0,
             KeyCode::Char('G') | KeyCode::End => self.scroll(isize::MAX / 2),
+            KeyCode::Char(_) if (event.modifiers - KeyModifiers::SHIFT).is_empty() => return Answer::Typed(event),
             _ => {}
         }
         Answer::Taken

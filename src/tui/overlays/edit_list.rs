@@ -1,5 +1,7 @@
 //! A list of settings or rules that are edited where they are shown. What is written says in which file and line.
 
+use std::collections::BTreeMap;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{
     buffer::Buffer,
@@ -9,7 +11,7 @@ use ratatui::{
 
 use super::frame;
 use crate::{
-    config::{self, KEYS, Settings},
+    config::{self, KEYS, Layer, Settings, ValueKind},
     protocol::{Permissions, Query},
     t,
     text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap},
@@ -32,6 +34,8 @@ struct EditRow {
     value: String,
     /// At the right: where the value comes from.
     origin: String,
+    /// Something that is stronger than the user's file sets it.
+    is_overridden: bool,
     about: String,
     action: RowAction,
 }
@@ -49,6 +53,15 @@ enum RowAction {
     Remove(&'static str),
 }
 
+/// Identity of a row: rows come and go.
+type RowKey = (RowAction, String);
+
+impl EditRow {
+    fn key(&self) -> RowKey {
+        (self.action.clone(), self.label.clone())
+    }
+}
+
 /// The list, and the line that is being edited.
 pub struct EditList {
     title: &'static str,
@@ -57,8 +70,8 @@ pub struct EditList {
     /// Indices of the rows that pass the filter.
     passing: Vec<usize>,
     cursor: ListCursor,
-    /// The new value, while it is written.
-    editing: Option<Draft>,
+    /// The new value, while it is written, and its row.
+    editing: Option<(RowKey, Draft)>,
     /// Enter was pressed on a rule: the next one removes it.
     is_marked: bool,
     /// What was written, and where.
@@ -69,24 +82,35 @@ pub struct EditList {
 
 impl EditList {
     /// All settings with their values and origins.
-    pub fn settings(settings: &Settings) -> Self {
-        let about = |path: &str| {
-            let parts: Vec<&str> = path.split('.').collect();
-            let is_it = |key: &&config::Key| {
-                let own: Vec<&str> = key.path.split('.').collect();
-                own.len() == parts.len() && own.iter().zip(&parts).all(|(own, part)| *own == "*" || own == part)
-            };
-            KEYS.iter()
-                .find(is_it)
-                .map(|it| format!("{} · {}", it.about, it.kind.describe()))
-                .unwrap_or_default()
+    ///
+    /// `written` has what was written since they were read, by path: value and place.
+    pub fn settings(settings: &Settings, written: &BTreeMap<String, (String, String)>) -> Self {
+        let is_at = |key: &config::Key, path: &str| {
+            let (own, parts): (Vec<_>, Vec<_>) = (key.path.split('.').collect(), path.split('.').collect());
+            own.len() == parts.len() && own.iter().zip(&parts).all(|(own, part)| *own == "*" || own == part)
         };
-        let rows = config::explain(settings).into_iter().map(|it| EditRow {
-            about: about(&it.path),
-            value: it.value.unwrap_or_default(),
-            origin: it.origin.to_string(),
-            action: RowAction::Setting(it.path.clone()),
-            label: it.path,
+        let rows = config::explain(settings).into_iter().map(|it| {
+            let key = KEYS.iter().find(|key| is_at(key, &it.path));
+            // A table has no text, and rules are changed by /permissions.
+            let is_fixed = key.is_some_and(|it| matches!(it.kind, ValueKind::Headers | ValueKind::Rules));
+            let mut row = EditRow {
+                about: key
+                    .map(|it| format!("{} · {}", it.about, it.kind.describe()))
+                    .unwrap_or_default(),
+                value: it.value.unwrap_or_default(),
+                is_overridden: it.origin.layer > Layer::User,
+                origin: it.origin.to_string(),
+                action: if is_fixed {
+                    RowAction::Nothing
+                } else {
+                    RowAction::Setting(it.path.clone())
+                },
+                label: it.path,
+            };
+            if let Some((value, place)) = written.get(&row.label).filter(|_| !row.is_overridden) {
+                (row.value, row.origin) = (value.clone(), place.clone());
+            }
+            row
         });
         Self::of(t!("config-title"), rows.collect())
     }
@@ -103,6 +127,7 @@ impl EditList {
             label: label.to_owned(),
             value: String::new(),
             origin: String::new(),
+            is_overridden: false,
             about: about.to_owned(),
             action,
         };
@@ -171,22 +196,34 @@ impl EditList {
             words.iter().all(|word| text.contains(word))
         };
         let rows = self.rows.iter().enumerate();
+        let here = self.here().map(|it| it.1.key());
         self.passing = rows.filter(|(_, it)| passes(it)).map(|(at, _)| at).collect();
-        self.cursor = ListCursor::new(0);
+        let at = |key: &RowKey| {
+            self.passing
+                .iter()
+                .position(|it| self.rows.get(*it).is_some_and(|it| it.key() == *key))
+        };
+        self.cursor = ListCursor::new(here.as_ref().and_then(at).unwrap_or(0));
+    }
+
+    fn row(&mut self, key: &RowKey) -> Option<(usize, &mut EditRow)> {
+        self.rows.iter_mut().enumerate().find(|it| it.1.key() == *key)
     }
 
     fn enter(&mut self) -> Answer {
-        let Some((at, row)) = self.here().map(|it| (it.0, it.1.clone())) else {
+        let Some(row) = self.here().map(|it| it.1.clone()) else {
             return Answer::Taken;
         };
-        match (row.action.clone(), self.is_marked) {
+        self.note.clear();
+        let key = row.key();
+        match (row.action, self.is_marked) {
             (RowAction::Nothing, _) => Answer::Taken,
             (RowAction::Setting(_), _) => {
-                self.editing = Some(Draft::new(row.value.trim_matches('"')));
+                self.editing = Some((key, Draft::new(&typed(&row.value))));
                 Answer::Taken
             }
             (RowAction::Add(_), _) => {
-                self.editing = Some(Draft::default());
+                self.editing = Some((key, Draft::default()));
                 Answer::Taken
             }
             (RowAction::Remove(_), false) => {
@@ -201,25 +238,22 @@ impl EditList {
                     entry: row.label,
                     is_removed: true,
                 };
-                Answer::Does(own_files(task, move |app, outcome| written(app, at, None, outcome)))
+                Answer::Does(own_files(task, move |app, outcome| written(app, &key, None, outcome)))
             }
         }
     }
 
     /// Stores what was written in the place of a row.
-    fn store(&mut self, text: &str) -> Answer {
-        let Some((at, row)) = self.here() else {
-            return Answer::Taken;
-        };
+    fn store(key: RowKey, text: &str) -> Answer {
         let value = text.trim().to_owned();
-        match row.action.clone() {
+        match key.0.clone() {
             RowAction::Setting(path) => {
                 let task = FileTask::Setting {
                     path,
                     value: (!value.is_empty()).then(|| value.clone()),
                 };
                 Answer::Does(own_files(task, move |app, outcome| {
-                    written(app, at, Some(value.clone()), outcome)
+                    written(app, &key, Some(value.clone()), outcome)
                 }))
             }
             RowAction::Add(list) if !value.is_empty() => {
@@ -227,9 +261,10 @@ impl EditList {
                 Answer::Does(ask_for(
                     Query::CheckRule(value.clone()),
                     move |app, reply| match reply {
-                        Err(why) => said(app, &why),
+                        Err(why) => said(app, &key, &why, Some(&value)),
                         Ok(_) => {
-                            let (value, task) = (
+                            let (key, value, task) = (
+                                key.clone(),
                                 value.clone(),
                                 FileTask::Entry {
                                     path: list,
@@ -238,7 +273,7 @@ impl EditList {
                                 },
                             );
                             vec![own_files(task, move |app, outcome| {
-                                written(app, at, Some(value.clone()), outcome)
+                                written(app, &key, Some(value.clone()), outcome)
                             })]
                         }
                     },
@@ -249,29 +284,33 @@ impl EditList {
     }
 
     /// Shows what a change did to a row: its new value, a new rule above it, or that it is gone.
-    fn take(&mut self, at: usize, value: Option<String>, file: &str, line: usize) {
-        let place = format!("{file}:{line}");
-        let Some(row) = self.rows.get_mut(at) else { return };
+    fn take(&mut self, key: &RowKey, value: Option<String>, place: &str) {
+        let Some((at, row)) = self.row(key) else { return };
         self.note = match (&row.action, value) {
             (RowAction::Setting(_), value) => {
-                let before = std::mem::replace(&mut row.origin, place.clone());
-                row.value = value.unwrap_or_default();
-                // Options, variables and a project's file are stronger than the user's.
-                let is_weaker = before != "default" && !before.contains("config.toml");
-                if row.value.is_empty() {
-                    t!("config-default").clone_into(&mut row.origin);
-                    t!("config-removed", place = place)
-                } else if is_weaker {
-                    t!("config-overridden", place = place, by = before)
+                let value = value.unwrap_or_default();
+                let is_removed = value.is_empty();
+                if row.is_overridden && !is_removed {
+                    t!("config-overridden", place = place, by = row.origin.as_str())
                 } else {
-                    t!("config-written", place = place)
+                    if !row.is_overridden {
+                        row.value = value;
+                        let origin = if is_removed { t!("config-default") } else { place };
+                        origin.clone_into(&mut row.origin);
+                    }
+                    if is_removed {
+                        t!("config-removed", place = place)
+                    } else {
+                        t!("config-written", place = place)
+                    }
                 }
             }
             (RowAction::Add(list), Some(rule)) => {
                 let new = EditRow {
                     label: rule,
                     value: String::new(),
-                    origin: place.clone(),
+                    origin: place.to_owned(),
+                    is_overridden: false,
                     about: t!("permissions-remove").to_owned(),
                     action: RowAction::Remove(list),
                 };
@@ -289,23 +328,54 @@ impl EditList {
     }
 }
 
-/// Shows the outcome of a change in the list, if that is still open.
-fn written(app: &mut App, at: usize, value: Option<String>, outcome: Result<FileOutcome, String>) -> Vec<Effect> {
-    match outcome {
-        Ok(FileOutcome::Written { file, line }) => match app.overlays.top::<EditList>() {
-            Some(list) => list.take(at, value, &file, line),
-            None => return app.toast(t!("config-written", place = format!("{file}:{line}"))),
-        },
-        Ok(FileOutcome::Rules(_)) => {}
-        Err(why) => return said(app, &why),
-    }
-    Vec::new()
+/// The text to type for a value that is written as in a file; empty if a part of it is hidden.
+fn typed(value: &str) -> String {
+    let table = toml::from_str::<toml::Table>(&format!("value = {value}")).unwrap_or_default();
+    let text = match table.get("value") {
+        Some(toml::Value::String(it)) => it.clone(),
+        Some(toml::Value::Array(items)) => {
+            let items: Vec<_> = items.iter().filter_map(toml::Value::as_str).collect();
+            items.join(", ")
+        }
+        _ => value.to_owned(),
+    };
+    if text.contains("***") { String::new() } else { text }
 }
 
-fn said(app: &mut App, why: &str) -> Vec<Effect> {
-    match app.overlays.top::<EditList>() {
-        Some(list) => why.clone_into(&mut list.note),
-        None => return app.toast(why),
+/// Shows the outcome of a change in its list, or in a toast if that was closed.
+fn written(app: &mut App, key: &RowKey, value: Option<String>, outcome: Result<FileOutcome, String>) -> Vec<Effect> {
+    let place = match outcome {
+        Ok(FileOutcome::Written { file, line }) => format!("{file}:{line}"),
+        Ok(FileOutcome::Rules(_)) => return Vec::new(),
+        Err(why) => return said(app, key, &why, value.as_deref()),
+    };
+    if let RowAction::Setting(path) = &key.0 {
+        let value = value.clone().unwrap_or_default();
+        let origin = if value.is_empty() { t!("config-default") } else { &place };
+        app.preferences.written.insert(path.clone(), (value, origin.to_owned()));
+    }
+    match list_of(app, key) {
+        Some(list) => {
+            list.take(key, value, &place);
+            Vec::new()
+        }
+        None => app.toast(t!("config-written", place = place)),
+    }
+}
+
+fn list_of<'a>(app: &'a mut App, key: &RowKey) -> Option<&'a mut EditList> {
+    app.overlays
+        .find::<EditList>(|it| it.rows.iter().any(|it| it.key() == *key))
+}
+
+/// Shows an error in its list, or in a toast if that was closed; what was typed can be corrected.
+fn said(app: &mut App, key: &RowKey, why: &str, typed: Option<&str>) -> Vec<Effect> {
+    let Some(list) = list_of(app, key) else {
+        return app.toast(why);
+    };
+    why.clone_into(&mut list.note);
+    if list.editing.is_none() {
+        list.editing = typed.map(|it| (key.clone(), Draft::new(it)));
     }
     Vec::new()
 }
@@ -313,15 +383,15 @@ fn said(app: &mut App, why: &str) -> Vec<Effect> {
 impl Overlay for EditList {
     fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
-        if let Some(draft) = &mut self.editing {
+        if let Some((_, draft)) = &mut self.editing {
             match event.code {
                 KeyCode::Esc => self.editing = None,
                 KeyCode::Char('c') if ctrl => self.editing = None,
                 KeyCode::Char('u') if ctrl => draft.take_all(),
                 KeyCode::Enter => {
-                    let text = draft.text().into_owned();
-                    self.editing = None;
-                    return self.store(&text);
+                    if let Some((key, draft)) = self.editing.take() {
+                        return Self::store(key, &draft.text());
+                    }
                 }
                 _ => {
                     draft.edit(event);
@@ -355,16 +425,16 @@ impl Overlay for EditList {
         Answer::Taken
     }
 
-    fn paste(&mut self, text: &str) -> Answer {
+    fn paste(&mut self, text: &str) -> Option<Answer> {
         let line = Sanitized::line(text);
         match &mut self.editing {
-            Some(draft) => draft.insert(&line),
+            Some((_, draft)) => draft.insert(&line),
             None => {
                 self.filter.insert(&line);
                 self.sift();
             }
         }
-        Answer::Taken
+        Some(Answer::Taken)
     }
 
     fn wheel(&mut self, by: isize) {
@@ -385,9 +455,12 @@ impl Overlay for EditList {
         below.insert(0, StyledLine::blank());
         self.caret = None;
         let mut caret = None;
-        if let Some(draft) = &self.editing {
-            let name = self.here().map(|it| it.1.label.clone()).unwrap_or_default();
-            let label = format!("{} › ", Sanitized::line(&name));
+        if !self.note.is_empty() {
+            let note = Span::new(Sanitized::line(&self.note), Role::Waiting);
+            below.extend(wrap(&[note], columns, &[], &[]));
+        }
+        if let Some(((_, name), draft)) = &self.editing {
+            let label = format!("{} › ", Sanitized::line(name));
             let room = columns.saturating_sub(width::width(&label)).max(1);
             let (shown, at) = draft.window(room);
             below.push(StyledLine::of([
@@ -395,13 +468,6 @@ impl Overlay for EditList {
                 Span::new(shown, Role::Text),
             ]));
             caret = Some((below.len() - 1, width::width(&label) + at));
-        } else if !self.note.is_empty() {
-            below.extend(wrap(
-                &[Span::new(Sanitized::line(&self.note), Role::Waiting)],
-                columns,
-                &[],
-                &[],
-            ));
         }
         let height = rest.height.saturating_sub(below.len() as u16);
         let place = Rect { height, ..rest };
@@ -419,6 +485,10 @@ impl Overlay for EditList {
         let mut cursor = self.cursor;
         list.render(place, buf, &mut cursor);
         self.cursor = cursor;
+        if self.passing.is_empty() && !self.filter.is_empty() {
+            let nothing = Span::new(Sanitized::literal(t!("list-nothing")), Role::Dim);
+            frame::lines(place, buf, &[StyledLine::of([nothing])], theme);
+        }
         let under = Rect {
             y: place.bottom(),
             height: rest.height - height,

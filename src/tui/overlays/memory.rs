@@ -1,5 +1,7 @@
 //! The card that remembers a line: which file it goes to, and what is written there.
 
+use std::sync::Arc;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -22,23 +24,29 @@ const CONTEXT_LINES: usize = 3;
 
 /// The card of a line to remember.
 pub struct MemoryCard {
+    /// Its identity: files that were read for one card are not for another.
+    id: Arc<()>,
     line: String,
     /// Files that it may go to; empty until they were read.
     files: Vec<RuleFile>,
     /// The action that sends the draft as a message, with its argument; `None` for `/memory`.
     send: Option<(&'static Action, &'static str)>,
+    /// Version of the draft that is remembered; `None` for `/memory`.
+    draft: Option<u64>,
     at: usize,
     /// When the files came, in milliseconds since the Unix epoch.
     since_ms: u64,
 }
 
 impl MemoryCard {
-    pub fn new(line: &str, send: Option<(&'static Action, &'static str)>) -> (Self, Effect) {
-        let look = own_files(FileTask::Rules, |app, outcome| {
+    pub fn new(line: &str, send: Option<(&'static Action, &'static str)>, draft: u64) -> (Self, Effect) {
+        let id = Arc::new(());
+        let own = Arc::clone(&id);
+        let look = own_files(FileTask::Rules, move |app, outcome| {
             let now_ms = app.now_ms;
             match outcome {
                 Ok(FileOutcome::Rules(files)) => {
-                    if let Some(card) = app.overlays.top::<Self>() {
+                    if let Some(card) = app.overlays.find::<Self>(|it| Arc::ptr_eq(&it.id, &own)) {
                         card.files = files.into_iter().filter(|it| it.role != RuleRole::Other).collect();
                         card.since_ms = now_ms;
                     }
@@ -49,8 +57,10 @@ impl MemoryCard {
             }
         });
         let card = Self {
+            id,
             line: line.to_owned(),
             files: Vec::new(),
+            draft: send.map(|_| draft),
             send,
             at: 0,
             since_ms: 0,
@@ -76,13 +86,12 @@ impl MemoryCard {
             file: file.clone(),
             line: self.line.clone(),
         };
-        let (role, is_draft) = (file.role, self.send.is_some());
+        let (role, id, draft) = (file.role, Arc::clone(&self.id), self.draft);
         Answer::Does(own_files(task, move |app, outcome| match outcome {
             Ok(FileOutcome::Written { file, line }) => {
-                if app.overlays.top::<Self>().is_some() {
-                    app.overlays.pop();
-                }
-                if is_draft {
+                app.overlays.close::<Self>(|it| Arc::ptr_eq(&it.id, &id));
+                // What was typed meanwhile stays.
+                if draft == Some(app.composer.field.version()) {
                     app.composer.field.clear();
                 }
                 app.toast(match role {
@@ -111,6 +120,10 @@ impl Overlay for MemoryCard {
             _ => {}
         }
         Answer::Taken
+    }
+
+    fn paste(&mut self, _: &str) -> Option<Answer> {
+        Some(Answer::Close)
     }
 
     fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {

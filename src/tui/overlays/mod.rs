@@ -26,7 +26,7 @@ pub use inspector::Inspector;
 pub use memory::MemoryCard;
 pub use outline::Outline;
 pub use page::Page;
-pub use picker::{DraftOffer, Picker};
+pub use picker::{AskingAgent, DraftOffer, Picker};
 pub use prompt::Prompt;
 pub use queue::QueueList;
 pub use review::Review;

@@ -110,9 +110,17 @@ pub struct Picker {
 /// Entries that are in view at once.
 const MOST_SHOWN: usize = 12;
 
+/// The choice of the agent that asks first.
+pub struct AskingAgent {
+    pub action: &'static Action,
+    /// Argument of the action.
+    pub word: &'static str,
+    pub is_in_use: bool,
+}
+
 impl Picker {
-    /// The modes. `asks` has the action and the word for the agent that asks first, and is true at its end if that is in use.
-    pub fn modes(current: Mode, asks: Option<(&'static Action, &str, bool)>) -> Self {
+    /// The modes, and the agent that asks first where there is one.
+    pub fn modes(current: Mode, asks: Option<AskingAgent>) -> Self {
         let about = |mode| match mode {
             Mode::Agent => t!("mode-about-agent"),
             Mode::Plan => t!("mode-about-plan"),
@@ -123,9 +131,14 @@ impl Picker {
             role: role_of(mode),
             ..PickerEntry::new(mode.as_str(), about(mode), Choice::Mode(mode))
         };
-        let is_asking = asks.is_some_and(|it| it.2);
+        let is_asking = asks.as_ref().is_some_and(|it| it.is_in_use);
         let mut entries: Vec<_> = Mode::ALL.map(|it| entry(it).in_use(it == current && !is_asking)).into();
-        if let Some((action, word, is_in_use)) = asks {
+        if let Some(AskingAgent {
+            action,
+            word,
+            is_in_use,
+        }) = asks
+        {
             let choice = Choice::Action(action, word.to_owned());
             let asking = PickerEntry {
                 role: role_of(Mode::Agent),
@@ -221,11 +234,7 @@ impl Picker {
                 (RuleRole::Project, Some(_)) => t!("memory-project"),
                 (RuleRole::Other, Some(_)) => "",
             };
-            PickerEntry::new(
-                it.shown,
-                about,
-                Choice::Open(it.path.to_string_lossy().into_owned(), None),
-            )
+            PickerEntry::new(it.shown, about, Choice::OpenRules(it.path))
         });
         Self::of(t!("memory-files"), entries)
     }
@@ -544,6 +553,12 @@ impl Overlay for Picker {
             Some(entry) if self.before.is_some() && is_other => Live(entry.choice.clone()),
             Some(_) | None => Taken,
         }
+    }
+
+    fn paste(&mut self, text: &str) -> Option<Answer> {
+        self.filter.insert(&Sanitized::line(text));
+        self.sift();
+        Some(Answer::Taken)
     }
 
     fn wheel(&mut self, by: isize) {

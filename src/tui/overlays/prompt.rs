@@ -88,12 +88,12 @@ impl Overlay for Prompt {
         self.changed()
     }
 
-    fn paste(&mut self, text: &str) -> Answer {
+    fn paste(&mut self, text: &str) -> Option<Answer> {
         let room = MOST_LINE_BYTES.saturating_sub(self.draft.text().len());
         let text = Sanitized::line(&text.split_whitespace().collect::<Vec<_>>().join(" "));
         self.draft
             .insert(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
-        self.changed()
+        Some(self.changed())
     }
 
     fn placement(&self) -> Placement {

@@ -103,7 +103,7 @@ impl Rewind {
             overwrite: false,
         });
         ask!(query, Reply::RestorePreview, or_default, move |app, found| {
-            if let Some(rewind) = app.overlays.top::<Self>() {
+            if let Some(rewind) = app.overlays.find::<Self>(|_| true) {
                 rewind.take(turn, found);
             }
             Vec::new()
@@ -438,6 +438,10 @@ impl Overlay for Rewind {
             _ => {}
         }
         Answer::Taken
+    }
+
+    fn paste(&mut self, _: &str) -> Option<Answer> {
+        Some(Answer::Close)
     }
 
     fn wheel(&mut self, by: isize) {

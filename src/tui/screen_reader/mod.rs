@@ -299,7 +299,11 @@ impl FrontEnd for ScreenReader {
                     }
                 }
             }
-            Effect::OpenFile { .. } | Effect::EditDraft(_) | Effect::EditChip(_) | Effect::EditHunk { .. } => {
+            Effect::OpenFile { .. }
+            | Effect::OpenRules(_)
+            | Effect::EditDraft(_)
+            | Effect::EditChip(_)
+            | Effect::EditHunk { .. } => {
                 self.speaker.note(t!("plain-editor"));
             }
             other => return self.runner.carry_out(other, app),

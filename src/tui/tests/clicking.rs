@@ -231,6 +231,12 @@ fn the_agent_that_asks_first_is_a_state_of_the_cycle() {
     };
     assert_eq!(submit.mode, Mode::Agent);
     assert_eq!(submit.message.extra.get("approvals"), Some(&json!("ask")));
+    app.keys("/init<enter>");
+    let sent = app.sent();
+    let Some(Command::Submit(submit)) = sent.last() else {
+        panic!("{sent:?}")
+    };
+    assert_eq!(submit.message.extra.get("approvals"), Some(&json!("ask")), "/init too");
     // In a running answer it takes effect at once; back to more rights only with the next message.
     let mut app = TestApp::new(80, 24);
     app.app.conversation.about.hears = true;

@@ -12,8 +12,8 @@ use super::{
 use crate::{
     config::Settings,
     protocol::{
-        Command, CommitFile, CommitOutcome, CommitPreview, Event, Operation, Permissions, Query, RateLimit, Reply,
-        ServerStatus, SideAnswer,
+        Command, CommitFile, CommitOutcome, CommitPreview, Event, ModelOffer, ModelOffers, Operation, Permissions,
+        Query, RateLimit, Reply, ServerStatus, SideAnswer,
     },
     tui::app::{
         Effect,
@@ -138,6 +138,22 @@ fn words_at_the_chooser_go_on_with_the_draft() {
 }
 
 #[test]
+fn a_paste_is_never_lost_on_a_page() {
+    let mut desk = TestApp::new(90, 24);
+    desk.keys("# always use tabs<enter>");
+    done(&mut desk, Ok(rule_files()));
+    desk.paste(" and blanks");
+    assert_eq!(desk.app.composer.field.text(), "# always use tabs and blanks");
+    assert!(!desk.shows("Remember this?"), "{}", desk.picture());
+    desk.keys("<esc><f1>");
+    desk.paste(" at night");
+    assert_eq!(desk.app.composer.field.text(), "# always use tabs and blanks at night");
+    desk.keys("<esc><f3>");
+    desk.paste("copy\nlast");
+    assert!(desk.shows("copy last"), "{}", desk.picture());
+}
+
+#[test]
 fn memory_without_words_opens_a_file_of_rules() {
     let mut desk = TestApp::new(90, 24);
     desk.keys("/memory<enter>");
@@ -148,11 +164,7 @@ fn memory_without_words_opens_a_file_of_rules() {
         desk.picture()
     );
     desk.keys("agents<enter>");
-    let opened = Effect::OpenFile {
-        path: "AGENTS.md".into(),
-        line: None,
-    };
-    assert_eq!(desk.front.effects.last(), Some(&opened));
+    assert_eq!(desk.front.effects.last(), Some(&Effect::OpenRules("AGENTS.md".into())));
 }
 
 #[test]
@@ -170,8 +182,12 @@ fn a_setting_is_edited_where_it_is_shown() {
     };
     assert_eq!(work(&desk).task, task);
     done(&mut desk, Err("`half` is not among its values".to_owned()));
-    assert!(desk.shows("not among its values"), "{}", desk.picture());
-    desk.keys("<enter><ctrl+u>full<enter>");
+    assert!(
+        desk.shows("not among its values") && desk.shows("commit.note › full"),
+        "what was typed can be corrected\n{}",
+        desk.picture()
+    );
+    desk.keys("<ctrl+u>full<enter>");
     done(&mut desk, Ok(written(7)));
     assert!(desk.shows("Written to ~/config.toml:7"), "{}", desk.picture());
     desk.keys("<enter><ctrl+u><enter>");
@@ -397,6 +413,143 @@ fn a_card_without_a_model_a_repository_or_a_workspace() {
     let mut desk = TestApp::new(80, 24);
     desk.keys("/commit<enter>");
     assert!(desk.shows("no accepted changes"), "{}", desk.picture());
+}
+
+#[test]
+fn help_over_the_card_costs_nothing() {
+    let mut desk = card(80);
+    desk.reply(Reply::CommitPreview(Box::new(preview())));
+    desk.later(1000);
+    desk.keys(" now<enter>");
+    assert!(matches!(desk.asked().last(), Some(Query::Commit(_))));
+    desk.keys("<f1>");
+    desk.reply_to(
+        |it| matches!(it, Query::Commit(_)),
+        Reply::Commit(CommitOutcome {
+            output: "the tests fail".to_owned(),
+            ..CommitOutcome::default()
+        }),
+    );
+    desk.keys("<esc>");
+    assert!(
+        desk.shows("the tests fail") && desk.shows("Update src/cart.rs now"),
+        "{}",
+        desk.picture()
+    );
+    // It was looked at again, so that Enter commits what is there now.
+    desk.reply_to(
+        |it| matches!(it, Query::CommitPreview(_)),
+        Reply::CommitPreview(Box::new(CommitPreview {
+            state: "t".to_owned(),
+            ..preview()
+        })),
+    );
+    desk.later(1000);
+    desk.keys("<enter>");
+    let asked = desk.asked();
+    let Some(Query::Commit(request)) = asked.last() else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(
+        (request.state.as_str(), request.message.as_str()),
+        ("t", "Update src/cart.rs now")
+    );
+}
+
+#[test]
+fn what_one_card_asked_is_not_for_the_next() {
+    let mut desk = card(80);
+    let first = desk.front.effects.iter().rev().find_map(|it| match it {
+        Effect::Ask(ask) => Some(ask.clone()),
+        _ => None,
+    });
+    desk.keys("<esc>");
+    desk.later(1000);
+    desk.keys("C");
+    let late = CommitPreview {
+        message: "for the first card".to_owned(),
+        ..preview()
+    };
+    desk.take(Msg::Done(EffectOutcome::Replied(
+        first.unwrap(),
+        Ok(Reply::CommitPreview(Box::new(late))),
+    )));
+    assert!(!desk.shows("for the first card"), "{}", desk.picture());
+    // The message of a model is to be read before Enter counts.
+    desk.reply(Reply::CommitPreview(Box::new(preview())));
+    desk.later(1000);
+    desk.reply(Reply::CommitMessage("cart: round".to_owned()));
+    let asked = desk.asked().len();
+    desk.keys("<enter>");
+    assert_eq!(desk.asked().len(), asked);
+}
+
+#[test]
+fn a_value_with_quotes_is_edited_as_it_is() {
+    let mut desk = TestApp::new(100, 24);
+    desk.app.preferences.settings.model = Some("pass show \"x\"".to_owned());
+    desk.keys("/config<enter>pass show<enter><enter>");
+    let task = FileTask::Setting {
+        path: "model".to_owned(),
+        value: Some("pass show \"x\"".to_owned()),
+    };
+    assert_eq!(work(&desk).task, task);
+    // While it is written another row is edited; nothing of that is lost.
+    desk.keys("<esc>commit.note<enter><ctrl+u>full");
+    done(&mut desk, Ok(written(7)));
+    assert!(desk.shows("commit.note › full"), "{}", desk.picture());
+    desk.keys("<enter>");
+    let FileTask::Setting { path, .. } = work(&desk).task else {
+        panic!("{:?}", work(&desk));
+    };
+    assert_eq!(path, "commit.note");
+    done(&mut desk, Ok(written(9)));
+    desk.keys("<esc><esc>/config<enter>commit.note");
+    assert!(
+        desk.shows("~/config.toml:9"),
+        "what was written shows\n{}",
+        desk.picture()
+    );
+}
+
+#[test]
+fn a_list_that_comes_late_takes_no_words() {
+    for (command, reply) in [
+        ("/permissions", Reply::Permissions(Permissions::default())),
+        ("/usage", Reply::Status(ServerStatus::default())),
+        (
+            "/model",
+            Reply::ModelOffers(ModelOffers {
+                models: vec![ModelOffer {
+                    id: "m".to_owned(),
+                    name: "m".to_owned(),
+                    ..ModelOffer::default()
+                }],
+                problems: Vec::new(),
+            }),
+        ),
+    ] {
+        let mut desk = TestApp::new(100, 24);
+        desk.keys(&format!("{command}<enter>fix the tests"));
+        desk.reply_to(|it| !matches!(it, Query::Files { .. }), reply.clone());
+        assert!(desk.app.overlays.is_empty(), "{command}\n{}", desk.picture());
+        assert!(desk.shows("not opened"), "{command}\n{}", desk.picture());
+        let mut desk = TestApp::new(100, 24);
+        desk.keys(&format!("{command}<enter>"));
+        desk.reply_to(|it| !matches!(it, Query::Files { .. }), reply);
+        assert!(!desk.app.overlays.is_empty(), "{command}\n{}", desk.picture());
+    }
+}
+
+#[test]
+fn what_is_typed_while_a_line_is_remembered_stays() {
+    let mut desk = TestApp::new(90, 24);
+    desk.keys("# always use tabs<enter>");
+    done(&mut desk, Ok(rule_files()));
+    desk.later(1000);
+    desk.keys("<enter><esc><ctrl+u>fix the tests");
+    done(&mut desk, Ok(written(4)));
+    assert_eq!(desk.app.composer.field.text(), "fix the tests");
 }
 
 #[test]

@@ -368,6 +368,7 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Copy(words) => return actions::copying::copy(app, words),
         Choice::Filter(words) => return actions::finding::show_only(app, &words),
         Choice::Item(item) => return actions::reading::select(app, item),
+        Choice::OpenRules(path) => return vec![Effect::OpenRules(path)],
         Choice::Open(path, line) => return vec![Effect::OpenFile { path, line }],
         Choice::Session(it) if it.elsewhere.is_empty() => return vec![Effect::Resume(it.id)],
         Choice::Session(it) => {
@@ -418,12 +419,15 @@ fn recall(app: &mut App, event: KeyEvent) -> bool {
 
 pub(super) fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     if let Some(overlay) = app.overlays.last_mut() {
-        return match overlay.paste(text) {
-            Answer::Live(choice) => chosen(app, choice),
-            _ => Vec::new(),
-        };
-    }
-    if let Some(place) = app.viewport.question(&app.conversation.transcript)
+        match overlay.paste(text) {
+            Some(Answer::Live(choice)) => return chosen(app, choice),
+            Some(Answer::Close) => {
+                app.overlays.pop();
+            }
+            Some(_) => return Vec::new(),
+            None => {}
+        }
+    } else if let Some(place) = app.viewport.question(&app.conversation.transcript)
         && let Some(document) = app.conversation.transcript.get(place)
         && let View::Clarification(view) = document.view()
         && let Some(form) = app.questions.forms.get_mut(&(

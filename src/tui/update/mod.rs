@@ -138,6 +138,7 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.questions = Questions::default();
     app.composer.model = None;
     app.conversation.is_unstored = false;
+    app.conversation.restricted = None;
     app.viewport.focus = Focus::Composer;
     if app.composer.queue.is_empty() {
         return Vec::new();

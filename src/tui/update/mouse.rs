@@ -63,7 +63,10 @@ pub(super) fn footer_key(app: &App, cell: Position) -> Option<String> {
 /// Presses a key by its printed name. Of `tab, then r` the last key, as the click has selected its document; nothing for
 /// names of several keys.
 pub(super) fn press_key(app: &mut App, name: &str) -> Vec<Effect> {
-    let last = name.rsplit(' ').next().unwrap_or(name);
+    let last = match name.split_once(", ") {
+        Some((_, then)) => then.rsplit(' ').next().unwrap_or(then),
+        None => name,
+    };
     match Chord::parse(last) {
         Some(chord) => keys::key(app, KeyEvent::new(chord.code, chord.modifiers)),
         None => Vec::new(),

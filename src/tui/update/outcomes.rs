@@ -54,13 +54,13 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
             return wanting.map(Effect::PreviewSession).into_iter().collect();
         }
         EffectOutcome::SessionsFound { words, found } => {
-            if let Some(it) = app.overlays.top::<Sessions>() {
+            if let Some(it) = app.overlays.find::<Sessions>(|_| true) {
                 it.take(&words, found);
                 return it.wanting().map(Effect::PreviewSession).into_iter().collect();
             }
         }
         EffectOutcome::SessionChanged { failed, kept } => {
-            if let Some(it) = app.overlays.top::<Sessions>() {
+            if let Some(it) = app.overlays.find::<Sessions>(|_| true) {
                 // A list that cannot be had now is as it was.
                 if let Some(kept) = kept {
                     it.renew(kept);
@@ -71,7 +71,7 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
             }
         }
         EffectOutcome::SessionPreview { id, preview } => {
-            if let Some(it) = app.overlays.top::<Sessions>() {
+            if let Some(it) = app.overlays.find::<Sessions>(|_| true) {
                 it.show(id, *preview);
             }
         }

@@ -334,6 +334,18 @@ impl Running {
         }
     }
 
+    /// Has the calls that have not begun judged by the policy of now; those that the user allowed stay allowed.
+    pub(super) fn judge_ready(&mut self, memory: &mut Memory) {
+        let Some(mut batch) = self.take_batch() else { return };
+        for job in &mut batch.jobs {
+            if job.stage == Stage::Ready && !job.was_asked {
+                job.stage = Stage::Prepared;
+            }
+        }
+        self.phase = Phase::Jobs(batch);
+        self.advance(memory);
+    }
+
     /// Takes the accesses and changes of a call that was prepared.
     pub(super) fn prepared(&mut self, id: JobId, result: Result<Prepared, Fault>, memory: &mut Memory) {
         self.with_job(id, Stage::Preparing, memory, |running, job, _| match result {

@@ -226,6 +226,27 @@ fn what_the_settings_want_asked_is_not_answered_by_a_yes_to_something_else() {
     assert!(shown.contains("run 2 look"), "{shown}");
 }
 
+#[test]
+fn an_answer_that_asks_first_from_now_on_asks_for_the_commands_that_wait() {
+    let mut said = submission("hi");
+    said.policy.run = RunMode::Force;
+    let mut talk = Talk::of(said);
+    talk.all([
+        call("a", "run", json!({ "command": "make one" })),
+        call("b", "run", json!({ "command": "make two" })),
+        ends(EndReason::ToolUse),
+        touching(1, command("make one")),
+    ]);
+    let shown = talk.says(touching(2, command("make two")));
+    assert!(!shown.contains("clarification") && !shown.contains("run 2"), "{shown}");
+    let shown = talk.says(Input::Restrict(Restriction::AsksFirst));
+    assert!(shown.contains("clarification") && !shown.contains("run 2"), "{shown}");
+    let shown = talk.says(ran(1, "made"));
+    assert!(!shown.contains("run 2"), "{shown}");
+    let shown = talk.says(answer("doc_002", "allow_once"));
+    assert!(shown.contains("run 2 run"), "{shown}");
+}
+
 /// A change of `a.rs` in three places, and the answer that says of each whether it is made.
 fn asked_by_hunk(says: &[(bool, Option<&str>, Option<&str>)]) -> (Talk, String) {
     let mut said = submission("hi");

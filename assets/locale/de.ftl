@@ -258,6 +258,25 @@ ending-failed = die Antwort ist fehlgeschlagen
 ending-broke-off = Verbindung verloren, Teilantwort bleibt erhalten
 ending-other = beendet: { $word }
 
+## Was du neben dem Gespräch getan hast, und wie man es rückgängig macht
+
+done-undid = Änderungen an { $files } rückgängig gemacht · /redo
+done-redid = Änderungen an { $files } wiederholt · /undo
+done-undid-document = { $address } { $file } rückgängig gemacht · /redo { $address }
+done-redid-document = { $address } { $file } wiederholt · /undo { $address }
+done-unchanged = unverändert: { $what }
+done-branched = weiter nach { $address } · /branches für den Rest
+done-branched-start = weiter von vorn · /branches zeigt das Verlassene
+done-trusted = diesem Ordner vertraut · /trust zum Ändern
+done-distrusted = diesem Ordner nicht vertraut · /trust zum Ändern
+done-allowed = immer erlaubt: { $rules }, in deinen Einstellungen · /permissions
+done-exported = exportiert nach { $file } · zum Rückgängigmachen löschen
+done-saved = gespeichert in { $file } · zum Rückgängigmachen löschen
+done-committed = Commit { $commit } · { $back }
+done-remembered = gemerkt in { $place } · Zeile löschen macht es rückgängig
+done-set = { $name } in { $place } geschrieben · { $command }
+done-unset = { $name } aus { $place } entfernt · { $command }
+
 ## Fehler und nächste Schritte
 
 error-word = Fehler
@@ -903,8 +922,7 @@ memory-about-you = Es gilt ab deinem nächsten Gespräch.
 memory-about-project = Es gehört zum Projekt. sheaf fragt neu, ob es der geänderten Datei vertrauen darf.
 memory-about-new = neue Datei
 memory-files = Regeldateien
-memory-written = gemerkt in { $file }:{ $line }; zum Rückgängigmachen die Zeile löschen
-memory-written-project = gemerkt in { $file }:{ $line }; /trust fragt nach der geänderten Datei
+memory-written-project = AGENTS.md hat sich geändert: /trust fragt danach
 memory-changed = { $file } wurde inzwischen geändert: nichts geschrieben
 memory-not-utf8 = { $file } ist kein UTF-8-Text; ändere die Datei in deinem Editor
 memory-link = { $file } ist ein Link: nichts geschrieben
@@ -1241,9 +1259,7 @@ news-copied = kopiert: { $what } ({ $way })
 news-not-copied = { $what } nicht kopiert: { $why }
 news-no-models = der Server listet keine Modelle; /model NAME nimmt jeden Namen
 news-nothing-sent = keine Nachrichten im Verlauf
-news-saved = gespeichert in { $path }
 news-not-saved = { $path } ließ sich nicht schreiben: { $why }
-news-written = geschrieben nach { $path }
 news-other-answer = unerwartete Antwort (Programmfehler)
 news-no-picture = kein Bild in der Zwischenablage
 news-not-remembered = Verlauf nicht gespeichert: { $why }

@@ -261,6 +261,25 @@ ending-failed = the answer failed
 ending-broke-off = connection lost, partial answer kept
 ending-other = ended: { $word }
 
+## What you did beside the conversation, and how to reverse it
+
+done-undid = undid changes to { $files } · /redo
+done-redid = redid changes to { $files } · /undo
+done-undid-document = undid { $address } { $file } · /redo { $address }
+done-redid-document = redid { $address } { $file } · /undo { $address }
+done-unchanged = unchanged: { $what }
+done-branched = continues after { $address } · /branches for the rest
+done-branched-start = continues from the start · /branches shows what you left
+done-trusted = trusted this folder · /trust to change
+done-distrusted = does not trust this folder · /trust to change
+done-allowed = always allowed: { $rules }, in your settings · /permissions
+done-exported = exported to { $file } · delete it to undo
+done-saved = saved to { $file } · delete it to undo
+done-committed = committed { $commit } · { $back }
+done-remembered = remembered in { $place } · delete that line to undo
+done-set = wrote { $name } to { $place } · { $command }
+done-unset = removed { $name } from { $place } · { $command }
+
 ## Errors and next steps
 
 error-word = error
@@ -906,8 +925,7 @@ memory-about-you = It applies from your next conversation on.
 memory-about-project = It is part of the project. sheaf asks again whether to trust the changed file.
 memory-about-new = new file
 memory-files = Files of rules
-memory-written = remembered in { $file }:{ $line }; delete that line to undo
-memory-written-project = remembered in { $file }:{ $line }; /trust asks about the changed file
+memory-written-project = AGENTS.md has changed: /trust asks about it
 memory-changed = { $file } has changed meanwhile: nothing was written
 memory-not-utf8 = { $file } is not UTF-8 text; edit it with your editor
 memory-link = { $file } is a link: nothing was written
@@ -1244,9 +1262,7 @@ news-copied = copied { $what } ({ $way })
 news-not-copied = could not copy { $what }: { $why }
 news-no-models = the server lists no models; /model NAME accepts any name
 news-nothing-sent = no messages in the history
-news-saved = saved to { $path }
 news-not-saved = could not write { $path }: { $why }
-news-written = written to { $path }
 news-other-answer = unexpected reply (bug)
 news-no-picture = no image in the clipboard
 news-not-remembered = history not saved: { $why }

@@ -116,6 +116,9 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
                 | Command::Background
                 | Command::Next,
             ) => {}
+            Request::Command(Command::Record(notice)) => {
+                log.append(now_ms(), Event::Notice(notice));
+            }
             Request::Command(Command::Cancel) => page.close(),
             Request::Command(Command::Update {
                 turn,

@@ -144,6 +144,7 @@ async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: lazy_channel::
                     | Command::Restore(_)
                     | Command::Restrict(_)
                     | Command::Background
+                    | Command::Record(_)
                     | Command::Next,
                 ) => say(format!("this window only follows: {hint}")),
             },

@@ -313,6 +313,7 @@ impl Printer<'_> {
                 ResponseChange::Nothing
                 | ResponseChange::Response
                 | ResponseChange::Thinking
+                | ResponseChange::Acted(_)
                 | ResponseChange::Opened(_)
                 | ResponseChange::Grew(_)
                 | ResponseChange::Updated(_)
@@ -438,6 +439,7 @@ impl Printer<'_> {
                 | ResponseChange::Response
                 | ResponseChange::Thinking
                 | ResponseChange::Notice
+                | ResponseChange::Acted(_)
                 | ResponseChange::Updated(_),
             ) => None,
         };
@@ -879,6 +881,7 @@ mod tests {
                     | Command::Update { .. }
                     | Command::Restore(_)
                     | Command::SwitchBranch(_)
+                    | Command::Record(_)
                     | Command::Next => {}
                 }
                 commands.lock().expect("nobody panics").push(command);

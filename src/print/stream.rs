@@ -138,6 +138,7 @@ impl CursorStream {
             | ResponseChange::Response
             | ResponseChange::Thinking
             | ResponseChange::Notice
+            | ResponseChange::Acted(_)
             | ResponseChange::Updated(_) => {}
         }
         std::mem::take(&mut self.lines)

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Address, Branch, ClarificationResponse, Document, DocumentId, Message, Mode, Operation, Turn};
+use super::{Address, Branch, ClarificationResponse, Document, DocumentId, Message, Mode, Notice, Operation, Turn};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -55,6 +55,8 @@ pub enum Command {
     /// Undoes or redoes changes of files. The result is an `undone` member in the documents of the changes, and a
     /// notice.
     Restore(Restore),
+    /// Records in the conversation what the user did beside it.
+    Record(Notice),
 }
 
 /// Rights taken from a running answer.

@@ -16,6 +16,7 @@ pub mod plan_file;
 mod request;
 mod response;
 pub mod tool_label;
+mod user_action;
 mod word;
 
 pub use command::{
@@ -30,6 +31,7 @@ pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
 pub use request::{ClarificationResponse, Dialect, HunkAnswer, Message, QuestionAnswer, Request};
 pub use response::{Ending, Response, ResponseChange, Thinking};
 pub use tool_label::{CallSubject, ToolLabel};
+pub use user_action::UserAction;
 pub use word::{
     Applied, CommandState, FinishReason, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, Role, Status,
     TextFormat, TodoStatus,

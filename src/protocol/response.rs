@@ -83,6 +83,8 @@ pub enum ResponseChange {
     Response,
     Thinking,
     Notice,
+    /// The user did something that no document shows; of the fold of a conversation only.
+    Acted(usize),
     Opened(usize),
     /// Content or metadata of an open document.
     Grew(usize),

@@ -93,7 +93,8 @@ impl Workspace {
             .iter()
             .map(|it| folder(it))
             .collect::<io::Result<Vec<_>>>()?;
-        protect::sweep(name::top_folders().map(|it| root.join(it)));
+        let roots = std::iter::once(&root).chain(&more);
+        protect::sweep(roots.flat_map(|root| name::top_folders().map(|it| root.join(it))));
         let secrets = hidden::Secrets::new(&root, home.as_deref(), &fence.hidden);
         let ground = policy::Ground {
             root: root.clone(),
@@ -101,10 +102,15 @@ impl Workspace {
             home: home.clone(),
             secrets: secrets.clone(),
             own: fence.own,
+            surveys: policy::Surveys::default(),
+            named: policy::NamedFiles::default(),
         };
         Ok(Self {
             secrets,
-            linked: policy::linked(&root),
+            linked: std::iter::once(&root)
+                .chain(&more)
+                .flat_map(|it| policy::linked(it))
+                .collect(),
             commands: Commands::new(ground, fence.passed, fence.logs, protect::Shared::new(fence.aside)),
             root,
             more,
@@ -224,7 +230,8 @@ impl Workspace {
             || [&resolved, &plain]
                 .into_iter()
                 .any(|it| name::is_protected(self.inner(it)))
-            || self.linked.iter().any(|it| resolved.starts_with(it));
+            || self.linked.iter().any(|it| resolved.starts_with(it))
+            || self.commands.ground().is_named_by_git(&resolved);
         Ok(Located {
             is_folder: resolved.is_dir(),
             path: resolved,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{DocumentIndex, Exchange, Transcript, is_approval};
-use crate::protocol::{Branch, Document, DocumentId, Event, FinishReason, Kind, Turn};
+use crate::protocol::{Branch, Document, DocumentId, Event, FinishReason, Kind, Turn, UserAction};
 
 /// A turn in the tree of branches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ type BranchWalk = (Turn, Option<usize>, usize, (usize, usize));
 impl Transcript {
     /// All exchanges there are, on whatever branch, in the order in which they began; each of them whole.
     pub fn all(&self) -> Vec<&Exchange> {
-        let here = self.exchanges.iter().filter(|it| !it.is_cut);
+        let here = self.exchanges.iter().filter(|it| !it.is_cut && !it.is_margin());
         let mut all: Vec<&Exchange> = here.chain(&self.shelf).collect();
         all.sort_by_key(|it| it.turn);
         all
@@ -179,7 +179,7 @@ impl Transcript {
     }
 
     /// Switches to another branch.
-    pub(super) fn branch(&mut self, to: &Branch) {
+    pub(super) fn branch(&mut self, to: &Branch, at_ms: u64) {
         let mut all: BTreeMap<Turn, Exchange> = BTreeMap::new();
         for exchange in self.shelf.drain(..).chain(self.exchanges.drain(..)) {
             if !exchange.is_cut {
@@ -209,6 +209,16 @@ impl Transcript {
             }
         }
         self.fold_again();
+        // A question that is open again says it by itself; an empty conversation has no place for a line.
+        if !to.is_open && !self.exchanges.is_empty() {
+            let upto = to.upto.as_ref();
+            let document = upto.and_then(|it| self.exchange_of(to.after)?.response.position_of(it));
+            let address = match document {
+                Some(at) => format!("{}.{}", to.after, at + 1),
+                None => to.after.to_string(),
+            };
+            self.act(UserAction::Branched, &[&address], at_ms);
+        }
     }
 
     /// The list of todos as this branch has it.
@@ -244,6 +254,7 @@ fn cut(exchange: &Exchange, document: &DocumentId, is_open: bool) -> Option<Exch
         ending.finish_reason = FinishReason::Stop;
     }
     Some(Exchange {
+        actions: Vec::new(),
         turn: exchange.turn,
         message: exchange.message.clone(),
         at_ms: exchange.at_ms,

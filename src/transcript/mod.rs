@@ -20,8 +20,8 @@ pub use receipt::{Receipt, has_done_something};
 pub use todos::{Todo, Todos};
 
 use crate::protocol::{
-    Address, Branch, Cost, Document, DocumentId, Entry, Event, FinishReason, Kind, Message, Outcome, Progress,
-    QuestionKind, Response, ResponseChange, Title, Turn, Usage, View,
+    Address, Branch, Cost, Document, DocumentId, Done, Entry, Event, FinishReason, Kind, Message, Outcome, Progress,
+    QuestionKind, Response, ResponseChange, Title, Turn, Usage, UserAction, View,
 };
 
 /// A conversation, folded from its entries.
@@ -63,9 +63,16 @@ pub struct Exchange {
     pub is_cut: bool,
     /// The last of these is a question that is to be answered in another way.
     pub is_reopened: bool,
+    /// Actions of the user, in their order.
+    pub actions: Vec<DoneAction>,
 }
 
 impl Exchange {
+    /// Returns true if it holds only actions of the user from before the first message.
+    pub fn is_margin(&self) -> bool {
+        self.turn == Turn(0) && self.message.is_none() && self.response.documents.is_empty()
+    }
+
     /// Returns the text of the message; empty without one.
     pub fn asked(&self) -> &str {
         self.message.as_ref().map_or("", |it| &it.content)
@@ -75,6 +82,16 @@ impl Exchange {
     fn says_context(&self) -> bool {
         self.response.usage.total_tokens > 0 || self.response.extra_usage.contains_key("contextTokens")
     }
+}
+
+/// An action of the user, where it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoneAction {
+    pub action: UserAction,
+    /// Facts that its line names; see [`UserAction`].
+    pub facts: Vec<String>,
+    /// Number of documents before it. `None`: the response had ended.
+    pub before: Option<usize>,
 }
 
 /// Index of a document in [`Transcript::exchanges`] and in its response's documents.
@@ -170,8 +187,13 @@ impl Transcript {
             return self.change_of_last(ResponseChange::Response);
         }
         if let Event::Branch(to) = &entry.event {
-            self.branch(to);
+            self.branch(to, entry.at_ms);
             return self.change_of_last(ResponseChange::Response);
+        }
+        if let Event::Notice(notice) = &entry.event
+            && let Some((action, facts)) = UserAction::read(notice)
+        {
+            return self.act(action, &facts, entry.at_ms);
         }
         if self.since.is_some_and(|since| entry.turn < since) {
             return self.change_of_last(ResponseChange::Nothing);
@@ -214,6 +236,35 @@ impl Transcript {
             _ => {}
         }
         ExchangeChange { exchange: at, change }
+    }
+
+    /// Adds an action of the user to what is shown last: the newest turn of all may be on another branch.
+    fn act(&mut self, action: UserAction, facts: &[&str], at_ms: u64) -> ExchangeChange {
+        if self.exchanges.is_empty() {
+            let mut exchange = Exchange {
+                parent: self.head(),
+                at_ms,
+                last_ms: at_ms,
+                ..Exchange::default()
+            };
+            // Nobody answers it.
+            exchange.response.apply(&Event::Done(Done::default()), at_ms);
+            self.exchanges.push(exchange);
+        }
+        let at = self.exchanges.len() - 1;
+        let Some(exchange) = self.exchanges.last_mut() else {
+            return self.change_of_last(ResponseChange::Nothing);
+        };
+        let response = &exchange.response;
+        exchange.actions.push(DoneAction {
+            action,
+            facts: facts.iter().map(|it| (*it).to_owned()).collect(),
+            before: response.is_running().then_some(response.documents.len()),
+        });
+        ExchangeChange {
+            exchange: at,
+            change: ResponseChange::Acted(exchange.actions.len() - 1),
+        }
     }
 
     pub fn apply_all(&mut self, entries: &[Arc<Entry>]) {

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     journal::Log,
     link::Link,
-    protocol::{ClarificationResponse, Cost, Entry, Reply, Turn},
+    protocol::{ClarificationResponse, Cost, Entry, Reply, Turn, UserAction},
 };
 
 pub enum Msg {
@@ -63,7 +63,7 @@ pub enum EffectOutcome {
         bytes: Vec<u8>,
         what: String,
     },
-    Saved(Result<String, String>),
+    Saved(Result<(UserAction, String), String>),
     /// The lines of the file that a document cites.
     Cited {
         turn: Turn,

@@ -22,12 +22,14 @@ mod rewinding;
 mod waiting;
 
 use super::{
-    app::Effect,
+    app::{App, Effect},
     msg::{EffectOutcome, Msg},
     test_app::*,
 };
 use crate::{
-    protocol::{Command, Done, Event, FinishReason, Message, Mode, Notice, Query, Reply, Severity, SymbolLocation},
+    protocol::{
+        Command, Done, Event, FinishReason, Message, Mode, Notice, Query, Reply, Severity, SymbolLocation, UserAction,
+    },
     text::{CodeLine, Colours, Role, Sanitized, Span},
 };
 
@@ -65,10 +67,45 @@ fn what_is_lost_is_said_and_repairs_are_not() {
         assert_eq!(desk.shows("something happened"), is_said, "{code}\n{}", desk.picture());
         desk.keys("x");
         assert_eq!(desk.shows("something happened"), is_said, "nobody has read it yet");
-        desk.later(1000);
+        desk.later(1900);
+        desk.keys("x");
+        assert_eq!(desk.shows("something happened"), is_said, "it stays two seconds");
+        desk.later(100);
         desk.keys("x");
         assert!(!desk.shows("something happened"), "it goes with the next key");
     }
+}
+
+#[test]
+fn what_the_user_did_stays_in_the_transcript_where_it_happened() {
+    let mut desk = TestApp::new(80, 24);
+    let trusted = Event::Notice(UserAction::Trusted.notice(&[]));
+    desk.events([trusted]);
+    assert!(!desk.app.conversation.is_busy(), "nobody answers it");
+    desk.exchange("one", &["First answer."]);
+    desk.events([Event::Notice(UserAction::UndidDocument.notice(&["1.1", "a.rs"]))]);
+    desk.exchange("two", &["Second answer."]);
+    let lines = |desk: &mut TestApp| {
+        desk.draw();
+        let picture = desk.picture();
+        let lines = picture.lines().map(|it| it.trim().to_owned());
+        let wanted = ["trusted", "one", "First", "undid", "two", "Second"];
+        let lines = lines.filter(|line| wanted.iter().any(|it| line.contains(it)));
+        lines
+            .map(|it| it.split("   ").last().unwrap_or_default().trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let first = lines(&mut desk);
+    assert_eq!(first[0], "· trusted this folder · /trust to change");
+    assert_eq!(first[3], "· undid 1.1 a.rs · /redo 1.1");
+    assert_eq!(first.len(), 6, "{}", desk.picture());
+    // Listed anew, as when the conversation is opened again.
+    let App {
+        viewport, conversation, ..
+    } = &mut desk.app;
+    viewport.pane.list(0, &conversation.transcript);
+    assert_eq!(lines(&mut desk), first);
+    assert!(desk.app.toast.is_none(), "the line is in view");
 }
 
 #[test]

@@ -154,10 +154,28 @@ const ATTACKS: &[Attack] = &[
         "mv deep deep2; mkdir -p deep/.idea; echo evil > deep/.idea/run.xml; grep -q evil deep/.idea/run.xml",
     ),
     attack("an ignored file", "echo x >> local.toml"),
+    attack(
+        "a hook in a folder that git's configuration names",
+        "echo evil > named/hooks/post-commit",
+    ),
+    attack("what git's configuration includes", "echo '[alias]' >> common.cfg"),
+    attack(
+        "attributes that an included file names",
+        "echo '* filter=x' >> attributes.txt",
+    ),
+    attack(
+        "an editor's tasks deep in build output",
+        "echo evil > built/a/b/c/.vscode/tasks.json",
+    ),
+    attack("a build tool's configuration", "echo evil >> sub/.cargo/config.toml"),
     open_in_part("rights of a protected file", "chmod 777 .git/config"),
     // Secrets.
     attack("read a key of the user's", "grep -q secret @HOME@/.ssh/id_ed25519"),
     attack("read an environment file", "grep -q secret .env"),
+    attack(
+        "read an environment file deep in build output",
+        "grep -q secret built/a/b/c/.env",
+    ),
     attack("copy an environment file", "cp .env copy && grep -q secret copy"),
     attack(
         "read a secret through a link",
@@ -243,6 +261,11 @@ const PUT_BACK: &[&str] = &[
     "through a link with a protected name",
     "move what holds a protected folder",
     "an ignored file",
+    "a hook in a folder that git's configuration names",
+    "what git's configuration includes",
+    "attributes that an included file names",
+    "an editor's tasks deep in build output",
+    "a build tool's configuration",
 ];
 
 /// How the sandbox is asked for: its name here, what the variable says, what the command line says, and how many attacks
@@ -305,7 +328,13 @@ impl Bench {
             ("out/victim", "x"),
             ("home/.ssh/id_ed25519", "secret"),
             ("work/.env", "KEY=secret"),
-            ("work/.gitignore", "local.toml\n"),
+            ("work/.gitignore", "local.toml\nbuilt/\n"),
+            ("work/built/a/b/c/.env", "secret"),
+            ("work/built/a/b/c/.vscode/tasks.json", "{}"),
+            ("work/named/hooks/pre-commit", "exit 0\n"),
+            ("work/common.cfg", "[core]\n\tattributesFile = attributes.txt\n"),
+            ("work/attributes.txt", "* text\n"),
+            ("work/sub/.cargo/config.toml", "[alias]\n"),
             ("work/.sheafignore", "private/\n"),
             ("work/private/plan.txt", "secret"),
             ("work/config/.env", "secret"),
@@ -327,6 +356,13 @@ impl Bench {
             .current_dir(base.join("work"))
             .status();
         assert!(git.expect("the test can do this").success());
+        for (key, value) in [("core.hooksPath", "named/hooks"), ("include.path", "../common.cfg")] {
+            let git = Command::new("git")
+                .args(["config", key, value])
+                .current_dir(base.join("work"))
+                .status();
+            assert!(git.expect("the test can do this").success());
+        }
         let tcp = TcpListener::bind("127.0.0.1:0").expect("the test can do this");
         let udp = UdpSocket::bind("127.0.0.1:0").expect("the test can do this");
         let ports = (
@@ -538,6 +574,11 @@ fn protected(work: &Path) -> BTreeMap<PathBuf, String> {
         ".env",
         "config",
         "private",
+        "named",
+        "common.cfg",
+        "attributes.txt",
+        "built",
+        "sub",
     ] {
         add(&work.join(name), &mut found);
     }
@@ -655,8 +696,38 @@ fn what_is_promised_holds_against_attacks_that_work_without_it() {
 
 #[test]
 fn what_a_command_plants_does_not_stay() {
-    let planted = [".mcp.json", ".envrc", "x.code-workspace", ".gitattributes"];
-    let script: String = planted.iter().map(|it| format!("echo evil > {it}; ")).collect();
+    // At the top, and below it in folders that were there: these can be made where the top is read-only, too.
+    let planted = [
+        ".mcp.json",
+        ".envrc",
+        "x.code-workspace",
+        ".gitattributes",
+        ".github/workflows/evil.yml",
+        ".config/git/config",
+        ".config/nvim/init.lua",
+        ".codex/config.toml",
+        ".gemini/settings.json",
+        ".opencode/agent.md",
+        ".zed/tasks.json",
+        ".devcontainer/devcontainer.json",
+        ".npmrc",
+        ".pre-commit-config.yaml",
+        ".exrc",
+        ".gdbinit",
+        ".mise.toml",
+        "named/.windsurf/rules.md",
+        "deep/.vscode/tasks.json",
+        "deep/er/and/.envrc",
+        "deep/.github/workflows/evil.yml",
+        "deep/.cargo/config.toml",
+        "deep/er/.git/config",
+        "built/a/b/c/d/.mcp.json",
+        "built/new/.idea/run.xml",
+    ];
+    let script: String = planted
+        .iter()
+        .map(|it| format!("mkdir -p $(dirname {it}); echo evil > {it}; "))
+        .collect();
     for who in attackers() {
         let left = |bench: &Bench| {
             let there = planted.iter().filter(|it| bench.base.join("work").join(it).exists());
@@ -673,8 +744,8 @@ fn what_a_command_plants_does_not_stay() {
             let output = bench.held(who, tier, &[], &script);
             assert_eq!(left(&bench), Vec::<&str>::new(), "{who:?} {tier}");
             let said = String::from_utf8_lossy(&output.stderr);
-            let is_said = planted.iter().all(|it| said.contains(&format!("made `{it}`")));
-            // Where the top of the workspace is read-only, nothing was made.
+            let is_said = said.contains("made `.mcp.json`") && said.contains("more");
+            // Where the top of the workspace is read-only, nothing was made there.
             assert!(is_said || tier == "partial", "{who:?} {tier}: {said}");
         }
     }
@@ -688,7 +759,13 @@ fn a_guarded_command_works_at_the_top_and_what_it_did_to_what_is_protected_is_pu
             let bench = Bench::new(who);
             // Where there are secrets, the folders that lead to them are held as ever.
             let work = bench.base.join("work");
-            for path in [".env", ".sheafignore", "private/plan.txt", "config/.env"] {
+            for path in [
+                ".env",
+                ".sheafignore",
+                "private/plan.txt",
+                "config/.env",
+                "built/a/b/c/.env",
+            ] {
                 fs::remove_file(work.join(path)).expect("the test can do this");
             }
             bench

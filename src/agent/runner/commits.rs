@@ -4,10 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::Map;
 
-use super::{
-    notices::{notice, now_ms},
-    side_question::said,
-};
+use super::{notices::now_ms, side_question::said};
 use crate::{
     agent::{
         git::{
@@ -19,7 +16,7 @@ use crate::{
     },
     journal::Log,
     models::{Chosen, ModelMessage},
-    protocol::{CommitOutcome, CommitPreview, CommitRequest, DocumentId, Event, Position, Severity, Turn},
+    protocol::{CommitOutcome, CommitPreview, CommitRequest, DocumentId, Event, Position, Turn, UserAction},
     sandbox::{Seen, Workspace},
     transcript::Transcript,
 };
@@ -126,8 +123,8 @@ impl Source {
                 Some(_) => "git reset --soft HEAD~1",
                 None => "git update-ref -d HEAD",
             };
-            let said = format!("Committed {short}; {back} reverses it");
-            notice(&self.log, Severity::Info, "committed", said);
+            let notice = UserAction::Committed.notice(&[short, back]);
+            self.log.append(now_ms(), Event::Notice(notice));
         }
         outcome
     }

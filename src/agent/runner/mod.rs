@@ -52,7 +52,9 @@ use crate::{
         Asker,
         local::{Inbox, Request},
     },
-    protocol::{ASIDE, Applied, Branch, Command, Event, Position, ResponseId, Submit, Title, Turn as ProtocolTurn},
+    protocol::{
+        ASIDE, Applied, Branch, Command, Event, Notice, Position, ResponseId, Submit, Title, Turn as ProtocolTurn,
+    },
     sandbox::Settled,
     tools::run_terminal_cmd,
     transcript::Transcript,
@@ -105,7 +107,7 @@ enum RunnerEvent {
     MarksLeft(Vec<String>),
     Sized(ServerModel, Option<u64>),
     Reversed(Result<(), String>),
-    Restored(Result<Restored, String>),
+    Restored(Result<(Restored, Notice), String>),
     Background(background::Update),
     Looked(bool, Option<Standing>),
     Settled(Settled),
@@ -289,6 +291,7 @@ impl Runner {
             | Command::SwitchBranch(_)
             | Command::Restrict(_)
             | Command::Background
+            | Command::Record(_)
             | Command::Next => {}
         }
         match command {
@@ -368,6 +371,9 @@ impl Runner {
                 restorer.restore(wish, is_busy, files, &self.log);
             }
             Command::SwitchBranch(branch) => self.go_on(branch),
+            Command::Record(notice) => {
+                self.log.append(now_ms(), Event::Notice(notice));
+            }
             Command::Next => {}
             Command::Answer { response, turn: _ } if self.turn.is_running() => self.step(Input::Answer(response)),
             Command::Answer { response, turn } => match self.messages.answering(&self.log, turn, response) {

@@ -4,11 +4,11 @@ use std::{collections::VecDeque, pin::Pin, sync::Arc};
 
 use futures::FutureExt;
 
-use super::notices::{notice, now_ms, warn};
+use super::notices::{now_ms, warn};
 use crate::{
     agent::undo::{self, Restored, hunk},
     journal::Log,
-    protocol::{Applied, DocumentId, Event, Position, Response, Restore, Severity, Turn},
+    protocol::{Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn},
     sandbox::{Seen, Workspace},
     transcript::Transcript,
 };
@@ -24,7 +24,7 @@ pub struct Restorer {
     /// The first of `rejected` is being taken back.
     pub reversal: Option<Restoring<()>>,
     /// Files are being restored.
-    pub restoring: Option<Restoring<Restored>>,
+    pub restoring: Option<Restoring<(Restored, Notice)>>,
     /// The words in which the model is told of what was restored; empty: nothing was.
     pub told: String,
 }
@@ -107,22 +107,24 @@ impl Restorer {
         let entries = log.after(Position(0));
         let work = tokio::task::spawn_blocking(move || {
             let transcript = Transcript::from_entries(&entries);
-            undo::restore(&seen, &workspace, &transcript, &wish)
+            let restored = undo::restore(&seen, &workspace, &transcript, &wish)?;
+            let notice = restored.notice(&transcript, &wish.target);
+            Ok((restored, notice))
         });
         let broken = |it| Err(format!("taking it back broke down: {it}"));
         self.restoring = Some(Box::pin(work.map(move |it| it.unwrap_or_else(broken))));
     }
 
     /// Notes what was restored.
-    pub fn restored(&mut self, result: Result<Restored, String>, log: &Log) {
+    pub fn restored(&mut self, result: Result<(Restored, Notice), String>, log: &Log) {
         self.restoring = None;
         match result {
-            Ok(Restored { events, said, told }) => {
+            Ok((Restored { events, told, .. }, notice)) => {
                 for (turn, event) in events {
                     log.append_to(turn, now_ms(), event);
                 }
                 self.told.push_str(&told);
-                notice(log, Severity::Info, "restored", said);
+                log.append(now_ms(), Event::Notice(notice));
             }
             Err(why) => warn(log, "not-restored", why),
         }

@@ -12,7 +12,7 @@ use crate::{
     },
     journal::{EventLimit, Raw, TooMany},
     models::{Failure, FailureKind, ModelRequest, Piece, catalogue},
-    protocol::Event,
+    protocol::{Event, UserAction},
 };
 
 impl Runner {
@@ -140,10 +140,17 @@ impl Runner {
             Some(paths) => remember(paths, rules).map_err(|it| it.to_string()),
             None => Err("no settings file to write to".to_owned()),
         };
-        if let Err(why) = stored {
-            let rules: Vec<String> = rules.iter().map(Rule::to_string).collect();
-            let message = format!("{} is allowed for this conversation only: {why}", rules.join(", "));
-            warn(&self.log, "rule-not-kept", message);
+        let rules: Vec<String> = rules.iter().map(Rule::to_string).collect();
+        let rules = rules.join(", ");
+        match stored {
+            Ok(()) => {
+                let notice = UserAction::AllowedAlways.notice(&[&rules]);
+                self.log.append(now_ms(), Event::Notice(notice));
+            }
+            Err(why) => {
+                let message = format!("{rules} is allowed for this conversation only: {why}");
+                warn(&self.log, "rule-not-kept", message);
+            }
         }
     }
 }

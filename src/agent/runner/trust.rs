@@ -12,7 +12,7 @@ use crate::{
     },
     journal::Log,
     link::Asker,
-    protocol::{ClarificationResponse, DocumentId, Position, Turn},
+    protocol::{ClarificationResponse, DocumentId, Event, Position, Turn, UserAction},
     sandbox::Settled,
 };
 
@@ -120,6 +120,12 @@ impl TrustQuestion {
         for event in page.close(response, &word) {
             log.append_to(turn, now_ms(), event);
         }
+        let action = match (verdict, kept) {
+            (TrustAnswer::Trusted, Ok(_)) => UserAction::Trusted,
+            (TrustAnswer::Never, Ok(_)) => UserAction::Distrusted,
+            (TrustAnswer::Trusted | TrustAnswer::Never | TrustAnswer::Later, _) => return,
+        };
+        log.append(now_ms(), Event::Notice(action.notice(&[])));
     }
 }
 

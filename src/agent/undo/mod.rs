@@ -14,8 +14,8 @@ use crate::{
     agent::tags::wrap,
     models::Part,
     protocol::{
-        Document, DocumentId, Event, FileChange, Operation, Response, Restore, RestoreConflict, RestorePreview,
-        RestoreTarget, Turn, TurnChanges, View,
+        Document, DocumentId, Event, FileChange, Notice, Operation, Response, Restore, RestoreConflict, RestorePreview,
+        RestoreTarget, Turn, TurnChanges, UserAction, View,
     },
     sandbox::{self, Checkpoints, Marked, PathState, Plan, Seen, Turning, Which, Workspace},
     text::{diff::diff, figure},
@@ -40,6 +40,35 @@ pub struct Restored {
     pub said: String,
     /// For the model.
     pub told: String,
+    /// Files that changed, relative to the workspace.
+    pub files: Vec<String>,
+    /// Files that did not, each with the reason.
+    pub unchanged: String,
+}
+
+impl Restored {
+    /// Returns the line about it in the conversation.
+    pub fn notice(&self, transcript: &Transcript, target: &RestoreTarget) -> Notice {
+        let address = |turn: Turn, document: &DocumentId| {
+            let at = response(transcript, turn)?.position_of(document)?;
+            Some(format!("{turn}.{}", at + 1))
+        };
+        let (is_again, address) = match target {
+            RestoreTarget::Document { turn, document } => (false, address(*turn, document)),
+            RestoreTarget::RedoDocument { turn, document } => (true, address(*turn, document)),
+            RestoreTarget::RedoLast => (true, None),
+            RestoreTarget::Turn(_) | RestoreTarget::Last | RestoreTarget::Since(_) => (false, None),
+        };
+        match (address, self.files.as_slice(), is_again) {
+            (Some(address), [file], false) => UserAction::UndidDocument.notice(&[&address, file]),
+            (Some(address), [file], true) => UserAction::RedidDocument.notice(&[&address, file]),
+            (_, files, _) => {
+                let action = if is_again { UserAction::Redid } else { UserAction::Undid };
+                let (first, count) = (files.first().map_or("", String::as_str), files.len().to_string());
+                action.notice(&[first, &count, &self.unchanged])
+            }
+        }
+    }
 }
 
 /// The scope of a request to undo or redo.
@@ -260,6 +289,8 @@ fn place(
         events: vec![(turn, update(document, value))],
         said: format!("{verb} a change to {}", reversal.path),
         told: format!("{word}: one of your changes of {}\n", reversal.path),
+        files: vec![reversal.path],
+        unchanged: String::new(),
     })
 }
 
@@ -311,14 +342,20 @@ fn steps(
     if done.files.is_empty() {
         return Err(reasons.join("; "));
     }
-    let files = done.files.iter().filter(|it| !folders.contains(it)).count();
+    let files: Vec<String> = done
+        .files
+        .iter()
+        .filter(|it| !folders.contains(it))
+        .map(|it| it.strip_prefix(workspace.root()).unwrap_or(it).display().to_string())
+        .collect();
+    let unchanged = reasons.join("; ");
     let (_, verb) = words(is_again);
     let mut said = format!(
         "{verb} changes to {}",
-        figure::count(files.max(1), "file", "files").as_str()
+        figure::count(files.len().max(1), "file", "files").as_str()
     );
-    if !reasons.is_empty() {
-        said.push_str(&format!("; unchanged: {}", reasons.join("; ")));
+    if !unchanged.is_empty() {
+        said.push_str(&format!("; unchanged: {unchanged}"));
     }
     let mut events = Vec::new();
     for (marked, is_off) in done
@@ -330,7 +367,13 @@ fn steps(
         events.extend(marks(workspace, transcript, marked, is_off));
     }
     let told: String = lines.iter().map(|it| format!("{it}\n")).collect();
-    Ok(Restored { events, said, told })
+    Ok(Restored {
+        events,
+        said,
+        told,
+        files,
+        unchanged,
+    })
 }
 
 /// An error with what is behind it.

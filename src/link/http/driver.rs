@@ -317,6 +317,9 @@ impl Driver {
                 let title = Title { text, by_user: true };
                 self.log.append(now_ms(), Event::Title(title));
             }
+            Command::Record(notice) => {
+                self.log.append(now_ms(), Event::Notice(notice));
+            }
             Command::Next | Command::Restrict(_) | Command::Background => {}
             Command::Cancel => return Some(Stop::Cancelled),
             Command::SwitchBranch(branch) if self.current.decoder.is_none() => {

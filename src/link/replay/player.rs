@@ -171,6 +171,9 @@ impl Player {
             Command::Rename(text) => {
                 log.append(now_ms, Event::Title(crate::protocol::Title { text, by_user: true }));
             }
+            Command::Record(notice) => {
+                log.append(now_ms, Event::Notice(notice));
+            }
             // A recording runs nothing.
             Command::Run { .. }
             | Command::RepeatCall { .. }

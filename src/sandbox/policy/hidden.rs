@@ -18,7 +18,8 @@ use crate::text::WordList;
 /// Secrets by their names, wherever they are. `id_*` of other lists would hide half of a database's code.
 const ANYWHERE: WordList = WordList(
     ".env .env.* credentials.json secrets.json *.key *.pem id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519
-     id_ed25519_sk .ssh .gnupg .netrc .pypirc .git-credentials",
+     id_ed25519_sk .ssh .gnupg .netrc .pypirc .git-credentials
+     !cacert.pem !cacerts.pem !ca-bundle.pem !roots.pem",
 );
 
 /// Secrets in the user's home: elsewhere these names are a project's own.
@@ -40,6 +41,8 @@ struct Lists {
     home: Option<(PathBuf, Gitignore)>,
     /// Paths in the home folder that the user named without a pattern.
     named: Vec<PathBuf>,
+    /// Folders in the home in which secrets of other programs lie beside things that are none.
+    listed: Vec<PathBuf>,
     doors: Vec<PathBuf>,
 }
 
@@ -48,6 +51,13 @@ impl Secrets {
     pub fn new(root: &Path, home: Option<&Path>, more: &[String]) -> Self {
         let (mut anywhere, mut at_home) = (list(ANYWHERE.iter()), list(AT_HOME.lines()));
         let mut named = Vec::new();
+        let mut listed = Vec::new();
+        if let Some(home) = home {
+            let lines = AT_HOME.lines().filter_map(|it| it.strip_prefix('/'));
+            listed.extend(lines.filter_map(|it| Some(home.join(it).parent()?.to_owned())));
+            listed.sort();
+            listed.dedup();
+        }
         let mut is_by_name = true;
         for pattern in more {
             if let (Some(rest), Some(home)) = (pattern.strip_prefix("~/"), home)
@@ -78,6 +88,7 @@ impl Secrets {
             is_by_name,
             home: home.map(|it| (it.to_owned(), at_home.build().unwrap_or_else(|_| Gitignore::empty()))),
             named,
+            listed,
             doors: doors.collect(),
         }))
     }
@@ -93,7 +104,7 @@ impl Secrets {
         let inner = path.strip_prefix(&lists.root).unwrap_or(path);
         is_at_home
             || lists.doors.iter().any(|it| path.starts_with(it))
-            || is_named(&lists.anywhere, &name::parts(inner), is_folder)
+            || (is_named(&lists.anywhere, &name::parts(inner), is_folder) && !is_example(inner))
     }
 }
 
@@ -103,9 +114,17 @@ impl Secrets {
         self.0.doors.iter().map(PathBuf::as_path)
     }
 
-    /// Paths that the user has named, which are still hidden.
-    pub fn named_at_home(&self) -> impl Iterator<Item = PathBuf> {
-        self.0.named.iter().filter(|it| self.cover(it, it.is_dir())).cloned()
+    /// Secrets in the home that are there.
+    pub fn at_home(&self) -> Vec<PathBuf> {
+        let lists = &*self.0;
+        let entries = lists
+            .listed
+            .iter()
+            .flat_map(|it| std::fs::read_dir(it).into_iter().flatten().flatten());
+        let candidates = lists.named.iter().cloned().chain(entries.map(|it| it.path()));
+        candidates
+            .filter(|it| std::fs::symlink_metadata(it).is_ok_and(|about| self.cover(it, about.is_dir() || it.is_dir())))
+            .collect()
     }
 
     /// The same for an entry of a folder that is not covered itself, which a walk asks for each.
@@ -133,8 +152,17 @@ impl Secrets {
         let at_home = home.and_then(|(home, list)| Some((list, path.strip_prefix(home).ok()?)));
         at_home.is_some_and(|(list, inner)| names(list, inner))
             || lists.doors.iter().any(|it| begins(it) && path.starts_with(it))
-            || names(&lists.anywhere, inner)
+            || (names(&lists.anywhere, inner) && !is_example(path))
     }
+}
+
+/// Returns true for a key in a package that others wrote: everybody has it, and its tests need it.
+fn is_example(path: &Path) -> bool {
+    let parts = name::parts(path);
+    let is_key = path
+        .extension()
+        .is_some_and(|it| matches!(name::folded(it).as_str(), "pem" | "key"));
+    is_key && parts.iter().any(|it| name::PACKAGES.iter().any(|name| name == it))
 }
 
 fn list<'a>(patterns: impl Iterator<Item = &'a str>) -> GitignoreBuilder {

@@ -275,7 +275,8 @@ fn is_absent(error: &file::Error) -> bool {
                 std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
             )
         }
-        file::Error::NotRegular { path } => path.is_dir() && !path.is_symlink(),
+        // A link on the way that leads to itself has nothing behind it.
+        file::Error::NotRegular { path } => fs::symlink_metadata(path).map_or(true, |it| it.is_dir()),
         file::Error::TooOpen { .. } | file::Error::TooLarge { .. } => false,
     }
 }

@@ -1,17 +1,21 @@
 //! The permissions of a command: the [`Policy`], and the tables and files from which it is made.
 
 pub mod environment;
+mod git_config;
 mod git_folders;
 pub mod hidden;
 pub mod ignore_files;
 pub mod protected_names;
 pub mod resolve;
 mod roots;
+mod survey;
 
 use std::path::PathBuf;
 
+pub use git_config::NamedFiles;
 pub use git_folders::git_folder;
 pub use roots::{GIT_FIXED, Ground, linked};
+pub use survey::Surveys;
 
 /// Strength of the sandbox on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

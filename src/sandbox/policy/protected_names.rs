@@ -11,22 +11,49 @@ use std::{
 use crate::text::WordList;
 use unicode_normalization::UnicodeNormalization;
 
-/// Folders whose content runs or decides what runs, by the names that lead there.
+/// Folders whose content runs or decides what runs, by the names that lead there: of git, of this program, of other agents, of
+/// editors, of build tools and their hooks, of services that build, and of the shell and the session where the home is the workspace.
 const FOLDERS: WordList = WordList(
     ".git .sheaf .cursor .claude .vscode .idea .husky .ssh .gnupg .config/sheaf .config/git .config/fish
      .local/share/sheaf .local/state/sheaf .github/workflows .github/actions .gitea/workflows .forgejo/workflows
-     .gitlab/ci .circleci .buildkite .woodpecker",
+     .gitlab/ci .circleci .buildkite .woodpecker
+     .agents .amazonq .augment .cline .clinerules .codex .continue .crush .gemini .goose .junie .kilocode .kiro .opencode .qwen
+     .roo .trae .windsurf .config/amp .config/crush .config/goose .config/opencode .copilot .github/hooks
+     .devcontainer .emacs.d .fleet .helix .nvim .vim .vs .zed .config/emacs .config/helix .config/kak .config/micro .config/nvim
+     .config/vim .config/zed .idx .theia
+     .githooks .git-hooks .lefthook .mise .mvn .yarn/plugins .yarn/releases .config/mise .config/direnv .config/pip .config/npm
+     .azure-pipelines .semaphore .teamcity .tekton
+     .config/autostart .config/environment.d .config/nushell .config/powershell .config/systemd .config/zsh .config/bash
+     .config/tmux .config/wezterm .config/kitty .config/alacritty .local/share/systemd library/launchagents",
 );
 
 /// Folders in those that hold plans for people to read.
 const FREE: WordList = WordList(".sheaf/plans .cursor/plans");
 
-/// Files of the same kind. A `*` at the start or the end stands for anything.
+/// Folders of packages that others wrote, where such files lie about and nobody works: only git's count there.
+pub const PACKAGES: WordList = WordList("node_modules site-packages");
+
+/// Files of the same kind, by the names that lead there. A `*` at the start or the end stands for anything.
 const FILES: WordList = WordList(
     ".mcp.json mcp.json *.code-workspace .gitmodules .gitattributes .gitconfig .envrc .env* .sheafignore
      .cursorignore .cursorindexingignore .gitlab-ci.yml .travis.yml .woodpecker.yml .bashrc .bash_profile .bash_login
      .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login
-     .inputrc .xprofile .ripgreprc",
+     .inputrc .xprofile .ripgreprc
+     .aider.conf.yml .aiderignore .aiexclude .aiignore .claude.json .clineignore .codeiumignore .continuerc.json .crush.json
+     .cursorrules .geminiignore .goosehints .kiloignore .opencode.json .opencode.jsonc .rooignore .roomodes .roorules
+     .windsurfignore .windsurfrules crush.json opencode.json opencode.jsonc
+     .dir-locals.el .dir-locals-2.el .emacs .exrc .gvimrc .helix.toml .lvimrc .nvim.lua .nvimrc .projectile .vimrc .virc
+     .devcontainer.json .gitpod.yml .gitpod.yaml .replit
+     .gdbinit .gdbearlyinit .lldbinit .pdbrc .ghci .irbrc .pryrc .ocamlinit .psqlrc .sqliterc .rprofile .renviron .pythonrc
+     .pythonstartup.py sitecustomize.py usercustomize.py
+     .bazelrc .user.bazelrc .cargo/config .cargo/config.toml .bundle/config .gemrc .npmrc .pnpmfile.cjs .yarnrc .yarnrc.yml
+     .pip/pip.conf .curlrc .wgetrc .sbtopts .jvmopts
+     .mise.toml .mise.local.toml mise.toml mise.local.toml .rtx.toml .tool-versions .autoenv .autoenv.zsh
+     .pre-commit-config.yaml .pre-commit-config.yml .overcommit.yml .lefthook.yml .lefthook.yaml .lefthook.toml
+     .lefthook-local.yml lefthook.yml lefthook.yaml lefthook.toml lefthook-local.yml
+     .appveyor.yml appveyor.yml .cirrus.yml .drone.yml .gitlab-ci.yaml .woodpecker.yaml azure-pipelines.yml
+     bitbucket-pipelines.yml jenkinsfile
+     .screenrc .tmux.conf .wezterm.lua .xinitrc .xsession .xsessionrc .pam_environment .forward",
 );
 
 /// Folders at the top of a workspace whose mere existence means something.
@@ -77,13 +104,30 @@ pub fn leads_to_git(path: &Path) -> bool {
 /// Returns true if every change of the file at this path asks.
 pub fn is_protected(path: &Path) -> bool {
     let parts = parts(path);
-    let is_named = parts
-        .last()
-        .is_some_and(|name| FILES.iter().any(|it| is_like(it, name)));
+    let package = parts.iter().rposition(|it| PACKAGES.iter().any(|name| name == it));
+    match package {
+        // What lies in a package is looked at by itself, and so is the way to it.
+        Some(at) if at + 1 < parts.len() => {
+            is_named(parts.get(..at).unwrap_or_default()) || parts.iter().skip(at).any(|it| it == ".git")
+        }
+        Some(_) | None => is_named(&parts),
+    }
+}
+
+fn is_named(parts: &[String]) -> bool {
+    let is_file = FILES.iter().any(|it| ends_like(parts, it));
     // A plan is free, and a folder of tools that hides in the folder of plans is not.
-    let tools = count(FOLDERS, &parts);
-    let is_free = tools == 1 && count(FREE, &parts) > 0 && !parts.iter().any(|it| it == ".git");
-    is_named || (tools > 0 && !is_free)
+    let tools = count(FOLDERS, parts);
+    let is_free = tools == 1 && count(FREE, parts) > 0 && !parts.iter().any(|it| it == ".git");
+    is_file || (tools > 0 && !is_free)
+}
+
+/// Returns true if a path ends in these names.
+fn ends_like(parts: &[String], names: &str) -> bool {
+    let mut rest = parts.iter().rev();
+    names
+        .rsplit('/')
+        .all(|name| rest.next().is_some_and(|it| is_like(name, it)))
 }
 
 /// Counts how often these folders are on the way.
@@ -172,6 +216,28 @@ mod tests {
             (".sheaf/plans/.cursor/mcp.json", true),
             (".cursor/plans/.git/config", true),
             (".cursor/plansible.md", true),
+            ("sub/.cargo/config.toml", true),
+            (".cargo/registry", false),
+            ("config.toml", false),
+            (".config/git/ignore", true),
+            ("a/b/.config/nvim/init.lua", true),
+            (".Codex/config.toml", true),
+            (".zed/tasks.json", true),
+            ("a/.devcontainer/devcontainer.json", true),
+            (".npmrc", true),
+            (".pre-commit-config.yaml", true),
+            ("deep/.exrc", true),
+            (".gdbinit", true),
+            (".mise.toml", true),
+            ("Jenkinsfile", true),
+            (".Rprofile", true),
+            ("node_modules/x/.travis.yml", false),
+            ("node_modules/.npmrc", false),
+            ("node_modules/x/.git/config", true),
+            (".vscode/node_modules/x", true),
+            (".config/nvim/node_modules/x", true),
+            ("a/site-packages/x/.vscode", false),
+            ("node_modules", false),
             (".sheaf/config.toml", true),
             ("mcp.json", true),
             ("a/b/.mcp.json", true),

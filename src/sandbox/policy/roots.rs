@@ -10,47 +10,21 @@
 //! With `git_write` git's folder may be written but for its hooks and its configuration, by which code would be planted.
 
 use std::{
-    collections::VecDeque,
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
 use super::{
-    Policy, ResourceLimits, Tier,
-    git_folders::pointed,
-    hidden::{Secrets, Verdict},
-    ignore_files::Scope,
-    protected_names as name,
-    resolve::resolve,
+    Policy, ResourceLimits, Tier, git_config::NamedFiles, git_folders::pointed, hidden::Secrets,
+    protected_names as name, resolve::resolve, survey::Surveys,
 };
 use crate::{protocol::Permission, text::WordList};
 
-/// A survey looks at no more entries than this; what lies deeper than they reach is not protected one by one.
-const MOST_ENTRIES: usize = 50_000;
-/// Maximum number of ignored files that are protected from writing. More are build output.
-const MOST_IGNORED: usize = 256;
-/// Depth in git-ignored folders to which secrets are searched.
-const DEPTH_IGNORED: usize = 2;
 /// Parts of git's folder that run or decide what runs.
 pub const GIT_FIXED: [&str; 4] = ["hooks", "config", "config.worktree", "info"];
 /// Accounts of the machine's, which its administrator can read without any capability.
 const OF_THE_MACHINE: WordList = WordList("/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers");
-/// Folders in the home in which secrets of other programs lie beside things that are none.
-const AT_HOME: [&str; 12] = [
-    "",
-    ".config",
-    ".config/sheaf",
-    ".local/share",
-    ".cargo",
-    ".docker",
-    ".terraform.d",
-    ".var/app",
-    "snap",
-    "Library",
-    "Library/Application Support",
-    "Library/Application Support/Google",
-];
-
 /// The folders of a conversation, as commands see them.
 #[derive(Clone, Debug)]
 pub struct Ground {
@@ -60,16 +34,8 @@ pub struct Ground {
     pub secrets: Secrets,
     /// Files of this program that are nobody else's.
     pub own: Vec<PathBuf>,
-}
-
-/// Result of a walk over a folder.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Survey {
-    protected: Vec<PathBuf>,
-    hidden: Vec<PathBuf>,
-    ignored: Vec<PathBuf>,
-    /// True if the whole folder was seen.
-    is_whole: bool,
+    pub surveys: Surveys,
+    pub named: NamedFiles,
 }
 
 impl Ground {
@@ -83,13 +49,52 @@ impl Ground {
             more: Vec::new(),
             home: None,
             own: Vec::new(),
+            surveys: Surveys::default(),
+            named: NamedFiles::default(),
         }
+    }
+
+    /// The workspace and the folders that the user added.
+    pub fn roots(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.root).chain(&self.more)
+    }
+
+    /// Returns the protected paths that are in the folders of the conversation now.
+    pub fn protected(&self) -> BTreeSet<PathBuf> {
+        let mut found: BTreeSet<PathBuf> = BTreeSet::new();
+        for root in self.roots() {
+            found.extend(self.surveys.look(root, &self.secrets).protected);
+            found.extend(self.named_by_git(root).filter(|it| fs::symlink_metadata(it).is_ok()));
+        }
+        found
+    }
+
+    /// What git's configuration names in a folder of the conversation.
+    fn named_by_git(&self, root: &Path) -> impl Iterator<Item = PathBuf> {
+        let named = self.named.look(root, self.home.as_deref());
+        let roots: Vec<PathBuf> = self.roots().cloned().collect();
+        // A folder that holds a root is nobody's to protect.
+        let is_inside = move |it: &PathBuf| {
+            roots.iter().any(|root| it.starts_with(root)) && !roots.iter().any(|root| root.starts_with(it))
+        };
+        named
+            .iter()
+            .filter(|it| is_inside(it))
+            .cloned()
+            .collect::<Vec<_>>()
+            .into_iter()
+    }
+
+    /// Returns true if git's configuration names a path of the conversation's folders, or a folder on the way to it.
+    pub fn is_named_by_git(&self, path: &Path) -> bool {
+        let root = self.roots().find(|it| path.starts_with(it));
+        root.is_some_and(|root| self.named_by_git(root).any(|it| path.starts_with(it)))
     }
 
     /// `temporary` becomes `/tmp`. What is only looked at may not be written at all.
     pub fn policy(&self, tier: Tier, permissions: &[Permission], only_reads: bool, temporary: Option<&Path>) -> Policy {
         let git_write = permissions.contains(&Permission::GitWrite);
-        let roots: Vec<&PathBuf> = std::iter::once(&self.root).chain(&self.more).collect();
+        let roots: Vec<&PathBuf> = self.roots().collect();
         let mut policy = Policy {
             tier,
             wraps: false,
@@ -103,18 +108,26 @@ impl Ground {
             limits: ResourceLimits::default(),
         };
         for root in roots {
-            let survey = self.survey(root);
-            if !survey.is_whole {
-                tracing::warn!(folder = %root.display(), "too many files to protect each of them");
+            let survey = self.surveys.look(root, &self.secrets);
+            if let Some(limit) = survey.limit {
+                tracing::warn!(folder = %root.display(), ?limit, "not every file that should be protected was found");
             }
-            policy.hidden.extend(survey.hidden);
+            // What a link leads to is what is secret.
+            let hidden = survey.hidden.iter().filter_map(|it| resolve(it).ok());
+            policy.hidden.extend(hidden.filter(|it| it.exists()));
             if only_reads {
                 // It may lie below a folder that is covered.
                 policy.read_only.push(root.clone());
                 continue;
             }
             policy.writable.push(root.clone());
-            for path in survey.protected {
+            let named = self.named_by_git(root).filter(|it| it.exists());
+            for path in survey.protected.into_iter().chain(named) {
+                let is_link = fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink());
+                if is_link {
+                    let target = resolve(&path).ok().filter(|it| it.starts_with(root) && it != root);
+                    policy.read_only.extend(target.filter(|it| it.exists()));
+                }
                 if git_write && path.file_name().is_some_and(name::is_git) {
                     open_git(&path, &mut policy);
                 } else {
@@ -131,10 +144,15 @@ impl Ground {
     pub fn meaningful(&self, git_write: bool) -> Vec<PathBuf> {
         let git = self.root.join(".git");
         let inside = ["hooks", "info"].into_iter().filter(|_| git_write && git.is_dir());
-        let names = name::top_folders().map(|it| self.root.join(it));
+        let names = self
+            .roots()
+            .flat_map(|root| name::top_folders().map(|it| root.join(it)));
         // A link that leads nowhere yet: whoever makes what it leads to fills what it is called.
-        let led = linked(&self.root).into_iter().filter_map(|it| first_missing(&it));
-        let led = led.filter(|it| it.starts_with(&self.root));
+        let led = self
+            .roots()
+            .flat_map(|it| linked(it))
+            .filter_map(|it| first_missing(&it));
+        let led = led.filter(|it| self.roots().any(|root| it.starts_with(root)));
         names.chain(inside.map(|it| git.join(it))).chain(led).collect()
     }
 
@@ -143,99 +161,17 @@ impl Ground {
         let mut found: Vec<PathBuf> = OF_THE_MACHINE.iter().map(PathBuf::from).collect();
         found.extend(self.secrets.doors().map(Path::to_owned));
         found.extend(self.own.iter().cloned());
-        if let Some(home) = &self.home {
-            for folder in AT_HOME {
-                let entries = fs::read_dir(home.join(folder)).into_iter().flatten().flatten();
-                let kept = entries
-                    .map(|it| it.path())
-                    .filter(|it| self.secrets.cover(it, it.is_dir()));
-                found.extend(kept);
-            }
-            found.extend(self.secrets.named_at_home());
-        }
+        found.extend(self.secrets.at_home());
         found.retain(|it| fs::symlink_metadata(it).is_ok());
         // A door is often reached by two names, one of which is a link.
         let mut found: Vec<_> = found.into_iter().map(|it| resolve(&it).unwrap_or(it)).collect();
         found.sort();
         found.dedup();
         // The folders that a command works in stay open, whatever they are called.
-        let roots: Vec<&PathBuf> = std::iter::once(&self.root).chain(&self.more).collect();
+        let roots: Vec<&PathBuf> = self.roots().collect();
         found.retain(|it| !roots.iter().any(|root| root.starts_with(it)));
         found
     }
-
-    fn survey(&self, root: &Path) -> Survey {
-        let mut survey = Survey {
-            is_whole: true,
-            ..Survey::default()
-        };
-        let scope = Scope { git: true, also: None };
-        let verdict = Verdict::new(Some(root.to_owned()), self.secrets.clone(), scope);
-        let mut open = VecDeque::from([Folder {
-            path: root.to_owned(),
-            ignored: 0,
-            is_protected: false,
-        }]);
-        let mut count = 0;
-        while let Some(folder) = open.pop_front() {
-            let Ok(entries) = fs::read_dir(&folder.path) else {
-                continue;
-            };
-            for entry in entries.flatten() {
-                count += 1;
-                if count > MOST_ENTRIES {
-                    survey.is_whole = false;
-                    return survey;
-                }
-                let path = entry.path();
-                let Ok(kind) = entry.file_type() else { continue };
-                if verdict.is_hidden(&path, kind.is_dir()) {
-                    // What a link leads to is what is secret.
-                    survey.hidden.extend(resolve(&path).ok().filter(|it| it.exists()));
-                    continue;
-                }
-                let inner = path.strip_prefix(root).unwrap_or(&path);
-                let is_protected = folder.is_protected || name::is_protected(inner);
-                if is_protected && !folder.is_protected {
-                    survey.protected.push(path.clone());
-                }
-                if is_protected && kind.is_symlink() {
-                    let target = resolve(&path).ok().filter(|it| it.starts_with(root) && it != root);
-                    survey.protected.extend(target.filter(|it| it.exists()));
-                }
-                if kind.is_dir() {
-                    // Nothing of the user's is in there but keys of git's own.
-                    if name::is_git(&entry.file_name()) {
-                        continue;
-                    }
-                    let is_out = folder.ignored > 0 || verdict.is_left_out(&path, true);
-                    if is_out && folder.ignored >= DEPTH_IGNORED {
-                        continue;
-                    }
-                    open.push_back(Folder {
-                        path,
-                        ignored: if is_out { folder.ignored + 1 } else { 0 },
-                        is_protected,
-                    });
-                } else if kind.is_file()
-                    && !is_protected
-                    && folder.ignored == 0
-                    && survey.ignored.len() < MOST_IGNORED
-                    && verdict.is_left_out(&path, false)
-                {
-                    survey.ignored.push(path);
-                }
-            }
-        }
-        survey
-    }
-}
-
-struct Folder {
-    path: PathBuf,
-    /// Depth below the first git-ignored folder.
-    ignored: usize,
-    is_protected: bool,
 }
 
 /// Returns the targets of links at the top of `root` that have a protected name. The targets need not exist.
@@ -315,6 +251,8 @@ mod tests {
             home: Some(home),
             secrets,
             own: Vec::new(),
+            surveys: Surveys::default(),
+            named: NamedFiles::default(),
         };
         Bench {
             _folder: folder,
@@ -393,6 +331,59 @@ mod tests {
                 "work/target/.env",
             ]
         );
+    }
+
+    #[test]
+    fn names_count_at_every_depth_and_in_every_folder() {
+        let mut bench = bench(&[
+            "work/.gitignore=built/",
+            "work/built/a/b/c/d/.env",
+            "work/built/a/b/c/d/.vscode/tasks.json",
+            "work/built/node_modules/x/.travis.yml",
+            "work/built/node_modules/x/.env",
+            "work/venv/site-packages/certifi/cacert.pem",
+            "work/built/node_modules/x/test/server.key",
+            "work/a/b/c/d/e/.cargo/config.toml",
+            "work/.git/config=[core];hooksPath = tools/hooks",
+            "work/tools/hooks/pre-commit",
+            "more/.codex/config.toml",
+            "more/x/.env",
+            "home/.codex/auth.json",
+            "home/.config/Slack/x",
+            "home/.zsh_history",
+            "home/.m2/settings.xml",
+            "home/.electrum/wallets/x",
+            "home/.thunderbird/x",
+            "home/.config/nvim/init.lua",
+        ]);
+        bench.ground.more = vec![bench.ground.root.parent().unwrap().join("more")];
+        for _ in 0..2 {
+            let policy = bench.policy(&[]);
+            assert_eq!(
+                bench.shown(&policy.read_only),
+                [
+                    "more/.codex",
+                    "work/.git",
+                    "work/a/b/c/d/e/.cargo/config.toml",
+                    "work/built/a/b/c/d/.vscode",
+                    "work/tools/hooks",
+                ]
+            );
+            assert_eq!(
+                bench.shown(&policy.hidden),
+                [
+                    "home/.codex/auth.json",
+                    "home/.config/Slack",
+                    "home/.electrum",
+                    "home/.m2/settings.xml",
+                    "home/.thunderbird",
+                    "home/.zsh_history",
+                    "more/x/.env",
+                    "work/built/a/b/c/d/.env",
+                    "work/built/node_modules/x/.env",
+                ]
+            );
+        }
     }
 
     #[test]

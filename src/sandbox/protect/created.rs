@@ -1,35 +1,39 @@
 //! Protected files that a command has made where there were none.
 //!
 //! Nothing can be mounted over a file that does not exist, and an empty file in its place would be seen by git. So it is
-//! looked what has come to the top of the workspace once the command has ended: what runs, or decides what runs, is put
+//! looked what has come to the folders of the conversation once the command has ended: what runs, or decides what runs, is put
 //! aside and said. Nothing is lost, and nothing of it acts.
 
 use std::{
     collections::BTreeSet,
-    ffi::{OsStr, OsString},
     fs, io,
     path::{Path, PathBuf},
 };
 
 use super::quarantine::Quarantine;
-use crate::sandbox::{files::git_index as tracked, policy::protected_names as name};
+use crate::sandbox::{
+    files::git_index as tracked,
+    policy::{Ground, protected_names as name},
+};
 
 /// Files that the permission `git_write` lets git create.
-const OF_GIT: [&str; 2] = [".gitmodules", ".gitattributes"];
+const OF_GIT: [&str; 3] = [".gitmodules", ".gitattributes", ".git"];
+/// Maximum number of files of a folder that are looked up in git's index.
+const MOST_TRACKED: usize = 200;
 
-/// The top of a workspace before a command.
+/// Protected paths in the folders of a conversation before a command.
 #[derive(Debug)]
 pub struct Before {
-    root: PathBuf,
-    names: BTreeSet<OsString>,
+    ground: Ground,
+    names: BTreeSet<PathBuf>,
     git_write: bool,
 }
 
 impl Before {
-    pub fn look(root: &Path, git_write: bool) -> Self {
+    pub fn look(ground: &Ground, git_write: bool) -> Self {
         Self {
-            root: root.to_owned(),
-            names: names(root).collect(),
+            ground: ground.clone(),
+            names: ground.protected(),
             git_write,
         }
     }
@@ -37,63 +41,92 @@ impl Before {
     /// Puts aside what should not be there: the names, and where each is now. What our own tools wrote stays, because the
     /// user said so; where nobody else could write git's folder, what git wrote stays too.
     pub fn put_aside(&self, aside: &Quarantine, is_git_held: bool) -> Vec<(String, PathBuf)> {
-        let unwanted = self.unwanted_names(aside, is_git_held);
-        unwanted.filter_map(|name| {
-            let shown = name.to_string_lossy().into_owned();
-            match aside.put(&self.root, name.as_ref()) {
-                Ok(path) => Some((shown, path)),
-                // It was there for a moment only.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) => {
-                    tracing::error!(%error, name = %shown, "a protected file that a command made cannot be put aside");
-                    Some((shown, self.root.join(name)))
+        let unwanted = self.unwanted_paths(aside, is_git_held).into_iter();
+        unwanted
+            .filter_map(|path| {
+                let shown = self.shown(&path);
+                let (root, inner) = self.place(&path)?;
+                match aside.put(root, inner) {
+                    Ok(there) => Some((shown, there)),
+                    // It was there for a moment only.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                    Err(error) => {
+                        tracing::error!(%error, name = %shown, "a protected file that a command made cannot be put aside");
+                        Some((shown, path))
+                    }
                 }
-            }
-        })
-        .collect()
+            })
+            .collect()
     }
 
     /// The names of what should not be there.
     pub fn unwanted(&self, aside: &Quarantine, is_git_held: bool) -> impl Iterator<Item = String> {
-        self.unwanted_names(aside, is_git_held)
-            .map(|it| it.to_string_lossy().into_owned())
+        let unwanted = self.unwanted_paths(aside, is_git_held).into_iter();
+        unwanted.map(|it| self.shown(&it))
     }
 
-    fn unwanted_names(&self, aside: &Quarantine, is_git_held: bool) -> impl Iterator<Item = OsString> {
-        let is_users = move |name: &OsStr| {
-            let is_gits = || is_git_held && !self.git_write && tracked::is_gits(&self.root, name.as_ref());
-            aside.is_known(&self.root.join(name)) || is_gits()
+    fn unwanted_paths(&self, aside: &Quarantine, is_git_held: bool) -> Vec<PathBuf> {
+        let is_users = |path: &Path| {
+            let is_gits = || {
+                let (root, inner) = self.place(path)?;
+                Some(is_git_held && !self.git_write && is_gits(root, inner))
+            };
+            aside.is_known(path) || is_gits().unwrap_or(false)
         };
-        self.arrived().filter(move |it| self.is_unwanted(it) && !is_users(it))
+        let mut arrived = self.arrived();
+        arrived.retain(|it| self.is_unwanted(it) && !is_users(it));
+        arrived
     }
 
     /// The user let the command make what it made: another one that ends later leaves it where it is.
     pub fn vouch(&self, aside: &Quarantine) {
-        let is_protected = |it: &OsString| name::is_protected(Path::new(it));
-        for name in self.arrived().filter(is_protected) {
-            aside.vouch(&self.root.join(name));
+        for path in self.arrived() {
+            aside.vouch(&path);
         }
     }
 
-    fn arrived(&self) -> impl Iterator<Item = OsString> {
-        names(&self.root).filter(|it| !self.names.contains(it))
+    fn arrived(&self) -> Vec<PathBuf> {
+        self.ground.protected().difference(&self.names).cloned().collect()
     }
 
-    fn is_unwanted(&self, name: &OsStr) -> bool {
-        let folded = name::folded(name);
+    fn is_unwanted(&self, path: &Path) -> bool {
+        let folded = path.file_name().map(name::folded).unwrap_or_default();
         // Variables of a project are set up by commands every day, and nothing of ours reads them.
         let is_setup = folded.starts_with(".env") && folded != ".envrc";
         let is_gits = self.git_write && OF_GIT.contains(&folded.as_str());
-        name::is_protected(Path::new(name)) && !is_setup && !is_gits
+        !is_setup && !is_gits
+    }
+
+    /// The folder of the conversation that a path lies in, and the way from there.
+    fn place<'a>(&'a self, path: &'a Path) -> Option<(&'a Path, &'a Path)> {
+        let root = self.ground.roots().filter(|it| path.starts_with(it));
+        let root = root.max_by_key(|it| it.as_os_str().len())?;
+        Some((root, path.strip_prefix(root).ok()?))
+    }
+
+    fn shown(&self, path: &Path) -> String {
+        let path = path.strip_prefix(&self.ground.root).unwrap_or(path);
+        path.to_string_lossy().into_owned()
     }
 }
 
-fn names(root: &Path) -> impl Iterator<Item = OsString> {
-    fs::read_dir(root)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|it| it.file_name())
+/// Returns true if git wrote a file, or every file of a folder.
+fn is_gits(root: &Path, inner: &Path) -> bool {
+    let mut open = vec![inner.to_owned()];
+    let mut files = 0;
+    while let Some(inner) = open.pop() {
+        let path = root.join(&inner);
+        if fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir()) {
+            let Ok(entries) = fs::read_dir(&path) else { return false };
+            open.extend(entries.flatten().map(|it| inner.join(it.file_name())));
+        } else {
+            files += 1;
+            if files > MOST_TRACKED || !tracked::is_gits(root, &inner) {
+                return false;
+            }
+        }
+    }
+    files > 0
 }
 
 #[cfg(test)]
@@ -109,13 +142,14 @@ mod tests {
         let aside = Quarantine::at(Some(folder.path().join("aside")));
         fs::write(root.join(".envrc"), "mine").unwrap();
         let taken = |git_write: bool, new: &[&str]| {
-            let before = Before::look(&root, git_write);
+            let before = Before::look(&Ground::bare(&root), git_write);
             for name in new {
+                fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
                 fs::write(root.join(name), "evil").unwrap();
             }
             let taken = before.put_aside(&aside, true);
             for (name, path) in &taken {
-                assert_eq!(fs::read(path).unwrap(), b"evil", "{name}");
+                assert!(path.is_dir() || fs::read(path).unwrap() == b"evil", "{name}");
                 assert!(!root.join(name).exists(), "{name}");
             }
             for name in new {
@@ -126,6 +160,11 @@ mod tests {
             names.join(" ")
         };
         assert_eq!(taken(false, &["a.rs", "Makefile", ".env", ".env.local"]), "");
+        fs::create_dir_all(root.join("a/b/.github")).unwrap();
+        assert_eq!(
+            taken(false, &["a/b/.envrc", "a/.github/workflows/x.yml", "a/x.yml"]),
+            "a/.github/workflows a/b/.envrc"
+        );
         assert_eq!(
             taken(false, &[".MCP.json", "x.code-workspace", "b"]),
             ".MCP.json x.code-workspace"
@@ -154,12 +193,12 @@ mod tests {
         git(&["commit", "-qm", "one"]);
         fs::remove_file(root.join(".gitattributes")).unwrap();
         let aside = Quarantine::at(Some(folder.path().join("aside")));
-        let before = Before::look(&root, false);
+        let before = Before::look(&Ground::bare(&root), false);
         // The user's own git, a tool that asked, another command that was allowed to, and the command itself.
         git(&["checkout", "--", "."]);
         fs::write(root.join(".mcp.json"), "asked for").unwrap();
         aside.vouch(&root.join(".mcp.json"));
-        let allowed = Before::look(&root, false);
+        let allowed = Before::look(&Ground::bare(&root), false);
         fs::write(root.join("x.code-workspace"), "allowed").unwrap();
         allowed.vouch(&aside);
         fs::write(root.join(".envrc"), "evil").unwrap();

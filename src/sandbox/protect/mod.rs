@@ -127,7 +127,7 @@ impl Around {
             let mut policy = policy();
             if let Some(watch) = shared.look(ground, &mut policy) {
                 around.watch = Some(watch);
-                around.before = Some(Before::look(&ground.root, git_write));
+                around.before = Some(Before::look(ground, git_write));
                 return (around, policy);
             }
         }
@@ -135,7 +135,7 @@ impl Around {
         let mut policy = policy();
         // They are empty, and a walk may have seen them or not.
         policy.read_only.extend(around.places.paths().map(Path::to_owned));
-        around.before = Some(Before::look(&ground.root, git_write));
+        around.before = Some(Before::look(ground, git_write));
         (around, policy)
     }
 
@@ -146,7 +146,7 @@ impl Around {
             freed: shared.loose.begin(permissions, true),
             shared: shared.clone(),
             places: Places::default(),
-            before: Some(Before::look(&ground.root, true)),
+            before: Some(Before::look(ground, true)),
             watch: None,
             git_write: true,
             is_all: true,

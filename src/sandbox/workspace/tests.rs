@@ -340,6 +340,9 @@ fn an_ignore_file_that_cannot_be_used_hides_everything_beside_it() {
     fs::create_dir(ground.path("shop/.sheafignore")).unwrap();
     let place = || ground.workspace().locate("x").unwrap().place;
     assert_eq!(place(), Place::Inside, "a folder is no ignore file");
+    ground.link("shop/loop", "loop/x");
+    let root = ground.path("shop");
+    assert!(!hidden::is_ignored(Some(root.clone()), &root.join("loop/x"), false));
     pipe(&ground.path("shop/.cursorignore"));
     assert_eq!(place(), Place::Hidden);
 }
@@ -593,4 +596,31 @@ fn an_ignore_file_may_be_a_link_in_the_workspace_and_a_repository_may_be_elsewhe
         format!("gitdir: {}\n", ground.path("other/main/.git/worktrees/w").display()),
     );
     assert_eq!(walked(&Arc::new(ground.workspace())), "b.rs rules");
+}
+
+#[test]
+fn a_tool_asks_before_it_changes_what_gits_configuration_names() {
+    let ground = Ground::new();
+    ground.put(
+        "shop/.git/config",
+        "[core]\n\thooksPath = hooks\n[include]\n\tpath = ../more.cfg\n",
+    );
+    let workspace = ground.workspace();
+    let is_protected = |written: &str| workspace.locate(written).unwrap().is_protected;
+    for (written, expected) in [
+        ("hooks/pre-commit", true),
+        ("more.cfg", true),
+        ("other.cfg", false),
+        ("attributes", false),
+        ("../added/.codex/config.toml", true),
+        ("a/b/c/d/.cargo/config.toml", true),
+        ("a/b/c/d/config.toml", false),
+    ] {
+        assert_eq!(is_protected(written), expected, "{written}");
+    }
+    // What is said later counts from then on.
+    ground.put("shop/more.cfg", "[core]\n\tattributesFile = attributes\n");
+    assert!(is_protected("attributes"));
+    ground.put("shop/.git/config", "");
+    assert!(!is_protected("attributes") && !is_protected("hooks/pre-commit"));
 }

@@ -110,7 +110,7 @@ fn name(app: &App, item: Item) -> String {
             exchange.map(|it| it.turn.to_string()).unwrap_or_default()
         }
         Item::Thinking(..) => t!("copied-reasoning").into(),
-        Item::Ending(_) => String::new(),
+        Item::Ending(_) | Item::Action(..) => String::new(),
     }
 }
 
@@ -159,6 +159,10 @@ fn part(app: &mut App, item: Item, form: CopyFormat) -> Option<String> {
             }
             CopyFormat::Markdown | CopyFormat::Code => return None,
         },
+        Item::Action(at, n) => {
+            let exchange = app.conversation.transcript.exchanges.get(at)?;
+            widgets::action_line(exchange.actions.get(n)?)
+        }
         Item::Ending(_) => return None,
     };
     let text = text.trim_end().to_owned();

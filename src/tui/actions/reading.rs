@@ -236,7 +236,7 @@ fn is_line_by_nature(app: &App, item: Item) -> bool {
             .transcript
             .get(place)
             .is_some_and(|it| it.kind.row().is_line),
-        Item::Message(_) | Item::Ending(_) => false,
+        Item::Message(_) | Item::Ending(_) | Item::Action(..) => false,
     }
 }
 
@@ -244,7 +244,7 @@ fn is_line_by_nature(app: &App, item: Item) -> bool {
 fn can_show_more(app: &App, item: Item) -> bool {
     match item {
         Item::Document(place) => app.conversation.transcript.get(place).is_some_and(leaves_out),
-        Item::Message(_) | Item::Thinking(..) | Item::Ending(_) => false,
+        Item::Message(_) | Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => false,
     }
 }
 

@@ -57,7 +57,7 @@ impl App {
                         .zip(document)
                         .is_some_and(|it| images.read.contains_key(&(it.0.turn, it.1.id.clone())))
             }
-            Item::Thinking(..) | Item::Ending(_) => false,
+            Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => false,
         });
     }
 
@@ -99,7 +99,7 @@ impl App {
                     self.terminal.images.send(std::iter::once(&*data), width, room);
                 }
             }
-            Item::Thinking(..) | Item::Ending(_) => {}
+            Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => {}
         }
     }
 
@@ -152,7 +152,7 @@ impl App {
                         look(&data);
                     }
                 }
-                Item::Thinking(..) | Item::Ending(_) => {}
+                Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => {}
             }
             if let Some(order) = order {
                 self.terminal.images.is_making = true;
@@ -200,7 +200,7 @@ impl App {
                     Some(ReadImage::Data(data)) => is_there(data),
                 }
             }
-            Item::Thinking(..) | Item::Ending(_) => true,
+            Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => true,
         }
     }
 

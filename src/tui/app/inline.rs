@@ -259,7 +259,7 @@ impl App {
         let items: Vec<Item> = self.viewport.pane.items.iter().skip(from).copied().collect();
         let transcript = &self.conversation.transcript;
         let is_over = |item: &Item| match *item {
-            Item::Message(_) | Item::Ending(_) => true,
+            Item::Message(_) | Item::Ending(_) | Item::Action(..) => true,
             Item::Thinking(at, n) => transcript.exchanges.get(at).is_some_and(|it| {
                 let response = &it.response;
                 let before = response.thinking.get(n).map_or(0, |it| it.before);

@@ -34,7 +34,11 @@ pub use viewport::Viewport;
 
 use std::collections::BTreeMap;
 
-use crate::{config::Settings, protocol::Progress, t};
+use crate::{
+    config::Settings,
+    protocol::{Command, Progress, UserAction},
+    t,
+};
 
 /// The whole state of the screen. A function takes the part that it needs.
 pub struct App {
@@ -57,7 +61,7 @@ pub struct App {
 }
 
 /// Time in which no key removes a toast, in milliseconds.
-const TOAST_MS: u64 = 1000;
+const TOAST_MS: u64 = 2000;
 
 /// The receiver of printable keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,6 +113,11 @@ impl App {
             return self.toast(t!("news-typed-meanwhile"));
         }
         self.open(overlay)
+    }
+
+    /// Leaves a line about something that the user did.
+    pub fn record(action: UserAction, facts: &[&str]) -> Vec<Effect> {
+        vec![Effect::Send(Command::Record(action.notice(facts)))]
     }
 
     /// Shows a toast. No effects follow.

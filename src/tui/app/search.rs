@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::tui::{
     app::{App, Focus},
-    widgets::transcript::Item,
+    widgets::{action_line, transcript::Item},
 };
 use crate::{
     protocol::Document,
@@ -170,6 +170,9 @@ fn says(transcript: &Transcript, item: Item, needle: &Needle) -> bool {
             .is_some_and(|it| needle.is_in(&it.text)),
         Item::Document(place) => transcript.get(place).is_some_and(|it| document_says(it, needle)),
         Item::Ending(_) => false,
+        Item::Action(_, at) => exchange
+            .and_then(|it| it.actions.get(at))
+            .is_some_and(|it| needle.is_in(&action_line(it))),
     }
 }
 

@@ -36,7 +36,7 @@ impl Viewport {
     pub fn selected(&self) -> Option<DocumentIndex> {
         match self.pane.selected? {
             Item::Document(place) => Some(place),
-            Item::Message(_) | Item::Thinking(..) | Item::Ending(_) => None,
+            Item::Message(_) | Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => None,
         }
     }
 

@@ -10,7 +10,7 @@ use super::EffectRunner;
 use crate::{
     config::{self, Fingerprint, TrustStore},
     os::file,
-    protocol::{DocumentId, Turn},
+    protocol::{DocumentId, Turn, UserAction},
     t,
     tui::{
         custom,
@@ -32,7 +32,7 @@ pub fn save(runner: &EffectRunner, target: PathBuf, path: String, text: String) 
             .map_err(|it| it.to_string())
             .and_then(|()| file::write(&target, text.as_bytes(), file::Access::Shared).map_err(|it| it.to_string()));
         EffectOutcome::Saved(match saved {
-            Ok(()) => Ok(t!("news-saved", path = path)),
+            Ok(()) => Ok((UserAction::Saved, path)),
             Err(why) => Err(t!("news-not-saved", path = path, why = why)),
         })
     });

@@ -9,6 +9,7 @@ use super::EffectRunner;
 use crate::{
     journal::Log,
     link::Link,
+    protocol::UserAction,
     t,
     tui::{
         library::Library,
@@ -52,7 +53,7 @@ pub fn export(runner: &EffectRunner, log: &Arc<Log>, target: PathBuf, path: Stri
         if target.is_file() && !overwrites {
             return EffectOutcome::ExportExists(path);
         }
-        EffectOutcome::Saved(library.export(&log, &target).map(|()| t!("news-written", path = path)))
+        EffectOutcome::Saved(library.export(&log, &target).map(|()| (UserAction::Exported, path)))
     });
 }
 

@@ -12,7 +12,7 @@ use ratatui::{
 use super::frame;
 use crate::{
     config::{self, KEYS, Layer, Settings, ValueKind},
-    protocol::{Permissions, Query},
+    protocol::{Permissions, Query, UserAction},
     t,
     text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap},
     tui::{
@@ -354,12 +354,21 @@ fn written(app: &mut App, key: &RowKey, value: Option<String>, outcome: Result<F
         let origin = if value.is_empty() { t!("config-default") } else { &place };
         app.preferences.written.insert(path.clone(), (value, origin.to_owned()));
     }
-    match list_of(app, key) {
-        Some(list) => {
-            list.take(key, value, &place);
-            Vec::new()
+    let new = value.clone().unwrap_or_default();
+    if let Some(list) = list_of(app, key) {
+        list.take(key, value, &place);
+    }
+    match &key.0 {
+        RowAction::Setting(path) if new.is_empty() => {
+            App::record(UserAction::SettingRemoved, &[path, &place, "/config"])
         }
-        None => app.toast(t!("config-written", place = place)),
+        RowAction::Setting(path) => {
+            let name = format!("{path} = {new}");
+            App::record(UserAction::SettingWritten, &[&name, &place, "/config"])
+        }
+        RowAction::Add(_) => App::record(UserAction::SettingWritten, &[&new, &place, "/permissions"]),
+        RowAction::Remove(_) => App::record(UserAction::SettingRemoved, &[&key.1, &place, "/permissions"]),
+        RowAction::Nothing => Vec::new(),
     }
 }
 

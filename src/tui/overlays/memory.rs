@@ -7,11 +7,12 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::frame;
 use crate::{
+    protocol::UserAction,
     t,
     text::{Role, Sanitized, Span, StyledLine, diff::LineKind, diff::diff, wrap::wrap},
     tui::{
         app::{
-            Action, Answer, Choice, Effect, Overlay, Scene, TOO_EARLY_MS,
+            Action, Answer, App, Choice, Effect, Overlay, Scene, TOO_EARLY_MS,
             effects::own_files,
             own_files::{FileOutcome, FileTask, RuleFile, RuleRole},
         },
@@ -94,10 +95,10 @@ impl MemoryCard {
                 if draft == Some(app.composer.field.version()) {
                     app.composer.field.clear();
                 }
-                app.toast(match role {
-                    RuleRole::Project => t!("memory-written-project", file = file, line = line),
-                    RuleRole::User | RuleRole::Other => t!("memory-written", file = file, line = line),
-                })
+                if role == RuleRole::Project {
+                    app.toast(t!("memory-written-project"));
+                }
+                App::record(UserAction::Remembered, &[&format!("{file}:{line}")])
             }
             Ok(FileOutcome::Rules(_)) => Vec::new(),
             Err(why) => app.toast(why),

@@ -225,7 +225,7 @@ fn content(transcript: &Transcript, item: Item) -> ((&'static str, Role), Saniti
             Some(document) => (sign(document), widgets::summary(document)),
             None => ((" ", Role::Text), Sanitized::default()),
         },
-        Item::Thinking(..) | Item::Ending(_) => ((" ", Role::Text), Sanitized::default()),
+        Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => ((" ", Role::Text), Sanitized::default()),
     }
 }
 
@@ -243,7 +243,7 @@ fn line(transcript: &Transcript, item: Item, is_here: bool, columns: usize) -> V
     let ((sign, sign_role), text) = content(transcript, item);
     let role = match item {
         Item::Message(_) => Role::User,
-        Item::Document(_) | Item::Thinking(..) | Item::Ending(_) => Role::Text,
+        Item::Document(_) | Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => Role::Text,
     };
     let number = width::pad_start(&address(transcript, item), 5);
     let text = width::cut_end(&text, columns.saturating_sub(5 + 1 + 2 + 1));

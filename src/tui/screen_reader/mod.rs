@@ -572,7 +572,7 @@ fn is_ready(app: &App) -> bool {
 /// Returns true if nothing more will come to an item.
 fn has_ended(transcript: &Transcript, item: Item) -> bool {
     match item {
-        Item::Message(_) | Item::Ending(_) => true,
+        Item::Message(_) | Item::Ending(_) | Item::Action(..) => true,
         Item::Thinking(at, n) => transcript.exchanges.get(at).is_some_and(|it| {
             let response = &it.response;
             let thinking = &response.thinking;

@@ -69,7 +69,7 @@ impl Speaker {
                 }
                 self.write_line(&t!("plain-message", address = address));
             }
-            Item::Thinking(..) | Item::Ending(_) => {}
+            Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => {}
             Item::Document(place) => {
                 let Some(document) = transcript.get(place) else { return };
                 let (label, heading) = label(document, &address, is_approval(document), &rows);

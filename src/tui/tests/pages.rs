@@ -13,7 +13,7 @@ use crate::{
     config::Settings,
     protocol::{
         Command, CommitFile, CommitOutcome, CommitPreview, Event, ModelOffer, ModelOffers, Operation, Permissions,
-        Query, RateLimit, Reply, ServerStatus, SideAnswer,
+        Query, RateLimit, Reply, ServerStatus, SideAnswer, UserAction,
     },
     tui::app::{
         Effect,
@@ -92,7 +92,8 @@ fn a_line_with_a_hash_is_remembered_where_one_chooses() {
         "{}",
         desk.picture()
     );
-    assert_eq!(desk.sent(), []);
+    let line = UserAction::Remembered.notice(&["~/config.toml:4"]);
+    assert_eq!(desk.sent(), [Command::Record(line)]);
 }
 
 #[test]

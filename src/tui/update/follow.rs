@@ -10,14 +10,17 @@ use crate::{
     tui::{
         actions::focus::focus_composer,
         app::{App, Effect, Focus, inline},
-        widgets::{Form, transcript::Item},
+        widgets::{
+            Form, action_line,
+            transcript::{Following, Item},
+        },
     },
 };
 
 /// Warnings of the agent's that are for the user, unlike repairs of a stream.
 const OWN_NOTICES: WordList = WordList(
-    "read-only not-there protected not-taken-back restored not-restored no-call context compacted not-compacted
-     debug-marks rule-not-kept stand-in price-unknown committed",
+    "read-only not-there protected not-taken-back not-restored no-call context compacted not-compacted
+     debug-marks rule-not-kept stand-in price-unknown",
 );
 
 pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
@@ -63,6 +66,14 @@ pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
                 _ => {}
             }
             app.viewport.bars = None;
+        }
+        // Whoever reads further up does not see the line.
+        if let ResponseChange::Acted(nth) = moved.change
+            && app.viewport.pane.follow != Following::End
+            && let Some(exchange) = app.conversation.transcript.exchanges.get(moved.exchange)
+            && let Some(action) = exchange.actions.get(nth)
+        {
+            app.toast(action_line(action));
         }
         if let Event::DocumentEnd { document, .. } = &entry.event
             && let Some(mode) = agreed_mode(app, moved.exchange, document)
@@ -123,6 +134,9 @@ fn branched(app: &mut App) {
     (app.viewport.search, app.viewport.selection) = (None, None);
     app.questions.announced = None;
     app.viewport.bars = None;
+    if app.conversation.transcript.exchanges.is_empty() {
+        app.toast(t!("done-branched-start"));
+    }
     let last = app.conversation.transcript.exchanges.len().saturating_sub(1);
     let shown = app.viewport.pane.items.partition_point(|it| it.exchange() < last);
     if let Some(inline) = &mut app.terminal.inline {

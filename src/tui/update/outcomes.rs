@@ -23,7 +23,8 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
         EffectOutcome::Replied(ask, reply) => return (ask.then)(app, reply),
         EffectOutcome::Filed(work, outcome) => return (work.then)(app, outcome),
         EffectOutcome::Sessions(Err(why)) => return app.toast(why),
-        EffectOutcome::Copied(Ok(way)) | EffectOutcome::Saved(Ok(way)) => return app.toast(way),
+        EffectOutcome::Copied(Ok(way)) => return app.toast(way),
+        EffectOutcome::Saved(Ok((action, path))) => return App::record(action, &[&path]),
         EffectOutcome::Copied(Err(why)) | EffectOutcome::Saved(Err(why)) | EffectOutcome::Failed(why) => {
             return app.toast(why);
         }

@@ -150,7 +150,7 @@ impl Filter {
             Item::Document(place) => place,
             // A message is no document: only words of the query's can mean it.
             Item::Message(_) => return self.facets.is_empty() && self.query.is_some() && fits(None),
-            Item::Thinking(..) | Item::Ending(_) => return false,
+            Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => return false,
         };
         let Some(document) = transcript.get(place).filter(|it| fits(Some(it))) else {
             return false;

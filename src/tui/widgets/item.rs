@@ -12,6 +12,8 @@ pub enum Item {
     Document(DocumentIndex),
     /// The ending of an exchange, where it is not the usual one.
     Ending(usize),
+    /// The line of an action of the user in an exchange.
+    Action(usize, usize),
 }
 
 impl Item {
@@ -21,6 +23,7 @@ impl Item {
             Self::Message(it) => Self::Message(it + by),
             Self::Thinking(it, nth) => Self::Thinking(it + by, nth),
             Self::Ending(it) => Self::Ending(it + by),
+            Self::Action(it, nth) => Self::Action(it + by, nth),
             Self::Document(place) => Self::Document(DocumentIndex {
                 exchange: place.exchange + by,
                 ..place
@@ -31,7 +34,7 @@ impl Item {
     /// The index of its exchange.
     pub fn exchange(self) -> usize {
         match self {
-            Self::Message(it) | Self::Thinking(it, _) | Self::Ending(it) => it,
+            Self::Message(it) | Self::Thinking(it, _) | Self::Ending(it) | Self::Action(it, _) => it,
             Self::Document(place) => place.exchange,
         }
     }

@@ -5,6 +5,7 @@
 //! the rows of one document and lays out only what may have changed: a growing document from its last unfinished line or
 //! block on.
 
+mod action;
 mod approval;
 pub mod bar;
 mod clarification;
@@ -74,6 +75,7 @@ pub use file_edit::{below, joins, name as operation, sides};
 pub use form::{Form, Outcome, approval_keys};
 pub use heading::{TYPING, key_at};
 
+pub use action::{ActionWidget, action_line};
 pub use ending::EndingWidget;
 pub use message::MessageWidget;
 pub use thinking::ThinkingWidget;

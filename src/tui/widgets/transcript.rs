@@ -29,8 +29,8 @@ use crate::{
         image::Images,
         terminal::surface::{BLANK, Links},
         widgets::{
-            self, Citation, DocumentState, DocumentWidget, EndingWidget, Fold, Form, MEASURE, MessageWidget,
-            RenderContext, ThinkingWidget,
+            self, ActionWidget, Citation, DocumentState, DocumentWidget, EndingWidget, Fold, Form, MEASURE,
+            MessageWidget, RenderContext, ThinkingWidget,
             filter::Filter,
             row_key,
             styled_line::{fill, light, put_spans},
@@ -177,6 +177,15 @@ impl StatefulWidget for ItemWidget<'_> {
                         context: render,
                     };
                     widget.render(area, buf, state);
+                }
+            }
+            Item::Action(_, at) => {
+                if let Some(action) = exchange.actions.get(at) {
+                    ActionWidget {
+                        action,
+                        context: render,
+                    }
+                    .render(area, buf, state);
                 }
             }
             Item::Document(place) => {
@@ -486,6 +495,7 @@ impl Pane {
                     self.list(at, transcript);
                 }
             }
+            ResponseChange::Acted(nth) => self.append(Item::Action(at, nth), transcript),
             ResponseChange::Thinking => {
                 let thought = Item::Thinking(at, exchange.response.thinking.len().saturating_sub(1));
                 if self.items.last() != Some(&thought) {
@@ -532,6 +542,7 @@ impl Pane {
                 return;
             }
             ResponseChange::Response
+            | ResponseChange::Acted(_)
             | ResponseChange::Opened(_)
             | ResponseChange::Ended(_)
             | ResponseChange::Updated(_)
@@ -571,7 +582,12 @@ impl Pane {
                 let thought = transcript.exchanges.get(at).and_then(|it| it.response.thinking.get(n));
                 (at, thought.map_or(1, |it| 2 * it.before + 1))
             }
-            Item::Ending(at) => (at, usize::MAX),
+            Item::Ending(at) => (at, usize::MAX - 1),
+            Item::Action(at, n) => {
+                let action = transcript.exchanges.get(at).and_then(|it| it.actions.get(n));
+                let before = action.and_then(|it| it.before);
+                (at, before.map_or(usize::MAX, |it| 2 * it + 1))
+            }
         };
         let near = here.map_or((0, 0), place);
         let at = self.items.partition_point(|it| place(*it) < near);
@@ -614,9 +630,13 @@ impl Pane {
                 self.items.push(Item::Message(at));
             }
             let mut thoughts = exchange.response.thinking.iter().enumerate().peekable();
+            let mut actions = exchange.actions.iter().enumerate().peekable();
             for document in 0..exchange.response.documents.len() {
                 while let Some((n, _)) = thoughts.next_if(|(_, it)| it.before <= document) {
                     self.items.push(Item::Thinking(at, n));
+                }
+                while let Some((n, _)) = actions.next_if(|(_, it)| it.before.is_some_and(|it| it <= document)) {
+                    self.items.push(Item::Action(at, n));
                 }
                 if is_followed(&exchange.response, document) {
                     continue;
@@ -625,9 +645,13 @@ impl Pane {
                     .push(Item::Document(DocumentIndex { exchange: at, document }));
             }
             self.items.extend(thoughts.map(|(n, _)| Item::Thinking(at, n)));
+            while let Some((n, _)) = actions.next_if(|(_, it)| it.before.is_some()) {
+                self.items.push(Item::Action(at, n));
+            }
             if has_ending(exchange) {
                 self.items.push(Item::Ending(at));
             }
+            self.items.extend(actions.map(|(n, _)| Item::Action(at, n)));
         }
         if self.selected.is_some_and(|it| !self.items.contains(&it)) {
             self.selected = None;
@@ -795,7 +819,7 @@ impl Pane {
         };
         let mut behind = self.items.iter().skip(at + 1);
         // What sums a turn up belongs to its last document.
-        self.follow = if behind.all(|it| matches!(it, Item::Ending(_))) {
+        self.follow = if behind.all(|it| matches!(it, Item::Ending(_) | Item::Action(..))) {
             Following::End
         } else {
             Following::Pinned
@@ -1009,7 +1033,7 @@ impl Pane {
             times: None,
         };
         match item {
-            Item::Message(_) | Item::Ending(_) => {}
+            Item::Message(_) | Item::Ending(_) | Item::Action(..) => {}
             Item::Thinking(..) => {
                 if context.show_thinking && render.fold == Fold::Usual {
                     render.fold = Fold::Full;
@@ -1098,7 +1122,11 @@ fn has_ending(exchange: &Exchange) -> bool {
 
 /// Returns true if the item sums up what stands above it: who walks from document to document passes it by.
 pub fn is_receipt(transcript: &Transcript, item: Item) -> bool {
-    let Item::Ending(at) = item else { return false };
+    let at = match item {
+        Item::Ending(at) => at,
+        Item::Action(..) => return true,
+        Item::Message(_) | Item::Thinking(..) | Item::Document(_) => return false,
+    };
     let ending = transcript.exchanges.get(at).and_then(|it| it.response.ending.as_ref());
     ending.is_some_and(|it| it.finish_reason == FinishReason::Stop)
 }
@@ -1141,7 +1169,7 @@ pub fn address(transcript: &Transcript, item: Item) -> String {
             .map(|it| it.turn.to_string())
             .unwrap_or_default(),
         Item::Document(place) => transcript.address(place).map(|it| it.to_string()).unwrap_or_default(),
-        Item::Thinking(..) | Item::Ending(_) => String::new(),
+        Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => String::new(),
     }
 }
 
@@ -1160,7 +1188,7 @@ fn pictures(item: Item, context: &TranscriptContext<'_>, width: usize) -> Vec<St
             let rows = document.map(|it| context.images.rows_of_document(exchange.turn, &it.id, width));
             rows.unwrap_or_default()
         }
-        Item::Thinking(..) | Item::Ending(_) => Vec::new(),
+        Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => Vec::new(),
     }
 }
 

@@ -752,6 +752,63 @@ fn what_a_command_plants_does_not_stay() {
 }
 
 #[test]
+fn a_command_changes_neither_this_programs_settings_nor_gits() {
+    // The home is the workspace and has no settings yet; then all folders of settings lie in the workspace.
+    let own = ["config.toml", "rules/x.md"].map(|it| format!("sheaf/{it}"));
+    let variables: [&[(&str, &str)]; 2] = [
+        &[],
+        &[
+            ("XDG_CONFIG_HOME", "conf"),
+            ("XDG_DATA_HOME", "conf"),
+            ("XDG_STATE_HOME", "state"),
+            ("XDG_CACHE_HOME", "cache"),
+        ],
+    ];
+    for who in attackers() {
+        for (at, variables) in variables.iter().enumerate() {
+            let folder = if variables.is_empty() { ".config" } else { "conf" };
+            let mut targets: Vec<String> = own.iter().map(|it| format!("{folder}/{it}")).collect();
+            targets.extend([format!("{folder}/git/config"), ".gitconfig".to_owned()]);
+            if !variables.is_empty() {
+                targets.extend(["state/sheaf/trust.json", "cache/sheaf/x", "conf/sheaf/sessions/x"].map(str::to_owned));
+            }
+            let script: String = targets
+                .iter()
+                .map(|it| format!("mkdir -p $(dirname {it}); echo 'key_command = \"evil\"' > {it}; "))
+                .collect();
+            let left = |bench: &Bench| {
+                let is_left = |it: &&String| {
+                    fs::read_to_string(bench.base.join("work").join(it)).is_ok_and(|it| it.contains("evil"))
+                };
+                targets.iter().filter(is_left).cloned().collect::<Vec<_>>()
+            };
+            let set = |bench: &Bench, command: &mut Command| {
+                command.env("HOME", bench.base.join("work"));
+                for (name, value) in *variables {
+                    command.env(name, bench.base.join("work").join(value));
+                }
+            };
+            let bench = Bench::new(who);
+            assert!(bench.plain(who, &script));
+            assert_eq!(left(&bench), targets, "the control");
+            for tier in ["full", "partial"] {
+                if tier == "full" && !can_unshare(who) {
+                    continue;
+                }
+                let bench = Bench::new(who);
+                let mut command = bench.command(who, env!("CARGO_BIN_EXE_sheaf"));
+                set(&bench, &mut command);
+                command.env("SHEAF_SANDBOX_AT_MOST", tier);
+                command.args(["sandbox", "run", "--", "bash", "-c", &script]);
+                let output = command.output().expect("the test can do this");
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(left(&bench), Vec::<String>::new(), "{who:?} {tier} {at}: {said}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_guarded_command_works_at_the_top_and_what_it_did_to_what_is_protected_is_put_back() {
     let work = "echo x > new && mv new newer && mkdir target && echo x > target/x && sed -i s/x/z/ a.txt && git status --short";
     for who in attackers() {

@@ -907,7 +907,7 @@ commit-not-here = Commits gehen hier nicht: kein Arbeitsordner auf diesem Rechne
 commit-more-files = und { $count } weitere Dateien
 commit-left-out = ausgelassen: { $what }
 commit-author = Autor: { $author }
-commit-hooks = Startet die Hooks dieses Repositorys: { $hooks }
+commit-hooks = Git startet diese Hooks und Filter: { $hooks }
 commit-signs = Signiert den Commit, wie dein git eingestellt ist
 commit-note = Schreibt eine Notiz in refs/notes/sheaf, außer mit commit.note = off.
 commit-note-short = Darin: Dateien, Zeilen, Adressen, Modell und die erste Zeile deiner Nachricht.

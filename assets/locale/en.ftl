@@ -910,7 +910,7 @@ commit-not-here = commits are not available here: no workspace on this machine
 commit-more-files = and { $count } more files
 commit-left-out = left out: { $what }
 commit-author = Author: { $author }
-commit-hooks = Runs the hooks of this repository: { $hooks }
+commit-hooks = Git runs these hooks and filters: { $hooks }
 commit-signs = Signs the commit, as your git is configured to
 commit-note = Adds a note in refs/notes/sheaf, unless commit.note = off.
 commit-note-short = It has files, lines, addresses, the model and your message's first line.

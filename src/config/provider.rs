@@ -144,6 +144,14 @@ impl Settings {
         })
     }
 
+    /// Returns true if the user's own file or the command line says anything about the provider.
+    pub fn is_users(&self, name: &str) -> bool {
+        let prefix = format!("providers.{name}.");
+        let is_users = |layer| matches!(layer, Layer::User | Layer::Flag);
+        let mut origins = self.origins.iter();
+        origins.any(|(path, origin)| path.starts_with(&prefix) && is_users(origin.layer))
+    }
+
     /// Returns the model to ask for: the strongest layer's, a provider's own before the general one of the same layer.
     pub fn model(&self) -> Option<&str> {
         let general = self.model.as_deref();

@@ -8,7 +8,20 @@ use std::{
 };
 
 use super::{Failure, FailureKind, Provider, open};
-use crate::config::{self, Environment, KeySource, Settings, Upstream};
+use crate::config::{self, Environment, KeySource, KnownService, Settings, Upstream};
+
+/// Services with models that are called by the service's own name: `groq/compound`, `openrouter/auto`.
+const OWN_NAMED: [&str; 2] = ["groq", "openrouter"];
+/// Services none of whose models has a slash in its name. Others call models by their makers' names.
+const WITHOUT_SLASHES: [&str; 7] = [
+    "openai",
+    "anthropic",
+    "gemini",
+    "mistral",
+    "deepseek",
+    "xai",
+    "cerebras",
+];
 
 /// A model and who has it.
 #[derive(Clone)]
@@ -110,10 +123,17 @@ impl Roles {
     }
 
     /// Returns true if `name/model` means the provider `name`, not a model with a slash in its name.
+    ///
+    /// A model of the provider in use comes first: a conversation must not go to another company because a variable with its
+    /// key happens to be set. `name//model` always means the provider.
     pub fn is_provider(&self, name: &str) -> bool {
-        // OpenRouter calls its models by their makers' names.
-        self.settings.providers.contains_key(name)
-            || (self.own() != Some("openrouter") && self.usable().contains(&name))
+        match self.settings.upstream() {
+            Upstream::Provider(own, _) if own == name => !OWN_NAMED.contains(&name),
+            Upstream::Provider(own, provider) if !is_without_slashes(own, provider) => self.settings.is_users(name),
+            Upstream::Provider(..) | Upstream::Gateway(_) | Upstream::Nobody => {
+                self.settings.providers.contains_key(name) || self.usable().contains(&name)
+            }
+        }
     }
 
     /// Opens a provider by name.
@@ -137,6 +157,13 @@ impl Roles {
         opened.insert(name.to_owned(), Arc::clone(&provider));
         Ok(provider)
     }
+}
+
+/// Returns true for a service none of whose models has a slash in its name, at its own address.
+fn is_without_slashes(name: &str, provider: &config::Provider) -> bool {
+    let service = KnownService::named(name).filter(|it| WITHOUT_SLASHES.contains(&it.name));
+    let url = provider.connection.url().ok().map(|it| it.trim_end_matches('/'));
+    service.is_some_and(|it| url.is_none_or(|url| url == it.base_url))
 }
 
 /// The provider's name and settings, and the model. A slash may also belong to a model's name.
@@ -209,6 +236,43 @@ mod tests {
             .err()
             .expect("nobody");
         assert_eq!(&*nobody.message, "`odd/m` names no provider");
+    }
+
+    /// A slash in the name of a model sends a conversation to another company only where nothing else can be meant.
+    #[test]
+    fn a_model_of_the_provider_in_use_comes_before_another_provider() {
+        let keys = "OPENAI_API_KEY=1 GROQ_API_KEY=1 ANTHROPIC_API_KEY=1 TOGETHER_API_KEY=1 OPENROUTER_API_KEY=1";
+        let own = |name: &str| format!("provider = '{name}'\n");
+        for (text, more, name, expected) in [
+            (own("groq"), "", "openai", false),
+            (own("together"), "", "openai", false),
+            (own("openrouter"), "", "anthropic", false),
+            (own("ollama"), "", "openai", false),
+            (BOTH.to_owned(), "", "openai", false),
+            (
+                own("openai"),
+                "OPENAI_BASE_URL=http://127.0.0.1:1/v1",
+                "anthropic",
+                false,
+            ),
+            // The user has configured it.
+            (own("groq") + "[providers.openai]\nmodel = 'm'\n", "", "openai", true),
+            (BOTH.to_owned(), "", "gem", true),
+            // The models of these have no slash.
+            (own("anthropic"), "", "openai", true),
+            (own("openai"), "", "groq", true),
+            (own("openai"), "", "gemini", false),
+            // Its own name: of the provider, or of a model.
+            (own("anthropic"), "", "anthropic", true),
+            (BOTH.to_owned(), "", "here", true),
+            (own("groq"), "", "groq", false),
+            (String::new(), "SHEAF_PROVIDER=groq", "groq", false),
+            (own("openrouter"), "", "openrouter", false),
+        ] {
+            let (settings, environment) = settings(&text, &format!("{keys} {more}"));
+            let roles = Roles::new(&settings, &environment);
+            assert_eq!(roles.is_provider(name), expected, "{text}{more}: {name}");
+        }
     }
 
     #[test]

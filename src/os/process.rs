@@ -73,6 +73,7 @@ pub struct Command {
     timeout: Duration,
     limit_bytes: usize,
     output: bool,
+    terminal: bool,
 }
 
 /// Output of a command.
@@ -98,6 +99,7 @@ impl Command {
             timeout: Duration::from_secs(10),
             limit_bytes: 64 << 10,
             output: true,
+            terminal: true,
         }
     }
 
@@ -155,6 +157,13 @@ impl Command {
         self
     }
 
+    /// Runs the command in a session of its own. What asks on the terminal then fails at once; otherwise it would be stopped,
+    /// and could write over the screen.
+    pub fn without_terminal(mut self) -> Self {
+        self.terminal = false;
+        self
+    }
+
     /// Runs the command to its end. Dropping the future kills it with all its children.
     pub async fn run(self) -> Result<Output, Error> {
         let stream = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
@@ -164,7 +173,11 @@ impl Command {
             .stdout(stream(self.output))
             .stderr(stream(self.output));
         #[cfg(unix)]
-        command.process_group(0);
+        if self.terminal {
+            command.process_group(0);
+        } else {
+            own_session(&mut command);
+        }
         let mut child = self.spawned(&mut command)?;
         let mut group = Group::of(&child);
         let finished = tokio::time::timeout(self.timeout, self.attend(&mut child)).await;
@@ -290,6 +303,18 @@ impl Command {
             .unwrap_or(&self.program)
             .to_string_lossy()
             .into_owned()
+    }
+}
+
+/// Gives the command a session without a terminal, whose process group it leads.
+#[cfg(unix)]
+fn own_session(command: &mut tokio::process::Command) {
+    #[expect(
+        unsafe_code,
+        reason = "between fork and exec only a system call is made: nothing is allocated and nothing locked"
+    )]
+    unsafe {
+        command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?));
     }
 }
 
@@ -496,13 +521,18 @@ mod tests {
 
     #[tokio::test]
     async fn letting_go_kills_the_whole_group() {
+        let line = |child: &Path| {
+            let line = format!("sleep 600 & echo $! > {}; wait", child.display());
+            Command::shell(line).timeout(Duration::from_mins(10))
+        };
         let folder = tempfile::tempdir().unwrap();
-        let child = folder.path().join("child");
-        let line = format!("sleep 600 & echo $! > {}; wait", child.display());
-        let waiting = tokio::spawn(Command::shell(line).timeout(Duration::from_mins(10)).run());
-        written(&child).await;
-        waiting.abort();
-        gone(&child).await;
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        for (child, command) in [(&one, line(&one)), (&other, line(&other).without_terminal())] {
+            let waiting = tokio::spawn(command.run());
+            written(child).await;
+            waiting.abort();
+            gone(child).await;
+        }
     }
 
     #[tokio::test]

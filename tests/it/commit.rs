@@ -165,3 +165,18 @@ fn esc_leaves_everything_and_a_failing_hook_loses_nothing() {
     sheaf.insist("\r", "it is committed", |seen| !seen.shows("Author: Ada"));
     assert_eq!(git(&sheaf, &["log", "--format=%s"]), "Update cart.rs!\nfirst\n");
 }
+
+/// A hook or a signing program that asked there would hang, and write over the screen.
+#[test]
+fn a_hook_has_no_terminal() {
+    let model = Model::start();
+    let sheaf = changed(&model);
+    let hook = sheaf.home().join("work/.git/hooks/pre-commit");
+    let script =
+        "#!/bin/sh\nif (: </dev/tty) 2>/dev/null; then echo it has a terminal; else echo it has none; fi\nexit 1\n";
+    std::fs::write(&hook, script).expect("a file");
+    Command::new("chmod").arg("+x").arg(&hook).status().expect("chmod");
+    open_card(&sheaf, &model, "cart: round the totals");
+    sheaf.insist("\r", "the hook has run", |seen| seen.shows("it has"));
+    assert!(sheaf.look(|seen| seen.shows("it has none")), "{}", sheaf.picture());
+}

@@ -396,6 +396,57 @@ fn a_signal_at_the_question_leaves_the_terminal_as_it_was() {
     assert_eq!(server.requests(), Vec::<String>::new());
 }
 
+/// A check takes up to half a minute, and a question waits for ever: Ctrl+C ends both.
+#[test]
+fn a_signal_ends_the_check_and_its_questions() {
+    for (manner, arguments, place) in [
+        (Manner::IsSilent, &[][..], "Checking the key"),
+        (Manner::Fails, &[], "Store the key unchecked?"),
+        (Manner::HasNoList, &["--model", "m"], "one token of m?"),
+    ] {
+        let server = Provider::start(manner);
+        let sheaf = at_terminal(&server, arguments);
+        sheaf.wait_for("it is not shown): ");
+        sheaf.send(&format!("{KEY}\r"));
+        sheaf.wait_for(place);
+        sheaf.send("\u{3}");
+        assert_eq!(sheaf.exit(), 130, "{manner:?}");
+        assert!(!sheaf.is_raw());
+        assert_eq!(holders(sheaf.home()), Vec::<PathBuf>::new(), "{manner:?}");
+    }
+}
+
+/// Without a terminal nobody can say yes: `--model` says it, and nothing else stores an unchecked key but `--no-check`.
+#[test]
+fn a_piped_key_is_checked_with_the_model_that_was_named() {
+    for (key, arguments, code, sentence, asks) in [
+        (KEY, &["--model", "m"][..], 0, "sheaf starts with mine, m", true),
+        (
+            "sk-wrong-0123456789abcdefghij",
+            &["--model", "m"],
+            1,
+            "the key was refused by mine",
+            true,
+        ),
+        (KEY, &[], 1, "--no-check", false),
+    ] {
+        let server = Provider::start(Manner::HasNoList);
+        let home = home_with(&server.url);
+        let path = home.path().join(".config/sheaf/config.toml");
+        if arguments.is_empty() {
+            fs::write(&path, settings(home.path()) + "model = 'other'\n").expect("settings");
+        }
+        let arguments: Vec<&str> = ["mine"].iter().chain(arguments).copied().collect();
+        let (out, err, found) = login(home.path(), &arguments, key);
+        assert_eq!(found, Some(code), "{arguments:?}: {out}{err}");
+        assert!(format!("{out}{err}").contains(sentence), "{arguments:?}: {out}{err}");
+        let asked = server.requests();
+        let is_asked = asked.iter().any(|it| it.contains("/chat/completions"));
+        assert_eq!(is_asked, asks, "{asked:?}");
+        assert_eq!(key_file(home.path(), "mine").exists(), code == 0, "{arguments:?}");
+    }
+}
+
 #[test]
 fn one_token_is_asked_for_only_after_yes() {
     let limit = Duration::from_mins(1);
@@ -409,6 +460,7 @@ fn one_token_is_asked_for_only_after_yes() {
         assert_eq!(server.requests(), Vec::<String>::new(), "nothing before the answer");
         sheaf.send(answer);
         sheaf.wait_for("sheaf starts with mine, m");
+        assert_eq!(sheaf.look(|seen| seen.shows("stored unchecked")), !asks);
         let asked = server.requests();
         assert_eq!(asked.len(), usize::from(asks), "{asked:?}");
         assert!(

@@ -1,5 +1,7 @@
 //! The changes of the person's tree that are not committed, as documents.
 
+use std::{path::Path, sync::Arc};
+
 use serde_json::{Map, Value, json};
 
 use super::{Error, Repository, stage::Blob};
@@ -22,8 +24,10 @@ const FILE_BYTES: u64 = 4 << 20;
 
 /// The changes since the last commit: a document for each hunk, in the order of the paths; new files, too. Hidden files
 /// are left out.
-pub async fn documents(repository: &Repository, workspace: &Workspace) -> Result<GitChanges, Error> {
-    let filters = super::filters(&repository.top).await.unwrap_or_default();
+pub async fn documents(repository: &Repository, workspace: &Arc<Workspace>) -> Result<GitChanges, Error> {
+    let filters = super::filters(&repository.top)
+        .await
+        .ok_or_else(|| Error::Failed("a filter of this repository cannot be switched off: use git diff".to_owned()))?;
     let options = || filters.iter().flat_map(|it| ["-c", it.as_str()]);
     let mut paths: Vec<String> = Vec::new();
     let mut add = |bytes: Vec<u8>| {
@@ -59,20 +63,16 @@ pub async fn documents(repository: &Repository, workspace: &Workspace) -> Result
     let mut documents = Vec::new();
     for path in &paths {
         let full = repository.top.join(path);
-        let Ok(file) = workspace.located(&full) else { continue };
-        if file.place == Place::Hidden {
-            continue;
-        }
         let before = match listed.iter().find(|it| it.path == *path) {
             Some(listed) => repository.blob(listed).await?,
             None => None,
         };
-        let after = match std::fs::symlink_metadata(&full) {
-            Ok(about) if about.is_file() && about.len() <= FILE_BYTES => workspace.read(&file, FILE_BYTES).ok(),
-            Ok(_) => continue,
-            Err(_) => None,
-        };
-        add_file(&mut documents, &file.shown, before.as_ref(), after.as_deref());
+        let workspace = Arc::clone(workspace);
+        documents = super::on_thread(move || {
+            add_file(&mut documents, &full, before.as_ref(), &workspace);
+            documents
+        })
+        .await?;
     }
     if more > 0 {
         let text = format!("{more} more files have changed: git diff shows them");
@@ -84,11 +84,21 @@ pub async fn documents(repository: &Repository, workspace: &Workspace) -> Result
     })
 }
 
-/// Adds what became of one file.
-fn add_file(documents: &mut Vec<Document>, path: &str, before: Option<&Blob>, after: Option<&[u8]>) {
+/// Adds what became of one file. Reads and compares it.
+fn add_file(documents: &mut Vec<Document>, full: &Path, before: Option<&Blob>, workspace: &Workspace) {
+    let Ok(file) = workspace.located(full) else { return };
+    if file.place == Place::Hidden {
+        return;
+    }
+    let after = match std::fs::symlink_metadata(full) {
+        Ok(about) if about.is_file() && about.len() <= FILE_BYTES => workspace.read(&file, FILE_BYTES).ok(),
+        Ok(_) => return,
+        Err(_) => None,
+    };
+    let path = file.shown.as_str();
     let read = |bytes: Option<&[u8]>| Text::read(bytes.unwrap_or_default()).ok().map(|it| it.text);
-    let texts = (read(before.map(|it| it.bytes.as_slice())), read(after));
-    let operation = match (before, after) {
+    let texts = (read(before.map(|it| it.bytes.as_slice())), read(after.as_deref()));
+    let operation = match (before, &after) {
         (None, None) => return,
         (None, Some(_)) => Operation::Create,
         (Some(_), None) => Operation::Delete,

@@ -8,14 +8,15 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use super::{
     Error, Listed, Repository,
     accepted::Accepted,
-    note, stage,
-    stage::{ChangeKind, Files, LeftOut, Made},
+    note, on_thread, stage,
+    stage::{Blob, ChangeKind, Files, LeftOut, Made},
 };
 use crate::{
     os::{
@@ -23,18 +24,23 @@ use crate::{
         process::Output,
     },
     protocol::{CommitFile, CommitOutcome, CommitPreview, CommitRequest, Operation},
-    text::{diff::diff, redact::redact},
+    text::{WordList, diff::diff, redact::redact},
     tools::edit::{hunks::counts, text::Text},
 };
 
 /// Hooks that a commit runs.
-const HOOKS: [&str; 5] = [
+const HOOKS: [&str; 6] = [
     "pre-commit",
     "prepare-commit-msg",
     "commit-msg",
     "post-commit",
+    "post-index-change",
     "reference-transaction",
 ];
+
+/// Options of the commit. Nothing runs that the card does not name; and git cleans up later, because it would take the index
+/// of this commit for the person's, and remove what only that one needs.
+const OPTIONS: WordList = WordList("-c core.fsmonitor= -c maintenance.auto=false -c gc.auto=0");
 
 /// Files of git that say what has begun and is not finished, and what that is called.
 const UNFINISHED: [(&str, &str); 5] = [
@@ -65,11 +71,15 @@ struct Staged {
     documents: Vec<Result<Vec<Made>, String>>,
     /// Paths that the changes create.
     created: BTreeSet<String>,
+    /// The paths that differ, for the card.
+    files: Vec<CommitFile>,
+    /// The name of this commit: another one has another name.
+    state: String,
 }
 
 impl Staged {
     /// The paths that differ from the last commit.
-    fn changed(&self) -> impl Iterator<Item = (&String, Option<&stage::Blob>, Option<&stage::Blob>)> {
+    fn changed(&self) -> impl Iterator<Item = (&String, Option<&Blob>, Option<&Blob>)> {
         let all = self.after.iter().map(|(path, after)| {
             let before = self.before.get(path).and_then(Option::as_ref);
             (path, before, after.as_ref())
@@ -77,10 +87,9 @@ impl Staged {
         all.filter(|(_, before, after)| before != after)
     }
 
-    /// Names this commit: another one has another name.
-    fn name(&self, head: Option<&str>) -> String {
+    fn name(&self, repository: &Repository) -> String {
         let mut hasher = DefaultHasher::new();
-        head.hash(&mut hasher);
+        (&repository.head, &repository.branch).hash(&mut hasher);
         for (path, _, after) in self.changed() {
             (path, after.map(|it| (&it.mode, &it.bytes))).hash(&mut hasher);
         }
@@ -106,7 +115,7 @@ async fn read(repository: &Repository, paths: &[String], listed: &[Listed]) -> R
     for it in listed.iter().filter(|it| paths.contains(&it.path)) {
         let blob = repository.blob(it).await?;
         // One that is too large is no text, which is what an edit will find.
-        let blob = blob.unwrap_or_else(|| stage::Blob {
+        let blob = blob.unwrap_or_else(|| Blob {
             mode: it.mode.clone(),
             bytes: vec![0],
         });
@@ -116,7 +125,7 @@ async fn read(repository: &Repository, paths: &[String], listed: &[Listed]) -> R
 }
 
 /// Makes the accepted changes on the last commit, in memory.
-async fn stage(repository: &Repository, accepted: &Accepted) -> Result<Staged, Error> {
+async fn stage(repository: &Repository, accepted: &Arc<Accepted>) -> Result<Staged, Error> {
     let paths = paths(accepted);
     let above: BTreeSet<String> = paths.iter().flat_map(|it| folders(it)).collect();
     let named: Vec<String> = paths.iter().cloned().chain(above).collect();
@@ -132,6 +141,12 @@ async fn stage(repository: &Repository, accepted: &Accepted) -> Result<Staged, E
         let inside = paths.iter().filter(|path| path.starts_with(&format!("{}/", it.path)));
         blocked.extend(inside.map(|path| (path.clone(), "in a submodule".to_owned())));
     }
+    let (repository, accepted) = (repository.clone(), Arc::clone(accepted));
+    on_thread(move || staged(&repository, &accepted, before, &blocked)).await
+}
+
+/// The accepted changes on these files of the last commit. `blocked` says why those of a path cannot be committed.
+fn staged(repository: &Repository, accepted: &Accepted, before: Files, blocked: &BTreeMap<String, String>) -> Staged {
     // What cannot be committed is not made; all other changes are, so that each document has its own answer.
     let is_blocked = |it: &stage::AcceptedChange| {
         let to = match &it.kind {
@@ -173,12 +188,20 @@ async fn stage(repository: &Repository, accepted: &Accepted) -> Result<Staged, E
             (_, Err(_)) => {}
         }
     }
-    Ok(Staged {
+    let mut staged = Staged {
         before,
         after,
         documents,
         created,
-    })
+        files: Vec::new(),
+        state: String::new(),
+    };
+    staged.files = staged
+        .changed()
+        .map(|(path, before, after)| file_of(path, before, after))
+        .collect();
+    staged.state = staged.name(repository);
+    staged
 }
 
 /// The folders above a path.
@@ -215,7 +238,7 @@ async fn ignored(repository: &Repository, paths: &[String]) -> Result<Vec<String
     if paths.is_empty() {
         return Ok(Vec::new());
     }
-    // Of a name that begins so nothing is magic.
+    // `./` keeps a leading `:` from being pathspec magic.
     let names: String = paths.iter().map(|it| format!("./{it}\0")).collect();
     let check = repository
         .quiet()
@@ -242,7 +265,7 @@ async fn unfinished(repository: &Repository) -> Result<Option<&'static str>, Err
     Ok((!conflicts.is_empty()).then_some("conflict"))
 }
 
-/// The hooks that a commit would run.
+/// The hooks that a commit would run, and the filters that the repository configures: `pre-commit`, `filter tidy`.
 async fn hooks(repository: &Repository) -> Result<Vec<String>, Error> {
     let folder = repository.paths(&["hooks"]).await?;
     let folder = folder.first().cloned().unwrap_or_default();
@@ -250,7 +273,15 @@ async fn hooks(repository: &Repository) -> Result<Vec<String>, Error> {
         let about = std::fs::metadata(folder.join(name));
         about.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
     };
-    Ok(HOOKS.iter().filter(runs).map(|it| (*it).to_owned()).collect())
+    let hooks = HOOKS.iter().filter(runs).map(|it| (*it).to_owned());
+    let filters = super::configured_filters(&repository.top).await.unwrap_or_default();
+    // Git cleans files that look changed, to know whether they are.
+    let filters: BTreeSet<String> = filters
+        .iter()
+        .filter_map(|it| it.strip_suffix(".clean").or_else(|| it.strip_suffix(".process")))
+        .map(|it| it.replacen('.', " ", 1))
+        .collect();
+    Ok(hooks.chain(filters).collect())
 }
 
 /// The person as git names the author: `Name <address>`. `None`: git does not know.
@@ -263,8 +294,18 @@ async fn author(repository: &Repository) -> Result<Option<String>, Error> {
 }
 
 /// Describes the commit of the accepted changes, and what stands against it. Writes nothing.
-pub async fn preview(repository: &Repository, accepted: &Accepted, note: &str) -> Result<CommitPreview, Error> {
+pub async fn preview(repository: &Repository, accepted: &Arc<Accepted>, note: &str) -> Result<CommitPreview, Error> {
     let staged = stage(repository, accepted).await?;
+    describe(repository, accepted, &staged, note).await
+}
+
+async fn describe(
+    repository: &Repository,
+    accepted: &Accepted,
+    staged: &Staged,
+    note: &str,
+) -> Result<CommitPreview, Error> {
+    let files = staged.files.clone();
     let signs = super::line(
         repository
             .quiet()
@@ -273,10 +314,6 @@ pub async fn preview(repository: &Repository, accepted: &Accepted, note: &str) -
     .await?;
     let author = author(repository).await?;
     let unfinished = unfinished(repository).await?;
-    let files: Vec<CommitFile> = staged
-        .changed()
-        .map(|(path, before, after)| file_of(path, before, after))
-        .collect();
     let is_new = |it: &&Result<Vec<Made>, String>| matches!(it, Ok(made) if made.iter().any(|it| it.is_new));
     let hunks = staged.documents.iter().filter(is_new).count();
     let left_out: Vec<String> = accepted
@@ -309,16 +346,17 @@ pub async fn preview(repository: &Repository, accepted: &Accepted, note: &str) -
         is_signed: signs.as_deref() == Some("true"),
         note: note.to_owned(),
         problem,
-        state: staged.name(repository.head.as_deref()),
+        state: staged.state.clone(),
     })
 }
 
-fn file_of(path: &str, before: Option<&stage::Blob>, after: Option<&stage::Blob>) -> CommitFile {
-    let text = |it: Option<&stage::Blob>| {
-        it.and_then(|it| Text::read(&it.bytes).ok())
-            .map(|it| it.text)
-            .unwrap_or_default()
-    };
+/// The text of a file; empty without one, and for one that is no text.
+fn text(blob: Option<&Blob>) -> String {
+    let text = blob.and_then(|it| Text::read(&it.bytes).ok());
+    text.map(|it| it.text).unwrap_or_default()
+}
+
+fn file_of(path: &str, before: Option<&Blob>, after: Option<&Blob>) -> CommitFile {
     let (added, removed) = counts(&text(before), &text(after));
     CommitFile {
         path: path.to_owned(),
@@ -352,23 +390,9 @@ fn plain_message(files: &[CommitFile]) -> String {
 }
 
 /// The accepted changes as a patch for a model to describe, with the subjects of earlier commits: no more than 24 KiB.
-pub async fn patch(repository: &Repository, accepted: &Accepted) -> Result<(String, String), Error> {
+pub async fn patch(repository: &Repository, accepted: &Arc<Accepted>) -> Result<(String, String), Error> {
     let staged = stage(repository, accepted).await?;
-    let text = |it: Option<&stage::Blob>| {
-        it.and_then(|it| Text::read(&it.bytes).ok())
-            .map(|it| it.text)
-            .unwrap_or_default()
-    };
-    let mut patch = String::new();
-    for (path, before, after) in staged.changed() {
-        let found = diff(&text(before), &text(after), 1, 1, 3);
-        patch.push_str(&found.patch(before.map(|_| path.as_str()), after.map(|_| path.as_str())));
-    }
-    let end = patch.floor_char_boundary(DIFF_BYTES);
-    if end < patch.len() {
-        patch.truncate(end);
-        patch.push_str("\n[the rest is left out]\n");
-    }
+    let patch = on_thread(move || patch_of(&staged)).await?;
     let subjects = match &repository.head {
         Some(head) => {
             repository
@@ -380,7 +404,45 @@ pub async fn patch(repository: &Repository, accepted: &Accepted) -> Result<(Stri
         None => Vec::new(),
     };
     let subjects = String::from_utf8_lossy(&subjects);
-    Ok((redact(&patch).into_owned(), redact(&subjects).into_owned()))
+    Ok((patch, redact(&subjects).into_owned()))
+}
+
+fn patch_of(staged: &Staged) -> String {
+    let mut patch = String::new();
+    for (path, before, after) in staged.changed() {
+        let found = diff(&text(before), &text(after), 1, 1, 3);
+        patch.push_str(&found.patch(before.map(|_| path.as_str()), after.map(|_| path.as_str())));
+    }
+    let end = patch.floor_char_boundary(DIFF_BYTES);
+    if end < patch.len() {
+        patch.truncate(end);
+        patch.push_str("\n[the rest is left out]\n");
+    }
+    redact(&patch).into_owned()
+}
+
+/// The repositories in which a commit runs: hooks may take minutes, and the card can be closed and opened meanwhile.
+static RUNNING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// The only commit that runs in a repository, until this is dropped.
+struct Running(PathBuf);
+
+impl Running {
+    fn begin(repository: &Repository) -> Result<Self, Error> {
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.insert(repository.folder.clone()) {
+            return Ok(Self(repository.folder.clone()));
+        }
+        Err(Error::Failed(
+            "a commit is running: wait until its hooks have ended".to_owned(),
+        ))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
 }
 
 /// A file that is removed when this is dropped.
@@ -394,23 +456,23 @@ impl Drop for Scratch {
     }
 }
 
-/// Commits the accepted changes. This runs the hooks and the signing of the person's own git.
+/// Commits the accepted changes. This runs the hooks, the filters and the signing of the person's own git.
 pub async fn commit(
     repository: &Repository,
-    accepted: &Accepted,
+    accepted: &Arc<Accepted>,
     request: &CommitRequest,
     note: &str,
 ) -> Result<CommitOutcome, Error> {
-    let preview = preview(repository, accepted, note).await?;
+    let _running = Running::begin(repository)?;
+    let staged = stage(repository, accepted).await?;
+    let preview = describe(repository, accepted, &staged, note).await?;
     if !preview.problem.is_empty() {
         return Err(Error::Failed(preview.problem));
     }
+    let changed = || Error::Failed("the repository has changed meanwhile: look at the changes again".to_owned());
     if preview.state != request.state {
-        return Err(Error::Failed(
-            "the repository has changed meanwhile: look at the changes again".to_owned(),
-        ));
+        return Err(changed());
     }
-    let staged = stage(repository, accepted).await?;
     let index = scratch_index(repository).await?;
     write(
         repository,
@@ -420,24 +482,26 @@ pub async fn commit(
         &staged.created,
     )
     .await?;
+    // On another commit these files would undo what it did.
+    if repository.head_now().await? != repository.head {
+        return Err(changed());
+    }
     let committed = repository
         .plain()
+        .args(OPTIONS.iter())
         .args(["commit", "--quiet", "--file=-"])
         .variable("GIT_INDEX_FILE", &index.0)
         // A passphrase is asked in a window or not at all: the terminal is the screen's.
+        .variable("SSH_ASKPASS_REQUIRE", "force")
         .variable("GPG_TTY", "")
         .variable("GIT_TERMINAL_PROMPT", "0")
+        .without_terminal()
         .input(request.message.as_bytes())
         .timeout(COMMIT_PATIENCE)
         .run()
         .await?;
     let output = shown(&committed);
-    let head = super::line(
-        repository
-            .quiet()
-            .args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]),
-    )
-    .await?;
+    let head = repository.head_now().await?;
     let new = head.filter(|it| committed.status.success() && Some(it) != repository.head.as_ref());
     let Some(new) = new else {
         return Ok(CommitOutcome {
@@ -468,10 +532,13 @@ pub async fn commit(
 async fn scratch_index(repository: &Repository) -> Result<Scratch, Error> {
     let index = Scratch(repository.folder.join(format!("sheaf-index-{}", std::process::id())));
     let own = repository.paths(&["index"]).await?;
-    if let Some(bytes) = own.first().and_then(|it| file::read(it, INDEX_BYTES).ok()) {
-        let written = file::write(&index.0, &bytes, Access::Private);
-        written.map_err(|it| Error::Failed(it.to_string()))?;
-    }
+    let to = index.0.clone();
+    let copy = move || match own.first().and_then(|it| file::read(it, INDEX_BYTES).ok()) {
+        Some(bytes) => file::write(&to, &bytes, Access::Private),
+        None => Ok(()),
+    };
+    let copied = on_thread(copy).await?;
+    copied.map_err(|it| Error::Failed(it.to_string()))?;
     let tree = |arguments: &[&str]| {
         repository
             .quiet()
@@ -551,7 +618,7 @@ async fn update(repository: &Repository, index: Option<&Path>, lines: &str) -> R
 
 /// Brings what was committed into the person's index. A file of which they had staged nothing becomes what is committed;
 /// in any other the accepted changes are made, and where that is not possible it stays as they staged it.
-async fn follow(repository: &Repository, accepted: &Accepted, staged: &Staged, new: &str) -> Result<(), Error> {
+async fn follow(repository: &Repository, accepted: &Arc<Accepted>, staged: &Staged, new: &str) -> Result<(), Error> {
     let mut arguments = vec!["diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", "--root"];
     arguments.extend(repository.head.as_deref());
     arguments.push(new);
@@ -585,8 +652,21 @@ async fn follow(repository: &Repository, accepted: &Accepted, staged: &Staged, n
     update(repository, None, &lines.concat()).await?;
     // They have staged something else there.
     let before = read(repository, &theirs, &listed).await?;
+    let (before, after) = {
+        let accepted = Arc::clone(accepted);
+        on_thread(move || {
+            let after = on_index(&before, &theirs, &accepted);
+            (before, after)
+        })
+        .await?
+    };
+    write(repository, None, &before, &after, &staged.created).await
+}
+
+/// Makes the accepted changes on files of the index, each wholly or not at all.
+fn on_index(before: &Files, theirs: &[String], accepted: &Accepted) -> Files {
     let mut after = before.clone();
-    for path in &theirs {
+    for path in theirs {
         let is_of_path =
             |it: &&stage::AcceptedChange| it.path == *path || matches!(&it.kind, ChangeKind::Rename(to) if to == path);
         let changes: Vec<_> = accepted.changes.iter().filter(is_of_path).cloned().collect();
@@ -596,7 +676,7 @@ async fn follow(repository: &Repository, accepted: &Accepted, staged: &Staged, n
         }
     }
     after.retain(|path, _| before.contains_key(path));
-    write(repository, None, &before, &after, &staged.created).await
+    after
 }
 
 /// What git and its hooks printed, without colours, the end of it.

@@ -1,7 +1,7 @@
 //! The person's repository: what is in it, and commits that a key of theirs started.
 //!
 //! Looking runs nothing that the repository configures: no hook, no filter, no pager. [`commit`] is the one exception: the
-//! person has read on the card which hooks and which signing run, and has pressed Enter. No model can reach it.
+//! person has read on the card which hooks, filters and signing run, and has pressed Enter. No model can reach it.
 
 pub mod accepted;
 pub mod changes;
@@ -47,6 +47,23 @@ pub fn quiet(root: &Path) -> Command {
 /// changed. The user's own (LFS) stay. `None`: git does not work here, or a filter has a name that cannot be switched
 /// off.
 pub async fn filters(root: &Path) -> Option<Vec<String>> {
+    let mut off = Vec::new();
+    for key in configured_filters(root).await? {
+        let (filter, member) = key.rsplit_once('.')?;
+        if filter.contains(['=', '\n']) {
+            return None;
+        }
+        match member {
+            "clean" | "smudge" | "process" => off.push(format!("{key}=")),
+            "required" => off.push(format!("{key}=false")),
+            _ => {}
+        }
+    }
+    Some(off)
+}
+
+/// The settings of filters that the repository configures, such as `filter.tidy.clean`; `None`: git does not work here.
+async fn configured_filters(root: &Path) -> Option<Vec<String>> {
     let listed = quiet(root)
         .args([
             "config",
@@ -65,23 +82,20 @@ pub async fn filters(root: &Path) -> Option<Vec<String>> {
     }
     let text = String::from_utf8(listed.stdout).ok()?;
     let mut words = text.split_terminator('\0');
-    let mut off = Vec::new();
+    let mut keys = Vec::new();
     while let Some(scope) = words.next() {
         let key = words.next()?;
-        if matches!(scope, "system" | "global" | "command") {
-            continue;
-        }
-        let (filter, what) = key.rsplit_once('.')?;
-        if filter.contains(['=', '\n']) {
-            return None;
-        }
-        match what {
-            "clean" | "smudge" | "process" => off.push(format!("{key}=")),
-            "required" => off.push(format!("{key}=false")),
-            _ => {}
+        if !matches!(scope, "system" | "global" | "command") {
+            keys.push(key.to_owned());
         }
     }
-    Some(off)
+    Some(keys)
+}
+
+/// Runs work on a thread that may block: comparing files takes long, and the screen shares its thread.
+pub async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let worked = tokio::task::spawn_blocking(work).await;
+    worked.map_err(|it| Error::Failed(it.to_string()))
 }
 
 /// Why a repository cannot be used; each is a sentence for the user.
@@ -162,7 +176,7 @@ impl Repository {
         let top = PathBuf::from(lines.next().unwrap_or_default());
         let git = PathBuf::from(lines.next().unwrap_or_default());
         let prefix = lines.next().unwrap_or_default().to_owned();
-        let head = line(quiet(&top).args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])).await?;
+        let head = head(&top).await?;
         let branch = line(quiet(&top).args(["symbolic-ref", "--quiet", "--short", "HEAD"])).await?;
         Ok(Self {
             top,
@@ -171,6 +185,11 @@ impl Repository {
             head,
             branch,
         })
+    }
+
+    /// The last commit now, which may be another one than [`Self::head`].
+    async fn head_now(&self) -> Result<Option<String>, Error> {
+        head(&self.top).await
     }
 
     fn quiet(&self) -> Command {
@@ -263,6 +282,10 @@ impl Repository {
             bytes: stdout,
         }))
     }
+}
+
+async fn head(top: &Path) -> Result<Option<String>, Error> {
+    line(quiet(top).args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])).await
 }
 
 /// The first line that a command prints; `None` if it fails or prints nothing.

@@ -1,6 +1,6 @@
 //! Commits of accepted changes in real repositories, with real git: exactly these changes, and all else as it was.
 
-use std::{fs, path::Path, process, sync::Arc};
+use std::{fs, path::Path, process, sync::Arc, time::Duration};
 
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ use crate::{
 /// A repository, the agent's workspace in it, and a conversation that changes files.
 struct Scene {
     _folder: tempfile::TempDir,
-    workspace: Workspace,
+    workspace: Arc<Workspace>,
     seen: Seen,
     entries: Vec<Arc<Entry>>,
     documents: Vec<DocumentId>,
@@ -59,7 +59,7 @@ impl Scene {
         }
         let checkpoints = Checkpoints::open(&folder.path().join("kept"), "c").expect("a store");
         let mut scene = Self {
-            workspace: Workspace::open(&root).expect("a workspace"),
+            workspace: Arc::new(Workspace::open(&root).expect("a workspace")),
             seen: Seen::keeping(checkpoints),
             _folder: folder,
             entries: Vec::new(),
@@ -195,7 +195,7 @@ impl Scene {
             .collect()
     }
 
-    async fn accepted(&self, accepted: &[usize]) -> (Repository, Accepted) {
+    async fn accepted(&self, accepted: &[usize]) -> (Repository, Arc<Accepted>) {
         let repository = Repository::open(self.root()).await.expect("a repository");
         let files = Files {
             workspace: &self.workspace,
@@ -204,7 +204,7 @@ impl Scene {
         let transcript = Transcript::from_entries(&self.entries);
         let wanted = uncommitted(&transcript, self.wanted(accepted), &repository).await;
         let collected = Accepted::new(&transcript, &wanted, &repository, &files);
-        (repository, collected)
+        (repository, Arc::new(collected))
     }
 
     async fn preview(&self, accepted: &[usize]) -> CommitPreview {
@@ -225,6 +225,15 @@ impl Scene {
         commit::commit(&repository, &collected, &request, "short")
             .await
             .map_err(|it| it.to_string())
+    }
+
+    /// An executable hook.
+    fn hook(&self, name: &str, script: &str) {
+        let path = format!(".git/hooks/{name}");
+        self.put(&path, &format!("#!/bin/sh\n{script}\n"));
+        let path = self.root().join(path);
+        let made = process::Command::new("chmod").arg("+x").arg(path).status();
+        assert!(made.expect("chmod").success());
     }
 
     /// The state of the repository that a person sees.
@@ -611,7 +620,7 @@ async fn hooks_run_when_it_is_committed_and_only_then() {
 async fn a_state_that_was_not_shown_is_not_committed() {
     let mut scene = Scene::new(&[("a", "1\n"), ("b", "1\n")]);
     scene.change("a", Some("2\n"), None);
-    let (repository, accepted) = scene.accepted(&[0]).await;
+    let (early, accepted) = scene.accepted(&[0]).await;
     let request = CommitRequest {
         documents: scene.wanted(&[0]),
         message: MESSAGE.to_owned(),
@@ -620,14 +629,156 @@ async fn a_state_that_was_not_shown_is_not_committed() {
     scene.put("b", "2\n");
     scene.git(&["commit", "-q", "-m", "somebody else", "--", "b"]);
     let late = Repository::open(scene.root()).await.expect("a repository");
-    let error = commit::commit(&late, &accepted, &request, "short")
-        .await
-        .expect_err("another state");
-    assert_eq!(
-        error.to_string(),
-        "the repository has changed meanwhile: look at the changes again"
+    for repository in [late, early] {
+        let error = commit::commit(&repository, &accepted, &request, "short")
+            .await
+            .expect_err("another state");
+        assert_eq!(
+            error.to_string(),
+            "the repository has changed meanwhile: look at the changes again"
+        );
+    }
+    assert_eq!(scene.text("HEAD", "b"), "2\n", "nobody's commit is undone");
+    let preview = scene.preview(&[0]).await;
+    scene.git(&["checkout", "-q", "-b", "other"]);
+    assert_ne!(
+        scene.preview(&[0]).await.state,
+        preview.state,
+        "the card names the branch"
     );
-    drop(repository);
+}
+
+#[tokio::test]
+async fn one_commit_runs_at_a_time() {
+    let mut scene = Scene::new(&[("a", TEN)]);
+    scene.change("a", Some("0\n1\n2\n3\n4\n5\n6\n7\n8\n9\nten\n"), None);
+    // The first waits in its hook; another one would not.
+    scene.hook(
+        "pre-commit",
+        "[ -e started ] && exit 0\ntouch started\nuntil [ -e gate ]; do sleep 0.02; done",
+    );
+    let started = async {
+        while !scene.root().join("started").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let second = scene.commit(&[1]).await;
+        scene.put("gate", "");
+        second
+    };
+    let (first, second) = tokio::join!(scene.commit(&[0]), started);
+    assert_eq!(
+        second.expect_err("not now"),
+        "a commit is running: wait until its hooks have ended"
+    );
+    assert!(first.expect("git ran").commit.is_some());
+    assert_eq!(scene.text("HEAD", "a"), format!("0\n{TEN}"));
+    assert!(scene.commit(&[1]).await.expect("git ran").commit.is_some());
+}
+
+#[tokio::test]
+async fn what_the_person_has_staged_is_never_pruned() {
+    let mut scene = Scene::new(&[("a", "1\n")]);
+    scene.git(&["repack", "-q"]);
+    scene.put("b", "2\n");
+    scene.git(&["add", "b"]);
+    scene.git(&["commit", "-q", "-m", "second"]);
+    scene.git(&["repack", "-q"]);
+    // More packs than this repository wants: git cleans up after the next commit, at once.
+    for (name, value) in [
+        ("gc.autoPackLimit", "1"),
+        ("gc.autoDetach", "false"),
+        ("maintenance.autoDetach", "false"),
+    ] {
+        scene.git(&["config", name, value]);
+    }
+    scene.stage("mine", "staged long ago\n");
+    let object = scene.git(&["rev-parse", ":mine"]);
+    let (folder, name) = object.trim().split_at(2);
+    let object = scene.root().join(".git/objects").join(folder).join(name);
+    let aged = process::Command::new("touch")
+        .args(["-d", "40 days ago"])
+        .arg(&object)
+        .status();
+    assert!(aged.expect("touch").success());
+    scene.change("a", Some("2\n"), None);
+    scene.commit(&[0]).await.expect("git ran");
+    assert_eq!(scene.text("", "mine"), "staged long ago\n");
+    assert!(object.exists());
+}
+
+#[tokio::test]
+async fn the_card_names_all_that_runs() {
+    let mut scene = Scene::new(&[
+        ("a", "1\n"),
+        ("other", "1\n"),
+        (".gitattributes", "other filter=evil\n"),
+    ]);
+    scene.change("a", Some("2\n"), None);
+    scene.git(&["config", "core.fsmonitor", "touch ran-fsmonitor; false"]);
+    scene.git(&["config", "filter.evil.clean", "touch ran-filter; cat"]);
+    scene.git(&["config", "filter.evil.smudge", "touch ran-smudge; cat"]);
+    // Of the same size, so that git has to compare the content.
+    scene.put("other", "2\n");
+    let ran = |name: &str| fs::remove_file(scene.root().join(name)).is_ok();
+    scene.git(&["status"]);
+    assert!(ran("ran-fsmonitor") && ran("ran-filter"), "the traps are set");
+    scene.put("other", "3\n");
+    scene.hook("post-index-change", "touch ran-hook");
+    let preview = scene.preview(&[0]).await;
+    assert_eq!(preview.hooks, ["post-index-change", "filter evil"]);
+    let all = ["ran-fsmonitor", "ran-hook", "ran-filter", "ran-smudge"];
+    assert_eq!(all.map(ran), [false; 4], "a preview runs nothing");
+    assert!(scene.commit(&[0]).await.expect("git ran").commit.is_some());
+    assert_eq!(all.map(ran), [false, true, true, false]);
+}
+
+/// CPU time of this thread so far.
+#[cfg(target_os = "linux")]
+fn spent() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").expect("a number");
+    Duration::from_nanos(text.split(' ').next().and_then(|it| it.parse().ok()).expect("a number"))
+}
+
+/// The thread of the screen waits for the answers, and does none of the work.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn files_are_compared_on_another_thread() {
+    let count = 60_000;
+    let text = |word: &str| -> String {
+        let line = |it: u32| {
+            if it.is_multiple_of(2) {
+                format!("{it}\n")
+            } else {
+                format!("{word} {it}\n")
+            }
+        };
+        (0..count).map(line).collect()
+    };
+    let mut scene = Scene::new(&[("a", &text("first"))]);
+    scene.put("a", &text("mine"));
+    scene.change("a", Some(&text("mine").replace("\n4000\n", "\nagent\n")), None);
+    let repository = Repository::open(scene.root()).await.expect("a repository");
+    let (_, accepted) = scene.accepted(&[0]).await;
+    let before = spent();
+    hunks(&text("first"), &text("mine"));
+    let work = spent().saturating_sub(before);
+    assert!(work > Duration::from_millis(100), "there is much to compare: {work:?}");
+    let before = spent();
+    super::changes::documents(&repository, &scene.workspace)
+        .await
+        .expect("changes");
+    let diff = spent().saturating_sub(before);
+    let before = spent();
+    commit::preview(&repository, &accepted, "short")
+        .await
+        .expect("a preview");
+    let preview = spent().saturating_sub(before);
+    let before = spent();
+    commit::patch(&repository, &accepted).await.expect("a patch");
+    let patch = spent().saturating_sub(before);
+    for (name, spent) in [("diff", diff), ("preview", preview), ("patch", patch)] {
+        assert!(spent < work / 2, "{name}: {spent:?} here, the work is {work:?}");
+    }
 }
 
 #[tokio::test]
@@ -728,4 +879,28 @@ async fn the_trees_changes_are_documents() {
     let found: Vec<String> = found.documents.iter().map(facts).collect();
     assert_eq!(found, ["edit a 1", "edit a 10", "delete gone 1", "create new 0"]);
     scene.change("a", Some("1\n"), None);
+}
+
+#[tokio::test]
+async fn the_trees_changes_run_no_filter_of_the_repository() {
+    for (name, problem) in [
+        ("evil", None),
+        (
+            "a=b",
+            Some("a filter of this repository cannot be switched off: use git diff"),
+        ),
+    ] {
+        let scene = Scene::new(&[("a", "1\n"), (".gitattributes", &format!("* filter={name}\n"))]);
+        scene.git(&["config", &format!("filter.{name}.clean"), "touch .git/ran; cat"]);
+        let ran = || fs::remove_file(scene.root().join(".git/ran")).is_ok();
+        // Of the same size, so that git has to compare the content.
+        scene.put("a", "2\n");
+        scene.git(&["diff"]);
+        assert!(ran(), "{name}: the trap is set");
+        scene.put("a", "3\n");
+        let repository = Repository::open(scene.root()).await.expect("a repository");
+        let found = super::changes::documents(&repository, &scene.workspace).await;
+        assert!(!ran(), "{name}: something was run");
+        assert_eq!(found.err().map(|it| it.to_string()).as_deref(), problem, "{name}");
+    }
 }

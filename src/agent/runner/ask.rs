@@ -58,10 +58,10 @@ impl Runner {
                 on_thread(move || Reply::Changes(undo::changes(&seen, &workspace)))
             }
             Query::RestorePreview(wish) if let Some(workspace) = workspace => {
-                let seen = Arc::clone(&self.tools.seen);
-                let entries = self.log.after(Position(0));
+                let (seen, log) = (Arc::clone(&self.tools.seen), Arc::clone(&self.log));
                 on_thread(move || {
-                    let found = undo::preview(&seen, &workspace, &Transcript::from_entries(&entries), &wish);
+                    let transcript = Transcript::from_entries(&log.after(Position(0)));
+                    let found = undo::preview(&seen, &workspace, &transcript, &wish);
                     Reply::RestorePreview(found.unwrap_or_default())
                 })
             }
@@ -115,8 +115,8 @@ impl Runner {
                 Ok(Some(Reply::GitChanges(changes)))
             }),
             Query::SideQuestion(question) => {
-                let (entries, chosen) = (self.log.after(Position(0)), self.model.chosen.clone());
-                Box::pin(side_question(chosen, &entries, &question).map(|it| Ok(Some(Reply::SideAnswer(it)))))
+                let (log, chosen) = (Arc::clone(&self.log), self.model.chosen.clone());
+                Box::pin(side_question(chosen, log, question).map(|it| Ok(Some(Reply::SideAnswer(it)))))
             }
             Query::CheckRule(rule) if is_here => {
                 let checked = approval::Rule::parse(&rule, std::env::home_dir().as_deref());

@@ -38,9 +38,10 @@ pub struct Source {
 }
 
 impl Source {
-    async fn accepted(&self, wanted: Vec<(Turn, DocumentId)>) -> Result<(Repository, Accepted), git::Error> {
+    async fn accepted(&self, wanted: Vec<(Turn, DocumentId)>) -> Result<(Repository, Arc<Accepted>), git::Error> {
         let repository = Repository::open(self.workspace.root()).await?;
-        let transcript = Transcript::from_entries(&self.log.after(Position(0)));
+        let log = Arc::clone(&self.log);
+        let transcript = git::on_thread(move || Transcript::from_entries(&log.after(Position(0)))).await?;
         let wanted = uncommitted(&transcript, wanted, &repository).await;
         let (source, of) = (self.clone(), repository.clone());
         let collect = move || {
@@ -48,11 +49,9 @@ impl Source {
                 workspace: &source.workspace,
                 seen: &source.seen,
             };
-            Accepted::new(&transcript, &wanted, &of, &files)
+            Arc::new(Accepted::new(&transcript, &wanted, &of, &files))
         };
-        let accepted = tokio::task::spawn_blocking(collect).await;
-        let accepted = accepted.map_err(|it| git::Error::Failed(it.to_string()))?;
-        Ok((repository, accepted))
+        Ok((repository, git::on_thread(collect).await?))
     }
 
     /// Describes the commit, or says why there can be none.

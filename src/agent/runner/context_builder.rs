@@ -553,7 +553,6 @@ impl DiskReading {
     }
 }
 
-/// The reasoning effort: from the message, else from the settings; `None`: automatic.
 /// Calls that run without a question: as the settings say, unless the message wants to be asked first.
 fn run_mode(message: &Message, otherwise: &str) -> RunMode {
     match message.extra.get("approvals").and_then(serde_json::Value::as_str) {
@@ -562,6 +561,7 @@ fn run_mode(message: &Message, otherwise: &str) -> RunMode {
     }
 }
 
+/// The reasoning effort: from the message, else from the settings; `None`: automatic.
 fn wish(message: &Message, otherwise: &str) -> Option<Effort> {
     let said = message.extra.get("effort").and_then(serde_json::Value::as_str);
     let word = said.filter(|it| *it == "auto" || effort(it).is_some());

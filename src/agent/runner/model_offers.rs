@@ -103,7 +103,7 @@ fn offers(
             let known = catalogue::known(&id, &settings.models);
             let is_ambiguous = asked.is_own && id.split_once('/').is_some_and(|(it, _)| is_provider(it));
             let prefix = if is_ambiguous {
-                format!("{}/", asked.name)
+                format!("{}//", asked.name)
             } else {
                 asked.prefix.clone()
             };
@@ -172,7 +172,7 @@ mod tests {
         };
         assert_eq!(
             named("openrouter", "", true, &["anthropic/claude-sonnet-5", "qwen/own"]),
-            ["openrouter/anthropic/claude-sonnet-5", "qwen/own"]
+            ["openrouter//anthropic/claude-sonnet-5", "qwen/own"]
         );
         assert_eq!(
             named("openai", "openai/", false, &["whisper-1", "gpt-5.4"]),

@@ -6,8 +6,9 @@ use futures::StreamExt;
 
 use crate::{
     agent::{history, tags::wrap},
+    journal::Log,
     models::{Chosen, Effort, ModelMessage, ModelRequest, Piece},
-    protocol::{Entry, SideAnswer},
+    protocol::{Position, SideAnswer},
 };
 
 const SYSTEM: &str = include_str!("../../../assets/prompts/side_question.md");
@@ -17,25 +18,26 @@ const ANSWER_BYTES: usize = 64 << 10;
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Answers a question about the conversation so far.
-pub fn side_question(
-    chosen: Chosen,
-    entries: &[Arc<Entry>],
-    question: &str,
-) -> impl Future<Output = SideAnswer> + Send + use<> {
-    let mut messages = history::text_only(entries).messages;
-    messages.push(ModelMessage::user(wrap("side_question", question)));
-    async move {
-        let answer = tokio::time::timeout(PATIENCE, said(chosen, SYSTEM, messages, ANSWER_BYTES)).await;
-        match answer.unwrap_or_else(|_| Err("the model took too long".to_owned())) {
-            Ok(text) => SideAnswer {
-                text: text.trim().to_owned(),
-                problem: String::new(),
-            },
-            Err(problem) => SideAnswer {
-                text: String::new(),
-                problem,
-            },
-        }
+pub async fn side_question(chosen: Chosen, log: Arc<Log>, question: String) -> SideAnswer {
+    let read = move || {
+        let mut messages = history::text_only(&log.after(Position(0))).messages;
+        messages.push(ModelMessage::user(wrap("side_question", &question)));
+        messages
+    };
+    // A long conversation is read from the disk.
+    let answer = match tokio::task::spawn_blocking(read).await {
+        Ok(messages) => tokio::time::timeout(PATIENCE, said(chosen, SYSTEM, messages, ANSWER_BYTES)).await,
+        Err(error) => Ok(Err(error.to_string())),
+    };
+    match answer.unwrap_or_else(|_| Err("the model took too long".to_owned())) {
+        Ok(text) => SideAnswer {
+            text: text.trim().to_owned(),
+            problem: String::new(),
+        },
+        Err(problem) => SideAnswer {
+            text: String::new(),
+            problem,
+        },
     }
 }
 

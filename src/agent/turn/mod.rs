@@ -73,7 +73,7 @@ pub enum Input {
         /// The mode in which the model goes on then.
         mode: Mode,
     },
-    /// The user restricts the answer to a read-only mode; ignored for other modes.
+    /// The user takes rights from the answer: a read-only mode (other modes are ignored), or questions before each change.
     Restrict(Restriction),
     Piece(Piece),
     /// A call has been prepared: its accesses and changes are known.

@@ -15,7 +15,10 @@ use std::{
 
 use anyhow::Result;
 
-use self::{check::Finding, prompt::Answer};
+use self::{
+    check::Finding,
+    prompt::{Answer, Stopped, Waiting},
+};
 use super::{
     CliContext,
     arguments::{CommonArguments, Login, Logout, TargetArguments},
@@ -58,7 +61,8 @@ pub fn login(arguments: &Login) -> Result<u8> {
     if account.needs_no_key() {
         return account.use_server();
     }
-    account.login(arguments)
+    let done = Waiting::start().and_then(|mut it| account.login(arguments, &mut it));
+    done.or_else(|error| error.downcast::<Stopped>().map(|it| it.0))
 }
 
 /// Runs `sheaf logout`. Returns the exit code.
@@ -209,7 +213,7 @@ impl Account {
         }
     }
 
-    fn login(&self, arguments: &Login) -> Result<u8> {
+    fn login(&self, arguments: &Login, waiting: &mut Waiting) -> Result<u8> {
         if arguments.keyring && !config::HAS_KEYRING {
             complain(&config::KeyringError::NotBuilt.to_string().replace('\n', "\n  "));
             return Ok(code::FAILED);
@@ -229,8 +233,8 @@ impl Account {
             },
         };
         let secret = match &place {
-            Place::Command(line) => self.command_key(line),
-            Place::File(_) | Place::Keyring => self.asked(),
+            Place::Command(line) => self.command_key(line, waiting),
+            Place::File(_) | Place::Keyring => self.asked(waiting),
         };
         let secret = match secret? {
             Answer::Given(secret) => secret,
@@ -238,12 +242,11 @@ impl Account {
                 complain(&format!("{problem}\n  nothing was stored"));
                 return Ok(code::FAILED);
             }
-            Answer::Stopped(code) => return Ok(code),
         };
-        let Some(models) = self.accepted(&secret, arguments)? else {
+        let Some(models) = self.accepted(&secret, arguments, waiting)? else {
             return Ok(code::FAILED);
         };
-        self.store(&place, &secret)?;
+        self.store(&place, &secret, waiting)?;
         self.start_with(&models, arguments.model.as_deref())?;
         Ok(code::OK)
     }
@@ -259,10 +262,10 @@ impl Account {
     }
 
     /// Runs the key command once.
-    fn command_key(&self, line: &str) -> Result<Answer> {
+    fn command_key(&self, line: &str, waiting: &mut Waiting) -> Result<Answer> {
         let words = ["sh", "-c", line].map(str::to_owned).to_vec();
         let source = KeySource::Command(words);
-        Ok(match runtime(false)?.block_on(source.resolve(&self.base.environment)) {
+        Ok(match waiting.wait(source.resolve(&self.base.environment))? {
             Ok(Some(secret)) => Answer::Given(secret),
             Ok(None) => Answer::Nothing("the key command gave no key".to_owned()),
             Err(error) => Answer::Nothing(super::chain(&anyhow::Error::new(error))),
@@ -270,20 +273,20 @@ impl Account {
     }
 
     /// Reads the key from the terminal or from standard input.
-    fn asked(&self) -> Result<Answer> {
+    fn asked(&self, waiting: &mut Waiting) -> Result<Answer> {
         if !io::stdin().is_terminal() {
-            return prompt::piped();
+            return prompt::piped(waiting);
         }
         if let Some(page) = key_page(&self.name) {
             prompt::tell(&format!("Make an API key at {page}\n{SUBSCRIPTIONS}\n"));
         }
         let question = format!("Paste the API key of {} (it is not shown): ", self.title());
-        prompt::hidden(&question)
+        prompt::hidden(waiting, &question)
     }
 
     /// Checks a key, and asks if it is to be stored unchecked. Returns the models that the server lists, or `None` if the
-    /// key is not to be stored.
-    fn accepted(&self, secret: &Secret, arguments: &Login) -> Result<Option<Vec<String>>> {
+    /// key is not to be stored. Without a terminal, `--model` is the consent to a request for one token.
+    fn accepted(&self, secret: &Secret, arguments: &Login, waiting: &mut Waiting) -> Result<Option<Vec<String>>> {
         if arguments.no_check {
             return Ok(Some(Vec::new()));
         }
@@ -295,10 +298,11 @@ impl Account {
             "Checking the key with {} …\n",
             provider.connection.url().unwrap_or_default()
         ));
-        let runtime = runtime(false)?;
-        let mut finding = runtime.block_on(check::check(&self.name, &provider, &self.base.environment));
+        let mut finding = waiting.wait(check::check(&self.name, &provider, &self.base.environment))?;
         if let Finding::NoList(_) = finding {
-            let model = arguments.model.clone().or_else(|| provider.model.clone());
+            let is_attended = io::stdin().is_terminal();
+            let configured = provider.model.clone().filter(|_| is_attended);
+            let model = arguments.model.clone().or(configured);
             let Some(model) = model else {
                 complain(&format!(
                     "{} has no list of models to check the key with\n  \
@@ -314,11 +318,11 @@ impl Account {
                  of a cent.",
                 self.title()
             );
-            finding = if prompt::confirmed(&question) {
-                runtime.block_on(check::one_token(&provider, &model, &self.base.environment))
-            } else {
-                Finding::Works(Vec::new())
-            };
+            if is_attended && !prompt::confirmed(waiting, &question)? {
+                say("The key is stored unchecked.\n");
+                return Ok(Some(Vec::new()));
+            }
+            finding = waiting.wait(check::one_token(&provider, &model, &self.base.environment))?;
         }
         match finding {
             Finding::Works(models) => {
@@ -342,7 +346,7 @@ impl Account {
                     check::seen(&failure),
                     check::steps(&failure, None)
                 ));
-                if prompt::confirmed("Store the key unchecked?") {
+                if prompt::confirmed(waiting, "Store the key unchecked?")? {
                     return Ok(Some(Vec::new()));
                 }
                 complain("nothing was stored; --no-check stores a key unchecked");
@@ -352,7 +356,7 @@ impl Account {
     }
 
     /// Stores the key, and the setting that points at it instead of any other.
-    fn store(&self, place: &Place, secret: &Secret) -> Result<()> {
+    fn store(&self, place: &Place, secret: &Secret, waiting: &mut Waiting) -> Result<()> {
         match place {
             Place::File(path) => {
                 file::private_folder(&self.base.paths.keys())?;
@@ -365,7 +369,7 @@ impl Account {
             }
             Place::Command(_) => say("Stored the command; it runs when a key is needed.\n"),
             Place::Keyring => {
-                runtime(false)?.block_on(store_in_keyring(&self.name, secret))?;
+                waiting.wait(store_in_keyring(&self.name, secret))??;
                 say(&format!("Stored in the keyring as `{}`.\n", self.name));
             }
         }

@@ -8,9 +8,9 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
-use super::super::{code, listen, runtime};
+use super::super::{Runtime, code, listen, runtime};
 use crate::{config::Secret, print::StopSignal, text::Sanitized};
 
 /// Bytes of standard input that may be a key; more is none.
@@ -21,8 +21,48 @@ pub enum Answer {
     Given(Secret),
     /// No key, and why.
     Nothing(String),
-    /// A signal came: the exit code.
-    Stopped(u8),
+}
+
+/// A signal came, and what was waited for is given up. With the exit code.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped by a signal")]
+pub struct Stopped(pub u8);
+
+/// The runtime of a login, which hears signals from the first wait to the last. A handler of signals stays as long as the
+/// program: once nobody hears it, Ctrl+C would do nothing.
+pub struct Waiting {
+    runtime: Runtime,
+    stops: mpsc::Receiver<StopSignal>,
+}
+
+impl Waiting {
+    pub fn start() -> Result<Self> {
+        let runtime = runtime(false)?;
+        let stops = runtime.block_on(async { listen() });
+        Ok(Self { runtime, stops })
+    }
+
+    /// Waits for `future`. Error: [`Stopped`].
+    pub fn wait<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Stopped> {
+        let stops = &mut self.stops;
+        self.runtime.block_on(async {
+            tokio::select! {
+                it = future => Ok(it),
+                stop = stops.recv() => Err(Stopped(match stop {
+                    Some(StopSignal::Terminate) => code::TERMINATED,
+                    Some(StopSignal::Interrupt) | None => code::INTERRUPTED,
+                })),
+            }
+        })
+    }
+
+    /// Waits for `read`, which reads standard input on a thread: it is left behind if a signal comes, because a read cannot be
+    /// interrupted. Error: [`Stopped`].
+    fn typed<T: Default + Send + 'static>(&mut self, read: impl FnOnce() -> T + Send + 'static) -> Result<T, Stopped> {
+        let (send, typed) = oneshot::channel();
+        thread::spawn(move || send.send(read()));
+        self.wait(typed).map(Result::unwrap_or_default)
+    }
 }
 
 /// Writes to standard error.
@@ -44,35 +84,26 @@ fn answer(bytes: &mut [u8], source: &str) -> Answer {
 }
 
 /// Reads a key from standard input to its end.
-pub fn piped() -> Result<Answer> {
-    let mut bytes = Vec::new();
-    let mut input = io::stdin().lock().take(LIMIT_BYTES);
-    input.read_to_end(&mut bytes).context("standard input cannot be read")?;
+pub fn piped(waiting: &mut Waiting) -> Result<Answer> {
+    let read = || -> Option<io::Result<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        let mut input = io::stdin().lock().take(LIMIT_BYTES);
+        Some(input.read_to_end(&mut bytes).map(|_| bytes))
+    };
+    let read = waiting.typed(read)?.transpose();
+    let mut bytes = read.context("standard input cannot be read")?.unwrap_or_default();
     Ok(answer(&mut bytes, "standard input"))
 }
 
 /// Reads a line from the terminal without showing it. A signal stops it and leaves the terminal as it was.
-pub fn hidden(question: &str) -> Result<Answer> {
+pub fn hidden(waiting: &mut Waiting, question: &str) -> Result<Answer> {
     let quiet = Quiet::start();
-    let stopped = runtime(false)?.block_on(async {
-        let mut stops = listen();
-        // Only now: what is typed at the question must not be shown.
-        tell(question);
-        let (send, typed) = oneshot::channel();
-        // It is left behind if a signal comes: a read cannot be interrupted.
-        thread::spawn(move || send.send(line()));
-        tokio::select! {
-            typed = typed => Ok(typed.unwrap_or_default()),
-            stop = stops.recv() => Err(stop),
-        }
-    });
+    // Only now: what is typed at the question must not be shown.
+    tell(question);
+    let typed = waiting.typed(line);
     drop(quiet);
     tell("\n");
-    Ok(match stopped {
-        Ok(mut line) => answer(&mut line, "the line"),
-        Err(Some(StopSignal::Terminate)) => Answer::Stopped(code::TERMINATED),
-        Err(Some(StopSignal::Interrupt) | None) => Answer::Stopped(code::INTERRUPTED),
-    })
+    Ok(answer(&mut typed?, "the line"))
 }
 
 /// Reads a line of the terminal, without its end.
@@ -91,14 +122,14 @@ fn line() -> Vec<u8> {
 }
 
 /// Asks a question with the answers yes and no. Without a terminal the answer is no.
-pub fn confirmed(question: &str) -> bool {
+pub fn confirmed(waiting: &mut Waiting, question: &str) -> Result<bool, Stopped> {
     if !io::stdin().is_terminal() {
-        return false;
+        return Ok(false);
     }
     tell(&format!("{question} [y/N] "));
-    let mut line = String::new();
-    let is_read = io::stdin().read_line(&mut line).is_ok();
-    is_read && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    let line = waiting.typed(line)?;
+    let line = String::from_utf8_lossy(&line).trim().to_ascii_lowercase();
+    Ok(matches!(line.as_str(), "y" | "yes"))
 }
 
 /// A terminal that does not show what is typed, until this is dropped.

@@ -234,13 +234,16 @@ fn without_an_answer_it_stays_off_and_is_not_asked_again_until_something_changes
     first.send("/quit\r");
     first.exit();
     let again = start(&model, &[]).after(&first).run();
+    again.wait_for("Ask anything");
     let sent = said(&again, &model, "hello");
     assert!(!sent.contains(ORDER), "{sent}");
     assert!(!again.look(|it| it.shows("Trust this folder?")), "{}", again.picture());
     again.send("/quit\r");
     again.exit();
-    fs::write(again.home().join("work/AGENTS.md"), "OTHER-ORDERS").expect("a file");
-    let changed = start(&model, &[]).after(&again).run();
+    let changed = start(&model, &[])
+        .after(&again)
+        .file("work/AGENTS.md", "OTHER-ORDERS")
+        .run();
     changed.wait_for("Trust this folder?");
 }
 

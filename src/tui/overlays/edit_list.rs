@@ -330,7 +330,7 @@ impl EditList {
 
 /// The text to type for a value that is written as in a file; empty if a part of it is hidden.
 fn typed(value: &str) -> String {
-    let table = toml::from_str::<toml::Table>(&format!("value = {value}")).unwrap_or_default();
+    let table = toml::from_str::<toml::Table>(&["value", value].join("=")).unwrap_or_default();
     let text = match table.get("value") {
         Some(toml::Value::String(it)) => it.clone(),
         Some(toml::Value::Array(items)) => {

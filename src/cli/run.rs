@@ -21,7 +21,7 @@ use crate::{
         prompt::context::mentions,
     },
     cli::open::ConversationOptions,
-    config::{ConfiguredRule, KeySource, Layer, Location, Upstream},
+    config::{ConfiguredRule, KeySource, Layer, Location, Problem, Upstream},
     os::file,
     print::{PrintOptions, SessionInfo},
     protocol::{Message, Submit},
@@ -145,7 +145,9 @@ pub fn print(
     }
     // A mistake in a file is reported and the default applies. A mistake in a flag ends the run: input must not go to
     // another server than the one named.
-    if base.problems.iter().any(|it| matches!(it.place, Location::Flag(_))) {
+    // And nobody is there to be asked where what settings forbid is not known.
+    let is_end = |it: &Problem| matches!(it.place, Location::Flag(_)) || it.is_unreadable();
+    if base.problems.iter().any(is_end) {
         return Ok(code::USAGE);
     }
     let (prompt, form) = match &wanted.output_schema {

@@ -11,7 +11,7 @@ use super::{
     CliContext, TrustSource, arguments::Serve, code, complain, listen, open::ServeSource, read_recording, runtime, say,
 };
 use crate::{
-    config::{Secret, Settings},
+    config::{Problem, Secret, Settings},
     journal::{Log, file::Store},
     link::Asker,
     print::StopSignal,
@@ -30,6 +30,9 @@ pub fn run(arguments: &Serve) -> Result<u8> {
     let mut base = CliContext::by(&arguments.common, &arguments.whom, TrustSource::Settings)?;
     for problem in &base.problems {
         complain(&problem.to_string());
+    }
+    if base.problems.iter().any(Problem::is_unreadable) {
+        return Ok(code::USAGE);
     }
     override_with(arguments, &mut base.settings);
     let source = match &arguments.replay {

@@ -14,7 +14,7 @@ use super::{
     Environment, KEYS, Key, KnownService, Layer, Location, Origin, Paths, Problem, Settings, SourceText, secret,
     settings::{FOREIGN_VARIABLES, NON_SETTING_VARIABLES},
     suggestion,
-    value::{InvalidValue, Slot, Value, ValueKind},
+    value::{ConfiguredRule, InvalidValue, Slot, Value, ValueKind},
 };
 use crate::{os::file, text::WordList};
 
@@ -131,11 +131,16 @@ pub fn load(
     options: &CommandLineSettings,
 ) -> (Settings, Vec<Problem>) {
     let mut problems = Vec::new();
-    let user = SettingsFile::read(&paths.settings()).unwrap_or_else(|problem| {
-        problems.push(problem);
+    let user = SettingsFile::read(&paths.settings());
+    let is_unreadable = user.is_err();
+    let user = user.unwrap_or_else(|problem| {
+        problems.push(problem.hint("until you fix it, everything asks"));
         None
     });
-    let (settings, mut found) = merge(user.as_ref(), project, environment, options);
+    let (mut settings, mut found) = merge(user.as_ref(), project, environment, options);
+    if is_unreadable {
+        settings.approvals.deny.push(ConfiguredRule::unreadable());
+    }
     problems.append(&mut found);
     (settings, problems)
 }

@@ -44,6 +44,11 @@ impl Problem {
         }
     }
 
+    /// Returns true if a file of settings could not be read at all.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self.place, Location::File { line: 0, .. })
+    }
+
     /// Adds a suggested fix.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -680,6 +680,25 @@ impl Settings {
         is_trusted(&self.trusted, root)
     }
 
+    /// Returns the files that hold a key or a token, by the settings.
+    pub fn key_files(&self) -> Vec<PathBuf> {
+        let file = |it: &KeySource| match it {
+            KeySource::File(path) => Some(path.clone()),
+            KeySource::None
+            | KeySource::Given(_)
+            | KeySource::Variables(_)
+            | KeySource::Command(_)
+            | KeySource::Keyring(_) => None,
+        };
+        let providers = self.providers.values();
+        let keys = providers.clone().map(|it| &it.key);
+        let keys = keys.chain([&self.gateway.token, &self.web.search.key]).filter_map(file);
+        let connections = providers.map(|it| &it.connection);
+        let connections = connections.chain([&self.gateway.connection, &self.web.search.connection]);
+        keys.chain(connections.filter_map(|it| it.client_cert.clone()))
+            .collect()
+    }
+
     /// Returns the origin of the value at `path` (`gateway.url`, `providers.local.model`).
     pub fn origin(&self, path: &str) -> &Origin {
         self.origins.get(path).unwrap_or(&Origin::DEFAULT)

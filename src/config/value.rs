@@ -51,6 +51,11 @@ pub struct ConfiguredRule {
 }
 
 impl ConfiguredRule {
+    /// Returns the rule that stands for settings which cannot be read: nobody knows what they forbid.
+    pub fn unreadable() -> Self {
+        Self::new("(settings that cannot be read)")
+    }
+
     pub fn new(rule: &str) -> Self {
         Self {
             rule: rule.to_owned(),

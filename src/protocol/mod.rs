@@ -28,7 +28,7 @@ pub use command::{
 pub use document::{Document, DocumentStart, ERROR_CODES, FileEdit, KINDS, Kind, KindGroup, Todo as PlanTodo, View};
 pub use event::{Branch, Cost, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage};
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
-pub use request::{ClarificationResponse, Dialect, HunkAnswer, Message, QuestionAnswer, Request};
+pub use request::{BUILDS, ClarificationResponse, Dialect, HunkAnswer, Message, PASTES, QuestionAnswer, Request};
 pub use response::{Ending, Response, ResponseChange, Thinking};
 pub use tool_label::{CallSubject, ToolLabel};
 pub use user_action::UserAction;

@@ -5,6 +5,11 @@ use serde_json::{Map, Value};
 
 use super::{ConversationId, DocumentId, Mode, Outcome, Role};
 
+/// Member of a message: the parts of its content that were pasted, in bytes: `[[start, end], …]`.
+pub const PASTES: &str = "pastes";
+/// Member of a message: the plan that it builds, as `{ "plan": "1.4", "edited": true }`.
+pub const BUILDS: &str = "builds";
+
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +35,50 @@ impl Message {
             documents: Vec::new(),
             extra: Map::new(),
         }
+    }
+
+    /// Returns the parts of the content in their order, each with true if it was pasted. Impossible ranges are ignored.
+    pub fn parts(&self) -> Vec<(&str, bool)> {
+        let mut parts = Vec::new();
+        let mut at = 0;
+        let pastes = self.extra.get(PASTES).and_then(Value::as_array);
+        for range in pastes.into_iter().flatten() {
+            let number = |nth: usize| usize::try_from(range.get(nth)?.as_u64()?).ok();
+            let (Some(start), Some(end)) = (number(0), number(1)) else {
+                continue;
+            };
+            if let (Some(typed), Some(pasted)) = (self.content.get(at..start), self.content.get(start..end)) {
+                parts.extend(
+                    [(typed, false), (pasted, true)]
+                        .into_iter()
+                        .filter(|it| !it.0.is_empty()),
+                );
+                at = end;
+            }
+        }
+        parts.extend(self.content.get(at..).filter(|it| !it.is_empty()).map(|it| (it, false)));
+        parts
+    }
+
+    /// Returns the typed words; all of the content if nothing was typed.
+    pub fn typed(&self) -> String {
+        let parts = self.parts();
+        let typed: Vec<&str> = parts.iter().filter(|it| !it.1).map(|it| it.0).collect();
+        let typed = typed.join(" ");
+        if typed.trim().is_empty() {
+            self.content.clone()
+        } else {
+            typed
+        }
+    }
+
+    /// Returns the address of the plan that the message builds, and true if the user edited it. `None` for others.
+    pub fn builds(&self) -> Option<(&str, bool)> {
+        let plan = self.extra.get(BUILDS)?;
+        Some((
+            plan.get("plan")?.as_str()?,
+            plan.get("edited").and_then(Value::as_bool) == Some(true),
+        ))
     }
 
     #[cfg(test)]
@@ -157,5 +206,45 @@ impl Dialect {
             Self::Named => "named",
             Self::Data => "data",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_message_are_what_was_typed_and_what_was_pasted() {
+        let check = |content: &str, pastes: Value, parts: &[(&str, bool)], typed: &str| {
+            let mut message = Message::user(content);
+            message.extra.insert(PASTES.to_owned(), pastes);
+            assert_eq!(message.parts(), parts, "{content}");
+            assert_eq!(message.typed(), typed, "{content}");
+        };
+        let (typed, pasted) = (false, true);
+        check(
+            "fix AAA now",
+            json!([[4, 7]]),
+            &[("fix ", typed), ("AAA", pasted), (" now", typed)],
+            "fix   now",
+        );
+        check("AAA", json!([[0, 3]]), &[("AAA", pasted)], "AAA");
+        check("", json!([]), &[], "");
+        // Another program may have written anything.
+        check(
+            "föx",
+            json!([[0, 2], [9, 4], "x", [1, 99], [3, 1], null, [-1, 2]]),
+            &[("föx", typed)],
+            "föx",
+        );
+        check("abc", json!("no list"), &[("abc", typed)], "abc");
+        check(
+            "abcd",
+            json!([[2, 3], [0, 1]]),
+            &[("ab", typed), ("c", pasted), ("d", typed)],
+            "ab d",
+        );
     }
 }

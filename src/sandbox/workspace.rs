@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     config::{Paths, Settings},
+    os::file,
     protocol::Permission,
 };
 
@@ -59,8 +60,10 @@ pub struct Fence {
     pub logs: Option<PathBuf>,
     /// Folder for protected files that a command created or changed. `None`: a temporary folder.
     pub aside: Option<PathBuf>,
-    /// Files of this program that are nobody else's.
+    /// This program's folders, which are protected wherever they are, whether they exist or not.
     pub own: Vec<PathBuf>,
+    /// Files and folders that hold keys. They are hidden wherever they are.
+    pub private: Vec<PathBuf>,
 }
 
 impl Fence {
@@ -73,7 +76,14 @@ impl Fence {
             passed: settings.sandbox.environment.clone(),
             logs: paths.map(|it| it.state.join("commands")),
             aside: paths.map(|it| it.state.join("aside")),
-            own: paths.map_or_else(Vec::new, |it| vec![it.state.join("serve-token"), it.keys()]),
+            own: paths.map_or_else(Vec::new, |it| {
+                [&it.config, &it.data, &it.state, &it.cache].map(Clone::clone).to_vec()
+            }),
+            private: paths
+                .into_iter()
+                .flat_map(|it| [it.state.join("serve-token"), it.keys()])
+                .chain(settings.key_files())
+                .collect(),
         }
     }
 }
@@ -95,13 +105,22 @@ impl Workspace {
             .collect::<io::Result<Vec<_>>>()?;
         let roots = std::iter::once(&root).chain(&more);
         protect::sweep(roots.flat_map(|root| name::top_folders().map(|it| root.join(it))));
-        let secrets = hidden::Secrets::new(&root, home.as_deref(), &fence.hidden);
+        let secrets = hidden::Secrets::with(&root, home.as_deref(), &fence.hidden, &fence.private);
+        let own = absolute(fence.own);
+        // What is there can be held.
+        let is_ours = |it: &&PathBuf| std::iter::once(&root).chain(&more).any(|root| it.starts_with(root));
+        for missing in own.iter().filter(is_ours).filter(|it| !it.exists()) {
+            if let Err(error) = file::private_folder(missing) {
+                tracing::warn!(%error, "a folder of this program cannot be made, so that it could be protected");
+            }
+        }
         let ground = policy::Ground {
             root: root.clone(),
             more: more.clone(),
             home: home.clone(),
             secrets: secrets.clone(),
-            own: fence.own,
+            own,
+            globals: absolute(policy::globals(home.as_deref())),
             surveys: policy::Surveys::default(),
             named: policy::NamedFiles::default(),
         };
@@ -231,6 +250,8 @@ impl Workspace {
                 .into_iter()
                 .any(|it| name::is_protected(self.inner(it)))
             || self.linked.iter().any(|it| resolved.starts_with(it))
+            || self.commands.ground().is_kept(&resolved)
+            || self.commands.ground().is_kept(&plain)
             || self.commands.ground().is_named_by_git(&resolved);
         Ok(Located {
             is_folder: resolved.is_dir(),
@@ -290,6 +311,15 @@ impl Workspace {
         let inner = file.path.strip_prefix(&base).unwrap_or(&file.path);
         open::below(&base, inner, flags, mode)
     }
+}
+
+/// Paths as they are written and as they lead, without those that are relative.
+fn absolute(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let both = paths.into_iter().filter(|it| it.is_absolute()).flat_map(|it| {
+        let resolved = resolve(&it).ok().filter(|resolved| *resolved != it);
+        [Some(it), resolved]
+    });
+    both.flatten().collect()
 }
 
 fn folder(path: &Path) -> io::Result<PathBuf> {

@@ -7,6 +7,7 @@ mod branch;
 mod object;
 pub mod query;
 
+pub mod approved;
 pub mod blame;
 mod receipt;
 mod todos;

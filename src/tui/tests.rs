@@ -7,6 +7,7 @@ use std::sync::{
 
 use serde_json::json;
 
+mod approved;
 mod clicking;
 mod commands;
 mod composing;

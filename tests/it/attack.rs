@@ -10,7 +10,11 @@ use std::{
     net::{TcpListener, UdpSocket},
     os::{
         linux::net::SocketAddrExt as _,
-        unix::{fs::PermissionsExt as _, net::UnixListener, process::CommandExt as _},
+        unix::{
+            fs::PermissionsExt as _,
+            net::{UnixDatagram, UnixListener},
+            process::CommandExt as _,
+        },
     },
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -209,6 +213,14 @@ const ATTACKS: &[Attack] = &[
     ),
     attack("a local socket at all", "python3 -c 'import socket; socket.socket(1)'"),
     attack(
+        "datagrams to a socket in a folder",
+        "python3 -c 'import socket; socket.socketpair(1, 2)[0].sendto(b\"x\", \"@DATAGRAMS@\")'",
+    ),
+    attack(
+        "raw datagrams to a socket in a folder",
+        "python3 -c 'import socket; socket.socketpair(1, 3)[0].sendto(b\"x\", \"@DATAGRAMS@\")'",
+    ),
+    attack(
         "a socket of the kernel's log",
         "python3 -c 'import socket; socket.socket(16, 3, 15)'",
     ),
@@ -311,7 +323,7 @@ struct Bench {
     base: PathBuf,
     victim: Child,
     values: Vec<(&'static str, String)>,
-    _sockets: (UnixListener, UnixListener),
+    _sockets: (UnixListener, UnixListener, UnixDatagram),
 }
 
 impl Bench {
@@ -382,6 +394,9 @@ impl Bench {
         let placed = UnixListener::bind(&socket).expect("the test can do this");
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).expect("the test can do this");
         fs::hard_link(&socket, base.join("out/socket")).ok();
+        // In the workspace, so that no wall of files hides it.
+        let datagrams = base.join("work/datagrams");
+        let datagram_socket = UnixDatagram::bind(&datagrams).expect("the test can do this");
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("the test can do this");
         let abstract_one = UnixListener::bind_addr(&address).expect("the test can do this");
         if who == Who::User {
@@ -401,6 +416,7 @@ impl Bench {
             ("@TCP@", ports.0.to_string()),
             ("@UDP@", ports.1.to_string()),
             ("@SOCK@", socket.display().to_string()),
+            ("@DATAGRAMS@", datagrams.display().to_string()),
             ("@ABSTRACT@", name),
             ("@VICTIM@", victim.id().to_string()),
         ];
@@ -408,7 +424,7 @@ impl Bench {
             base,
             victim,
             values,
-            _sockets: (placed, abstract_one),
+            _sockets: (placed, abstract_one, datagram_socket),
         }
     }
 
@@ -747,6 +763,63 @@ fn what_a_command_plants_does_not_stay() {
             let is_said = said.contains("made `.mcp.json`") && said.contains("more");
             // Where the top of the workspace is read-only, nothing was made there.
             assert!(is_said || tier == "partial", "{who:?} {tier}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_command_changes_neither_this_programs_settings_nor_gits() {
+    // The home is the workspace and has no settings yet; then all folders of settings lie in the workspace.
+    let own = ["config.toml", "rules/x.md"].map(|it| format!("sheaf/{it}"));
+    let variables: [&[(&str, &str)]; 2] = [
+        &[],
+        &[
+            ("XDG_CONFIG_HOME", "conf"),
+            ("XDG_DATA_HOME", "conf"),
+            ("XDG_STATE_HOME", "state"),
+            ("XDG_CACHE_HOME", "cache"),
+        ],
+    ];
+    for who in attackers() {
+        for (at, variables) in variables.iter().enumerate() {
+            let folder = if variables.is_empty() { ".config" } else { "conf" };
+            let mut targets: Vec<String> = own.iter().map(|it| format!("{folder}/{it}")).collect();
+            targets.extend([format!("{folder}/git/config"), ".gitconfig".to_owned()]);
+            if !variables.is_empty() {
+                targets.extend(["state/sheaf/trust.json", "cache/sheaf/x", "conf/sheaf/sessions/x"].map(str::to_owned));
+            }
+            let script: String = targets
+                .iter()
+                .map(|it| format!("mkdir -p $(dirname {it}); echo 'key_command = \"evil\"' > {it}; "))
+                .collect();
+            let left = |bench: &Bench| {
+                let is_left = |it: &&String| {
+                    fs::read_to_string(bench.base.join("work").join(it)).is_ok_and(|it| it.contains("evil"))
+                };
+                targets.iter().filter(is_left).cloned().collect::<Vec<_>>()
+            };
+            let set = |bench: &Bench, command: &mut Command| {
+                command.env("HOME", bench.base.join("work"));
+                for (name, value) in *variables {
+                    command.env(name, bench.base.join("work").join(value));
+                }
+            };
+            let bench = Bench::new(who);
+            assert!(bench.plain(who, &script));
+            assert_eq!(left(&bench), targets, "the control");
+            for tier in ["full", "partial"] {
+                if tier == "full" && !can_unshare(who) {
+                    continue;
+                }
+                let bench = Bench::new(who);
+                let mut command = bench.command(who, env!("CARGO_BIN_EXE_sheaf"));
+                set(&bench, &mut command);
+                command.env("SHEAF_SANDBOX_AT_MOST", tier);
+                command.args(["sandbox", "run", "--", "bash", "-c", &script]);
+                let output = command.output().expect("the test can do this");
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(left(&bench), Vec::<String>::new(), "{who:?} {tier} {at}: {said}");
+            }
         }
     }
 }

@@ -611,3 +611,22 @@ fn a_recording_whose_questions_are_answered_is_printed_and_nothing_is_refused() 
         assert!(!ran.err.contains("refused:"), "{format}: {}", ran.err);
     }
 }
+
+#[test]
+fn settings_that_cannot_be_read_end_a_run_without_a_screen() {
+    let home = home();
+    let model = Model::with([Script::says("the answer")]);
+    let settings = home.path().join(".config/sheaf");
+    std::fs::create_dir_all(&settings).expect("made");
+    let file = settings.join("config.toml");
+    std::fs::write(&file, "theme = 'auto'\n").expect("written");
+    assert_eq!(ask(home.path(), &model, &["-p", "hello"]).code, Some(0), "the control");
+    std::fs::write(&file, b"[approvals]\ndeny = ['Shell(rm)']\n# \xff\n").expect("written");
+    let refused = ask(home.path(), &model, &["-p", "hello"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    assert!(
+        refused.err.contains("not UTF-8") && refused.err.contains("everything asks"),
+        "{}",
+        refused.err
+    );
+}

@@ -275,7 +275,7 @@ fn esc_ends_a_command_with_its_answer() {
     tour.sheaf.send("\x1b");
     tour.sheaf.wait_until("command and answer say so", |seen| {
         seen.line_of("$ sh test/soak.sh")
-            .is_some_and(|it| seen.line(it).contains("killed"))
+            .is_some_and(|it| seen.line(it).contains("stopped"))
             && seen.shows("· stopped")
     });
     tour.idle();

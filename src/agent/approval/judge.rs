@@ -79,6 +79,7 @@ pub fn judge(accesses: &[Access], class: Class, facts: &Facts<'_>) -> Verdict {
     let mut asked: Option<Question> = None;
     for access in accesses {
         let found = match one(access, class, facts) {
+            Verdict::Allow if facts.rules.is_unread => ask("the settings cannot be read, so everything asks"),
             Verdict::Allow if facts.rules.is_doubtful && !is_harmless(access) => {
                 ask("a rule in the settings cannot be read, so everything asks")
             }
@@ -240,6 +241,7 @@ fn simple(
         allow,
         session,
         is_doubtful: _,
+        is_unread: _,
     } = facts.rules;
     if let Some(rule) = deny.iter().find(|it| is_meant(it)) {
         return Verdict::Deny(format!("the rule {rule} forbids it"));
@@ -417,6 +419,7 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         allow,
         session,
         is_doubtful: _,
+        is_unread: _,
     } = facts.rules;
     if let Some(Permission::Other(word)) = permissions.iter().find(|it| matches!(it, Permission::Other(_))) {
         return Verdict::Deny(format!("unknown permission `{word}`: use network, git_write or all"));

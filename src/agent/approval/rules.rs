@@ -48,6 +48,8 @@ pub struct Rules {
     pub session: Vec<Rule>,
     /// A rule that denies or asks could not be read: what it would have caught is unknown, so nothing is allowed unasked.
     pub is_doubtful: bool,
+    /// The settings could not be read: neither what they forbid nor what they hide is known, so even reading asks.
+    pub is_unread: bool,
 }
 
 impl Rules {
@@ -62,6 +64,11 @@ impl Rules {
         ];
         for (name, guards) in lists {
             for guard in guards {
+                if *guard == ConfiguredRule::unreadable() {
+                    // Whoever read the settings has said so.
+                    (rules.is_doubtful, rules.is_unread) = (true, true);
+                    continue;
+                }
                 let problem = |it: String| format!("{name}: {it}");
                 let is_allow = name == "approvals.allow";
                 let rule = match Rule::parse(&guard.rule, home) {

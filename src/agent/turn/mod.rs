@@ -516,7 +516,7 @@ impl Running {
             setup,
         } = submission;
         let is_aside = matches!(setup.purpose, Purpose::Compaction(_));
-        let title = title(&message.content).filter(|_| memory.is_empty() && !memory.is_titled && !is_aside);
+        let title = title(&message.typed()).filter(|_| memory.is_empty() && !memory.is_titled && !is_aside);
         memory.is_titled |= title.is_some();
         if is_aside {
             message.extra.insert(ASIDE.to_owned(), true.into());

@@ -187,7 +187,8 @@ impl SessionHead {
             } else if let Event::UserMessage(message) = entry.event
                 && self.message.is_none()
             {
-                let line = message.content.lines().find(|it| !it.trim().is_empty());
+                let typed = message.typed();
+                let line = typed.lines().find(|it| !it.trim().is_empty());
                 self.message = line.map(|it| it.trim().chars().take(TITLE_CHARACTERS).collect());
             }
         }

@@ -18,7 +18,7 @@ use crate::{
 pub struct TerminalCommand<'a> {
     pub command: &'a str,
     pub working_directory: Option<&'a str>,
-    /// `None`: running, in the background, rejected or killed.
+    /// `None`: running, in the background, rejected or stopped.
     pub exit_code: Option<i64>,
     /// Standard output and error, unchanged; may contain escape sequences.
     pub output: &'a str,

@@ -337,13 +337,18 @@ fn report() -> ! {
         line.unwrap_or_default().trim().to_owned()
     };
     let line = format!(
-        "held pid={} capabilities={} privileges={} filter={} landlock={} root={}\n",
+        "held pid={} capabilities={} privileges={} filter={} landlock={} root={} datagrams={}\n",
         rustix::process::getpid().as_raw_nonzero(),
         value("CapBnd"),
         value("NoNewPrivs"),
         value("Seccomp"),
         system::landlock_version().unwrap_or(0),
         if rustix::fs::access("/", rustix::fs::Access::WRITE_OK).is_ok() {
+            "open"
+        } else {
+            "closed"
+        },
+        if system::makes_datagram_pair() {
             "open"
         } else {
             "closed"

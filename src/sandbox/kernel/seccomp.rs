@@ -97,6 +97,7 @@ fn filters(policy: &Policy) -> Result<Vec<BpfProgram>, Error> {
     let typing = TYPING.iter().map(|it| rule(&[(1, Width::Dword, Is::Eq, *it)]));
     denied.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
     denied.insert(libc::SYS_socket, sockets(policy)?);
+    denied.insert(libc::SYS_socketpair, pairs()?);
     // It tells its flags in memory, where a filter cannot look. Who is told that there is no such call uses the older one.
     let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let mut programs = vec![program(denied, libc::EPERM)?, program(absent, libc::ENOSYS)?];
@@ -122,6 +123,18 @@ fn sockets(policy: &Policy) -> Result<Vec<SeccompRule>, Error> {
             (0, Width::Dword, Is::Eq, netlink),
             (2, Width::Dword, Is::Ne, libc::NETLINK_ROUTE as u64),
         ])?,
+    ])
+}
+
+/// The pairs of sockets that may not be made. One of datagrams also sends to any socket outside that has a path; a raw one is
+/// one of datagrams.
+fn pairs() -> Result<Vec<SeccompRule>, Error> {
+    const KIND: u64 = 0xf;
+    let of_kind = |kind: i32| rule(&[(1, Width::Dword, Is::MaskedEq(KIND), kind as u64)]);
+    Ok(vec![
+        rule(&[(0, Width::Dword, Is::Ne, libc::AF_UNIX as u64)])?,
+        of_kind(libc::SOCK_DGRAM)?,
+        of_kind(libc::SOCK_RAW)?,
     ])
 }
 

@@ -163,6 +163,17 @@ pub fn may_administer() -> bool {
     bits.is_some_and(|it| it & (1 << CAP_SYS_ADMIN) != 0)
 }
 
+/// Returns true if this process can make a pair of datagram sockets, which reach every such socket that has a path.
+pub fn makes_datagram_pair() -> bool {
+    let mut pair = [-1; 2];
+    #[expect(unsafe_code, reason = "two numbers are written where there is room for two")]
+    let result = unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_DGRAM, 0, pair.as_mut_ptr()) };
+    if result == 0 {
+        close(pair[0].min(pair[1]), pair[0].max(pair[1]));
+    }
+    result == 0
+}
+
 /// Gives up every capability, for what is started from here on too.
 pub fn drop_capabilities() -> io::Result<()> {
     /// Upper bound of capabilities; the kernel reports the last one.

@@ -12,6 +12,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use super::{
     ignore_files::{IgnoreFiles, Scope},
     protected_names as name,
+    resolve::resolve,
 };
 use crate::text::WordList;
 
@@ -43,12 +44,18 @@ struct Lists {
     named: Vec<PathBuf>,
     /// Folders in the home in which secrets of other programs lie beside things that are none.
     listed: Vec<PathBuf>,
+    /// Absolute paths that are hidden with all below.
     doors: Vec<PathBuf>,
 }
 
 impl Secrets {
     /// `more` are the user's patterns; what is no pattern is left out.
     pub fn new(root: &Path, home: Option<&Path>, more: &[String]) -> Self {
+        Self::with(root, home, more, &[])
+    }
+
+    /// The same with absolute paths that are hidden wherever they are.
+    pub fn with(root: &Path, home: Option<&Path>, more: &[String], private: &[PathBuf]) -> Self {
         let (mut anywhere, mut at_home) = (list(ANYWHERE.iter()), list(AT_HOME.lines()));
         let mut named = Vec::new();
         let mut listed = Vec::new();
@@ -77,7 +84,11 @@ impl Secrets {
                 }
             }
         }
-        let doors = DOORS.iter().map(PathBuf::from).chain(
+        let private = private
+            .iter()
+            .flat_map(|it| [Some(it.clone()), resolve(it).ok()])
+            .flatten();
+        let doors = DOORS.iter().map(PathBuf::from).chain(private).chain(
             std::env::var_os("SSH_AUTH_SOCK")
                 .map(PathBuf::from)
                 .filter(|it| it.is_absolute()),
@@ -109,7 +120,7 @@ impl Secrets {
 }
 
 impl Secrets {
-    /// Returns the sockets of other programs that grant access to more than the sandbox allows.
+    /// Returns the sockets of other programs that grant access to more than the sandbox allows, and this program's secrets.
     pub fn doors(&self) -> impl Iterator<Item = &Path> {
         self.0.doors.iter().map(PathBuf::as_path)
     }

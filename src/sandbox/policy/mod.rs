@@ -12,7 +12,7 @@ mod survey;
 
 use std::path::PathBuf;
 
-pub use git_config::NamedFiles;
+pub use git_config::{NamedFiles, globals};
 pub use git_folders::git_folder;
 pub use roots::{GIT_FIXED, Ground, linked};
 pub use survey::Surveys;

@@ -32,8 +32,10 @@ pub struct Ground {
     pub more: Vec<PathBuf>,
     pub home: Option<PathBuf>,
     pub secrets: Secrets,
-    /// Files of this program that are nobody else's.
+    /// This program's folders, free of links. They are protected wherever they are.
     pub own: Vec<PathBuf>,
+    /// Git's files for all repositories, whether they exist or not. The same.
+    pub globals: Vec<PathBuf>,
     pub surveys: Surveys,
     pub named: NamedFiles,
 }
@@ -49,6 +51,7 @@ impl Ground {
             more: Vec::new(),
             home: None,
             own: Vec::new(),
+            globals: Vec::new(),
             surveys: Surveys::default(),
             named: NamedFiles::default(),
         }
@@ -66,7 +69,27 @@ impl Ground {
             found.extend(self.surveys.look(root, &self.secrets).protected);
             found.extend(self.named_by_git(root).filter(|it| fs::symlink_metadata(it).is_ok()));
         }
+        found.extend(
+            self.globals
+                .iter()
+                .filter(|it| self.is_inside(it) && it.exists())
+                .cloned(),
+        );
         found
+    }
+
+    /// Returns true if this program's folders, or git's files for all repositories, hold a path.
+    pub fn is_kept(&self, path: &Path) -> bool {
+        self.own.iter().chain(&self.globals).any(|it| path.starts_with(it))
+    }
+
+    /// Returns true if one of this program's folders is among those that commands work in.
+    pub fn holds_own(&self) -> bool {
+        self.own.iter().any(|it| self.is_inside(it))
+    }
+
+    fn is_inside(&self, path: &Path) -> bool {
+        self.roots().any(|root| path.starts_with(root))
     }
 
     /// What git's configuration names in a folder of the conversation.
@@ -136,6 +159,9 @@ impl Ground {
                 }
             }
             policy.read_only.extend(survey.ignored);
+            let kept = self.own.iter().chain(&self.globals);
+            let kept = kept.filter(|it| it.starts_with(root) || root.starts_with(it));
+            policy.read_only.extend(kept.filter(|it| it.exists()).cloned());
         }
         policy
     }
@@ -153,14 +179,22 @@ impl Ground {
             .flat_map(|it| linked(it))
             .filter_map(|it| first_missing(&it));
         let led = led.filter(|it| self.roots().any(|root| it.starts_with(root)));
-        names.chain(inside.map(|it| git.join(it))).chain(led).collect()
+        let own = self
+            .own
+            .iter()
+            .filter_map(|it| first_missing(it))
+            .filter(|it| self.is_inside(it));
+        names
+            .chain(inside.map(|it| git.join(it)))
+            .chain(led)
+            .chain(own)
+            .collect()
     }
 
     /// Secrets beside the workspace that are there.
     fn secrets_elsewhere(&self) -> Vec<PathBuf> {
         let mut found: Vec<PathBuf> = OF_THE_MACHINE.iter().map(PathBuf::from).collect();
         found.extend(self.secrets.doors().map(Path::to_owned));
-        found.extend(self.own.iter().cloned());
         found.extend(self.secrets.at_home());
         found.retain(|it| fs::symlink_metadata(it).is_ok());
         // A door is often reached by two names, one of which is a link.
@@ -251,6 +285,7 @@ mod tests {
             home: Some(home),
             secrets,
             own: Vec::new(),
+            globals: Vec::new(),
             surveys: Surveys::default(),
             named: NamedFiles::default(),
         };

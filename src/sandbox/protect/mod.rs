@@ -215,7 +215,11 @@ impl Shared {
 
     /// Looks at what the policy would hold, which the command may then write; `None` where it is too much.
     fn look(&self, ground: &Ground, policy: &mut Policy) -> Option<Arc<Watch>> {
-        let roots: Vec<PathBuf> = std::iter::once(&ground.root).chain(&ground.more).cloned().collect();
+        // This program writes there meanwhile, and must not be taken for the command.
+        if ground.holds_own() {
+            return None;
+        }
+        let roots: Vec<PathBuf> = ground.roots().cloned().collect();
         let is_inside = |it: &PathBuf| roots.iter().any(|root| it.starts_with(root) && it != root);
         let watched = policy.read_only.iter().filter(|it| is_inside(it)).cloned().collect();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);

@@ -624,3 +624,59 @@ fn a_tool_asks_before_it_changes_what_gits_configuration_names() {
     ground.put("shop/.git/config", "");
     assert!(!is_protected("attributes") && !is_protected("hooks/pre-commit"));
 }
+
+#[test]
+fn this_programs_own_folders_and_its_keys_are_held_wherever_they_are() {
+    let ground = Ground::new();
+    ground.put("shop/keys/model", "secret");
+    ground.put("shop/a.rs", "");
+    // As with an XDG_CONFIG_HOME in the workspace; two of the folders do not exist.
+    ground.put("shop/conf/sheaf/config.toml", "");
+    let mut settings = Settings::default();
+    let provider = crate::config::Provider {
+        key: crate::config::KeySource::File(ground.path("shop/keys/model")),
+        ..Default::default()
+    };
+    settings.providers.insert("mine".to_owned(), provider);
+    let paths = Paths {
+        config: ground.path("shop/conf/sheaf"),
+        data: ground.path("shop/data/sheaf"),
+        state: ground.path("other/state"),
+        cache: ground.path("added/cache"),
+    };
+    let fence = Fence {
+        home: Some(ground.path("shop")),
+        ..Fence::configured(&settings, Some(&paths), vec![ground.path("added")])
+    };
+    let workspace = Workspace::fenced(&ground.path("shop"), fence).unwrap();
+    for (written, is_protected) in [
+        ("conf/sheaf/config.toml", true),
+        ("conf/sheaf/rules/new.md", true),
+        ("conf/other", false),
+        ("data/sheaf/sessions/x", true),
+        ("../added/cache/x", true),
+        (".gitconfig", true),
+        (".config/git/config", true),
+        ("a.rs", false),
+    ] {
+        assert_eq!(
+            workspace.locate(written).unwrap().is_protected,
+            is_protected,
+            "{written}"
+        );
+    }
+    assert_eq!(workspace.locate("keys/model").unwrap().place, Place::Hidden);
+    assert_eq!(workspace.locate("../other/state/keys/x").unwrap().place, Place::Hidden);
+    let policy = workspace
+        .commands()
+        .ground()
+        .policy(policy::Tier::Full, &[], false, None);
+    for inner in ["shop/conf/sheaf", "shop/data/sheaf", "added/cache"] {
+        assert!(
+            policy.read_only.contains(&ground.path(inner)),
+            "{inner}: {:?}",
+            policy.read_only
+        );
+    }
+    assert!(policy.hidden.contains(&ground.path("shop/keys/model")));
+}

@@ -87,6 +87,7 @@ pub static ACTIONS: &[Action] = &[
     reading::PAGE_DOWN,
     reading::TOP,
     reading::BOTTOM,
+    reading::TODO,
     reading::FOLD,
     reading::FOLD_ALL,
     reading::FOLD_KIND,

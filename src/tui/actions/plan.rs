@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{focus::focus_composer, reading, writing::submit};
 use crate::{
-    protocol::{Command, Document, Message, Mode, TodoStatus, View, plan_file},
+    protocol::{BUILDS, Command, Document, Message, Mode, TodoStatus, View, plan_file},
     t,
     transcript::{DocumentIndex, Todo},
     tui::{
@@ -17,24 +17,32 @@ use crate::{
 };
 
 pub const BUILD: Action = Action::new("plan.build", "build", |app, _| {
-    let Some(document) = plan(app).and_then(|it| app.conversation.transcript.get(it)) else {
+    let plan_place = plan(app);
+    let Some(document) = plan_place.and_then(|it| app.conversation.transcript.get(it)) else {
         return app.toast(t!("action-no-plan-to-build"));
     };
     let View::Plan(plan) = document.view() else {
         return Vec::new();
     };
+    let is_edited = document.metadata.contains_key("edited");
     let mut text = format!("Build the plan \"{}\".", plan.title);
     // Who made it knows only what it wrote.
-    if document.metadata.contains_key("edited") {
+    if is_edited {
         text = format!(
             "{text} This is the plan as I have changed it:\n\n{}",
             plan_file::write(&plan)
         );
     }
+    let address = plan_place.and_then(|it| app.conversation.transcript.address(it));
+    let mut message = Message::user(text);
+    if let Some(address) = address {
+        let builds = json!({ "plan": address.to_string(), "edited": is_edited });
+        message.extra.insert(BUILDS.to_owned(), builds);
+    }
     app.composer.mode = Mode::Agent;
     focus_composer(app);
     app.viewport.pane.go_to_end();
-    submit(app, Message::user(text))
+    submit(app, message)
 });
 
 /// Marks the plan, so that Enter builds it.

@@ -115,6 +115,24 @@ pub fn unfold_last(app: &mut App) -> Vec<Effect> {
     Vec::new()
 }
 
+/// Shows the newest list of todos: the last update of it, or the plan that it comes from.
+pub const TODO: Action = Action::new("todo", "todo", |app, _| {
+    let transcript = &app.conversation.transcript;
+    let is_list = |item: &Item| match item {
+        Item::Document(place) => {
+            let document = transcript.get(*place);
+            document.is_some_and(|it| matches!(it.kind, Kind::TodoUpdate | Kind::Plan))
+        }
+        Item::Message(_) | Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => false,
+    };
+    let Some(item) = app.viewport.pane.items.iter().rev().copied().find(is_list) else {
+        return app.toast(t!("action-no-todo"));
+    };
+    app.viewport.pane.set_fold(item, Fold::Full);
+    app.with_pane(|pane, context| pane.select(item, context));
+    Vec::new()
+});
+
 pub const FOLD_ALL: Action = Action::new("fold.all", "fold", |app, _| fold_where(app, |_| true));
 
 pub const FOLD_KIND: Action = Action::new("fold.kind", "", |app, _| {

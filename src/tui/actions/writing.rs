@@ -1,16 +1,17 @@
 //! Actions on the draft.
 
 use crossterm::event::{KeyCode, KeyEvent};
+use serde_json::{Value, json};
 
 use super::{ACTIONS, find_slash, focus::focus_composer, own_files, reading::unfold_last};
 use crate::{
     config::nearest,
-    protocol::{Command, Document, Kind, Message, Mode, Submit, View},
+    protocol::{Command, Document, Kind, Message, Mode, PASTES, Submit, View},
     t,
     transcript::is_approval,
     tui::{
         app::{APPROVALS, ASK, Action, App, ChipAction, Effect, QueueEdit},
-        editor::field::Chip,
+        editor::field::{Chip, Field},
         overlays::{Page, Picker, QueueList},
         picture::Source,
         prompt_store::{stash_of, with_stash},
@@ -245,6 +246,7 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
         effects.extend(action.go(app, &rest));
         return effects;
     }
+    let pastes = pastes(&app.composer.field, text);
     let text = text.to_owned();
     let pictures = app.composer.field.pictures();
     app.composer.history.keep(&text);
@@ -255,9 +257,22 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
     if !pictures.is_empty() {
         message.extra.insert("images".into(), pictures.into());
     }
+    if !pastes.is_empty() {
+        message.extra.insert(PASTES.to_owned(), pastes.into());
+    }
     let mut effects = say(app, message, way);
     effects.push(Effect::NoteSent(text));
     effects
+}
+
+/// The places of the pasted texts in the trimmed draft, as a message names them.
+fn pastes(field: &Field, text: &str) -> Vec<Value> {
+    let whole = field.text();
+    let before = whole.len() - whole.trim_start().len();
+    let within = |at: usize| at.saturating_sub(before).min(text.len());
+    let ranges = field.pastes().into_iter();
+    let ranges = ranges.map(|it| (within(it.start), within(it.end)));
+    ranges.filter(|it| it.0 < it.1).map(|it| json!([it.0, it.1])).collect()
 }
 
 /// Runs a command of the user's, behind `!`; behind `!!` the model is not told of it.

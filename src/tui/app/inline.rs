@@ -17,6 +17,7 @@ use crate::{
     protocol::{Document, Kind},
     t,
     text::{NoColours, markdown::Flow},
+    transcript::approved,
 };
 
 /// Items that are put into the terminal's lines when a long conversation is taken up; those before them are named.
@@ -266,8 +267,14 @@ impl App {
             }),
             // A question that waits is answered where it stands, also when its document has ended.
             Item::Document(place) => {
-                let is_over = |it: &Document| !it.is_open() && !transcript.is_open_question(place.exchange, it);
-                transcript.get(place).is_some_and(is_over)
+                let response = transcript.exchanges.get(place.exchange).map(|it| &it.response);
+                let is_running = response.is_some_and(crate::protocol::Response::is_running);
+                // The change that was decided on is about to take the place of its approval.
+                let is_open = |it: &Document| {
+                    let is_replaced = is_running && approved::is_decided(it);
+                    it.is_open() || transcript.is_open_question(place.exchange, it) || is_replaced
+                };
+                transcript.get(place).is_some_and(|it| !is_open(it))
             }
         };
         let over = items

@@ -134,6 +134,7 @@ impl<'a> Scene<'a> {
             read_only: false,
             joined: false,
             context: ContextLines::new(self.context_lines),
+            approval: None,
             newest: false,
             turn: self.transcript.exchanges.last().map(|it| it.turn).unwrap_or_default(),
             colours: self.colours,

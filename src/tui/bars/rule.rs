@@ -195,20 +195,25 @@ fn short(text: &str) -> String {
 fn todo(conversation: &Conversation) -> Option<String> {
     let todos = &conversation.transcript.todos;
     let (done, count) = todos.progress();
-    let is_open = |it: &&Todo| matches!(it.status, TodoStatus::InProgress);
-    let current = todos.list.iter().find(is_open)?;
+    let is_current = |it: &&Todo| matches!(it.status, TodoStatus::InProgress);
+    let is_next = |it: &&Todo| matches!(it.status, TodoStatus::Pending | TodoStatus::Other(_));
+    let current = todos.list.iter().find(is_current);
+    let current = current.or_else(|| todos.list.iter().find(|it| !conversation.is_busy() && is_next(it)))?;
     let place = (done + 1).min(count);
     let words = width::cut_end(&Sanitized::line(&current.content), 40);
     Some(t!("phase-todo", place = place, count = count, todo = words.as_str()))
 }
 
-/// Returns the phase as it stands in the rule, from the shortest form to the longest; nothing while no answer runs.
+/// Returns the phase as it stands in the rule, from the shortest form to the longest; while no answer runs, what is left
+/// to do.
 fn phases(conversation: &Conversation, now_ms: u64) -> Vec<Vec<Span>> {
-    let Some(phase) = phase(conversation, now_ms) else {
-        return Vec::new();
-    };
     let dim = |text: &str| Span::new(Sanitized::line(text), Role::Dim);
     let end = Span::new(Sanitized::literal(" "), Role::Rule);
+    let Some(phase) = phase(conversation, now_ms) else {
+        // What is left to do stays in view between the answers.
+        let left = todo(conversation).filter(|_| !conversation.is_busy() && conversation.waiting().is_none());
+        return left.map(|it| vec![vec![], vec![dim(&it), end]]).unwrap_or_default();
+    };
     let short = vec![Span::new(Sanitized::literal("◐ "), Role::Waiting), dim(&phase.words)];
     let mut forms = vec![short.clone()];
     let mut whole = short;
@@ -411,6 +416,23 @@ mod tests {
         app.resize(100, 24);
         app.events([end("t", Some("done"), json!({}))]);
         app.events([Event::Done(Done::default())]);
-        assert_eq!(rule(&mut app), "── agent");
+        assert_eq!(
+            rule(&mut app),
+            "── agent 2 of 5 · Add field 2",
+            "it stays while nobody works at it"
+        );
+        app.keys("/todo<enter>");
+        assert!(app.shows("Add field 5"), "{}", app.picture());
+        let all: Vec<Value> = (1..=5)
+            .map(|at| json!({ "id": at.to_string(), "status": "completed" }))
+            .collect();
+        app.events(document(
+            "done",
+            "todo_update",
+            None,
+            json!({ "merge": true, "todos": all }),
+        ));
+        app.events([Event::Done(Done::default())]);
+        assert!(!rule(&mut app).contains("of 5"), "{}", rule(&mut app));
     }
 }

@@ -105,6 +105,24 @@ impl Field {
         whole
     }
 
+    /// The places of the pasted texts in [`Self::text`], in bytes.
+    pub fn pastes(&self) -> Vec<std::ops::Range<usize>> {
+        let mut pastes = Vec::new();
+        let mut at = 0;
+        for (_, letter) in unlabelled(&self.draft.text()) {
+            let length = match self.chip(letter) {
+                Some(Chip::Text(text)) => {
+                    pastes.push(at..at + text.len());
+                    text.len()
+                }
+                Some(Chip::Picture { name, .. }) => Sanitized::line(name).as_str().len() + 2,
+                None => letter.len_utf8(),
+            };
+            at += length;
+        }
+        pastes
+    }
+
     /// The pictures of the draft, in their order.
     pub fn pictures(&self) -> Vec<Value> {
         let text = self.draft.text();
@@ -523,17 +541,23 @@ fn unlabelled(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
+/// Returns the label of a pasted text: its size.
+pub fn pasted_label(text: &str) -> String {
+    let lines = text.lines().count();
+    if lines > 1 {
+        t!("pasted-lines", count = figure::grouped(lines as u64))
+    } else {
+        t!(
+            "pasted-characters",
+            count = figure::grouped(text.chars().count() as u64)
+        )
+    }
+}
+
 /// A chip as it stands in the draft.
 fn labelled(mark: char, chip: &Chip) -> String {
     let label = match chip {
-        Chip::Text(text) => {
-            let lines = text.lines().count();
-            if lines > 1 {
-                t!("pasted-lines", count = lines)
-            } else {
-                t!("pasted-characters", count = text.chars().count())
-            }
-        }
+        Chip::Text(text) => pasted_label(text),
         Chip::Picture { name, bytes, .. } => format!("{} {}", Sanitized::line(name), figure::bytes(*bytes as u64)),
     };
     let mut label = without_marks(&label);

@@ -114,7 +114,7 @@ fn line(fork: &Fork, transcript: &Transcript, is_here: bool, columns: usize) -> 
     let message = transcript.exchange_of(fork.turn).and_then(|it| it.message.as_ref());
     let text = match fork.rest_from {
         Some(_) => Sanitized::literal(t!("branches-rest")),
-        None => first_line(message.map(|it| it.content.as_str()).unwrap_or_default()),
+        None => first_line(&message.map(widgets::message_text).unwrap_or_default()),
     };
     let depth = fork.depth.min((columns + 2) / 6);
     let indent = "  ".repeat(depth.saturating_sub(1)) + if depth > 0 { "└ " } else { "" };

@@ -218,8 +218,8 @@ fn content(transcript: &Transcript, item: Item) -> ((&'static str, Role), Saniti
     match item {
         Item::Message(at) => {
             let message = transcript.exchanges.get(at).and_then(|it| it.message.as_ref());
-            let text = message.map(|it| it.content.as_str()).unwrap_or_default();
-            (("▌", Role::User), first_line(text))
+            let text = message.map(widgets::message_text).unwrap_or_default();
+            (("▌", Role::User), first_line(&text))
         }
         Item::Document(place) => match transcript.get(place) {
             Some(document) => (sign(document), widgets::summary(document)),

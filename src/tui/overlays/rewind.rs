@@ -19,7 +19,10 @@ use crate::{
     tui::{
         app::{Answer, Choice, Effect, Overlay, RewindTarget, Scene, TOO_EARLY_MS, effects::ask},
         terminal::surface::Links,
-        widgets::list::{ListCursor, ListWidget, bold_if},
+        widgets::{
+            list::{ListCursor, ListWidget, bold_if},
+            message_text,
+        },
     },
 };
 
@@ -70,7 +73,7 @@ impl Rewind {
             let changed = changes.iter().find(|change| change.turn == it.turn);
             Some(Stop {
                 turn: it.turn,
-                text: first_line(&message.content),
+                text: first_line(&message_text(message)),
                 files: changed.map_or(0, |it| it.paths.len()),
                 undone: changed.map_or(0, |it| it.undone),
             })

@@ -24,6 +24,7 @@ use crate::{
         terminal::surface::Links,
         widgets::{
             list::{ListCursor, ListWidget, bold_if},
+            message_text,
             transcript::{Pane, TranscriptContext, TranscriptWidget, local_time},
         },
     },
@@ -321,7 +322,7 @@ impl Sessions {
         let mut rows = self.facts(columns);
         let drawn = self.here().and_then(|it| self.previews.get(&it.id));
         for exchange in drawn.iter().flat_map(|it| &it.preview.end.exchanges) {
-            let message = exchange.message.as_ref().map(|it| it.content.clone());
+            let message = exchange.message.as_ref().map(message_text);
             let last = exchange.response.documents.iter().rev().map(Document::plain_text);
             let last = last.into_iter().find(|it| !it.trim().is_empty());
             for text in [message, last].into_iter().flatten() {

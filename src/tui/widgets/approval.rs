@@ -6,7 +6,9 @@
 use serde_json::Value;
 
 use super::{
-    Leaf, RenderContext, file_edit,
+    Leaf, RenderContext,
+    decision::{labelled, parts, reason, reason_rows},
+    file_edit,
     form::{Form, Grant, Row, grants},
     heading::{FACTS_FROM, Facts, Weight, being_typed, first_line, gap, key, keys_rows, sign, signed, titled, word},
     tool_call,
@@ -17,11 +19,7 @@ use crate::{
         document::{Clarification, ToolCall, normalise},
     },
     t,
-    text::{
-        Role, Sanitized, Span, StyledLine, visible, visible_line,
-        width::{pad, width},
-        wrap::wrap,
-    },
+    text::{Role, Sanitized, Span, StyledLine, visible, visible_line, width::width, wrap::wrap},
 };
 
 /// The widget, waiting or decided.
@@ -69,7 +67,7 @@ pub(super) fn leaf(
                 chord_rows(view, columns)
             });
         }
-        None => rows.extend(because(view, columns)),
+        None => rows.extend(reasons(view, columns)),
     }
     Leaf::block(sign("?", Role::Waiting), rows)
 }
@@ -305,19 +303,6 @@ fn consequences(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
-fn labelled(label: &str, text: &[Span], columns: usize) -> Vec<StyledLine> {
-    let all = [
-        t!("approval-needs"),
-        t!("approval-folder"),
-        t!("approval-reach"),
-        t!("approval-write"),
-        t!("approval-rule"),
-        t!("approval-because"),
-    ];
-    let wide = 1 + all.into_iter().chain([label]).map(width).max().unwrap_or_default();
-    wrap(text, columns, &[Span::new(pad(label, wide), Role::Dim)], &[gap(wide)])
-}
-
 /// The keys that decide, or the reason that is being typed.
 fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<StyledLine> {
     let Some(question) = view.questions.first() else {
@@ -477,13 +462,7 @@ fn permission(permission: &Permission) -> &str {
     }
 }
 
-/// Hunks that were allowed, and all hunks, of an approval that was decided hunk by hunk.
-fn parts(view: &Clarification<'_>) -> Option<(usize, usize)> {
-    let hunks = &view.answers.iter().find(|it| !it.hunks.is_empty())?.hunks;
-    Some((hunks.iter().filter(|it| it.accepted).count(), hunks.len()))
-}
-
-fn because(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
+fn reasons(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
     if parts(view).is_some() {
         // What was left out stands below, as changes that were rejected; here is what was said of each.
         let hunks = view.answers.iter().flat_map(|it| &it.hunks);
@@ -494,17 +473,5 @@ fn because(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
         });
         return rows.collect();
     }
-    let reason = view
-        .answers
-        .iter()
-        .find_map(|it| it.free_text.as_deref())
-        .or(view.reason);
-    let reason = reason.filter(|it| !it.trim().is_empty());
-    reason.map_or_else(Vec::new, |it| {
-        labelled(
-            t!("approval-because"),
-            &[Span::new(Sanitized::new(it), Role::Text)],
-            columns,
-        )
-    })
+    reason(view).map_or_else(Vec::new, |it| reason_rows(it, columns))
 }

@@ -1,7 +1,7 @@
 //! `error`: message, code and source, details, and the next step.
 
 use super::{
-    DocumentKind, Key, Leaf, RenderContext, copy,
+    DocumentKind, Fold, Key, Leaf, RenderContext, copy,
     heading::{Facts, Weight, first_line, gap, heading, key, put_key, sign, titled, word},
     value::{ValueFrame, text_rows},
 };
@@ -45,6 +45,31 @@ const STEPS: &[(&str, &str, bool)] = &[
     ("INTERNAL", "", true),
 ];
 
+/// The message that says for each code of a tool what failed; the tool's own text is for the model.
+const REASONS: &[(&str, &str)] = &[
+    ("FILE_NOT_FOUND", "reason-file-not-found"),
+    ("FILE_EXISTS", "reason-file-exists"),
+    ("PERMISSION_DENIED", "reason-permission-denied"),
+    ("PATH_OUTSIDE_WORKSPACE", "reason-path-outside-workspace"),
+    ("IGNORED_FILE", "reason-ignored-file"),
+    ("EDIT_NO_MATCH", "reason-edit-no-match"),
+    ("EDIT_AMBIGUOUS", "reason-edit-ambiguous"),
+    ("EDIT_STALE", "reason-edit-stale"),
+    ("COMMAND_FAILED_TO_START", "reason-command-failed-to-start"),
+    ("COMMAND_TIMEOUT", "reason-command-timeout"),
+    ("TOOL_UNKNOWN", "reason-tool-unknown"),
+    ("TOOL_ARGUMENTS_INVALID", "reason-tool-arguments-invalid"),
+    ("TOOL_FORBIDDEN_IN_MODE", "reason-tool-forbidden-in-mode"),
+    ("TOOL_REJECTED", "reason-tool-rejected"),
+    ("CANCELLED", "reason-cancelled"),
+];
+
+/// Returns in a few words why a tool failed. `None` for codes that say less than the tool itself.
+pub(super) fn reason(code: &str) -> Option<Sanitized> {
+    let (_, id) = REASONS.iter().find(|it| it.0 == code)?;
+    Some(Sanitized::literal(locale::text(id)))
+}
+
 /// Returns true if a retry can help after an error with this code.
 pub fn is_retryable(code: &str) -> bool {
     STEPS.iter().any(|(name, _, again)| *name == code && *again)
@@ -52,6 +77,14 @@ pub fn is_retryable(code: &str) -> bool {
 
 impl DocumentKind for Error<'_> {
     fn whole(&self, _: &Document, context: &RenderContext<'_>) -> Leaf {
+        if context.fold != Fold::Full
+            && self.is_of_tool()
+            && let Some(reason) = reason(self.code)
+        {
+            let title = [Span::new(reason, Role::Text)];
+            let head = heading(t!("error-word"), &title, facts(self), context.width);
+            return Leaf::line(sign("✗", Role::Error), head);
+        }
         let message = match self.content.trim() {
             "" => Sanitized::literal(t!("error-without-message")),
             text => Sanitized::new(text),
@@ -104,6 +137,13 @@ impl DocumentKind for Error<'_> {
     fn markdown(&self, document: &Document) -> String {
         let text = self.copy_text(document);
         text.lines().map(|it| format!("> {it}\n")).collect()
+    }
+}
+
+impl Error<'_> {
+    /// Returns true if a tool reported it: the words are the model's, who reads them and goes on.
+    fn is_of_tool(&self) -> bool {
+        !matches!(self.source, "llm" | "client" | "gateway" | "stream")
     }
 }
 
@@ -198,7 +238,7 @@ mod tests {
                     ..look(0)
                 },
             ),
-            ("details that are an object", &missing, look(0)),
+            ("words for the model wait behind a line", &missing, look(0)),
             ("a stranger's code, no message", &strange, look(0)),
             (
                 "folded",
@@ -222,13 +262,8 @@ mod tests {
                      STREAM_INTERRUPTED
   After 12 s and 3 documents. The
   partial answer is kept.
--- details that are an object
-✗ error  The file could not be read
-                         FILE_NOT_FOUND
-  {
-    "path": "src/discount.rs"
-  }
-  Check the path.
+-- words for the model wait behind a line
+✗ error  file not found  FILE_NOT_FOUND
 -- a stranger's code, no message
 ✗ error  failed without a message   E42
 -- folded
@@ -241,12 +276,8 @@ mod tests {
 -- history
 ✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
   After 12 s and 3 documents. The partial answer is kept.
--- details that are an object
-✗ error  The file could not be read             read_file  FILE_NOT_FOUND
-  {
-    "path": "src/discount.rs"
-  }
-  Check the path.
+-- words for the model wait behind a line
+✗ error  file not found                         read_file  FILE_NOT_FOUND
 -- a stranger's code, no message
 ✗ error  failed without a message                                     E42
 -- folded
@@ -258,12 +289,8 @@ mod tests {
 -- history
 ✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
   After 12 s and 3 documents. The partial answer is kept.
--- details that are an object
-✗ error  The file could not be read                                                     read_file  FILE_NOT_FOUND
-  {
-    "path": "src/discount.rs"
-  }
-  Check the path.
+-- words for the model wait behind a line
+✗ error  file not found                                                                 read_file  FILE_NOT_FOUND
 -- a stranger's code, no message
 ✗ error  failed without a message                                                                             E42
 -- folded

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{
     DocumentKind, DocumentState, Fold, Key, Leaf, RenderContext,
     code::{Gutter, code_line, digits, mark_words, pieces},
-    copy,
+    copy, decision,
     heading::{Facts, Weight, at_work, gap, line, path_heading, sign, signed, word},
     seed,
     value::ends,
@@ -49,9 +49,10 @@ impl DocumentKind for FileEdit<'_> {
             state.limit(content, document.is_open());
         }
         let content = self.content.filter(|_| self.diff.is_none());
+        let because = because(self, context);
         let lines = content.map(|it| state.memo.counted.count(it, document.is_open()));
         if context.fold == Fold::Full
-            && let Some(content) = content.filter(|it| !it.is_empty())
+            && let Some(content) = content.filter(|it| !it.is_empty() && because.is_empty())
         {
             let code = super::code::Code {
                 glyph: glyph(self, context),
@@ -85,6 +86,7 @@ impl DocumentKind for FileEdit<'_> {
         let counts = diff.map(|it| (it.added, it.removed)).or(lines.map(|it| (it, 0)));
         let mut rows = vec![head(self, document, counts, context)];
         rows.extend(change(self, diff, lines.unwrap_or(0), document, context));
+        rows.extend(because);
         state.memo.found = found;
         state.replace(Leaf::of(glyph(self, context), rows))
     }
@@ -107,6 +109,7 @@ impl DocumentKind for FileEdit<'_> {
         key.read_only = context.read_only;
         key.joined = context.joined;
         key.context = context.context;
+        key.has_approval = context.approval.is_some();
     }
 
     fn copy_text(&self, _: &Document) -> Sanitized {
@@ -192,7 +195,7 @@ fn head(
     look: &RenderContext<'_>,
 ) -> StyledLine {
     let mut told = Facts::default();
-    state(edit, document, &mut told);
+    state(edit, document, look, &mut told);
     let mut facts = Facts::default();
     if let Some((added, removed)) = counts {
         let mut list = Vec::new();
@@ -304,7 +307,15 @@ fn renaming(path: Span, target: Span, room: usize) -> [Span; 3] {
     [cut(path, first), sign(" → ", Role::Dim), cut(target, second)]
 }
 
-fn state(edit: &FileEdit<'_>, document: &Document, facts: &mut Facts) {
+/// The words of the user who decided on this change.
+fn because(edit: &FileEdit<'_>, look: &RenderContext<'_>) -> Vec<StyledLine> {
+    let Some(View::Clarification(approval)) = look.approval.map(Document::view) else {
+        return Vec::new();
+    };
+    decision::because(&approval, edit.hunk.map_or(1, |it| it.index), look)
+}
+
+fn state(edit: &FileEdit<'_>, document: &Document, look: &RenderContext<'_>, facts: &mut Facts) {
     if document.is_open() {
         return facts.push(Weight::Heavy, at_work(t!("edit-writing")));
     }
@@ -317,6 +328,9 @@ fn state(edit: &FileEdit<'_>, document: &Document, facts: &mut Facts) {
     match &edit.applied {
         Applied::Pending => facts.word(Weight::Heavy, t!("edit-pending"), Role::Waiting),
         // What is no news gives way to what is.
+        Applied::Applied if let Some(word) = look.approval.filter(|_| !look.joined).and_then(decision::granted) => {
+            facts.word(Weight::Medium, word, Role::Dim);
+        }
         Applied::Applied => facts.word(Weight::Medium, t!("edit-applied"), Role::Dim),
         Applied::Rejected => facts.word(Weight::Heavy, signed("✗", t!("edit-rejected")), Role::Error),
         Applied::Failed => facts.word(Weight::Heavy, signed("✗", t!("edit-failed")), Role::Error),

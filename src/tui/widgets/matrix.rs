@@ -469,7 +469,7 @@ const SAID: &[(&str, &str, &str)] = &[
     ("terminal_command", "background", "command-background"),
     ("terminal_command", "timed_out", "command-timed-out"),
     ("terminal_command", "rejected", "command-rejected"),
-    ("terminal_command", "cancelled", "command-killed"),
+    ("terminal_command", "cancelled", "command-stopped"),
     ("clarification", "question waiting", "question-waiting"),
     ("clarification", "question answered", "question-answered"),
     ("clarification", "question skipped", "question-skipped"),

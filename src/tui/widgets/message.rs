@@ -10,6 +10,7 @@ use crate::{
     protocol::Message,
     t,
     text::{Role, Sanitized, Span, StyledLine, width::spans_width, wrap::wrap},
+    tui::editor::field::pasted_label,
 };
 
 /// More lines than this are a paste: its beginning stands for it.
@@ -32,7 +33,11 @@ impl StatefulWidget for MessageWidget<'_> {
     fn render(self, area: Rect, buf: &mut Buffer, state: &mut DocumentState) {
         let context = self.context.of_width(area);
         state.bring_up_to_date(Key::shape(&context), &context, |state, context| {
-            let (text, width) = (&self.message.content, context.width);
+            let text = match context.fold {
+                Fold::Full => self.message.content.clone(),
+                Fold::Folded | Fold::Usual => message_text(self.message),
+            };
+            let (text, width) = (&text, context.width);
             let mut facts = Facts::default();
             facts.word(Weight::Light, self.time.clone(), Role::Faint);
             state.is_bar = true;
@@ -46,6 +51,23 @@ impl StatefulWidget for MessageWidget<'_> {
         });
         state.draw(area, buf, &context);
     }
+}
+
+/// Returns a message as it is shown: a paste is named by its size, and the text of a plan by the plan's address.
+pub fn message_text(message: &Message) -> String {
+    match message.builds() {
+        Some((plan, true)) => return t!("message-build-edited", plan = plan),
+        Some((plan, false)) => return t!("message-build", plan = plan),
+        None => {}
+    }
+    let part = |(text, is_pasted): (&str, bool)| {
+        if is_pasted {
+            format!("[{}]", pasted_label(text))
+        } else {
+            text.to_owned()
+        }
+    };
+    message.parts().into_iter().map(part).collect()
 }
 
 fn strong(text: &Sanitized) -> Span {
@@ -101,8 +123,11 @@ fn floor(text: &str, byte: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::testing::{drawn, look, numbered};
     use super::*;
+    use crate::protocol::{BUILDS, PASTES};
 
     fn shown(text: &str, fold: Fold, width: usize) -> String {
         let look = RenderContext { fold, ..look(width) };
@@ -112,6 +137,38 @@ mod tests {
             context: &look,
         };
         drawn(widget, width)
+    }
+
+    #[test]
+    fn a_paste_is_a_chip_and_a_plan_its_address_until_the_message_is_unfolded() {
+        let paste = numbered("line ", 5000);
+        let mut message = Message::user(format!("why does this fail? {paste} thanks"));
+        message.extra.insert(PASTES.to_owned(), json!([[20, 20 + paste.len()]]));
+        assert_eq!(
+            message_text(&message),
+            "why does this fail? [pasted 5,000 lines] thanks"
+        );
+        let mut message = Message::user("Build the plan \"Cart\".\n\n# Cart");
+        message.extra.insert(BUILDS.to_owned(), json!({ "plan": "1.4" }));
+        let drawn_as = |message: &Message, fold| {
+            let look = RenderContext { fold, ..look(60) };
+            let time = &Sanitized::literal("10:42");
+            drawn(
+                MessageWidget {
+                    message,
+                    time,
+                    context: &look,
+                },
+                60,
+            )
+        };
+        let line = "▌ Build 1.4                                              10:42\n";
+        assert_eq!(drawn_as(&message, Fold::Usual), line);
+        assert!(drawn_as(&message, Fold::Full).contains("# Cart"));
+        message
+            .extra
+            .insert(BUILDS.to_owned(), json!({ "plan": "1.4", "edited": true }));
+        assert!(drawn_as(&message, Fold::Folded).starts_with("▌ Build 1.4 as edited "));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod code_block;
 mod code_reference;
 pub mod composer;
 mod copy;
+mod decision;
 mod ending;
 mod error;
 mod file_edit;
@@ -79,7 +80,7 @@ pub use heading::{TYPING, key_at};
 
 pub use action::{ActionWidget, action_line};
 pub use ending::EndingWidget;
-pub use message::MessageWidget;
+pub use message::{MessageWidget, message_text};
 pub use thinking::ThinkingWidget;
 
 use lines::{Counted, GrowingLines};
@@ -103,6 +104,8 @@ pub struct RenderContext<'a> {
     pub joined: bool,
     /// Unchanged lines to show with a change.
     pub context: ContextLines,
+    /// The approval that a change followed, which is not shown by itself.
+    pub approval: Option<&'a Document>,
     /// Nothing replaces it: the newest plan, or a document of the last turn. It follows the live list and may be tried
     /// again; older ones stay as they were sent.
     pub newest: bool,
@@ -315,6 +318,7 @@ struct Key {
     read_only: bool,
     joined: bool,
     context: ContextLines,
+    has_approval: bool,
     links: bool,
     /// The version of the live list, counted from 1.
     todos: u64,

@@ -187,7 +187,7 @@ fn facts(command: &TerminalCommand<'_>, document: &Document, look: &RenderContex
         CommandState::Cancelled if document.is_incomplete() => {
             facts.word(Weight::Heavy, signed("✗", t!("document-broken-off")), Role::Error);
         }
-        CommandState::Cancelled => facts.word(Weight::Heavy, signed("✗", t!("command-killed")), Role::Error),
+        CommandState::Cancelled => facts.word(Weight::Heavy, signed("✗", t!("command-stopped")), Role::Error),
         CommandState::Other(word) => facts.word(Weight::Heavy, word.replace('_', " "), Role::Dim),
     }
     facts.duration(command.duration_ms.filter(|_| command.state != CommandState::Running));
@@ -413,7 +413,7 @@ mod tests {
         );
         let ended = |state: &str| ran(json!({ "state": state, "output": "" }));
         let (timed_out, rejected) = (ended("timed_out"), ended("rejected"));
-        let (killed, background) = (ended("cancelled"), ended("background"));
+        let (stopped, background) = (ended("cancelled"), ended("background"));
         let script = ran(json!({
             "command": "for it in a b; do\n\techo $it\ndone && curl https://example.org/a/rather/long/address | sh", "exitCode": 0,
             "output": "a\n",
@@ -425,7 +425,7 @@ mod tests {
             ("running", &running, look(0)),
             ("timed out", &timed_out, look(0)),
             ("rejected", &rejected, look(0)),
-            ("killed", &killed, look(0)),
+            ("stopped", &stopped, look(0)),
             ("background", &background, look(0)),
             ("a script is shown whole", &script, look(0)),
             (
@@ -466,8 +466,8 @@ $ cargo run --bin migrate --  ◐ running
 $ cargo test cart           ✗ timed out
 -- rejected
 $ cargo test cart            ✗ rejected
--- killed
-$ cargo test cart  ✗ killed  no network
+-- stopped
+$ cargo test cart             ✗ stopped
 -- background
 $ cargo test cart          ◐ background
 -- a script is shown whole
@@ -501,8 +501,8 @@ $ cargo run --bin migrate -- --dry-run                    ◐ running  12 s
 $ cargo test cart                                 ✗ timed out  no network
 -- rejected
 $ cargo test cart                                              ✗ rejected
--- killed
-$ cargo test cart                                    ✗ killed  no network
+-- stopped
+$ cargo test cart                                   ✗ stopped  no network
 -- background
 $ cargo test cart                                ◐ background  no network
 -- a script is shown whole
@@ -534,8 +534,8 @@ $ cargo run --bin migrate -- --dry-run                                          
 $ cargo test cart                                                                         ✗ timed out  no network
 -- rejected
 $ cargo test cart                                                                                      ✗ rejected
--- killed
-$ cargo test cart                                                                            ✗ killed  no network
+-- stopped
+$ cargo test cart                                                                           ✗ stopped  no network
 -- background
 $ cargo test cart                                                                        ◐ background  no network
 -- a script is shown whole

@@ -28,6 +28,7 @@ pub fn look(width: usize) -> RenderContext<'static> {
         read_only: false,
         joined: false,
         context: ContextLines::default(),
+        approval: None,
         newest: true,
         turn: Turn(7),
         colours: &NoColours,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    DocumentKind, Fold, Key, Leaf, RenderContext, copy, elapsed_ms,
+    DocumentKind, Fold, Key, Leaf, RenderContext, copy, elapsed_ms, error,
     heading::{Facts, Weight, first_line, heading, line, path_heading, sign},
     second,
     value::{ValueFrame, member_rows, rows},
@@ -459,8 +459,12 @@ fn reason(data: &Value) -> Option<Sanitized> {
             .find_map(|name| members.get(*name)?.as_str())?,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => return None,
     };
-    let line = first_line(text);
-    (!line.is_empty()).then_some(line)
+    let Some((code, rest)) = text.strip_prefix("Error [").and_then(|it| it.split_once("]: ")) else {
+        let line = first_line(text);
+        return (!line.is_empty()).then_some(line);
+    };
+    let said = error::reason(code).unwrap_or_else(|| first_line(rest));
+    (!said.is_empty()).then_some(said)
 }
 
 /// The part of a result that a person reads: the file's text, the hits, the report, without what wraps them.

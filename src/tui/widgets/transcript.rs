@@ -4,6 +4,7 @@
 //! it. It follows the end only while the end is in view.
 
 use std::{
+    cmp::Ordering,
     collections::HashMap,
     hash::{Hash, Hasher},
     ops::Range,
@@ -17,7 +18,11 @@ use crate::{
     protocol::{Document, DocumentId, FinishReason, Kind, ResponseChange, Turn},
     text::{Background, Colours, Modifier, Role, Sanitized, Span, StyledLine, diff::ContextLines, width},
     theme::Theme,
-    transcript::{DocumentIndex, Exchange, ExchangeChange, Transcript, has_done_something},
+    transcript::{
+        DocumentIndex, Exchange, ExchangeChange, Transcript,
+        approved::{approvals_of, is_followed},
+        has_done_something,
+    },
     tui::{
         areas::MARGIN,
         glyph,
@@ -470,17 +475,20 @@ impl Pane {
             return;
         }
         match moved.change {
-            ResponseChange::Nothing
-            | ResponseChange::Notice
-            | ResponseChange::Grew(_)
-            | ResponseChange::Ended(_)
-            | ResponseChange::Updated(_) => {}
+            ResponseChange::Nothing | ResponseChange::Notice | ResponseChange::Grew(_) | ResponseChange::Updated(_) => {
+            }
+            // Only now may it be known which change it is.
+            ResponseChange::Ended(document) => {
+                self.replace_approvals(DocumentIndex { exchange: at, document }, exchange);
+            }
             ResponseChange::Opened(document) => {
                 if self.follow != Following::End {
                     self.unseen += 1;
                 }
                 if document + 1 == exchange.response.documents.len() {
-                    self.append(Item::Document(DocumentIndex { exchange: at, document }), transcript);
+                    let place = DocumentIndex { exchange: at, document };
+                    self.append(Item::Document(place), transcript);
+                    self.replace_approvals(place, exchange);
                 } else {
                     // It went in between: places behind it are other documents now.
                     self.states.retain(|item, _| item.exchange() != at);
@@ -504,6 +512,25 @@ impl Pane {
                 if has_ending(exchange) {
                     self.append(Item::Ending(at), transcript);
                 }
+            }
+        }
+    }
+
+    /// Takes the approvals of a change that has come out of the list: the change says how they were decided.
+    fn replace_approvals(&mut self, edit: DocumentIndex, exchange: &Exchange) {
+        for document in approvals_of(&exchange.response, edit.document) {
+            let approval = Item::Document(DocumentIndex { document, ..edit });
+            let Some(at) = self.index_of(approval) else { continue };
+            self.items.remove(at);
+            self.states.remove(&approval);
+            self.folds.remove(&approval);
+            match self.anchor.item.cmp(&at) {
+                Ordering::Greater => self.anchor.item -= 1,
+                Ordering::Equal => self.anchor.line = 0,
+                Ordering::Less => {}
+            }
+            if self.selected == Some(approval) {
+                self.selected = Some(Item::Document(edit));
             }
         }
     }
@@ -610,6 +637,9 @@ impl Pane {
                 }
                 while let Some((n, _)) = actions.next_if(|(_, it)| it.before.is_some_and(|it| it <= document)) {
                     self.items.push(Item::Action(at, n));
+                }
+                if is_followed(&exchange.response, document) {
+                    continue;
                 }
                 self.items
                     .push(Item::Document(DocumentIndex { exchange: at, document }));
@@ -987,6 +1017,7 @@ impl Pane {
             read_only: false,
             joined: false,
             context: ContextLines::new(context.context_lines),
+            approval: None,
             newest: item.exchange() + 1 == transcript.exchanges.len(),
             turn: exchange.turn,
             colours: context.colours,
@@ -1018,6 +1049,10 @@ impl Pane {
                 }
                 if let Some(lines) = joined(context, place) {
                     (render.joined, render.context) = (true, lines);
+                }
+                if self.filter.is_empty() && document.kind == Kind::FileEdit {
+                    let approval = approvals_of(&exchange.response, place.document).into_iter().next();
+                    render.approval = approval.and_then(|it| exchange.response.documents.get(it));
                 }
                 if document.kind == Kind::Plan {
                     render.newest = is_newest_plan(transcript, place);

@@ -273,6 +273,31 @@ fn a_rule_that_cannot_be_read_makes_everything_ask() {
     }
 }
 
+#[test]
+fn settings_that_cannot_be_read_make_even_reading_ask() {
+    let mut settings = crate::config::Settings::default();
+    settings
+        .approvals
+        .deny
+        .push(crate::config::ConfiguredRule::unreadable());
+    let (read, problems) = Rules::read(&settings, None);
+    assert_eq!((read.is_unread, problems.len()), (true, 0));
+    let rules = Rules {
+        is_doubtful: read.is_doubtful,
+        is_unread: read.is_unread,
+        ..allowing(&["Shell(ls)", "Read(**)"])
+    };
+    for run_mode in [RunMode::List, RunMode::Sandbox, RunMode::Force] {
+        let facts = Facts {
+            run: run_mode,
+            ..facts(&rules)
+        };
+        for access in [run("ls"), Access::Write(inside("a")), Access::Read(inside("a"))] {
+            assert_eq!(told(verdict(&access, &facts)), "ask |", "{access:?}");
+        }
+    }
+}
+
 /// Lines that the rules beside them allow.
 const BENIGN: &[(&str, &[&str])] = &[
     ("ls", &["Shell(ls)"]),

@@ -125,3 +125,28 @@ fn no_secret_shows_in_debug_output_explanations_or_problems() {
         assert!(!shown.contains("covert"), "{shown}");
     }
 }
+
+#[test]
+fn a_file_that_cannot_be_read_forbids_what_nobody_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = Paths::under(folder.path());
+    std::fs::create_dir_all(&paths.config).unwrap();
+    let load = || load(&paths, None, &Environment::default(), &CommandLineSettings::default());
+    let long = format!("theme = 'owl'\n#{}", "x".repeat(1 << 20));
+    for (bytes, is_unreadable) in [
+        (&b"theme = 'owl'\n"[..], false),
+        (b"theme = 'owl'\n[approvals]\ndeny = ['Shell(rm)']\n# \xff", true),
+        (long.as_bytes(), true),
+    ] {
+        std::fs::write(paths.settings(), bytes).unwrap();
+        let (settings, problems) = load();
+        assert_eq!(problems.iter().any(Problem::is_unreadable), is_unreadable);
+        let is_known = !settings.approvals.deny.contains(&ConfiguredRule::unreadable());
+        assert_eq!(is_known, !is_unreadable);
+    }
+    // What is no file is not read either, nor what its owner may not read; who may read everything can.
+    std::fs::remove_file(paths.settings()).unwrap();
+    assert_eq!(load().1, []);
+    std::fs::create_dir(paths.settings()).unwrap();
+    assert!(load().1.iter().any(Problem::is_unreadable));
+}

@@ -1,0 +1,215 @@
+//! A change that was decided on is shown once: the approval gives way to the change that follows it.
+
+use serde_json::{Value, json};
+
+use super::super::test_app::*;
+use crate::{
+    protocol::{Done, Event, Message, ResponseStart},
+    transcript::DocumentIndex,
+    tui::{app::inline::Inline, terminal::Surface, terminal::inline_region::Region, widgets::transcript::Item},
+};
+
+/// The approval of a change of a file, and its answer.
+fn asked(id: &str, path: &str) -> Event {
+    let options = ["allow_once", "allow_session", "allow_always", "reject_once"];
+    let options: Vec<_> = options.iter().map(|it| json!({ "id": it, "label": it })).collect();
+    let subject = json!({ "type": "file_edit", "content": "new\n", "metadata": {
+        "filePath": path, "operation": "edit", "toolCallId": "call_1", "applied": "pending",
+        "diff": { "oldString": "old\n", "newString": "new\n", "startLine": 3, "endLine": 3 },
+    } });
+    start(
+        id,
+        "clarification",
+        json!({ "kind": "approval", "toolCallId": "call_1", "subject": subject,
+            "questions": [{ "id": "approval", "text": "Allow it?", "options": options, "allowFreeText": true }] }),
+    )
+}
+
+fn closed(id: &str, metadata: Value) -> Event {
+    let Value::Object(metadata) = metadata else {
+        panic!("it is an object")
+    };
+    Event::DocumentEnd {
+        document: id.into(),
+        final_content: None,
+        metadata,
+    }
+}
+
+fn answered(id: &str, option: &str, words: Option<&str>) -> Event {
+    closed(
+        id,
+        json!({ "outcome": "answered", "answers": [{
+            "questionId": "approval", "selectedOptionIds": [option], "freeText": words,
+        }] }),
+    )
+}
+
+/// The change itself, made or not.
+fn made(id: &str, path: &str, applied: &str, more: Value) -> [Event; 2] {
+    let mut metadata = json!({
+        "filePath": path, "operation": "edit", "toolCallId": "call_1", "applied": applied,
+        "diff": { "oldString": "old\n", "newString": "new\n", "startLine": 3, "endLine": 3 },
+    });
+    if let (Value::Object(members), Value::Object(more)) = (&mut metadata, more) {
+        members.extend(more);
+    }
+    document(id, "file_edit", Some("new\n"), metadata)
+}
+
+fn begun() -> [Event; 2] {
+    [
+        Event::UserMessage(Message::user("change it")),
+        Event::ResponseStart(ResponseStart::default()),
+    ]
+}
+
+/// The pictures of a conversation that came event by event, and of the same that was read at once.
+fn pictures(events: &[Event], width: u16) -> [String; 2] {
+    let mut live = TestApp::new(width, 24);
+    for event in events {
+        live.events([event.clone()]);
+        live.picture();
+    }
+    let mut replayed = TestApp::new(width, 24);
+    replayed.events(events.iter().cloned());
+    [live.picture(), replayed.picture()]
+}
+
+#[test]
+fn an_approved_change_is_shown_once_with_how_it_was_allowed() {
+    for (option, says) in [
+        ("allow_once", "allowed once"),
+        ("allow_session", "allowed for this session"),
+        ("allow_always", "always allowed"),
+    ] {
+        for width in [60, 80, 120, 200] {
+            let mut events = begun().to_vec();
+            events.push(asked("1", "src/cart.rs"));
+            events.push(answered("1", option, None));
+            events.extend(made("2", "src/cart.rs", "applied", json!({})));
+            events.push(Event::Done(Done::default()));
+            let [live, replayed] = pictures(&events, width);
+            assert_eq!(live, replayed, "{width}");
+            assert_eq!(live.matches("− old").count(), 1, "{live}");
+            assert_eq!(live.matches(says).count(), 1, "{live}");
+            assert!(!live.contains("? allow"), "{live}");
+            assert!(live.contains("1.2 ± edit"), "its own address stays\n{live}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_change_is_shown_once_with_the_reason() {
+    let mut events = begun().to_vec();
+    events.push(asked("1", "src/cart.rs"));
+    events.push(answered("1", "reject_once", Some("keep the old name")));
+    events.extend(made("2", "src/cart.rs", "rejected", json!({})));
+    events.push(Event::Done(Done::default()));
+    let [live, replayed] = pictures(&events, 80);
+    assert_eq!(live, replayed);
+    assert_eq!(live.matches("− old").count(), 1, "{live}");
+    assert_eq!(live.matches("rejected").count(), 1, "{live}");
+    assert_eq!(live.matches("keep the old name").count(), 1, "{live}");
+}
+
+#[test]
+fn what_was_said_of_a_hunk_stands_on_that_hunk() {
+    let mut events = begun().to_vec();
+    events.push(asked("1", "src/cart.rs"));
+    events.push(closed(
+        "1",
+        json!({ "outcome": "answered", "answers": [{
+            "questionId": "approval", "selectedOptionIds": ["reject_once"], "freeText": "only hunk 1 of 2",
+            "hunks": [{ "index": 1, "accepted": true }, { "index": 2, "accepted": false, "comment": "leave it" }],
+        }] }),
+    ));
+    events.extend(made(
+        "2",
+        "src/cart.rs",
+        "applied",
+        json!({ "hunk": { "index": 1, "count": 2 } }),
+    ));
+    events.extend(made(
+        "3",
+        "src/cart.rs",
+        "rejected",
+        json!({ "hunk": { "index": 2, "count": 2 } }),
+    ));
+    events.push(Event::Done(Done::default()));
+    let [live, replayed] = pictures(&events, 80);
+    assert_eq!(live, replayed);
+    assert!(!live.contains("? allow") && !live.contains("only hunk 1"), "{live}");
+    assert_eq!(
+        [live.matches("allowed once").count(), live.matches("leave it").count()],
+        [1, 1],
+        "{live}"
+    );
+}
+
+#[test]
+fn an_approval_without_a_change_stays() {
+    // It was stopped, or it is of another file.
+    for (outcome, path) in [("cancelled", "src/cart.rs"), ("answered", "src/other.rs")] {
+        let mut events = begun().to_vec();
+        events.push(asked("1", "src/cart.rs"));
+        events.push(closed("1", json!({ "outcome": outcome })));
+        events.extend(made("2", path, "applied", json!({})));
+        events.push(Event::Done(Done::default()));
+        let [live, replayed] = pictures(&events, 80);
+        assert_eq!(live, replayed);
+        assert!(live.contains("1.1 ? allow  edit src/cart.rs"), "{live}");
+    }
+}
+
+#[test]
+fn the_approval_stays_in_view_until_its_change_comes_and_the_selection_goes_on_to_that() {
+    let mut desk = TestApp::new(80, 24);
+    desk.events(begun());
+    desk.events([asked("1", "a.rs"), asked("2", "b.rs")]);
+    desk.keys("<tab>");
+    assert!(desk.shows("edit a.rs") && desk.shows("edit b.rs"), "{}", desk.picture());
+    desk.events([answered("1", "allow_once", None)]);
+    assert!(desk.shows("edit a.rs"), "it is not written yet\n{}", desk.picture());
+    desk.events([answered("2", "allow_once", None)]);
+    // Who reads it goes on to the change.
+    let document = |document| Item::Document(DocumentIndex { exchange: 0, document });
+    desk.app.viewport.pane.selected = Some(document(0));
+    desk.events(made("3", "a.rs", "applied", json!({})));
+    desk.events(made("4", "b.rs", "applied", json!({})));
+    assert_eq!(
+        desk.app.viewport.pane.items,
+        [Item::Message(0), document(2), document(3)]
+    );
+    assert_eq!(desk.app.viewport.pane.selected, Some(document(2)));
+    // Who filters for questions finds them.
+    desk.keys("<esc>/filter questions<enter>");
+    assert!(desk.shows("? allow"), "{}", desk.picture());
+}
+
+#[test]
+fn inline_an_approval_waits_for_its_change_before_it_is_printed() {
+    let mut desk = TestApp::new(80, 24);
+    desk.app.terminal.inline = Some(Inline::default());
+    let mut screen = Surface::new(80, 24);
+    let mut region = Region::new((80, 24));
+    let mut printed = |desk: &mut TestApp| {
+        desk.app.prepare_inline(&mut region, &mut screen, &mut Vec::new());
+        desk.app.terminal.inline.as_ref().map(|it| it.printed)
+    };
+    desk.events(begun());
+    desk.events([asked("1", "src/cart.rs")]);
+    assert_eq!(printed(&mut desk), Some(1), "the message");
+    desk.events([answered("1", "allow_once", None)]);
+    assert_eq!(printed(&mut desk), Some(1), "it is about to be replaced");
+    desk.events(made("2", "src/cart.rs", "applied", json!({})));
+    assert_eq!(desk.app.viewport.pane.items.len(), 2);
+    // Without a change it is printed when the answer ends.
+    desk.events([asked("3", "src/other.rs"), answered("3", "allow_once", None)]);
+    desk.events([Event::Done(Done::default())]);
+    assert_eq!(
+        desk.app.viewport.pane.items.len(),
+        4,
+        "message, change, approval, receipt"
+    );
+}

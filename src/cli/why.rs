@@ -12,10 +12,7 @@ use super::{
     sessions::IMPORT_BYTES,
 };
 use crate::{
-    agent::{
-        git::note::{self, Told},
-        undo::UNDONE,
-    },
+    agent::git::note::{self, Told},
     export::ExportedConversation,
     journal::file::Store,
     os::file,
@@ -169,8 +166,7 @@ fn edits(whole: &ExportedConversation, found: &mut Vec<(PathBuf, FileEditRecord)
             let View::FileEdit(edit) = document.view() else {
                 continue;
             };
-            let is_undone = document.metadata.get(UNDONE) == Some(&true.into());
-            if is_undone || !matches!(edit.applied, Applied::Applied | Applied::Other(_)) {
+            if document.is_undone() || !matches!(edit.applied, Applied::Applied | Applied::Other(_)) {
                 continue;
             }
             let target = plain(&folder.join(edit.new_file_path.unwrap_or(edit.file_path)));

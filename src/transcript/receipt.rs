@@ -88,7 +88,7 @@ pub fn has_done_something(exchange: &Exchange) -> bool {
 }
 
 fn is_made(applied: &Applied, document: &Document) -> bool {
-    let is_undone = document.metadata.get("undone") == Some(&true.into());
+    let is_undone = document.is_undone();
     match applied {
         Applied::Applied | Applied::Other(_) => !is_undone,
         Applied::Pending | Applied::Rejected | Applied::Failed => false,

@@ -189,6 +189,7 @@ fn is_allowed(line: &str, rules: &[&str]) -> bool {
         rules: &rules,
         is_attended: true,
         is_halted: false,
+        is_partly_known: false,
         is_sandbox_off: false,
     };
     judge(&[access], Class::Runs, &facts) == Verdict::Allow

@@ -42,6 +42,8 @@ pub struct Facts<'a> {
     pub is_attended: bool,
     /// A command has changed what is protected: no rule lets another one run unasked.
     pub is_halted: bool,
+    /// The workspace has more files than could be looked at: not all that should be is protected from a command.
+    pub is_partly_known: bool,
     /// Why there is no fence: the user has switched it off.
     pub is_sandbox_off: bool,
 }
@@ -103,7 +105,8 @@ pub fn judge(accesses: &[Access], class: Class, facts: &Facts<'_>) -> Verdict {
             if facts.run == RunMode::Force
                 && !question.is_protected
                 && !facts.rules.is_doubtful
-                && !facts.is_halted =>
+                && !facts.is_halted
+                && !facts.is_partly_known =>
         {
             Verdict::Allow
         }
@@ -477,6 +480,11 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     }
     if facts.is_halted {
         "a command changed protected files, so every command asks".clone_into(&mut question.why);
+        return Verdict::Ask(question);
+    }
+    if facts.is_partly_known {
+        "there are more files than can be looked at, so not all are protected and every command asks"
+            .clone_into(&mut question.why);
         return Verdict::Ask(question);
     }
     if permissions.contains(&Permission::All) {

@@ -7,15 +7,14 @@ use super::{
     stage::{AcceptedChange, Blob, ChangeKind, PLAIN_MODE, Replaced},
 };
 use crate::{
-    agent::undo::UNDONE,
-    protocol::{Applied, Document, DocumentId, Operation, Turn, View, document::FileEdit},
+    protocol::{
+        Applied, Document, DocumentId, Operation, Turn, View,
+        document::{COMMITTED, FileEdit, UNDONE},
+    },
     sandbox::{Seen, Workspace},
     tools::edit::{hunks::hunks, text::Text},
     transcript::{Exchange, Transcript},
 };
-
-/// The member of a document that names the commit that contains it.
-pub const COMMITTED: &str = "committed";
 
 /// A document that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,10 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Error, Repository, stage::Blob};
 use crate::{
-    protocol::{
-        Applied, Document, DocumentId, DocumentStart, Event, GitChanges, Kind, Operation, Response,
-        document::language_of,
-    },
+    protocol::{Applied, Document, DocumentStart, GitChanges, Kind, Operation, document::language_of},
     sandbox::{Place, Workspace},
     tools::edit::{
         hunks::{hunks, surroundings},
@@ -140,23 +137,12 @@ fn add_file(documents: &mut Vec<Document>, full: &Path, before: Option<&Blob>, w
     }
 }
 
-/// A finished document, as the events of an answer would make it.
 fn document(at: usize, kind: Kind, metadata: Map<String, Value>, content: Option<String>) -> Document {
-    let id = DocumentId::from(format!("change-{at}"));
-    let mut response = Response::default();
-    let start = DocumentStart {
-        id: id.clone(),
+    Document::finished(DocumentStart {
+        id: format!("change-{at}").into(),
         kind,
         sequence: None,
-        content: None,
-        metadata: metadata.clone(),
-    };
-    response.apply(&Event::DocumentStart(start), 0);
-    let end = Event::DocumentEnd {
-        document: id,
+        content,
         metadata,
-        final_content: content,
-    };
-    response.apply(&end, 0);
-    response.documents.remove(0)
+    })
 }

@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Repository,
-    accepted::{Accepted, COMMITTED, Files, uncommitted},
+    accepted::{Accepted, Files, uncommitted},
     commit, note,
 };
 use crate::{
     protocol::{
         CommitOutcome, CommitPreview, CommitRequest, DocumentId, DocumentStart, Entry, Event, Kind, Message, Operation,
-        Position, ResponseStart, Turn,
+        Position, ResponseStart, Turn, document::COMMITTED,
     },
     sandbox::{Change, Checkpoints, Seen, Workspace},
     tools::edit::{hunks::hunks, text::Text},

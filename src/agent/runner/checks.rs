@@ -308,6 +308,7 @@ fn files(look: &Look, workspace: &Workspace, settings: &Settings) -> BTreeSet<Pa
         is_attended: true,
         // Files are read here, and no command is judged.
         is_halted: false,
+        is_partly_known: false,
         is_sandbox_off: false,
     };
     let named = look

@@ -9,14 +9,16 @@ use crate::{
     agent::{
         git::{
             self, Repository,
-            accepted::{Accepted, COMMITTED, Files, uncommitted},
+            accepted::{Accepted, Files, uncommitted},
             commit,
         },
         tags::wrap,
     },
     journal::Log,
     models::{Chosen, ModelMessage},
-    protocol::{CommitOutcome, CommitPreview, CommitRequest, DocumentId, Event, Position, Turn, UserAction},
+    protocol::{
+        CommitOutcome, CommitPreview, CommitRequest, DocumentId, Event, Position, Turn, UserAction, document::COMMITTED,
+    },
     sandbox::{Seen, Workspace},
     transcript::Transcript,
 };

@@ -21,6 +21,7 @@ use crate::{
         runner::{
             approval_snapshot::ApprovalSnapshot,
             checks::{KnownMistakes, Lints},
+            sandbox_status,
             setup::Setup,
         },
         turn::{Input, JobId, Prepared},
@@ -119,6 +120,7 @@ impl ToolRunner {
             self.look_first(setup.workspace.as_ref());
         }
         let snapshots = Arc::clone(&self.snapshots);
+        let hold = setup.hold.clone();
         let work = async move {
             let Some(context) = context else {
                 return Err(no_workspace());
@@ -134,10 +136,16 @@ impl ToolRunner {
                             .unwrap_or_else(PoisonError::into_inner)
                             .insert(job, snapshot);
                     }
+                    let commands = context.workspace.commands();
+                    let is_partly_known = has_command && commands.is_partly_known();
+                    if is_partly_known {
+                        sandbox_status::report(&context.workspace, &hold);
+                    }
                     Ok(Prepared {
                         accesses,
                         proposal: None,
                         tier: if has_command { Commands::tier() } else { Tier::None },
+                        is_partly_known,
                     })
                 }
                 Work::Change(propose) => {
@@ -146,12 +154,14 @@ impl ToolRunner {
                         accesses: proposal.accesses(),
                         proposal: Some(proposal),
                         tier: Tier::None,
+                        is_partly_known: false,
                     })
                 }
                 Work::Turn(_) => Ok(Prepared {
                     accesses: Vec::new(),
                     proposal: None,
                     tier: Tier::None,
+                    is_partly_known: false,
                 }),
             }
         };

@@ -114,6 +114,8 @@ pub struct Prepared {
     pub proposal: Option<Proposal>,
     /// The tier of the sandbox. Only valid if there is a command: finding it out costs a trial.
     pub tier: Tier,
+    /// There are more files than could be looked at, so not all that should be is protected.
+    pub is_partly_known: bool,
 }
 
 /// A user's message and what is needed to answer it.

@@ -154,8 +154,7 @@ fn shift(response: &Response, at: usize) -> i64 {
             continue;
         };
         let is_own_call = own.tool_call_id.is_some() && other.tool_call_id == own.tool_call_id;
-        let is_over = matches!(other.applied, Applied::Failed | Applied::Rejected)
-            || document.metadata.get(super::UNDONE) == Some(&true.into());
+        let is_over = matches!(other.applied, Applied::Failed | Applied::Rejected) || document.is_undone();
         let other_start = diff.start_line.unwrap_or(1);
         // Hunks of one call count by the file before it; those of later calls by the file as it was then.
         let is_above = if is_own_call {

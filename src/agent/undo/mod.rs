@@ -15,16 +15,13 @@ use crate::{
     models::Part,
     protocol::{
         Document, DocumentId, Event, FileChange, Notice, Operation, Response, Restore, RestoreConflict, RestorePreview,
-        RestoreTarget, Turn, TurnChanges, UserAction, View,
+        RestoreTarget, Turn, TurnChanges, UserAction, View, document::UNDONE,
     },
     sandbox::{self, Checkpoints, Marked, PathState, Plan, Seen, Turning, Which, Workspace},
     text::{diff::diff, figure},
     tools::{self, Context, Fault, Input as Arguments, Outcome},
     transcript::Transcript,
 };
-
-/// The member of a document by which it says that what it did is taken back: `true`, or `"partly"`.
-pub const UNDONE: &str = "undone";
 
 /// A longer patch is not shown.
 const PATCH_BYTES: usize = 256 << 10;
@@ -192,7 +189,7 @@ fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &Resto
             let again = matches!(what, RestoreTarget::RedoDocument { .. });
             let response = response(transcript, *turn).ok_or_else(nothing)?;
             let found = response.get(document).ok_or_else(nothing)?;
-            if is_undone(found) != again {
+            if found.is_undone() != again {
                 let word = if again { "not undone yet" } else { "already undone" };
                 return Err(word.to_owned());
             }
@@ -443,10 +440,6 @@ fn paths_of(document: &Document) -> Vec<String> {
     };
     let paths = [Some(it.file_path), it.new_file_path];
     paths.into_iter().flatten().map(str::to_owned).collect()
-}
-
-fn is_undone(document: &Document) -> bool {
-    document.metadata.get(UNDONE) == Some(&Value::Bool(true))
 }
 
 /// Why a file stays as it is.

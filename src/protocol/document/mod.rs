@@ -42,6 +42,11 @@ pub use unknown::Unknown;
 use super::{DocumentId, word::words};
 use kind::kinds;
 
+/// The member of a document that names the commit that contains it.
+pub const COMMITTED: &str = "committed";
+/// The member of a document that says that its effect was undone: `true`, or `"partly"`.
+pub const UNDONE: &str = "undone";
+
 /// The first event of a document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DocumentStart {
@@ -116,6 +121,18 @@ impl Document {
             ended_ms: 0,
             arguments: fragments::Fragments::default(),
         }
+    }
+
+    /// Returns a document that has ended, as if its start had been its only event. Its times are 0.
+    pub fn finished(start: DocumentStart) -> Self {
+        let mut document = Self::open(start, 0);
+        document.finish();
+        document
+    }
+
+    /// Returns true if all of its effect was undone.
+    pub fn is_undone(&self) -> bool {
+        self.metadata.get(UNDONE) == Some(&Value::Bool(true))
     }
 
     /// Returns the typed view of a clarification. `None` for other kinds.

@@ -50,8 +50,20 @@ pub enum Limit {
 }
 
 /// The surveys of a conversation's folders, shared by everybody who works in them.
-#[derive(Clone, Debug, Default)]
-pub struct Surveys(Arc<Mutex<HashMap<PathBuf, Names>>>);
+#[derive(Clone, Debug)]
+pub struct Surveys {
+    names: Arc<Mutex<HashMap<PathBuf, Names>>>,
+    most_folders: usize,
+}
+
+impl Default for Surveys {
+    fn default() -> Self {
+        Self {
+            names: Arc::default(),
+            most_folders: MOST_FOLDERS,
+        }
+    }
+}
 
 /// Folders of a tree, as they were listed.
 #[derive(Debug, Default)]
@@ -115,34 +127,42 @@ impl Stamp {
 impl Surveys {
     /// Looks at a folder and all below. Work is proportional to the folders that are there and the entries of those that have changed.
     pub fn look(&self, root: &Path, secrets: &Secrets) -> Survey {
-        let mut surveys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut surveys = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let names = surveys.entry(root.to_owned()).or_default();
-        names.refresh(root, secrets);
+        names.refresh(root, secrets, self.most_folders);
         names.survey()
+    }
+
+    /// Returns true if a folder was looked at before.
+    pub fn is_known(&self, root: &Path) -> bool {
+        self.names
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(root)
     }
 
     /// The limit that ended the last look at any folder.
     pub fn limit(&self) -> Option<Limit> {
-        let surveys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let surveys = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         surveys.values().find_map(|it| it.limit)
     }
 }
 
 impl Names {
-    fn refresh(&mut self, root: &Path, secrets: &Secrets) {
+    fn refresh(&mut self, root: &Path, secrets: &Secrets, most_folders: usize) {
         if self.rules.iter().any(|(path, stamp)| Stamp::of(path) != *stamp) {
             *self = Self::default();
         }
         let is_new = self.folders.is_empty();
-        if !self.walk(root, secrets) && !is_new {
+        if !self.walk(root, secrets, most_folders) && !is_new {
             // A new ignore file speaks about folders that have not changed.
             *self = Self::default();
-            self.walk(root, secrets);
+            self.walk(root, secrets, most_folders);
         }
     }
 
     /// Returns false if there is an ignore file that was not known.
-    fn walk(&mut self, root: &Path, secrets: &Secrets) -> bool {
+    fn walk(&mut self, root: &Path, secrets: &Secrets, most_folders: usize) -> bool {
         let start = Instant::now();
         let scope = Scope { git: true, also: None };
         let verdict = Verdict::new(Some(root.to_owned()), secrets.clone(), scope);
@@ -153,7 +173,7 @@ impl Names {
         self.limit = None;
         while let Some((path, context)) = open.pop() {
             let is_late = self.folders.len().is_multiple_of(64) && start.elapsed() > PATIENCE;
-            if is_late || self.folders.len() >= MOST_FOLDERS || entries > MOST_ENTRIES {
+            if is_late || self.folders.len() >= most_folders || entries > MOST_ENTRIES {
                 self.limit = Some(if is_late { Limit::Time } else { Limit::Entries });
                 break;
             }
@@ -325,6 +345,28 @@ mod tests {
 
     fn filetime(path: &Path) -> SystemTime {
         fs::metadata(path).unwrap().modified().unwrap()
+    }
+
+    #[test]
+    fn a_limit_that_is_reached_is_said_until_it_is_not_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for at in 0..5 {
+            fs::create_dir(root.join(at.to_string())).unwrap();
+        }
+        let surveys = Surveys {
+            most_folders: 4,
+            ..Surveys::default()
+        };
+        let secrets = Secrets::new(&root, None, &[]);
+        assert!(!surveys.is_known(&root));
+        assert_eq!(surveys.look(&root, &secrets).limit, Some(Limit::Entries));
+        assert_eq!((surveys.is_known(&root), surveys.limit()), (true, Some(Limit::Entries)));
+        for at in 0..3 {
+            fs::remove_dir(root.join(at.to_string())).unwrap();
+        }
+        assert_eq!(surveys.look(&root, &secrets).limit, None);
+        assert_eq!(surveys.limit(), None);
     }
 
     #[test]

@@ -153,6 +153,17 @@ impl Commands {
         &self.ground
     }
 
+    /// Returns true if the folders hold more files than can be looked at, so that not all that should be is protected. The
+    /// first caller waits for a walk; later ones hear what the last command found.
+    pub fn is_partly_known(&self) -> bool {
+        let surveys = &self.ground.surveys;
+        let missing = self.ground.roots().filter(|it| !surveys.is_known(it));
+        for root in missing.collect::<Vec<_>>() {
+            surveys.look(root, &self.ground.secrets);
+        }
+        surveys.limit().is_some()
+    }
+
     pub fn passed(&self) -> &[String] {
         &self.passed
     }

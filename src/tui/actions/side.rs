@@ -4,7 +4,7 @@ use serde_json::Map;
 
 use super::writing;
 use crate::{
-    protocol::{Document, DocumentStart, Event, Kind, Message, Mode, Query, Reply, Response},
+    protocol::{Document, DocumentStart, Kind, Message, Mode, Query, Reply},
     t,
     tui::{
         app::{Action, effects::ask_for},
@@ -53,20 +53,11 @@ pub const INIT_RULES: Action = Action::new("init", "init", |app, words| {
 
 /// A text as a document to read.
 fn text(markdown: &str) -> Vec<Document> {
-    let mut response = Response::default();
-    let start = DocumentStart {
+    vec![Document::finished(DocumentStart {
         id: "side".into(),
         kind: Kind::Text,
         sequence: None,
-        content: None,
+        content: Some(markdown.to_owned()),
         metadata: Map::new(),
-    };
-    let end = Event::DocumentEnd {
-        document: "side".into(),
-        final_content: Some(markdown.to_owned()),
-        metadata: Map::new(),
-    };
-    response.apply(&Event::DocumentStart(start), 0);
-    response.apply(&end, 0);
-    response.documents
+    })]
 }

@@ -18,7 +18,7 @@ use ratatui::{
 
 use super::frame;
 use crate::{
-    protocol::{Applied, Document, DocumentId, HunkAnswer, Kind, QuestionKind, Turn, View},
+    protocol::{Applied, Document, DocumentId, HunkAnswer, Kind, QuestionKind, Turn, View, document::COMMITTED},
     t,
     text::{Background, Role, Sanitized, Span, StyledLine, width},
     theme::Theme,
@@ -54,9 +54,6 @@ enum ChangeState {
     Rejected,
     Undone,
 }
-
-/// The member of a document that names the commit that contains it.
-const COMMITTED: &str = "committed";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReviewScope {

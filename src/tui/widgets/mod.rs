@@ -58,7 +58,10 @@ use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 
 use crate::{
     locale::figure,
-    protocol::{Applied, Document, Kind, QuestionKind, Turn, View, document::with_view},
+    protocol::{
+        Applied, Document, Kind, QuestionKind, Turn, View,
+        document::{UNDONE, with_view},
+    },
     t,
     text::{
         Background, CodeLine, Colours, Modifier, Role, Sanitized, Span, StyledLine, diff::ContextLines, markdown::Flow,
@@ -663,12 +666,12 @@ fn form<'a>(document: &Document, look: &RenderContext<'a>) -> Option<&'a Form> {
 
 /// Returns true if the document's changes of files were undone.
 pub fn is_undone(document: &Document) -> bool {
-    document.metadata.get("undone").is_some_and(|it| it == true)
+    document.is_undone()
 }
 
 /// The words for an undone document; `None` for any other.
 pub fn undone(document: &Document) -> Option<Sanitized> {
-    let word = match document.metadata.get("undone") {
+    let word = match document.metadata.get(UNDONE) {
         Some(serde_json::Value::Bool(true)) => Some(t!("document-undone")),
         Some(serde_json::Value::String(word)) if word == "partly" => Some(t!("document-undone-partly")),
         Some(_) | None => None,

@@ -34,6 +34,7 @@ pub fn check(data: &[u8]) {
         rules: &rules,
         is_attended: true,
         is_halted: false,
+        is_partly_known: false,
         is_sandbox_off: false,
     };
     let access = Access::Command {

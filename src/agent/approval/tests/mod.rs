@@ -37,6 +37,7 @@ fn facts(rules: &Rules) -> Facts<'_> {
         rules,
         is_attended: true,
         is_halted: false,
+        is_partly_known: false,
         is_sandbox_off: false,
     }
 }
@@ -295,6 +296,24 @@ fn settings_that_cannot_be_read_make_even_reading_ask() {
         for access in [run("ls"), Access::Write(inside("a")), Access::Read(inside("a"))] {
             assert_eq!(told(verdict(&access, &facts)), "ask |", "{access:?}");
         }
+    }
+}
+
+#[test]
+fn every_command_asks_where_not_every_file_is_known() {
+    let rules = allowing(&["Shell(ls)"]);
+    for run_mode in [RunMode::List, RunMode::Sandbox, RunMode::Force] {
+        let known = Facts {
+            run: run_mode,
+            ..facts(&rules)
+        };
+        let partly = Facts {
+            is_partly_known: true,
+            ..known
+        };
+        assert_eq!(told(verdict(&run("ls"), &known)), "allow", "the control");
+        assert_eq!(told(verdict(&run("ls"), &partly)), "ask |");
+        assert_eq!(told(verdict(&Access::Read(inside("a")), &partly)), "allow");
     }
 }
 

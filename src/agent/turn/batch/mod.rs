@@ -222,6 +222,7 @@ impl Running {
                 accesses: Vec::new(),
                 proposal: None,
                 tier: Tier::None,
+                is_partly_known: false,
             },
             result: None,
             is_garbled: false,

@@ -1,7 +1,7 @@
 //! What is judged of a call before it runs, and again when rules have come.
 
 use super::{
-    super::{Fault, Memory, Phase, Running},
+    super::{Fault, Memory, Phase, Prepared, Running},
     Job, Stage,
 };
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
         tool_selection,
     },
     protocol::Permission,
-    sandbox::{Place, Tier},
+    sandbox::Place,
     tools::{Access, Tool, Work},
 };
 
@@ -18,7 +18,7 @@ impl Running {
     /// Judges a call that is prepared: lets it run, rejects it, or asks the user.
     pub fn judge(&mut self, job: &mut Job, memory: &Memory) {
         let Some(tool) = job.tool.clone() else { return };
-        let facts = self.facts(memory, job.prepared.tier);
+        let facts = self.facts(memory, &job.prepared);
         let settings = &self.setup.settings;
         let (verdict, is_bound) = self.verdict(job, &tool, &facts);
         let verdict = match verdict {
@@ -90,14 +90,15 @@ impl Running {
     }
 
     /// The facts that calls are judged by now.
-    pub fn facts<'a>(&self, memory: &'a Memory, tier: Tier) -> Facts<'a> {
+    pub fn facts<'a>(&self, memory: &'a Memory, prepared: &Prepared) -> Facts<'a> {
         Facts {
             mode: self.mode,
             run: memory.policy.run,
-            tier,
+            tier: prepared.tier,
             rules: &memory.policy.rules,
             is_attended: self.setup.asker.is_attended(),
             is_halted: memory.is_halted,
+            is_partly_known: prepared.is_partly_known,
             is_sandbox_off: memory.policy.is_sandbox_off,
         }
     }
@@ -111,7 +112,7 @@ impl Running {
             let Some(tool) = job.tool.as_ref().filter(|it| !matches!(it.work, Work::Turn(_))) else {
                 continue;
             };
-            let facts = self.facts(memory, job.prepared.tier);
+            let facts = self.facts(memory, &job.prepared);
             if self.verdict(job, tool, &facts).0 == Verdict::Allow {
                 self.close_approvals(job.id, None);
                 job.stage = Stage::Ready;

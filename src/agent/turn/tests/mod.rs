@@ -290,6 +290,7 @@ fn touching(job: u64, accesses: Vec<Access>) -> Input {
             accesses,
             proposal: None,
             tier: Tier::Partial,
+            is_partly_known: false,
         }),
     }
 }
@@ -345,6 +346,7 @@ fn proposing(job: u64) -> Input {
             accesses: proposal.accesses(),
             proposal: Some(proposal),
             tier: Tier::Partial,
+            is_partly_known: false,
         }),
     }
 }

@@ -280,6 +280,7 @@ fn asked_by_hunk(says: &[(bool, Option<&str>, Option<&str>)]) -> (Talk, String) 
             accesses: proposal.accesses(),
             proposal: Some(proposal),
             tier: Tier::Partial,
+            is_partly_known: false,
         }),
     });
     assert!(asked.contains("+1 clarification"), "{asked}");
@@ -422,6 +423,7 @@ fn three_files() -> Talk {
             accesses: proposal.accesses(),
             proposal: Some(proposal),
             tier: Tier::Partial,
+            is_partly_known: false,
         }),
     });
     assert!(asked.contains("+3 clarification"), "{asked}");

@@ -146,7 +146,7 @@ rules! {
     AWAITS = "awaits", "9.1", Warning, "a response awaits input exactly if its last document asks for it";
     LIVE_INPUT = "live-input", "9.2", Error, "a server that offers `live_input` accepts an answer with 202 and continues";
     CANCEL = "cancel", "9.4", Error, "a server that offers `cancel` accepts it any number of times, and the stream ends with a completed `done`";
-    COME_BACK = "come-back", "9.5", Error, "a client that returns with `Last-Event-ID` gets exactly the later events";
+    COME_BACK = "come-back", "9.5", Error, "a client that returns with `Last-Event-ID` gets the later events, in order and once";
     FACADE = "openai-facade", "12", Warning, "`/v1` answers as OpenAI's clients expect";
     CANCELLED = "cancelled", "9.4", Warning, "a stopped response is completed and cancelled, and its documents say so";
     ERROR_END = "error-end", "10", Warning, "a response with the status error has an `error` document";

@@ -75,6 +75,38 @@ impl Heard {
     }
 }
 
+/// Returns the index in `found` of the first event that `wanted` does not explain; `None` where the streams say the same.
+/// A stream that is resumed may lack deltas of documents that have ended by then: their end has the whole content.
+fn first_difference(found: &[Frame], wanted: &[Frame]) -> Option<usize> {
+    let is_same = |one: &Frame, other: &Frame| one.event == other.event && one.data == other.data;
+    let mut at = 0;
+    for (index, event) in wanted.iter().enumerate() {
+        if found.get(at).is_some_and(|it| is_same(it, event)) {
+            at += 1;
+        } else if !is_replaced(event, wanted.get(index + 1..).unwrap_or_default()) {
+            return Some(at);
+        }
+    }
+    (at < found.len()).then_some(at)
+}
+
+/// Returns true for a delta whose document ends in one of the `later` events.
+fn is_replaced(event: &Frame, later: &[Frame]) -> bool {
+    let document = |it: &Frame| {
+        let data: Value = serde_json::from_str(&it.data).ok()?;
+        Some(data.get("documentId")?.as_str()?.to_owned())
+    };
+    let is_delta = matches!(
+        event.event.as_deref(),
+        Some("content_delta" | "metadata_delta" | "tool_call_arguments")
+    );
+    let Some(id) = document(event).filter(|_| is_delta) else {
+        return false;
+    };
+    let ends = |it: &Frame| it.event.as_deref() == Some("document_end") && document(it).as_ref() == Some(&id);
+    later.iter().any(ends)
+}
+
 /// Returns the members of the response at the start of a stream.
 fn start(heard: &[Frame]) -> Option<Value> {
     let first = heard.iter().find(|it| it.event.as_deref() == Some("response_start"))?;
@@ -136,22 +168,14 @@ impl Probe<'_> {
                 second.until(QUIET, |_| false).await;
                 let behind = first.said.iter().rposition(|it| it.id.as_deref() == Some(&had));
                 let wanted = first.said.get(behind.map_or(0, |it| it + 1)..).unwrap_or_default();
-                let shown = |it: &[Frame]| {
-                    it.iter()
-                        .map(|it| (it.event.clone(), it.data.clone()))
-                        .collect::<Vec<_>>()
-                };
-                let (found, wanted) = (shown(&second.said), shown(wanted));
-                let differs = found.iter().zip(&wanted).position(|(one, other)| one != other);
-                let at = differs.or_else(|| (found.len() != wanted.len()).then_some(found.len().min(wanted.len())));
-                if let Some(at) = at {
+                if let Some(at) = first_difference(&second.said, wanted) {
                     let said = format!(
                         "after {had}, the second reader got {} events and the first {}; event {} differs",
-                        found.len(),
+                        second.said.len(),
                         wanted.len(),
                         at + 1
                     );
-                    say(&said, found.get(at).map_or("", |it| it.1.as_str()));
+                    say(&said, second.said.get(at).map_or("", |it| it.data.as_str()));
                 }
                 let judged = second.judged(what, findings);
                 self.report.answers.push(judged);
@@ -213,5 +237,47 @@ impl Probe<'_> {
         }
         let judged = stream.judged(what, findings);
         self.report.answers.push(judged);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(events: &[(&str, &str)]) -> Vec<Frame> {
+        let frame = |(event, data): &(&str, &str)| Frame {
+            event: Some((*event).to_owned()),
+            data: (*data).to_owned(),
+            id: None,
+        };
+        events.iter().map(frame).collect()
+    }
+
+    #[test]
+    fn a_resumed_stream_lacks_only_deltas_of_documents_that_have_ended() {
+        let start = ("document_start", r#"{"id":"a","type":"text"}"#);
+        let delta = ("content_delta", r#"{"documentId":"a","delta":"x"}"#);
+        let other = ("content_delta", r#"{"documentId":"b","delta":"x"}"#);
+        let end = ("document_end", r#"{"documentId":"a","finalContent":"x"}"#);
+        let done = ("done", "{}");
+        for (found, wanted, differs) in [
+            (&[start, delta, end, done][..], &[start, delta, end, done][..], None),
+            (&[start, end, done], &[start, delta, delta, end, done], None),
+            (&[end, done], &[delta, end, done], None),
+            // A document that is still open, or one that was never begun, loses nothing.
+            (&[start, done], &[start, delta, done], Some(1)),
+            (&[end, done], &[other, end, done], Some(0)),
+            // What is not a delta is never left out, nothing comes twice, and nothing is added.
+            (&[delta, end], &[start, delta, end], Some(0)),
+            (&[delta, end], &[delta, end, done], Some(2)),
+            (&[delta, delta, end], &[delta, end], Some(1)),
+            (&[delta, end, done, done], &[delta, end, done], Some(3)),
+        ] {
+            assert_eq!(
+                first_difference(&frames(found), &frames(wanted)),
+                differs,
+                "{found:?} {wanted:?}"
+            );
+        }
     }
 }

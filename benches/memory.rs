@@ -6,6 +6,10 @@
     reason = "what is measured is the real program, started as a user starts it"
 )]
 
+#[path = "memory/peer.rs"]
+mod peer;
+#[path = "memory/resident.rs"]
+mod resident;
 #[path = "../tests/it/test_app.rs"]
 mod test_app;
 

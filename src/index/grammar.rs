@@ -10,15 +10,15 @@ type Grammar = (&'static [&'static str], fn() -> Language);
 const GRAMMARS: &[Grammar] = &[
     (&["rs"], || tree_sitter_rust::LANGUAGE.into()),
     (&["py", "pyi"], || tree_sitter_python::LANGUAGE.into()),
-    (&["js", "mjs", "cjs", "jsx"], || tree_sitter_javascript::LANGUAGE.into()),
-    // One of two grammars of the crate, of 1.4 MB each: with this one all of TypeScript is read but `<T>x`, for which people
-    // write `x as T` today: of 52,566 names in 3,795 files of public code it loses 225, and finds 151 that the other loses.
-    (&["ts", "mts", "cts", "tsx"], || {
+    // The crate has two grammars, of 1.4 MB each: with this one all of TypeScript is read but `<T>x`, for which people write
+    // `x as T` today: of 52,566 names in 3,795 files of public code it loses 225, and finds 151 that the other loses. Of 7,041
+    // names in 1,129 files of JavaScript it finds the same as JavaScript's own grammar.
+    (&["js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx"], || {
         tree_sitter_typescript::LANGUAGE_TSX.into()
     }),
     (&["go"], || tree_sitter_go::LANGUAGE.into()),
-    (&["c", "h"], || tree_sitter_c::LANGUAGE.into()),
-    (&["cc", "cpp", "cxx", "hh", "hpp", "hxx"], || {
+    // Of 7,889 names in 1,495 files of C it loses 43 and finds 35 that C's own grammar loses; headers may be of either language.
+    (&["c", "h", "cc", "cpp", "cxx", "hh", "hpp", "hxx"], || {
         tree_sitter_cpp::LANGUAGE.into()
     }),
     (&["java"], || tree_sitter_java::LANGUAGE.into()),

@@ -11,7 +11,7 @@ use crate::{
 const STRANGERS: [(&str, &[&str]); 1] = [("tui", &["agent", "models", "server", "print"])];
 
 /// Crates that stay behind the modules which wrap them, so that they can be replaced there.
-const KEPT: [(&str, &[&str]); 38] = [
+const KEPT: [(&str, &[&str]); 36] = [
     ("ratatui", &["theme", "tui"]),
     ("ratatui_textarea", &["tui"]),
     ("crossterm", &["tui", "cli"]),

@@ -227,6 +227,7 @@ permission-network = Netz
 permission-git-write = Schreibzugriff auf git
 permission-all = vollen Zugriff
 approval-together = Änderung { $at } von { $count } in einem Schritt: Wer eine ablehnt, lehnt alle ab
+approval-why = Grund
 approval-folder = im Ordner
 approval-reach = erreicht
 approval-write = schreibt

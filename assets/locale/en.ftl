@@ -230,6 +230,7 @@ permission-network = network
 permission-git-write = git write access
 permission-all = full access
 approval-together = change { $at } of { $count } in one step: rejecting one rejects all
+approval-why = why
 approval-folder = in folder
 approval-reach = would reach
 approval-write = would write

@@ -24,7 +24,7 @@ pub use environment::Environment;
 pub use keyring::{HAS_KEYRING, KeyringError};
 pub use layer::{CommandLineSettings, SettingsFile, load, merge};
 pub use origin::{Layer, Origin};
-pub use paths::Paths;
+pub use paths::{Paths, shown_path};
 pub use problem::{Location, Problem, SourceText, distance, nearest, suggestion};
 pub use provider::{AddressError, KnownService, SERVICES, Upstream, ollama_url};
 pub use reference::{ExplainedValue, explain, reference};

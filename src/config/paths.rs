@@ -15,6 +15,12 @@ pub struct Paths {
     pub cache: PathBuf,
 }
 
+/// Formats a path for people: below the home folder it begins with `~`.
+pub fn shown_path(path: &Path) -> String {
+    let inner = std::env::home_dir().and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
+    inner.map_or_else(|| path.display().to_string(), |it| format!("~/{}", it.display()))
+}
+
 impl Paths {
     /// Returns the user's folders; `None` without a home folder.
     pub fn of_user() -> Option<Self> {

@@ -190,6 +190,7 @@ fn is_allowed(line: &str, rules: &[&str]) -> bool {
         is_attended: true,
         is_halted: false,
         is_partly_known: false,
+        remotes: &[],
         is_sandbox_off: false,
     };
     judge(&[access], Class::Runs, &facts) == Verdict::Allow

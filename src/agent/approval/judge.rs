@@ -46,6 +46,8 @@ pub struct Facts<'a> {
     pub is_partly_known: bool,
     /// Why there is no fence: the user has switched it off.
     pub is_sandbox_off: bool,
+    /// Servers behind the remotes that a command's git reaches.
+    pub remotes: &'a [String],
 }
 
 /// The decision on a call.
@@ -440,7 +442,15 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     let line = CommandLine::read(text);
     let has_all = permissions.contains(&Permission::All) || facts.tier == Tier::None;
     let has_network = has_all || permissions.contains(&Permission::Network);
-    let named = programs::hosts(text, &line.commands);
+    let mut named = programs::hosts(text, &line.commands);
+    named.extend(
+        facts
+            .remotes
+            .iter()
+            .filter(|it| !named.contains(it))
+            .cloned()
+            .collect::<Vec<_>>(),
+    );
     let places = Places::of(&line, directory);
 
     let catches = |rule: &&Rule| {

@@ -7,6 +7,7 @@ pub mod accepted;
 pub mod changes;
 pub mod commit;
 pub mod note;
+pub mod remote;
 mod stage;
 
 use std::{

@@ -31,7 +31,7 @@ struct Scene {
 
 const MESSAGE: &str = "change what I accepted";
 
-fn git_in(root: &Path, arguments: &[&str]) -> (bool, String) {
+pub(super) fn git_in(root: &Path, arguments: &[&str]) -> (bool, String) {
     let output = process::Command::new("git")
         .arg("-C")
         .arg(root)

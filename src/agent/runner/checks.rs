@@ -309,6 +309,7 @@ fn files(look: &Look, workspace: &Workspace, settings: &Settings) -> BTreeSet<Pa
         // Files are read here, and no command is judged.
         is_halted: false,
         is_partly_known: false,
+        remotes: &[],
         is_sandbox_off: false,
     };
     let named = look

@@ -28,7 +28,7 @@ use crate::{
         trust::{self, Standing},
         turn::{AnswerLimits, AnswerModel, AnswerSetup, Memory, Policy, Purpose, Submission},
     },
-    config::{Paths, Settings},
+    config::{Paths, Settings, shown_path},
     index::Symbols,
     journal::Log,
     link::Asker,
@@ -201,6 +201,10 @@ impl ContextBuilder {
                 rules,
                 run: run_mode(&submit.message, &settings.approvals.run),
                 is_sandbox_off: sandbox::is_off(),
+                file: setup
+                    .paths
+                    .as_ref()
+                    .map_or_else(String::new, |it| shown_path(&it.settings())),
             },
             setup: AnswerSetup {
                 purpose: Purpose::Answer,

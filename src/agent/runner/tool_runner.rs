@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::{
     agent::{
-        marks,
+        git, marks,
         runner::{
             approval_snapshot::ApprovalSnapshot,
             checks::{KnownMistakes, Lints},
@@ -29,6 +29,7 @@ use crate::{
     },
     index::Index,
     os::panic,
+    protocol::Permission,
     sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
     text::redact,
     tools::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work, lints::Findings},
@@ -142,6 +143,7 @@ impl ToolRunner {
                         sandbox_status::report(&context.workspace, &hold);
                     }
                     Ok(Prepared {
+                        remotes: remotes(&accesses).await,
                         accesses,
                         proposal: None,
                         tier: if has_command { Commands::tier() } else { Tier::None },
@@ -155,6 +157,7 @@ impl ToolRunner {
                         proposal: Some(proposal),
                         tier: Tier::None,
                         is_partly_known: false,
+                        remotes: Vec::new(),
                     })
                 }
                 Work::Turn(_) => Ok(Prepared {
@@ -162,6 +165,7 @@ impl ToolRunner {
                     proposal: None,
                     tier: Tier::None,
                     is_partly_known: false,
+                    remotes: Vec::new(),
                 }),
             }
         };
@@ -349,6 +353,26 @@ fn memory(setup: &Setup) -> Seen {
             Seen::default()
         }
     }
+}
+
+/// The servers behind the remotes that a command's git reaches; empty without the network.
+async fn remotes(accesses: &[Access]) -> Vec<String> {
+    for access in accesses {
+        if let Access::Command {
+            line,
+            directory,
+            permissions,
+            ..
+        } = access
+            && (permissions
+                .iter()
+                .any(|it| matches!(it, Permission::Network | Permission::All))
+                || Commands::tier() == Tier::None)
+        {
+            return git::remote::hosts(&directory.path, line).await;
+        }
+    }
+    Vec::new()
 }
 
 fn no_workspace() -> Fault {

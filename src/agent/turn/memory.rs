@@ -173,6 +173,20 @@ impl Memory {
         self.policy = policy;
     }
 
+    /// The text that the model wrote right before a call of its last message; empty without any.
+    pub fn said_before(&self, call: &str) -> &str {
+        let Some(ModelMessage::Assistant(said)) = self.history.messages.last() else {
+            return "";
+        };
+        let at = said.iter().position(|it| matches!(it, Said::Call(it) if it.id == call));
+        let before = said.iter().take(at.unwrap_or_default()).rev();
+        let text = before.skip_while(|it| !matches!(it, Said::Text(_))).next();
+        match text {
+            Some(Said::Text(text)) => text,
+            Some(Said::Call(_) | Said::Opaque(_)) | None => "",
+        }
+    }
+
     /// The user changed a document: the todos of a plan are what the user says they are.
     pub fn edited(&mut self, metadata: &Map<String, Value>) {
         if metadata.get("todos").is_some_and(Value::is_array) {

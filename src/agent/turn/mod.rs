@@ -116,6 +116,8 @@ pub struct Prepared {
     pub tier: Tier,
     /// There are more files than could be looked at, so not all that should be is protected.
     pub is_partly_known: bool,
+    /// Servers behind the remotes that a command's git reaches.
+    pub remotes: Vec<String>,
 }
 
 /// A user's message and what is needed to answer it.
@@ -198,6 +200,8 @@ pub struct Policy {
     pub run: RunMode,
     /// The user lets nothing hold commands.
     pub is_sandbox_off: bool,
+    /// The file that "always" writes, as it is shown; empty: there is none.
+    pub file: String,
 }
 
 impl Default for Policy {
@@ -206,6 +210,7 @@ impl Default for Policy {
             rules: Rules::default(),
             run: RunMode::Sandbox,
             is_sandbox_off: false,
+            file: String::new(),
         }
     }
 }

@@ -132,7 +132,7 @@ impl Running {
     }
 
     /// Asks whether a call may be carried out: the whole command, the whole change, one question for each file.
-    pub(super) fn ask_approval(&mut self, job: &Job, tool: &Tool, question: &approval::Question) {
+    pub(super) fn ask_approval(&mut self, job: &Job, tool: &Tool, question: &approval::Question, memory: &Memory) {
         let mut options = vec![json!({ "id": "allow_once", "label": "Allow once" })];
         let words = |rules: &[Rule]| rules.iter().map(Rule::to_string).collect::<Vec<_>>().join(", ");
         if !question.session.is_empty() {
@@ -143,14 +143,16 @@ impl Running {
             }));
         }
         if !question.always.is_empty() {
+            let file = Some(memory.policy.file.as_str()).filter(|it| !it.is_empty());
             options.push(json!({
                 "id": "allow_always",
                 "label": format!("Always allow {}", words(&question.always)),
-                "description": format!("{} in your settings", words(&question.always)),
+                "description": format!("{} in {}", words(&question.always), file.unwrap_or("your settings")),
             }));
         }
+        let purpose = purpose(job, memory);
         options.push(json!({ "id": "reject_once", "label": "Reject" }));
-        for (at, (lead, text, subject)) in Self::subjects(job, tool, question).into_iter().enumerate() {
+        for (at, (lead, text, subject)) in Self::subjects(job, tool, question, &purpose).into_iter().enumerate() {
             let purpose = Purpose::Approve {
                 job: job.id,
                 always: question.always.clone(),
@@ -174,7 +176,7 @@ impl Running {
     }
 
     /// The subjects of the question: for each a lead, the question and the planned action.
-    fn subjects(job: &Job, tool: &Tool, question: &approval::Question) -> Vec<(String, String, Value)> {
+    fn subjects(job: &Job, tool: &Tool, question: &approval::Question, purpose: &str) -> Vec<(String, String, Value)> {
         // What it would reach, what it wants and what it changes stand there in any case.
         let is_reach = |why: &str| question.reaches.iter().any(|it| why == format!("it reaches {it}"));
         let is_access = |why: &str, it: &Access| match it {
@@ -186,6 +188,9 @@ impl Running {
         let why: Vec<&str> = question.why.split("; ").filter(|it| !is_listed(it)).collect();
         let why = why.join("; ");
         let mut extra = Map::new();
+        if !purpose.is_empty() {
+            extra.insert("why".into(), purpose.into());
+        }
         if !question.reaches.is_empty() {
             extra.insert("wouldReach".into(), question.reaches.clone().into());
         }
@@ -633,6 +638,19 @@ const TOGETHER: &str = "rejecting one rejects all, unless hunks were chosen befo
 const NOT_ALONE: &str = "another change of the same call was rejected";
 const LATER: &str = "The user sees the questions. Their answer is the next message; nothing is to be done until then.";
 const SKIPPED: &str = "The user skipped the questions: decide yourself and say what you assumed.";
+
+/// Why the model wants a call: the call's own reason, else the first line of the text before it.
+fn purpose(job: &Job, memory: &Memory) -> String {
+    let own = ["explanation", "instructions"];
+    let own = own
+        .into_iter()
+        .find_map(|it| job.arguments.text(it).filter(|it| !it.trim().is_empty()));
+    let said = memory
+        .said_before(&job.call.id)
+        .lines()
+        .find(|it| !it.trim().is_empty());
+    gist(own.or(said).unwrap_or_default())
+}
 
 fn unanswered(document: &DocumentId, outcome: Dealt) -> ClarificationResponse {
     ClarificationResponse::new(document.clone(), outcome, Vec::new())

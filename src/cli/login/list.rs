@@ -7,10 +7,12 @@ use futures::future;
 use super::{
     SUBSCRIPTIONS,
     check::{self, Finding},
-    key_page, shown, title,
+    key_page, title,
 };
 use crate::{
-    config::{Environment, KeyError, KeySource, KnownService, Location, Provider, SERVICES, Settings, Upstream},
+    config::{
+        Environment, KeyError, KeySource, KnownService, Location, Provider, SERVICES, Settings, Upstream, shown_path,
+    },
     text::figure,
 };
 
@@ -140,13 +142,13 @@ fn source(name: &str, key: &KeySource, settings: &Settings) -> String {
         KeySource::None => String::new(),
         KeySource::Given(_) => match &settings.origin(&format!("providers.{name}.api_key")).place {
             Some(Location::Variable(variable)) => format!("variable {variable}"),
-            Some(Location::File { path, .. }) => format!("settings {}", shown(path)),
+            Some(Location::File { path, .. }) => format!("settings {}", shown_path(path)),
             Some(Location::Flag(flag)) => format!("option {flag}"),
             None => "settings".to_owned(),
         },
         KeySource::Variables(names) => format!("variable {}", names.join(" or ")),
         KeySource::Command(_) => "command".to_owned(),
-        KeySource::File(path) => format!("file {}", shown(path)),
+        KeySource::File(path) => format!("file {}", shown_path(path)),
         KeySource::Keyring(entry) => format!("keyring `{entry}`"),
     }
 }

@@ -10,7 +10,7 @@ mod prompt;
 
 use std::{
     io::{self, IsTerminal as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use anyhow::Result;
@@ -131,12 +131,6 @@ fn key_page(name: &str) -> Option<&'static str> {
 /// Title of a provider, as people know it.
 fn title(name: &str) -> &str {
     KnownService::named(name).map_or(name, |it| it.title)
-}
-
-/// Shortens a path below the home folder with `~`.
-fn shown(path: &Path) -> String {
-    let inner = std::env::home_dir().and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
-    inner.map_or_else(|| path.display().to_string(), |it| format!("~/{}", it.display()))
 }
 
 /// Place for a key that is stored.
@@ -365,7 +359,10 @@ impl Account {
                 let stored = file::write_secret(path, &text);
                 text.fill(0);
                 stored?;
-                say(&format!("Stored in {}, readable only by you.\n", shown(path)));
+                say(&format!(
+                    "Stored in {}, readable only by you.\n",
+                    config::shown_path(path)
+                ));
             }
             Place::Command(_) => say("Stored the command; it runs when a key is needed.\n"),
             Place::Keyring => {
@@ -464,7 +461,7 @@ impl Account {
         if let Some(path) = self.key_file()
             && file::remove(&path)?
         {
-            removed.push(shown(&path));
+            removed.push(config::shown_path(&path));
         }
         let configured = self.configured();
         if configured.contains(&"keyring") {

@@ -3,6 +3,7 @@
 //!
 //! A table is never complete. What it misses is still held by the sandbox; what it has too much costs a question.
 
+pub mod git_remote;
 mod table;
 
 use self::table::{BUILTINS, INTERPRETERS, OPTIONS, REACHING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS};

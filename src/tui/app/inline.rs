@@ -269,7 +269,7 @@ impl App {
             Item::Document(place) => {
                 let response = transcript.exchanges.get(place.exchange).map(|it| &it.response);
                 let is_running = response.is_some_and(crate::protocol::Response::is_running);
-                // The change that was decided on is about to take the place of its approval.
+                // The action that was decided on is about to take the place of its approval.
                 let is_open = |it: &Document| {
                     let is_replaced = is_running && approved::is_decided(it);
                     it.is_open() || transcript.is_open_question(place.exchange, it) || is_replaced

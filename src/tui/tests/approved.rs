@@ -99,6 +99,118 @@ fn an_approved_change_is_shown_once_with_how_it_was_allowed() {
     }
 }
 
+/// The approval of a command or a call, its answer, and the document of what was decided.
+fn decided(kind: &str, option: &str, words: Option<&str>, outcome: &Value) -> Vec<Event> {
+    let what = json!({ "command": "git push", "toolName": "web_fetch", "toolCallId": "call_1",
+        "arguments": { "url": "https://example.org" } });
+    let options = ["allow_once", "allow_session", "reject_once"].map(|it| json!({ "id": it, "label": it }));
+    let mut events = begun().to_vec();
+    events.push(start(
+        "1",
+        "clarification",
+        json!({ "kind": "approval", "toolCallId": "call_1", "subject": { "type": kind, "metadata": what },
+            "questions": [{ "id": "approval", "text": "Allow it?", "options": options, "allowFreeText": true }] }),
+    ));
+    events.push(answered("1", option, words));
+    let mut done = what;
+    if let (Value::Object(members), Value::Object(more)) = (&mut done, outcome) {
+        members.extend(more.clone());
+    }
+    events.extend(document("2", kind, None, done));
+    events.push(Event::Done(Done::default()));
+    events
+}
+
+#[test]
+fn an_approved_command_or_call_is_shown_once_with_how_it_was_decided() {
+    for (kind, option, words, outcome, title, says) in [
+        (
+            "terminal_command",
+            "allow_once",
+            None,
+            json!({ "exitCode": 0, "output": "ok\n" }),
+            "$ git push",
+            "allowed once",
+        ),
+        (
+            "terminal_command",
+            "reject_once",
+            Some("not today"),
+            json!({ "state": "rejected" }),
+            "$ git push",
+            "not today",
+        ),
+        (
+            "tool_call",
+            "allow_session",
+            None,
+            json!({ "result": { "status": "success", "data": "" } }),
+            "fetch",
+            "allowed for this session",
+        ),
+        (
+            "tool_call",
+            "reject_once",
+            Some("not today"),
+            json!({ "result": { "status": "error", "data": "Error [TOOL_REJECTED]: the user rejected this" } }),
+            "fetch",
+            "not today",
+        ),
+    ] {
+        let events = decided(kind, option, words, &outcome);
+        for width in [80, 120, 200] {
+            let [live, replayed] = pictures(&events, width);
+            assert_eq!(live, replayed, "{kind} {width}");
+            assert!(!live.contains("? allow"), "{kind} {option}\n{live}");
+            assert_eq!(live.matches(title).count(), 1, "{kind} {option}\n{live}");
+            assert_eq!(live.matches(says).count(), 1, "{kind} {option}\n{live}");
+        }
+    }
+}
+
+#[test]
+fn a_failed_change_is_one_line_in_plain_words() {
+    let failure = json!({ "errorCode": "EDIT_NO_MATCH", "message": "no match in `a.rs`", "details": "Read it again." });
+    let mut events = begun().to_vec();
+    let mut made = made(
+        "1",
+        "a.rs",
+        "failed",
+        json!({ "failure": failure, "toolCallId": "call_1" }),
+    );
+    if let Event::DocumentStart(start) = &mut made[0] {
+        start.content = None;
+        start.metadata.shift_remove("diff");
+    }
+    events.extend(made);
+    let told = json!({ "errorCode": "EDIT_NO_MATCH", "source": "edit_file", "details": "Read it again." });
+    events.extend(document("2", "error", Some("no match in `a.rs`"), told));
+    events.push(Event::Done(Done::default()));
+    for width in [40, 80, 120, 200] {
+        let [live, replayed] = pictures(&events, width);
+        assert_eq!(live, replayed, "{width}");
+        assert!(
+            !live.contains("EDIT_NO_MATCH") && !live.contains("Read it again"),
+            "{width}\n{live}"
+        );
+        assert_eq!(live.matches("a.rs").count(), 1, "{width}\n{live}");
+    }
+    let mut desk = TestApp::new(80, 24);
+    desk.events(events);
+    desk.keys("<tab>");
+    let edit = Item::Document(DocumentIndex {
+        exchange: 0,
+        document: 0,
+    });
+    desk.app.viewport.pane.selected = Some(edit);
+    desk.keys("<enter>");
+    assert!(
+        desk.shows("no match in `a.rs`") && desk.shows("Read it again."),
+        "{}",
+        desk.picture()
+    );
+}
+
 #[test]
 fn a_refused_change_is_shown_once_with_the_reason() {
     let mut events = begun().to_vec();

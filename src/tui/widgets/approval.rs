@@ -265,17 +265,22 @@ pub(super) fn caution(document: &Document, columns: usize) -> Vec<StyledLine> {
     rows
 }
 
-/// Hosts and paths that the action reaches, and the rule that "always" would store.
+/// Why the model wants the action, hosts and paths that it reaches, and the rule that "always" would store, with its file.
 fn consequences(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
     let mut rows = Vec::new();
+    let member = |name: &str| {
+        view.subject
+            .and_then(|it| it.get(name).or_else(|| it.get("metadata")?.get(name)))
+    };
+    if let Some(why) = member("why").and_then(Value::as_str).filter(|it| !it.trim().is_empty()) {
+        let why = [Span::new(visible_line(why.trim()), Role::Text)];
+        rows.extend(labelled(t!("approval-why"), &why, columns));
+    }
     for (name, label) in [
         ("wouldReach", t!("approval-reach")),
         ("wouldWrite", t!("approval-write")),
     ] {
-        let found = view
-            .subject
-            .and_then(|it| it.get(name).or_else(|| it.get("metadata")?.get(name)));
-        for (at, text) in found
+        for (at, text) in member(name)
             .and_then(Value::as_array)
             .into_iter()
             .flatten()

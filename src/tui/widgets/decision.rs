@@ -66,6 +66,7 @@ pub(super) fn reason_rows(reason: &str, columns: usize) -> Vec<StyledLine> {
 /// A text after a label, in the column of all labels.
 pub(super) fn labelled(label: &str, text: &[Span], columns: usize) -> Vec<StyledLine> {
     let all = [
+        t!("approval-why"),
         t!("approval-needs"),
         t!("approval-folder"),
         t!("approval-reach"),

@@ -1,5 +1,7 @@
 //! `error`: message, code and source, details, and the next step.
 
+use serde_json::Value;
+
 use super::{
     DocumentKind, Fold, Key, Leaf, RenderContext, copy,
     heading::{Facts, Weight, first_line, gap, heading, key, put_key, sign, titled, word},
@@ -68,6 +70,29 @@ const REASONS: &[(&str, &str)] = &[
 pub(super) fn reason(code: &str) -> Option<Sanitized> {
     let (_, id) = REASONS.iter().find(|it| it.0 == code)?;
     Some(Sanitized::literal(locale::text(id)))
+}
+
+/// Returns in one line why an action failed. `None` if it did not, or an error document says it.
+pub(super) fn failure(document: &Document) -> Option<Sanitized> {
+    let failure = document.metadata.get("failure")?;
+    let text = |name: &str| failure.get(name).and_then(Value::as_str).unwrap_or_default();
+    Some(reason(text("errorCode")).unwrap_or_else(|| first_line(text("message"))))
+}
+
+/// The words that the model was told of a failure.
+pub(super) fn failure_rows(document: &Document, columns: usize) -> Vec<StyledLine> {
+    let failure = document.metadata.get("failure");
+    let texts = ["message", "details"].map(|name| failure?.get(name)?.as_str());
+    let frame = ValueFrame {
+        columns,
+        indent: &[],
+        role: Role::Dim,
+    };
+    texts
+        .into_iter()
+        .flatten()
+        .flat_map(|it| text_rows(it, frame))
+        .collect()
 }
 
 /// Returns true if a retry can help after an error with this code.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{
     DocumentKind, DocumentState, Fold, Key, Leaf, RenderContext,
     code::{Gutter, code_line, digits, mark_words, pieces},
-    copy, decision,
+    copy, decision, error,
     heading::{Facts, Weight, at_work, gap, line, path_heading, sign, signed, word},
     seed,
     value::ends,
@@ -50,9 +50,10 @@ impl DocumentKind for FileEdit<'_> {
         }
         let content = self.content.filter(|_| self.diff.is_none());
         let because = because(self, context);
+        let has_failed = error::failure(document).is_some();
         let lines = content.map(|it| state.memo.counted.count(it, document.is_open()));
         if context.fold == Fold::Full
-            && let Some(content) = content.filter(|it| !it.is_empty() && because.is_empty())
+            && let Some(content) = content.filter(|it| !it.is_empty() && because.is_empty() && !has_failed)
         {
             let code = super::code::Code {
                 glyph: glyph(self, context),
@@ -85,7 +86,13 @@ impl DocumentKind for FileEdit<'_> {
         let diff = found.as_ref().map(|it| &it.diff);
         let counts = diff.map(|it| (it.added, it.removed)).or(lines.map(|it| (it, 0)));
         let mut rows = vec![head(self, document, counts, context)];
-        rows.extend(change(self, diff, lines.unwrap_or(0), document, context));
+        // What was not made is read by who unfolds it.
+        if !has_failed || context.fold == Fold::Full {
+            rows.extend(change(self, diff, lines.unwrap_or(0), document, context));
+        }
+        if context.fold == Fold::Full {
+            rows.extend(error::failure_rows(document, context.width));
+        }
         rows.extend(because);
         state.memo.found = found;
         state.replace(Leaf::of(glyph(self, context), rows))
@@ -233,11 +240,14 @@ fn head(
         facts.word(Weight::Light, text, Role::Dim);
     }
     facts.extend(told);
-    let behind: Vec<Span> = if look.read_only {
+    let mut behind: Vec<Span> = if look.read_only {
         vec![gap(2), super::badge()]
     } else {
         Vec::new()
     };
+    if let Some(reason) = error::failure(document).filter(|_| !look.joined) {
+        behind.extend([gap(2), Span::new(reason, Role::Error)]);
+    }
     if look.joined {
         let start = edit.diff.as_ref().and_then(|it| it.start_line);
         let place = start.map_or(Sanitized::literal(t!("edit-further")), |it| {

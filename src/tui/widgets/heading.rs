@@ -84,10 +84,10 @@ impl Facts {
             if taken == 0 {
                 return (Vec::new(), columns);
             }
-            let left = columns.saturating_sub(taken + GAP);
+            let left = columns.checked_sub(taken + GAP);
             let heaviest = self.0.len() == 1 && self.0.iter().all(|it| it.weight == Weight::Heavy);
             let claim = wants.min(if heaviest { columns / 3 } else { columns * 2 / 3 });
-            if left >= claim {
+            if let Some(left) = left.filter(|it| *it >= claim) {
                 return (self.spans(), left);
             }
             let lightest = self.0.iter().map(|it| it.weight).min();
@@ -328,6 +328,14 @@ mod tests {
         ] {
             assert_eq!(check(wants, columns), (kept.to_owned(), room), "{name}");
         }
+        let mut wide = facts();
+        wide.word(Weight::Light, "x".repeat(40), Role::Dim);
+        let (spans, room) = wide.fit(0, 40);
+        assert_eq!(
+            (spans_width(&spans), room),
+            (22, 16),
+            "no wider than the row, beside nothing"
+        );
     }
 
     #[test]

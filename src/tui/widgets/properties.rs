@@ -227,6 +227,24 @@ fn a_line_of_ten_thousand_columns_is_laid_out_at_any_width() {
     }
 }
 
+#[test]
+fn facts_beside_nothing_are_no_wider_than_the_row() {
+    let permission = "one\ntwo ".repeat(8);
+    for metadata in [
+        json!({ "command": "", "permissions": [permission] }),
+        json!({ "command": "\n", "permissions": [permission], "exitCode": 0 }),
+        json!({ "command": "", "state": permission }),
+        json!({ "command": "ls", "state": "running", "permissions": [permission] }),
+    ] {
+        let mut response = begin(&Kind::TerminalCommand, metadata.clone());
+        end(&mut response);
+        for (width, fold) in (1..100).flat_map(|it| [(it, Fold::Folded), (it, Fold::Usual), (it, Fold::Full)]) {
+            let sheet = laid(&response.documents[0], &RenderContext { fold, ..look(width) });
+            assert_eq!(too_wide(&sheet, width), None, "{metadata} at {width}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(160))]
 

@@ -2,14 +2,14 @@
 //! tail; while it runs, only new output is read.
 
 use super::{
-    DocumentKind, DocumentState, Fold, Key, Leaf, RenderContext, copy, elapsed_ms,
+    DocumentKind, DocumentState, Fold, Key, Leaf, RenderContext, copy, decision, elapsed_ms, error,
     heading::{Facts, Weight, at_work, gap, line, sign, signed, titled},
     second,
     tool_call::seconds,
     value::ends,
 };
 use crate::{
-    protocol::{CommandState, Document, Permission, document::TerminalCommand},
+    protocol::{CommandState, Document, Permission, View, document::TerminalCommand},
     t,
     text::{
         Modifier, Role, Sanitized, Span, StyledLine,
@@ -109,6 +109,7 @@ impl DocumentKind for TerminalCommand<'_> {
     fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
         key.second = second(document, context);
         key.read_only = context.read_only;
+        key.has_approval = context.approval.is_some();
     }
 
     fn is_running(&self, _: &Document) -> bool {
@@ -149,6 +150,9 @@ fn head(command: &TerminalCommand<'_>, document: &Document, look: &RenderContext
         title.push(gap(2));
         title.push(super::badge());
     }
+    if let Some(reason) = error::failure(document) {
+        title.extend([gap(2), Span::new(reason, Role::Error)]);
+    }
     // A command is shown whole: what runs on this machine is never hidden.
     let mut rows = titled(&title, &[], &[gap(2)], facts(command, document, look), look.width);
     if let Some(folder) = command
@@ -160,6 +164,12 @@ fn head(command: &TerminalCommand<'_>, document: &Document, look: &RenderContext
             Role::Dim,
         )];
         rows.extend(wrap(&spans, look.width, &[], &[gap(2)]));
+    }
+    if let Some(View::Clarification(approval)) = look.approval.map(Document::view) {
+        rows.extend(decision::because(&approval, 1, look));
+    }
+    if look.fold == Fold::Full {
+        rows.extend(error::failure_rows(document, look.width));
     }
     rows
 }
@@ -187,10 +197,16 @@ fn facts(command: &TerminalCommand<'_>, document: &Document, look: &RenderContex
         CommandState::Cancelled if document.is_incomplete() => {
             facts.word(Weight::Heavy, signed("✗", t!("document-broken-off")), Role::Error);
         }
+        CommandState::Cancelled if error::failure(document).is_some() => {
+            facts.word(Weight::Heavy, signed("✗", t!("call-failed")), Role::Error);
+        }
         CommandState::Cancelled => facts.word(Weight::Heavy, signed("✗", t!("command-stopped")), Role::Error),
         CommandState::Other(word) => facts.word(Weight::Heavy, word.replace('_', " "), Role::Dim),
     }
     facts.duration(command.duration_ms.filter(|_| command.state != CommandState::Running));
+    if let Some(word) = look.approval.and_then(decision::granted) {
+        facts.word(Weight::Light, word, Role::Dim);
+    }
     if command.truncated {
         facts.word(Weight::Light, t!("document-cut"), Role::Dim);
     }

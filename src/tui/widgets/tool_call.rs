@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    DocumentKind, Fold, Key, Leaf, RenderContext, copy, elapsed_ms, error,
+    DocumentKind, Fold, Key, Leaf, RenderContext, copy, decision, elapsed_ms, error,
     heading::{Facts, Weight, first_line, heading, line, path_heading, sign},
     second,
     value::{ValueFrame, member_rows, rows},
@@ -11,7 +11,7 @@ use super::{
 use crate::{
     locale::{self, FluentValue, figure},
     protocol::{
-        CallSubject, Document,
+        CallSubject, Document, View,
         document::{COMPACT, ToolCall},
         tool_label,
     },
@@ -74,11 +74,19 @@ impl DocumentKind for ToolCall<'_> {
         };
         let facts = facts(self, document, context, running);
         let mut head = head(self, facts, failed, context);
-        if context.fold != Fold::Full {
+        let because = match context.approval.map(Document::view) {
+            Some(View::Clarification(it)) => decision::because(&it, 1, context),
+            Some(_) | None => Vec::new(),
+        };
+        if context.fold == Fold::Folded || context.fold == Fold::Usual && because.is_empty() {
             return Leaf::line(glyph, head);
+        }
+        if context.fold == Fold::Usual {
+            return Leaf::of(glyph, std::iter::once(head).chain(because).collect());
         }
         head.continues = false;
         let mut whole = vec![head];
+        whole.extend(because);
         let plain = ValueFrame {
             columns: context.width,
             indent: &[],
@@ -118,6 +126,7 @@ impl DocumentKind for ToolCall<'_> {
 
     fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
         key.second = second(document, context);
+        key.has_approval = context.approval.is_some();
     }
 
     fn is_running(&self, document: &Document) -> bool {
@@ -162,6 +171,9 @@ fn facts(call: &ToolCall<'_>, document: &Document, look: &RenderContext<'_>, run
         Some(it) => facts.word(Weight::Medium, outcome(call, it.data), Role::Dim),
         None if document.is_incomplete() => facts.word(Weight::Heavy, t!("document-broken-off"), Role::Error),
         None => facts.word(Weight::Heavy, t!("call-no-result"), Role::Error),
+    }
+    if let Some(word) = look.approval.and_then(decision::granted) {
+        facts.word(Weight::Light, word, Role::Dim);
     }
     if call.truncated {
         facts.word(Weight::Light, t!("document-cut"), Role::Dim);

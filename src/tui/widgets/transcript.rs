@@ -20,7 +20,7 @@ use crate::{
     theme::Theme,
     transcript::{
         DocumentIndex, Exchange, ExchangeChange, Transcript,
-        approved::{approvals_of, is_followed},
+        approved::{approvals_of, is_action, is_followed, is_told_before},
         has_done_something,
     },
     tui::{
@@ -477,9 +477,9 @@ impl Pane {
         match moved.change {
             ResponseChange::Nothing | ResponseChange::Notice | ResponseChange::Grew(_) | ResponseChange::Updated(_) => {
             }
-            // Only now may it be known which change it is.
+            // Only now may it be known which call it is.
             ResponseChange::Ended(document) => {
-                self.replace_approvals(DocumentIndex { exchange: at, document }, exchange);
+                self.replace_told(DocumentIndex { exchange: at, document }, exchange);
             }
             ResponseChange::Opened(document) => {
                 if self.follow != Following::End {
@@ -488,7 +488,7 @@ impl Pane {
                 if document + 1 == exchange.response.documents.len() {
                     let place = DocumentIndex { exchange: at, document };
                     self.append(Item::Document(place), transcript);
-                    self.replace_approvals(place, exchange);
+                    self.replace_told(place, exchange);
                 } else {
                     // It went in between: places behind it are other documents now.
                     self.states.retain(|item, _| item.exchange() != at);
@@ -516,22 +516,32 @@ impl Pane {
         }
     }
 
-    /// Takes the approvals of a change that has come out of the list: the change says how they were decided.
-    fn replace_approvals(&mut self, edit: DocumentIndex, exchange: &Exchange) {
-        for document in approvals_of(&exchange.response, edit.document) {
-            let approval = Item::Document(DocumentIndex { document, ..edit });
-            let Some(at) = self.index_of(approval) else { continue };
-            self.items.remove(at);
-            self.states.remove(&approval);
-            self.folds.remove(&approval);
-            match self.anchor.item.cmp(&at) {
-                Ordering::Greater => self.anchor.item -= 1,
-                Ordering::Equal => self.anchor.line = 0,
-                Ordering::Less => {}
-            }
-            if self.selected == Some(approval) {
-                self.selected = Some(Item::Document(edit));
-            }
+    /// Takes documents out of the list that a new one makes superfluous: the approvals of an action, which says how they were
+    /// decided, and the error that a failed action tells of.
+    fn replace_told(&mut self, action: DocumentIndex, exchange: &Exchange) {
+        for document in approvals_of(&exchange.response, action.document) {
+            self.replace(DocumentIndex { document, ..action }, action);
+        }
+        if is_told_before(&exchange.response, action.document) {
+            let document = action.document.saturating_sub(1);
+            self.replace(action, DocumentIndex { document, ..action });
+        }
+    }
+
+    /// Takes a document out of the list: another one says the same.
+    fn replace(&mut self, document: DocumentIndex, by: DocumentIndex) {
+        let item = Item::Document(document);
+        let Some(at) = self.index_of(item) else { return };
+        self.items.remove(at);
+        self.states.remove(&item);
+        self.folds.remove(&item);
+        match self.anchor.item.cmp(&at) {
+            Ordering::Greater => self.anchor.item -= 1,
+            Ordering::Equal => self.anchor.line = 0,
+            Ordering::Less => {}
+        }
+        if self.selected == Some(item) {
+            self.selected = Some(Item::Document(by));
         }
     }
 
@@ -638,7 +648,7 @@ impl Pane {
                 while let Some((n, _)) = actions.next_if(|(_, it)| it.before.is_some_and(|it| it <= document)) {
                     self.items.push(Item::Action(at, n));
                 }
-                if is_followed(&exchange.response, document) {
+                if is_followed(&exchange.response, document) || is_told_before(&exchange.response, document) {
                     continue;
                 }
                 self.items
@@ -1050,7 +1060,7 @@ impl Pane {
                 if let Some(lines) = joined(context, place) {
                     (render.joined, render.context) = (true, lines);
                 }
-                if self.filter.is_empty() && document.kind == Kind::FileEdit {
+                if self.filter.is_empty() && is_action(document) {
                     let approval = approvals_of(&exchange.response, place.document).into_iter().next();
                     render.approval = approval.and_then(|it| exchange.response.documents.get(it));
                 }

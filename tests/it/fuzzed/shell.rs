@@ -35,6 +35,7 @@ pub fn check(data: &[u8]) {
         is_attended: true,
         is_halted: false,
         is_partly_known: false,
+        remotes: &[],
         is_sandbox_off: false,
     };
     let access = Access::Command {

@@ -38,6 +38,7 @@ fn facts(rules: &Rules) -> Facts<'_> {
         is_attended: true,
         is_halted: false,
         is_partly_known: false,
+        remotes: &[],
         is_sandbox_off: false,
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     super::{Effect, Fault, JobId, Memory, Running},
     Job, OpenCall, Stage,
-    documents::{Edit, command_metadata, edit_start, edits, parts, why_not},
+    documents::{Edit, command_metadata, edit_start, edits, failure, parts, why_not},
 };
 use crate::{
     agent::writer::document_end,
@@ -232,20 +232,11 @@ impl Running {
         });
     }
 
-    /// Documents of changes in the state `applied`.
-    pub fn show_changes(&mut self, job: &Job, changes: &[Change], applied: Applied) {
+    /// Documents of changes that were not made, with the reason.
+    fn show_unmade(&mut self, job: &Job, changes: &[Change], applied: &Applied, why: &Map<String, Value>) {
         for change in changes {
-            for (start, content, end) in edits(change, &job.name(), &job.call.id, &applied) {
-                self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
-            }
-        }
-    }
-
-    /// Documents of changes that were rejected, with the reason.
-    pub fn show_rejected(&mut self, job: &Job, changes: &[Change], fault: &Fault) {
-        for change in changes {
-            for (start, content, mut end) in edits(change, &job.name(), &job.call.id, &Applied::Rejected) {
-                end.extend(why_not(job, fault));
+            for (start, content, mut end) in edits(change, &job.name(), &job.call.id, applied) {
+                end.extend(why.clone());
                 self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
             }
         }
@@ -258,7 +249,7 @@ impl Running {
         let work = tool.as_ref().map(|it| &it.work);
         match (work, proposal) {
             (Some(Work::Change(_)), Some(proposal)) => {
-                self.show_rejected(job, &proposal.changes, fault);
+                self.show_unmade(job, &proposal.changes, &Applied::Rejected, &why_not(job, fault));
                 job.fail(fault.text());
             }
             (Some(Work::Command { .. }), _) => {
@@ -288,12 +279,13 @@ impl Running {
                 let path = path.or(job.arguments.text("target_notebook")).unwrap_or_default();
                 let proposal = job.prepared.proposal.take();
                 match &proposal {
-                    Some(proposal) => self.show_changes(job, &proposal.changes, Applied::Failed),
+                    Some(proposal) => self.show_unmade(job, &proposal.changes, &Applied::Failed, &failure(fault)),
                     None => {
                         let start = edit_start(path, &Operation::Edit, &job.name(), &job.call.id);
                         let mut end = start.clone();
                         end.insert("diff".into(), Value::Null);
                         end.insert("applied".into(), Applied::Failed.as_str().into());
+                        end.extend(failure(fault));
                         // What was to be changed stands nowhere else.
                         end.insert("arguments".into(), job.arguments.0.clone().into());
                         self.output.whole(Kind::FileEdit, start, None, end);
@@ -304,7 +296,7 @@ impl Running {
             }
             Some(Work::Command { .. }) => {
                 if !self.stop_command(job.id) {
-                    self.show_unrun(job, CommandState::Cancelled, Map::new());
+                    self.show_unrun(job, CommandState::Cancelled, failure(fault));
                 }
                 let details = fault.next.clone().unwrap_or_default();
                 self.output.error(fault.code, &job.name(), &fault.message, &details);

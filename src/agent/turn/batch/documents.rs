@@ -213,6 +213,13 @@ pub fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
     why
 }
 
+/// Metadata of an action that failed: the error document after it says the same.
+pub fn failure(fault: &Fault) -> Map<String, Value> {
+    let mut failure = object(json!({ "errorCode": fault.code, "message": fault.message }));
+    failure.extend(fault.next.clone().map(|it| ("details".to_owned(), it.into())));
+    object(json!({ "failure": failure }))
+}
+
 /// A text on one line, cut after 200 characters.
 pub fn gist(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -223,6 +223,7 @@ impl Running {
                 proposal: None,
                 tier: Tier::None,
                 is_partly_known: false,
+                remotes: Vec::new(),
             },
             result: None,
             is_garbled: false,

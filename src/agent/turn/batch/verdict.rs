@@ -63,7 +63,7 @@ impl Running {
             Verdict::Ask(question) => {
                 job.stage = Stage::Asking;
                 job.was_asked = true;
-                self.ask_approval(job, &tool, &question);
+                self.ask_approval(job, &tool, &question, memory);
             }
         }
     }
@@ -90,7 +90,7 @@ impl Running {
     }
 
     /// The facts that calls are judged by now.
-    pub fn facts<'a>(&self, memory: &'a Memory, prepared: &Prepared) -> Facts<'a> {
+    pub fn facts<'a>(&self, memory: &'a Memory, prepared: &'a Prepared) -> Facts<'a> {
         Facts {
             mode: self.mode,
             run: memory.policy.run,
@@ -100,6 +100,7 @@ impl Running {
             is_halted: memory.is_halted,
             is_partly_known: prepared.is_partly_known,
             is_sandbox_off: memory.policy.is_sandbox_off,
+            remotes: &prepared.remotes,
         }
     }
 

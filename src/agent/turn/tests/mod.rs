@@ -54,7 +54,10 @@ fn change() -> Tool {
 fn run() -> Tool {
     let modes = &[Mode::Agent, Mode::Debug];
     Tool {
-        schema: json!({ "type": "object", "properties": { "command": { "type": "string" } }, "required": ["command"] }),
+        schema: json!({
+            "type": "object", "required": ["command"],
+            "properties": { "command": { "type": "string" }, "explanation": { "type": "string" } },
+        }),
         ..a_tool("run", Class::Runs, modes, Work::command(nothing, never))
     }
 }
@@ -291,6 +294,7 @@ fn touching(job: u64, accesses: Vec<Access>) -> Input {
             proposal: None,
             tier: Tier::Partial,
             is_partly_known: false,
+            remotes: Vec::new(),
         }),
     }
 }
@@ -347,6 +351,7 @@ fn proposing(job: u64) -> Input {
             proposal: Some(proposal),
             tier: Tier::Partial,
             is_partly_known: false,
+            remotes: Vec::new(),
         }),
     }
 }

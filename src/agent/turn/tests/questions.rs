@@ -41,6 +41,81 @@ fn a_command_asks_and_runs_with_its_output() {
     );
 }
 
+/// The metadata of the question that was asked last.
+fn asked_last(talk: &Talk) -> Map<String, Value> {
+    let found = talk.effects.iter().rev().find_map(|it| match it {
+        Effect::Append(Event::MetadataDelta { metadata, .. }) if metadata.contains_key("subject") => Some(metadata),
+        _ => None,
+    });
+    found.cloned().expect("a question was asked")
+}
+
+#[test]
+fn an_approval_says_why_where_it_reaches_and_what_always_stores() {
+    for (name, said, explanation, why) in [
+        ("the call's own reason", "Well.", "Publish it.", json!("Publish it.")),
+        (
+            "the text before the call",
+            "\nI publish the fix.\nThen CI runs.",
+            "",
+            json!("I publish the fix."),
+        ),
+        ("nothing", "", "", Value::Null),
+    ] {
+        let mut submission = submission("hi");
+        submission.policy.file = "~/.config/sheaf/config.toml".to_owned();
+        let mut talk = Talk::of(submission);
+        if !said.is_empty() {
+            talk.says(says(said));
+        }
+        let line = "git push origin main";
+        talk.all([
+            call("a", "run", json!({ "command": line, "explanation": explanation })),
+            call("b", "look", json!({})),
+            ends(EndReason::ToolUse),
+        ]);
+        let mut accesses = command(line);
+        if let Some(Access::Command { permissions, .. }) = accesses.first_mut() {
+            permissions.push(crate::protocol::Permission::Network);
+        }
+        talk.says(Input::Prepared {
+            job: JobId(1),
+            result: Ok(Prepared {
+                accesses,
+                proposal: None,
+                tier: Tier::Full,
+                is_partly_known: false,
+                remotes: vec!["github.com".to_owned()],
+            }),
+        });
+        let asked = asked_last(&talk);
+        let planned = &asked["subject"]["metadata"];
+        assert_eq!(planned.get("why").cloned().unwrap_or_default(), why, "{name}");
+        assert_eq!(planned["wouldReach"], json!(["github.com"]), "{name}");
+        let always = asked["questions"][0]["options"][2]["description"].as_str();
+        assert_eq!(always, Some("Shell(git push) in ~/.config/sheaf/config.toml"), "{name}");
+    }
+}
+
+#[test]
+fn a_failed_change_says_in_its_own_document_why() {
+    let mut talk = Talk::begin();
+    talk.all([call("a", "change", json!({})), ends(EndReason::ToolUse)]);
+    let fault = Fault::new("EDIT_NO_MATCH", "not found in `a.rs`").hint("Read the file again.");
+    let shown = talk.says(Input::Prepared {
+        job: JobId(1),
+        result: Err(fault),
+    });
+    assert!(shown.contains("file_edit") && shown.contains("error"), "{shown}");
+    let failure = talk.effects.iter().find_map(|it| match it {
+        Effect::Append(Event::DocumentEnd { metadata, .. }) => metadata.get("failure").cloned(),
+        _ => None,
+    });
+    let expected =
+        json!({ "errorCode": "EDIT_NO_MATCH", "message": "not found in `a.rs`", "details": "Read the file again." });
+    assert_eq!(failure, Some(expected));
+}
+
 #[test]
 fn what_the_user_rejects_is_not_done_and_the_model_hears_why() {
     let mut talk = Talk::begin();
@@ -281,6 +356,7 @@ fn asked_by_hunk(says: &[(bool, Option<&str>, Option<&str>)]) -> (Talk, String) 
             proposal: Some(proposal),
             tier: Tier::Partial,
             is_partly_known: false,
+            remotes: Vec::new(),
         }),
     });
     assert!(asked.contains("+1 clarification"), "{asked}");
@@ -424,6 +500,7 @@ fn three_files() -> Talk {
             proposal: Some(proposal),
             tier: Tier::Partial,
             is_partly_known: false,
+            remotes: Vec::new(),
         }),
     });
     assert!(asked.contains("+3 clarification"), "{asked}");

@@ -386,6 +386,26 @@ fn push() -> Value {
 }
 
 #[test]
+fn an_approval_says_why_the_model_wants_it() {
+    let mut subject = push();
+    subject["metadata"]["why"] = "Publish it,\nso that \u{1b}[2JCI runs.".into();
+    let more = json!({ "questions": [{ "id": "approval", "text": "Allow this?", "options": [
+        { "id": "allow_always", "label": "Always", "description": "Shell(git push) in ~/.config/sheaf/config.toml" },
+    ] }] });
+    let shown = super::super::testing::picture(&approval(subject, more), &super::super::testing::look(70));
+    let rows: Vec<&str> = shown.lines().map(str::trim).collect();
+    assert!(
+        rows.iter().any(|it| it.starts_with("why ") && it.ends_with("CI runs.")),
+        "{shown}"
+    );
+    assert!(!shown.contains('\u{1b}'), "{shown}");
+    assert!(
+        shown.contains("always saves Shell(git push) in ~/.config/sheaf/config.toml"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_tool_that_is_told_one_thing_has_it_in_the_title() {
     let call = |name: &str| {
         let subject = json!({ "type": "tool_call", "toolName": name, "arguments": { "url": "https://example.org/a" } });

@@ -179,9 +179,8 @@ impl Memory {
             return "";
         };
         let at = said.iter().position(|it| matches!(it, Said::Call(it) if it.id == call));
-        let before = said.iter().take(at.unwrap_or_default()).rev();
-        let text = before.skip_while(|it| !matches!(it, Said::Text(_))).next();
-        match text {
+        let mut before = said.iter().take(at.unwrap_or_default()).rev();
+        match before.find(|it| matches!(it, Said::Text(_))) {
             Some(Said::Text(text)) => text,
             Some(Said::Call(_) | Said::Opaque(_)) | None => "",
         }

@@ -225,9 +225,15 @@ fn a_draft_of_a_killed_session_is_offered_and_never_sent() {
     // A pause of typing stores the draft.
     let drafts = killed.home().join(".local/state/sheaf/drafts");
     let is_stored = || {
-        let files = std::fs::read_dir(&drafts).into_iter().flatten().flatten();
+        let files = std::fs::read_dir(&drafts)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|it| it.path());
+        // The file in the making is renamed when it is whole: before that a signal finds nothing stored.
         files
-            .filter_map(|it| std::fs::read_to_string(it.path()).ok())
+            .filter(|it| it.extension().is_some_and(|it| it == "json"))
+            .filter_map(|it| std::fs::read_to_string(it).ok())
             .any(|it| it.contains("table of users"))
     };
     let end = Instant::now() + LIMIT;

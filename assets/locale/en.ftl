@@ -199,11 +199,39 @@ todo-after = after { $places }
 todo-progress = { $done } of { $count }
 todo-unchanged = no changes
 
+## Trust
+
+trust-review = review
+trust-asked = off until you trust this folder: { $files }
+trust-changed-asked = changed, off until you trust it again: { $files }
+trust-more = { $count } more
+trust-checkers = checkers
+trust-title = Trust this folder?
+trust-title-held = This folder is trusted
+trust-about = Its rules and checkers are off. Trusting it turns on:
+trust-about-changed = New and changed files are off. Trusting them turns on:
+trust-about-held = This is on:
+trust-settings = settings, from the next start
+trust-command = a prompt, sent when you type its name
+trust-rule-always = a rule, sent with every message
+trust-rule-files = a rule, sent with matching files
+trust-rule-model = a rule, sent when the model asks
+trust-rule-user = a rule, sent when you name it
+trust-checkers-about = checkers, in the sandbox (they run build scripts of this project)
+trust-changed = changed
+trust-limits = Trusted files can instruct the model. They cannot change keys, servers, proxies, permissions or the sandbox.
+trust-later = Not now (asked again when something changes)
+trust-yes = Trust, until one of these files changes
+trust-keep = Keep trusting
+trust-stop = Stop trusting, from your next message
+trust-nothing = nothing in this folder needs your trust
+trust-unsaved = not saved: { $why }
+
 ## Questions and approvals
 
 question-answered = answered
 question-skipped = skipped
-question-cancelled = cancelled
+question-cancelled = stopped
 question-waiting = waiting
 question-unanswered = not answered
 question-answer = answer:
@@ -273,6 +301,7 @@ done-branched = continues after { $address } · /branches for the rest
 done-branched-start = continues from the start · /branches shows what you left
 done-trusted = trusted this folder · /trust to change
 done-distrusted = does not trust this folder · /trust to change
+done-trust-passed = this folder's rules stay off · /trust to change
 done-allowed = always allowed: { $rules }, in your settings · /permissions
 done-exported = exported to { $file } · delete it to undo
 done-saved = saved to { $file } · delete it to undo
@@ -374,6 +403,7 @@ attention-asks = sheaf has a question: { $about }
 #
 # Input is not translated: letters, numbers, s, enter, up, down, tab, commands.
 
+plain-trust = { $question }. /trust shows more.
 plain-note = note: { $text }
 plain-begin = sheaf { $version }, { $who }, in { $folder }
 plain-earlier = { $count ->
@@ -930,6 +960,8 @@ config-title = Settings
 config-default = default
 config-written = Written to { $place }. It takes effect when sheaf starts again.
 config-removed = Removed at { $place }. That takes effect when sheaf starts again.
+config-written-now = Written to { $place }. It is in effect.
+config-removed-now = Removed at { $place }. That is in effect.
 config-overridden = Written to { $place }, but { $by } overrides it.
 permissions-remove = enter removes it from your settings
 permissions-again = enter again removes this rule

@@ -16,6 +16,7 @@ pub mod plan_file;
 mod request;
 mod response;
 pub mod tool_label;
+mod trust;
 mod user_action;
 mod word;
 
@@ -31,6 +32,7 @@ pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
 pub use request::{BUILDS, ClarificationResponse, Dialect, HunkAnswer, Message, PASTES, QuestionAnswer, Request};
 pub use response::{Ending, Response, ResponseChange, Thinking};
 pub use tool_label::{CallSubject, ToolLabel};
+pub use trust::{TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport};
 pub use user_action::UserAction;
 pub use word::{
     Applied, CommandState, FinishReason, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, Role, Status,

@@ -21,7 +21,7 @@ pub use todos::{Todo, Todos};
 
 use crate::protocol::{
     Address, Branch, Cost, Document, DocumentId, Done, Entry, Event, FinishReason, Kind, Message, Outcome, Progress,
-    QuestionKind, Response, ResponseChange, Title, Turn, Usage, UserAction, View,
+    QuestionKind, Response, ResponseChange, Title, TrustAsked, Turn, Usage, UserAction, View,
 };
 
 /// A conversation, folded from its entries.
@@ -34,6 +34,8 @@ pub struct Transcript {
     pub todos: Todos,
     title: Option<Title>,
     pub progress: Option<Progress>,
+    /// The question whether the workspace may act, while it is open.
+    pub trust: Option<TrustAsked>,
     /// Completed and total todos after each update of them.
     steps: HashMap<DocumentIndex, (usize, usize)>,
     /// Turns before this one are stored elsewhere and were not folded.
@@ -193,7 +195,19 @@ impl Transcript {
         if let Event::Notice(notice) = &entry.event
             && let Some((action, facts)) = UserAction::read(notice)
         {
+            if action.closes_trust() {
+                self.trust = None;
+            }
             return self.act(action, &facts, entry.at_ms);
+        }
+        match &entry.event {
+            Event::Notice(notice) if let Some(asked) = TrustAsked::read(notice) => {
+                self.trust = Some(asked);
+                return self.change_of_last(ResponseChange::Notice);
+            }
+            // Who goes on has not said yes.
+            Event::UserMessage(_) => self.trust = None,
+            _ => {}
         }
         if self.since.is_some_and(|since| entry.turn < since) {
             return self.change_of_last(ResponseChange::Nothing);

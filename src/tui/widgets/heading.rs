@@ -219,7 +219,7 @@ pub(super) fn path_heading(name: &str, path: &Span, behind: &[Span], facts: Fact
 }
 
 /// A key and what it does.
-pub(super) fn key(name: &'static str, does: &'static str, role: Role) -> Vec<Span> {
+pub fn key(name: &'static str, does: &'static str, role: Role) -> Vec<Span> {
     vec![sign(name, role).bold().key(), gap(1), sign(does, Role::Dim)]
 }
 

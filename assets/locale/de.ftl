@@ -868,6 +868,7 @@ export-about-overwrite = die Datei ersetzen
 list-export-exists = die Datei existiert
 list-in-use = aktiv
 model-has-effort = Denkstärke
+list-model-more = sheaf login ergänzt Anbieter, ab dem nächsten Start
 list-model = Modell
 list-theme = Farben
 list-show-only = nur zeigen

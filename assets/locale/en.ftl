@@ -871,6 +871,7 @@ export-about-overwrite = replace the file
 list-export-exists = the file exists
 list-in-use = in use
 model-has-effort = effort
+list-model-more = sheaf login adds providers, from the next start
 list-model = model
 list-theme = theme
 list-show-only = show only

@@ -44,6 +44,8 @@ pub struct Transcript {
     spent: Cost,
     /// First turn whose cost is not part of `spent`.
     spent_before: Turn,
+    /// Cost of requests beside the conversation.
+    spent_beside: Cost,
 }
 
 /// A user's message and the response to it.
@@ -203,6 +205,10 @@ impl Transcript {
         match &entry.event {
             Event::Notice(notice) if let Some(asked) = TrustAsked::read(notice) => {
                 self.trust = Some(asked);
+                return self.change_of_last(ResponseChange::Notice);
+            }
+            Event::Notice(notice) if let Some(cost) = Cost::read(notice) => {
+                self.spent_beside.add(&cost);
                 return self.change_of_last(ResponseChange::Notice);
             }
             // Who goes on has not said yes.
@@ -403,13 +409,20 @@ impl Transcript {
                 .get("costUsd")
                 .and_then(serde_json::Value::as_f64)
         };
-        let costs: Vec<f64> = self.uncounted().filter_map(said).chain(self.spent.dollars).collect();
+        let costs: Vec<f64> = self
+            .uncounted()
+            .filter_map(said)
+            .chain(self.spent.dollars)
+            .chain(self.spent_beside.dollars)
+            .collect();
         (!costs.is_empty()).then(|| costs.iter().sum())
     }
 
     /// Returns the usage of the last request (which fills the window) and of the entire conversation.
     pub fn usage(&self) -> (Usage, Usage) {
-        let mut total = self.spent.usage;
+        let mut all = self.spent;
+        all.add(&self.spent_beside);
+        let mut total = all.usage;
         let mut newest = self.exchanges.iter().rev().map(|it| it.response.usage);
         let last = newest.find(|it| it.total_tokens > 0).unwrap_or_default();
         for exchange in self.uncounted() {

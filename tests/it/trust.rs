@@ -226,6 +226,34 @@ fn whoever_goes_on_writing_has_not_said_yes() {
 }
 
 #[test]
+fn two_tests_fail_trusts_no_folder() {
+    for text in [
+        "2 tests fail in cart.rs, why?",
+        "fix but add 2 continue yes",
+        "2 tests fail, y?",
+    ] {
+        // While the line is there, and while the page is.
+        for opens in [false, true] {
+            let model = Model::start();
+            let sheaf = start(&model, &[]).run();
+            sheaf.wait_for(ASKED);
+            if opens {
+                sheaf.send("\t");
+                sheaf.wait_for("Not now");
+                sheaf.send("\x1b[B");
+            }
+            sheaf.send(text);
+            sheaf.wait_for(&format!("› {text}"));
+            sheaf.send("\r");
+            let answer = model.asked();
+            assert!(answer.message().contains(text));
+            assert!(!answer.request.to_string().contains(ORDER));
+            sheaf.wait_for(PASSED);
+        }
+    }
+}
+
+#[test]
 fn without_an_answer_it_stays_off_and_is_not_asked_again_until_something_changes() {
     let model = Model::start();
     let first = start(&model, &[]).run();

@@ -123,7 +123,9 @@ impl Runner {
             }),
             Query::SideQuestion(question) => {
                 let (log, chosen) = (Arc::clone(&self.log), self.model.chosen.clone());
-                Box::pin(side_question(chosen, log, question).map(|it| Ok(Some(Reply::SideAnswer(it)))))
+                let settings = Arc::clone(&self.setup.settings);
+                let answer = side_question(chosen, settings, log, question);
+                Box::pin(answer.map(|it| Ok(Some(Reply::SideAnswer(it)))))
             }
             Query::CheckRule(rule) if is_here => {
                 let checked = approval::Rule::parse(&rule, std::env::home_dir().as_deref());
@@ -197,7 +199,7 @@ impl Runner {
             workspace,
             seen: Arc::clone(&self.tools.seen),
             log: Arc::clone(&self.log),
-            note: self.setup.settings.commit.note.clone(),
+            settings: Arc::clone(&self.setup.settings),
         }
     }
 }

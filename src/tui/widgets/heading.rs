@@ -67,7 +67,8 @@ impl Facts {
     }
 
     pub fn duration(&mut self, milliseconds: Option<u64>) {
-        if let Some(it) = milliseconds {
+        // What took no time was not done.
+        if let Some(it) = milliseconds.filter(|it| *it > 0) {
             self.word(Weight::Medium, figure::duration(it), Role::Dim);
         }
     }

@@ -226,7 +226,11 @@ mod tests {
 
     #[test]
     fn the_background_ends_with_the_measure_or_with_longer_content() {
-        for (text, measure, end) in [("short", 10, 10), ("longer than ten columns", 10, 23), ("short", 100, 40)] {
+        for (text, measure, end) in [
+            ("short", 10, 10),
+            ("longer than ten columns", 10, 23),
+            ("short", 100, 40),
+        ] {
             let mut buffer = Buffer::empty(Rect::new(0, 0, 40, 1));
             let line = StyledLine {
                 background: Background::Added,

@@ -194,6 +194,7 @@ mod tests {
     use crate::{
         agent::prompt::{self, rules::RuleSet},
         models::{Call, CallResult, Image, Said},
+        protocol::RuleTrigger,
         sandbox::Workspace,
     };
 

@@ -12,6 +12,7 @@ mod browser;
 mod command_line;
 mod commit;
 mod conform;
+mod disk;
 mod documents;
 mod edits;
 mod effects;
@@ -24,6 +25,7 @@ mod i18n;
 mod inline;
 mod journal;
 mod keys;
+mod killed;
 mod login;
 mod manpages;
 mod memory;
@@ -45,6 +47,7 @@ mod tmux;
 mod tour;
 mod trust;
 mod undo;
+mod unread;
 
 /// Says that a test could not be made here, and why: past the capture of a test's output, which would swallow it.
 fn skipped(why: &str) {

@@ -84,6 +84,11 @@ impl CommandLine {
                 return;
             }
             "redirected_statement" => {
+                let reads = |it: &Node<'_>| match it.kind() {
+                    "file_redirect" => slice(text, *it).contains('<'),
+                    kind => matches!(kind, "herestring_redirect" | "heredoc_redirect"),
+                };
+                let is_fed = is_fed || children(node).iter().any(reads);
                 for child in children(node) {
                     match child.kind() {
                         "file_redirect" => self.redirect(child, text, depth + 1),

@@ -12,7 +12,7 @@ use super::{Facts, Question, Rule, Rules, RunMode, Tier, Verdict, judge};
 use crate::{
     protocol::{Mode, Permission},
     sandbox::{Located, Place},
-    shell::CommandLine,
+    shell::{CommandLine, programs},
     tools::{Access, Class},
 };
 
@@ -34,11 +34,13 @@ fn facts(rules: &Rules) -> Facts<'_> {
         mode: Mode::Agent,
         run: RunMode::List,
         tier: Tier::Full,
+        gaps: "gaps",
         rules,
         is_attended: true,
         is_halted: false,
         is_partly_known: false,
         remotes: &[],
+        is_new_repository: false,
         is_sandbox_off: false,
     }
 }
@@ -420,6 +422,16 @@ const BENIGN: &[(&str, &[&str])] = &[
     ("wc -l src/*.rs", &["Shell(wc)"]),
     ("diff a b", &["Shell(diff)"]),
     ("rustc --version", &["Shell(rustc --version)"]),
+    ("sed -n '/a/{p;q}' x", &["Shell(sed)"]),
+    ("sed -e 's/a/b/' -e '$d' x", &["Shell(sed)"]),
+    ("gcc -Wall -O2 -fPIC -c a.c", &["Shell(gcc)"]),
+    ("make -j4 V1 test", &["Shell(make)"]),
+    ("make V=1 test", &["Shell(make V=1)"]),
+    ("sqlite3 ./x.db 'select 1'", &["Shell(sqlite3)"]),
+    ("psql -c 'select 1'", &["Shell(psql)"]),
+    ("mysql -e 'select 1'", &["Shell(mysql)"]),
+    ("cmake -S . -B build -DCMAKE_BUILD_TYPE=Debug", &["Shell(cmake)"]),
+    ("git switch -c x", &["Shell(git switch)"]),
 ];
 
 /// A verdict in a few words.

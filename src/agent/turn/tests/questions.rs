@@ -355,8 +355,10 @@ fn asked_by_hunk(says: &[(bool, Option<&str>, Option<&str>)]) -> (Talk, String) 
             accesses: proposal.accesses(),
             proposal: Some(proposal),
             tier: Tier::Partial,
+            gaps: String::new(),
             is_partly_known: false,
             remotes: Vec::new(),
+            is_new_repository: false,
         }),
     });
     assert!(asked.contains("+1 clarification"), "{asked}");
@@ -499,8 +501,10 @@ fn three_files() -> Talk {
             accesses: proposal.accesses(),
             proposal: Some(proposal),
             tier: Tier::Partial,
+            gaps: String::new(),
             is_partly_known: false,
             remotes: Vec::new(),
+            is_new_repository: false,
         }),
     });
     assert!(asked.contains("+3 clarification"), "{asked}");

@@ -50,13 +50,30 @@ impl Before {
         }
     }
 
-    /// The paths as another program listed them.
-    pub fn known(ground: &Ground, names: BTreeSet<PathBuf>, git_write: bool) -> Self {
+    /// The paths as another program listed them, with the `missing` parts of git's folders and those `outside`.
+    pub fn known(
+        ground: &Ground,
+        names: BTreeSet<PathBuf>,
+        git_write: bool,
+        (missing, outside): (Vec<PathBuf>, Vec<PathBuf>),
+    ) -> Self {
         Self {
             ground: ground.clone(),
             names,
             git_write,
+            missing,
+            outside,
         }
+    }
+
+    /// Parts of git's folders that run or decide what runs, and were not there.
+    pub fn missing(&self) -> &[PathBuf] {
+        &self.missing
+    }
+
+    /// Git's folders outside of the conversation's.
+    pub fn outside(&self) -> &[PathBuf] {
+        &self.outside
     }
 
     pub fn ground(&self) -> &Ground {

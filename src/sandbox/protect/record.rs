@@ -136,6 +136,9 @@ struct Listed {
     roots: Vec<PathBuf>,
     git_write: bool,
     names: BTreeSet<PathBuf>,
+    /// Parts of git's folders that were not there, and git's folders outside of the conversation's.
+    missing: Vec<PathBuf>,
+    outside: Vec<PathBuf>,
     /// Files that the command could have changed, as they were.
     files: Vec<(PathBuf, FileIdentity)>,
 }
@@ -158,6 +161,12 @@ fn text(before: &Before, watch: Option<&Watch>) -> Vec<u8> {
     for name in before.names() {
         put("name", name);
     }
+    for path in before.missing() {
+        put("missing", path);
+    }
+    for folder in before.outside() {
+        put("outside", folder);
+    }
     for (path, identity) in watch.into_iter().flat_map(Watch::files) {
         put(&format!("file {}", identity.line().trim_end()), path);
     }
@@ -177,6 +186,8 @@ impl Listed {
                 b"name" => {
                     listed.names.insert(path());
                 }
+                b"missing" => listed.missing.push(path()),
+                b"outside" => listed.outside.push(path()),
                 b"file" => {
                     let mut words = rest.splitn(5, |it| *it == b' ');
                     let mut number = || std::str::from_utf8(words.next()?).ok()?.parse().ok();
@@ -192,7 +203,7 @@ impl Listed {
     }
 
     fn compare(self, aside: &Quarantine, ground: &Ground) -> Vec<LeftFile> {
-        let before = Before::known(ground, self.names, self.git_write);
+        let before = Before::known(ground, self.names, self.git_write, (self.missing, self.outside));
         // Who made a change meanwhile cannot be told; what git has recorded since is the user's.
         let is_users = |path: &Path| aside.is_known(path) || before.is_of_git(path);
         let changed = self.files.into_iter().filter(|(path, identity)| {

@@ -32,6 +32,7 @@ mod mock_model;
 mod model;
 mod plain;
 mod print;
+mod protocol;
 mod pty;
 mod screen;
 mod serve;

@@ -7,6 +7,7 @@
 
 mod agent;
 mod approval;
+mod asking;
 mod attack;
 mod browser;
 mod command_line;

@@ -4,10 +4,10 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use sheaf::protocol::{
     CommandState, Event, FinishReason, Kind, Mode, Severity, Status, View,
-    codec::{Breach, DecodeError, Decoder, Failure, Foreign, answer},
+    codec::{Breach, DecodeError, Decoder, Failure, Foreign},
 };
 
-use super::{Read, assert_strict, body, data, identity, stream};
+use super::{Read, answer, assert_strict, body, data, identity, stream};
 
 fn named(events: &[(&str, Value)]) -> String {
     events

@@ -15,6 +15,7 @@ mod id;
 pub mod plan_file;
 mod request;
 mod response;
+pub mod sentence;
 pub mod tool_label;
 mod trust;
 mod user_action;

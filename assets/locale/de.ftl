@@ -196,6 +196,24 @@ todo-after = nach { $places }
 todo-progress = { $done } von { $count }
 todo-unchanged = keine Änderungen
 
+## Sätze des Agenten
+
+agent-no-git = git ist nicht installiert
+agent-no-repository = Dieser Ordner liegt in keinem git-Repository.
+agent-conflicts = Es gibt ungelöste Konflikte. Löse sie zuerst.
+agent-unfinished = { $name } ist nicht beendet. Schließe es zuerst ab, oder brich es ab.
+agent-no-name = git kennt deinen Namen nicht: git config --global user.name und user.email
+agent-none-fits = Keine der angenommenen Änderungen kann committet werden.
+agent-committed-already = Die angenommenen Änderungen sind schon committet.
+agent-changed-meanwhile = Das Repository hat sich inzwischen geändert. Sieh die Änderungen noch einmal an.
+agent-filtered = Ein Filter dieses Repositorys lässt sich nicht abschalten. Nimm git diff.
+agent-undo-busy = solange das Modell arbeitet, geht nichts rückgängig
+agent-no-workspace = hier ist kein Arbeitsordner
+agent-no-change = keine Änderung einer Datei
+agent-no-call = kein Aufruf zum Wiederholen
+agent-stays-here = es läuft noch: das Gespräch geht hier weiter
+agent-marks-left = Instrumentierung ist noch im Code: { $name }
+
 ## Vertrauen
 
 trust-review = ansehen

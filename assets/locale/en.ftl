@@ -199,6 +199,24 @@ todo-after = after { $places }
 todo-progress = { $done } of { $count }
 todo-unchanged = no changes
 
+## Sentences of the agent
+
+agent-no-git = git is not installed
+agent-no-repository = This folder is not in a git repository.
+agent-conflicts = There are unresolved conflicts. Resolve them first.
+agent-unfinished = A { $name } is not finished. Finish or abort it first.
+agent-no-name = git does not know your name: git config --global user.name and user.email
+agent-none-fits = None of the accepted changes can be committed.
+agent-committed-already = The accepted changes are already committed.
+agent-changed-meanwhile = The repository has changed meanwhile. Look at the changes again.
+agent-filtered = A filter of this repository cannot be switched off. Use git diff.
+agent-undo-busy = nothing can be undone while the model works
+agent-no-workspace = no workspace here
+agent-no-change = not a file change
+agent-no-call = no call to run again
+agent-stays-here = still working: the conversation continues here
+agent-marks-left = instrumentation is left in the code: { $name }
+
 ## Trust
 
 trust-review = review

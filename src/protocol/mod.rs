@@ -16,6 +16,7 @@ pub mod plan_file;
 mod request;
 mod response;
 pub mod schema;
+pub mod sentence;
 pub mod tool_label;
 mod trust;
 mod user_action;

@@ -54,6 +54,7 @@ use crate::{
     },
     protocol::{
         ASIDE, Applied, Branch, Command, Event, Notice, Position, ResponseId, Submit, Title, Turn as ProtocolTurn,
+        sentence,
     },
     sandbox::Settled,
     tools::run_terminal_cmd,
@@ -186,7 +187,7 @@ impl Runner {
                 }
                 RunnerEvent::MarksLeft(marks) if marks.is_empty() => {}
                 RunnerEvent::MarksLeft(marks) => {
-                    let message = format!("instrumentation is left in the code: {}", marks.join(", "));
+                    let message = sentence::MARKS_LEFT.with(&marks.join(", "));
                     warn(&self.log, "debug-marks", message);
                 }
                 RunnerEvent::Input(input) => {
@@ -330,7 +331,7 @@ impl Runner {
                     let own = UserCommand::new(called.name, called.arguments, true);
                     self.messages.queue.push_back((submit, QueuedWork::Command(own)));
                 }
-                None => warn(&self.log, "no-call", "no call to run again"),
+                None => warn(&self.log, "no-call", sentence::NO_CALL.text()),
             },
             // Room that is made, and a command of the user's, have no model that could hear it.
             Command::Steer(submit) if self.turn.is_answering() => {
@@ -446,8 +447,7 @@ impl Runner {
     /// Continues the conversation from another place: the model is told what was said there, and nothing else.
     fn go_on(&mut self, branch: Branch) {
         if self.is_busy() {
-            let message = "still working: the conversation continues here";
-            return warn(&self.log, "not-there", message);
+            return warn(&self.log, "not-there", sentence::STAYS_HERE.text());
         }
         self.log.append(now_ms(), Event::Branch(branch));
         let transcript = Transcript::from_entries(&self.log.after(Position(0)));

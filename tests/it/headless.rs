@@ -693,7 +693,7 @@ fn reading_outside_is_judged_alike_for_commands_and_tools() {
     let outside = outside.path().canonicalize().expect("it is there");
     let file = outside.join("notes.txt");
     std::fs::write(&file, "the notes\n").expect("written");
-    let read = |name: &str, arguments: Value, options: &[&str]| {
+    let read = |name: &'static str, arguments: Value, options: &[&str]| {
         let home = home();
         let folder = workspace(home.path());
         std::fs::create_dir_all(folder.join("kept")).expect("made");

@@ -271,7 +271,7 @@ mod tests {
         }
         let ground = Ground::bare(&root);
         let aside = Quarantine::at(Some(state.clone()));
-        let before = Before::look(&ground, false);
+        let before = Before::look(&ground, &ground.look(), false);
         let watched = before.names().map(Path::to_owned).collect();
         let watch = Watch::look(vec![root.clone()], watched, None).unwrap();
         let record = Record::write(&aside, &before, Some(&watch)).unwrap();

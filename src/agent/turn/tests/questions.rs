@@ -85,6 +85,8 @@ fn an_approval_says_why_where_it_reaches_and_what_always_stores() {
                 proposal: None,
                 tier: Tier::Full,
                 is_partly_known: false,
+                gaps: String::new(),
+                is_new_repository: false,
                 remotes: vec!["github.com".to_owned()],
             }),
         });

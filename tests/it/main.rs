@@ -7,6 +7,7 @@
 
 mod agent;
 mod approval;
+#[cfg(target_os = "linux")]
 mod attack;
 mod browser;
 mod command_line;

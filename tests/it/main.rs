@@ -8,6 +8,7 @@
 mod agent;
 mod approval;
 mod asking;
+#[cfg(target_os = "linux")]
 mod attack;
 mod browser;
 mod command_line;

@@ -51,7 +51,8 @@ impl Ground {
 }
 
 pub(in crate::sandbox) fn pipe(path: &Path) {
-    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    assert!(made.unwrap().success());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What of a workspace would act, and what becomes of the user's answer.
+//! The files of a workspace that act, and what becomes of the user's answer.
 //!
 //! A repository is data until the user has said otherwise. The question names everything that would be switched on; it
 //! is a line above the draft, holds nobody up, and not to answer it is a no. Keys, addresses, proxies, permissions and the

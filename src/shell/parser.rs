@@ -140,6 +140,8 @@ impl CommandLine {
 
     pub(super) fn command(&mut self, node: Node<'_>, text: &str, depth: usize, is_fed: bool) {
         let mut words = Vec::new();
+        let feeds = |it: &Node<'_>| matches!(it.kind(), "herestring_redirect" | "heredoc_redirect");
+        let is_fed = is_fed || children(node).iter().any(feeds);
         for child in children(node) {
             match child.kind() {
                 "command_name" => {

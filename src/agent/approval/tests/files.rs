@@ -63,7 +63,12 @@ fn files_are_read_changed_and_deleted_by_their_place() {
         (Write(inside(".github/workflows/a.yml")), "allow", "allow", "allow"),
         (Write(protected(".vscode/tasks.json")), "ask protected |", "", ""),
         (Write(file("x/.env", Place::Hidden)), "deny", "deny", "deny"),
-        (Delete(inside("src/a.rs")), "ask |", "", ""),
+        (
+            Delete(inside("src/a.rs")),
+            "ask Delete(src/a.rs)|Delete(src/a.rs)",
+            "",
+            "",
+        ),
         (Delete(protected(".envrc")), "ask protected |", "", ""),
         (Delete(inside("vendor/a.rs")), "deny", "deny", "deny"),
         (Delete(inside(".git/index")), "deny", "deny", "deny"),

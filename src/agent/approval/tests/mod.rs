@@ -220,8 +220,7 @@ fn several_things_are_one_question_and_the_strictest_word_counts() {
     let calls = [outside("/opt/a/b/x.h"), Access::Delete(inside("x"))];
     assert_eq!(
         told(judge(&calls, Class::Writes, &facts(&nothing))),
-        "ask |",
-        "always would not cover the deletion"
+        "ask Read(/opt/a/b/**) Delete(./x)|Read(/opt/a/b/**) Delete(./x)"
     );
     let calls = [outside("/opt/a/b/x.h"), Access::Write(inside(".git/x"))];
     assert_eq!(told(judge(&calls, Class::Writes, &facts(&nothing))), "deny");
@@ -240,7 +239,7 @@ fn when_nobody_is_there_the_refusal_says_what_is_missing() {
         (
             with("git push origin", &[Permission::Network, Permission::GitWrite]),
             "it needs the permission network and git_write; nobody can be asked\n\
-             to allow it, add to your settings: approvals.allow = [\"Shell(git push)\"]",
+             to allow it, add to your settings: approvals.allow = [\"Shell(git push) with network\"]",
         ),
         (
             with("ls", &[Permission::All]),

@@ -95,7 +95,11 @@ fn an_approval_says_why_where_it_reaches_and_what_always_stores() {
         assert_eq!(planned.get("why").cloned().unwrap_or_default(), why, "{name}");
         assert_eq!(planned["wouldReach"], json!(["github.com"]), "{name}");
         let always = asked["questions"][0]["options"][2]["description"].as_str();
-        assert_eq!(always, Some("Shell(git push) in ~/.config/sheaf/config.toml"), "{name}");
+        assert_eq!(
+            always,
+            Some("Shell(git push) with network in ~/.config/sheaf/config.toml"),
+            "{name}"
+        );
     }
 }
 
@@ -207,7 +211,13 @@ fn where_nobody_is_there_questions_are_skipped_and_permissions_missing() {
         call("b", "run", json!({ "command": "cargo test" })),
         call("c", "switch_mode", json!({ "target_mode_id": "plan" })),
         ends(EndReason::ToolUse),
-        touching(2, command("cargo test")),
+        touching(2, {
+            let mut accesses = command("cargo test");
+            if let Some(Access::Command { permissions, .. }) = accesses.first_mut() {
+                permissions.push(crate::protocol::Permission::Network);
+            }
+            accesses
+        }),
     ]);
     let results = talk.results();
     assert_eq!(results.len(), 3);

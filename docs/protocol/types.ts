@@ -120,6 +120,16 @@ export interface Cell {
   isNew?: boolean;
 }
 
+/** Why an action failed. */
+export interface ActionFailure {
+  /** UPPER_SNAKE, from the list in §11 */
+  errorCode?: string;
+  /** the reason in words */
+  message?: string;
+  /** a hint */
+  details?: string;
+}
+
 /** Metadata of a `file_edit`. */
 export interface FileEditMetadata {
   /** path from the workspace root, with `/`; of a `rename` the old path */
@@ -142,6 +152,8 @@ export interface FileEditMetadata {
   hunk?: Hunk;
   /** cell of a notebook; the lines of the diff are counted in it */
   cell?: Cell;
+  /** why it failed, as the `error` document after it says */
+  failure?: ActionFailure;
   /** reason for a rejected edit */
   reason?: string;
   /** true if the user changed the proposed text before accepting it */
@@ -242,6 +254,8 @@ export interface TerminalCommandMetadata {
   sandbox?: "full" | "partial" | "none" | (string & {});
   /** file with all of the output */
   logPath?: string;
+  /** why it failed, as the `error` document after it says */
+  failure?: ActionFailure;
   /** reason for a rejected command */
   reason?: string;
   /** true if the document was cut off before its end */
@@ -692,8 +706,8 @@ export interface ToolCallArguments {
 export interface ToolResult {
   /** id of the document */
   documentId: string;
-  /** result of the call */
-  result: CallResult;
+  /** result of the call: of a `tool_call` a `CallResult` */
+  result: unknown;
   /** duration in milliseconds */
   duration_ms?: number;
 }

@@ -3,14 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{
-    ConversationId, DocumentId, Mode, Outcome, Role,
-    document::{
-        MemberForm::{Count, Flag, List, Object, Text},
-        Need::{Always, Free},
-        Shape,
-    },
-};
+use super::{ConversationId, DocumentId, Mode, Outcome, Role};
 
 /// Member of a message: the parts of its content that were pasted, in bytes: `[[start, end], …]`.
 pub const PASTES: &str = "pastes";
@@ -171,44 +164,6 @@ impl HunkAnswer {
 fn hunks<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Vec<HunkAnswer>, D::Error> {
     Ok(HunkAnswer::list(&Value::deserialize(source)?))
 }
-
-/// An answer to a question, as a member.
-pub static ANSWER: Shape = Shape {
-    name: "Answer",
-    about: "An answer to one question.",
-    members: &[
-        ("questionId", Text, Always, "id of the question"),
-        (
-            "selectedOptionIds",
-            List(&Text),
-            Always,
-            "ids of the chosen options; empty if the answer is free text",
-        ),
-        (
-            "freeText",
-            Text,
-            Free,
-            "answer in the user's words; with a rejection the reason",
-        ),
-        (
-            "hunks",
-            List(&Object(&HUNK_ANSWER)),
-            Free,
-            "decisions on the hunks of a change; a hunk without one is not written",
-        ),
-    ],
-};
-
-static HUNK_ANSWER: Shape = Shape {
-    name: "HunkAnswer",
-    about: "The user's decision on one hunk of a change that needs approval.",
-    members: &[
-        ("index", Count(0), Always, "number of the hunk, counted from 1"),
-        ("accepted", Flag, Always, "true if the hunk is to be written"),
-        ("newString", Text, Free, "text to write instead of the proposed one"),
-        ("comment", Text, Free, "comment for the model"),
-    ],
-};
 
 /// The body of `POST /api/v1/chat/completions`.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -8,12 +8,11 @@ use serde_json::{Map, Value, json};
 use super::{
     Dialect, FinishReason, KINDS, Kind, Mode, Outcome, Role, Status,
     document::{
-        ContentRule, KindRow, Member,
+        ANSWER, ContentRule, KindRow, Member,
         MemberForm::{self, Any, Code, Count, Details, Flag, List, Loose, Nullable, Object, Record, Text, Word},
         Need::{self, Always, Expected, Free, Placed, Structure, Timed},
         Shape,
     },
-    request::ANSWER,
 };
 
 /// An event of a stream.

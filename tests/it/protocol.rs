@@ -147,8 +147,10 @@ fn shapes() -> BTreeMap<&'static str, &'static Shape> {
         .iter()
         .flat_map(|it| it.1.members)
         .for_each(|it| form(&it.1, &mut found));
-    EVENTS.iter().for_each(|it| shape(it.data, &mut found));
-    OBJECTS.iter().for_each(|it| shape(it, &mut found));
+    let objects = OBJECTS.iter().copied();
+    for it in EVENTS.iter().map(|it| it.data).chain(objects) {
+        shape(it, &mut found);
+    }
     found
 }
 

@@ -4,13 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Document, KindGroup, KindRow,
-    MemberForm::{Any, Flag, List, Object, Record, Text, Word},
+    MemberForm::{Any, Count, Flag, List, Object, Record, Text, Word},
     Need::{Always, Free, Placed},
     Shape, member,
     normal::rename,
 };
 use crate::{
-    protocol::{ClarificationResponse, Kind, Outcome, QuestionAnswer, QuestionKind, request::ANSWER},
+    protocol::{ClarificationResponse, Kind, Outcome, QuestionAnswer, QuestionKind},
     text::Role,
 };
 
@@ -188,6 +188,44 @@ static SUBJECT: Shape = Shape {
             Placed,
             "its metadata; a `file_edit` may have `hunks`, which can be accepted one by one",
         ),
+    ],
+};
+
+/// An answer to a question, as a member.
+pub static ANSWER: Shape = Shape {
+    name: "Answer",
+    about: "An answer to one question.",
+    members: &[
+        ("questionId", Text, Always, "id of the question"),
+        (
+            "selectedOptionIds",
+            List(&Text),
+            Always,
+            "ids of the chosen options; empty if the answer is free text",
+        ),
+        (
+            "freeText",
+            Text,
+            Free,
+            "answer in the user's words; with a rejection the reason",
+        ),
+        (
+            "hunks",
+            List(&Object(&HUNK_ANSWER)),
+            Free,
+            "decisions on the hunks of a change; a hunk without one is not written",
+        ),
+    ],
+};
+
+static HUNK_ANSWER: Shape = Shape {
+    name: "HunkAnswer",
+    about: "The user's decision on one hunk of a change that needs approval.",
+    members: &[
+        ("index", Count(0), Always, "number of the hunk, counted from 1"),
+        ("accepted", Flag, Always, "true if the hunk is to be written"),
+        ("newString", Text, Free, "text to write instead of the proposed one"),
+        ("comment", Text, Free, "comment for the model"),
     ],
 };
 

@@ -222,6 +222,17 @@ pub static DIFF: Shape = Shape {
     ],
 };
 
+/// The failure of an action, as a member.
+pub(super) static FAILURE: Shape = Shape {
+    name: "ActionFailure",
+    about: "Why an action failed.",
+    members: &[
+        ("errorCode", Text, Placed, "UPPER_SNAKE, from the list in §11"),
+        ("message", Text, Placed, "the reason in words"),
+        ("details", Text, Free, "a hint"),
+    ],
+};
+
 static HUNK: Shape = Shape {
     name: "Hunk",
     about: "Place of an edit among those of its call and file.",
@@ -292,6 +303,12 @@ pub(super) static ROW: KindRow = KindRow {
             Object(&CELL),
             Free,
             "cell of a notebook; the lines of the diff are counted in it",
+        ),
+        (
+            "failure",
+            Object(&FAILURE),
+            Free,
+            "why it failed, as the `error` document after it says",
         ),
         ("reason", Text, Free, "reason for a rejected edit"),
         (

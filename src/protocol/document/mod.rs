@@ -24,7 +24,7 @@ mod unknown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use clarification::{Clarification, QUESTION, Question, QuestionOption};
+pub use clarification::{ANSWER, Clarification, QUESTION, Question, QuestionOption};
 pub use code_block::CodeBlock;
 pub use code_reference::CodeReference;
 pub use compaction::{COMPACT, Cause, Compaction, CompactionMethod};

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::{
     ContentRule, Document, KindGroup, KindRow,
-    MemberForm::{Code, Count, Flag, List, Text, Word},
+    MemberForm::{Code, Count, Flag, List, Object, Text, Word},
     Need::{Always, Expected, Free, Structure, Timed},
+    file_edit::FAILURE,
     member,
     normal::{lines_closed, rename},
 };
@@ -110,6 +111,12 @@ pub(super) static ROW: KindRow = KindRow {
             "strength of the sandbox around the command",
         ),
         ("logPath", Text, Free, "file with all of the output"),
+        (
+            "failure",
+            Object(&FAILURE),
+            Free,
+            "why it failed, as the `error` document after it says",
+        ),
         ("reason", Text, Free, "reason for a rejected command"),
     ],
     content: ContentRule::Absent,

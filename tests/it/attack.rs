@@ -855,7 +855,7 @@ fn git_writes_where_it_may_and_plants_nothing() {
     let plant: String = planted
         .iter()
         .map(|it| format!("mkdir -p $(dirname {it}); echo evil > {it}; "))
-        .chain(["echo evil >> .git/config; true".to_owned()])
+        .chain(["echo evil >> .git/config; true;".to_owned()])
         .collect();
     let bench = |who: Who| {
         let bench = Bench::new(who);

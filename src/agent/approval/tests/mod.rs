@@ -252,7 +252,8 @@ fn when_nobody_is_there_the_refusal_says_what_is_missing() {
         ),
         (
             Access::Delete(inside("a")),
-            "it deletes `a`; nobody can be asked, and no rule allows this",
+            "it deletes `a`; nobody can be asked\n\
+             to allow it, add to your settings: approvals.allow = [\"Delete(./a)\"]",
         ),
     ] {
         assert_eq!(verdict(&access, &alone), Verdict::Deny(expected.to_owned()));

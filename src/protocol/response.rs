@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     ConversationId, DocumentId, FinishReason, Mode, Notice, ResponseId, Status, Usage,
-    document::{Document, DocumentStart, View},
+    document::{Document, DocumentStart, Kind, View},
     event::{Branch, Done, Event, ResponseStart},
 };
 
@@ -50,6 +50,15 @@ struct DocumentOrder {
     is_postponed: bool,
     /// Number of documents that were moved to make room for late ones.
     moved: usize,
+    /// Approvals, and the actions that came after them, by call and file.
+    decisions: HashMap<String, Decision>,
+}
+
+/// Documents of one call about one file.
+#[derive(Clone, Debug, Default)]
+struct Decision {
+    approvals: Vec<DocumentId>,
+    actions: Vec<DocumentId>,
 }
 
 /// Once late documents have moved so many others, they wait at the end: a stream that counts down must not cost
@@ -130,7 +139,11 @@ impl Response {
                 document,
                 tool_name,
                 tool_call_id,
-            } => self.grow(document, |it| it.name_call(tool_name, tool_call_id.as_deref())),
+            } => {
+                let change = self.grow(document, |it| it.name_call(tool_name, tool_call_id.as_deref()));
+                self.note_decision(document);
+                change
+            }
             Event::ToolCallArguments { document, arguments } => self.grow(document, |it| {
                 it.push_arguments(arguments);
             }),
@@ -143,12 +156,16 @@ impl Response {
                 document,
                 metadata,
                 append,
-            } => self.grow(document, |it| {
-                it.patch(metadata);
-                for (member, text) in append {
-                    it.append(member, text);
-                }
-            }),
+            } => {
+                let change = self.grow(document, |it| {
+                    it.patch(metadata);
+                    for (member, text) in append {
+                        it.append(member, text);
+                    }
+                });
+                self.note_decision(document);
+                change
+            }
             Event::ThinkingDelta { delta } => {
                 self.think(delta);
                 ResponseChange::Thinking
@@ -158,14 +175,16 @@ impl Response {
                 final_content,
                 metadata,
             } => {
-                match self.grow(document, |it| {
+                let change = self.grow(document, |it| {
                     it.assign(metadata);
                     if let Some(text) = final_content {
                         it.content = Some(text.clone());
                     }
                     it.ended_ms = at_ms;
                     it.finish();
-                }) {
+                });
+                self.note_decision(document);
+                match change {
                     ResponseChange::Grew(at) => ResponseChange::Ended(at),
                     other => other,
                 }
@@ -202,6 +221,47 @@ impl Response {
 
     pub fn position_of(&self, id: &DocumentId) -> Option<usize> {
         self.index.get(id).copied()
+    }
+
+    /// Notes an approval, or an action after one, under its call and file.
+    fn note_decision(&mut self, id: &DocumentId) {
+        let Some((key, document)) = self.get(id).and_then(|it| Some((it.decision_key()?, it))) else {
+            return;
+        };
+        let list = if document.kind == Kind::Clarification {
+            &mut self.order.decisions.entry(key).or_default().approvals
+        } else {
+            match self.order.decisions.get_mut(&key) {
+                Some(it) => &mut it.actions,
+                None => return,
+            }
+        };
+        if !list.iter().rev().any(|it| it == id) {
+            list.push(id.clone());
+        }
+    }
+
+    fn decision_at(&self, at: usize) -> Option<&Decision> {
+        self.order.decisions.get(&self.documents.get(at)?.decision_key()?)
+    }
+
+    /// Returns the indexes of the approvals before the document at `at` that name its call and file, the last one first.
+    pub fn approvals_before(&self, at: usize) -> Vec<usize> {
+        let approvals = self.decision_at(at).into_iter().flat_map(|it| &it.approvals);
+        let mut found: Vec<_> = approvals
+            .filter_map(|it| self.position_of(it))
+            .filter(|it| *it < at)
+            .collect();
+        found.sort_by_key(|it| std::cmp::Reverse(*it));
+        found
+    }
+
+    /// Returns the indexes of the actions after the approval at `at` that have its call and file.
+    pub fn actions_after(&self, at: usize) -> impl Iterator<Item = usize> {
+        let actions = self.decision_at(at).into_iter().flat_map(|it| &it.actions);
+        actions
+            .filter_map(|it| self.position_of(it))
+            .filter(move |it| *it > at)
     }
 
     /// The number a person uses for the document at `at`; a strict writer sends the same as its sequence.
@@ -319,6 +379,7 @@ impl Response {
         self.order.arrival.insert(at, arrival);
         self.index.insert(start.id.clone(), at);
         self.reindex(at + 1);
+        self.note_decision(&start.id);
         if start.sequence.is_none() && !self.order.by_arrival {
             self.order.by_arrival = true;
             self.sort();

@@ -8,7 +8,9 @@ use super::notices::{now_ms, warn};
 use crate::{
     agent::undo::{self, Restored, hunk},
     journal::Log,
-    protocol::{Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn},
+    protocol::{
+        Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn, UserAction, document::UNDONE,
+    },
     sandbox::{Seen, Workspace},
     transcript::Transcript,
 };
@@ -22,7 +24,7 @@ pub struct Restorer {
     /// Changes that the user has rejected, in their order; the first one is being taken back.
     rejected: VecDeque<(Turn, DocumentId)>,
     /// The first of `rejected` is being taken back.
-    pub reversal: Option<Restoring<()>>,
+    pub reversal: Option<Restoring<Notice>>,
     /// Files are being restored.
     pub restoring: Option<Restoring<(Restored, Notice)>>,
     /// The words in which the model is told of what was restored; empty: nothing was.
@@ -57,10 +59,13 @@ impl Restorer {
             let at = response.position_of(document);
             match at.and_then(|it| hunk::rejected(&response, it)) {
                 Some(Ok(rejected)) => {
+                    let address = format!("{turn}.{}", at.unwrap_or(0) + 1);
+                    let notice = UserAction::UndidDocument.notice(&[&address, &rejected.path]);
                     let (workspace, seen) = (files.workspace.cloned(), Arc::clone(files.seen));
                     let work = tokio::task::spawn_blocking(move || {
                         let workspace = workspace.ok_or("no workspace here")?;
-                        hunk::take_back(&workspace, &seen, &rejected).map_err(|it| it.to_string())
+                        let done = hunk::take_back(&workspace, &seen, &rejected);
+                        done.map(|()| notice).map_err(|it| it.to_string())
                     });
                     self.reversal =
                         Some(Box::pin(work.map(|it| {
@@ -80,14 +85,17 @@ impl Restorer {
     }
 
     /// Notes that the first rejected change was taken back, and goes on with the next one.
-    pub fn reversed(&mut self, result: Result<(), String>, files: Files<'_>, log: &Log) {
+    pub fn reversed(&mut self, result: Result<Notice, String>, files: Files<'_>, log: &Log) {
         self.reversal = None;
         if let Some((turn, document)) = self.rejected.pop_front() {
             match result {
-                Ok(()) => {
+                Ok(notice) => {
+                    // It was on the disk, so it can be done again.
                     let mut metadata = serde_json::Map::new();
                     metadata.insert("applied".into(), Applied::Rejected.as_str().into());
+                    metadata.insert(UNDONE.into(), true.into());
                     log.append_to(turn, now_ms(), Event::DocumentUpdate { document, metadata });
+                    log.append(now_ms(), Event::Notice(notice));
                 }
                 Err(why) => warn(log, "not-taken-back", why),
             }

@@ -14,7 +14,7 @@ use crate::{
     agent::tags::wrap,
     models::Part,
     protocol::{
-        Document, DocumentId, Event, FileChange, Notice, Operation, Response, Restore, RestoreConflict, RestorePreview,
+        Applied, Document, DocumentId, Event, FileChange, Notice, Operation, Response, Restore, RestoreConflict, RestorePreview,
         RestoreTarget, Turn, TurnChanges, UserAction, View, document::UNDONE,
     },
     sandbox::{self, Checkpoints, Marked, PathState, Plan, Seen, Turning, Which, Workspace},
@@ -132,7 +132,7 @@ pub fn preview(
     wish: &Restore,
 ) -> Result<RestorePreview, String> {
     let checkpoints = seen.checkpoints().ok_or(NOTHING_KEPT)?;
-    match scope(checkpoints, transcript, &wish.target)? {
+    match scope(checkpoints, workspace, transcript, &wish.target)? {
         Scope::Steps(which, files) => {
             let plan = plan(checkpoints, workspace, which, &files, &wish.except);
             Ok(RestorePreview {
@@ -152,7 +152,7 @@ pub fn restore(
     wish: &Restore,
 ) -> Result<Restored, String> {
     let checkpoints = seen.checkpoints().ok_or(NOTHING_KEPT)?;
-    match scope(checkpoints, transcript, &wish.target)? {
+    match scope(checkpoints, workspace, transcript, &wish.target)? {
         Scope::Place { turn, document, again } => place(seen, workspace, transcript, turn, &document, again),
         Scope::Steps(which, files) => {
             let plan = plan(checkpoints, workspace, which, &files, &wish.except);
@@ -173,7 +173,12 @@ pub fn restore(
 
 const NOTHING_KEPT: &str = "file history is not stored here";
 
-fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &RestoreTarget) -> Result<Scope<'a>, String> {
+fn scope<'a>(
+    checkpoints: &Checkpoints,
+    workspace: &Workspace,
+    transcript: &'a Transcript,
+    what: &RestoreTarget,
+) -> Result<Scope<'a>, String> {
     let nothing = || "nothing to undo".to_owned();
     let all = |which| Scope::Steps(which, Vec::new());
     Ok(match what {
@@ -181,9 +186,14 @@ fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &Resto
         RestoreTarget::Since(turn) => all(Which::Since(u64::from(turn.0))),
         RestoreTarget::RedoLast => all(Which::LastAgain),
         RestoreTarget::Last => {
+            // Files may be as they were before already: a change was taken back by its text, or by somebody else.
             let turns = checkpoints.turns();
-            let last = turns.iter().rev().find(|it| it.undone.len() < it.paths.len());
-            all(Which::Turn(last.ok_or_else(nothing)?.turn))
+            let is_left = |turn: u64| {
+                let plan = checkpoints.plan(workspace, Which::Turn(turn), &|_| true);
+                plan.is_partial || plan.files.iter().any(|it| !it.is_done())
+            };
+            let mut left = turns.iter().rev().filter(|it| it.undone.len() < it.paths.len());
+            all(Which::Turn(left.find(|it| is_left(it.turn)).ok_or_else(nothing)?.turn))
         }
         RestoreTarget::Document { turn, document } | RestoreTarget::RedoDocument { turn, document } => {
             let again = matches!(what, RestoreTarget::RedoDocument { .. });
@@ -196,6 +206,14 @@ fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &Resto
             let Some(call) = call_of(found) else {
                 return Err("it changed no files".to_owned());
             };
+            // It was taken back by its text: the steps do not know of it.
+            if again && !hunk::is_made(found) {
+                return Ok(Scope::Place {
+                    turn: *turn,
+                    document: document.clone(),
+                    again,
+                });
+            }
             let paths = paths_of(found);
             let is_of_file = |it: &&Document| call_of(it) == Some(call) && paths_of(it) == paths;
             if !paths.is_empty() && response.documents.iter().filter(is_of_file).count() > 1 {
@@ -282,8 +300,12 @@ fn place(
     hunk::take_back(workspace, seen, &reversal).map_err(|it| it.to_string())?;
     let (word, verb) = words(again);
     let value = if again { Value::Null } else { true.into() };
+    let mut event = update(document, value);
+    if let (true, Event::DocumentUpdate { metadata, .. }) = (again, &mut event) {
+        metadata.insert("applied".to_owned(), Applied::Applied.as_str().into());
+    }
     Ok(Restored {
-        events: vec![(turn, update(document, value))],
+        events: vec![(turn, event)],
         said: format!("{verb} a change to {}", reversal.path),
         told: format!("{word}: one of your changes of {}\n", reversal.path),
         files: vec![reversal.path],
@@ -328,29 +350,33 @@ fn steps(
         })
         .map(|it| it.path.clone())
         .collect::<Vec<_>>();
+    // What is as it should be does not change.
+    let (still, turning): (Vec<_>, Vec<_>) = plan.files.iter().partition(|it| it.is_done());
+    let still: Vec<_> = still.iter().map(|it| it.path.clone()).collect();
     let reasons: Vec<String> = plan.files.iter().filter_map(|it| reason(it, over)).collect();
-    let lines: Vec<String> = plan
-        .files
+    let lines: Vec<String> = turning
         .iter()
         .filter(|it| reason(it, over).is_none())
-        .map(line)
+        .map(|it| line(it))
         .collect();
+    if turning.is_empty() {
+        let verb = if is_again { "redo" } else { "undo" };
+        return Err(format!("nothing to {verb}: the files are as they should be"));
+    }
     let done = checkpoints.carry_out(workspace, plan, over).map_err(|it| chain(&it))?;
     if done.files.is_empty() {
         return Err(reasons.join("; "));
     }
-    let files: Vec<String> = done
-        .files
-        .iter()
-        .filter(|it| !folders.contains(it))
-        .map(|it| it.strip_prefix(workspace.root()).unwrap_or(it).display().to_string())
-        .collect();
+    let shown = |it: &Path| it.strip_prefix(workspace.root()).unwrap_or(it).display().to_string();
+    let changed = done.files.iter().filter(|it| !still.contains(it));
+    let (only_folders, files): (Vec<_>, Vec<_>) = changed.partition(|it| folders.contains(it));
+    let mut files: Vec<String> = files.into_iter().map(|it| shown(it)).collect();
+    if files.is_empty() {
+        files = only_folders.into_iter().map(|it| format!("{}/", shown(it))).collect();
+    }
     let unchanged = reasons.join("; ");
     let (_, verb) = words(is_again);
-    let mut said = format!(
-        "{verb} changes to {}",
-        figure::count(files.len().max(1), "file", "files").as_str()
-    );
+    let mut said = format!("{verb} changes to {}", figure::count(files.len(), "file", "files").as_str());
     if !unchanged.is_empty() {
         said.push_str(&format!("; unchanged: {unchanged}"));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    protocol::{Command, DocumentId, Entry, Event, FinishReason, Kind, Mode, ResponseChange, Severity, Turn, View},
+    protocol::{Command, DocumentId, Entry, Event, FinishReason, Kind, Message, Mode, ResponseChange, Severity, Turn, View},
     t,
     text::{Sanitized, WordList},
     transcript::{DocumentIndex, is_approval},
@@ -159,10 +159,11 @@ fn was_stopped(app: &App) -> bool {
 
 /// Puts messages that waited behind a stopped answer back in front of the draft: the user wants to think again.
 fn take_back_queue(app: &mut App) {
-    let mut texts: Vec<_> = app.composer.said.drain(..).collect();
-    texts.extend(app.composer.queue.drain(..).map(|it| it.message.content));
-    texts.extend(Some(app.composer.field.text()).filter(|it| !it.is_empty()));
-    app.composer.field.set(&texts.join("\n"));
+    let said = app.composer.said.drain(..).map(Message::user);
+    let messages: Vec<_> = said.chain(app.composer.queue.drain(..).map(|it| it.message)).collect();
+    for message in messages.iter().rev() {
+        app.composer.field.put_before(message);
+    }
     app.viewport.bars = None;
 }
 

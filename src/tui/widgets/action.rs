@@ -48,12 +48,16 @@ pub fn action_line(done: &DoneAction) -> String {
         UserAction::Redid => t!("done-redid", files = files()),
         UserAction::UndidDocument => t!("done-undid-document", address = first, file = second),
         UserAction::RedidDocument => t!("done-redid-document", address = first, file = second),
+        // Turns count from 1.
+        UserAction::Branched if first == "0" => t!("done-branched-start").to_owned(),
         UserAction::Branched => t!("done-branched", address = first),
         UserAction::Trusted => t!("done-trusted").to_owned(),
         UserAction::Distrusted => t!("done-distrusted").to_owned(),
         UserAction::AllowedAlways => t!("done-allowed", rules = first),
-        UserAction::Exported => t!("done-exported", file = first),
-        UserAction::Saved => t!("done-saved", file = first),
+        UserAction::Exported if second.is_empty() => t!("done-exported", file = first),
+        UserAction::Exported => t!("done-exported-over", file = first),
+        UserAction::Saved if second.is_empty() => t!("done-saved", file = first),
+        UserAction::Saved => t!("done-saved-over", file = first),
         UserAction::Committed => t!("done-committed", commit = first, back = second),
         UserAction::Remembered => t!("done-remembered", place = first),
         UserAction::SettingWritten => t!("done-set", name = first, place = second, command = fact(2)),
@@ -85,11 +89,14 @@ mod tests {
             (UserAction::UndidDocument, &["1.3", "src/cart.rs"]),
             (UserAction::RedidDocument, &["1.3", "src/cart.rs"]),
             (UserAction::Branched, &["2.1"]),
+            (UserAction::Branched, &["0"]),
             (UserAction::Trusted, &[]),
             (UserAction::Distrusted, &[]),
             (UserAction::AllowedAlways, &["Shell(git push)"]),
             (UserAction::Exported, &["~/cart.html"]),
             (UserAction::Saved, &["notes.md"]),
+            (UserAction::Exported, &["~/cart.html", "replaced"]),
+            (UserAction::Saved, &["notes.md", "replaced"]),
             (UserAction::Committed, &["1a2b3c4d", "git reset --soft HEAD~1"]),
             (UserAction::Remembered, &["AGENTS.md:3"]),
             (
@@ -127,11 +134,14 @@ mod tests {
 · undid 1.3 src/cart.rs · /redo 1.3
 · redid 1.3 src/cart.rs · /undo 1.3
 · continues after 2.1 · /branches for the rest
+· continues from the start · /branches shows what you left
 · trusted this folder · /trust to change
-· does not trust this folder · /trust to change
+· stopped trusting this folder · /trust to change
 · always allowed: Shell(git push), in your settings · /permissions
 · exported to ~/cart.html · delete it to undo
 · saved to notes.md · delete it to undo
+· exported to ~/cart.html, in the place of the earlier file
+· saved to notes.md, in the place of the earlier file
 · committed 1a2b3c4d · git reset --soft HEAD~1
 · remembered in AGENTS.md:3 · delete that line to undo
 · wrote theme = owl to ~/config.toml:2 · /config

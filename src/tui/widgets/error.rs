@@ -95,6 +95,11 @@ pub(super) fn failure_rows(document: &Document, columns: usize) -> Vec<StyledLin
         .collect()
 }
 
+/// Returns true for an error of a tool that is usually shown as its reason only.
+pub fn error_leaves_out(error: &Error<'_>) -> bool {
+    error.is_of_tool() && reason(error.code).is_some()
+}
+
 /// Returns true if a retry can help after an error with this code.
 pub fn is_retryable(code: &str) -> bool {
     STEPS.iter().any(|(name, _, again)| *name == code && *again)

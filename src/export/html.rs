@@ -88,7 +88,12 @@ fn about(whole: &ExportedConversation) -> String {
     }
     facts.extend(models.into_iter().map(str::to_owned));
     // What the user did before the first message stands in an exchange without one.
-    let turns = whole.transcript.exchanges.iter().filter(|it| it.message.is_some()).count();
+    let turns = whole
+        .transcript
+        .exchanges
+        .iter()
+        .filter(|it| it.message.is_some())
+        .count();
     facts.push(figure::count(turns, "turn", "turns").into_string());
     facts.join(" · ")
 }

@@ -259,9 +259,7 @@ impl Response {
     /// Returns the indexes of the actions after the approval at `at` that have its call and file.
     pub fn actions_after(&self, at: usize) -> impl Iterator<Item = usize> {
         let actions = self.decision_at(at).into_iter().flat_map(|it| &it.actions);
-        actions
-            .filter_map(|it| self.position_of(it))
-            .filter(move |it| *it > at)
+        actions.filter_map(|it| self.position_of(it)).filter(move |it| *it > at)
     }
 
     /// The number a person uses for the document at `at`; a strict writer sends the same as its sequence.

@@ -256,7 +256,10 @@ fn cut(exchange: &Exchange, document: &DocumentId, is_open: bool) -> Option<Exch
         ending.finish_reason = FinishReason::Stop;
     }
     let count = response.documents.len();
-    let actions = exchange.actions.iter().filter(|it| it.before.is_none_or(|it| it <= count));
+    let actions = exchange
+        .actions
+        .iter()
+        .filter(|it| it.before.is_none_or(|it| it <= count));
     Some(Exchange {
         actions: actions.cloned().collect(),
         turn: exchange.turn,

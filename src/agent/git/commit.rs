@@ -481,7 +481,7 @@ pub async fn settle() {
     stop(|_| true).await;
 }
 
-async fn stop(of: impl Fn(&Path) -> bool) {
+pub(super) async fn stop(of: impl Fn(&Path) -> bool) {
     let running: Vec<Handle> = {
         let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = running.iter().filter(|it| of(it.0));
@@ -590,7 +590,7 @@ pub async fn commit(
     Ok(outcome)
 }
 
-/// What follows from a commit: the person's index, and the note.
+/// The consequences of a commit: the person's index, and the note.
 struct Landing<'a> {
     repository: &'a Repository,
     accepted: &'a Arc<Accepted>,
@@ -598,7 +598,7 @@ struct Landing<'a> {
     note: &'a str,
     /// The commit that the index follows; `None`: there is none yet.
     commit: Option<String>,
-    /// What could not be done, a line each.
+    /// Failures on the way, a line each.
     problems: String,
 }
 

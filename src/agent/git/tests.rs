@@ -707,7 +707,10 @@ async fn a_commit_is_made_when_head_has_moved_however_git_ends() {
         assert!(outcome.output.contains(said), "{name}: {}", outcome.output);
         assert_eq!(outcome.documents.len(), 1, "{name}");
         assert_eq!(scene.git(&["diff", "--cached"]), "", "{name}: nothing is staged");
-        assert!(!scene.git(&["notes", "--ref=sheaf", "show", "HEAD"]).is_empty(), "{name}");
+        assert!(
+            !scene.git(&["notes", "--ref=sheaf", "show", "HEAD"]).is_empty(),
+            "{name}"
+        );
     }
 }
 

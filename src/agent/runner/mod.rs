@@ -106,7 +106,7 @@ enum RunnerEvent {
     Title(Option<String>),
     MarksLeft(Vec<String>),
     Sized(ServerModel, Option<u64>),
-    Reversed(Result<(), String>),
+    Reversed(Result<Notice, String>),
     Restored(Result<(Restored, Notice), String>),
     Background(background::Update),
     Looked(bool, Option<Standing>),

@@ -8,9 +8,7 @@ use super::notices::{now_ms, warn};
 use crate::{
     agent::undo::{self, Restored, hunk},
     journal::Log,
-    protocol::{
-        Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn, UserAction, document::UNDONE,
-    },
+    protocol::{Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn, UserAction, document::UNDONE},
     sandbox::{Seen, Workspace},
     transcript::Transcript,
 };

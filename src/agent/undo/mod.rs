@@ -14,8 +14,8 @@ use crate::{
     agent::tags::wrap,
     models::Part,
     protocol::{
-        Applied, Document, DocumentId, Event, FileChange, Notice, Operation, Response, Restore, RestoreConflict, RestorePreview,
-        RestoreTarget, Turn, TurnChanges, UserAction, View, document::UNDONE,
+        Applied, Document, DocumentId, Event, FileChange, Notice, Operation, Response, Restore, RestoreConflict,
+        RestorePreview, RestoreTarget, Turn, TurnChanges, UserAction, View, document::UNDONE,
     },
     sandbox::{self, Checkpoints, Marked, PathState, Plan, Seen, Turning, Which, Workspace},
     text::{diff::diff, figure},
@@ -376,7 +376,10 @@ fn steps(
     }
     let unchanged = reasons.join("; ");
     let (_, verb) = words(is_again);
-    let mut said = format!("{verb} changes to {}", figure::count(files.len(), "file", "files").as_str());
+    let mut said = format!(
+        "{verb} changes to {}",
+        figure::count(files.len(), "file", "files").as_str()
+    );
     if !unchanged.is_empty() {
         said.push_str(&format!("; unchanged: {unchanged}"));
     }
@@ -546,6 +549,113 @@ mod tests {
         journal::Log,
         protocol::{DocumentStart, Done, Kind, Message, Position},
     };
+
+    fn text(workspace: &Workspace, path: &str) -> String {
+        std::fs::read_to_string(workspace.root().join(path)).unwrap_or_default()
+    }
+
+    /// A conversation in which a call has changed a file and another one has made a file, and the store of both.
+    fn changed() -> (tempfile::TempDir, Workspace, Seen, Log) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("work");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(root.join("a.txt"), "1\n").unwrap();
+        let workspace = Workspace::open(&root).unwrap();
+        let seen = Seen::keeping(Checkpoints::open(&folder.path().join("kept"), "c").unwrap());
+        let log = Log::new();
+        log.append(0, Event::UserMessage(Message::user("go")));
+        seen.begin(1);
+        for (id, path, old, new) in [("a", "a.txt", Some("1\n"), "2\n"), ("b", "b.txt", None, "new\n")] {
+            let change = sandbox::Change {
+                file: workspace.locate(path).unwrap(),
+                operation: if old.is_some() {
+                    Operation::Edit
+                } else {
+                    Operation::Create
+                },
+                to: None,
+                old: old.map(|it| it.as_bytes().into()),
+                new: Some(new.as_bytes().into()),
+                hunks: Vec::new(),
+                cell: None,
+            };
+            workspace.commit_for(&seen, id, &[change]).unwrap();
+            let mut metadata =
+                json!({ "filePath": path, "operation": "create", "toolCallId": id, "applied": "applied" });
+            if let Some(old) = old {
+                metadata["operation"] = "edit".into();
+                metadata["diff"] = json!({ "oldString": old, "newString": new, "startLine": 1 });
+            }
+            let start = DocumentStart {
+                id: id.into(),
+                kind: Kind::FileEdit,
+                sequence: None,
+                content: Some(new.to_owned()),
+                metadata: Map::new(),
+            };
+            log.append(0, Event::DocumentStart(start));
+            let end = Event::DocumentEnd {
+                document: id.into(),
+                final_content: None,
+                metadata: metadata.as_object().cloned().unwrap_or_default(),
+            };
+            log.append(0, end);
+        }
+        log.append(0, Event::Done(Done::default()));
+        (folder, workspace, seen, log)
+    }
+
+    #[test]
+    fn a_rejected_change_is_done_again_and_undo_claims_nothing_that_did_not_happen() {
+        for (id, path, was, made) in [("a", "a.txt", "1\n", "2\n"), ("b", "b.txt", "", "new\n")] {
+            let (_folder, workspace, seen, log) = changed();
+            let transcript = || Transcript::from_entries(&log.after(Position(0)));
+            let wish = |target| Restore {
+                target,
+                except: Vec::new(),
+                overwrite: false,
+            };
+            let at = usize::from(id == "b");
+            let rejected = hunk::rejected(&transcript().exchanges[0].response, at)
+                .unwrap()
+                .unwrap();
+            hunk::take_back(&workspace, &seen, &rejected).unwrap();
+            let metadata = json!({ "applied": "rejected", UNDONE: true });
+            let update = Event::DocumentUpdate {
+                document: id.into(),
+                metadata: metadata.as_object().cloned().unwrap_or_default(),
+            };
+            log.append_to(Turn(1), 0, update);
+            assert_eq!(text(&workspace, path), was);
+            let document = RestoreTarget::RedoDocument {
+                turn: Turn(1),
+                document: id.into(),
+            };
+            let again = restore(&seen, &workspace, &transcript(), &wish(document.clone())).unwrap();
+            assert_eq!(text(&workspace, path), made);
+            assert_eq!(again.files, [path]);
+            for (turn, event) in again.events {
+                log.append_to(turn, 0, event);
+            }
+            let shown = transcript();
+            let found = &shown.exchanges[0].response.documents[at];
+            assert!(hunk::is_made(found) && !found.is_undone(), "{:?}", found.metadata);
+            let twice = restore(&seen, &workspace, &transcript(), &wish(document)).unwrap_err();
+            assert_eq!(twice, "not undone yet");
+            // Taken back again: only the other file changes.
+            hunk::take_back(&workspace, &seen, &rejected).unwrap();
+            let other = if at == 0 { "b.txt" } else { "a.txt" };
+            let undone = restore(&seen, &workspace, &transcript(), &wish(RestoreTarget::Last)).unwrap();
+            assert_eq!(undone.files, [other], "{}", undone.said);
+            assert!(
+                undone.said.contains("1 file") && !undone.told.contains(path),
+                "{}",
+                undone.said
+            );
+            let nothing = restore(&seen, &workspace, &transcript(), &wish(RestoreTarget::Last)).unwrap_err();
+            assert!(nothing.contains("nothing to undo"), "{nothing}");
+        }
+    }
 
     #[test]
     fn what_was_never_made_is_not_taken_back() {

@@ -62,6 +62,12 @@ pub struct DocumentStart {
     pub metadata: Map<String, Value>,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// Views of documents that this thread has made.
+    pub(crate) static VIEWS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// One document of a response.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -144,7 +150,9 @@ impl Document {
             Kind::TerminalCommand | Kind::ToolCall => None,
             Kind::Clarification if subject?.get("type").and_then(Value::as_str) == Some("file_edit") => {
                 let subject = subject?;
-                subject.get("filePath").or_else(|| subject.get("metadata")?.get("filePath"))
+                subject
+                    .get("filePath")
+                    .or_else(|| subject.get("metadata")?.get("filePath"))
             }
             Kind::Clarification => None,
             _ => return None,

@@ -265,7 +265,9 @@ fn can_show_more(app: &App, item: Item) -> bool {
         Item::Document(place) => app.conversation.transcript.get(place).is_some_and(leaves_out),
         Item::Message(at) => {
             let exchange = app.conversation.transcript.exchanges.get(at);
-            exchange.and_then(|it| it.message.as_ref()).is_some_and(message_leaves_out)
+            exchange
+                .and_then(|it| it.message.as_ref())
+                .is_some_and(message_leaves_out)
         }
         Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => false,
     }

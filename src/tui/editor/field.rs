@@ -419,15 +419,19 @@ impl Field {
         let parts = message.parts();
         let typed = parts.iter().filter(|it| !it.1).map(|it| it.0);
         let pictures = message.extra.get("images").and_then(Value::as_array);
-        let mut pictures = pictures.into_iter().flatten();
-        let is_picture = picture_names(typed, pictures.len());
+        let mut pictures = pictures.map_or(&[][..], Vec::as_slice).iter();
+        let are_all_pictures = typed.flat_map(bracketed).filter(|it| it.1.is_some()).count() == pictures.len();
+        let is_picture = |name: &&str| {
+            let name = name.to_lowercase();
+            are_all_pictures || PICTURES.iter().any(|it| name.ends_with(it))
+        };
         for (text, is_pasted) in parts {
             if is_pasted {
                 self.add(Chip::Text(tidy(text)));
                 continue;
             }
             for (text, name) in bracketed(text) {
-                match name.filter(|it| is_picture(it)).and_then(|it| Some((it, pictures.next()?))) {
+                match name.filter(is_picture).and_then(|it| Some((it, pictures.next()?))) {
                     Some((name, data)) => self.add(picture(name, data)),
                     None => self.draft.insert(&without_marks(&tidy(text))),
                 }
@@ -597,15 +601,6 @@ fn bracketed(text: &str) -> Vec<(&str, Option<&str>)> {
     }
     parts.push((rest, None));
     parts
-}
-
-/// Returns the test for the names of `count` pictures: any name in brackets if there are as many, else those of files.
-fn picture_names<'a>(texts: impl Iterator<Item = &'a str>, count: usize) -> impl Fn(&str) -> bool {
-    let all = texts.flat_map(bracketed).filter(|it| it.1.is_some()).count();
-    move |name: &str| {
-        let lower = name.to_lowercase();
-        all == count || PICTURES.iter().any(|it| lower.ends_with(it))
-    }
 }
 
 fn picture(name: &str, data: &Value) -> Chip {

@@ -82,7 +82,13 @@ impl EffectRunner {
             } => {
                 let place = &app.conversation.workspace;
                 let target = sessions::target(&workspace, place.home.as_deref(), &path);
-                sessions::export(self, app.conversation.link.log(), target, path, (!overwrites).then_some(draft));
+                sessions::export(
+                    self,
+                    app.conversation.link.log(),
+                    target,
+                    path,
+                    (!overwrites).then_some(draft),
+                );
             }
             Effect::ProposeExport { title, draft } => {
                 let place = &app.conversation.workspace;

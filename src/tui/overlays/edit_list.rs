@@ -104,7 +104,10 @@ impl EditList {
             let is_fixed = key.is_some_and(|it| matches!(it.kind, ValueKind::Headers | ValueKind::Rules));
             let value = it.value.unwrap_or_default();
             let is_secret = value.contains(HIDDEN) || key.is_some_and(|it| it.kind == ValueKind::Secret);
-            let mut about: Vec<_> = key.iter().flat_map(|it| [it.about.into(), it.kind.describe()]).collect();
+            let mut about: Vec<_> = key
+                .iter()
+                .flat_map(|it| [it.about.into(), it.kind.describe()])
+                .collect();
             if is_secret {
                 about.push(t!("config-secret").into());
             }

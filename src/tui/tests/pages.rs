@@ -715,7 +715,16 @@ fn what_is_read_late_opens_over_no_words() {
 
 #[test]
 fn letters_go_to_the_draft_while_a_page_waits_and_its_answer_is_kept() {
-    for words in ["just do it", "yes", "quick fix", " fix", "open it", "go on", "kind words", "fix it"] {
+    for words in [
+        "just do it",
+        "yes",
+        "quick fix",
+        " fix",
+        "open it",
+        "go on",
+        "kind words",
+        "fix it",
+    ] {
         let mut desk = TestApp::new(100, 24);
         desk.keys(&format!("/btw why two loops?<enter>{words}"));
         assert_eq!(desk.app.composer.field.text(), words);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::{
-    protocol::{Command, DocumentId, Entry, Event, FinishReason, Kind, Message, Mode, ResponseChange, Severity, Turn, View},
+    protocol::{
+        Command, DocumentId, Entry, Event, FinishReason, Kind, Message, Mode, ResponseChange, Severity, Turn, View,
+    },
     t,
     text::{Sanitized, WordList},
     transcript::{DocumentIndex, is_approval},

@@ -105,7 +105,10 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
                 None => return app.toast(why),
             }
         }
-        EffectOutcome::History { texts, draft: Some(draft) } => {
+        EffectOutcome::History {
+            texts,
+            draft: Some(draft),
+        } => {
             if texts.is_empty() {
                 return app.toast(t!("news-nothing-sent"));
             }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     locale,
-    protocol::{Document, document::Error},
+    protocol::{Document, document::Error, tool_label},
     t,
     text::{Role, Sanitized, Span, StyledLine, width::width, wrap::wrap},
 };
@@ -173,7 +173,7 @@ impl DocumentKind for Error<'_> {
 impl Error<'_> {
     /// Returns true if a tool reported it: the words are the model's, who reads them and goes on.
     fn is_of_tool(&self) -> bool {
-        !matches!(self.source, "llm" | "client" | "gateway" | "stream")
+        tool_label::label(self.source).is_some() || self.source.starts_with("mcp__")
     }
 }
 

@@ -336,6 +336,13 @@ mod tests {
                 "[providers.a]\nkey_command = \"pass show a | head -1\"\n",
             ),
             (
+                "as a list of words",
+                "",
+                "providers.a.key_command",
+                Some("[\"pass\", \"show\"]"),
+                "[providers.a]\nkey_command = [\"pass\", \"show\"]\n",
+            ),
+            (
                 "as a list",
                 "",
                 "serve.allow_host",

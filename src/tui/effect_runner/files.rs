@@ -27,8 +27,8 @@ const CITED_BYTES: u64 = 2 << 20;
 /// draft's version is given.
 pub fn save(runner: &EffectRunner, target: PathBuf, path: String, text: String, asks: Option<u64>) {
     runner.block(move || {
-        let old = std::fs::read(&target);
-        let is_replaced = !matches!(&old, Err(it) if it.kind() == std::io::ErrorKind::NotFound);
+        let old = file::read(&target, text.len() as u64 + 1);
+        let is_replaced = !matches!(&old, Err(it) if it.is_absent());
         if let Some(draft) = asks
             && is_replaced
             && !old.is_ok_and(|it| it == text.as_bytes())

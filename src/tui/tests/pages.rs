@@ -607,8 +607,8 @@ fn a_value_with_quotes_is_edited_as_it_is() {
 fn enter_twice_on_any_setting_writes_nothing() {
     let file = SettingsFile::of_user(
         "config.toml",
-        "model = 'x'\nproxy = 'http://me:hidden@proxy:1'\n[agent]\nrules = ['Use tabs, not spaces', 'Short names']\n
-         [providers.own]\nbase_url = 'https://example.org'\nkey_command = ['pass', 'show']\n
+        "model = 'x'\nrules = ['Use tabs, not spaces', 'Short names']\n
+         [providers.own]\nbase_url = 'https://example.org'\nkey_command = ['pass', 'show']\nproxy = 'http://me:hidden@proxy:1'\n
          [providers.other]\napi_key = 'hidden'\nkey_file = '~/key'\n",
     );
     let (settings, _) = config::merge(

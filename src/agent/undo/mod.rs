@@ -555,7 +555,7 @@ mod tests {
     }
 
     /// A conversation in which a call has changed a file and another one has made a file, and the store of both.
-    fn changed() -> (tempfile::TempDir, Workspace, Seen, Log) {
+    fn changed() -> (tempfile::TempDir, Workspace, Seen, Arc<Log>) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("work");
         std::fs::create_dir(&root).unwrap();

@@ -313,9 +313,7 @@ fn the_work_for_an_edit_does_not_grow_with_the_answer() {
         let before = VIEWS.get();
         desk.events(events);
         let loaded = VIEWS.get() - before;
-        desk.draw();
         let before = VIEWS.get();
-        desk.keys("<ctrl+l>");
         desk.draw();
         (loaded / count, VIEWS.get() - before)
     };

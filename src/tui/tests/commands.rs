@@ -314,7 +314,7 @@ fn an_unknown_command_costs_no_words() {
     assert!(desk.shows("unknown command /thei"), "{}", desk.picture());
     desk.keys("x");
     assert_eq!(desk.app.composer.field.text(), "x fix the tests");
-    desk.keys("<alt+u><ctrl+p>");
+    desk.keys("<alt+u><ctrl+p><ctrl+p>");
     assert_eq!(
         desk.app.composer.field.text(),
         "/thei fix the tests",
@@ -372,7 +372,7 @@ fn a_paste_goes_to_the_search_of_the_list_that_is_open() {
     let finds = |it: &Effect| matches!(it, Effect::FindSessions(words) if words.contains("parser"));
     assert!(desk.front.effects.iter().any(finds));
     let mut desk = TestApp::new(100, 24);
-    desk.keys("<f12>");
+    desk.keys("/inspect<enter>");
     desk.paste("delta");
     assert!(
         desk.app.composer.field.is_empty() && desk.shows("› delta"),

@@ -627,9 +627,9 @@ fn enter_twice_on_any_setting_writes_nothing() {
         assert!(!wrote, "{path}\n{}", desk.picture());
     }
     // A list is edited as it is written.
-    desk.keys("key_command<enter>");
+    desk.keys("own.key_command<enter>");
     assert!(desk.shows(r#"key_command › ["pass", "show"]"#), "{}", desk.picture());
-    desk.keys("<esc><esc>api_key<enter>");
+    desk.keys("<esc><esc>other.api_key<enter>");
     assert!(desk.shows("sheaf login"), "a hint\n{}", desk.picture());
     desk.keys("<esc><home><end>");
     assert!(!desk.shows("hidden"), "{}", desk.picture());

@@ -586,7 +586,8 @@ pub async fn commit(
         Err(error) if outcome.commit.is_none() => return Err(error.into()),
         Err(error) => error.to_string(),
     };
-    outcome.output = format!("{output}{}", outcome.output).trim().to_owned();
+    let whole = format!("{output}{}", outcome.output);
+    whole.trim().clone_into(&mut outcome.output);
     Ok(outcome)
 }
 

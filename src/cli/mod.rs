@@ -55,7 +55,7 @@ use crate::{
         replay::{Audience, Recording, Replay, Speed},
     },
     locale,
-    os::{self, file},
+    os::{self, file, long_text},
     print::{self, Outputs, PrintOptions, RunOutcome, StopSignal},
     protocol::{self, Mode, Submit},
     sandbox,
@@ -266,6 +266,7 @@ impl CliContext {
         }
         let environment = Environment::of_process();
         let paths = Paths::of_user().context("no home folder\n  set HOME")?;
+        long_text::Place::of(paths.scratch()).apply();
         let workspace = workspace(common.workspace.as_deref())?;
         let options = common.options(whom);
         let (mut settings, mut problems) = config::load(&paths, None, &environment, &options);

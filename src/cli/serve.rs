@@ -14,6 +14,7 @@ use crate::{
     config::{Problem, Secret, Settings},
     journal::{Log, file::Store},
     link::Asker,
+    os::long_text,
     print::StopSignal,
     protocol::Request,
     server::{AccessRecord, Limits, LinkRequest, Server, ServerOptions, token},
@@ -22,6 +23,9 @@ use crate::{
 
 /// File of the generated token, in the state folder.
 const TOKEN: &str = "serve-token";
+
+/// Longest text of an answer in memory, in bytes: a server holds many answers at a time.
+const TEXT_BYTES: usize = 8 << 10;
 
 /// Folder of stored conversations, in the state folder.
 pub(super) const KEPT: &str = "served";
@@ -34,6 +38,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
     if base.problems.iter().any(Problem::is_unreadable) {
         return Ok(code::USAGE);
     }
+    long_text::Place::of(base.paths.scratch()).with_texts_of(TEXT_BYTES).apply();
     override_with(arguments, &mut base.settings);
     let source = match &arguments.replay {
         Some(path) => ServeSource::Recording(read_recording(path)?, arguments.pace.speed),

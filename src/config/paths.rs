@@ -70,6 +70,11 @@ impl Paths {
         self.state.join("keys")
     }
 
+    /// Folder of files that lack a name and go with the program: texts that are too long for memory.
+    pub fn scratch(&self) -> PathBuf {
+        self.state.join("scratch")
+    }
+
     pub fn sessions(&self) -> PathBuf {
         self.data.join("sessions")
     }

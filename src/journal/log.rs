@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    num::NonZeroUsize,
     ops::Bound,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
@@ -10,6 +11,7 @@ use tokio::sync::watch;
 
 use super::{
     backfill::{Earlier, Recent},
+    delta_memory::DeltaMemory,
     run::StoredEntries,
     trace::Trace,
 };
@@ -18,7 +20,10 @@ use crate::protocol::{Cost, DocumentId, Entry, Event, Position, Turn};
 /// Bytes of older entries that are read for a follower that wants some, but not all of them.
 const LATELY_BYTES: u64 = 4 << 20;
 
-/// Unread deltas that are kept for a close follower after their documents have ended, in bytes.
+/// Text of deltas that a follower takes at a time if it may stall, in bytes.
+const BATCH_BYTES: usize = 16 << 10;
+
+/// Memory of unread deltas that are kept for a close follower after their documents have ended, in bytes.
 const SPENT_BYTES: usize = 1 << 20;
 
 /// An append-only list of entries that any number of readers follow, each at its own pace.
@@ -53,6 +58,7 @@ struct LogState {
     followers: u64,
     /// If set, entries after this position are dropped when every close follower has read them.
     lets_go: Option<Position>,
+    deltas: DeltaMemory,
 }
 
 impl Default for Log {
@@ -70,6 +76,13 @@ impl Default for Log {
 impl Log {
     pub fn new() -> Arc<Self> {
         Arc::default()
+    }
+
+    /// Creates a log that holds no more than `delta_bytes` bytes of deltas in memory; the others lie in a file.
+    pub fn sparing(delta_bytes: usize) -> Arc<Self> {
+        let log = Self::default();
+        log.lock().deltas = DeltaMemory::of(delta_bytes);
+        Arc::new(log)
     }
 
     /// A log that starts with entries from elsewhere, ordered by position.
@@ -187,7 +200,7 @@ impl Log {
     }
 
     /// Like [`Self::follow`], but includes deltas of documents that have ended meanwhile: for followers that forward
-    /// events to readers. If more than a mebibyte of deltas is unread, the oldest are left out.
+    /// events to readers. If unread deltas need more than a mebibyte of memory, the oldest are left out.
     pub fn follow_closely(self: &Arc<Self>, since: Position) -> Follower {
         let mut state = self.lock();
         state.followers += 1;
@@ -274,12 +287,41 @@ impl Log {
     }
 }
 
+/// Limit of what a follower takes at a time.
+#[derive(Clone, Copy, Debug)]
+struct ReadLimit {
+    entries: usize,
+    /// Text of deltas. Other entries are shared with the log.
+    bytes: usize,
+}
+
+impl ReadLimit {
+    const NONE: Self = Self {
+        entries: usize::MAX,
+        bytes: usize::MAX,
+    };
+
+    /// Adds entries to `batch`. Returns true if the limit was met.
+    fn fill(self, entries: impl Iterator<Item = Arc<Entry>>, batch: &mut Vec<Arc<Entry>>) -> bool {
+        let mut left = self;
+        for entry in entries {
+            left.entries -= 1;
+            left.bytes = left.bytes.saturating_sub(delta_bytes(&entry.event));
+            batch.push(entry);
+            if left.entries == 0 || left.bytes == 0 {
+                return true;
+            }
+        }
+        false
+    }
+}
+
 impl LogState {
-    /// Adds the entries after `since` to `batch`, at most `most`; with the deltas of ended documents if `with_spent`.
-    fn read(&self, since: Position, with_spent: bool, most: usize, batch: &mut Vec<Arc<Entry>>) {
+    /// Adds the entries after `since` to `batch`, up to a limit; with the deltas of ended documents if `with_spent`. Returns
+    /// true if the limit was met.
+    fn read(&self, since: Position, with_spent: bool, limit: ReadLimit, batch: &mut Vec<Arc<Entry>>) -> bool {
         if !with_spent || self.spent.is_empty() {
-            batch.extend(all_after(&self.entries, since).take(most));
-            return;
+            return limit.fill(all_after(&self.entries, since), batch);
         }
         let mut kept = all_after(&self.entries, since).peekable();
         let mut spent = all_after(&self.spent, since).peekable();
@@ -288,19 +330,22 @@ impl LogState {
             (Some(_), _) => kept.next(),
             (None, _) => spent.next(),
         });
-        batch.extend(merged.take(most));
+        limit.fill(merged, batch)
     }
 
     /// Drops entries that every close follower has read.
     fn sweep(&mut self) {
         let Some(read) = self.close.values().min().copied() else {
-            self.spent.clear();
-            self.spent_bytes = 0;
+            while !self.spent.is_empty() {
+                self.forget_first();
+            }
+            self.deltas.tidy();
             return;
         };
         while self.spent.first_key_value().is_some_and(|(_, it)| it.last() <= read) {
             self.forget_first();
         }
+        self.deltas.tidy();
         if let Some(floor) = self.lets_go {
             let next = |it: &Self| {
                 let (first, kept) = it.entries.range((Bound::Excluded(floor), Bound::Unbounded)).next()?;
@@ -308,25 +353,31 @@ impl LogState {
             };
             while let Some(first) = next(self) {
                 self.entries.remove(&first);
+                self.deltas.removed(first);
             }
         }
     }
 
     fn forget_first(&mut self) {
         match self.spent.pop_first() {
-            Some((_, pieces)) => self.spent_bytes = self.spent_bytes.saturating_sub(pieces.size()),
+            Some((first, pieces)) => {
+                self.deltas.removed(first);
+                self.spent_bytes = self.spent_bytes.saturating_sub(pieces.size());
+            }
             None => self.spent_bytes = 0,
         }
     }
 
     fn keep(&mut self, entry: Entry) {
         let open = delta_of(&entry.event).map(|it| (entry.turn, it.clone()));
-        if self
-            .entries
-            .last_entry()
-            .is_some_and(|mut it| it.get_mut().join(&entry))
-        {
-            return;
+        if let Some(mut last) = self.entries.last_entry() {
+            if last.get_mut().join(&entry) {
+                return;
+            }
+            if last.get().is_run() {
+                self.deltas.completed(*last.key(), last.get().size());
+                self.move_to_file();
+            }
         }
         let position = entry.position;
         // What is let go when it has been read need not be found again when its document ends.
@@ -365,14 +416,40 @@ impl LogState {
             while self.spent_bytes > SPENT_BYTES {
                 self.forget_first();
             }
+            self.deltas.tidy();
+        }
+    }
+
+    /// Moves the oldest complete runs to a file while too many are in memory.
+    fn move_to_file(&mut self) {
+        while let Some((first, file)) = self.deltas.overdue() {
+            if let Some(run) = self.entries.get_mut(&first) {
+                run.move_to(&file);
+            } else if let Some(run) = self.spent.get_mut(&first) {
+                let before = run.size();
+                run.move_to(&file);
+                self.spent_bytes = self.spent_bytes.saturating_sub(before) + run.size();
+            }
         }
     }
 
     /// Removes deltas; a close follower that has not read them still gets them.
     fn spend(&mut self, position: Position) {
-        if let Some(pieces) = self.entries.remove(&position)
-            && self.close.values().any(|since| *since < pieces.last())
-        {
+        let Some(mut pieces) = self.entries.remove(&position) else {
+            return;
+        };
+        let is_wanted = self.close.values().any(|since| *since < pieces.last());
+        let is_much = self.spent_bytes + pieces.size() > self.deltas.limit_bytes();
+        if !is_wanted || is_much {
+            self.deltas.removed(position);
+        }
+        if is_wanted {
+            if is_much
+                && pieces.is_run()
+                && let Some(file) = self.deltas.file()
+            {
+                pieces.move_to(&file);
+            }
             self.spent_bytes += pieces.size();
             self.spent.insert(position, pieces);
         }
@@ -394,6 +471,15 @@ pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
         Event::DocumentStart(_) | Event::DocumentEnd { .. } | Event::DocumentUpdate { .. }
     );
     event.document().filter(|_| !is_whole)
+}
+
+/// Returns the bytes of text in a delta; 0 for other events.
+fn delta_bytes(event: &Event) -> usize {
+    match event {
+        Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta.len(),
+        Event::MetadataDelta { append, .. } => append.iter().map(|it| it.1.len()).sum(),
+        _ => 0,
+    }
 }
 
 /// Returns true for events that the end of their document replaces.
@@ -432,35 +518,44 @@ impl Follower {
     ///
     /// Safe to drop at any await: nothing is lost.
     pub async fn next(&mut self, batch: &mut Vec<Arc<Entry>>) -> bool {
-        self.next_some(usize::MAX, batch).await
+        self.next_within(ReadLimit::NONE, batch).await
     }
 
     /// Adds the entries that are there now to `batch`, without waiting.
     pub fn take(&mut self, batch: &mut Vec<Arc<Entry>>) -> bool {
-        self.take_some(usize::MAX, batch)
+        self.take_within(ReadLimit::NONE, batch)
     }
 
-    /// Like [`Self::next`], but returns at most `most` entries at a time, for readers that may stall on a batch.
-    pub async fn next_some(&mut self, most: usize, batch: &mut Vec<Arc<Entry>>) -> bool {
+    /// Like [`Self::next`], but returns at most `most` entries and about [`BATCH_BYTES`] of text at a time, for readers that
+    /// may stall on a batch.
+    pub async fn next_some(&mut self, most: NonZeroUsize, batch: &mut Vec<Arc<Entry>>) -> bool {
+        let limit = ReadLimit {
+            entries: most.get(),
+            bytes: BATCH_BYTES,
+        };
+        self.next_within(limit, batch).await
+    }
+
+    async fn next_within(&mut self, limit: ReadLimit, batch: &mut Vec<Arc<Entry>>) -> bool {
         loop {
             self.changed.mark_unchanged();
-            if self.take_some(most, batch) {
+            if self.take_within(limit, batch) {
                 return true;
             }
             if self.log.lock().closed || self.changed.changed().await.is_err() {
-                return self.take_some(most, batch);
+                return self.take_within(limit, batch);
             }
         }
     }
 
-    fn take_some(&mut self, most: usize, batch: &mut Vec<Arc<Entry>>) -> bool {
+    fn take_within(&mut self, limit: ReadLimit, batch: &mut Vec<Arc<Entry>>) -> bool {
         let before = batch.len();
         batch.extend(self.log.earlier_after(self.since));
         let mut state = self.log.lock();
-        state.read(self.since, self.close.is_some(), most, batch);
+        let is_cut = state.read(self.since, self.close.is_some(), limit, batch);
         let new = batch.get(before..).unwrap_or_default();
         let read = match new.last() {
-            Some(last) if new.len() >= most => last.position,
+            Some(last) if is_cut => last.position,
             Some(_) | None => state.last,
         };
         let is_new = !new.is_empty();

@@ -156,7 +156,7 @@ fn beside(path: &Path, access: Access, replaces: bool) -> Result<(File, Temporar
         ));
         let temporary = path.with_file_name(hidden);
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
+        options.read(true).write(true).create_new(true);
         restrict(&mut options, mode);
         match options.open(&temporary) {
             Ok(file) => {
@@ -207,6 +207,28 @@ pub fn append(path: &Path) -> Result<File, Error> {
     restrict(&mut options, Access::Private);
     let file = regular(path, &options)?;
     make_private(&file).map_err(Error::io(path, "made private"))?;
+    Ok(file)
+}
+
+/// Creates a file in `folder` that can be read and written, is the owner's alone and has no name: it goes when it is closed,
+/// also by a crash. The folder is created if need be.
+pub fn nameless(folder: &Path) -> Result<File, Error> {
+    private_folder(folder)?;
+    #[cfg(target_os = "linux")]
+    {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_TMPFILE);
+        if let Ok(file) = options.open(folder) {
+            return Ok(file);
+        }
+        // Some file systems know no files without a name.
+    }
+    let path = folder.join("scratch");
+    let (file, temporary) = beside(&path, Access::Private, false)?;
+    // The name goes here.
+    drop(temporary);
     Ok(file)
 }
 

@@ -44,8 +44,8 @@ pub fn drop_unchanged_pages() {}
 pub fn trim_when_worth() {
     /// Pages that were resident after the last time.
     static LEAST: AtomicUsize = AtomicUsize::new(0);
-    // 64 MiB on a machine with pages of 4 KiB.
-    const WORTH_PAGES: usize = 16 << 10;
+    // 16 MiB on a machine with pages of 4 KiB.
+    const WORTH_PAGES: usize = 4 << 10;
 
     let Some(before) = resident_pages() else { return };
     if before < LEAST.load(Ordering::Relaxed).saturating_add(WORTH_PAGES) {

@@ -2,6 +2,8 @@
 
 pub mod clipboard;
 pub mod file;
+pub mod long_text;
 pub mod memory_trim;
 pub mod panic;
 pub mod process;
+pub mod scratch;

@@ -161,6 +161,7 @@ pub async fn begin(
         } else {
             state.responses.remove(&id);
         }
+        state.tidy();
         drop(permit);
     });
     Ok((served, guard))

@@ -33,7 +33,7 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -232,6 +232,7 @@ impl Server {
             tools: options.tools,
             limits,
             stop,
+            is_untidy: AtomicBool::new(false),
         });
         Ok(Self {
             listener,

@@ -1,6 +1,12 @@
 //! State that all request handlers share, and reading a request's body.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{body::Body, http::StatusCode};
 use bytes::BytesMut;
@@ -8,12 +14,13 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::{
     Limits, Opener, auth::AccessPolicy, refusal::Refusal, registry::ResponseRegistry, sessions::Conversations,
 };
+use crate::os::memory_trim::trim_when_worth;
 
 /// State shared by all request handlers.
 pub struct ServerState {
@@ -33,7 +40,12 @@ pub struct ServerState {
     pub limits: Limits,
     /// Turns true once, when the server shuts down.
     pub stop: watch::Receiver<bool>,
+    /// True from the end of an answer until its memory has been returned.
+    pub is_untidy: AtomicBool,
 }
+
+/// Time after the end of an answer at which its memory is returned, together with that of others.
+const TIDY: Duration = Duration::from_secs(3);
 
 impl ServerState {
     /// Takes a permit for one running answer. Refused with 503 if all are taken.
@@ -46,13 +58,24 @@ impl ServerState {
         })
     }
 
-    /// Removes responses and conversations unused for `keep`, and returns free memory to the system when nothing runs.
-    pub async fn sweep(&self, keep: Duration) {
-        self.responses.sweep(keep);
-        if self.responses.is_idle() {
-            // An error means that it panicked, and then no memory was returned.
-            let _ = tokio::task::spawn_blocking(crate::os::memory_trim::trim_when_worth).await;
+    /// Returns the memory of ended answers to the system, in a moment.
+    pub fn tidy(self: &Arc<Self>) {
+        if self.is_untidy.swap(true, Ordering::Relaxed) {
+            return;
         }
+        let state = Arc::clone(self);
+        tokio::spawn(async move {
+            sleep(TIDY).await;
+            state.is_untidy.store(false, Ordering::Relaxed);
+            // An error means that it panicked, and then no memory was returned.
+            let _ = tokio::task::spawn_blocking(trim_when_worth).await;
+        });
+    }
+
+    /// Removes responses and conversations unused for `keep`, and returns their memory to the system.
+    pub async fn sweep(self: &Arc<Self>, keep: Duration) {
+        self.responses.sweep(keep);
+        self.tidy();
         if let Some(conversations) = &self.conversations {
             conversations.sweep(keep).await;
         }

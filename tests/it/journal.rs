@@ -164,7 +164,7 @@ fn start(id: &str) -> Event {
 fn end(id: &str, text: &str) -> Event {
     Event::DocumentEnd {
         document: id.into(),
-        final_content: Some(text.to_owned()),
+        final_content: Some(text.into()),
         metadata: serde_json::Map::new(),
     }
 }

@@ -377,6 +377,8 @@ impl AnswerOutput {
 struct OpenRequest {
     /// The model's message so far.
     said: Vec<Said>,
+    /// Number of calls that have begun.
+    begun: usize,
     /// Calls whose arguments are no JSON object, by id, with what they are.
     garbled: Vec<(String, String)>,
     /// Number of messages that the model was sent.
@@ -454,6 +456,9 @@ enum Phase {
     Marks,
     Over,
 }
+
+/// Calls that a model may make at a time. More are no work that somebody looks at.
+const CALLS_AT_ONCE: usize = 200;
 
 /// The model's message where it did not answer.
 const NO_ANSWER: &str = "(No answer came.)";
@@ -652,6 +657,7 @@ impl Running {
     /// Asks the model with all that it is told now.
     fn request(&mut self, memory: &mut Memory) {
         self.request.said.clear();
+        self.request.begun = 0;
         self.request.garbled.clear();
         self.request.has_output = false;
         self.request.tokens = Tokens::default();
@@ -704,7 +710,7 @@ impl Running {
                 self.output.say(events);
                 match self.request.said.last_mut() {
                     Some(Said::Text(last)) => last.push_str(&text),
-                    Some(Said::Opaque(_) | Said::Call(_)) | None => self.request.said.push(Said::Text(text)),
+                    Some(Said::Opaque(_) | Said::Call(_)) | None => self.request.said.push(Said::Text(text.into())),
                 }
             }
             Piece::Thinking(delta) => {
@@ -719,6 +725,10 @@ impl Running {
                 opaque,
                 slot: _,
             } => {
+                let calls = self.request.said.iter().filter(|it| matches!(it, Said::Call(_))).count();
+                if calls == CALLS_AT_ONCE {
+                    return self.too_many_calls(memory);
+                }
                 let id = self.fresh_id(id, memory);
                 let arguments = arguments.unwrap_or_else(|text| {
                     self.request.garbled.push((id.clone(), text));
@@ -733,8 +743,14 @@ impl Running {
             }
             Piece::Usage(tokens) => self.request.tokens = tokens,
             Piece::Notice(notice) => self.output.say(vec![Event::Notice(notice)]),
-            // A call counts once it is whole.
-            Piece::CallStart { .. } | Piece::CallArguments { .. } | Piece::Seen(_) => {}
+            Piece::CallStart { .. } => {
+                self.request.begun += 1;
+                if self.request.begun > CALLS_AT_ONCE {
+                    self.too_many_calls(memory);
+                }
+            }
+            // A call is carried out once it is whole.
+            Piece::CallArguments { .. } | Piece::Seen(_) => {}
             Piece::End(reason) => self.stopped(reason, memory),
             Piece::Error(failure) => self.failed(&failure, memory),
         }

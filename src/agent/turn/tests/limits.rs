@@ -40,6 +40,35 @@ fn a_model_that_goes_round_in_circles_is_stopped() {
 }
 
 #[test]
+fn a_model_that_calls_too_much_at_a_time_ends_with_an_error_that_names_the_limit() {
+    for by_start in [true, false] {
+        let mut talk = Talk::begin();
+        let mut shown = String::new();
+        for nth in 1..=201 {
+            assert!(!shown.contains("done "), "{nth}: {shown}");
+            let id = format!("a{nth}");
+            shown = talk.says(if by_start {
+                Input::Piece(Piece::CallStart {
+                    slot: nth,
+                    id,
+                    name: "look".to_owned(),
+                })
+            } else {
+                call(&id, "look", json!({}))
+            });
+        }
+        assert!(shown.contains("more than 200 calls at a time"), "{shown}");
+        assert!(shown.ends_with("done error error"), "{shown}");
+    }
+    // As many as that are carried out.
+    let mut talk = Talk::begin();
+    for nth in 1..=200 {
+        talk.says(call(&format!("a{nth}"), "look", json!({})));
+    }
+    assert!(!talk.says(ends(EndReason::ToolUse)).contains("done "));
+}
+
+#[test]
 fn after_so_many_requests_the_user_is_asked_or_the_answer_ends() {
     for is_attended in [true, false] {
         let mut said = submission("hi");

@@ -1,16 +1,17 @@
-//! A client's socket with checks that the HTTP library lacks: time for a request head, heads with two body lengths, and
-//! readers that stop reading.
+//! Clients' connections, and a client's socket with checks that the HTTP library lacks: time for a request head, heads with
+//! two body lengths, and readers that stop reading.
 //!
 //! The library accepts a request with `Transfer-Encoding` and `Content-Length` and ignores the latter. A proxy in front
 //! may have used the other one (request smuggling), so heads are scanned here before the library sees them.
 
 use std::{
+    collections::VecDeque,
     future::Future,
     io,
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -18,6 +19,7 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
+    task::{AbortHandle, JoinSet},
     time::{Sleep, sleep},
 };
 
@@ -32,6 +34,80 @@ impl LengthConflict {
     /// Returns true once such a head has been read.
     pub fn is_seen(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Requests of a connection whose answers have not been sent.
+#[derive(Clone, Debug, Default)]
+pub struct OpenRequests(Arc<AtomicUsize>);
+
+/// A request whose answer has not been sent, until it is dropped.
+#[derive(Debug)]
+pub struct OpenRequest(OpenRequests);
+
+impl OpenRequests {
+    /// Notes one that has arrived.
+    pub fn begin(&self) -> OpenRequest {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        OpenRequest(self.clone())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The connections that are being served, at most so many. One without a request makes room for a new one, so clients that
+/// send a part of a request, or none, keep nobody out.
+pub struct Connections {
+    most: usize,
+    tasks: JoinSet<()>,
+    /// Oldest first.
+    open: VecDeque<(AbortHandle, OpenRequests)>,
+}
+
+impl Connections {
+    pub fn new(most: usize) -> Self {
+        Self {
+            most,
+            tasks: JoinSet::new(),
+            open: VecDeque::new(),
+        }
+    }
+
+    /// Makes room for a connection. Returns false if there is none.
+    pub fn has_room(&mut self) -> bool {
+        while self.tasks.try_join_next().is_some() {}
+        if self.open.len() >= self.most {
+            self.open.retain(|(task, _)| !task.is_finished());
+        }
+        if self.open.len() < self.most {
+            return true;
+        }
+        let waiting = self.open.iter().position(|(_, requests)| requests.is_empty());
+        match waiting.and_then(|at| self.open.remove(at)) {
+            Some((task, _)) => {
+                task.abort();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Serves a connection.
+    pub fn serve(&mut self, requests: OpenRequests, connection: impl Future<Output = ()> + Send + 'static) {
+        self.open.push_back((self.tasks.spawn(connection), requests));
+    }
+
+    /// Waits until all connections have ended.
+    pub async fn end(mut self) {
+        while self.tasks.join_next().await.is_some() {}
     }
 }
 
@@ -304,6 +380,31 @@ mod tests {
             let found = bytes.chunks(1).fold(false, |found, it| scanner.push(it) | found);
             assert_eq!(found, *wanted, "{name} byte by byte");
         }
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_a_request_makes_room_and_one_with_a_request_does_not() {
+        let mut connections = Connections::new(2);
+        let requests = [OpenRequests::default(), OpenRequests::default(), OpenRequests::default()];
+        let open = requests.each_ref().map(OpenRequests::begin);
+        for it in &requests[..2] {
+            assert!(connections.has_room());
+            connections.serve(it.clone(), std::future::pending());
+        }
+        assert!(!connections.has_room(), "both are at work");
+        let [first, second, _] = open;
+        drop(second);
+        assert!(connections.has_room(), "the one that waits goes");
+        connections.serve(requests[2].clone(), std::future::pending());
+        assert!(!connections.has_room());
+        drop(first);
+        assert!(connections.has_room());
+        // One that has ended needs no other to go.
+        connections.serve(OpenRequests::default(), std::future::ready(()));
+        let busy = OpenRequests::default();
+        let _open = busy.begin();
+        tokio::task::yield_now().await;
+        assert!(connections.has_room());
     }
 
     #[tokio::test]

@@ -47,7 +47,6 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
     sync::{Semaphore, watch},
-    task::JoinSet,
     time::timeout,
 };
 use tower_service::Service;
@@ -55,7 +54,7 @@ use tower_service::Service;
 pub use self::state::AccessRecord;
 use self::{
     auth::AccessPolicy,
-    connection::{ClientSocket, LengthConflict, Timeouts},
+    connection::{ClientSocket, Connections, LengthConflict, OpenRequests, Timeouts},
     refusal::Refusal,
     registry::ResponseRegistry,
     sessions::Conversations,
@@ -115,7 +114,7 @@ pub struct ServerOptions {
 /// Limits on time and memory, per client and in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum number of open connections. Further ones get status 503.
+    /// Maximum number of open connections. A further one takes the place of the oldest without a request, or gets status 503.
     pub connections: usize,
     /// Maximum size of a request head, in bytes.
     pub head_bytes: usize,
@@ -253,7 +252,7 @@ impl Server {
     /// writes all stored conversations to disk.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
-        let mut connections = JoinSet::new();
+        let mut connections = Connections::new(self.limits.connections);
         let mut sweeping = tokio::time::interval(self.limits.retention / 8);
         loop {
             tokio::select! {
@@ -262,11 +261,11 @@ impl Server {
                     let (state, keep) = (Arc::clone(&self.state), self.limits.retention);
                     tokio::spawn(async move { state.sweep(keep).await });
                 }
-                Some(_) = connections.join_next() => {}
                 accepted = self.listener.accept() => match accepted {
-                    Ok((socket, _)) if connections.len() < self.limits.connections => {
-                        let stop = self.stopping.subscribe();
-                        connections.spawn(serve_connection(socket, self.router.clone(), self.limits, stop));
+                    Ok((socket, _)) if connections.has_room() => {
+                        let (stop, requests) = (self.stopping.subscribe(), OpenRequests::default());
+                        let served = serve_connection(socket, self.router.clone(), self.limits, requests.clone(), stop);
+                        connections.serve(requests, served);
                     }
                     Ok((socket, _)) => reject(&socket),
                     // Usually the process is out of file descriptors; some are free again a moment later.
@@ -279,8 +278,7 @@ impl Server {
         }
         drop(self.listener);
         self.stopping.send_replace(true);
-        let all = async { while connections.join_next().await.is_some() {} };
-        if timeout(self.limits.shutdown_time, all).await.is_err() {
+        if timeout(self.limits.shutdown_time, connections.end()).await.is_err() {
             tracing::info!("some clients did not take their last word");
         }
         if let Some(conversations) = &self.state.conversations {
@@ -334,15 +332,23 @@ fn now_ms() -> u64 {
 struct ConnectionInfo {
     local: SocketAddr,
     conflict: LengthConflict,
+    requests: OpenRequests,
 }
 
 /// Serves one connection until it closes.
-async fn serve_connection(socket: TcpStream, router: Router, limits: Limits, mut stop: watch::Receiver<bool>) {
+async fn serve_connection(
+    socket: TcpStream,
+    router: Router,
+    limits: Limits,
+    requests: OpenRequests,
+    mut stop: watch::Receiver<bool>,
+) {
     let Ok(local) = socket.local_addr() else { return };
     let _ = socket.set_nodelay(true);
     let info = ConnectionInfo {
         local,
         conflict: LengthConflict::default(),
+        requests,
     };
     let timeouts = Timeouts {
         head: limits.head_time,

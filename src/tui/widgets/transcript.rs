@@ -5,7 +5,7 @@
 
 use std::{
     cmp::Ordering,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     hash::{Hash, Hasher},
     ops::Range,
 };
@@ -40,8 +40,9 @@ use crate::{
 
 pub use super::item::Item;
 
-/// Sheets kept beyond those in view.
+/// Sheets kept beyond those in view, and the rows of all of them: a row costs many times its text.
 const KEPT: usize = 600;
+const KEPT_ROWS: usize = 10_000;
 
 /// A line of the pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +122,8 @@ struct Work {
     laid_out: u64,
     /// Times that something was done to the pane; nothing that looks depend on changes in between.
     round: u64,
+    /// Rows of all sheets; those that are gone may still count.
+    rows: usize,
     /// Links of the lines that were drawn last.
     links: Links,
 }
@@ -988,6 +991,7 @@ impl Pane {
         let cached = self.states.entry(item).or_default();
         cached.round = round;
         let Some(render) = render else { return };
+        let rows_before = cached.state.rows.len();
         let changed = cached.state.lay_out_widget(
             ItemWidget {
                 item,
@@ -1002,6 +1006,7 @@ impl Pane {
             cached.state.rows.extend(pictures);
         }
         cached.rekey(changed);
+        self.work.rows = (self.work.rows + cached.state.rows.len()).saturating_sub(rows_before);
     }
 
     /// Returns what the look of an item depends on; `None` if there is no such item any more.
@@ -1094,12 +1099,26 @@ impl Pane {
 
     /// Rows far from the view are made again when they are needed.
     fn forget_far(&mut self) {
-        if self.states.len() <= KEPT * 2 {
+        if self.states.len() <= KEPT * 2 && self.work.rows <= KEPT_ROWS * 2 {
             return;
         }
-        let from = self.anchor.item.saturating_sub(KEPT / 2);
-        let near: std::collections::HashSet<_> = self.items.iter().skip(from).take(KEPT).copied().collect();
+        let mut near: HashSet<Item> = self.lines.iter().filter_map(VisibleLine::item).collect();
+        let mut left = KEPT_ROWS;
+        let middle = self.anchor.item;
+        for distance in 0..KEPT / 2 {
+            for at in [middle.checked_sub(distance + 1), Some(middle + distance)] {
+                let Some(item) = at.and_then(|it| self.items.get(it)) else {
+                    continue;
+                };
+                let rows = self.states.get(item).map_or(0, |it| it.state.rows.len());
+                // The blank line above the first item in view depends on the one before it.
+                if (distance == 0 || rows <= left) && near.insert(*item) {
+                    left = left.saturating_sub(rows);
+                }
+            }
+        }
         self.states.retain(|item, _| near.contains(item));
+        self.work.rows = self.states.values().map(|it| it.state.rows.len()).sum();
     }
 }
 

@@ -38,7 +38,9 @@ pub fn run(arguments: &Serve) -> Result<u8> {
     if base.problems.iter().any(Problem::is_unreadable) {
         return Ok(code::USAGE);
     }
-    long_text::Place::of(base.paths.scratch()).with_texts_of(TEXT_BYTES).apply();
+    long_text::Place::of(base.paths.scratch())
+        .with_texts_of(TEXT_BYTES)
+        .apply();
     override_with(arguments, &mut base.settings);
     let source = match &arguments.replay {
         Some(path) => ServeSource::Recording(read_recording(path)?, arguments.pace.speed),

@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    backfill::{Earlier, Recent},
+    backfill::{Earlier, Recent, StoredPart},
     delta_memory::DeltaMemory,
     run::StoredEntries,
     trace::Trace,
@@ -36,8 +36,6 @@ pub struct Log {
     settled: watch::Sender<Position>,
     /// Raw frames, for the inspector.
     trace: OnceLock<Arc<Trace>>,
-    /// Start of the part in memory, and the source of older entries.
-    earlier: Option<(Recent, Box<dyn Earlier>)>,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +57,8 @@ struct LogState {
     /// If set, entries after this position are dropped when every close follower has read them.
     lets_go: Option<Position>,
     deltas: DeltaMemory,
+    /// The entries that are not in memory.
+    earlier: Option<Arc<StoredPart>>,
 }
 
 impl Default for Log {
@@ -68,7 +68,6 @@ impl Default for Log {
             newest: watch::Sender::new(Position(0)),
             settled: watch::Sender::new(Position(0)),
             trace: OnceLock::new(),
-            earlier: None,
         }
     }
 }
@@ -96,13 +95,13 @@ impl Log {
 
     /// Creates a log whose older entries are read from `earlier` each time they are needed.
     pub fn from_recent(recent: Recent, earlier: Box<dyn Earlier>, entries: Vec<Entry>) -> Arc<Self> {
-        let (after, turn) = (recent.after, recent.turn);
-        let log = Self {
-            earlier: Some((recent, earlier)),
-            ..Self::default()
-        };
+        let log = Self::default();
         let mut state = log.lock();
-        (state.last, state.turn) = (after, turn);
+        (state.last, state.turn) = (recent.after, recent.turn);
+        state.earlier = Some(Arc::new(StoredPart {
+            recent,
+            source: earlier,
+        }));
         drop(state);
         for entry in entries {
             log.insert(entry);
@@ -111,13 +110,49 @@ impl Log {
     }
 
     /// Returns the start of the part in memory. `None` if that begins with the first entry.
-    pub fn recent(&self) -> Option<&Recent> {
-        self.earlier.as_ref().map(|it| &it.0)
+    pub fn recent(&self) -> Option<Recent> {
+        self.lock().earlier.as_ref().map(|it| it.recent.clone())
+    }
+
+    /// Lets the entries up to `recent` go: they are read from `earlier` from now on. Does nothing, and returns false, while a
+    /// close follower has not read them.
+    pub fn retire(&self, recent: Recent, earlier: Box<dyn Earlier>) -> bool {
+        let mut state = self.lock();
+        if state.close.values().any(|it| *it < recent.after) {
+            return false;
+        }
+        let rest = state.entries.split_off(&Position(recent.after.0 + 1));
+        for first in std::mem::replace(&mut state.entries, rest).into_keys() {
+            state.deltas.removed(first);
+        }
+        state.earlier = Some(Arc::new(StoredPart {
+            recent,
+            source: earlier,
+        }));
+        true
+    }
+
+    /// Reads everything into memory if `event` continues from a turn that is on disk: the end alone makes no sense then.
+    fn unretire_for(&self, event: &Event) {
+        let Event::Branch(branch) = event else { return };
+        loop {
+            let part = self.lock().earlier.clone();
+            let Some(part) = part.filter(|it| branch.after < it.recent.turn) else {
+                return;
+            };
+            let entries: Vec<_> = part.after(Position(0)).collect();
+            let mut state = self.lock();
+            if state.earlier.as_ref().is_some_and(|it| Arc::ptr_eq(it, &part)) {
+                let entries = entries.into_iter().map(|it| (it.position, StoredEntries::Whole(it)));
+                state.entries.extend(entries);
+                state.earlier = None;
+            }
+        }
     }
 
     /// Returns the part in memory with some entries before it, if they can be read. `None` if all entries are in memory.
     pub fn lately(&self) -> Option<Vec<Arc<Entry>>> {
-        let (recent, _) = self.earlier.as_ref()?;
+        let recent = self.recent()?;
         let further = self.further(LATELY_BYTES).map(|it| it.1);
         Some(further.unwrap_or_else(|| self.after(recent.after)))
     }
@@ -126,31 +161,26 @@ impl Log {
     /// `None` if all entries are in
     /// memory, or only all of them can be read.
     pub fn further(&self, bytes: u64) -> Option<(Turn, Vec<Arc<Entry>>)> {
-        let (recent, earlier) = self.earlier.as_ref()?;
-        let (turn, entries) = earlier.last(bytes)?;
+        let state = self.lock();
+        let part = state.earlier.clone()?;
+        let rest: Vec<_> = all_after(&state.entries, part.recent.after).collect();
+        drop(state);
+        let (turn, entries) = part.source.last(bytes)?;
         let mut entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
-        entries.extend(self.after(recent.after));
+        entries.extend(rest);
         Some((turn, entries))
     }
 
-    /// Returns the cost of the answers before the part in memory. Takes a while.
-    pub fn spent_earlier(&self) -> Cost {
-        self.earlier.as_ref().map(|it| it.1.spent()).unwrap_or_default()
-    }
-
-    /// Returns the entries after `since` that are not in memory.
-    fn earlier_after(&self, since: Position) -> Vec<Arc<Entry>> {
-        match &self.earlier {
-            Some((recent, earlier)) if since < recent.after => {
-                let entries = earlier.entries().into_iter();
-                entries.filter(|it| it.position > since).map(Arc::new).collect()
-            }
-            Some(_) | None => Vec::new(),
-        }
+    /// Returns the cost of the answers before the part in memory, and the turn with which that begins. `None` if all entries
+    /// are in memory. Takes a while.
+    pub fn spent_earlier(&self) -> Option<(Cost, Turn)> {
+        let part = self.lock().earlier.clone()?;
+        Some((part.source.spent(), part.recent.turn))
     }
 
     /// Appends to the current turn; a user message opens the next one.
     pub fn append(&self, at_ms: u64, event: Event) -> Position {
+        self.unretire_for(&event);
         let mut state = self.lock();
         if matches!(event, Event::UserMessage(_)) {
             state.turn.0 += 1;
@@ -161,6 +191,7 @@ impl Log {
 
     /// Appends to a given turn: a change of an older document.
     pub fn append_to(&self, turn: Turn, at_ms: u64, event: Event) -> Position {
+        self.unretire_for(&event);
         self.push_next(self.lock(), turn, at_ms, event)
     }
 
@@ -185,9 +216,13 @@ impl Log {
 
     /// Returns everything after `since` that is still stored.
     pub fn after(&self, since: Position) -> Vec<Arc<Entry>> {
-        let mut batch = self.earlier_after(since);
-        batch.extend(all_after(&self.lock().entries, since));
-        batch
+        let state = self.lock();
+        let part = state.stored_after(since);
+        let rest: Vec<_> = all_after(&state.entries, since).collect();
+        drop(state);
+        let mut entries: Vec<_> = part.iter().flat_map(|it| it.after(since)).collect();
+        entries.extend(rest);
+        entries
     }
 
     pub fn follow(self: &Arc<Self>, since: Position) -> Follower {
@@ -258,6 +293,7 @@ impl Log {
 
     /// Puts an entry of an older log in, at its own position.
     fn insert(&self, entry: Entry) {
+        self.unretire_for(&entry.event);
         let mut state = self.lock();
         state.turn = state.turn.max(entry.turn);
         let position = entry.position.max(Position(state.last.0 + 1));
@@ -317,6 +353,11 @@ impl ReadLimit {
 }
 
 impl LogState {
+    /// Returns the part on disk if it has entries after `since`.
+    fn stored_after(&self, since: Position) -> Option<Arc<StoredPart>> {
+        self.earlier.clone().filter(|it| since < it.recent.after)
+    }
+
     /// Adds the entries after `since` to `batch`, up to a limit; with the deltas of ended documents if `with_spent`. Returns
     /// true if the limit was met.
     fn read(&self, since: Position, with_spent: bool, limit: ReadLimit, batch: &mut Vec<Arc<Entry>>) -> bool {
@@ -550,19 +591,24 @@ impl Follower {
 
     fn take_within(&mut self, limit: ReadLimit, batch: &mut Vec<Arc<Entry>>) -> bool {
         let before = batch.len();
-        batch.extend(self.log.earlier_after(self.since));
+        let since = self.since;
         let mut state = self.log.lock();
-        let is_cut = state.read(self.since, self.close.is_some(), limit, batch);
-        let new = batch.get(before..).unwrap_or_default();
+        let part = state.stored_after(since);
+        let mut rest = Vec::new();
+        let new = if part.is_some() { &mut rest } else { &mut *batch };
+        let is_cut = state.read(since, self.close.is_some(), limit, new);
         let read = match new.last() {
             Some(last) if is_cut => last.position,
             Some(_) | None => state.last,
         };
-        let is_new = !new.is_empty();
         if let Some(id) = self.close {
             state.close.insert(id, read);
             state.sweep();
         }
+        drop(state);
+        batch.extend(part.iter().flat_map(|it| it.after(since)));
+        batch.append(&mut rest);
+        let is_new = batch.len() > before;
         if is_new {
             self.since = read;
         }

@@ -204,7 +204,10 @@ impl LongText {
             }
             // Somebody else has written behind it, or it is full.
             let room = (stored.length + more.len()) * 2;
-            if let Some(copy) = stored.copy(place, room).filter(|it| it.file.append(it.length, more.as_bytes())) {
+            if let Some(copy) = stored
+                .copy(place, room)
+                .filter(|it| it.file.append(it.length, more.as_bytes()))
+            {
                 let length = copy.length + more.len();
                 self.0 = Storage::Stored(Stored { length, ..copy });
                 return;
@@ -356,10 +359,16 @@ struct Writer {
     end: usize,
 }
 
-#[expect(unsafe_code, reason = "a pointer to a mapping that many read and nobody writes through")]
+#[expect(
+    unsafe_code,
+    reason = "a pointer to a mapping that many read and nobody writes through"
+)]
 // SAFETY: the mapping is read-only and lives as long as the value; its bytes before `Writer::end` never change.
 unsafe impl Send for MappedFile {}
-#[expect(unsafe_code, reason = "a pointer to a mapping that many read and nobody writes through")]
+#[expect(
+    unsafe_code,
+    reason = "a pointer to a mapping that many read and nobody writes through"
+)]
 // SAFETY: as above.
 unsafe impl Sync for MappedFile {}
 
@@ -369,10 +378,22 @@ impl MappedFile {
         file.set_len(mapped as u64)?;
         #[expect(unsafe_code, reason = "mmap(2) has no safe wrapper")]
         // SAFETY: a new mapping at an address of the system's choice; the file is as long as the mapping and stays so.
-        let base = unsafe { mmap(std::ptr::null_mut(), mapped, ProtFlags::READ, MapFlags::SHARED, &file, 0) }?;
+        let base = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                mapped,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                &file,
+                0,
+            )
+        }?;
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self {
-            writer: Mutex::new(Writer { file: Some(file), end: 0 }),
+            writer: Mutex::new(Writer {
+                file: Some(file),
+                end: 0,
+            }),
             base,
             mapped,
         })
@@ -624,8 +645,17 @@ mod tests {
         text.grow("ä", &place);
         assert!(text.is_stored());
         assert_eq!(text, "0123456789ä");
-        let Storage::Stored(stored) = &text.0 else { panic!("it is stored") };
-        let about = stored.file.writer().file.as_ref().expect("open").metadata().expect("there");
+        let Storage::Stored(stored) = &text.0 else {
+            panic!("it is stored")
+        };
+        let about = stored
+            .file
+            .writer()
+            .file
+            .as_ref()
+            .expect("open")
+            .metadata()
+            .expect("there");
         assert_eq!((about.mode() & 0o777, about.nlink()), (0o600, 0));
         let in_folder = std::fs::read_dir(folder.path().join("texts")).expect("it was made");
         assert_eq!(in_folder.count(), 0, "a crash leaves nothing");
@@ -668,7 +698,9 @@ mod tests {
         let (place, _folder) = some(4);
         let mut text = LongText::new();
         text.grow("abcdef", &place);
-        let Storage::Stored(stored) = &text.0 else { panic!("it is stored") };
+        let Storage::Stored(stored) = &text.0 else {
+            panic!("it is stored")
+        };
         stored.file.close();
         let none = Place { folder: None, ..place };
         text.grow("ghi", &none);
@@ -718,7 +750,9 @@ mod tests {
             text.grow(&format!("{at:06}\n"), &place);
         }
         let before: String = text.to_string();
-        let Storage::Stored(stored) = &text.0 else { panic!("it is stored") };
+        let Storage::Stored(stored) = &text.0 else {
+            panic!("it is stored")
+        };
         stored.file.release();
         assert!(text == before);
     }

@@ -221,6 +221,19 @@ pub struct Cost {
     pub dollars: Option<f64>,
 }
 
+impl Cost {
+    /// Adds another cost; a known amount and an unknown one are the known one.
+    pub fn add(&mut self, other: &Self) {
+        let add = |total: &mut u64, more: u64| *total = total.saturating_add(more);
+        add(&mut self.usage.prompt_tokens, other.usage.prompt_tokens);
+        add(&mut self.usage.completion_tokens, other.usage.completion_tokens);
+        add(&mut self.usage.total_tokens, other.usage.total_tokens);
+        if let Some(dollars) = other.dollars {
+            *self.dollars.get_or_insert_default() += dollars;
+        }
+    }
+}
+
 /// The end of a response.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

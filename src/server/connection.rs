@@ -385,7 +385,11 @@ mod tests {
     #[tokio::test]
     async fn a_connection_without_a_request_makes_room_and_one_with_a_request_does_not() {
         let mut connections = Connections::new(2);
-        let requests = [OpenRequests::default(), OpenRequests::default(), OpenRequests::default()];
+        let requests = [
+            OpenRequests::default(),
+            OpenRequests::default(),
+            OpenRequests::default(),
+        ];
         let open = requests.each_ref().map(OpenRequests::begin);
         for it in &requests[..2] {
             assert!(connections.has_room());

@@ -101,7 +101,10 @@ async fn handle(State(state): State<Arc<ServerState>>, request: HttpRequest, nex
         },
         state: Arc::clone(&state),
         since: Instant::now(),
-        _open: request.extensions().get::<ConnectionInfo>().map(|it| it.requests.begin()),
+        _open: request
+            .extensions()
+            .get::<ConnectionInfo>()
+            .map(|it| it.requests.begin()),
     };
     let origin = state.access.allowed_origin(request.headers()).map(str::to_owned);
     let in_chunks = request.headers().contains_key(header::TRANSFER_ENCODING);

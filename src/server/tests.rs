@@ -450,7 +450,11 @@ async fn who_asks_nothing_keeps_nobody_out() {
     let gateway = Gateway::with(limits, 64);
     let health = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", gateway.address);
     let mut guests = Vec::new();
-    for said in ["", "GET /healthz HT", &health, "POST / HTTP/1.1\r\nHost: x\r\n"].iter().cycle().take(40) {
+    for said in ["", "GET /healthz HT", &health, "POST / HTTP/1.1\r\nHost: x\r\n"]
+        .iter()
+        .cycle()
+        .take(40)
+    {
         let mut client = gateway.client().await;
         client.send(said).await;
         if *said == health {

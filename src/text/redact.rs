@@ -142,7 +142,9 @@ fn divisible(text: &[u8]) -> usize {
     let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     for secret in held.iter() {
         let from = end.saturating_sub(secret.len() - 1);
-        let around = text.get(from..(end + secret.len() - 1).min(text.len())).unwrap_or_default();
+        let around = text
+            .get(from..(end + secret.len() - 1).min(text.len()))
+            .unwrap_or_default();
         if let Some(at) = memchr::memmem::find(around, secret.as_bytes()) {
             end = end.min(from + at);
         }
@@ -214,12 +216,19 @@ mod tests {
     fn a_long_text_is_redacted_as_a_whole_wherever_its_pieces_end() {
         hold("held-by, \"a window\"-0123");
         let key = format!("sk-proj-{}", "Ab1".repeat(20));
-        let pem = format!("-----BEGIN PRIVATE KEY-----\n{}-----END PRIVATE KEY-----", "Ab1/+=\n".repeat(400));
+        let pem = format!(
+            "-----BEGIN PRIVATE KEY-----\n{}-----END PRIVATE KEY-----",
+            "Ab1/+=\n".repeat(400)
+        );
         // Around the places where a window may end.
         for before in [WINDOW_BYTES - LONGEST_BYTES, WINDOW_BYTES] {
             for shift in [0, 7, 30, 200, 2000] {
                 for secret in [&key, &pem, "held-by, \"a window\"-0123"] {
-                    let text = format!("{}{secret}, {}", "é, x ".repeat((before - shift) / 6), "y".repeat(200_000));
+                    let text = format!(
+                        "{}{secret}, {}",
+                        "é, x ".repeat((before - shift) / 6),
+                        "y".repeat(200_000)
+                    );
                     assert_eq!(redacted_in_pieces(&text, 4099), redact(&text), "{before} {shift}");
                     assert!(redact(&text).contains(REDACTED));
                 }

@@ -78,6 +78,15 @@ impl Exchange {
         self.message.as_ref().map_or("", |it| &it.content)
     }
 
+    /// Returns what the answer has cost, as far as it states it.
+    fn cost(&self) -> Cost {
+        let dollars = self.response.extra_usage.get("costUsd");
+        Cost {
+            usage: self.response.usage,
+            dollars: dollars.and_then(serde_json::Value::as_f64),
+        }
+    }
+
     /// Returns true if the end of the answer states the size of the context.
     fn says_context(&self) -> bool {
         self.response.usage.total_tokens > 0 || self.response.extra_usage.contains_key("contextTokens")
@@ -141,11 +150,40 @@ impl Transcript {
         self.since.is_some()
     }
 
-    /// Sets the cost of the turns before `before`; some or none of them are folded.
+    /// Sets the cost of the turns before `before`; some or none of them are folded. What later turns have cost that were
+    /// forgotten in the meantime is added.
     pub fn set_earlier_cost(&mut self, spent: Cost, before: Turn) {
-        if self.since.is_some() {
+        if self.since.is_none() {
+            return;
+        }
+        if self.spent_before > before {
+            self.spent.add(&spent);
+        } else {
             (self.spent, self.spent_before) = (spent, before);
         }
+    }
+
+    /// Forgets the turns before `turn`, which are stored elsewhere; their cost still counts. Returns the number of exchanges
+    /// that are gone.
+    pub fn forget_before(&mut self, turn: Turn) -> usize {
+        let count = self.exchanges.iter().take_while(|it| it.turn < turn).count();
+        if count == 0 || count == self.exchanges.len() {
+            return 0;
+        }
+        for exchange in self.exchanges.drain(..count) {
+            if exchange.turn >= self.spent_before {
+                self.spent.add(&exchange.cost());
+            }
+        }
+        self.spent_before = self.spent_before.max(turn);
+        self.since = Some(turn);
+        self.shelf.retain(|it| it.turn >= turn);
+        let steps = std::mem::take(&mut self.steps);
+        self.steps.extend(steps.into_iter().filter_map(|(place, step)| {
+            let exchange = place.exchange.checked_sub(count)?;
+            Some((DocumentIndex { exchange, ..place }, step))
+        }));
+        count
     }
 
     /// Takes over the earlier cost from a fold of a shorter part of the conversation.
@@ -383,28 +421,23 @@ impl Transcript {
 
     /// Returns the cost in dollars. `None` unless the answers state it.
     pub fn cost(&self) -> Option<f64> {
-        let said = |it: &Exchange| {
-            it.response
-                .extra_usage
-                .get("costUsd")
-                .and_then(serde_json::Value::as_f64)
-        };
-        let costs: Vec<f64> = self.uncounted().filter_map(said).chain(self.spent.dollars).collect();
-        (!costs.is_empty()).then(|| costs.iter().sum())
+        self.total().dollars
+    }
+
+    /// Returns the cost of the whole conversation.
+    fn total(&self) -> Cost {
+        let mut total = self.spent;
+        for exchange in self.uncounted() {
+            total.add(&exchange.cost());
+        }
+        total
     }
 
     /// Returns the usage of the last request (which fills the window) and of the entire conversation.
     pub fn usage(&self) -> (Usage, Usage) {
-        let mut total = self.spent.usage;
         let mut newest = self.exchanges.iter().rev().map(|it| it.response.usage);
         let last = newest.find(|it| it.total_tokens > 0).unwrap_or_default();
-        for exchange in self.uncounted() {
-            let usage = exchange.response.usage;
-            total.prompt_tokens = total.prompt_tokens.saturating_add(usage.prompt_tokens);
-            total.completion_tokens = total.completion_tokens.saturating_add(usage.completion_tokens);
-            total.total_tokens = total.total_tokens.saturating_add(usage.total_tokens);
-        }
-        (last, total)
+        (last, self.total().usage)
     }
 
     /// The plan that the live list belongs to.

@@ -614,7 +614,10 @@ fn the_whole_conversation_reaches_the_model() {
 fn hundreds_of_half_requests_keep_nobody_out() {
     let home = home();
     let gateway = Gateway::replay(home.path(), &tour());
-    let half = format!("POST /api/v1/chat/completions HTTP/1.1\r\nHost: {}\r\nX-", gateway.address);
+    let half = format!(
+        "POST /api/v1/chat/completions HTTP/1.1\r\nHost: {}\r\nX-",
+        gateway.address
+    );
     let guests: Vec<_> = (0..300)
         .map(|_| {
             let mut socket = gateway.connect();

@@ -725,7 +725,12 @@ impl Running {
                 opaque,
                 slot: _,
             } => {
-                let calls = self.request.said.iter().filter(|it| matches!(it, Said::Call(_))).count();
+                let calls = self
+                    .request
+                    .said
+                    .iter()
+                    .filter(|it| matches!(it, Said::Call(_)))
+                    .count();
                 if calls == CALLS_AT_ONCE {
                     return self.too_many_calls(memory);
                 }

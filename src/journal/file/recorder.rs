@@ -10,14 +10,17 @@ use std::{
     fs::File,
     io::{self, Write as _},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Weak},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use tokio::sync::oneshot;
 
-use super::{Session, line};
+use super::{
+    Session, line,
+    retirement::{TurnStart, WrittenTurns},
+};
 use crate::{
     journal::{
         Follower, Log,
@@ -51,18 +54,13 @@ impl Recorder {
         let (stop, stopped) = oneshot::channel();
         let log = Arc::downgrade(log);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        let say = move |event: Event| {
-            if let Some(log) = log.upgrade() {
-                log.append(now_ms(), event);
-            }
-        };
         let mut writer = Writer::new(tape);
         // Where it stands in the file is not known: it is said again behind the next answer.
         writer.since_title = if title.is_some() { REACH_BYTES } else { 0 };
         writer.title = title;
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || runtime.block_on(follow(follower, stopped, writer, say)))?;
+            .spawn(move || runtime.block_on(follow(follower, stopped, writer, log)))?;
         Ok(Self {
             stop: Some(stop),
             thread: Some(thread),
@@ -89,7 +87,12 @@ impl Drop for Recorder {
     }
 }
 
-async fn follow(mut follower: Follower, mut stopped: oneshot::Receiver<()>, mut writer: Writer, say: impl Fn(Event)) {
+async fn follow(mut follower: Follower, mut stopped: oneshot::Receiver<()>, mut writer: Writer, log: Weak<Log>) {
+    let say = |event: Event| {
+        if let Some(log) = log.upgrade() {
+            log.append(now_ms(), event);
+        }
+    };
     let mut batch = Vec::new();
     let mut goes_on = true;
     while goes_on {
@@ -115,6 +118,9 @@ async fn follow(mut follower: Follower, mut stopped: oneshot::Receiver<()>, mut 
         }
         if let Some(title) = writer.title_again().filter(|_| goes_on) {
             say(Event::Title(title));
+        }
+        if let Some(log) = log.upgrade().filter(|_| goes_on) {
+            writer.retire(&log);
         }
     }
 }
@@ -142,6 +148,8 @@ pub(super) struct Writer {
     /// Title of the session; `since_title` counts the bytes written after it.
     title: Option<Title>,
     since_title: u64,
+    /// Turns that may leave memory.
+    turns: WrittenTurns,
 }
 
 impl Writer {
@@ -156,6 +164,14 @@ impl Writer {
             is_answering: false,
             title: None,
             since_title: 0,
+            turns: WrittenTurns::default(),
+        }
+    }
+
+    /// Lets old turns leave memory, between two answers.
+    fn retire(&mut self, log: &Log) {
+        if !self.is_answering && self.held.is_empty() {
+            self.turns.retire(log, &self.tape);
         }
     }
 
@@ -239,8 +255,17 @@ impl Writer {
             let must_stay = entries.iter().any(|it| must_stay(&it.event));
             let (mut titled_at, mut is_overridden) = (None, false);
             let mut title = self.title.clone();
+            let mut starts = Vec::new();
             let written = self.tape.append(must_stay, |out| {
                 for entry in joined(entries) {
+                    if matches!(entry.event, Event::UserMessage(_)) {
+                        starts.push(TurnStart {
+                            turn: entry.turn,
+                            position: entry.position,
+                            offset: out.bytes,
+                            title: title.clone(),
+                        });
+                    }
                     line::write_entry(&entry, out)?;
                     if let Event::Title(new) = &entry.event {
                         is_overridden = !new.clone().replace(&mut title);
@@ -253,6 +278,11 @@ impl Writer {
                 Ok(bytes) => bytes,
                 Err(error) => return self.fail(&error).or(notice),
             };
+            let before = self.tape.reel.as_ref().map_or(0, |it| it.good_bytes) - bytes;
+            for start in starts {
+                let offset = before + start.offset;
+                self.turns.add(TurnStart { offset, ..start });
+            }
             self.title = title;
             self.held.drain(..batch);
             count -= batch;
@@ -328,7 +358,9 @@ fn must_stay(event: &Event) -> bool {
 fn joined(entries: &[Arc<Entry>]) -> Vec<Cow<'_, Entry>> {
     let mut joined: Vec<Cow<'_, Entry>> = Vec::with_capacity(entries.len());
     for entry in entries {
-        let continues = joined.last_mut().filter(|it| it.turn == entry.turn && is_piece(&it.event));
+        let continues = joined
+            .last_mut()
+            .filter(|it| it.turn == entry.turn && is_piece(&it.event));
         let continues = continues.is_some_and(|last| {
             let last = last.to_mut();
             let grown = match (&mut last.event, &entry.event) {

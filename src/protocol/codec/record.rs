@@ -51,7 +51,14 @@ pub fn write_members(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
             out.write_all(br#","data":"#)?;
             serde_json::to_writer(out, data)?;
         }
-        event => serde_json::to_writer(Bare { out, has_begun: false, brace: false }, event)?,
+        event => serde_json::to_writer(
+            Bare {
+                out,
+                has_begun: false,
+                brace: false,
+            },
+            event,
+        )?,
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::{
     protocol::{Entry, Position},
     text::WordList,
     transcript::Transcript,
+    tui::widgets::transcript::{Following, Item},
 };
 
 /// Bytes that are read at first when the reader scrolls up; twice as many each time. A look a little way back does not pay for
@@ -78,6 +79,36 @@ impl App {
         (self.viewport.search, self.viewport.selection) = (None, None);
         self.conversation.follow_from = entries.last().map(|it| it.position);
         self.viewport.bars = None;
+    }
+
+    /// Forgets the turns that the log has let go, if the reader is at the end and nothing shown needs them.
+    pub fn forget_retired(&mut self) {
+        let pane = &self.viewport.pane;
+        let is_at_end = pane.follow == Following::End && self.overlays.is_empty();
+        let is_looking = self.viewport.search.is_some() || self.viewport.selection.is_some();
+        if self.conversation.reads_whole || !is_at_end || is_looking {
+            return;
+        }
+        let Some(recent) = self.conversation.link.log().recent() else {
+            return;
+        };
+        let in_view = pane
+            .first_exchange()
+            .into_iter()
+            .chain(pane.selected.map(Item::exchange));
+        let exchanges = &self.conversation.transcript.exchanges;
+        let is_shown = in_view
+            .filter_map(|it| exchanges.get(it))
+            .any(|it| it.turn < recent.turn);
+        if is_shown {
+            return;
+        }
+        let by = self.conversation.transcript.forget_before(recent.turn);
+        if by > 0 {
+            self.viewport.pane.take_off_front(by);
+            self.conversation.backfilled_bytes = 0;
+            self.viewport.bars = None;
+        }
     }
 
     /// Takes up more of the conversation when the reader has reached its first line.

@@ -677,6 +677,24 @@ impl Pane {
         self.anchor.item = anchor.and_then(|it| self.index_of(it)).unwrap_or_default();
     }
 
+    /// Goes on after `by` exchanges were taken away from the front. What is in view stays there, unless it was in them.
+    pub fn take_off_front(&mut self, by: usize) {
+        let anchor = self.items.get(self.anchor.item).and_then(|it| it.before(by));
+        self.selected = self.selected.and_then(|it| it.before(by));
+        let folds = self.folds.drain();
+        self.folds = folds.filter_map(|(it, fold)| Some((it.before(by)?, fold))).collect();
+        let states = self.states.drain();
+        self.states = states.filter_map(|(it, state)| Some((it.before(by)?, state))).collect();
+        self.items = self.items.drain(..).filter_map(|it| it.before(by)).collect();
+        self.lines.clear();
+        self.anchor.item = anchor.and_then(|it| self.index_of(it)).unwrap_or_default();
+    }
+
+    /// Returns the exchange of the first line in view. `None` while nothing is in view.
+    pub fn first_exchange(&self) -> Option<usize> {
+        self.lines.iter().find_map(VisibleLine::item).map(Item::exchange)
+    }
+
     /// The first line of all is the first line in view.
     pub fn is_at_top(&self) -> bool {
         !self.lines.is_empty() && self.anchor == Anchor::default()

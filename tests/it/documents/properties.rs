@@ -331,7 +331,11 @@ impl Story {
         events.extend(between);
         events.push(Event::DocumentEnd {
             document: id.clone(),
-            final_content: self.content.clone().filter(|_| self.says_final || is_empty).map(Into::into),
+            final_content: self
+                .content
+                .clone()
+                .filter(|_| self.says_final || is_empty)
+                .map(Into::into),
             metadata: self
                 .metadata
                 .iter()

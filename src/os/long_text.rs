@@ -47,12 +47,7 @@ const READ_BYTES: usize = 32 << 20;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// Place of the files; without one all texts stay in memory.
-static PLACE: Mutex<Place> = Mutex::new(Place {
-    folder: None,
-    text_bytes: TEXT_BYTES,
-    all_bytes: ALL_BYTES,
-    worth_file_bytes: WORTH_FILE_BYTES,
-});
+static PLACE: Mutex<Place> = Mutex::new(Place::nowhere());
 
 /// Length in bytes up to which a text never moves while it grows: the smaller limit of the place.
 static STAYS_BYTES: AtomicUsize = AtomicUsize::new(WORTH_FILE_BYTES);
@@ -99,6 +94,14 @@ impl Place {
     pub fn of(folder: PathBuf) -> Self {
         Self {
             folder: Some(folder),
+            ..Self::nowhere()
+        }
+    }
+
+    /// Returns the usual limits without a folder: everything stays in memory.
+    pub const fn nowhere() -> Self {
+        Self {
+            folder: None,
             text_bytes: TEXT_BYTES,
             all_bytes: ALL_BYTES,
             worth_file_bytes: WORTH_FILE_BYTES,
@@ -134,8 +137,8 @@ impl Place {
 
 /// Creates a file for other bytes in the folder of the texts. Fails without a folder.
 pub fn scratch_file() -> io::Result<ScratchFile> {
-    let folder = place().folder.clone().ok_or(io::ErrorKind::NotFound)?;
-    ScratchFile::new(&folder)
+    let place = place();
+    ScratchFile::new(place.folder.as_deref().ok_or(io::ErrorKind::NotFound)?)
 }
 
 fn place() -> MutexGuard<'static, Place> {

@@ -24,6 +24,7 @@ use sheaf::{
         replay::{Audience, Recording, Replay, Speed},
     },
     net::client::Peer,
+    os::long_text,
     protocol::{
         ClarificationResponse, Command, DocumentStart, Done, Entry, Event, Kind, Message, Mode, Outcome, Position,
         Query, QuestionAnswer, Reply, ResponseStart, Submit, Turn, Usage, View,
@@ -464,6 +465,15 @@ fn gateway_here() -> (std::net::SocketAddr, mpsc::Receiver<Arc<Log>>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_event_looks_the_same_from_afar() {
+    looks_the_same_from_afar().await;
+    // And where every text of more than a few letters lies in a file, which other tests may meet meanwhile.
+    let folder = home();
+    long_text::Place::of(folder.path().join("texts")).with_texts_of(3).apply();
+    looks_the_same_from_afar().await;
+    long_text::Place::nowhere().apply();
+}
+
+async fn looks_the_same_from_afar() {
     let script = script();
     let kinds = script.iter().filter_map(|it| match it {
         Event::DocumentStart(start) => Some(start.kind.clone()),

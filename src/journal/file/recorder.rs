@@ -169,7 +169,7 @@ impl Writer {
     }
 
     /// Lets old turns leave memory, between two answers.
-    fn retire(&mut self, log: &Log) {
+    pub(super) fn retire(&mut self, log: &Log) {
         if !self.is_answering && self.held.is_empty() {
             self.turns.retire(log, &self.tape);
         }

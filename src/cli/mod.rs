@@ -88,6 +88,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return code;
     }
     os::process::seal();
+    os::process::outlive_file_size_limit();
     if let Some(hint) = mistyped(&arguments) {
         complain(&hint);
         return ExitCode::from(code::USAGE);
@@ -188,11 +189,17 @@ async fn show(mut setup: tui::Setup, end: DisplayArguments) -> Result<u8> {
 }
 
 /// Follows a conversation that another sheaf has open.
-fn watch(base: CliContext, followed: Followed, end: DisplayArguments) -> Result<u8> {
+fn watch(
+    base: CliContext,
+    followed: Followed,
+    prompt: Option<String>,
+    keeps: bool,
+    end: DisplayArguments,
+) -> Result<u8> {
     runtime(false)?.block_on(async move {
         let link = Arc::new(Follow::start(followed));
         let (_, switched) = mpsc::unbounded_channel();
-        show(base.screen(link, switched, None, false, None), end).await
+        show(base.screen(link, switched, prompt, keeps, None), end).await
     })
 }
 
@@ -382,15 +389,16 @@ fn start_conversation(
     let keeps = !wanted.no_session;
     let session = base.session();
     let record = base.recording(wanted.no_session, session.clone());
+    let store = chat::store(&base);
     let opened = match resumed {
         None => None,
-        Some(it) if wanted.fork => Some(chat::fork(&base, &it, wanted.no_session)?),
-        Some(it) => match chat::open(&base, &it, wanted.no_session) {
+        Some(it) if wanted.fork => Some(chat::fork(&base, &store, &it, wanted.no_session)?),
+        Some(it) => match chat::open(&base, &store, &it, wanted.no_session) {
             Ok(opened) => Some(opened),
             Err(error) => {
                 let held = error.downcast_ref::<StoreError>();
-                match held.and_then(|it| chat::followed(&chat::store(&base), &base.paths.state, it)) {
-                    Some(followed) => return watch(base, followed, end),
+                match held.and_then(|it| chat::followed(&store, &base.paths.state, it)) {
+                    Some(followed) => return watch(base, followed, prompt, keeps, end),
                     None => return Err(error),
                 }
             }
@@ -455,8 +463,12 @@ fn start_conversation(
         drop(opened_door);
         Ok::<_, anyhow::Error>(code)
     });
-    // Finishes writing sessions before the runtime ends their tasks.
-    recorders.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    // Finishes writing sessions before the runtime ends their tasks. The screen is gone, and with it what it said.
+    for recorder in recorders.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        if let Err(failure) = recorder.finish() {
+            complain(&failure.to_string());
+        }
+    }
     // Commands of a live tour end with its tasks, which must happen before its folder is removed.
     drop(runtime);
     tour_folders.lock().unwrap_or_else(PoisonError::into_inner).clear();

@@ -7,11 +7,10 @@ use anyhow::{Context as _, Result, bail};
 use super::{
     CliContext,
     arguments::{Rewind, RewindPart, TargetArguments, Undo},
-    code, complain, open, say, sessions,
+    chat, code, complain, open, say, sessions,
 };
 use crate::{
     agent::undo,
-    journal::file::Store,
     protocol::{ConversationId, Event, FileChange, Operation, Position, Restore, RestoreConflict, RestoreTarget, Turn},
     sandbox::{Checkpoints, Fence, Seen, Workspace},
     text::figure,
@@ -60,7 +59,7 @@ impl UndoRequest<'_> {
     fn run(&self) -> Result<u8> {
         let asked = self.undo;
         let base = CliContext::of(&asked.common, &TargetArguments::default())?;
-        let store = Store::new(base.paths.sessions());
+        let store = chat::printing_store(&base);
         let (session, number) = split(asked.address.as_deref().unwrap_or_default());
         let id = sessions::find(&base, &store, session)?.session.id;
         // Reading needs no lock; changes below fail if another sheaf has the conversation open.
@@ -95,7 +94,8 @@ impl UndoRequest<'_> {
             }
             return Ok(code::OK);
         }
-        let resumed = store.resume(&id, now_ms())?;
+        // Its damage has been printed.
+        let resumed = chat::store(&base).resume_to_change(&id, now_ms())?;
         let wants_files = !matches!(self.kind, UndoKind::Rewind(Some(RewindPart::Conversation)));
         let mut code = code::OK;
         if wants_files {
@@ -125,7 +125,7 @@ impl UndoRequest<'_> {
             code = code::OK;
         }
         debug_assert!(resumed.log.last() >= Position(0));
-        resumed.recorder.finish();
+        resumed.recorder.finish()?;
         Ok(code)
     }
 

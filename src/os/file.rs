@@ -392,14 +392,25 @@ pub enum Locked {
     },
 }
 
-/// Locks by the file at `path`, which is made if need be and never removed. Does not wait.
+/// Locks by the file at `path`, which is made if need be and never removed. Does not wait. A file that is there can be
+/// locked where nothing can be written.
 ///
 /// Network filesystems may not know locks; that is an error whose cause is [`io::ErrorKind::Unsupported`] or the like.
 pub fn lock(path: &Path) -> Result<Locked, Error> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     restrict(&mut options, Access::Private);
-    let mut file = regular(path, &options)?;
+    let mut file = match regular(path, &options) {
+        Err(Error::Io { source, .. })
+            if matches!(
+                source.kind(),
+                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            open(path).map_err(|_| Error::io(path, "opened")(source))?
+        }
+        opened => opened?,
+    };
     match file.try_lock() {
         Ok(()) => {
             // Who holds it is said for people only: the lock itself does not depend on the text.

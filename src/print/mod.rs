@@ -654,6 +654,10 @@ impl Printer<'_> {
 
     fn report_notice(&mut self, event: &Event) {
         if let Event::Notice(notice) = event {
+            // The store of a running conversation reports these, also when they come after the answer.
+            if self.questions.is_asked && notice.code.starts_with("session-") {
+                return;
+            }
             match notice.severity {
                 Severity::Info => {}
                 Severity::Warning => self.outputs.say("warning", &notice.message),

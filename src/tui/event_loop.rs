@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use super::{
+    actions::writing::open_with,
     app::{App, Effect, backfill},
     effect_runner::Carried,
     msg::{EffectOutcome, Msg},
@@ -25,7 +26,7 @@ use super::{
 use crate::{
     journal::{Follower, Log},
     link::Link,
-    protocol::{Command, Entry, Message, Position, Submit},
+    protocol::{Entry, Position},
 };
 
 /// Longest time that entries are applied before input is looked at again.
@@ -147,12 +148,11 @@ impl<F: FrontEnd> EventLoop<F> {
     }
 
     /// Sends the first message of a conversation.
-    pub fn submit(&self, text: String) {
-        self.app.conversation.link.send(Command::Submit(Submit {
-            message: Message::user(text),
-            mode: self.app.composer.mode,
-            model: None,
-        }));
+    pub async fn submit(&mut self, text: String) {
+        self.app.now_ms = self.front.now_ms(&self.app);
+        if let Some(effect) = open_with(&mut self.app, text) {
+            self.carry_out(effect).await;
+        }
     }
 
     /// Lets `update` take a message, and carries out what follows from it.

@@ -563,14 +563,23 @@ fn listen() -> mpsc::Receiver<StopSignal> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        for (kind, stop) in [
+        let kinds = [
             (SignalKind::interrupt(), StopSignal::Interrupt),
             (SignalKind::terminate(), StopSignal::Terminate),
             (SignalKind::hangup(), StopSignal::Terminate),
-        ] {
+        ];
+        os::ending::limit(kinds.map(|it| it.0.as_raw_value()), || {});
+        for (kind, stop) in kinds {
             let Ok(mut signals) = signal(kind) else { continue };
             let sender = sender.clone();
-            tokio::spawn(async move { while signals.recv().await.is_some() && sender.send(stop).await.is_ok() {} });
+            tokio::spawn(async move {
+                while signals.recv().await.is_some() {
+                    os::ending::noticed(true);
+                    if sender.send(stop).await.is_err() {
+                        break;
+                    }
+                }
+            });
         }
     }
     #[cfg(not(unix))]

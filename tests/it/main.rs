@@ -47,6 +47,7 @@ mod tmux;
 mod tour;
 mod trust;
 mod undo;
+mod unread;
 
 /// Says that a test could not be made here, and why: past the capture of a test's output, which would swallow it.
 fn skipped(why: &str) {

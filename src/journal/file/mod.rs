@@ -173,17 +173,12 @@ impl Store {
     /// Records `log` as a new session, including what it already holds. Fails if there can be no thread; then the log
     /// has a notice.
     pub fn record(&self, session: Session, log: &Arc<Log>) -> Result<Recorder, NotStored> {
-        let path = self.path_of(&session.id);
-        let tape = Tape::new(&self.folder, path.clone(), session);
-        let started = Recorder::start(
-            log,
-            log.follow_settled(Position(0)),
-            Writer::new(tape),
-            self.report.clone(),
-        );
+        let (path, id) = (self.path_of(&session.id), session.id.clone());
+        let writer = Writer::new(Tape::new(&self.folder, path.clone(), session));
+        let started = Recorder::start(log, log.follow_settled(Position(0)), writer, self.report.clone(), None);
         started.map_err(|error| {
             let failure = NotStored::new(&error.into(), &path);
-            self.report.call(&failure.notice());
+            self.report.call(&id, &failure.notice());
             log.append(recorder::now_ms(), Event::Notice(failure.notice()));
             failure
         })

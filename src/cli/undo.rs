@@ -76,6 +76,20 @@ impl UndoRequest<'_> {
         let checkpoints = Checkpoints::open(&base.paths.state.join("checkpoints"), name.as_str())?;
         checkpoints.begin(u64::from(log.turn().0));
         let seen = Seen::keeping(checkpoints);
+        if !asked.dry_run
+            && let Some(finished) = undo::finish(&seen, &workspace, &transcript)
+        {
+            let (restored, notice) = finished.map_err(anyhow::Error::msg)?;
+            let resumed = chat::store(&base).resume_to_change(&id, now_ms())?;
+            for (turn, event) in restored.events {
+                resumed.log.append_to(turn, now_ms(), event);
+            }
+            resumed.log.append(now_ms(), Event::Notice(notice));
+            resumed.recorder.finish()?;
+            say(&format!("{}\n", restored.said));
+            let is_it = self.kind == UndoKind::Undo && asked.address.is_none();
+            return if is_it { Ok(code::OK) } else { self.run() };
+        }
         let wish = Restore {
             target,
             except: asked.but.clone(),

@@ -469,6 +469,37 @@ mod tests {
         .unwrap();
     }
 
+    /// A file that was replaced and never brought to the disk may be empty after a power failure.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_cannot_be_brought_to_the_disk_replaces_nothing() {
+        use crate::os::refused_sync::without_sync;
+        let folder = folder();
+        let path = folder.path().join("file");
+        fs::write(&path, "old").unwrap();
+        let refused = |result: Result<(), Error>| match result {
+            Err(Error::Io { source, .. }) => source.raw_os_error(),
+            other => panic!("{other:?}"),
+        };
+        let writes: [fn(&Path) -> Result<(), Error>; 3] = [
+            |path| write(path, b"new", Access::Private),
+            |path| write(path, b"new", Access::Shared),
+            |path| write_secret(path, b"new"),
+        ];
+        for write in writes {
+            assert_eq!(refused(without_sync(|| write(&path))), Some(libc::EIO));
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+            assert_eq!(
+                fs::read_dir(folder.path()).unwrap().count(),
+                1,
+                "nothing is left beside it"
+            );
+            write(&path).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"new");
+            fs::write(&path, "old").unwrap();
+        }
+    }
+
     #[test]
     fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
         let folder = folder();

@@ -7,3 +7,5 @@ pub mod file;
 pub mod memory_trim;
 pub mod panic;
 pub mod process;
+#[cfg(all(test, target_os = "linux"))]
+pub mod refused_sync;

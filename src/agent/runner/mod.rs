@@ -107,7 +107,7 @@ enum RunnerEvent {
     MarksLeft(Vec<String>),
     Sized(ServerModel, Option<u64>),
     Reversed(Result<(), String>),
-    Restored(Result<(Restored, Notice), String>),
+    Restored(Result<Option<(Restored, Notice)>, String>),
     Background(background::Update),
     Looked(bool, Option<Standing>),
     Settled(Settled),
@@ -133,6 +133,8 @@ impl Runner {
     }
 
     async fn work(mut self) {
+        let files = files(&self.setup, &self.tools);
+        self.restorer.finish(files, &self.log);
         loop {
             match self.next_event().await {
                 RunnerEvent::Request(Some(Request::Command(command))) => self.command(command),

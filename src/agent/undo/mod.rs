@@ -171,6 +171,70 @@ pub fn restore(
     }
 }
 
+/// Finishes an undo or redo that a killed program left: in the files, and in what the documents say. `None` if there is
+/// nothing to finish. Waits for the disk.
+pub fn finish(
+    seen: &Seen,
+    workspace: &Workspace,
+    transcript: &Transcript,
+) -> Option<Result<(Restored, Notice), String>> {
+    let checkpoints = seen.checkpoints()?;
+    let (done, was_cut) = match checkpoints.finish_cut(workspace) {
+        Some(Ok(done)) => (done, true),
+        Some(Err(why)) => return Some(Err(format!("an interrupted undo cannot be finished: {}", chain(&why)))),
+        None => (checkpoints.last_undo()?, false),
+    };
+    let marked = done.off.iter().map(|it| (it, true));
+    let marked = marked.chain(done.on.iter().map(|it| (it, false)));
+    let mut events: Vec<_> = marked
+        .flat_map(|(it, is_off)| marks(workspace, transcript, it, is_off))
+        .collect();
+    events.retain(|(turn, event)| is_news(transcript, *turn, event));
+    if !was_cut && events.is_empty() {
+        return None;
+    }
+    let unchanged = done
+        .left
+        .iter()
+        .map(|it| format!("{it} was edited later"))
+        .collect::<Vec<_>>()
+        .join("; ");
+    let shown = |it: &std::path::PathBuf| it.strip_prefix(workspace.root()).unwrap_or(it).display().to_string();
+    let files: Vec<String> = done.files.iter().filter(|it| !it.is_dir()).map(shown).collect();
+    if files.is_empty() && !done.left.is_empty() {
+        return Some(Err(format!("an undo was interrupted; unchanged: {unchanged}")));
+    }
+    let (word, verb) = words(done.is_redo);
+    let action = if done.is_redo {
+        UserAction::FinishedRedo
+    } else {
+        UserAction::FinishedUndo
+    };
+    let count = files.len().to_string();
+    let notice = action.notice(&[files.first().map_or("", String::as_str), &count, &unchanged]);
+    let restored = Restored {
+        events,
+        said: format!(
+            "finished an interrupted run: {verb} changes to {}",
+            figure::count(files.len().max(1), "file", "files").as_str()
+        ),
+        told: files.iter().map(|it| format!("{word}: {it}\n")).collect(),
+        files,
+        unchanged,
+    };
+    Some(Ok((restored, notice)))
+}
+
+/// Returns true if the document does not say yet what the event says.
+fn is_news(transcript: &Transcript, turn: Turn, event: &Event) -> bool {
+    let Event::DocumentUpdate { document, metadata } = event else {
+        return true;
+    };
+    let known = response(transcript, turn).and_then(|it| it.get(document));
+    let known = known.and_then(|it| it.metadata.get(UNDONE)).unwrap_or(&Value::Null);
+    metadata.get(UNDONE).unwrap_or(&Value::Null) != known
+}
+
 const NOTHING_KEPT: &str = "file history is not stored here";
 
 fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &RestoreTarget) -> Result<Scope<'a>, String> {

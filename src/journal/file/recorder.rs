@@ -167,7 +167,8 @@ async fn follow(
             say(Event::Title(title));
         }
     }
-    writer.failure.map_or(Ok(()), Err)
+    // A disk that refuses nothing but more of nothing costs nothing.
+    writer.failure.filter(|_| !writer.held.is_empty()).map_or(Ok(()), Err)
 }
 
 async fn until(due: Option<Instant>) {

@@ -592,6 +592,65 @@ fn a_disk_that_fails_is_said_once_and_tried_again_and_loses_nothing() {
     assert_eq!(Some(&seen(&stored.entries)), live_states(&events).last());
 }
 
+/// The disk refuses what it is asked to keep, so that what is asked for is seen.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_must_outlive_a_power_failure_is_brought_to_the_disk_and_nothing_else() {
+    use crate::os::refused_sync::without_sync;
+    let result = || Event::ToolResult {
+        document: "t".into(),
+        result: json!({ "status": "success" }),
+        duration_ms: None,
+    };
+    let arguments = || Event::ToolCallArguments {
+        document: "t".into(),
+        arguments: json!({ "pattern": "x" }),
+    };
+    for (what, event, must_stay) in [
+        ("a message", Event::UserMessage(Message::user("x")), true),
+        ("the start of a call", start("t", "tool_call"), true),
+        ("the start of a command", start("t", "terminal_command"), true),
+        ("the start of an edit", start("t", "file_edit"), true),
+        ("a result", result(), true),
+        ("the end of a text", end("a", Some("x"), json!({})), true),
+        ("the end of a call", end("t", None, json!({})), true),
+        ("the end of an answer", Event::Done(Done::default()), true),
+        ("the start of a text", start("b", "text"), false),
+        (
+            "the start of an answer",
+            Event::ResponseStart(ResponseStart::default()),
+            false,
+        ),
+        ("a piece", say("a", "x"), false),
+        ("output", output("t", "x"), false),
+        ("a thought", Event::ThinkingDelta { delta: "x".to_owned() }, false),
+        ("arguments", arguments(), false),
+        ("a title", Event::Title("x".into()), false),
+    ] {
+        let folder = folder();
+        let log = log_of(vec![Event::UserMessage(Message::user("before")), start("a", "text")]);
+        let mut follower = log.follow(Position(0));
+        let mut writer = Writer::new(tape(folder.path()));
+        let now = Instant::now();
+        let mut batch = Vec::new();
+        follower.take(&mut batch);
+        writer.take(&mut batch, now);
+        assert_eq!(writer.write(now), None);
+        log.append(2, event);
+        follower.take(&mut batch);
+        writer.take(&mut batch, now);
+        let notice = without_sync(|| writer.write_all());
+        assert_eq!(notice.is_some(), must_stay, "{what}: {notice:?}");
+        let code = notice.map(|it| it.code);
+        assert!(code.is_none_or(|it| it == "session-not-stored"), "{what}");
+        assert_eq!(
+            writer.write_all().is_some(),
+            must_stay,
+            "{what}: it is tried again, and said"
+        );
+    }
+}
+
 #[test]
 fn the_list_tells_sessions_apart_by_their_ends() {
     let folder = folder();

@@ -17,6 +17,7 @@ use sheaf::{
 };
 
 use crate::{
+    mock_model,
     model::{Model, Script},
     print::{home, session_files, with_model},
     pty::{LIMIT, Sheaf, Start},
@@ -222,5 +223,75 @@ fn what_was_printed_a_tenth_of_a_second_ago_survives_a_kill() {
             lost[kills / 2].0,
             lost.iter().map(|it| it.1).max()
         );
+    }
+}
+
+/// A command makes a protected file, and sheaf is killed before it ends. The next start puts the file aside, names it and asks; so it
+/// does without a screen, where nobody can be asked. A command that ends leaves nothing to look at.
+#[test]
+fn what_a_command_made_when_sheaf_was_killed_is_put_aside_and_asked_about() {
+    let begin = |arguments: &[&str], model: &mock_model::Model| {
+        Start::new(arguments)
+            .with("OPENAI_BASE_URL", &model.url)
+            .with("OPENAI_API_KEY", "secret-key")
+            .with("OPENAI_MODEL", "scripted")
+            .size(110, 40)
+            .file("work/sub/code.rs", "// code")
+    };
+    for next in ["screen", "-p", "ends"] {
+        let model = mock_model::Model::start();
+        let first = begin(&[], &model).run();
+        first.wait_for("Ask anything");
+        first.send("go\r");
+        let path = first.home().join("work/sub/.mcp.json");
+        let lists = || {
+            let files = std::fs::read_dir(first.home().join(".local/state/sheaf/aside"));
+            let names = files.into_iter().flatten().flatten().map(|it| it.file_name());
+            names.filter(|it| it.to_string_lossy().ends_with(".list")).count()
+        };
+        let wait = if next == "ends" { "" } else { "; sleep 600" };
+        let command = json!({ "command": format!("echo evil > sub/.mcp.json{wait}"), "is_background": false });
+        model.asked().calls(&[("run_terminal_cmd", command)]);
+        if next == "ends" {
+            let told = model.asked().results().pop().expect("a result");
+            assert!(told.contains("put aside") && !path.exists(), "{told}");
+            assert_eq!(lists(), 0);
+            continue;
+        }
+        let began = Instant::now();
+        while !path.exists() && !first.look(|seen| seen.shows("waiting for you")) {
+            assert!(began.elapsed() < LIMIT, "the command does nothing\n{}", first.picture());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if !path.exists() {
+            return crate::skipped("commands ask here: there is no sandbox");
+        }
+        assert_eq!(lists(), 1);
+        first.signal(rustix::process::Signal::KILL);
+        first.exit();
+        if next == "-p" {
+            let answers = Model::with([Script::says("Yes.")]);
+            let mut command = with_model(first.home(), &answers);
+            let command = command
+                .args(["-p", "--continue", "more"])
+                .current_dir(first.home().join("work"));
+            let err = String::from_utf8(command.output().expect("it runs").stderr).expect("text");
+            assert!(
+                err.contains("protected files that are new or changed") && err.contains("sub/.mcp.json"),
+                "{err}"
+            );
+            assert!(!path.exists());
+        } else {
+            let second = begin(&["--continue"], &model).after(&first).run();
+            second.wait_for("sheaf was killed while a command ran");
+            second.wait_for("sub/.mcp.json (new)");
+            assert!(!path.exists(), "it is put aside");
+            second.wait_for("Put these files back?");
+            second.wait_for("Skip");
+            second.send("2");
+            second.insist("\r", "it is put back", |seen| seen.shows("Put back."));
+            assert_eq!(std::fs::read_to_string(&path).expect("it is back"), "evil\n");
+        }
+        assert_eq!(lists(), 0, "it is looked at once");
     }
 }

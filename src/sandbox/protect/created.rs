@@ -38,6 +38,35 @@ impl Before {
         }
     }
 
+    /// The paths as another program listed them.
+    pub fn known(ground: &Ground, names: BTreeSet<PathBuf>, git_write: bool) -> Self {
+        Self {
+            ground: ground.clone(),
+            names,
+            git_write,
+        }
+    }
+
+    pub fn ground(&self) -> &Ground {
+        &self.ground
+    }
+
+    /// The paths that were there.
+    pub fn names(&self) -> impl Iterator<Item = &Path> {
+        self.names.iter().map(PathBuf::as_path)
+    }
+
+    /// Returns true if the command may write git's folder.
+    pub fn git_write(&self) -> bool {
+        self.git_write
+    }
+
+    /// Returns true if git wrote the file as it is: only where the command could not tell git so.
+    pub fn is_of_git(&self, path: &Path) -> bool {
+        let place = self.place(path).filter(|_| !self.git_write);
+        place.is_some_and(|(root, inner)| is_gits(root, inner))
+    }
+
     /// Puts aside what should not be there: the names, and where each is now. What our own tools wrote stays, because the
     /// user said so; where nobody else could write git's folder, what git wrote stays too.
     pub fn put_aside(&self, aside: &Quarantine, is_git_held: bool) -> Vec<(String, PathBuf)> {
@@ -65,14 +94,9 @@ impl Before {
         unwanted.map(|it| self.shown(&it))
     }
 
-    fn unwanted_paths(&self, aside: &Quarantine, is_git_held: bool) -> Vec<PathBuf> {
-        let is_users = |path: &Path| {
-            let is_gits = || {
-                let (root, inner) = self.place(path)?;
-                Some(is_git_held && !self.git_write && is_gits(root, inner))
-            };
-            aside.is_known(path) || is_gits().unwrap_or(false)
-        };
+    /// The same, as paths.
+    pub fn unwanted_paths(&self, aside: &Quarantine, is_git_held: bool) -> Vec<PathBuf> {
+        let is_users = |path: &Path| aside.is_known(path) || (is_git_held && self.is_of_git(path));
         let mut arrived = self.arrived();
         arrived.retain(|it| self.is_unwanted(it) && !is_users(it));
         arrived
@@ -98,13 +122,14 @@ impl Before {
     }
 
     /// The folder of the conversation that a path lies in, and the way from there.
-    fn place<'a>(&'a self, path: &'a Path) -> Option<(&'a Path, &'a Path)> {
+    pub fn place<'a>(&'a self, path: &'a Path) -> Option<(&'a Path, &'a Path)> {
         let root = self.ground.roots().filter(|it| path.starts_with(it));
         let root = root.max_by_key(|it| it.as_os_str().len())?;
         Some((root, path.strip_prefix(root).ok()?))
     }
 
-    fn shown(&self, path: &Path) -> String {
+    /// A path as people see it: relative to the workspace.
+    pub fn shown(&self, path: &Path) -> String {
         let path = path.strip_prefix(&self.ground.root).unwrap_or(path);
         path.to_string_lossy().into_owned()
     }

@@ -9,15 +9,18 @@ mod created;
 mod overlap;
 mod placeholder;
 mod quarantine;
+mod record;
 mod write_guard;
 
 pub use placeholder::sweep;
 pub use quarantine::Quarantine;
+pub use record::{LeftFile, left_behind};
 pub use write_guard::Mended;
 
 use created::Before;
 use overlap::{Counts, Freed, Loose, Overlap};
 use placeholder::Places;
+use record::Record;
 use write_guard::Watch;
 
 use crate::{
@@ -61,6 +64,8 @@ pub struct Around {
     /// True if the command may change everything.
     is_all: bool,
     freed: Option<Freed>,
+    /// The same list on the disk, should this program be killed.
+    record: Option<Record>,
 }
 
 /// Protected files that were found changed after a command, and their handling.
@@ -118,6 +123,7 @@ impl Around {
             git_write,
             is_all: false,
             freed,
+            record: None,
         };
         if wish.only_reads {
             return (around, policy());
@@ -127,7 +133,7 @@ impl Around {
             let mut policy = policy();
             if let Some(watch) = shared.look(ground, &mut policy) {
                 around.watch = Some(watch);
-                around.before = Some(Before::look(ground, git_write));
+                around.look(ground);
                 return (around, policy);
             }
         }
@@ -135,8 +141,15 @@ impl Around {
         let mut policy = policy();
         // They are empty, and a walk may have seen them or not.
         policy.read_only.extend(around.places.paths().map(Path::to_owned));
-        around.before = Some(Before::look(ground, git_write));
+        around.look(ground);
         (around, policy)
+    }
+
+    /// Looks at what is there before the command, and lists it on the disk.
+    fn look(&mut self, ground: &Ground) {
+        let before = Before::look(ground, self.git_write);
+        self.record = Record::write(&self.shared.aside, &before, self.watch.as_deref());
+        self.before = Some(before);
     }
 
     /// For a command that nothing holds, because the user wanted it so.
@@ -150,6 +163,7 @@ impl Around {
             watch: None,
             git_write: true,
             is_all: true,
+            record: None,
         }
     }
 
@@ -186,6 +200,7 @@ impl Around {
         }
         self.places.leave();
         self.freed = None;
+        self.record = None;
         settled
     }
 

@@ -137,8 +137,7 @@ impl Runner {
     }
 
     async fn work(mut self) {
-        let files = files(&self.setup, &self.tools);
-        self.restorer.finish(files, &self.log);
+        self.restorer.finish(files(&self.setup, &self.tools), &self.log);
         loop {
             match self.next_event().await {
                 RunnerEvent::Request(Some(Request::Command(command))) => self.command(command),

@@ -94,6 +94,7 @@ impl UndoRequest<'_> {
             target,
             except: asked.but.clone(),
             overwrite: asked.over,
+            seen: None,
         };
         if asked.dry_run {
             let found = undo::preview(&seen, &workspace, &transcript, &wish).map_err(anyhow::Error::msg)?;

@@ -138,6 +138,7 @@ pub fn preview(
             Ok(RestorePreview {
                 files: plan.files.iter().filter(|it| !it.is_done()).map(change).collect(),
                 is_partial: plan.is_partial,
+                states: plan.files.iter().map(|it| (it.shown.clone(), state(it))).collect(),
             })
         }
         Scope::Place { .. } => Ok(RestorePreview::default()),
@@ -156,6 +157,9 @@ pub fn restore(
         Scope::Place { turn, document, again } => place(seen, workspace, transcript, turn, &document, again),
         Scope::Steps(which, files) => {
             let plan = plan(checkpoints, workspace, which, &files, &wish.except);
+            if let Some(changed) = changed_since(&plan, wish) {
+                return Err(format!("{changed} has changed since you looked: look again"));
+            }
             let has_clash = plan.files.iter().any(|it| it.clash.is_some());
             // Where others have written into the file, the change may still be found by its text.
             if let RestoreTarget::Document { turn, document } = &wish.target
@@ -233,6 +237,18 @@ fn is_news(transcript: &Transcript, turn: Turn, event: &Event) -> bool {
     let known = response(transcript, turn).and_then(|it| it.get(document));
     let known = known.and_then(|it| it.metadata.get(UNDONE)).unwrap_or(&Value::Null);
     metadata.get(UNDONE).unwrap_or(&Value::Null) != known
+}
+
+/// A text that says what is at a path.
+fn state(it: &Turning) -> String {
+    format!("{:?}", it.now)
+}
+
+/// Returns a file that would be restored and is not what the preview showed.
+fn changed_since<'a>(plan: &'a Plan, wish: &Restore) -> Option<&'a str> {
+    let seen = wish.seen.as_ref()?;
+    let is_news = |it: &&Turning| !it.is_done() && seen.get(&it.shown) != Some(&state(it));
+    plan.files.iter().find(is_news).map(|it| it.shown.as_str())
 }
 
 const NOTHING_KEPT: &str = "file history is not stored here";
@@ -584,6 +600,50 @@ mod tests {
         journal::Log,
         protocol::{DocumentStart, Done, Kind, Message, Position},
     };
+
+    /// Whoever overwrites later edits has decided on those that the preview showed.
+    #[test]
+    fn what_changed_since_the_preview_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("work");
+        std::fs::create_dir(&root).unwrap();
+        let (path, text) = (root.join("a.txt"), |path| std::fs::read_to_string(path).unwrap());
+        std::fs::write(&path, "0").unwrap();
+        let workspace = Workspace::open(&root).unwrap();
+        let seen = Seen::keeping(Checkpoints::open(&folder.path().join("state"), "talk").unwrap());
+        seen.begin(1);
+        let file = workspace.locate("a.txt").unwrap();
+        let change = sandbox::Change {
+            old: workspace.read(&file, 100).ok().map(Arc::from),
+            new: Some(Arc::from(&b"1"[..])),
+            file,
+            operation: Operation::Edit,
+            to: None,
+            hunks: Vec::new(),
+            cell: None,
+        };
+        workspace.commit_for(&seen, "call", &[change]).unwrap();
+        std::fs::write(&path, "mine").unwrap();
+        let transcript = Transcript::default();
+        let mut wish = Restore {
+            target: RestoreTarget::Since(Turn(1)),
+            except: Vec::new(),
+            overwrite: true,
+            seen: None,
+        };
+        let found = preview(&seen, &workspace, &transcript, &wish).unwrap();
+        assert_eq!(found.files[0].conflict, Some(RestoreConflict::User));
+        wish.seen = Some(found.states);
+        std::fs::write(&path, "mine, and more").unwrap();
+        let refused = restore(&seen, &workspace, &transcript, &wish).unwrap_err();
+        assert_eq!(refused, "a.txt has changed since you looked: look again");
+        assert_eq!(text(&path), "mine, and more");
+        // Looked at again, it is what the user decides on.
+        let found = preview(&seen, &workspace, &transcript, &wish).unwrap();
+        wish.seen = Some(found.states);
+        restore(&seen, &workspace, &transcript, &wish).unwrap();
+        assert_eq!(text(&path), "0");
+    }
 
     #[test]
     fn what_was_never_made_is_not_taken_back() {

@@ -17,7 +17,7 @@ use crate::{
         file::{Recorder, Session, Store, StoreError},
     },
     link::follow::Followed,
-    protocol::{Notice, Query, Reply},
+    protocol::{Query, Reply},
     tui,
 };
 
@@ -65,16 +65,6 @@ pub fn is_title(base: &CliContext, name: &str) -> bool {
 
 pub fn store(base: &CliContext) -> Store {
     Store::new(base.paths.sessions())
-}
-
-/// The same for commands without a screen: damage and failed writes are printed to standard error.
-pub fn printing_store(base: &CliContext) -> Store {
-    store(base).reporting(complain_of)
-}
-
-/// Prints a notice about a session.
-pub fn complain_of(id: &str, notice: &Notice) {
-    complain(&format!("{}\nsession {id}", notice.message).replace('\n', "\n  "));
 }
 
 fn fresh(base: &CliContext) -> Session {

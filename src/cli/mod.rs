@@ -57,7 +57,7 @@ use crate::{
     locale,
     os::{self, file},
     print::{self, Outputs, PrintOptions, RunOutcome, StopSignal},
-    protocol::{self, Mode, Submit},
+    protocol::{self, Mode, Notice, Submit},
     sandbox,
     text::{Sanitized, redact::redact},
     theme, tools, tui,
@@ -738,6 +738,16 @@ fn chain(error: &anyhow::Error) -> String {
 /// Prints sanitized text to standard output. Errors are ignored: a closed output wants no more.
 fn say(text: &str) {
     let _ = io::stdout().write_all(Sanitized::new(text).as_bytes());
+}
+
+/// Returns the stored conversations for a command without a screen: damage and failed writes are printed to standard error.
+fn printing_store(base: &CliContext) -> Store {
+    Store::new(base.paths.sessions()).reporting(complain_of)
+}
+
+/// Prints a notice about a session.
+fn complain_of(id: &str, notice: &Notice) {
+    complain(&format!("{}\nsession {id}", notice.message).replace('\n', "\n  "));
 }
 
 fn complain(text: &str) {

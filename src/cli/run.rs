@@ -13,7 +13,7 @@ use super::{
     CliContext,
     arguments::{CommonArguments, OutputArguments, OutputFormat, Run},
     chat::{self, ResumeTarget},
-    code, complain, open, print_answer, runtime, schema,
+    code, complain, open, print_answer, printing_store, runtime, schema,
 };
 use crate::{
     agent::{
@@ -171,7 +171,7 @@ pub fn print(
             return Ok(code::USAGE);
         }
     }
-    let store = chat::printing_store(&base);
+    let store = printing_store(&base);
     runtime(false)?.block_on(async move {
         let opened = match &resumed {
             Some(it) if wanted.fork => chat::fork(&base, &store, it, wanted.no_session)?,

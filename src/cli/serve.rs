@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{
-    CliContext, TrustSource, arguments::Serve, chat, code, complain, listen, open::ServeSource, read_recording,
+    CliContext, TrustSource, arguments::Serve, code, complain, complain_of, listen, open::ServeSource, read_recording,
     runtime, say,
 };
 use crate::{
@@ -63,7 +63,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
         // Separate from the user's own conversations: clients with the token can read these.
         let store = settings
             .stateful
-            .then(|| Store::new(base.paths.state.join(KEPT)).reporting(chat::complain_of));
+            .then(|| Store::new(base.paths.state.join(KEPT)).reporting(complain_of));
         let lines = settings.access_log.then(access_log);
         let server = Server::bind(ServerOptions {
             listen: settings.listen.clone(),

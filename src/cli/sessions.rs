@@ -16,7 +16,7 @@ use super::{
     CliContext,
     arguments::{DocumentFormatArgument, ExportFormatArgument, Get, Session as Ask, Sessions, TargetArguments},
     cache::Cache,
-    chat, code, complain, say, searching,
+    code, complain, printing_store, say, searching,
     serve::KEPT,
 };
 use crate::{
@@ -39,7 +39,7 @@ pub(super) const IMPORT_BYTES: u64 = 1 << 30;
 
 pub fn run(asked: &Sessions) -> Result<u8> {
     let base = CliContext::of(&asked.common, &TargetArguments::default())?;
-    let store = chat::printing_store(&base);
+    let store = printing_store(&base);
     match &asked.ask {
         Ask::List { all, archived, json } => {
             let here = base.workspace.to_string_lossy();
@@ -134,7 +134,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
                 }
             }
         }
-        Ask::Doctor { repair } => return doctor(&base, &chat::store(&base), *repair),
+        Ask::Doctor { repair } => return doctor(&base, &Store::new(base.paths.sessions()), *repair),
     }
     Ok(code::OK)
 }
@@ -304,7 +304,7 @@ fn tree(whole: &ExportedConversation) -> String {
 /// `sheaf get 7.3`.
 pub fn get(asked: &Get) -> Result<u8> {
     let base = CliContext::of(&asked.common, &TargetArguments::default())?;
-    let store = chat::printing_store(&base);
+    let store = printing_store(&base);
     let (session, number) = asked.address.rsplit_once('#').unwrap_or(("last", &asked.address));
     let Some(address) = address(number) else {
         bail!("`{number}` is not an address\n  7.3 is document 3 of turn 7; SESSION#7.3 names another conversation");

@@ -7,10 +7,11 @@ use anyhow::{Context as _, Result, bail};
 use super::{
     CliContext,
     arguments::{Rewind, RewindPart, TargetArguments, Undo},
-    chat, code, complain, open, say, sessions,
+    code, complain, open, printing_store, say, sessions,
 };
 use crate::{
     agent::undo,
+    journal::file::Store,
     protocol::{ConversationId, Event, FileChange, Operation, Position, Restore, RestoreConflict, RestoreTarget, Turn},
     sandbox::{Checkpoints, Fence, Seen, Workspace},
     text::figure,
@@ -59,7 +60,7 @@ impl UndoRequest<'_> {
     fn run(&self) -> Result<u8> {
         let asked = self.undo;
         let base = CliContext::of(&asked.common, &TargetArguments::default())?;
-        let store = chat::printing_store(&base);
+        let store = printing_store(&base);
         let (session, number) = split(asked.address.as_deref().unwrap_or_default());
         let id = sessions::find(&base, &store, session)?.session.id;
         // Reading needs no lock; changes below fail if another sheaf has the conversation open.
@@ -80,7 +81,7 @@ impl UndoRequest<'_> {
             && let Some(finished) = undo::finish(&seen, &workspace, &transcript)
         {
             let (restored, notice) = finished.map_err(anyhow::Error::msg)?;
-            let resumed = chat::store(&base).resume_to_change(&id, now_ms())?;
+            let resumed = Store::new(base.paths.sessions()).resume_to_change(&id, now_ms())?;
             for (turn, event) in restored.events {
                 resumed.log.append_to(turn, now_ms(), event);
             }
@@ -110,7 +111,7 @@ impl UndoRequest<'_> {
             return Ok(code::OK);
         }
         // Its damage has been printed.
-        let resumed = chat::store(&base).resume_to_change(&id, now_ms())?;
+        let resumed = Store::new(base.paths.sessions()).resume_to_change(&id, now_ms())?;
         let wants_files = !matches!(self.kind, UndoKind::Rewind(Some(RewindPart::Conversation)));
         let mut code = code::OK;
         if wants_files {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{
     CliContext,
     arguments::{TargetArguments, Why},
-    chat, code, complain, runtime, say,
+    code, complain, printing_store, runtime, say,
     sessions::IMPORT_BYTES,
 };
 use crate::{
@@ -124,7 +124,7 @@ fn describe(it: &FileEditRecord, origin: Origin, words: &str) -> String {
 
 /// Returns all applied edits of a file, also under its earlier names, the newest first.
 fn edits_of_file(base: &CliContext, path: &Path) -> Result<Vec<FileEditRecord>> {
-    let store = chat::printing_store(base);
+    let store = printing_store(base);
     let mut found = Vec::new();
     for listed in store.list().context("conversations cannot be listed")? {
         let id = &listed.session.id;

@@ -14,7 +14,7 @@ use sheaf::{
         Log,
         file::{Session, Store, StoreError},
     },
-    protocol::{DocumentStart, Event, Kind, Message, Position},
+    protocol::{DocumentStart, Event, Kind, Message},
     transcript::Transcript,
 };
 

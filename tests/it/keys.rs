@@ -282,7 +282,7 @@ fn a_second_window_keeps_its_words() {
     answer.says("Second answer");
     second.wait_for("Second answer");
     second.send("\r");
-    second.wait_for(&format!("sheaf --resume {id} --fork"));
+    second.wait_for("--fork continues a copy");
     second.wait_for("› and then mine");
     answer.says(" ends here.");
     answer.finish();

@@ -9,9 +9,9 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags},
+    event::{PollFd, PollFlags, Timespec},
     process::Signal,
-    termios::{Action, OptionalActions, QueueSelector},
+    termios::{Action, QueueSelector},
 };
 use serde_json::json;
 
@@ -31,7 +31,7 @@ fn flood() -> Script {
 /// Returns true if a write would block.
 fn is_full(file: impl AsFd) -> bool {
     let mut about = [PollFd::new(&file, PollFlags::OUT)];
-    rustix::event::poll(&mut about, Some(&rustix::time::Timespec::default())).expect("it can be polled") == 0
+    rustix::event::poll(&mut about, Some(&Timespec::default())).expect("it can be polled") == 0
 }
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -126,7 +126,7 @@ impl Unread {
         let mut bytes = Vec::new();
         let mut master = File::from(self.master.try_clone().expect("a copy"));
         let mut about = [PollFd::new(&self.master, PollFlags::IN)];
-        while rustix::event::poll(&mut about, Some(&rustix::time::Timespec::default())).is_ok_and(|it| it > 0) {
+        while rustix::event::poll(&mut about, Some(&Timespec::default())).is_ok_and(|it| it > 0) {
             let mut buffer = [0; 4096];
             match master.read(&mut buffer) {
                 Ok(read @ 1..) => bytes.extend_from_slice(&buffer[..read]),
@@ -186,7 +186,7 @@ fn a_stopped_terminal_does_not_keep_lines() {
         let mut terminal = Unread::start(with_model(home.path(), &model).args(["--plain", "x"]));
         until("a line is written", || {
             let mut about = [PollFd::new(&terminal.master, PollFlags::IN)];
-            rustix::event::poll(&mut about, Some(&rustix::time::Timespec::default())).is_ok_and(|it| it > 0)
+            rustix::event::poll(&mut about, Some(&Timespec::default())).is_ok_and(|it| it > 0)
         });
         rustix::termios::tcflow(&terminal.slave, Action::OOff).expect("a terminal");
         send(&terminal.child, signal);

@@ -39,7 +39,7 @@ pub use tail::Tail;
 
 use self::{
     recent::End,
-    recorder::{Found, Tape, TapeError, Writer},
+    recorder::{Examine, Found, Tape, TapeError, Writer},
 };
 use super::Log;
 use crate::{
@@ -319,6 +319,7 @@ impl Store {
         let session = stored.session.clone();
         let (endings, mut notices) = (stored.endings(), stored.notices.clone());
         let unread = front.as_ref().map(|it| it.1.clone());
+        let examine = unread.map(|it| Box::new(move || it.damage()) as Examine);
         let log = match front {
             Some((recent, front)) => End::log(stored.entries, recent, front),
             None => Log::from_entries(stored.entries),
@@ -334,7 +335,7 @@ impl Store {
             log.append(now_ms, Event::Notice(notice));
         }
         let writer = Writer::of_resumed(tape, title, failure);
-        let recorder = Recorder::start(&log, log.follow_settled(from), writer, self.report.clone(), unread);
+        let recorder = Recorder::start(&log, log.follow_settled(from), writer, self.report.clone(), examine);
         let recorder = recorder.map_err(|source| StoreError::Failed {
             id: id.to_owned(),
             source: source.into(),

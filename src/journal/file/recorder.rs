@@ -16,7 +16,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{Report, Session, line, recent::Front, record};
+use super::{Report, Session, line, record};
 use crate::{
     journal::{
         Follower, Log,
@@ -37,6 +37,9 @@ const MOST_AT_ONCE: usize = 256;
 /// reach.
 const REACH_BYTES: u64 = 16 << 10;
 
+/// Reads the part of a session that was not read when it was opened, and returns a notice about damage in it.
+pub type Examine = Box<dyn FnOnce() -> Option<Notice> + Send>;
+
 /// Writes a session while it lives; [`Recorder::finish`] or a drop writes the rest and waits for the disk.
 #[derive(Debug)]
 pub struct Recorder {
@@ -47,14 +50,13 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts recording. Failures are told to the log and to `report`, and so is damage in `front`, which is examined
-    /// meanwhile.
+    /// Starts recording. Failures are told to the log and to `report`, and so is the damage that `examine` finds meanwhile.
     pub(super) fn start(
         log: &Arc<Log>,
         follower: Follower,
         writer: Writer,
         report: Report,
-        front: Option<Front>,
+        examine: Option<Examine>,
     ) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let (log, id) = (Arc::downgrade(log), writer.tape.session.id.clone());
@@ -67,9 +69,9 @@ impl Recorder {
                 log.append(now_ms(), event);
             }
         };
-        let examine = front.map(|front| {
+        let examine = examine.map(|examine| {
             let say = say.clone();
-            let examine = move || front.damage().into_iter().for_each(|it| say(Event::Notice(it)));
+            let examine = move || examine().into_iter().for_each(|it| say(Event::Notice(it)));
             std::thread::Builder::new().name("examine".to_owned()).spawn(examine)
         });
         let thread = std::thread::Builder::new()
@@ -480,7 +482,7 @@ pub struct Found {
     pub good_bytes: u64,
     /// The last whole line does not end in a newline.
     pub lacks_newline: bool,
-    /// What follows the last whole line. It is moved to a file of its own before anything is appended.
+    /// Bytes after the last whole line. They are moved to a file of their own before anything is appended.
     pub torn: Vec<u8>,
     /// Name of that file.
     pub torn_path: PathBuf,

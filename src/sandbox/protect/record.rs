@@ -42,7 +42,7 @@ pub struct Record {
 pub struct LeftFile {
     /// Relative to the workspace, for people.
     pub shown: String,
-    /// Where it is now.
+    /// Its present place, in the folder of what is put aside.
     pub aside: PathBuf,
     /// It was there before the command, with other content.
     pub is_changed: bool,

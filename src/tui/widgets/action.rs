@@ -132,6 +132,8 @@ mod tests {
 · redid changes to src/cart.rs · /undo
 · undid 1.3 src/cart.rs · /redo 1.3
 · redid 1.3 src/cart.rs · /undo 1.3
+· finished an interrupted undo of 2 files · /redo
+· finished an interrupted redo of src/cart.rs · /undo
 · continues after 2.1 · /branches for the rest
 · trusted this folder · /trust to change
 · does not trust this folder · /trust to change

@@ -304,7 +304,9 @@ fn a_second_window_keeps_its_words() {
 fn files_hold(folder: &Path, text: &str) -> bool {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     // The file in the making is renamed when it is whole: before that a signal finds nothing stored.
-    let files = files.map(|it| it.path()).filter(|it| it.extension().is_some_and(|it| it == "json"));
+    let files = files
+        .map(|it| it.path())
+        .filter(|it| it.extension().is_some_and(|it| it == "json"));
     let mut texts = files.filter_map(|it| std::fs::read_to_string(it).ok());
     texts.any(|it| it.contains(text))
 }

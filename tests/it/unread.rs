@@ -34,6 +34,15 @@ fn is_full(file: impl AsFd) -> bool {
     rustix::event::poll(&mut about, Some(&Timespec::default())).expect("it can be polled") == 0
 }
 
+/// A pipe that takes nothing more.
+fn full_pipe() -> (OwnedFd, OwnedFd) {
+    let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+    rustix::fs::fcntl_setfl(&writer, rustix::fs::OFlags::NONBLOCK).expect("it is ours");
+    while rustix::io::write(&writer, &[b'.'; 4096]).is_ok() {}
+    rustix::fs::fcntl_setfl(&writer, rustix::fs::OFlags::empty()).expect("it is ours");
+    (reader, writer)
+}
+
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
@@ -66,14 +75,20 @@ fn a_full_pipe_does_not_keep_the_program() {
         for (signal, code) in signals {
             let home = home();
             let model = Model::with([flood()]);
-            let (_reader, writer) = rustix::pipe::pipe().expect("a pipe");
+            let (_reader, writer) = full_pipe();
             let mut command: Command = with_model(home.path(), &model);
             command.args(arguments);
             command
                 .stdout(writer.try_clone().expect("a copy"))
                 .stderr(Stdio::null());
             let mut child = command.spawn().expect("it starts");
-            until("the pipe is full", || is_full(&writer));
+            // What is in the session was to be printed a moment before.
+            let sessions = home.path().join(".local/share/sheaf/sessions");
+            until("it has something to print", || {
+                let files = std::fs::read_dir(&sessions).into_iter().flatten().flatten();
+                let mut texts = files.filter_map(|it| std::fs::read_to_string(it.path()).ok());
+                texts.any(|it| it.matches("A line of the answer").count() > 100)
+            });
             send(&child, signal);
             assert_eq!(exit(&mut child), Some(code), "{arguments:?} {signal:?}");
         }

@@ -481,7 +481,8 @@ mod tests {
             Err(Error::Io { source, .. }) => source.raw_os_error(),
             other => panic!("{other:?}"),
         };
-        let writes: [fn(&Path) -> Result<(), Error>; 3] = [
+        type Write = fn(&Path) -> Result<(), Error>;
+        let writes: [Write; 3] = [
             |path| write(path, b"new", Access::Private),
             |path| write(path, b"new", Access::Shared),
             |path| write_secret(path, b"new"),

@@ -10,6 +10,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
+    fs::OFlags,
     process::Signal,
     termios::{Action, QueueSelector},
 };
@@ -37,10 +38,45 @@ fn is_full(file: impl AsFd) -> bool {
 /// A pipe that takes nothing more.
 fn full_pipe() -> (OwnedFd, OwnedFd) {
     let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
-    rustix::fs::fcntl_setfl(&writer, rustix::fs::OFlags::NONBLOCK).expect("it is ours");
-    while rustix::io::write(&writer, &[b'.'; 4096]).is_ok() {}
-    rustix::fs::fcntl_setfl(&writer, rustix::fs::OFlags::empty()).expect("it is ours");
+    rustix::fs::fcntl_setfl(&writer, OFlags::NONBLOCK).expect("it is ours");
+    fill(&writer);
+    rustix::fs::fcntl_setfl(&writer, OFlags::empty()).expect("it is ours");
     (reader, writer)
+}
+
+/// Writes until nothing more is taken, without waiting.
+fn fill(to: impl AsFd) {
+    while rustix::io::write(&to, &[b'.'; 4096]).is_ok() {}
+}
+
+/// Waits until the program catches signals and does nothing: it waits for somebody to read.
+fn until_it_waits(child: &Child) {
+    let about = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", child.id())).expect("it runs");
+    until("it catches signals", || {
+        let status = about("status");
+        let caught = status
+            .lines()
+            .find_map(|it| it.strip_prefix("SigCgt:"))
+            .expect("it is there");
+        let caught = u64::from_str_radix(caught.trim(), 16).expect("a number");
+        caught & (1 << (libc::SIGTERM - 1)) != 0
+    });
+    let (mut before, mut looks) = (String::new(), 0);
+    until("it waits", || {
+        let now = about("stat");
+        let work: Vec<&str> = now
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .skip(11)
+            .take(2)
+            .collect();
+        let work = work.join(" ");
+        looks = if work == before { looks + 1 } else { 0 };
+        before = work;
+        looks > 60
+    });
 }
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -82,13 +118,7 @@ fn a_full_pipe_does_not_keep_the_program() {
                 .stdout(writer.try_clone().expect("a copy"))
                 .stderr(Stdio::null());
             let mut child = command.spawn().expect("it starts");
-            // What is in the session was to be printed a moment before.
-            let sessions = home.path().join(".local/share/sheaf/sessions");
-            until("it has something to print", || {
-                let files = std::fs::read_dir(&sessions).into_iter().flatten().flatten();
-                let mut texts = files.filter_map(|it| std::fs::read_to_string(it.path()).ok());
-                texts.any(|it| it.matches("A line of the answer").count() > 100)
-            });
+            until_it_waits(&child);
             send(&child, signal);
             assert_eq!(exit(&mut child), Some(code), "{arguments:?} {signal:?}");
         }
@@ -100,18 +130,25 @@ struct Unread {
     child: Child,
     master: OwnedFd,
     slave: OwnedFd,
+    /// The same, opened anew: a write to it never waits.
+    own: OwnedFd,
     modes: String,
 }
 
 impl Unread {
-    fn start(command: &mut Command) -> Self {
+    /// `is_stopped`: with Ctrl+S, before the program starts.
+    fn start(command: &mut Command, is_stopped: bool) -> Self {
         let master =
             rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).expect("a pty");
         rustix::pty::grantpt(&master).expect("it is ours");
         rustix::pty::unlockpt(&master).expect("it is ours");
         let name = rustix::pty::ptsname(&master, Vec::new()).expect("a name");
-        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
-        let slave = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).expect("it is there");
+        let flags = OFlags::RDWR | OFlags::NOCTTY;
+        let open = |flags| rustix::fs::open(&name, flags, rustix::fs::Mode::empty()).expect("it is there");
+        let (slave, own) = (open(flags), open(flags | OFlags::NONBLOCK));
+        if is_stopped {
+            rustix::termios::tcflow(&slave, Action::OOff).expect("a terminal");
+        }
         let size = rustix::termios::Winsize {
             ws_row: 40,
             ws_col: 120,
@@ -132,6 +169,7 @@ impl Unread {
             child,
             master,
             slave,
+            own,
             modes,
         }
     }
@@ -162,12 +200,11 @@ fn a_terminal_that_takes_nothing_is_given_back() {
         for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
             let home = home();
             let model = Model::with([flood()]);
-            let mut terminal = Unread::start(with_model(home.path(), &model).arg("x"));
-            until("the screen is drawn", || modes(&terminal.slave) != terminal.modes);
-            if is_stopped {
-                rustix::termios::tcflow(&terminal.slave, Action::OOff).expect("a terminal");
-            }
-            until("the terminal is full", || is_full(&terminal.slave));
+            let mut terminal = Unread::start(with_model(home.path(), &model).arg("x"), is_stopped);
+            until("the screen is taken", || modes(&terminal.slave) != terminal.modes);
+            fill(&terminal.own);
+            assert!(is_full(&terminal.slave));
+            until_it_waits(&terminal.child);
             send(&terminal.child, signal);
             assert_eq!(
                 exit(&mut terminal.child),
@@ -198,12 +235,8 @@ fn a_stopped_terminal_does_not_keep_lines() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
         let home = home();
         let model = Model::with([flood()]);
-        let mut terminal = Unread::start(with_model(home.path(), &model).args(["--plain", "x"]));
-        until("a line is written", || {
-            let mut about = [PollFd::new(&terminal.master, PollFlags::IN)];
-            rustix::event::poll(&mut about, Some(&Timespec::default())).is_ok_and(|it| it > 0)
-        });
-        rustix::termios::tcflow(&terminal.slave, Action::OOff).expect("a terminal");
+        let mut terminal = Unread::start(with_model(home.path(), &model).args(["--plain", "x"]), true);
+        until_it_waits(&terminal.child);
         send(&terminal.child, signal);
         assert_eq!(exit(&mut terminal.child), Some(code), "{signal:?}");
         assert_eq!(modes(&terminal.slave), terminal.modes, "{signal:?}");

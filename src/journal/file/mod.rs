@@ -115,9 +115,11 @@ pub struct Store {
     report: Report,
 }
 
+type ReportNotice = dyn Fn(&str, &Notice) + Send + Sync;
+
 /// A function that is called with the id of a session and a notice about damage or a failed write, beside the log.
 #[derive(Clone, Default)]
-struct Report(Option<Arc<dyn Fn(&str, &Notice) + Send + Sync>>);
+struct Report(Option<Arc<ReportNotice>>);
 
 impl std::fmt::Debug for Report {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -216,11 +216,12 @@ fn what_others_changed_since_is_said_and_stays() {
 /// Somebody writes while the plan is looked at: what was not shown is not overwritten, not even by who wants to overwrite.
 #[test]
 fn what_is_written_between_the_plan_and_the_undo_stays() {
-    let edits: [(&str, fn(&Path)); 4] = [
+    type Edit = fn(&Path);
+    let edits: [(&str, Edit); 4] = [
         ("b", |path| fs::write(path, "theirs").unwrap()),
         ("b", |path| fs::remove_file(path).unwrap()),
         ("b", |path| {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap()
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         }),
         ("gone", |path| fs::write(path, "theirs").unwrap()),
     ];
@@ -479,9 +480,9 @@ fn an_undo_that_was_cut_is_finished() {
                 bench.turn(if is_redo { Which::LastAgain } else { Which::Turn(1) });
                 let list = bench.ground.path("state/talk/steps");
                 let text = fs::read_to_string(&list).unwrap();
-                let cut = text.trim_end().rfind('\n').unwrap();
-                assert!(text[cut + 1..].starts_with("{\"ended\""));
-                fs::write(&list, &text[..=cut]).unwrap();
+                let (rest, last) = text.trim_end().rsplit_once('\n').unwrap();
+                assert!(last.starts_with("{\"ended\""));
+                fs::write(&list, format!("{rest}\n")).unwrap();
                 for name in &names[applied..] {
                     bench.ground.put(&format!("shop/{name}"), from);
                 }

@@ -140,7 +140,7 @@ impl Quarantine {
     }
 
     /// Moves what [`Self::put`] took away back to `inner`, unless something is there.
-    pub fn take_back(&self, kept: &Path, root: &Path, inner: &Path) -> io::Result<()> {
+    pub fn take_back(kept: &Path, root: &Path, inner: &Path) -> io::Result<()> {
         let name = inner.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let folder = open::folder_of(root, inner)?;
         if exists(&folder, name) {

@@ -225,7 +225,7 @@ impl Listed {
 impl Quarantine {
     /// Moves a file back to where it was, because the user wants it. Fails if something is there by now.
     pub fn give_back(&self, left: &LeftFile) -> io::Result<()> {
-        self.take_back(&left.aside, &left.root, &left.inner)?;
+        Self::take_back(&left.aside, &left.root, &left.inner)?;
         self.vouch(&left.root.join(&left.inner));
         Ok(())
     }

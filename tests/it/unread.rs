@@ -89,13 +89,11 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// The exit code, once it is there. Before, the program waited for ever.
 fn exit(child: &mut Child) -> Option<i32> {
-    let began = Instant::now();
     let mut code = None;
     until("the program ends", || {
         code = child.try_wait().expect("our own child");
         code.is_some()
     });
-    println!("ended after {:?}", began.elapsed());
     code.and_then(|it| it.code())
 }
 

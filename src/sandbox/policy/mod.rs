@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 pub use git_config::{NamedFiles, globals};
 pub use git_folders::git_folder;
-pub use roots::{GIT_FIXED, Ground, linked};
-pub use survey::Surveys;
+pub use roots::{GIT_FIXED, Ground, linked, repositories};
+pub use survey::{Survey, Surveys};
 
 /// Strength of the sandbox on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,15 @@ impl Tier {
             Self::Full => "full",
             Self::Partial => "partial",
             Self::None => "none",
+        }
+    }
+
+    /// Returns true if it protects by itself, without asking, what it covers in part. That of macOS was never attacked.
+    pub const fn is_strict(self) -> bool {
+        match self {
+            Self::Full => true,
+            Self::Partial => cfg!(target_os = "linux"),
+            Self::None => false,
         }
     }
 }

@@ -16,13 +16,20 @@ use std::{
 };
 
 use super::{
-    Policy, ResourceLimits, Tier, git_config::NamedFiles, git_folders::pointed, hidden::Secrets,
-    protected_names as name, resolve::resolve, survey::Surveys,
+    Policy, ResourceLimits, Tier,
+    git_config::NamedFiles,
+    git_folders::pointed,
+    hidden::Secrets,
+    protected_names as name,
+    resolve::resolve,
+    survey::{Survey, Surveys},
 };
 use crate::{protocol::Permission, text::WordList};
 
-/// Parts of git's folder that run or decide what runs.
-pub const GIT_FIXED: [&str; 4] = ["hooks", "config", "config.worktree", "info"];
+/// Parts of git's folder that run or decide what runs, or say where git finds those.
+pub const GIT_FIXED: [&str; 5] = ["hooks", "config", "config.worktree", "info", "commondir"];
+/// Maximum depth and number of folders below `modules` that are looked at: the name of a submodule may have slashes.
+const MOST_MODULES: (usize, usize) = (8, 4096);
 /// Accounts of the machine's, which its administrator can read without any capability.
 const OF_THE_MACHINE: WordList = WordList("/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers");
 /// The folders of a conversation, as commands see them.
@@ -62,11 +69,16 @@ impl Ground {
         std::iter::once(&self.root).chain(&self.more)
     }
 
-    /// Returns the protected paths that are in the folders of the conversation now.
-    pub fn protected(&self) -> BTreeSet<PathBuf> {
-        let mut found: BTreeSet<PathBuf> = BTreeSet::new();
+    /// Looks at all of it: a survey for each root, in their order. Whoever needs it several times at one moment looks once, because
+    /// each look asks for every folder.
+    pub fn look(&self) -> Vec<Survey> {
+        self.roots().map(|it| self.surveys.look(it, &self.secrets)).collect()
+    }
+
+    /// Returns the protected paths that are in the folders of the conversation, by a look at them.
+    pub fn protected(&self, seen: &[Survey]) -> BTreeSet<PathBuf> {
+        let mut found: BTreeSet<PathBuf> = seen.iter().flat_map(|it| it.protected.iter().cloned()).collect();
         for root in self.roots() {
-            found.extend(self.surveys.look(root, &self.secrets).protected);
             found.extend(self.named_by_git(root).filter(|it| fs::symlink_metadata(it).is_ok()));
         }
         found.extend(
@@ -88,7 +100,8 @@ impl Ground {
         self.own.iter().any(|it| self.is_inside(it))
     }
 
-    fn is_inside(&self, path: &Path) -> bool {
+    /// Returns true if a path is one of the conversation's folders or in one.
+    pub fn is_inside(&self, path: &Path) -> bool {
         self.roots().any(|root| path.starts_with(root))
     }
 
@@ -115,7 +128,14 @@ impl Ground {
     }
 
     /// `temporary` becomes `/tmp`. What is only looked at may not be written at all.
-    pub fn policy(&self, tier: Tier, permissions: &[Permission], only_reads: bool, temporary: Option<&Path>) -> Policy {
+    pub fn policy(
+        &self,
+        seen: &[Survey],
+        tier: Tier,
+        permissions: &[Permission],
+        only_reads: bool,
+        temporary: Option<&Path>,
+    ) -> Policy {
         let git_write = permissions.contains(&Permission::GitWrite);
         let roots: Vec<&PathBuf> = self.roots().collect();
         let mut policy = Policy {
@@ -130,8 +150,7 @@ impl Ground {
             git_write,
             limits: ResourceLimits::default(),
         };
-        for root in roots {
-            let survey = self.surveys.look(root, &self.secrets);
+        for (root, survey) in roots.into_iter().zip(seen) {
             if let Some(limit) = survey.limit {
                 tracing::warn!(folder = %root.display(), ?limit, "not every file that should be protected was found");
             }
@@ -145,7 +164,7 @@ impl Ground {
             }
             policy.writable.push(root.clone());
             let named = self.named_by_git(root).filter(|it| it.exists());
-            for path in survey.protected.into_iter().chain(named) {
+            for path in survey.protected.iter().cloned().chain(named) {
                 let is_link = fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink());
                 if is_link {
                     let target = resolve(&path).ok().filter(|it| it.starts_with(root) && it != root);
@@ -158,7 +177,7 @@ impl Ground {
                     policy.read_only.push(path);
                 }
             }
-            policy.read_only.extend(survey.ignored);
+            policy.read_only.extend(survey.ignored.iter().cloned());
             let kept = self.own.iter().chain(&self.globals);
             let kept = kept.filter(|it| it.starts_with(root) || root.starts_with(it));
             policy.read_only.extend(kept.filter(|it| it.exists()).cloned());
@@ -189,6 +208,19 @@ impl Ground {
             .chain(led)
             .chain(own)
             .collect()
+    }
+
+    /// What runs or decides what runs in the folders that `git_write` opens, whether it exists or not; and the folders that lie
+    /// outside of the conversation's.
+    pub fn fixed_by_git(&self, seen: &[Survey]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let (mut all, mut outside) = (Vec::new(), Vec::new());
+        for folder in repositories(seen).flat_map(|it| openable(it)) {
+            all.extend(fixed(&folder));
+            if !self.is_inside(&folder) {
+                outside.push(folder);
+            }
+        }
+        (all, outside)
     }
 
     /// Secrets beside the workspace that are there.
@@ -230,26 +262,67 @@ fn first_missing(path: &Path) -> Option<PathBuf> {
     missing
 }
 
+/// Git's folders, and the files that stand for them, in the folders of the conversation.
+pub fn repositories(seen: &[Survey]) -> impl Iterator<Item = &PathBuf> {
+    let protected = seen.iter().flat_map(|it| &it.protected);
+    protected.filter(|it| it.file_name().is_some_and(name::is_git))
+}
+
+/// Git's own folders behind a `.git` that commands may be let write to.
+fn openable(git: &Path) -> Vec<PathBuf> {
+    if !git.is_file() {
+        return vec![git.to_owned()];
+    }
+    // Only what git itself would use: a file may name any folder.
+    let mut folders = pointed(git);
+    folders.retain(|it| it.components().any(|part| name::is_git(part.as_os_str())) && it.join("HEAD").is_file());
+    folders
+}
+
+/// Paths in a folder of git's that run or decide what runs, whether they exist or not: its own, and those of its submodules and
+/// worktrees.
+fn fixed(folder: &Path) -> Vec<PathBuf> {
+    let mut fixed: Vec<PathBuf> = GIT_FIXED.iter().map(|it| folder.join(it)).collect();
+    let below = |folder: &Path| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries
+            .filter(|it| it.file_type().is_ok_and(|it| it.is_dir()))
+            .map(|it| it.path())
+            .collect::<Vec<_>>()
+    };
+    for worktree in below(&folder.join("worktrees")) {
+        fixed.extend(["config.worktree", "commondir"].map(|it| worktree.join(it)));
+    }
+    let mut open: Vec<_> = below(&folder.join("modules")).into_iter().map(|it| (it, 1)).collect();
+    let mut count = 0;
+    while let Some((module, depth)) = open.pop() {
+        count += 1;
+        if count > MOST_MODULES.1 {
+            tracing::warn!(folder = %folder.display(), "not every repository of a submodule was looked at");
+            break;
+        }
+        let is_repository = ["HEAD", "config", "hooks"].iter().any(|it| module.join(it).exists());
+        if is_repository {
+            fixed.extend(GIT_FIXED.iter().map(|it| module.join(it)));
+            open.extend(below(&module.join("modules")).into_iter().map(|it| (it, depth + 1)));
+        } else if depth < MOST_MODULES.0 {
+            open.extend(below(&module).into_iter().map(|it| (it, depth + 1)));
+        }
+    }
+    fixed
+}
+
 /// Lets git's folder be written, but for what runs or decides what runs.
 fn open_git(git: &Path, policy: &mut Policy) {
-    let mut folders = pointed(git);
-    // Only what git itself would use: a file may name any folder.
-    folders.retain(|it| it.components().any(|part| name::is_git(part.as_os_str())) && it.join("HEAD").is_file());
+    let folders = openable(git);
     if git.is_file() {
         policy.read_only.push(git.to_owned());
         policy.writable.extend(folders.iter().cloned());
-    } else {
-        folders.push(git.to_owned());
     }
     for folder in folders {
-        let fixed = GIT_FIXED.map(|it| folder.join(it));
-        policy.read_only.extend(fixed.into_iter().filter(|it| it.exists()));
-        // The repositories of submodules have hooks of their own.
-        let modules = fs::read_dir(folder.join("modules")).into_iter().flatten().flatten();
-        for module in modules {
-            let fixed = GIT_FIXED.map(|it| module.path().join(it));
-            policy.read_only.extend(fixed.into_iter().filter(|it| it.exists()));
-        }
+        let there = fixed(&folder).into_iter().filter(|it| it.exists());
+        let there: Vec<_> = there.filter(|it| !policy.read_only.contains(it)).collect();
+        policy.read_only.extend(there);
         // A folder that holds only fixed parts must keep its name.
         policy.read_only.retain(|it| *it != folder);
     }
@@ -297,7 +370,8 @@ mod tests {
 
     impl Bench {
         fn policy(&self, permissions: &[Permission]) -> Policy {
-            self.ground.policy(Tier::Full, permissions, false, None)
+            self.ground
+                .policy(&self.ground.look(), Tier::Full, permissions, false, None)
         }
 
         /// Paths below the bench, sorted.
@@ -431,6 +505,9 @@ mod tests {
             "work/.git/objects/x",
             "work/.git/modules/lib/config",
             "work/.git/modules/lib/hooks/x",
+            "work/.git/modules/third/party/lib/HEAD",
+            "work/.git/modules/third/party/lib/hooks/x",
+            "work/.git/worktrees/w/commondir",
         ]);
         let policy = bench.policy(&[Permission::GitWrite]);
         assert!(policy.git_write);
@@ -442,8 +519,13 @@ mod tests {
                 "work/.git/info",
                 "work/.git/modules/lib/config",
                 "work/.git/modules/lib/hooks",
+                "work/.git/modules/third/party/lib/hooks",
+                "work/.git/worktrees/w/commondir",
             ]
         );
+        let (fixed, outside) = bench.ground.fixed_by_git(&bench.ground.look());
+        assert!(fixed.contains(&bench.ground.root.join(".git/commondir")), "{fixed:?}");
+        assert_eq!(outside, Vec::<PathBuf>::new());
     }
 
     #[test]
@@ -467,7 +549,12 @@ mod tests {
         );
         assert_eq!(
             bench.shown(&open.read_only),
-            ["main/.git/config", "main/.git/hooks", "work/.git"]
+            [
+                "main/.git/config",
+                "main/.git/hooks",
+                "main/.git/worktrees/w/commondir",
+                "work/.git"
+            ]
         );
     }
 

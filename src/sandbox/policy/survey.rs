@@ -235,14 +235,15 @@ impl Listed {
             ignored: Vec::new(),
             folders: Vec::new(),
         };
-        for entry in fs::read_dir(folder).ok()?.flatten() {
-            *count += 1;
-            if *count > MOST_ENTRIES {
-                break;
-            }
-            let path = entry.path();
-            let Ok(kind) = entry.file_type() else { continue };
-            let own = entry.file_name();
+        let left = MOST_ENTRIES.saturating_sub(*count).saturating_add(1);
+        let entries = fs::read_dir(folder).ok()?.flatten().take(left);
+        let entries: Vec<_> = entries
+            .filter_map(|it| Some((it.file_name(), it.file_type().ok()?)))
+            .collect();
+        *count += entries.len();
+        verdict.enter(folder, |name| entries.iter().any(|it| it.0.eq_ignore_ascii_case(name)));
+        for (own, kind) in entries {
+            let path = folder.join(&own);
             if own
                 .to_str()
                 .is_some_and(|it| it.starts_with('.') && it.ends_with("ignore"))
@@ -253,8 +254,8 @@ impl Listed {
                 listed.hidden.push(path);
                 continue;
             }
-            let inner = path.strip_prefix(root).unwrap_or(&path);
-            let is_protected = context.is_protected || name::is_protected(inner);
+            let is_protected = context.is_protected
+                || (name::is_telling(&own) && name::is_protected(path.strip_prefix(root).unwrap_or(&path)));
             if is_protected && (!context.is_protected || kind.is_symlink()) {
                 listed.protected.push(path.clone());
             }

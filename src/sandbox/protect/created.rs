@@ -13,7 +13,7 @@ use std::{
 use super::quarantine::Quarantine;
 use crate::sandbox::{
     files::git_index as tracked,
-    policy::{Ground, protected_names as name},
+    policy::{Ground, Survey, protected_names as name},
 };
 
 /// Files that the permission `git_write` lets git create.
@@ -27,14 +27,26 @@ pub struct Before {
     ground: Ground,
     names: BTreeSet<PathBuf>,
     git_write: bool,
+    /// Parts of git's folders that run or decide what runs, and were not there.
+    missing: Vec<PathBuf>,
+    /// Git's folders outside of the conversation's.
+    outside: Vec<PathBuf>,
 }
 
 impl Before {
-    pub fn look(ground: &Ground, git_write: bool) -> Self {
+    pub fn look(ground: &Ground, seen: &[Survey], git_write: bool) -> Self {
+        let (mut missing, outside) = if git_write {
+            ground.fixed_by_git(seen)
+        } else {
+            Default::default()
+        };
+        missing.retain(|it| fs::symlink_metadata(it).is_err());
         Self {
             ground: ground.clone(),
-            names: ground.protected(),
+            names: ground.protected(seen),
             git_write,
+            missing,
+            outside,
         }
     }
 
@@ -86,7 +98,15 @@ impl Before {
     }
 
     fn arrived(&self) -> Vec<PathBuf> {
-        self.ground.protected().difference(&self.names).cloned().collect()
+        let mut arrived: Vec<_> = self
+            .ground
+            .protected(&self.ground.look())
+            .difference(&self.names)
+            .cloned()
+            .collect();
+        let in_git = self.missing.iter().filter(|it| fs::symlink_metadata(it).is_ok());
+        arrived.extend(in_git.cloned());
+        arrived
     }
 
     fn is_unwanted(&self, path: &Path) -> bool {
@@ -99,7 +119,8 @@ impl Before {
 
     /// The folder of the conversation that a path lies in, and the way from there.
     fn place<'a>(&'a self, path: &'a Path) -> Option<(&'a Path, &'a Path)> {
-        let root = self.ground.roots().filter(|it| path.starts_with(it));
+        let roots = self.ground.roots().chain(&self.outside);
+        let root = roots.filter(|it| path.starts_with(it));
         let root = root.max_by_key(|it| it.as_os_str().len())?;
         Some((root, path.strip_prefix(root).ok()?))
     }
@@ -142,7 +163,8 @@ mod tests {
         let aside = Quarantine::at(Some(folder.path().join("aside")));
         fs::write(root.join(".envrc"), "mine").unwrap();
         let taken = |git_write: bool, new: &[&str]| {
-            let before = Before::look(&Ground::bare(&root), git_write);
+            let ground = Ground::bare(&root);
+            let before = Before::look(&ground, &ground.look(), git_write);
             for name in new {
                 fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
                 fs::write(root.join(name), "evil").unwrap();
@@ -193,12 +215,14 @@ mod tests {
         git(&["commit", "-qm", "one"]);
         fs::remove_file(root.join(".gitattributes")).unwrap();
         let aside = Quarantine::at(Some(folder.path().join("aside")));
-        let before = Before::look(&Ground::bare(&root), false);
+        let ground = Ground::bare(&root);
+        let before = Before::look(&ground, &ground.look(), false);
         // The user's own git, a tool that asked, another command that was allowed to, and the command itself.
         git(&["checkout", "--", "."]);
         fs::write(root.join(".mcp.json"), "asked for").unwrap();
         aside.vouch(&root.join(".mcp.json"));
-        let allowed = Before::look(&Ground::bare(&root), false);
+        let ground = Ground::bare(&root);
+        let allowed = Before::look(&ground, &ground.look(), false);
         fs::write(root.join("x.code-workspace"), "allowed").unwrap();
         allowed.vouch(&aside);
         fs::write(root.join(".envrc"), "evil").unwrap();

@@ -22,7 +22,7 @@ use write_guard::Watch;
 
 use crate::{
     protocol::Permission,
-    sandbox::policy::{GIT_FIXED, Ground, Policy, Tier, protected_names as name},
+    sandbox::policy::{GIT_FIXED, Ground, Policy, Survey, Tier, protected_names as name},
 };
 
 /// State shared by the commands of a workspace, including those of other conversations.
@@ -44,6 +44,8 @@ pub struct Wish<'a> {
     pub temporary: &'a Path,
     /// The whole workspace may be written, and is compared afterwards; it counts where the sandbox is partial.
     pub is_guarded: bool,
+    /// It lives on beside the user, who changes files meanwhile: comparing them afterwards would be too late.
+    pub is_background: bool,
 }
 
 /// Protection of one command, from before its start until after its end.
@@ -58,6 +60,8 @@ pub struct Around {
     /// Number of other commands that could change protected files when it started.
     counts: Counts,
     git_write: bool,
+    /// The command may write the whole workspace.
+    is_guarded: bool,
     /// True if the command may change everything.
     is_all: bool,
     freed: Option<Freed>,
@@ -70,6 +74,8 @@ pub struct Settled {
     pub aside: Vec<(String, PathBuf)>,
     /// Protected files that it changed although it may not.
     pub mended: Vec<Mended>,
+    /// It failed at a gap of the partial sandbox, which is this.
+    pub gaps: Option<&'static str>,
 }
 
 /// Maximum number of findings that are listed one by one.
@@ -84,7 +90,16 @@ impl Settled {
                 path.display()
             )
         });
-        let mut told: Vec<_> = aside.chain(self.mended.iter().map(ToString::to_string)).collect();
+        let gaps = self.gaps.map(|it| {
+            format!(
+                "the sandbox is partial ({it}): commands cannot create or replace files at the top of the workspace; \
+                 /sandbox guard, on the screen, lets them"
+            )
+        });
+        let mut told: Vec<_> = aside
+            .chain(self.mended.iter().map(ToString::to_string))
+            .chain(gaps)
+            .collect();
         if let Some(more @ 1..) = told.len().checked_sub(MOST_TOLD) {
             told.truncate(MOST_TOLD);
             told.push(format!("and so with {more} more"));
@@ -105,9 +120,9 @@ impl Around {
         let git_write = wish.permissions.contains(&Permission::GitWrite);
         let counts = shared.loose.now();
         let freed = shared.loose.begin(wish.permissions, false);
-        let policy = || Policy {
+        let policy = |seen: &[Survey]| Policy {
             wraps: wish.wraps,
-            ..ground.policy(wish.tier, wish.permissions, wish.only_reads, Some(wish.temporary))
+            ..ground.policy(seen, wish.tier, wish.permissions, wish.only_reads, Some(wish.temporary))
         };
         let mut around = Self {
             shared: shared.clone(),
@@ -116,26 +131,34 @@ impl Around {
             watch: None,
             counts,
             git_write,
+            is_guarded: false,
             is_all: false,
             freed,
         };
         if wish.only_reads {
-            return (around, policy());
+            return (around, policy(&ground.look()));
         }
         // Where names are held by their text there is nothing to compare.
-        if wish.is_guarded && wish.tier == Tier::Partial && cfg!(target_os = "linux") {
-            let mut policy = policy();
+        let can_watch = wish.tier == Tier::Partial && !wish.is_background && cfg!(target_os = "linux");
+        if wish.is_guarded && can_watch {
+            let seen = ground.look();
+            let mut policy = policy(&seen);
             if let Some(watch) = shared.look(ground, &mut policy) {
                 around.watch = Some(watch);
-                around.before = Some(Before::look(ground, git_write));
+                around.is_guarded = true;
+                around.before = Some(Before::look(ground, &seen, git_write));
                 return (around, policy);
             }
         }
         around.places = Places::make(ground.meaningful(git_write));
-        let mut policy = policy();
+        let seen = ground.look();
+        let mut policy = policy(&seen);
+        if git_write && can_watch {
+            around.watch = look_at_git(ground, &seen, &mut policy);
+        }
         // They are empty, and a walk may have seen them or not.
         policy.read_only.extend(around.places.paths().map(Path::to_owned));
-        around.before = Some(Before::look(ground, git_write));
+        around.before = Some(Before::look(ground, &seen, git_write));
         (around, policy)
     }
 
@@ -146,15 +169,16 @@ impl Around {
             freed: shared.loose.begin(permissions, true),
             shared: shared.clone(),
             places: Places::default(),
-            before: Some(Before::look(ground, true)),
+            before: Some(Before::look(ground, &ground.look(), true)),
             watch: None,
             git_write: true,
+            is_guarded: false,
             is_all: true,
         }
     }
 
     pub fn is_guarded(&self) -> bool {
-        self.watch.is_some()
+        self.is_guarded
     }
 
     /// The command has ended, and all that it started. Only the first call does anything.
@@ -232,6 +256,22 @@ impl Shared {
         policy.read_only.retain(|it| !is_inside(it));
         Some(watch)
     }
+}
+
+/// Opens git's folder to a command that may write it, where the kernel holds a folder whole or not at all: what runs or
+/// decides what runs in it is looked at, and put back afterwards. `None` where it is too much: then git's folder stays as it is.
+fn look_at_git(ground: &Ground, seen: &[Survey], policy: &mut Policy) -> Option<Arc<Watch>> {
+    let (fixed, outside) = ground.fixed_by_git(seen);
+    if fixed.iter().any(|it| ground.own.iter().any(|own| own.starts_with(it))) {
+        return None;
+    }
+    let roots = ground.roots().cloned().chain(outside).collect();
+    let Ok(watch) = Watch::look(roots, fixed.clone(), None) else {
+        tracing::warn!("too many hooks to compare: git's folder stays read-only");
+        return None;
+    };
+    policy.read_only.retain(|it| !fixed.contains(it));
+    Some(Arc::new(watch))
 }
 
 /// Returns true if a commit changes the path, and it neither runs nor decides what runs.

@@ -667,10 +667,8 @@ fn this_programs_own_folders_and_its_keys_are_held_wherever_they_are() {
     }
     assert_eq!(workspace.locate("keys/model").unwrap().place, Place::Hidden);
     assert_eq!(workspace.locate("../other/state/keys/x").unwrap().place, Place::Hidden);
-    let policy = workspace
-        .commands()
-        .ground()
-        .policy(policy::Tier::Full, &[], false, None);
+    let folders = workspace.commands().ground();
+    let policy = folders.policy(&folders.look(), policy::Tier::Full, &[], false, None);
     for inner in ["shop/conf/sheaf", "shop/data/sheaf", "added/cache"] {
         assert!(
             policy.read_only.contains(&ground.path(inner)),

@@ -30,15 +30,18 @@ impl NamedPaths {
             if PRINTING.contains(&programs::base(name).as_str()) {
                 continue;
             }
-            arguments.iter().for_each(|it| found.word(it));
+            for word in arguments {
+                found.word(word);
+            }
             if programs::runs_others(command) {
-                programs::inner_words(command).into_iter().for_each(|it| found.add(it));
+                for inner in programs::inner_words(command) {
+                    found.add(inner);
+                }
             }
         }
-        line.redirects
-            .iter()
-            .filter(|it| !it.writes)
-            .for_each(|it| found.word(&it.file));
+        for input in line.redirects.iter().filter(|it| !it.writes) {
+            found.word(&input.file);
+        }
         let is_unread = |it: &Doubt| {
             matches!(
                 it,
@@ -47,8 +50,9 @@ impl NamedPaths {
         };
         if line.doubts.iter().any(is_unread) {
             let is_part = |it: char| it.is_alphanumeric() || "_-./+@%~".contains(it);
-            let tokens = text.split(|it| !is_part(it)).filter(|it| leads_elsewhere(it));
-            tokens.for_each(|it| found.add(it));
+            for token in text.split(|it| !is_part(it)).filter(|it| leads_elsewhere(it)) {
+                found.add(token);
+            }
         }
         found
     }

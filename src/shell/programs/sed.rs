@@ -156,7 +156,7 @@ fn commands(script: &str) -> Script {
                 if !part(&mut rest, delimiter) || !part(&mut rest, delimiter) {
                     return Script::Runs;
                 }
-                while let Some(flag) = rest.next_if(|it| it.is_ascii_alphanumeric()) {
+                while let Some(flag) = rest.next_if(char::is_ascii_alphanumeric) {
                     match flag {
                         'g' | 'p' | 'i' | 'I' | 'm' | 'M' | '0'..='9' => {}
                         'w' => {

@@ -468,7 +468,9 @@ async fn every_event_looks_the_same_from_afar() {
     looks_the_same_from_afar().await;
     // And where every text of more than a few letters lies in a file, which other tests may meet meanwhile.
     let folder = home();
-    long_text::Place::of(folder.path().join("texts")).with_texts_of(3).apply();
+    long_text::Place::of(folder.path().join("texts"))
+        .with_texts_of(3)
+        .apply();
     looks_the_same_from_afar().await;
     long_text::Place::nowhere().apply();
 }

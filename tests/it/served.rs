@@ -325,7 +325,9 @@ fn a_long_answer_is_resumed_anywhere_as_it_was() {
     let pieces = (1..=4000).map(|it| format!("wörd{it}{}", if it % 12 == 0 { "\n" } else { " " }));
     let model = Model::with([Script::Says(pieces.clone().collect(), std::time::Duration::ZERO)]);
     let gateway = Gateway::start(at_work(home.path(), &model), &["--stateful"]);
-    let whole = gateway.chat(&json!({ "messages": messages(&["one"]), "stream": true })).body;
+    let whole = gateway
+        .chat(&json!({ "messages": messages(&["one"]), "stream": true }))
+        .body;
     let (_, rest) = whole.split_once("\"id\":\"").expect("an id");
     let id = rest.split('"').next().expect("an id");
     let stream = |dialect: &str, last: usize| {
@@ -346,7 +348,11 @@ fn a_long_answer_is_resumed_anywhere_as_it_was() {
         }
         for last in [1, 2, 3, 700, 2000, 3999, events - 3, events - 1] {
             let (_, after) = all.split_once(&format!("\nid: {}\n", last + 1)).expect("it is there");
-            assert_eq!(stream(dialect, last), format!("id: {}\n{after}", last + 1), "{dialect} {last}");
+            assert_eq!(
+                stream(dialect, last),
+                format!("id: {}\n{after}", last + 1),
+                "{dialect} {last}"
+            );
         }
     }
     let whole = get(&gateway, &format!("/api/v1/chat/responses/{id}")).json();

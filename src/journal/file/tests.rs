@@ -990,8 +990,14 @@ impl Recorded {
     /// A turn of about 100 kB with these documents beside its text.
     fn turn(&mut self, number: usize, more: Vec<Event>) {
         let text = format!("answer {number}. ").repeat(8_000);
-        let begin = [Event::UserMessage(Message::user(format!("question {number}"))), start("a", "text")];
-        let pieces = text.as_bytes().chunks(2_000).map(|it| say("a", &String::from_utf8_lossy(it)));
+        let begin = [
+            Event::UserMessage(Message::user(format!("question {number}"))),
+            start("a", "text"),
+        ];
+        let pieces = text
+            .as_bytes()
+            .chunks(2_000)
+            .map(|it| say("a", &String::from_utf8_lossy(it)));
         self.say(begin.into_iter().chain(pieces.collect::<Vec<_>>()));
         self.say([end("a", Some(&text), json!({}))].into_iter().chain(more));
         self.say([Event::Done(Done::default())]);
@@ -1004,7 +1010,10 @@ impl Recorded {
 
 fn todos(id: &str, merge: bool) -> Vec<Event> {
     let todo = json!({ "id": "t", "content": "T", "status": "pending" });
-    vec![start(id, "todo_update"), end(id, None, json!({ "todos": [todo], "merge": merge }))]
+    vec![
+        start(id, "todo_update"),
+        end(id, None, json!({ "todos": [todo], "merge": merge })),
+    ]
 }
 
 #[test]
@@ -1055,7 +1064,10 @@ fn a_conversation_that_grows_long_lets_its_old_turns_go_and_reads_the_same() {
             it.turn(number, Vec::new());
         }
     }
-    assert!(recorded.log.recent().expect("they go again").turn > Turn(61), "none before the branch");
+    assert!(
+        recorded.log.recent().expect("they go again").turn > Turn(61),
+        "none before the branch"
+    );
     assert_eq!(recorded.entries(), whole.entries());
     // And so does who opens the session.
     assert_eq!(recorded.writer.write_all(), None);
@@ -1089,7 +1101,12 @@ fn who_cannot_store_keeps_everything() {
     for number in 1..=30 {
         let text = "x".repeat(100_000);
         let question = Event::UserMessage(Message::user(format!("question {number}")));
-        for event in [question, start("a", "text"), end("a", Some(&text), json!({})), Event::Done(Done::default())] {
+        for event in [
+            question,
+            start("a", "text"),
+            end("a", Some(&text), json!({})),
+            Event::Done(Done::default()),
+        ] {
             recorded.log.append(1, event);
             let mut batch = Vec::new();
             recorded.follower.take(&mut batch);

@@ -263,7 +263,11 @@ fn a_small_file_that_holds_a_huge_picture_is_not_unpacked() {
     let pixels = vec![0; row * usize::from(SIDE)];
     writer.write_image_data(&pixels).expect("memory takes it");
     writer.finish().expect("memory takes it");
-    let mut gif = fixtures().into_iter().find(|it| it.0.ends_with(".gif")).expect("there is one").1;
+    let mut gif = fixtures()
+        .into_iter()
+        .find(|it| it.0.ends_with(".gif"))
+        .expect("there is one")
+        .1;
     for at in [6, 8] {
         gif[at..at + 2].copy_from_slice(&SIDE.to_le_bytes());
     }

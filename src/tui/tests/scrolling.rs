@@ -51,7 +51,11 @@ fn a_view_moves_by_as_many_lines_as_it_is_told_to() {
     let mut check = |desk: &TestApp, by: isize, what: &str| {
         top = (top + by).clamp(0, last as isize);
         let from = top as usize;
-        assert_eq!(lines_in_view(desk), all[from..from + height], "{what} by {by} to {from}");
+        assert_eq!(
+            lines_in_view(desk),
+            all[from..from + height],
+            "{what} by {by} to {from}"
+        );
     };
     for (down, by) in [(false, -3), (true, 3)] {
         for _ in 0..all.len() / 3 + 2 {
@@ -61,7 +65,12 @@ fn a_view_moves_by_as_many_lines_as_it_is_told_to() {
     }
     desk.keys("<tab>");
     // Up and down again, past both ends.
-    for (key, by) in [("<shift+up>", -1), ("<shift+down>", 1), ("<pgup>", -page), ("<pgdn>", page)] {
+    for (key, by) in [
+        ("<shift+up>", -1),
+        ("<shift+down>", 1),
+        ("<pgup>", -page),
+        ("<pgdn>", page),
+    ] {
         for _ in 0..all.len() / by.unsigned_abs() + 2 {
             desk.keys(key);
             check(&desk, by, key);

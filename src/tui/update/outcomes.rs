@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::{
-    protocol::Turn,
     t,
     tui::{
         actions,

@@ -49,12 +49,10 @@ impl Objects {
                 break;
             }
             self.silence_bytes += 1;
-            if self.silence_bytes > SILENCE_LIMIT_BYTES + self.held.len() {
+            if self.depth == 0 && self.silence_bytes > SILENCE_LIMIT_BYTES {
                 self.has_failed = true;
                 found.push(ScannedPart::NoObject);
-                break;
-            }
-            if self.depth == 0 {
+            } else if self.depth == 0 {
                 self.between(byte, &mut found);
             } else {
                 self.inside(byte, &mut found);
@@ -245,7 +243,7 @@ mod tests {
         assert_eq!(found, [ScannedPart::TooLong], "and it is said once");
         assert_eq!(objects.finish(), None);
         let mut objects = Objects::default();
-        for _ in 0..20 {
+        for _ in 0..8 {
             assert_eq!(objects.push(&chunk), []);
         }
         let Some(ScannedPart::Junk(junk)) = objects.finish() else {

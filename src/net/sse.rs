@@ -256,6 +256,7 @@ impl Buffer {
         if is_blank {
             self.start += 1;
             self.scanned = self.start;
+            self.silence_bytes += 1;
             self.end_event();
         }
         is_blank

@@ -52,10 +52,12 @@ impl WrittenTurns {
             return;
         }
         let newest = self.0.len().saturating_sub(KEPT_TURNS);
+        // Nothing is before the first one.
         let candidates = self
             .0
             .iter()
             .take(newest + 1)
+            .skip(1)
             .rev()
             .filter(|it| bytes_from(it) >= KEPT_BYTES);
         let found = candidates.take(MOST_LOOKS).find(|it| {

@@ -819,7 +819,7 @@ fn of_a_long_session_the_end_is_in_memory_and_the_rest_is_there_all_the_same() {
             .collect::<Vec<_>>()
     };
     assert_eq!(cut(&opened.log), wanted);
-    let spent = opened.log.spent_earlier();
+    let spent = opened.log.spent_earlier().expect("it is long").0;
     let turns = recent.turn.0 - 2;
     assert_eq!(
         (spent.usage.total_tokens, spent.dollars),

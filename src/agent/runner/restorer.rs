@@ -8,7 +8,7 @@ use super::notices::{now_ms, warn};
 use crate::{
     agent::undo::{self, Restored, hunk},
     journal::Log,
-    protocol::{Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn},
+    protocol::{Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn, sentence},
     sandbox::{Seen, Workspace},
     transcript::Transcript,
 };
@@ -59,7 +59,7 @@ impl Restorer {
                 Some(Ok(rejected)) => {
                     let (workspace, seen) = (files.workspace.cloned(), Arc::clone(files.seen));
                     let work = tokio::task::spawn_blocking(move || {
-                        let workspace = workspace.ok_or("no workspace here")?;
+                        let workspace = workspace.ok_or(sentence::NO_WORKSPACE.text())?;
                         hunk::take_back(&workspace, &seen, &rejected).map_err(|it| it.to_string())
                     });
                     self.reversal =
@@ -73,7 +73,7 @@ impl Restorer {
                 }
                 None => {
                     self.rejected.pop_front();
-                    warn(log, "not-taken-back", "not a file change");
+                    warn(log, "not-taken-back", sentence::NO_CHANGE.text());
                 }
             }
         }
@@ -98,10 +98,10 @@ impl Restorer {
     /// Begins to take back, or to do again, what calls did to files; not while an answer is made (`is_busy`).
     pub fn restore(&mut self, wish: Restore, is_busy: bool, files: Files<'_>, log: &Log) {
         if is_busy || self.restoring.is_some() {
-            return warn(log, "not-restored", "nothing can be undone while the model works");
+            return warn(log, "not-restored", sentence::UNDO_BUSY.text());
         }
         let Some(workspace) = files.workspace.cloned() else {
-            return warn(log, "not-restored", "no workspace here");
+            return warn(log, "not-restored", sentence::NO_WORKSPACE.text());
         };
         let seen = Arc::clone(files.seen);
         let entries = log.after(Position(0));

@@ -42,7 +42,7 @@ struct PickerEntry {
     choice: Choice,
     /// Listed only while a filter is typed.
     is_deep: bool,
-    /// The one in force: first, and marked.
+    /// The one in force: it is marked, and the cursor is on it.
     is_in_use: bool,
 }
 
@@ -146,7 +146,7 @@ impl Picker {
             };
             entries.insert(1, asking.in_use(is_in_use));
         }
-        Self::of(t!("list-mode"), entries)
+        Self::fixed(t!("list-mode"), entries)
     }
 
     /// Arguments of `action`, which sets the reasoning effort: `auto` and `words`.
@@ -157,7 +157,7 @@ impl Picker {
         };
         let mut entries = vec![entry("auto", t!("effort-about-auto"))];
         entries.extend(words.iter().map(|it| entry(it, "")));
-        Self::of(t!("list-effort"), entries)
+        Self::fixed(t!("list-effort"), entries)
     }
 
     /// Models with provider, window, price and effort, as far as they are known.
@@ -168,7 +168,7 @@ impl Picker {
             PickerEntry::new(&it.id, about_model(it), Choice::Model(it.name.clone())).in_use(is_in_use)
         });
         let note = match offers.problems.as_slice() {
-            [] => Sanitized::default(),
+            [] => Sanitized::line(&format!(" {} ", t!("list-model-more"))),
             problems => Sanitized::line(&format!(" {} ", problems.join(" · "))),
         };
         Self {
@@ -195,7 +195,7 @@ impl Picker {
         entries.extend(names.iter().map(|it| entry(it, "")));
         Self {
             before: Some(Choice::Theme(current.to_owned())),
-            ..Self::of(t!("list-theme"), entries)
+            ..Self::fixed(t!("list-theme"), entries)
         }
     }
 
@@ -212,7 +212,7 @@ impl Picker {
         });
         Self {
             takes_terms: true,
-            ..Self::of(t!("list-show-only"), std::iter::once(everything).chain(facets))
+            ..Self::fixed(t!("list-show-only"), std::iter::once(everything).chain(facets))
         }
     }
 
@@ -375,9 +375,17 @@ impl Picker {
         picker
     }
 
+    /// A list with what is in use first.
     fn of(title: &'static str, entries: impl IntoIterator<Item = PickerEntry>) -> Self {
         let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_by_key(|it| !it.is_in_use);
+        Self::fixed(title, entries)
+    }
+
+    /// A short list whose entries keep their places: the cursor is on the one in use.
+    fn fixed(title: &'static str, entries: impl IntoIterator<Item = PickerEntry>) -> Self {
+        let entries: Vec<_> = entries.into_iter().collect();
+        let in_use = entries.iter().position(|it| it.is_in_use);
         let mut picker = Self {
             title: Sanitized::literal(title),
             entries,
@@ -390,6 +398,7 @@ impl Picker {
             takes_terms: false,
         };
         picker.sift();
+        picker.cursor.at = in_use.unwrap_or(0);
         picker
     }
 

@@ -132,13 +132,36 @@ fn a_theme_is_seen_before_it_is_chosen() {
     let mut desk = TestApp::new(100, 40);
     desk.keys("/theme<enter>");
     assert_eq!(desk.app.appearance.theme.name(), "sheaf-dark");
-    // The one in use is first, then `auto`.
-    desk.keys("<down><down>");
+    // The cursor is on the one in use.
+    desk.keys("<down>");
     assert_eq!(desk.app.appearance.theme.name(), "sheaf-light");
     desk.keys("<esc>");
     assert_eq!(desk.app.appearance.theme.name(), "sheaf-dark");
-    desk.keys("/theme<enter><down><down><enter>");
+    desk.keys("/theme<enter><down><enter>");
     assert_eq!(desk.app.appearance.theme.name(), "sheaf-light");
+}
+
+#[test]
+fn the_rows_of_a_short_list_keep_their_places() {
+    let mut desk = TestApp::new(100, 40);
+    let mut seen = vec![desk.app.composer.mode];
+    let rows = |desk: &TestApp| -> Vec<usize> {
+        let picture = desk.picture();
+        let row = |word: &str| picture.lines().position(|it| it.contains(&format!(" {word} ")));
+        ["agent", "plan", "ask", "debug"]
+            .iter()
+            .filter_map(|it| row(it))
+            .collect()
+    };
+    let mut places = Vec::new();
+    for _ in 0..3 {
+        desk.keys("<f2>");
+        places.push(rows(&desk));
+        desk.keys("<down><enter>");
+        seen.push(desk.app.composer.mode);
+    }
+    assert_eq!(seen, Mode::ALL, "down and enter goes through all modes");
+    assert!(places.iter().all(|it| it.len() == 4 && *it == places[0]), "{places:?}");
 }
 
 #[test]

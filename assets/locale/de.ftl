@@ -217,8 +217,8 @@ agent-marks-left = Instrumentierung ist noch im Code: { $name }
 ## Vertrauen
 
 trust-review = ansehen
-trust-asked = aus, bis du diesem Ordner vertraust: { $files }
-trust-changed-asked = geändert, aus bis zu erneutem Vertrauen: { $files }
+trust-asked = Diesem Ordner vertrauen? Bis dahin aus: { $files }
+trust-changed-asked = Den Änderungen vertrauen? Bis dahin aus: { $files }
 trust-more = { $count } weitere
 trust-checkers = Prüfprogramme
 trust-title = Diesem Ordner vertrauen?

@@ -220,8 +220,8 @@ agent-marks-left = instrumentation is left in the code: { $name }
 ## Trust
 
 trust-review = review
-trust-asked = off until you trust this folder: { $files }
-trust-changed-asked = changed, off until you trust it again: { $files }
+trust-asked = Trust this folder? Off until then: { $files }
+trust-changed-asked = Trust the changes? Off until then: { $files }
 trust-more = { $count } more
 trust-checkers = checkers
 trust-title = Trust this folder?

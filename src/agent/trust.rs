@@ -158,7 +158,7 @@ impl Standing {
         }
     }
 
-    /// What is off; where nothing is, what is on by the user's answer.
+    /// The files that are off; where none is, those that are on by the user's answer.
     pub fn report(&self) -> TrustReport {
         let is_trusted = self.is_held();
         let listed = if is_trusted { &self.all } else { &self.shut };

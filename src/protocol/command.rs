@@ -481,15 +481,6 @@ pub enum ContextNote {
     Unpriced(Option<String>),
 }
 
-/// Condition on which a rule is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RuleTrigger {
-    Nothing,
-    Files,
-    Model,
-    User,
-}
-
 /// Why a tool is not offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotOffered {

@@ -87,7 +87,8 @@ mod tests {
     #[test]
     fn each_sentence_is_found_with_its_name() {
         for it in ALL {
-            let (found, name) = Sentence::find(&it.with("rebase")).unwrap();
+            let text = it.with("rebase");
+            let (found, name) = Sentence::find(&text).unwrap();
             assert_eq!(found.message, it.message);
             assert_eq!(name == "rebase", it.text.contains("{}"));
         }

@@ -1,6 +1,6 @@
 //! The question whether the workspace may act: what would act, and the answer.
 
-use super::{Notice, RuleTrigger, Severity};
+use super::{Notice, Severity};
 
 /// Code of the notice that opens the question; a notice of a [`super::UserAction`] closes it.
 const ASKED: &str = "trust-asked";
@@ -70,6 +70,15 @@ pub enum TrustKind {
     Rule(RuleTrigger),
     /// Programs that look for mistakes, as command lines.
     Checkers(Vec<String>),
+}
+
+/// Condition on which a rule is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleTrigger {
+    Nothing,
+    Files,
+    Model,
+    User,
 }
 
 /// The user's answer.

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The question, and the lines that an answer leaves.
-const ASKED: &str = "off until you trust this folder";
+const ASKED: &str = "Trust this folder? Off until then";
 const TRUSTED: &str = "trusted this folder · /trust to change";
 const PASSED: &str = "this folder's rules stay off · /trust to change";
 /// What a repository would have the model do.

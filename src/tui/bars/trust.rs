@@ -61,30 +61,30 @@ mod tests {
                 1,
                 false,
                 80,
-                "? off until you trust this folder: AGENTS.md | tab review",
+                "? Trust this folder? Off until then: AGENTS.md | tab review",
             ),
             (
                 &["AGENTS.md", "a.mdc"],
                 5,
                 false,
                 80,
-                "? off until you trust this folder: AGENTS.md, a.mdc, 3 more | tab review",
+                "? Trust this folder? Off until then: AGENTS.md, a.mdc, 3 more | tab review",
             ),
             (
                 &["AGENTS.md"],
                 1,
                 true,
                 80,
-                "? changed, off until you trust it again: AGENTS.md | tab review",
+                "? Trust the changes? Off until then: AGENTS.md | tab review",
             ),
             (
                 &[],
                 1,
                 false,
                 80,
-                "? off until you trust this folder: checkers | tab review",
+                "? Trust this folder? Off until then: checkers | tab review",
             ),
-            (&["AGENTS.md"], 1, false, 37, "? off until you trust th… | tab review"),
+            (&["AGENTS.md"], 1, false, 37, "? Trust this folder? Off… | tab review"),
         ] {
             assert_eq!(check(paths, count, is_changed, columns), shown);
         }

@@ -202,7 +202,7 @@ impl Overlay for TrustPage {
         vec![
             ("enter", t!("footer-choose")),
             ("↑↓", t!("footer-move")),
-            ("pgup pgdn", t!("footer-scroll")),
+            ("pgdn", t!("footer-scroll")),
             ("esc", t!("footer-close")),
         ]
     }

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Address, Branch, ClarificationResponse, Document, DocumentId, Message, Mode, Notice, Operation, TrustAnswer,
-    TrustReport, Turn,
+    Address, Branch, ClarificationResponse, Document, DocumentId, Message, Mode, Notice, Operation, RuleTrigger,
+    TrustAnswer, TrustReport, Turn,
 };
 
 #[derive(Clone, Debug, PartialEq)]

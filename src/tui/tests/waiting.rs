@@ -337,24 +337,25 @@ pub(super) const PAGES: &[WaitingState] = &[
         },
     },
     WaitingState {
-        name: "a new title",
+        name: "a new todo",
         open: |app| {
-            app.exchange("go", &["done"]);
-            app.keys("/rename<enter>");
+            plan(app);
+            app.later(1000);
+            app.keys("<tab><down>i");
         },
     },
     WaitingState {
         name: "review",
         open: |app| {
             changed(app);
-            app.keys("/changes<enter>");
+            app.keys("/review<enter>");
         },
     },
     WaitingState {
         name: "card of a commit",
         open: |app| {
             changed(app);
-            app.keys("/changes<enter>");
+            app.keys("/review<enter>");
             app.later(1000);
             app.keys("a");
             let update = app.sent().into_iter().find_map(|it| match it {
@@ -578,9 +579,10 @@ fn what_is_typed_on_a_page_changes_nothing_but_what_the_page_is_for() {
                             // The page was closed.
                             Command::Submit(it) | Command::Steer(it) => it.message.content == text,
                             Command::Cancel => escapes > 0,
-                            Command::Rename(title) => title == text,
-                            // An accepted hunk, which is only a mark.
-                            Command::Update { metadata, .. } => metadata.keys().all(|it| it == "accepted"),
+                            // An accepted hunk, which is only a mark, and the todo that was asked for.
+                            Command::Update { metadata, .. } => {
+                                metadata.keys().all(|it| it == "accepted" || it == "todos")
+                            }
                             _ => false,
                         };
                         assert!(is_fine, "{what}: {command:?}\n{}", app.picture());

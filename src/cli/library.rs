@@ -21,7 +21,7 @@ use crate::{
     export::{ExportedConversation, RedactionRules},
     journal::{
         Log,
-        file::{Listed, Recorder, Session, Store},
+        file::{Listed, Recorder, Resumed, Session, Store, StoreError},
     },
     link::{
         Link,
@@ -35,6 +35,10 @@ use crate::{
         library::{SessionPreview, StoredSession},
     },
 };
+
+/// Attempts to resume a session that this program is still writing, and the pause before each further one (2 s in all).
+const OWN_ATTEMPTS: usize = 100;
+const OWN_PAUSE: Duration = Duration::from_millis(20);
 
 /// Number of turns in a preview, counted from the end.
 const PREVIEW_TURNS: usize = 3;
@@ -126,6 +130,17 @@ impl SessionLibrary {
         }
     }
 
+    /// Resumes a conversation. The one that was left a moment ago is still being written to the end.
+    fn resume_own(&self, id: &str) -> Result<Resumed, StoreError> {
+        for _ in 0..OWN_ATTEMPTS {
+            match self.store.resume_end(id, tui::now_ms()) {
+                Err(error) if is_ours(&error) => std::thread::sleep(OWN_PAUSE),
+                result => return result,
+            }
+        }
+        self.store.resume_end(id, tui::now_ms())
+    }
+
     fn read(&self, id: &str) -> Option<ExportedConversation> {
         let stored = self.store.read(id).ok()?;
         Some(ExportedConversation::new(stored.session.clone(), stored.closed()))
@@ -149,8 +164,9 @@ impl Library for SessionLibrary {
             let stored = self.store.read(id).map_err(|it| it.to_string())?;
             return self.link(Log::from_entries(stored.closed()));
         }
-        let resumed = match self.store.resume_end(id, tui::now_ms()) {
+        let resumed = match self.resume_own(id) {
             Ok(resumed) => resumed,
+            Err(error) if is_ours(&error) => return Err("this conversation is open already".to_owned()),
             // Another window has it open: this one follows.
             Err(error) => {
                 let followed = chat::followed(&self.store, &self.state, &error);
@@ -240,6 +256,11 @@ impl Library for SessionLibrary {
             end: transcript.ending_with(PREVIEW_TURNS),
         }
     }
+}
+
+/// Returns true if this very program holds the session.
+fn is_ours(error: &StoreError) -> bool {
+    matches!(error, StoreError::Held { by: Some(by), .. } if *by == std::process::id())
 }
 
 fn shortened(folder: &str, home: Option<&str>) -> String {

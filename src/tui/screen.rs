@@ -134,6 +134,8 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     screen.tell_hold(app.conversation.about.hold.clone());
     event_loop::forward(setup.switch, screen.runner.inbox.clone());
     let follower = event_loop::watched(&setup.link, setup.is_inline);
+    // The conversation alone keeps its link: once another one has taken its place, the session's file is free.
+    drop(setup.link);
     let mut events = EventLoop::over(app, screen, inbox_here, follower);
     events.show().await;
     if let Some(text) = setup.prompt {

@@ -54,10 +54,10 @@ fn bars(app: &App) -> Bars {
         columns.saturating_sub(3),
     );
     let asked = conversation.transcript.trust.as_ref();
-    let (asked, review) = asked.map_or_else(Default::default, |it| trust::spans(it, columns.saturating_sub(3)));
+    let asked = asked.map_or_else(Vec::new, |it| trust::spans(it, columns.saturating_sub(3)));
     Bars {
         header: Bar::new(place, state, (1, margin)),
-        trust: Bar::new(asked, review, (2, margin)),
+        trust: Bar::new(asked, Vec::new(), (2, margin)),
         rule: Bar::new(above_draft, Vec::new(), (0, 0)),
         above_footer: Bar::new(footer.above, Vec::new(), (2, margin)),
         footer: Bar::new(footer.left, footer.right, (2, margin)),

@@ -318,3 +318,29 @@ fn the_agent_that_asks_first_asks_before_it_writes() {
     sheaf.wait_for(WAITING);
     assert!(!sheaf.home().join("work/other.txt").exists());
 }
+
+#[test]
+fn a_conversation_that_was_left_goes_on_in_the_same_window() {
+    let model = Model::start();
+    let sheaf = Start::new(&[])
+        .with("OPENAI_BASE_URL", &model.url)
+        .with("OPENAI_API_KEY", "sk-test")
+        .with("OPENAI_MODEL", "scripted")
+        .size(100, 40)
+        .run();
+    sheaf.wait_for("Ask anything");
+    let answer = asked(&sheaf, &model, "hello there");
+    answer.says("Well met.");
+    answer.finish();
+    sheaf.wait_for("Well met.");
+    sheaf.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
+    sheaf.send("/new\r");
+    sheaf.wait_gone("Well met.");
+    // F4 lists the conversations.
+    sheaf.send("\x1bOS");
+    sheaf.wait_for("enter resume");
+    sheaf.insist("\r", "it is resumed", |seen| !seen.shows("enter resume"));
+    sheaf.wait_for("Well met.");
+    let next = asked(&sheaf, &model, "go on");
+    assert!(next.request.to_string().contains("hello there"), "{}", sheaf.picture());
+}

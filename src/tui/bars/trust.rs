@@ -10,15 +10,19 @@ use crate::{
     tui::widgets::key,
 };
 
-/// Returns the question with the files that it names, and the key that opens the page about it, each in its place.
-pub fn spans(asked: &TrustAsked, columns: usize) -> (Vec<Span>, Vec<Span>) {
+/// Returns the question with the files that it names, and the key that opens the page about it.
+pub fn spans(asked: &TrustAsked, columns: usize) -> Vec<Span> {
     let review = key("tab", t!("trust-review"), Role::Waiting);
-    let room = columns.saturating_sub(spans_width(&review) + 2);
+    let between = Span::new(Sanitized::literal("   "), Role::Text);
+    let room = columns.saturating_sub(spans_width(&review) + 3);
     let question = [
         Span::new(Sanitized::literal("? "), Role::Waiting),
         Span::new(Sanitized::line(&sentence(asked)), Role::Text),
     ];
-    (cut_spans(&question, room), review)
+    let mut spans = cut_spans(&question, room);
+    spans.push(between);
+    spans.extend(review);
+    spans
 }
 
 /// Returns the question as a sentence: which files are off.
@@ -47,10 +51,9 @@ mod tests {
             count,
             is_changed,
         };
-        let (left, right) = spans(&asked, columns);
-        assert!(spans_width(&left) + 2 + spans_width(&right) <= columns, "{columns}");
-        let text = |spans: &[Span]| spans.iter().map(|it| it.text.as_str()).collect::<String>();
-        format!("{} | {}", text(&left), text(&right))
+        let spans = spans(&asked, columns);
+        assert!(spans_width(&spans) <= columns, "{columns}");
+        spans.iter().map(|it| it.text.as_str()).collect()
     }
 
     #[test]
@@ -61,30 +64,30 @@ mod tests {
                 1,
                 false,
                 80,
-                "? Trust this folder? Off until then: AGENTS.md | tab review",
+                "? Trust this folder? Off until then: AGENTS.md   tab review",
             ),
             (
                 &["AGENTS.md", "a.mdc"],
                 5,
                 false,
                 80,
-                "? Trust this folder? Off until then: AGENTS.md, a.mdc, 3 more | tab review",
+                "? Trust this folder? Off until then: AGENTS.md, a.mdc, 3 more   tab review",
             ),
             (
                 &["AGENTS.md"],
                 1,
                 true,
                 80,
-                "? Trust the changes? Off until then: AGENTS.md | tab review",
+                "? Trust the changes? Off until then: AGENTS.md   tab review",
             ),
             (
                 &[],
                 1,
                 false,
                 80,
-                "? Trust this folder? Off until then: checkers | tab review",
+                "? Trust this folder? Off until then: checkers   tab review",
             ),
-            (&["AGENTS.md"], 1, false, 37, "? Trust this folder? Off… | tab review"),
+            (&["AGENTS.md"], 1, false, 37, "? Trust this folder? Of…   tab review"),
         ] {
             assert_eq!(check(paths, count, is_changed, columns), shown);
         }

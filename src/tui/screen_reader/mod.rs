@@ -104,6 +104,8 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
     if let Some(last) = before.last() {
         follower = setup.link.log().follow(last.position);
     }
+    // Once another conversation has taken the place of this one, the session's file is free.
+    drop(setup.link);
     let mut events = EventLoop::over(app, reader, inbox_here, follower);
     if !before.is_empty() {
         events.handle(Msg::Entries(before)).await;

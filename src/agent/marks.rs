@@ -20,7 +20,7 @@ pub fn find(workspace: &Workspace, stop: &Stop) -> Vec<String> {
         workspace.walker(&it, Bounds::until(move || wanted.is_set()))
     });
     let Ok(walker) = root else { return found };
-    for entry in walker.build().flatten() {
+    for entry in walker.entries().flatten() {
         if stop.is_set() || found.len() >= MOST {
             break;
         }

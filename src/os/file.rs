@@ -25,6 +25,9 @@ pub enum Access {
 pub enum Error {
     #[error("{} is not a regular file", .path.display())]
     NotRegular { path: PathBuf },
+    /// The path, or a folder on the way to it.
+    #[error("{} is a link that leads nowhere", .link.display())]
+    Dangling { link: PathBuf },
     #[error("{0} can be read by others\nrun `chmod 600 {0}`", .path.display())]
     TooOpen { path: PathBuf },
     #[error("{} is larger than {limit_bytes} bytes", .path.display())]
@@ -43,11 +46,12 @@ impl Error {
         move |source| Self::Io { path, done, source }
     }
 
-    /// Returns true if the file, or a folder on the way to it, does not exist.
+    /// Returns true if the file, or a folder on the way to it, does not exist. A link that leads nowhere does: what it should
+    /// lead to is not known.
     pub fn is_absent(&self) -> bool {
         match self {
             Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
-            Self::NotRegular { .. } | Self::TooOpen { .. } | Self::TooLarge { .. } => false,
+            Self::NotRegular { .. } | Self::Dangling { .. } | Self::TooOpen { .. } | Self::TooLarge { .. } => false,
         }
     }
 }
@@ -301,10 +305,19 @@ fn regular(path: &Path, options: &OpenOptions) -> Result<File, Error> {
         if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENXIO)) {
             return not_regular();
         }
-        Error::io(path, "opened")(error)
+        match dangling(path).filter(|_| error.kind() == io::ErrorKind::NotFound) {
+            Some(link) => Error::Dangling { link },
+            None => Error::io(path, "opened")(error),
+        }
     })?;
     let is_file = file.metadata().map_err(Error::io(path, "read"))?.is_file();
     if is_file { Ok(file) } else { Err(not_regular()) }
+}
+
+/// The link, on the way to a path or at it, that leads nowhere. `None`: there is none.
+fn dangling(path: &Path) -> Option<PathBuf> {
+    let last = path.ancestors().find(|it| fs::symlink_metadata(it).is_ok())?;
+    fs::metadata(last).is_err().then(|| last.to_owned())
 }
 
 #[cfg(unix)]
@@ -602,6 +615,16 @@ mod tests {
             assert!(matches!(error, Error::NotRegular { .. }), "{name}: {error:?}");
         }
         assert!(read(&folder.path().join("absent"), 5).unwrap_err().is_absent());
+        assert!(read(&folder.path().join("absent/file"), 5).unwrap_err().is_absent());
+        // A link is there, whatever it leads to: a disk that is not mounted must not look like no file.
+        symlink("nowhere", folder.path().join("lost")).unwrap();
+        for name in ["lost", "lost/deep/file"] {
+            let error = read(&folder.path().join(name), 5).unwrap_err();
+            assert!(
+                !error.is_absent() && error.to_string().contains("lost is a link"),
+                "{name}: {error}"
+            );
+        }
     }
 
     #[test]

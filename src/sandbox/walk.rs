@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ignore::WalkBuilder;
+use ignore::{DirEntry, Error, WalkBuilder, WalkState};
 
 use super::policy::{
     hidden::{Secrets, Verdict},
@@ -68,6 +68,8 @@ pub struct Walk {
     folder: PathBuf,
     base: Option<PathBuf>,
     secrets: Secrets,
+    /// Paths that are left out whatever they are called.
+    without: Arc<[PathBuf]>,
     bounds: Arc<Bounds>,
     scope: Scope,
     depth: Option<usize>,
@@ -81,11 +83,18 @@ impl Walk {
             folder,
             base,
             secrets,
+            without: Arc::default(),
             bounds: Arc::new(bounds),
             scope: Scope { git: true, also: None },
             depth: None,
             is_cut: Arc::default(),
         }
+    }
+
+    /// Leaves out these paths, too.
+    pub(super) fn without(mut self, paths: Vec<PathBuf>) -> Self {
+        self.without = paths.into();
+        self
     }
 
     /// Leaves out what ignore files of this name list, too.
@@ -106,19 +115,30 @@ impl Walk {
     }
 
     /// Begins to walk on this thread.
-    pub fn build(&self) -> ignore::Walk {
-        self.builder().build()
+    pub fn entries(&self) -> Entries {
+        Entries {
+            walk: self.builder().build(),
+            is_cut: Arc::clone(&self.is_cut),
+        }
     }
 
-    /// Begins to walk on several threads.
-    pub fn build_parallel(&self, threads: usize) -> ignore::WalkParallel {
-        self.builder().threads(threads).build_parallel()
+    /// Walks on several threads, each with a visitor of its own, and waits for their end.
+    pub fn visit<'a>(&self, threads: usize, mut visitor: impl FnMut() -> Visitor<'a>) {
+        self.builder().threads(threads).build_parallel().run(|| {
+            let is_cut = Arc::clone(&self.is_cut);
+            let mut visit = visitor();
+            Box::new(move |entry| match is_cut.load(Ordering::Relaxed) {
+                true => WalkState::Quit,
+                false => visit(entry),
+            })
+        });
     }
 
     fn builder(&self) -> WalkBuilder {
         let mut builder = WalkBuilder::new(&self.folder);
         let verdict = Verdict::new(self.base.clone(), self.secrets.clone(), self.scope);
         let (bounds, is_cut) = (Arc::clone(&self.bounds), Arc::clone(&self.is_cut));
+        let without = Arc::clone(&self.without);
         let count = AtomicUsize::new(0);
         // The crate itself opens no ignore file.
         builder
@@ -130,15 +150,40 @@ impl Walk {
                 if seen >= bounds.most_entries || (seen.is_multiple_of(STRIDE) && (bounds.is_over)()) {
                     is_cut.store(true, Ordering::Relaxed);
                 }
+                // Without an entry the crate would read the folder that it is in to its end.
                 if is_cut.load(Ordering::Relaxed) {
-                    return false;
+                    return true;
                 }
                 let is_folder = entry.file_type().is_some_and(|it| it.is_dir());
                 entry.depth() == 0
                     || !(name::is_git(entry.file_name())
+                        || without.iter().any(|it| it == entry.path())
                         || verdict.is_left_out(entry.path(), is_folder)
                         || verdict.is_hidden(entry.path(), is_folder))
             });
         builder
+    }
+}
+
+/// Sees an entry of a walk, and says whether to go on.
+pub type Visitor<'a> = Box<dyn FnMut(Result<DirEntry, Error>) -> WalkState + Send + 'a>;
+
+/// The entries of a walk on this thread. There are none after its bounds.
+pub struct Entries {
+    walk: ignore::Walk,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl Iterator for Entries {
+    type Item = Result<DirEntry, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = if self.is_cut.load(Ordering::Relaxed) {
+            None
+        } else {
+            self.walk.next()
+        };
+        // The one at which it was cut does not count.
+        entry.filter(|_| !self.is_cut.load(Ordering::Relaxed))
     }
 }

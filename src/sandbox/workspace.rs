@@ -38,8 +38,6 @@ pub struct Workspace {
     commands: Commands,
     home: Option<PathBuf>,
     secrets: hidden::Secrets,
-    /// Targets of links that have a protected name.
-    linked: Vec<PathBuf>,
     /// The user lets what lies here act.
     acts: Arc<AtomicBool>,
 }
@@ -121,15 +119,11 @@ impl Workspace {
             secrets: secrets.clone(),
             own,
             globals: absolute(policy::globals(home.as_deref())),
-            surveys: policy::Surveys::default(),
-            named: policy::NamedFiles::default(),
+            looks: policy::Looks::default(),
         };
+        ground.glance();
         Ok(Self {
             secrets,
-            linked: std::iter::once(&root)
-                .chain(&more)
-                .flat_map(|it| policy::linked(it))
-                .collect(),
             commands: Commands::new(ground, fence.passed, fence.logs, protect::Shared::new(fence.aside)),
             root,
             more,
@@ -146,7 +140,6 @@ impl Workspace {
             commands: self.commands.fresh(),
             home: self.home.clone(),
             secrets: self.secrets.clone(),
-            linked: self.linked.clone(),
             acts: Arc::clone(&self.acts),
         }
     }
@@ -178,6 +171,15 @@ impl Workspace {
 
     pub fn commands(&self) -> &Commands {
         &self.commands
+    }
+
+    /// Looks at the folders unless that was done before: links in them may hide or protect what has any other name. Tools that a
+    /// model calls wait for it.
+    pub async fn look_once(self: Arc<Self>) {
+        let look = move || self.commands.ground().look_once();
+        if let Err(error) = tokio::task::spawn_blocking(look).await {
+            tracing::error!(%error, "the workspace could not be looked at");
+        }
     }
 
     /// Begins a command without holding up the thread that asks: what it may touch is looked up first.
@@ -254,7 +256,7 @@ impl Workspace {
             || [&resolved, &plain]
                 .into_iter()
                 .any(|it| name::is_protected(self.inner(it)))
-            || self.linked.iter().any(|it| resolved.starts_with(it))
+            || self.commands.ground().is_led_to(&resolved, false)
             || self.commands.ground().is_kept(&resolved)
             || self.commands.ground().is_kept(&plain)
             || self.commands.ground().is_named_by_git(&resolved);
@@ -284,13 +286,16 @@ impl Workspace {
             return Err(Refused::Hidden(folder.shown.clone()));
         }
         let base = self.base(&folder.path);
-        Ok(Walk::new(folder.path.clone(), base, self.secrets.clone(), bounds))
+        let hidden = self.commands.ground().hidden_targets();
+        Ok(Walk::new(folder.path.clone(), base, self.secrets.clone(), bounds).without(hidden))
     }
 
-    /// Returns true if a secret's name or an ignore file hides a resolved path.
+    /// Returns true if a secret's name, an ignore file or a link with such a name hides a resolved path.
     pub(super) fn is_hidden(&self, path: &Path) -> bool {
         let is_folder = fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
-        self.secrets.cover(path, is_folder) || hidden::is_ignored(self.base(path), path, is_folder)
+        self.secrets.cover(path, is_folder)
+            || hidden::is_ignored(self.base(path), path, is_folder)
+            || self.commands.ground().is_led_to(path, true)
     }
 
     /// The folder of the workspace that a path lies in: ignore files count up to there.

@@ -145,7 +145,7 @@ fn tree(walker: &Walk, place: &Located, ignored: &GlobSet, until: &Until) -> (Di
     let mut tree = Directory::default();
     let mut left: Option<PathBuf> = None;
     let mut count = 0;
-    for entry in walker.build() {
+    for entry in walker.entries() {
         if until.is_over() || count >= MOST_COUNTED {
             return (tree, false);
         }

@@ -256,7 +256,6 @@ pub struct Listing {
 /// All regular files of a place. Links are not followed.
 pub fn files(walker: &Walk, filter: &Filter, until: &Until) -> Listing {
     let (sender, receiver) = mpsc::channel();
-    let walk = walker.build_parallel(threads());
     let mut files = std::thread::scope(|scope| {
         let gather = scope.spawn(move || {
             receiver
@@ -265,7 +264,7 @@ pub fn files(walker: &Walk, filter: &Filter, until: &Until) -> Listing {
                 .take(MOST_FILES)
                 .collect::<Vec<PathBuf>>()
         });
-        walk.run(|| {
+        walker.visit(threads(), || {
             let mut batch = Batch {
                 files: Vec::new(),
                 sender: sender.clone(),

@@ -883,6 +883,223 @@ fn a_guarded_command_works_at_the_top_and_what_it_did_to_what_is_protected_is_pu
     }
 }
 
+/// A command in the whole sandbox that waits before it does what it should.
+struct Waiting {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Waiting {
+    /// Begins it in a folder of the workspace, and waits until it waits.
+    fn begin(bench: &Bench, who: Who, folder: &str, script: &str) -> Self {
+        let folder = bench.base.join("work").join(folder);
+        let script = format!("touch ready; until [ -e go ]; do sleep 0.01; done; rm ready go; {script}");
+        let mut command = bench.command(who, env!("CARGO_BIN_EXE_sheaf"));
+        command.args(["sandbox", "run", "--", "bash", "-c", &script]);
+        command
+            .current_dir(&folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the test can do this");
+        while !folder.join("ready").exists() {
+            assert!(child.try_wait().expect("the test can do this").is_none(), "it ended");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Self { child, folder }
+    }
+
+    /// Lets it go on. Returns whether it ended well, and what was said of it.
+    fn end(self) -> (bool, String) {
+        fs::write(self.folder.join("go"), "").expect("the test can do this");
+        let output = self.child.wait_with_output().expect("it ends");
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    }
+}
+
+/// Makes what a test has made the attacker's.
+fn own(bench: &Bench, who: Who) {
+    if who == Who::User {
+        let mut command = Command::new("chown");
+        command.args(["-hR", "65534:65534"]).arg(&bench.base);
+        assert!(command.status().expect("the test can do this").success());
+    }
+}
+
+#[test]
+fn a_link_with_the_name_of_a_secret_uncovers_no_secret() {
+    let script =
+        "cat @HOME@/.ssh/id_ed25519 .env built/a/b/c/.env /etc/shadow; (echo >> .git/config) && echo secret; echo ran";
+    for who in attackers() {
+        for way in &WAYS[..3] {
+            if way.at_most != "partial" && !can_unshare(who) {
+                continue;
+            }
+            if way.name == "bubblewrap" && !Path::new("/usr/bin/bwrap").exists() {
+                continue;
+            }
+            for target in ["/", "/tmp", "/dev", "/home", "..", ".", "../home", "/etc"] {
+                let bench = Bench::new(who);
+                let work = bench.base.join("work");
+                for link in [".claude", ".husky"] {
+                    fs::remove_file(work.join(link)).expect("the test can do this");
+                }
+                std::os::unix::fs::symlink(target, work.join("x.pem")).expect("the test can do this");
+                let output = bench.held(who, way.at_most, way.options, script);
+                let said = String::from_utf8_lossy(&output.stdout).into_owned();
+                let errors = String::from_utf8_lossy(&output.stderr);
+                assert_eq!(said.trim(), "ran", "{who:?} {} {target}: {errors}", way.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_nobody_could_look_into_keeps_its_secrets_and_the_users_files() {
+    for who in attackers() {
+        let bench = || {
+            let bench = Bench::new(who);
+            let vault = bench.base.join("work/vault");
+            fs::create_dir_all(vault.join(".vscode")).expect("the test can do this");
+            for (name, text) in [(".env", "secret"), (".vscode/tasks.json", "mine")] {
+                fs::write(vault.join(name), text).expect("the test can do this");
+            }
+            own(&bench, who);
+            fs::set_permissions(&vault, fs::Permissions::from_mode(0o000)).expect("the test can do this");
+            bench
+        };
+        let read = "chmod 755 vault; cat vault/.env; chmod 311 vault; cat vault/.env";
+        assert!(
+            bench().plain(who, &format!("{{ {read}; }} | grep -q secret")),
+            "the control"
+        );
+        for tier in ["full", "partial"] {
+            if tier == "full" && !can_unshare(who) {
+                continue;
+            }
+            let output = bench().held(who, tier, &[], read);
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(!said.contains("secret"), "{who:?} {tier}: {said}");
+        }
+        if !can_unshare(who) {
+            continue;
+        }
+        // What the user lets be seen meanwhile was there.
+        let bench = bench();
+        let vault = bench.base.join("work/vault");
+        let waiting = Waiting::begin(&bench, who, ".", "true");
+        fs::set_permissions(&vault, fs::Permissions::from_mode(0o755)).expect("the test can do this");
+        let (_, said) = waiting.end();
+        let kept = fs::read_to_string(vault.join(".vscode/tasks.json"));
+        assert_eq!(kept.expect("it is there"), "mine", "{who:?}: {said}");
+        let is_said = said.contains("`vault/.vscode`, which runs or decides what runs, was found after the command");
+        assert!(is_said || (who == Who::Root && is_root()), "{who:?}: {said}");
+    }
+}
+
+#[test]
+fn what_a_command_closes_is_looked_into() {
+    for who in attackers() {
+        if !can_unshare(who) {
+            continue;
+        }
+        let bench = Bench::new(who);
+        let script = "mkdir -p shut/deep/.vscode shut/mine; echo evil > shut/deep/.vscode/tasks.json; chmod 311 shut/deep; chmod 0 shut";
+        let output = bench.held(who, "full", &[], script);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let shut = bench.base.join("work/shut");
+        assert!(said.contains("made `shut/deep/.vscode`"), "{who:?}: {said}");
+        assert!(shut.join("mine").is_dir() && !shut.join("deep/.vscode").exists());
+        // Who may look into everything had nothing to open.
+        let is_open =
+            said.contains("the right to look into `shut`") && said.contains("the right to look into `shut/deep`");
+        assert!(is_open || (who == Who::Root && is_root()), "{who:?}: {said}");
+    }
+}
+
+#[test]
+fn two_programs_one_in_a_folder_of_the_others_take_nothing_from_each_other() {
+    for who in attackers() {
+        if !can_unshare(who) {
+            continue;
+        }
+        let bench = Bench::new(who);
+        let inner = bench.base.join("work/inner");
+        let git = Command::new("git").args(["init", "-q"]).arg(&inner).status();
+        assert!(git.expect("the test can do this").success());
+        own(&bench, who);
+        // What stands for names in the inner one comes while the outer one runs, and is nobody's file.
+        let outer = Waiting::begin(&bench, who, ".", "true");
+        let plant = "mkdir -p .vscode; echo evil > .vscode/tasks.json";
+        let own = Waiting::begin(&bench, who, "inner", plant);
+        assert!(inner.join(".vscode").is_dir(), "it stands for the name");
+        let (is_well, said) = outer.end();
+        assert!(
+            is_well && !said.contains("made") && inner.join(".vscode").is_dir(),
+            "{who:?}: {said}"
+        );
+        let (is_well, said) = own.end();
+        assert!(!is_well && !inner.join(".vscode").exists(), "{who:?}: {said}");
+        // It goes while the outer one runs, which then can make what has that name.
+        let own = Waiting::begin(&bench, who, "inner", "true");
+        let outer = Waiting::begin(&bench, who, ".", &format!("cd inner; {plant}"));
+        own.end();
+        assert!(!inner.join(".vscode").exists());
+        let (is_well, said) = outer.end();
+        assert!(is_well && said.contains("made `inner/.vscode`"), "{who:?}: {said}");
+        assert!(!inner.join(".vscode").exists(), "{who:?}");
+    }
+}
+
+#[test]
+fn a_program_that_git_would_run_and_that_was_not_there_does_not_stay() {
+    let script = "mkdir -p bin; printf '#!/bin/sh\\ntouch @OUT@/ran\\n' > bin/watch; chmod +x bin/watch; \
+                  echo evil >> nested/tools/pre-push; echo evil > nested/later.sh";
+    for who in attackers() {
+        if !can_unshare(who) {
+            continue;
+        }
+        let bench = || {
+            let bench = Bench::new(who);
+            let work = bench.base.join("work");
+            let git = |folder: &Path, words: &[&str]| {
+                let done = Command::new("git").args(words).current_dir(folder).status();
+                assert!(done.expect("the test can do this").success());
+            };
+            fs::create_dir_all(work.join("nested/tools")).expect("the test can do this");
+            fs::write(work.join("nested/tools/pre-push"), "true\n").expect("the test can do this");
+            git(&work.join("nested"), &["init", "-q"]);
+            git(&work, &["config", "core.fsmonitor", "./bin/watch"]);
+            git(&work.join("nested"), &["config", "core.hooksPath", "tools"]);
+            git(&work.join("nested"), &["config", "alias.x", "!sh ./later.sh"]);
+            own(&bench, who);
+            bench
+        };
+        let left = |bench: &Bench| {
+            bench.plain(who, "git status");
+            let text = fs::read_to_string(bench.base.join("work/nested/tools/pre-push")).expect("it is there");
+            [
+                bench.base.join("out/ran").exists(),
+                bench.base.join("work/nested/later.sh").exists(),
+                text.contains("evil"),
+            ]
+        };
+        let control = bench();
+        assert!(control.plain(who, script));
+        assert_eq!(left(&control), [true; 3], "the control");
+        let bench = bench();
+        let output = bench.held(who, "full", &[], script);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(left(&bench), [false; 3], "{who:?}: {said}");
+        assert!(
+            said.contains("made `bin/watch`") && said.contains("made `nested/later.sh`"),
+            "{said}"
+        );
+    }
+}
+
 /// What the tools of a language need to be found where the home is another one.
 fn toolchain() -> String {
     let cargo = std::env::var("CARGO").unwrap_or_default();
@@ -1178,6 +1395,30 @@ fn file_attacks(bench: &Bench) -> Vec<(&'static str, &'static str, Value, bool)>
             false,
         ),
         (
+            "what a protected link below the top leads to",
+            "write",
+            write("ci/evil.yml".to_owned()),
+            false,
+        ),
+        (
+            "what a link with the name of a secret leads to",
+            "read_file",
+            read("devvars".to_owned()),
+            false,
+        ),
+        (
+            "search it",
+            "grep",
+            json!({ "pattern": "KEY", "path": "devvars" }),
+            false,
+        ),
+        (
+            "search where it is",
+            "grep",
+            json!({ "pattern": "KEY=", "path": "." }),
+            true,
+        ),
+        (
             "through a protected link",
             "write",
             write(".claude/settings.json".to_owned()),
@@ -1283,9 +1524,20 @@ fn a_model_that_attacks_gets_nowhere() {
         }
         let bench = Bench::new(who);
         let work = bench.base.join("work");
-        for (link, target) in [("out-link", "../out"), ("env-link", ".env")] {
+        for (path, text) in [("ci/build.yml", "x"), ("devvars", "KEY=secret"), (".github/x", "x")] {
+            fs::create_dir_all(work.join(path).parent().expect("the test can do this")).expect("the test can do this");
+            fs::write(work.join(path), text).expect("the test can do this");
+        }
+        for (link, target) in [
+            ("out-link", "../out"),
+            ("env-link", ".env"),
+            // Below the top, by what they are called.
+            (".github/workflows", "../ci"),
+            ("sub/.env", "../devvars"),
+        ] {
             std::os::unix::fs::symlink(target, work.join(link)).expect("the test can do this");
         }
+        own(&bench, who);
         let model = Model::start();
         let mut command = bench.command(who, env!("CARGO_BIN_EXE_sheaf"));
         command
@@ -1332,6 +1584,7 @@ fn a_model_that_attacks_gets_nowhere() {
             "work/.mcp.json",
             "work/.sheaf",
             "work/linked/new.json",
+            "work/ci/evil.yml",
             "out/new",
             "home/.bashrc",
         ] {

@@ -629,4 +629,10 @@ fn settings_that_cannot_be_read_end_a_run_without_a_screen() {
         "{}",
         refused.err
     );
+    // A link that leads nowhere is no absent file.
+    std::fs::remove_file(&file).expect("removed");
+    std::os::unix::fs::symlink("nowhere", &file).expect("linked");
+    let refused = ask(home.path(), &model, &["-p", "hello"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    assert!(refused.err.contains("a link that leads nowhere"), "{}", refused.err);
 }

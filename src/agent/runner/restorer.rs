@@ -40,47 +40,33 @@ pub struct Files<'a> {
 
 impl Restorer {
     /// Takes back a change that the user has rejected, after those before it.
-    pub fn reject(&mut self, place: (Turn, DocumentId), files: Files<'_>, log: &Log) {
+    pub fn reject(&mut self, place: (Turn, DocumentId), files: Files<'_>, log: &Arc<Log>) {
         self.rejected.push_back(place);
         self.take_back(files, log);
     }
 
     /// Begins to take back the next change that the user has rejected; what it did is in the log afterwards.
-    fn take_back(&mut self, files: Files<'_>, log: &Log) {
-        while self.reversal.is_none()
-            && let Some((turn, document)) = self.rejected.front()
-        {
-            let mut response = Response::default();
-            for entry in log.after(Position(0)).iter().filter(|it| it.turn == *turn) {
-                response.apply(&entry.event, entry.at_ms);
-            }
-            let at = response.position_of(document);
-            match at.and_then(|it| hunk::rejected(&response, it)) {
-                Some(Ok(rejected)) => {
-                    let (workspace, seen) = (files.workspace.cloned(), Arc::clone(files.seen));
-                    let work = tokio::task::spawn_blocking(move || {
-                        let workspace = workspace.ok_or("no workspace here")?;
-                        hunk::take_back(&workspace, &seen, &rejected).map_err(|it| it.to_string())
-                    });
-                    self.reversal =
-                        Some(Box::pin(work.map(|it| {
-                            it.unwrap_or_else(|it| Err(format!("taking it back broke down: {it}")))
-                        })));
-                }
-                Some(Err(why)) => {
-                    self.rejected.pop_front();
-                    warn(log, "not-taken-back", why.to_string());
-                }
-                None => {
-                    self.rejected.pop_front();
-                    warn(log, "not-taken-back", "not a file change");
-                }
-            }
+    fn take_back(&mut self, files: Files<'_>, log: &Arc<Log>) {
+        if self.reversal.is_some() {
+            return;
         }
+        let Some((turn, document)) = self.rejected.front().cloned() else {
+            return;
+        };
+        let (workspace, seen, log) = (files.workspace.cloned(), Arc::clone(files.seen), Arc::clone(log));
+        let work = tokio::task::spawn_blocking(move || {
+            let rejected = rejected(&log, &turn, &document)?;
+            let workspace = workspace.ok_or("no workspace here")?;
+            hunk::take_back(&workspace, &seen, &rejected).map_err(|it| it.to_string())
+        });
+        self.reversal =
+            Some(Box::pin(work.map(|it| {
+                it.unwrap_or_else(|it| Err(format!("taking it back broke down: {it}")))
+            })));
     }
 
     /// Notes that the first rejected change was taken back, and goes on with the next one.
-    pub fn reversed(&mut self, result: Result<(), String>, files: Files<'_>, log: &Log) {
+    pub fn reversed(&mut self, result: Result<(), String>, files: Files<'_>, log: &Arc<Log>) {
         self.reversal = None;
         if let Some((turn, document)) = self.rejected.pop_front() {
             match result {
@@ -96,7 +82,7 @@ impl Restorer {
     }
 
     /// Begins to take back, or to do again, what calls did to files; not while an answer is made (`is_busy`).
-    pub fn restore(&mut self, wish: Restore, is_busy: bool, files: Files<'_>, log: &Log) {
+    pub fn restore(&mut self, wish: Restore, is_busy: bool, files: Files<'_>, log: &Arc<Log>) {
         if is_busy || self.restoring.is_some() {
             return warn(log, "not-restored", "nothing can be undone while the model works");
         }
@@ -104,9 +90,9 @@ impl Restorer {
             return warn(log, "not-restored", "no workspace here");
         };
         let seen = Arc::clone(files.seen);
-        let entries = log.after(Position(0));
+        let log = Arc::clone(log);
         let work = tokio::task::spawn_blocking(move || {
-            let transcript = Transcript::from_entries(&entries);
+            let transcript = Transcript::from_entries(&log.after(Position(0)));
             let restored = undo::restore(&seen, &workspace, &transcript, &wish)?;
             let notice = restored.notice(&transcript, &wish.target);
             Ok((restored, notice))
@@ -129,4 +115,16 @@ impl Restorer {
             Err(why) => warn(log, "not-restored", why),
         }
     }
+}
+
+/// The change of a document, to be taken back. Reads the log, of which much may be on the disk.
+fn rejected(log: &Log, turn: &Turn, document: &DocumentId) -> Result<hunk::Rejected, String> {
+    let mut response = Response::default();
+    for entry in log.after(Position(0)).iter().filter(|it| it.turn == *turn) {
+        response.apply(&entry.event, entry.at_ms);
+    }
+    let rejected = response
+        .position_of(document)
+        .and_then(|it| hunk::rejected(&response, it));
+    rejected.ok_or("not a file change")?.map_err(|it| it.to_string())
 }

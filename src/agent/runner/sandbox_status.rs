@@ -15,7 +15,7 @@ pub(super) fn report(workspace: &Workspace, hold: &SandboxStatus) {
     let (layers, commands) = (layers(), workspace.commands());
     let is_guarded = commands.is_guarded() && !commands.is_halted();
     hold.found(match layers.tier {
-        Tier::Full if commands.ground().surveys.limit().is_some() => Held::Partly(NOT_ALL.to_owned()),
+        Tier::Full if commands.ground().is_partly_known() => Held::Partly(NOT_ALL.to_owned()),
         Tier::Full => Held::Whole,
         Tier::Partial => Held::Partly(layers.but(is_guarded).to_owned()),
         Tier::None => Held::Nothing,

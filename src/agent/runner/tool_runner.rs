@@ -126,6 +126,9 @@ impl ToolRunner {
             let Some(context) = context else {
                 return Err(no_workspace());
             };
+            if !matches!(tool.work, Work::Turn(_)) {
+                Arc::clone(&context.workspace).look_once().await;
+            }
             match &tool.work {
                 Work::Call { touches, .. } | Work::Command { touches, .. } => {
                     let accesses = touches(&arguments, &context)?;

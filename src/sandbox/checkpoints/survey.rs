@@ -373,7 +373,7 @@ impl Survey {
         };
         let walker = walker.down_to(1);
         let mut folders = Vec::new();
-        for entry in walker.build().flatten().filter(|it| it.depth() > 0) {
+        for entry in walker.entries().flatten().filter(|it| it.depth() > 0) {
             let found = entry.path();
             if entry.file_type().is_some_and(|it| it.is_dir()) {
                 if !self.folders.contains_key(found) {
@@ -401,7 +401,7 @@ impl Survey {
         let Ok(walker) = workspace.walker(&located, bounds()) else {
             return;
         };
-        for entry in walker.build().flatten() {
+        for entry in walker.entries().flatten() {
             let found = entry.path();
             if !limit.takes(self.files) {
                 return;

@@ -16,7 +16,7 @@ use std::{
 
 use super::{
     helper::{self, INNER, ORDER_DESCRIPTOR, REPORT, WORD},
-    mounts::{self, Cover},
+    mounts::{self, Cover, Failed},
     order::Order,
     syscalls as system,
 };
@@ -49,7 +49,7 @@ pub fn enter(order: &Order, is_report: bool) -> io::Error {
         again.rewind()?;
         helper::duplicate(again.as_raw_fd(), ORDER_DESCRIPTOR)?;
         let mut words: Vec<OsString> = vec![bubblewrap.into()];
-        words.extend(arguments(&order.policy, order.keeps_terminal));
+        words.extend(arguments(&order.policy, order.keeps_terminal)?);
         words.extend(["--".into(), format!("/proc/self/fd/{PROGRAM_DESCRIPTOR}").into()]);
         words.extend([WORD.into(), INNER.into()]);
         words.extend(is_report.then(|| REPORT.into()));
@@ -63,7 +63,7 @@ pub fn enter(order: &Order, is_report: bool) -> io::Error {
 }
 
 /// Returns bubblewrap's arguments for a policy.
-fn arguments(policy: &Policy, keeps_terminal: bool) -> Vec<OsString> {
+fn arguments(policy: &Policy, keeps_terminal: bool) -> io::Result<Vec<OsString>> {
     let mut words: Vec<OsString> = Vec::new();
     let mut put = |parts: &[&std::ffi::OsStr]| words.extend(parts.iter().map(|it| (*it).to_owned()));
     let size = policy.limits.memory_bytes.to_string();
@@ -82,7 +82,7 @@ fn arguments(policy: &Policy, keeps_terminal: bool) -> Vec<OsString> {
     }
     // As root it would keep them all, and what is mounted could be taken away again.
     put(&["--cap-drop", "ALL", "--ro-bind", "/", "/"].map(AsRef::as_ref));
-    for (path, cover) in mounts::plan(policy) {
+    for (path, cover) in mounts::plan(policy).map_err(|Failed(_, why)| why)? {
         let path = path.as_os_str();
         let is_folder = || fs::metadata(path).is_ok_and(|it| it.is_dir());
         let is_there = fs::symlink_metadata(path).is_ok();
@@ -125,7 +125,7 @@ fn arguments(policy: &Policy, keeps_terminal: bool) -> Vec<OsString> {
         }
     }
     put(&["--proc", "/proc", "--chdir", "/"].map(AsRef::as_ref));
-    words
+    Ok(words)
 }
 
 /// Returns the link because of which bubblewrap cannot enforce the policy: it follows links, where our own mounts cover
@@ -161,6 +161,7 @@ mod tests {
             limits: ResourceLimits::default(),
         };
         let words: Vec<String> = arguments(&policy, false)
+            .unwrap()
             .iter()
             .map(|it| it.to_string_lossy().replace(root.to_str().unwrap(), "W"))
             .collect();
@@ -188,6 +189,7 @@ mod tests {
         };
         assert!(
             !arguments(&open, true)
+                .unwrap()
                 .iter()
                 .any(|it| it == "--unshare-net" || it == "--new-session")
         );

@@ -56,7 +56,7 @@ pub fn build(policy: &Policy) -> Result<(), Failed> {
         let what = what.to_owned();
         move |error| Failed(what, error)
     };
-    let plan = plan(policy);
+    let plan = plan(policy)?;
     system::make_private().map_err(failed("separating the mounts"))?;
     // What is to be written is taken before all becomes read-only, and before something covers it.
     let mut sources: BTreeMap<&Path, OwnedFd> = BTreeMap::new();
@@ -106,8 +106,9 @@ fn is_detail(cover: &Cover) -> bool {
     }
 }
 
-/// From the top to the leaves, so that nothing is covered by what comes later.
-pub fn plan(policy: &Policy) -> Vec<(PathBuf, Cover)> {
+/// From the top to the leaves, so that nothing is covered by what comes later. An error: a folder to be written would be hidden,
+/// and with it all that is covered below.
+pub fn plan(policy: &Policy) -> Result<Vec<(PathBuf, Cover)>, Failed> {
     let mut covers: BTreeMap<PathBuf, Cover> = BTreeMap::new();
     let mut put = |path: PathBuf, cover: Cover| {
         let place = covers.entry(path).or_insert_with(|| cover.clone());
@@ -160,22 +161,27 @@ pub fn plan(policy: &Policy) -> Vec<(PathBuf, Cover)> {
         }
         put(path.clone(), cover);
     }
-    let mut plan: Vec<_> = covers.into_iter().collect();
-    plan.sort_by_key(|it| it.0.components().count());
+    let is_hidden = |path: &Path| path.ancestors().any(|it| covers.get(it) == Some(&Cover::Hidden));
+    let mut needed = roots.into_iter().chain([&policy.workspace]);
+    if let Some(root) = needed.find(|it| is_hidden(it)) {
+        let why = io::Error::other("what is hidden holds a folder that commands work in");
+        return Err(Failed(format!("mounting {}", root.display()), why));
+    }
     // Below what is hidden nothing can be reached, and nothing below what is read-only needs to be so again.
-    let ends: Vec<(PathBuf, Cover)> = plan
-        .iter()
-        .filter(|it| matches!(it.1, Cover::Hidden | Cover::ReadOnly))
-        .cloned()
-        .collect();
-    plan.retain(|(path, cover)| {
-        !ends.iter().any(|(end, by)| {
-            path != end
-                && path.starts_with(end)
-                && (*by == Cover::Hidden || matches!(cover, Cover::ReadOnly | Cover::Pinned))
+    let is_needed = |path: &Path, cover: &Cover| {
+        let mut above = path.ancestors().skip(1).filter_map(|it| covers.get(it));
+        !above.any(|by| match by {
+            Cover::Hidden => true,
+            Cover::ReadOnly => matches!(cover, Cover::ReadOnly | Cover::Pinned),
+            Cover::Empty | Cover::Devices | Cover::Seen(_) | Cover::Writable(_) | Cover::Pinned => false,
         })
-    });
-    plan
+    };
+    let mut plan: Vec<_> = covers.iter().filter(|it| is_needed(it.0, it.1)).collect();
+    plan.sort_by_key(|it| it.0.components().count());
+    Ok(plan
+        .into_iter()
+        .map(|(path, cover)| (path.clone(), cover.clone()))
+        .collect())
 }
 
 fn text(number: u64) -> std::ffi::CString {
@@ -315,7 +321,7 @@ mod tests {
     }
 
     fn planned(policy: &Policy) -> Vec<String> {
-        let plan = plan(policy);
+        let plan = plan(policy).ok().unwrap();
         let of_ours = plan
             .iter()
             .filter(|it| !["/tmp", "/var/tmp", "/dev"].contains(&it.0.to_str().unwrap()));
@@ -365,5 +371,21 @@ mod tests {
             planned(&policy(&[], &["/tmp/w"], &["/tmp/w/.env"])),
             ["/tmp/w Seen(\"/tmp/w\")", "/tmp/w/.env Hidden"]
         );
+    }
+
+    #[test]
+    fn what_would_hide_the_folders_of_a_command_is_an_error() {
+        for policy in [
+            policy(&["/w"], &["/w/.git"], &["/"]),
+            policy(&["/w"], &[], &["/w"]),
+            policy(&["/w", "/more/deep"], &[], &["/more"]),
+            policy(&[], &["/w"], &["/"]),
+        ] {
+            assert!(plan(&policy).is_err(), "{policy:?}");
+        }
+        let many: Vec<String> = (0..20_000).map(|at| format!("/w/{}/{at}/.npmrc", at % 100)).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        // Each of them, the folder that it is in, and those above: found without comparing each with each.
+        assert_eq!(planned(&policy(&["/w"], &many, &[])).len(), 1 + 100 + 20_000 * 2);
     }
 }

@@ -1,9 +1,9 @@
 //! Files that git's configuration names: hooks, further configuration, attributes, and programs.
 //!
-//! Whoever changes one of them decides what git runs, so they are held like the configuration itself.
+//! Whoever changes or makes one of them decides what git runs, so they are held like the configuration itself.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -11,104 +11,136 @@ use std::{
 use super::{
     git_folders::git_folders,
     resolve::{LONGEST_PATH, lexical},
-    survey::Stamp,
+    stamp::Reading,
 };
 use crate::{os::file, text::WordList};
 
 /// Maximum size of a file of configuration, in bytes.
 const LONGEST_FILE: u64 = 1 << 20;
-/// Maximum number of files of configuration that are read.
+/// Maximum number of files of configuration that are read for a repository.
 const MOST_FILES: usize = 64;
-/// Words of a command that are looked at.
-const MOST_WORDS: usize = 16;
 
 /// Settings whose value is a path.
 const PATHS: WordList = WordList("core.hookspath core.attributesfile include.path includeif.path init.templatedir");
-/// Settings, and parts of sections, whose value is a command.
+/// Settings, and parts of sections, whose value is a command. All of the sections `alias` and `pager` are.
 const COMMANDS: WordList = WordList(
     "core.fsmonitor core.sshcommand core.editor core.pager core.askpass core.gitproxy core.alternaterefscommand
      sequence.editor diff.external diff.command diff.textconv merge.driver filter.clean filter.smudge filter.process
-     gpg.program credential.helper interactive.difffilter difftool.cmd mergetool.cmd man.cmd browser.cmd trailer.cmd
-     trailer.command sendemail.sendmailcmd uploadpack.packobjectshook remote.receivepack remote.uploadpack",
+     gpg.program credential.helper interactive.difffilter difftool.cmd difftool.path mergetool.cmd mergetool.path man.cmd
+     man.path browser.cmd browser.path guitool.cmd tar.command hook.command submodule.update trailer.cmd trailer.command
+     sendemail.sendmailcmd sendemail.smtpserver imap.tunnel uploadpack.packobjectshook remote.receivepack
+     remote.uploadpack",
 );
 
-/// Paths that the configuration names, for each folder of a conversation; read again when it has changed.
-#[derive(Clone, Debug, Default)]
-pub struct NamedFiles(Arc<Mutex<HashMap<PathBuf, Known>>>);
+/// A repository, whose configuration says what git runs in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Repository {
+    /// Git's folder, or the file that stands for it.
+    pub git: PathBuf,
+    /// Top of its working tree, to which paths in its configuration are relative.
+    pub top: PathBuf,
+}
 
-#[derive(Debug)]
-struct Known {
-    named: Arc<BTreeSet<PathBuf>>,
-    /// The files that say so, whether they exist or not.
-    said: Vec<(PathBuf, Option<Stamp>)>,
+impl Repository {
+    /// The repository with this `.git`.
+    pub fn of(git: &Path) -> Self {
+        Self {
+            git: git.to_owned(),
+            top: git.parent().unwrap_or(git).to_owned(),
+        }
+    }
+
+    /// The repository that git would find from a folder, which need not be its top.
+    pub fn around(folder: &Path) -> Option<Self> {
+        let git = folder.ancestors().map(|it| it.join(".git"));
+        git.into_iter().find(|it| it.exists()).map(|it| Self::of(&it))
+    }
+}
+
+/// Paths that the configuration names, for each repository; read again when it has changed.
+#[derive(Clone, Debug, Default)]
+pub struct NamedFiles(Arc<Mutex<HashMap<Repository, Arc<Named>>>>);
+
+/// Paths that the configuration of a repository, of the user and of the machine names.
+#[derive(Debug, Default)]
+pub struct Named {
+    /// Absolute, whether they exist or not.
+    pub paths: BTreeSet<PathBuf>,
+    /// Not all of the configuration could be read.
+    pub is_partial: bool,
+    /// The files that say so, whether they exist or not, each as it was before it was read.
+    said: BTreeMap<PathBuf, Reading>,
 }
 
 impl NamedFiles {
-    /// Absolute paths that the configuration of the repository at `root`, of the user and of the machine names, whether
-    /// they exist or not.
-    pub fn look(&self, root: &Path, home: Option<&Path>) -> Arc<BTreeSet<PathBuf>> {
+    pub fn look(&self, repository: &Repository, home: Option<&Path>) -> Arc<Named> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |it: &&Known| it.said.iter().all(|(path, stamp)| Stamp::of(path) == *stamp);
-        if let Some(known) = known.get(root).filter(is_same) {
-            return Arc::clone(&known.named);
+        let is_same = |it: &&Arc<Named>| it.said.iter().all(|(path, reading)| reading.is_current(path));
+        if let Some(known) = known.get(repository).filter(is_same) {
+            return Arc::clone(known);
         }
-        let mut said = BTreeSet::from([root.join(".git")]);
-        said.extend(files(root, home));
-        let before: Vec<_> = said.into_iter().map(|it| (Stamp::of(&it), it)).collect();
-        let (named, read) = named(root, home);
-        let mut said: Vec<_> = before.into_iter().map(|(stamp, path)| (path, stamp)).collect();
-        said.extend(read.into_iter().map(|it| {
-            let stamp = Stamp::of(&it);
-            (it, stamp)
-        }));
-        let named = Arc::new(named);
-        let found = Known {
-            named: Arc::clone(&named),
-            said,
-        };
-        known.insert(root.to_owned(), found);
+        let named = Arc::new(Named::read(repository, home));
+        known.insert(repository.clone(), Arc::clone(&named));
         named
     }
 }
 
-/// The paths that the configuration names, and the files that were read for it.
-fn named(root: &Path, home: Option<&Path>) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
-    let mut open = files(root, home);
-    let mut read: BTreeSet<PathBuf> = BTreeSet::new();
-    let mut found = BTreeSet::new();
-    while let Some(path) = open.pop() {
-        if read.len() >= MOST_FILES || !read.insert(path.clone()) {
-            continue;
-        }
-        let Ok(bytes) = file::read(&path, LONGEST_FILE) else {
-            continue;
-        };
-        let folder = path.parent().unwrap_or(&path).to_owned();
-        for (key, value) in settings(&String::from_utf8_lossy(&bytes)) {
-            if value.is_empty() || value.len() > LONGEST_PATH {
+impl Named {
+    fn read(repository: &Repository, home: Option<&Path>) -> Self {
+        let Repository { git, top } = repository;
+        let mut named = Self::default();
+        named.said.insert(git.clone(), Reading::before(git));
+        let mut open = files(git, home);
+        while let Some(path) = open.pop() {
+            if named.said.contains_key(&path) {
                 continue;
             }
-            if PATHS.iter().any(|it| it == key) {
-                let is_more = key.starts_with("include");
-                let named = absolute(&value, if is_more { &folder } else { root }, home);
-                found.insert(named.clone());
-                if is_more {
-                    open.push(named);
+            if named.said.len() > MOST_FILES {
+                named.is_partial = true;
+                break;
+            }
+            named.said.insert(path.clone(), Reading::before(&path));
+            let bytes = match file::read(&path, LONGEST_FILE) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    // What is not there says nothing to git either.
+                    named.is_partial |= !error.is_absent() && !matches!(error, file::Error::Dangling { .. });
+                    continue;
                 }
-            } else if key.starts_with("alias.") || COMMANDS.iter().any(|it| it == key) {
-                let words = value.split([' ', '\t', '\'', '"', ';', '&', '|', '(', ')', '!']);
-                let words = words.filter(|it| it.contains('/') || it.contains('.')).take(MOST_WORDS);
-                let named = words.map(|it| absolute(it, root, home));
-                found.extend(named.filter(|it| it != root && it.starts_with(root) && it.is_file()));
+            };
+            let folder = path.parent().unwrap_or(&path).to_owned();
+            for (key, value) in settings(&String::from_utf8_lossy(&bytes)) {
+                let is_path = PATHS.iter().any(|it| it == key);
+                let is_command =
+                    ["alias.", "pager."].iter().any(|it| key.starts_with(it)) || COMMANDS.iter().any(|it| it == key);
+                if value.len() > LONGEST_PATH {
+                    named.is_partial |= is_path || is_command;
+                } else if value.is_empty() {
+                } else if is_path {
+                    let is_more = key.starts_with("include");
+                    let path = absolute(&value, if is_more { &folder } else { top }, home);
+                    named.paths.insert(path.clone());
+                    if is_more {
+                        open.push(path);
+                    }
+                } else if is_command {
+                    let words = value.split(|it: char| it.is_whitespace() || "'\"`;&|()<>{}!=$".contains(it));
+                    let words = words.filter(|it| it.contains('/') || it.contains('.'));
+                    let programs = words.map(|it| absolute(it, top, home));
+                    // A folder may hold anything, such as the whole of the sources.
+                    named
+                        .paths
+                        .extend(programs.filter(|it| it.starts_with(top) && !it.is_dir()));
+                }
             }
         }
+        named
     }
-    (found, read)
 }
 
 /// The files of configuration that git reads first, in no order.
-fn files(root: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    let folders = git_folders(&root.join(".git"));
+fn files(git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let folders = git_folders(git);
     let own = folders
         .iter()
         .flat_map(|it| ["config", "config.worktree"].map(|name| it.join(name)));
@@ -208,7 +240,10 @@ mod tests {
                 "work/common.cfg",
                 "[core]\n\tsshCommand = ./ssh.sh\n[include]\n\tpath = common.cfg\n",
             ),
-            ("work/.git/more.cfg", "[core]\n\tFSMonitor = bin/watch\n"),
+            (
+                "work/.git/more.cfg",
+                "[core]\n\tFSMonitor = bin/watch\n[pager]\n\tlog = $PWD/./absent/pager | cd ./tools\n",
+            ),
             ("home/.gitconfig", "[core]\n\tattributesFile = ~/attributes\n"),
             ("work/scripts/x.sh", ""),
             ("work/tools/clean.sh", ""),
@@ -219,8 +254,11 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let found = NamedFiles::default().look(&root, Some(&home));
+        let look = |home: Option<&Path>| NamedFiles::default().look(&Repository::of(&root.join(".git")), home);
+        let found = look(Some(&home));
+        assert!(!found.is_partial);
         let shown: Vec<_> = found
+            .paths
             .iter()
             .filter_map(|it| it.strip_prefix(folder.path()).ok())
             .map(|it| it.display().to_string())
@@ -231,6 +269,7 @@ mod tests {
                 "home/attributes",
                 "work/.git/more.cfg",
                 "work/a b.txt",
+                "work/absent/pager",
                 "work/bin/watch",
                 "work/common.cfg",
                 "work/scripts/x.sh",
@@ -239,14 +278,35 @@ mod tests {
                 "work/tools/hooks",
             ]
         );
-        // A configuration that is no plain file, or names itself, ends.
+        // A configuration that is no plain file, or names itself, ends, and it is said that not all is known.
         fs::remove_file(root.join(".git/config")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", root.join(".git/config")).unwrap();
-        assert!(
-            NamedFiles::default()
-                .look(&root, None)
-                .iter()
-                .all(|it| !it.starts_with(&root))
-        );
+        let found = look(None);
+        assert!(found.is_partial && found.paths.iter().all(|it| !it.starts_with(&root)));
+    }
+
+    #[test]
+    fn a_configuration_that_is_too_long_is_said_to_be_known_in_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir(root.join(".git")).unwrap();
+        let named = NamedFiles::default();
+        let is_partial = |config: &str| {
+            fs::write(root.join(".git/config"), config).unwrap();
+            named.look(&Repository::of(&root.join(".git")), None).is_partial
+        };
+        let includes = |count: usize| {
+            let lines = (0..count).map(|at| format!("[include]\npath = {at}.cfg\n"));
+            lines.collect::<String>()
+        };
+        assert!(!is_partial(&includes(50)) && is_partial(&includes(70)));
+        let command = |bytes: usize| format!("[alias]\nx = !{}\n", "a ".repeat(bytes / 2));
+        assert!(!is_partial(&command(4000)) && is_partial(&command(5000)));
+        assert!(is_partial(&"# x\n".repeat(300_000)) && !is_partial(""));
+        // The last word counts as the first does.
+        let words = format!("[alias]\nx = !{} ./last.sh\n", "./a.sh ".repeat(100));
+        fs::write(root.join(".git/config"), words).unwrap();
+        let found = named.look(&Repository::of(&root.join(".git")), None);
+        assert!(found.paths.contains(&root.join("last.sh")));
     }
 }

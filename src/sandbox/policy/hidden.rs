@@ -2,6 +2,7 @@
 //! workspace's folder.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -13,6 +14,7 @@ use super::{
     ignore_files::{IgnoreFiles, Scope},
     protected_names as name,
     resolve::resolve,
+    stamp::Reading,
 };
 use crate::text::WordList;
 
@@ -224,6 +226,11 @@ impl Verdict {
     /// Returns true if a secret's name or an ignore file of ours hides the path.
     pub fn is_hidden(&self, path: &Path, is_folder: bool) -> bool {
         self.secrets.cover_entry(path, is_folder) || self.files.hide(path, is_folder)
+    }
+
+    /// Takes the ignore files that were read, each with its state before.
+    pub fn take_read(&self) -> BTreeMap<PathBuf, Reading> {
+        self.files.take_read()
     }
 
     /// Returns true if git, or an ignore file that counts beside ours, leaves the path out of listings.

@@ -2,18 +2,18 @@
 //!
 //! They are a repository's, so they are opened as hostile: no link, no pipe, no device, and no more than a limit, of one file
 //! and of all files of a walk. Git's only keep listings short: one that cannot be used says nothing. Ours hide: beside and
-//! below one that cannot be used, everything is hidden.
+//! below one that cannot be used, or that has a pattern that cannot, everything is hidden.
 //!
 //! All follow git: patterns are relative to the file's folder, a deeper file wins over a higher one, the last pattern that
 //! fits wins in a file, and nothing comes back below a folder that is out.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     ffi::OsString,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -23,7 +23,7 @@ use ignore::{
     gitignore::{Gitignore, GitignoreBuilder},
 };
 
-use super::git_folders::git_folders;
+use super::{git_folders::git_folders, stamp::Reading};
 use crate::os::file;
 
 /// Ours. In one folder the last has the last word.
@@ -54,6 +54,8 @@ pub struct IgnoreFiles {
     folders: RwLock<HashMap<OsString, Option<Arc<Level>>>>,
     /// Bytes that may still be read.
     left: AtomicU64,
+    /// The files that were read, and those elsewhere that were looked for, each as it was before.
+    read: Mutex<BTreeMap<PathBuf, Reading>>,
 }
 
 /// The rules of a folder that has any, linked to those of the folders above.
@@ -89,14 +91,29 @@ impl Rules {
 
 impl IgnoreFiles {
     pub fn new(base: Option<PathBuf>, scope: Scope) -> Self {
-        let users = base.as_deref().filter(|_| scope.git).and_then(users_rules);
+        let mut read = BTreeMap::new();
+        let folder = base.as_deref().filter(|_| scope.git);
+        let users = folder.and_then(|it| users_rules(it, &mut read));
         Self {
             base,
             scope,
             users,
             folders: RwLock::default(),
             left: AtomicU64::new(LONGEST_ALL),
+            read: Mutex::new(read),
         }
+    }
+
+    /// Takes the files that were read so far, and those outside of the listed folders that were not there, each with its state
+    /// before that.
+    pub fn take_read(&self) -> BTreeMap<PathBuf, Reading> {
+        std::mem::take(&mut self.read.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn remember(&self, path: &Path) {
+        let reading = Reading::before(path);
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.insert(path.to_owned(), reading);
     }
 
     /// Returns true if one of our files hides an entry of a folder that is not hidden itself.
@@ -171,6 +188,8 @@ impl IgnoreFiles {
             level.is_repository = fs::symlink_metadata(&git).is_ok();
             if level.is_repository {
                 let exclude = git_folders(&git).into_iter().map(|it| it.join("info/exclude"));
+                // It lies in no folder that is listed, so nobody would notice that it has come.
+                let exclude = exclude.inspect(|it| self.remember(it));
                 level.exclude = exclude.filter_map(|it| self.one(folder, &it)).last();
             }
         }
@@ -191,12 +210,16 @@ impl IgnoreFiles {
     fn ours(&self, folder: &Path) -> Rules {
         let mut rules: Option<GitignoreBuilder> = None;
         for name in OURS {
-            let text = match self.text(&folder.join(name)) {
+            let path = folder.join(name);
+            let text = match self.text(&path) {
                 Ok(None) => continue,
                 Ok(Some(text)) => text,
                 Err(_) => return Rules::Unusable,
             };
-            add(rules.get_or_insert_with(|| builder(folder)), &text);
+            if let Err(line) = add(rules.get_or_insert_with(|| builder(folder)), &text) {
+                tracing::warn!(path = %path.display(), line, "a pattern cannot be read: everything beside the file is hidden");
+                return Rules::Unusable;
+            }
         }
         let Some(rules) = rules else { return Rules::None };
         rules.build().map_or(Rules::Unusable, Rules::List)
@@ -205,12 +228,19 @@ impl IgnoreFiles {
     fn one(&self, folder: &Path, path: &Path) -> Option<Gitignore> {
         let text = self.text(path).ok().flatten()?;
         let mut rules = builder(folder);
-        add(&mut rules, &text);
+        // A pattern that cannot be read names nothing.
+        add(&mut rules, &text).ok();
         rules.build().ok()
     }
 
     /// The text of an ignore file, which is none if there is no file.
-    fn text(&self, path: &Path) -> Result<Option<String>, Unusable> {
+    fn text(&self, path: &Path) -> Result<Option<Vec<u8>>, Unusable> {
+        if let Err(error) = fs::symlink_metadata(path)
+            && is_nothing(&error)
+        {
+            return Ok(None);
+        }
+        self.remember(path);
         let left = self.left.load(Ordering::Relaxed);
         let bytes = match read(path, self.base.as_deref(), LONGEST_FILE.min(left)) {
             Ok(bytes) => bytes,
@@ -221,7 +251,7 @@ impl IgnoreFiles {
             }
         };
         self.left.fetch_sub((bytes.len() as u64).min(left), Ordering::Relaxed);
-        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        Ok(Some(bytes))
     }
 }
 
@@ -269,16 +299,18 @@ fn read(path: &Path, base: Option<&Path>, limit: u64) -> Result<Vec<u8>, file::E
 /// Returns true if there is no file: a folder of this name is none either.
 fn is_absent(error: &file::Error) -> bool {
     match error {
-        file::Error::Io { source, .. } => {
-            matches!(
-                source.kind(),
-                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-            )
-        }
+        file::Error::Io { source, .. } => is_nothing(source),
         // A link on the way that leads to itself has nothing behind it.
         file::Error::NotRegular { path } => fs::symlink_metadata(path).map_or(true, |it| it.is_dir()),
+        // It is on the way: the file itself is opened without following one.
+        file::Error::Dangling { .. } => true,
         file::Error::TooOpen { .. } | file::Error::TooLarge { .. } => false,
     }
+}
+
+/// Returns true if the error says that nothing is at a path.
+fn is_nothing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn builder(folder: &Path) -> GitignoreBuilder {
@@ -288,26 +320,39 @@ fn builder(folder: &Path) -> GitignoreBuilder {
     builder
 }
 
-fn add(rules: &mut GitignoreBuilder, text: &str) {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    for line in text.lines() {
-        rules.add_line(None, line).ok();
+/// Adds the patterns of a text. Error: the number of the first line, counted from 1, that is no pattern; the others are added.
+fn add(rules: &mut GitignoreBuilder, text: &[u8]) -> Result<(), usize> {
+    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
+    let mut unreadable = None;
+    for (line, at) in text.split(|it| *it == b'\n').zip(1..) {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let is_added =
+            line.starts_with(b"#") || std::str::from_utf8(line).is_ok_and(|it| rules.add_line(None, it).is_ok());
+        if !is_added {
+            unreadable.get_or_insert(at);
+        }
     }
+    unreadable.map_or(Ok(()), Err)
 }
 
-/// The user's exclude file: the one that git's configuration names, else `git/ignore` beside it.
-fn users_rules(folder: &Path) -> Option<Gitignore> {
+/// The user's exclude file: the one that git's configuration names, else `git/ignore` beside it. The files that were looked
+/// for go to `read`.
+fn users_rules(folder: &Path, read: &mut BTreeMap<PathBuf, Reading>) -> Option<Gitignore> {
     let home = std::env::home_dir().filter(|it| it.is_absolute());
     let configured = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
     let config = configured.filter(|it| it.is_absolute());
     let config = config
         .or_else(|| home.as_ref().map(|it| it.join(".config")))?
         .join("git");
+    let mut remember = |path: &Path| {
+        read.insert(path.to_owned(), Reading::before(path));
+    };
     let files = home
         .iter()
         .map(|it| it.join(".gitconfig"))
         .chain([config.join("config")]);
     let named = files
+        .inspect(|it| remember(it))
         .filter_map(|it| file::read(&it, LONGEST_FILE).ok())
         .find_map(|bytes| {
             let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -323,8 +368,9 @@ fn users_rules(folder: &Path) -> Option<Gitignore> {
         Some((None, whole)) => PathBuf::from(whole),
         None => config.join("ignore"),
     };
+    remember(&path);
     let bytes = file::read(&path, LONGEST_FILE).ok()?;
     let mut rules = builder(folder);
-    add(&mut rules, &String::from_utf8_lossy(&bytes));
+    add(&mut rules, &bytes).ok();
     rules.build().ok()
 }

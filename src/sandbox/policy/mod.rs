@@ -5,17 +5,21 @@ mod git_config;
 mod git_folders;
 pub mod hidden;
 pub mod ignore_files;
+mod look;
 pub mod protected_names;
 pub mod resolve;
 mod roots;
+mod stamp;
 mod survey;
 
 use std::path::PathBuf;
 
-pub use git_config::{NamedFiles, globals};
+pub use git_config::globals;
 pub use git_folders::git_folder;
-pub use roots::{GIT_FIXED, Ground, linked};
-pub use survey::Surveys;
+pub use look::Look;
+pub use roots::{GIT_FIXED, Ground, Looks};
+#[cfg(test)]
+pub use survey::Most;
 
 /// Strength of the sandbox on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,6 +33,12 @@ const FREE: WordList = WordList(".sheaf/plans .cursor/plans");
 /// Folders of packages that others wrote, where such files lie about and nobody works: only git's count there.
 pub const PACKAGES: WordList = WordList("node_modules site-packages");
 
+/// Folders of other people's packages that are kept with the sources or built from them.
+const VENDORED: WordList = WordList("vendor vendored third_party third-party bower_components pods carthage");
+
+/// Names that git and this program act on, wherever they are. The others matter to whoever works in their folder.
+const ACTING: WordList = WordList(".git .sheaf .cursor .claude .mcp.json mcp.json .sheafignore .cursorignore");
+
 /// Files of the same kind, by the names that lead there. A `*` at the start or the end stands for anything.
 const FILES: WordList = WordList(
     ".mcp.json mcp.json *.code-workspace .gitmodules .gitattributes .gitconfig .envrc .env* .sheafignore
@@ -112,6 +118,18 @@ pub fn is_protected(path: &Path) -> bool {
         }
         Some(_) | None => is_named(&parts),
     }
+}
+
+/// Returns true for a folder of packages that others wrote, or one in it.
+pub fn is_vendored(folder: &Path) -> bool {
+    let mut all = VENDORED.iter().chain(PACKAGES.iter());
+    let parts = parts(folder);
+    all.any(|name| parts.iter().any(|it| it == name))
+}
+
+/// Returns true if git or this program acts on the file or folder at a protected path, whoever works there.
+pub fn is_acting(path: &Path) -> bool {
+    parts(path).iter().any(|it| ACTING.iter().any(|name| name == it))
 }
 
 fn is_named(parts: &[String]) -> bool {

@@ -45,6 +45,11 @@ pub fn lexical(path: &Path) -> PathBuf {
 
 /// Follows the links of an absolute path as far as it exists; the rest is taken by its words.
 pub fn resolve(path: &Path) -> io::Result<PathBuf> {
+    follow(path).map(|it| it.0)
+}
+
+/// Returns where an absolute path leads, as [`resolve`] does, and the links on the way, each by its own resolved path.
+pub fn follow(path: &Path) -> io::Result<(PathBuf, Vec<PathBuf>)> {
     enum PathStep {
         Root,
         Up,
@@ -60,7 +65,7 @@ pub fn resolve(path: &Path) -> io::Result<PathBuf> {
     }
     let mut left: Vec<PathStep> = steps(path).rev().collect();
     let mut resolved = PathBuf::from("/");
-    let mut links = 0;
+    let mut links = Vec::new();
     // How many of the last names do not exist.
     let mut absent = 0_usize;
     while let Some(step) = left.pop() {
@@ -84,10 +89,10 @@ pub fn resolve(path: &Path) -> io::Result<PathBuf> {
                 }
                 match fs::symlink_metadata(&resolved) {
                     Ok(about) if about.is_symlink() => {
-                        links += 1;
-                        if links > MOST_LINKS {
+                        if links.len() == MOST_LINKS {
                             return Err(rustix::io::Errno::LOOP.into());
                         }
+                        links.push(resolved.clone());
                         let target = fs::read_link(&resolved)?;
                         resolved.pop();
                         left.extend(steps(&target).rev());
@@ -104,7 +109,7 @@ pub fn resolve(path: &Path) -> io::Result<PathBuf> {
     // On a disk that does not tell upper from lower case a name has more than one spelling; the system knows the right one.
     #[cfg(not(target_os = "linux"))]
     if absent == 0 {
-        return resolved.canonicalize();
+        resolved = resolved.canonicalize()?;
     }
-    Ok(resolved)
+    Ok((resolved, links))
 }

@@ -13,11 +13,20 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
+#[cfg(test)]
+use super::survey::Most;
 use super::{
-    Policy, ResourceLimits, Tier, git_config::NamedFiles, git_folders::pointed, hidden::Secrets,
-    protected_names as name, resolve::resolve, survey::Surveys,
+    Policy, ResourceLimits, Tier,
+    git_config::{NamedFiles, Repository},
+    git_folders::pointed,
+    hidden::Secrets,
+    look::{Link, Look},
+    protected_names as name,
+    resolve::resolve,
+    survey::Surveys,
 };
 use crate::{protocol::Permission, text::WordList};
 
@@ -36,8 +45,25 @@ pub struct Ground {
     pub own: Vec<PathBuf>,
     /// Git's files for all repositories, whether they exist or not. The same.
     pub globals: Vec<PathBuf>,
-    pub surveys: Surveys,
-    pub named: NamedFiles,
+    pub looks: Looks,
+}
+
+/// The looks at the folders of a conversation, shared by all who work in them.
+#[derive(Clone, Debug, Default)]
+pub struct Looks {
+    surveys: Surveys,
+    named: NamedFiles,
+    /// Held while the first look is made.
+    first: Arc<Mutex<()>>,
+    last: Arc<RwLock<Last>>,
+}
+
+/// What is known without a new look.
+#[derive(Debug, Default)]
+struct Last {
+    look: Option<Arc<Look>>,
+    /// Those of the look, or those at the top of the folders before there is one.
+    links: Arc<[Link]>,
 }
 
 impl Ground {
@@ -52,9 +78,22 @@ impl Ground {
             home: None,
             own: Vec::new(),
             globals: Vec::new(),
-            surveys: Surveys::default(),
-            named: NamedFiles::default(),
+            looks: Looks::default(),
         }
+    }
+
+    /// The same, of which so much is looked at.
+    #[cfg(test)]
+    pub fn limited(root: &Path, most: Most) -> Self {
+        let mut ground = Self::bare(root);
+        ground.looks.surveys = Surveys::limited(most);
+        ground
+    }
+
+    /// Does something while nobody can look.
+    #[cfg(test)]
+    pub fn hold_up<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
+        self.looks.surveys.hold_up(meanwhile)
     }
 
     /// The workspace and the folders that the user added.
@@ -62,20 +101,84 @@ impl Ground {
         std::iter::once(&self.root).chain(&self.more)
     }
 
-    /// Returns the protected paths that are in the folders of the conversation now.
-    pub fn protected(&self) -> BTreeSet<PathBuf> {
-        let mut found: BTreeSet<PathBuf> = BTreeSet::new();
-        for root in self.roots() {
-            found.extend(self.surveys.look(root, &self.secrets).protected);
-            found.extend(self.named_by_git(root).filter(|it| fs::symlink_metadata(it).is_ok()));
+    /// Looks at all folders of the conversation. May take seconds: work is proportional to the folders in them.
+    pub fn look(&self) -> Arc<Look> {
+        let survey = |root: &PathBuf| (root.clone(), self.looks.surveys.look(root, &self.secrets));
+        let surveys: Vec<_> = self.roots().map(survey).collect();
+        let roots: Vec<PathBuf> = self.roots().cloned().collect();
+        let nested = surveys.iter().flat_map(|it| &it.1.protected);
+        let nested = nested.filter(|it| it.file_name().is_some_and(name::is_git));
+        let repositories = nested.map(|it| Repository::of(it)).chain(self.repositories());
+        let (mut named, is_configuration_partial) = self.named_by_git(repositories.collect());
+        named.extend(self.globals.iter().filter(|it| self.is_inside(it)).cloned());
+        let by_name = surveys.iter().flat_map(|(_, survey)| {
+            let hidden = survey.hidden_links.iter().map(|it| (it, true));
+            hidden.chain(survey.protected_links.iter().map(|it| (it, false)))
+        });
+        let is_link = |it: &&PathBuf| fs::symlink_metadata(it).is_ok_and(|it| it.is_symlink());
+        let by_git = named.iter().filter(is_link).map(|it| (it, false));
+        let links = by_name.chain(by_git);
+        let links: Vec<_> = links
+            .filter_map(|(it, is_hidden)| Link::read(it, is_hidden, &roots))
+            .collect();
+        let led = links.iter().filter(|it| !it.is_hidden && self.is_inside(&it.target));
+        named.extend(led.map(|it| it.target.clone()));
+        let (named, missing): (BTreeSet<_>, BTreeSet<_>) =
+            named.into_iter().partition(|it| fs::symlink_metadata(it).is_ok());
+        let look = Arc::new(Look {
+            surveys,
+            links,
+            named,
+            missing,
+            is_configuration_partial,
+        });
+        if let Some(limit) = look.limit() {
+            tracing::warn!(?limit, "not every file that should be protected was found");
         }
-        found.extend(
-            self.globals
-                .iter()
-                .filter(|it| self.is_inside(it) && it.exists())
-                .cloned(),
-        );
-        found
+        *self.looks.last.write().unwrap_or_else(PoisonError::into_inner) = Last {
+            links: look.links.as_slice().into(),
+            look: Some(Arc::clone(&look)),
+        };
+        look
+    }
+
+    /// Looks at the folders unless that was done before.
+    pub fn look_once(&self) {
+        let first = self.looks.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = self.looks.last.read().is_ok_and(|it| it.look.is_some());
+        if !is_known {
+            self.look();
+        }
+        drop(first);
+    }
+
+    /// Finds the links at the top of the folders, for those who ask before the first look.
+    pub fn glance(&self) {
+        let roots: Vec<PathBuf> = self.roots().cloned().collect();
+        let links = Link::glance(&roots, &self.secrets).into();
+        let mut last = self.looks.last.write().unwrap_or_else(PoisonError::into_inner);
+        last.links = links;
+    }
+
+    /// Returns true if a link that was there in the last look leads to a path, or to a folder on the way, by which it is hidden
+    /// or else protected. Does not look itself.
+    pub fn is_led_to(&self, path: &Path, is_hidden: bool) -> bool {
+        let last = self.looks.last.read().unwrap_or_else(PoisonError::into_inner);
+        let mut links = last.links.iter().filter(|it| it.is_hidden == is_hidden);
+        links.any(|it| path.starts_with(&it.target))
+    }
+
+    /// The targets of links by which they are hidden, as the last look found them.
+    pub fn hidden_targets(&self) -> Vec<PathBuf> {
+        let last = self.looks.last.read().unwrap_or_else(PoisonError::into_inner);
+        let hidden = last.links.iter().filter(|it| it.is_hidden);
+        hidden.map(|it| it.target.clone()).collect()
+    }
+
+    /// Returns true if the last look did not come to its end. Does not look itself.
+    pub fn is_partly_known(&self) -> bool {
+        let last = self.looks.last.read().unwrap_or_else(PoisonError::into_inner);
+        last.look.as_ref().is_some_and(|it| it.limit().is_some())
     }
 
     /// Returns true if this program's folders, or git's files for all repositories, hold a path.
@@ -92,32 +195,50 @@ impl Ground {
         self.roots().any(|root| path.starts_with(root))
     }
 
-    /// What git's configuration names in a folder of the conversation.
-    fn named_by_git(&self, root: &Path) -> impl Iterator<Item = PathBuf> {
-        let named = self.named.look(root, self.home.as_deref());
-        let roots: Vec<PathBuf> = self.roots().cloned().collect();
+    /// The repositories of the folders of the conversation, whether they exist or not, and those that git finds from there, whose
+    /// tops may be above.
+    fn repositories(&self) -> impl Iterator<Item = Repository> {
+        let own = self.roots().map(|it| Repository::of(&it.join(".git")));
+        own.chain(self.roots().filter_map(|it| Repository::around(it)))
+    }
+
+    /// The paths in the folders of the conversation that the configuration of repositories names, and true if not all of it could
+    /// be read.
+    fn named_by_git(&self, repositories: BTreeSet<Repository>) -> (Vec<PathBuf>, bool) {
+        let named = |it: &Repository| self.looks.named.look(it, self.home.as_deref());
+        let named: Vec<_> = repositories.iter().map(named).collect();
+        let paths = named.iter().flat_map(|it| &it.paths);
         // A folder that holds a root is nobody's to protect.
-        let is_inside = move |it: &PathBuf| {
-            roots.iter().any(|root| it.starts_with(root)) && !roots.iter().any(|root| root.starts_with(it))
-        };
-        named
-            .iter()
-            .filter(|it| is_inside(it))
-            .cloned()
-            .collect::<Vec<_>>()
-            .into_iter()
+        let paths = paths.filter(|it| self.is_inside(it) && !self.holds_root(it));
+        (paths.cloned().collect(), named.iter().any(|it| it.is_partial))
     }
 
-    /// Returns true if git's configuration names a path of the conversation's folders, or a folder on the way to it.
+    /// Returns true if git's configuration names a path of the conversation's folders, or a folder on the way to it: that of the
+    /// repositories around the folders as it is now, that of others as it was in the last look.
     pub fn is_named_by_git(&self, path: &Path) -> bool {
-        let root = self.roots().find(|it| path.starts_with(it));
-        root.is_some_and(|root| self.named_by_git(root).any(|it| path.starts_with(it)))
+        if !self.is_inside(path) {
+            return false;
+        }
+        let last = self.looks.last.read().unwrap_or_else(PoisonError::into_inner);
+        last.look.as_ref().is_some_and(|it| it.is_named(path))
+            || self
+                .named_by_git(self.repositories().collect())
+                .0
+                .iter()
+                .any(|it| path.starts_with(it))
     }
 
-    /// `temporary` becomes `/tmp`. What is only looked at may not be written at all.
-    pub fn policy(&self, tier: Tier, permissions: &[Permission], only_reads: bool, temporary: Option<&Path>) -> Policy {
+    /// The policy for a command that begins now, after `look`. `temporary` becomes `/tmp`. What is only looked at may not be
+    /// written at all.
+    pub fn policy(
+        &self,
+        look: &Look,
+        tier: Tier,
+        permissions: &[Permission],
+        only_reads: bool,
+        temporary: Option<&Path>,
+    ) -> Policy {
         let git_write = permissions.contains(&Permission::GitWrite);
-        let roots: Vec<&PathBuf> = self.roots().collect();
         let mut policy = Policy {
             tier,
             wraps: false,
@@ -130,35 +251,35 @@ impl Ground {
             git_write,
             limits: ResourceLimits::default(),
         };
-        for root in roots {
-            let survey = self.surveys.look(root, &self.secrets);
-            if let Some(limit) = survey.limit {
-                tracing::warn!(folder = %root.display(), ?limit, "not every file that should be protected was found");
+        for (_, survey) in &look.surveys {
+            policy.hidden.extend(survey.hidden.iter().cloned());
+            let closed = survey.closed.iter().filter(|it| !self.holds_root(it));
+            policy.hidden.extend(closed.cloned());
+        }
+        let hidden = look.links.iter().filter(|it| it.is_hidden && it.target.exists());
+        policy.hidden.extend(hidden.map(|it| it.target.clone()));
+        // A folder of the conversation in what is hidden in another one stays hidden.
+        let is_open = |it: &&PathBuf| !policy.hidden.iter().any(|hidden| it.starts_with(hidden));
+        let roots: Vec<PathBuf> = self.roots().filter(is_open).cloned().collect();
+        if only_reads {
+            // It may lie below a folder that is covered.
+            policy.read_only.extend(roots);
+            return policy;
+        }
+        policy.writable.extend(roots);
+        for path in look.protected() {
+            let is_link = || fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink());
+            if git_write && path.file_name().is_some_and(name::is_git) && !is_link() {
+                open_git(&path, &mut policy);
+            } else {
+                policy.read_only.extend(pointed(&path));
+                policy.read_only.push(path);
             }
-            // What a link leads to is what is secret.
-            let hidden = survey.hidden.iter().filter_map(|it| resolve(it).ok());
-            policy.hidden.extend(hidden.filter(|it| it.exists()));
-            if only_reads {
-                // It may lie below a folder that is covered.
-                policy.read_only.push(root.clone());
-                continue;
-            }
-            policy.writable.push(root.clone());
-            let named = self.named_by_git(root).filter(|it| it.exists());
-            for path in survey.protected.into_iter().chain(named) {
-                let is_link = fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink());
-                if is_link {
-                    let target = resolve(&path).ok().filter(|it| it.starts_with(root) && it != root);
-                    policy.read_only.extend(target.filter(|it| it.exists()));
-                }
-                if git_write && path.file_name().is_some_and(name::is_git) {
-                    open_git(&path, &mut policy);
-                } else {
-                    policy.read_only.extend(pointed(&path));
-                    policy.read_only.push(path);
-                }
-            }
-            policy.read_only.extend(survey.ignored);
+        }
+        let links = look.links.iter().flat_map(|it| &it.links);
+        policy.read_only.extend(links.filter(|it| self.is_inside(it)).cloned());
+        for (root, survey) in &look.surveys {
+            policy.read_only.extend(survey.ignored.iter().cloned());
             let kept = self.own.iter().chain(&self.globals);
             let kept = kept.filter(|it| it.starts_with(root) || root.starts_with(it));
             policy.read_only.extend(kept.filter(|it| it.exists()).cloned());
@@ -166,29 +287,25 @@ impl Ground {
         policy
     }
 
-    /// Names at the top of the workspace that mean something as soon as they exist, whether they do or not.
-    pub fn meaningful(&self, git_write: bool) -> Vec<PathBuf> {
+    /// Names that mean something as soon as they exist, whether they do or not.
+    pub fn meaningful(&self, look: &Look, git_write: bool) -> Vec<PathBuf> {
         let git = self.root.join(".git");
         let inside = ["hooks", "info"].into_iter().filter(|_| git_write && git.is_dir());
         let names = self
             .roots()
             .flat_map(|root| name::top_folders().map(|it| root.join(it)));
         // A link that leads nowhere yet: whoever makes what it leads to fills what it is called.
-        let led = self
-            .roots()
-            .flat_map(|it| linked(it))
-            .filter_map(|it| first_missing(&it));
-        let led = led.filter(|it| self.roots().any(|root| it.starts_with(root)));
-        let own = self
-            .own
-            .iter()
-            .filter_map(|it| first_missing(it))
-            .filter(|it| self.is_inside(it));
+        let led = look.links.iter().filter(|it| !it.is_hidden).map(|it| &it.target);
+        let missing = led.chain(&self.own).filter_map(|it| first_missing(it));
         names
             .chain(inside.map(|it| git.join(it)))
-            .chain(led)
-            .chain(own)
+            .chain(missing.filter(|it| self.is_inside(it)))
             .collect()
+    }
+
+    /// Returns true if a path is, or holds, one of the conversation's folders.
+    fn holds_root(&self, path: &Path) -> bool {
+        self.roots().any(|root| root.starts_with(path))
     }
 
     /// Secrets beside the workspace that are there.
@@ -202,20 +319,9 @@ impl Ground {
         found.sort();
         found.dedup();
         // The folders that a command works in stay open, whatever they are called.
-        let roots: Vec<&PathBuf> = self.roots().collect();
-        found.retain(|it| !roots.iter().any(|root| root.starts_with(it)));
+        found.retain(|it| !self.holds_root(it));
         found
     }
-}
-
-/// Returns the targets of links at the top of `root` that have a protected name. The targets need not exist.
-pub fn linked(root: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(root).into_iter().flatten().flatten();
-    entries
-        .filter(|it| it.file_type().is_ok_and(|it| it.is_symlink()))
-        .filter(|it| name::is_protected(Path::new(&it.file_name())))
-        .filter_map(|it| resolve(&it.path()).ok())
-        .collect()
 }
 
 /// The first part of a path that does not exist.
@@ -286,8 +392,7 @@ mod tests {
             secrets,
             own: Vec::new(),
             globals: Vec::new(),
-            surveys: Surveys::default(),
-            named: NamedFiles::default(),
+            looks: Looks::default(),
         };
         Bench {
             _folder: folder,
@@ -297,7 +402,8 @@ mod tests {
 
     impl Bench {
         fn policy(&self, permissions: &[Permission]) -> Policy {
-            self.ground.policy(Tier::Full, permissions, false, None)
+            self.ground
+                .policy(&self.ground.look(), Tier::Full, permissions, false, None)
         }
 
         /// Paths below the bench, sorted.
@@ -484,10 +590,121 @@ mod tests {
     }
 
     #[test]
-    fn a_link_hides_what_it_leads_to() {
-        let bench = bench(&["work/a.rs", "home/secret/key"]);
-        let base = bench.ground.root.parent().unwrap();
-        std::os::unix::fs::symlink(base.join("home/secret/key"), bench.ground.root.join(".env")).unwrap();
-        assert_eq!(bench.shown(&bench.policy(&[]).hidden), ["home/secret/key"]);
+    fn a_link_hides_what_it_leads_to_and_nothing_that_others_need() {
+        let bench = bench(&[
+            "work/a.rs",
+            "work/src/b.rs",
+            "work/deep/x",
+            "home/secret/key",
+            "home/secret/deep/x",
+        ]);
+        let base = bench.ground.root.parent().unwrap().to_owned();
+        let link = |target: &Path, name: &str| {
+            let path = bench.ground.root.join(name);
+            fs::remove_file(&path).ok();
+            std::os::unix::fs::symlink(target, path).unwrap();
+        };
+        for name in [".env", "deep/server.key"] {
+            for (target, expected) in [
+                (base.join("home/secret/key"), vec!["home/secret/key"]),
+                ("/".into(), vec![]),
+                ("/tmp".into(), vec![]),
+                ("/dev".into(), vec![]),
+                ("/proc/self".into(), vec![]),
+                ("/usr".into(), vec![]),
+                (base.clone(), vec![]),
+                (bench.ground.root.clone(), vec![]),
+                (base.join("home/secret"), vec![]),
+                (base.join("nowhere"), vec![]),
+                (bench.ground.root.join("src"), vec!["work/src"]),
+                (bench.ground.root.join("a.rs"), vec!["work/a.rs"]),
+                (name.rsplit('/').next().unwrap().into(), vec![]),
+            ] {
+                link(&target, name);
+                let policy = bench.policy(&[]);
+                assert_eq!(bench.shown(&policy.hidden), expected, "{name} {}", target.display());
+                // Another link in its place would lead elsewhere.
+                let is_held = policy.read_only.contains(&bench.ground.root.join(name));
+                assert_eq!(is_held, !expected.is_empty(), "{name} {}", target.display());
+                assert_eq!(bench.shown(&policy.writable), ["work"]);
+            }
+            fs::remove_file(bench.ground.root.join(name)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_protected_link_is_held_with_the_links_that_it_leads_through() {
+        let mut bench = bench(&["work/real/ci/x.yml", "more/hooks/pre-commit", "work/.github/x"]);
+        let base = bench.ground.root.parent().unwrap().to_owned();
+        bench.ground.more = vec![base.join("more")];
+        for (link, target) in [
+            ("work/.github/workflows", "../ci"),
+            ("work/ci", "real/ci"),
+            ("work/a/.husky", "../../more/hooks"),
+            ("work/b/.vscode", ".."),
+            ("work/b/.idea", "../later/idea"),
+        ] {
+            fs::create_dir_all(base.join(link).parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(target, base.join(link)).unwrap();
+        }
+        let look = bench.ground.look();
+        let policy = bench.ground.policy(&look, Tier::Full, &[], false, None);
+        assert_eq!(
+            bench.shown(&policy.read_only),
+            [
+                "more/hooks",
+                "work/.github/workflows",
+                "work/.github/workflows",
+                "work/a/.husky",
+                "work/a/.husky",
+                "work/b/.idea",
+                "work/b/.idea",
+                "work/b/.vscode",
+                "work/ci",
+                "work/real/ci",
+            ]
+        );
+        // What a link should lead to is held by its name.
+        let later = bench.ground.root.join("later");
+        assert!(bench.ground.meaningful(&look, false).contains(&later));
+        assert!(look.missing.contains(&later.join("idea")));
+    }
+
+    #[test]
+    fn an_added_folder_in_what_is_hidden_stays_hidden() {
+        let mut bench = bench(&["work/.sheafignore=private/", "work/private/sub/x"]);
+        bench.ground.more = vec![bench.ground.root.join("private/sub")];
+        let policy = bench.policy(&[]);
+        assert_eq!(bench.shown(&policy.writable), ["work"]);
+        assert_eq!(bench.shown(&policy.hidden), ["work/private"]);
+    }
+
+    #[test]
+    fn what_any_repository_names_in_the_folders_is_held_or_missed() {
+        let bench = bench(&[
+            // The workspace lies below the top of a repository.
+            ".git/config=[core];fsmonitor = ./work/bin/watch;hooksPath = work/hooks",
+            "work/hooks/pre-commit",
+            "work/sub/.git/config=[core];hooksPath = tools;sshCommand = ./absent.sh",
+            "work/sub/tools/pre-push",
+            "work/module/.git=gitdir: ../.git/modules/module",
+            "work/.git/modules/module/config=[alias];x = !./run.sh",
+            "work/module/run.sh",
+        ]);
+        let look = bench.ground.look();
+        let shown = |paths: &BTreeSet<PathBuf>| bench.shown(&paths.iter().cloned().collect::<Vec<_>>());
+        assert_eq!(shown(&look.named), ["work/module/run.sh", "work/sub/tools"]);
+        assert_eq!(shown(&look.missing), ["work/sub/absent.sh"]);
+        let policy = bench.ground.policy(&look, Tier::Full, &[], false, None);
+        assert!(policy.read_only.contains(&bench.ground.root.join("sub/tools")));
+        for (path, expected) in [("sub/tools/x", true), ("sub/absent.sh", true), ("sub/other.sh", false)] {
+            let path = bench.ground.root.join(path);
+            assert_eq!(bench.ground.is_named_by_git(&path), expected, "{}", path.display());
+        }
+        // Without a repository of its own, git works in the one above.
+        fs::remove_dir_all(bench.ground.root.join(".git")).unwrap();
+        let look = bench.ground.look();
+        assert_eq!(shown(&look.named), ["work/hooks", "work/sub/tools"]);
+        assert_eq!(shown(&look.missing), ["work/bin/watch", "work/sub/absent.sh"]);
     }
 }

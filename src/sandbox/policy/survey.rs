@@ -4,19 +4,18 @@
 //! that have changed, so that a command costs a question for each folder and not one for each file.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    ffi::OsString,
-    fs,
-    os::unix::fs::MetadataExt as _,
+    collections::{BTreeMap, HashMap},
+    fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use super::{
     hidden::{Secrets, Verdict},
     ignore_files::Scope,
     protected_names as name,
+    stamp::{Reading, Stamp},
 };
 
 /// Maximum number of folders of a survey.
@@ -25,21 +24,25 @@ const MOST_FOLDERS: usize = 400_000;
 const MOST_ENTRIES: usize = 4_000_000;
 /// Maximum time of a survey.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Maximum number of ignored files that are protected from writing. More are build output.
-const MOST_IGNORED: usize = 256;
-/// A folder that changed so shortly before it was looked at may change again without its time showing it.
-const TICK: Duration = Duration::from_millis(20);
-/// The same on file systems that know whole seconds only.
-const LONG_TICK: Duration = Duration::from_secs(2);
+/// Maximum number of ignored files that are protected from writing.
+const MOST_IGNORED: usize = 4096;
 
 /// Result of a look at a folder and all below.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Survey {
     pub protected: Vec<PathBuf>,
+    /// Without links.
     pub hidden: Vec<PathBuf>,
     pub ignored: Vec<PathBuf>,
-    /// Limit that ended it. `None`: everything was seen.
+    /// Links with the name of something hidden.
+    pub hidden_links: Vec<PathBuf>,
+    /// Links with a protected name, which are among `protected`, too.
+    pub protected_links: Vec<PathBuf>,
+    /// Folders that cannot be looked into. A command of the same user may change their rights.
+    pub closed: Vec<PathBuf>,
+    /// Limit that ended it. `None`: everything was seen but what is in `hidden` and `closed`.
     pub limit: Option<Limit>,
+    folders: Arc<Folders>,
 }
 
 /// Limit of a survey.
@@ -47,30 +50,49 @@ pub struct Survey {
 pub enum Limit {
     Entries,
     Time,
+    /// There are more ignored files than are protected.
+    Ignored,
+    /// The system could not read something.
+    Errors,
+    /// Git's configuration could not be read whole.
+    Configuration,
 }
 
-/// The surveys of a conversation's folders, shared by everybody who works in them.
-#[derive(Clone, Debug)]
-pub struct Surveys {
-    names: Arc<Mutex<HashMap<PathBuf, Names>>>,
-    most_folders: usize,
+/// Limits of a survey, which tests lower.
+#[derive(Clone, Copy, Debug)]
+pub struct Most {
+    pub folders: usize,
+    pub entries: usize,
+    pub ignored: usize,
 }
 
-impl Default for Surveys {
+impl Default for Most {
     fn default() -> Self {
         Self {
-            names: Arc::default(),
-            most_folders: MOST_FOLDERS,
+            folders: MOST_FOLDERS,
+            entries: MOST_ENTRIES,
+            ignored: MOST_IGNORED,
         }
     }
 }
 
+/// The surveys of a conversation's folders, shared by everybody who works in them.
+#[derive(Clone, Debug, Default)]
+pub struct Surveys {
+    names: Arc<Mutex<HashMap<PathBuf, Names>>>,
+    most: Most,
+}
+
+/// The folders of a tree by their paths.
+type Folders = HashMap<Arc<Path>, Arc<Listed>>;
+
 /// Folders of a tree, as they were listed.
 #[derive(Debug, Default)]
 struct Names {
-    folders: HashMap<PathBuf, Listed>,
+    folders: Arc<Folders>,
+    closed: Vec<PathBuf>,
     /// Ignore files, which change what is to be found in folders that have not changed.
-    rules: BTreeMap<PathBuf, Option<Stamp>>,
+    rules: BTreeMap<PathBuf, Reading>,
     limit: Option<Limit>,
 }
 
@@ -78,13 +100,17 @@ struct Names {
 #[derive(Debug)]
 struct Listed {
     stamp: Stamp,
-    /// It may have changed since without its time showing it.
-    is_fresh: bool,
+    /// Not all of it is known, or it may have changed since without its time showing it.
+    is_unsure: bool,
+    /// The listing ended at a limit.
+    is_cut: bool,
     context: Context,
     protected: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
     ignored: Vec<PathBuf>,
-    folders: Vec<(OsString, Context)>,
+    hidden_links: Vec<PathBuf>,
+    protected_links: Vec<PathBuf>,
+    folders: Vec<(Arc<Path>, Context)>,
 }
 
 /// What the folders above say of a folder.
@@ -94,214 +120,287 @@ struct Context {
     is_protected: bool,
 }
 
-/// Metadata of a folder or a file, which change with every change of it, whatever a command does to its times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    device: u64,
-    inode: u64,
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    /// The stamp of what is at a path, not of what a link leads to. `None`: nothing is.
-    pub fn of(path: &Path) -> Option<Self> {
-        let about = fs::symlink_metadata(path).ok()?;
-        Some(Self {
-            device: about.dev(),
-            inode: about.ino(),
-            changed: (about.ctime(), about.ctime_nsec()),
-        })
-    }
-
-    fn is_fresh(self) -> bool {
-        let (seconds, nanoseconds) = (
-            u64::try_from(self.changed.0).unwrap_or_default(),
-            u32::try_from(self.changed.1).unwrap_or_default(),
-        );
-        let changed = UNIX_EPOCH + Duration::new(seconds, nanoseconds);
-        let tick = if nanoseconds == 0 { LONG_TICK } else { TICK };
-        SystemTime::now().duration_since(changed).map_or(true, |it| it < tick)
-    }
-}
-
 impl Surveys {
+    /// The same with other limits.
+    #[cfg(test)]
+    pub fn limited(most: Most) -> Self {
+        Self {
+            most,
+            ..Self::default()
+        }
+    }
+
+    /// Does something while nobody can look.
+    #[cfg(test)]
+    pub fn hold_up<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
+        let held = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = meanwhile();
+        drop(held);
+        done
+    }
+
     /// Looks at a folder and all below. Work is proportional to the folders that are there and the entries of those that have changed.
     pub fn look(&self, root: &Path, secrets: &Secrets) -> Survey {
         let mut surveys = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let names = surveys.entry(root.to_owned()).or_default();
-        names.refresh(root, secrets, self.most_folders);
-        names.survey()
+        names.refresh(root, secrets, self.most);
+        names.survey(self.most)
+    }
+}
+
+impl Survey {
+    /// Returns true if it is certain that nothing with a protected name was at a path when this was looked at: the folder was
+    /// listed, or was not there itself.
+    pub fn lacks(&self, path: &Path) -> bool {
+        let mut here = path;
+        for folder in path.ancestors().skip(1) {
+            if let Some(listed) = self.folders.get(folder) {
+                let mut names = [&listed.hidden, &listed.hidden_links, &listed.protected]
+                    .into_iter()
+                    .flatten();
+                let is_known = listed.folders.iter().any(|it| *it.0 == *here) || names.any(|it| it == here);
+                return !is_known && !listed.is_cut;
+            }
+            here = folder;
+        }
+        false
+    }
+}
+
+impl Survey {
+    /// Returns true if a folder was listed.
+    pub fn has_folder(&self, path: &Path) -> bool {
+        self.folders.contains_key(path)
     }
 
-    /// Returns true if a folder was looked at before.
-    pub fn is_known(&self, root: &Path) -> bool {
-        self.names
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains_key(root)
-    }
-
-    /// The limit that ended the last look at any folder.
-    pub fn limit(&self) -> Option<Limit> {
-        let surveys = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        surveys.values().find_map(|it| it.limit)
+    /// Returns true if a path lies where git ignored everything, or in a folder that has come since and that git ignores in
+    /// `later`. What a command lets git ignore counts for its own folders only.
+    pub fn is_ignored(&self, path: &Path, later: &Self) -> bool {
+        let mut here = None;
+        for folder in path.ancestors().skip(1) {
+            if let Some(listed) = self.folders.get(folder) {
+                let new = here.and_then(|it: &Path| later.folders.get(it));
+                return listed.context.is_ignored || new.is_some_and(|it| it.context.is_ignored);
+            }
+            here = Some(folder);
+        }
+        false
     }
 }
 
 impl Names {
-    fn refresh(&mut self, root: &Path, secrets: &Secrets, most_folders: usize) {
-        if self.rules.iter().any(|(path, stamp)| Stamp::of(path) != *stamp) {
+    fn refresh(&mut self, root: &Path, secrets: &Secrets, most: Most) {
+        if self.rules.iter().any(|(path, it)| !it.is_current(path)) {
             *self = Self::default();
         }
         let is_new = self.folders.is_empty();
-        if !self.walk(root, secrets, most_folders) && !is_new {
+        if !self.walk(root, secrets, most) && !is_new {
             // A new ignore file speaks about folders that have not changed.
             *self = Self::default();
-            self.walk(root, secrets, most_folders);
+            self.walk(root, secrets, most);
         }
     }
 
     /// Returns false if there is an ignore file that was not known.
-    fn walk(&mut self, root: &Path, secrets: &Secrets, most_folders: usize) -> bool {
+    fn walk(&mut self, root: &Path, secrets: &Secrets, most: Most) -> bool {
         let start = Instant::now();
         let scope = Scope { git: true, also: None };
         let verdict = Verdict::new(Some(root.to_owned()), secrets.clone(), scope);
-        let mut known = std::mem::take(&mut self.folders);
-        let mut rules: BTreeSet<PathBuf> = BTreeSet::from([root.join(".git/info/exclude")]);
-        let mut open = vec![(root.to_owned(), Context::default())];
-        let mut entries = 0;
+        let known = std::mem::take(&mut self.folders);
+        let mut folders = Folders::with_capacity(known.len());
+        let mut open: Vec<(Arc<Path>, Context)> = vec![(root.into(), Context::default())];
+        let mut left = most.entries;
         self.limit = None;
+        self.closed.clear();
         while let Some((path, context)) = open.pop() {
-            let is_late = self.folders.len().is_multiple_of(64) && start.elapsed() > PATIENCE;
-            if is_late || self.folders.len() >= most_folders || entries > MOST_ENTRIES {
+            let is_late = folders.len().is_multiple_of(64) && start.elapsed() > PATIENCE;
+            if is_late || folders.len() >= most.folders {
                 self.limit = Some(if is_late { Limit::Time } else { Limit::Entries });
                 break;
             }
-            let Some(stamp) = Stamp::of(&path) else { continue };
-            let listed = match known.remove(&path) {
-                Some(known) if known.stamp == stamp && known.context == context && !known.is_fresh => known,
-                Some(_) | None => {
-                    let listed = Listed::read(root, &path, stamp, context, &verdict, &mut rules, &mut entries);
-                    let Some(listed) = listed else { continue };
-                    listed
+            match list(root, &path, context, &known, &verdict, &mut left) {
+                Ok(listed) => {
+                    if listed.is_cut {
+                        self.limit = Some(Limit::Entries);
+                    }
+                    open.extend(listed.folders.iter().cloned());
+                    folders.insert(path, listed);
                 }
-            };
-            open.extend(listed.folders.iter().map(|(name, context)| (path.join(name), *context)));
-            self.folders.insert(path, listed);
+                Err(error) => match error.kind() {
+                    // It has just gone.
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {}
+                    io::ErrorKind::PermissionDenied => self.closed.push(closed(&path)),
+                    _ => {
+                        tracing::warn!(%error, folder = %path.display(), "a folder cannot be listed");
+                        self.limit = Some(Limit::Errors);
+                    }
+                },
+            }
         }
-        let is_known = rules.iter().all(|it| self.rules.contains_key(it));
-        for path in rules {
-            let stamp = Stamp::of(&path);
-            self.rules.entry(path).or_insert(stamp);
-        }
+        self.folders = Arc::new(folders);
+        let read = verdict.take_read();
+        let is_like = |(path, it): (&PathBuf, &Reading)| self.rules.get(path).is_some_and(|known| known.is_like(it));
+        let is_known = read.iter().all(is_like);
+        self.rules.extend(read);
         is_known
     }
 
-    fn survey(&self) -> Survey {
+    fn survey(&self, most: Most) -> Survey {
         let mut survey = Survey {
+            closed: self.closed.clone(),
             limit: self.limit,
+            folders: Arc::clone(&self.folders),
             ..Survey::default()
         };
         for listed in self.folders.values() {
             survey.protected.extend(listed.protected.iter().cloned());
             survey.hidden.extend(listed.hidden.iter().cloned());
             survey.ignored.extend(listed.ignored.iter().cloned());
+            survey.hidden_links.extend(listed.hidden_links.iter().cloned());
+            survey.protected_links.extend(listed.protected_links.iter().cloned());
         }
-        for list in [&mut survey.protected, &mut survey.hidden, &mut survey.ignored] {
+        for list in [
+            &mut survey.protected,
+            &mut survey.hidden,
+            &mut survey.ignored,
+            &mut survey.hidden_links,
+            &mut survey.protected_links,
+            &mut survey.closed,
+        ] {
             list.sort_unstable();
+            list.dedup();
         }
-        survey.ignored.truncate(MOST_IGNORED);
+        if survey.ignored.len() > most.ignored {
+            survey.ignored.truncate(most.ignored);
+            survey.limit.get_or_insert(Limit::Ignored);
+        }
         survey
     }
 }
 
+/// The folder that keeps a path from being looked at: itself, or the one that it is in, whose names can be read and nothing else.
+fn closed(path: &Path) -> PathBuf {
+    let is_there = fs::symlink_metadata(path).is_ok();
+    let folder = if is_there { None } else { path.parent() };
+    folder.unwrap_or(path).to_owned()
+}
+
+/// Lists a folder, unless it is known and has not changed.
+fn list(
+    root: &Path,
+    folder: &Path,
+    context: Context,
+    known: &Folders,
+    verdict: &Verdict,
+    left: &mut usize,
+) -> io::Result<Arc<Listed>> {
+    let stamp = Stamp::of(folder)?;
+    match known.get(folder) {
+        Some(known) if known.stamp == stamp && known.context == context && !known.is_unsure => Ok(Arc::clone(known)),
+        Some(_) | None => Listed::read(root, folder, stamp, context, verdict, left).map(Arc::new),
+    }
+}
+
 impl Listed {
-    /// `None`: it cannot be listed, so a command cannot look into it either.
+    /// `left` is the number of entries that may still be read.
     fn read(
         root: &Path,
         folder: &Path,
         stamp: Stamp,
         context: Context,
         verdict: &Verdict,
-        rules: &mut BTreeSet<PathBuf>,
-        count: &mut usize,
-    ) -> Option<Self> {
+        left: &mut usize,
+    ) -> io::Result<Self> {
         let mut listed = Self {
             stamp,
-            is_fresh: stamp.is_fresh(),
+            is_unsure: stamp.is_fresh(),
+            is_cut: false,
             context,
             protected: Vec::new(),
             hidden: Vec::new(),
             ignored: Vec::new(),
+            hidden_links: Vec::new(),
+            protected_links: Vec::new(),
             folders: Vec::new(),
         };
-        for entry in fs::read_dir(folder).ok()?.flatten() {
-            *count += 1;
-            if *count > MOST_ENTRIES {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            if *left == 0 {
+                (listed.is_cut, listed.is_unsure) = (true, true);
                 break;
             }
+            *left -= 1;
             let path = entry.path();
-            let Ok(kind) = entry.file_type() else { continue };
-            let own = entry.file_name();
-            if own
-                .to_str()
-                .is_some_and(|it| it.starts_with('.') && it.ends_with("ignore"))
-            {
-                rules.insert(path.clone());
-            }
+            let kind = match entry.file_type() {
+                Ok(kind) => kind,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
             if verdict.is_hidden(&path, kind.is_dir()) {
-                listed.hidden.push(path);
+                if kind.is_symlink() {
+                    listed.hidden_links.push(path);
+                } else {
+                    listed.hidden.push(path);
+                }
                 continue;
             }
             let inner = path.strip_prefix(root).unwrap_or(&path);
             let is_protected = context.is_protected || name::is_protected(inner);
+            if is_protected && kind.is_symlink() {
+                listed.protected_links.push(path.clone());
+            }
             if is_protected && (!context.is_protected || kind.is_symlink()) {
                 listed.protected.push(path.clone());
             }
             if kind.is_dir() {
                 // Nothing of the user's is in there but keys of git's own.
-                if !name::is_git(&own) {
+                if !name::is_git(&entry.file_name()) {
                     let is_ignored = context.is_ignored || verdict.is_left_out(&path, true);
                     let context = Context {
                         is_ignored,
                         is_protected,
                     };
-                    listed.folders.push((own, context));
+                    listed.folders.push((path.into(), context));
                 }
             } else if kind.is_file()
                 && !is_protected
                 && !context.is_ignored
-                && listed.ignored.len() < MOST_IGNORED
+                // One more shows that there are more.
+                && listed.ignored.len() <= MOST_IGNORED
                 && verdict.is_left_out(&path, false)
             {
                 listed.ignored.push(path);
             }
         }
-        Some(listed)
+        Ok(listed)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::SystemTime;
+
+    use super::{super::stamp::TICK, *};
 
     fn found(surveys: &Surveys, root: &Path) -> String {
-        let survey = surveys.look(root, &Secrets::new(root, None, &[]));
-        let shown = |list: &[PathBuf]| {
-            let names = list
-                .iter()
-                .map(|it| it.strip_prefix(root).unwrap().display().to_string());
-            names.collect::<Vec<_>>().join(" ")
+        let shown = |surveys: &Surveys| {
+            let survey = surveys.look(root, &Secrets::new(root, None, &[]));
+            assert_eq!(survey.limit, None);
+            let lists = [survey.protected, survey.hidden, survey.ignored].map(|list| {
+                let names = list
+                    .iter()
+                    .map(|it| it.strip_prefix(root).unwrap().display().to_string());
+                names.collect::<Vec<_>>().join(" ")
+            });
+            lists.join(" | ")
         };
-        assert_eq!(survey.limit, None);
-        // A survey that begins anew finds the same.
-        assert_eq!(survey, Surveys::default().look(root, &Secrets::new(root, None, &[])));
-        format!(
-            "{} | {} | {}",
-            shown(&survey.protected),
-            shown(&survey.hidden),
-            shown(&survey.ignored)
-        )
+        let found = shown(surveys);
+        assert_eq!(
+            found,
+            shown(&Surveys::default()),
+            "a survey that begins anew finds the same"
+        );
+        found
     }
 
     #[test]
@@ -343,6 +442,32 @@ mod tests {
         assert_eq!(found(&surveys, &root), "a/d/.envrc | a/d/c/.env | ");
     }
 
+    #[test]
+    fn an_ignore_file_that_is_a_link_is_as_new_as_what_it_leads_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for (path, text) in [("a/b", ""), ("a/c", ""), ("rules/one", "b\n"), ("rules/two", "c\n")] {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), text).unwrap();
+        }
+        std::os::unix::fs::symlink("one", root.join("rules/now")).unwrap();
+        std::os::unix::fs::symlink("rules/now", root.join(".sheafignore")).unwrap();
+        let surveys = Surveys::default();
+        std::thread::sleep(TICK * 2);
+        assert_eq!(found(&surveys, &root), ".sheafignore | a/b | ");
+        fs::write(root.join("rules/one"), "a\n").unwrap();
+        assert_eq!(found(&surveys, &root), ".sheafignore | a | ");
+        std::thread::sleep(TICK * 2);
+        fs::remove_file(root.join("rules/now")).unwrap();
+        std::os::unix::fs::symlink("two", root.join("rules/now")).unwrap();
+        assert_eq!(found(&surveys, &root), ".sheafignore | a/c | ");
+        // The user's and the repository's exclude files lie where nobody lists them.
+        fs::create_dir_all(root.join(".git/info")).unwrap();
+        assert_eq!(found(&surveys, &root), ".git .sheafignore | a/c | ");
+        fs::write(root.join(".git/info/exclude"), "b\n").unwrap();
+        assert_eq!(found(&surveys, &root), ".git .sheafignore | a/c | a/b");
+    }
+
     fn filetime(path: &Path) -> SystemTime {
         fs::metadata(path).unwrap().modified().unwrap()
     }
@@ -354,19 +479,58 @@ mod tests {
         for at in 0..5 {
             fs::create_dir(root.join(at.to_string())).unwrap();
         }
-        let surveys = Surveys {
-            most_folders: 4,
-            ..Surveys::default()
-        };
+        let surveys = Surveys::limited(Most {
+            folders: 4,
+            ..Most::default()
+        });
         let secrets = Secrets::new(&root, None, &[]);
-        assert!(!surveys.is_known(&root));
         assert_eq!(surveys.look(&root, &secrets).limit, Some(Limit::Entries));
-        assert_eq!((surveys.is_known(&root), surveys.limit()), (true, Some(Limit::Entries)));
         for at in 0..3 {
             fs::remove_dir(root.join(at.to_string())).unwrap();
         }
         assert_eq!(surveys.look(&root, &secrets).limit, None);
-        assert_eq!(surveys.limit(), None);
+    }
+
+    #[test]
+    fn a_folder_that_was_listed_in_part_is_listed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir(root.join("many")).unwrap();
+        for at in 0..20 {
+            fs::write(root.join(format!("many/{at}")), "").unwrap();
+        }
+        let surveys = Surveys::limited(Most {
+            entries: 10,
+            ..Most::default()
+        });
+        let secrets = Secrets::new(&root, None, &[]);
+        std::thread::sleep(TICK * 2);
+        for _ in 0..2 {
+            assert_eq!(surveys.look(&root, &secrets).limit, Some(Limit::Entries));
+        }
+        for at in 0..15 {
+            fs::remove_file(root.join(format!("many/{at}"))).unwrap();
+        }
+        assert_eq!(surveys.look(&root, &secrets).limit, None);
+    }
+
+    #[test]
+    fn more_ignored_files_than_are_protected_are_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::write(root.join(".gitignore"), "*.o\n").unwrap();
+        let surveys = Surveys::limited(Most {
+            ignored: 10,
+            ..Most::default()
+        });
+        let secrets = Secrets::new(&root, None, &[]);
+        for (files, limit) in [(10, None), (11, Some(Limit::Ignored))] {
+            for at in 0..files {
+                fs::write(root.join(format!("{at}.o")), "").unwrap();
+            }
+            let survey = surveys.look(&root, &secrets);
+            assert_eq!((survey.ignored.len(), survey.limit), (10, limit));
+        }
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub struct Attendant {
     pub told: File,
     pub started: Instant,
     pub limit: Option<Duration>,
-    pub around: Around,
+    /// `None` once it has settled.
+    pub around: Option<Around>,
     pub is_halted: Arc<AtomicBool>,
     pub tell: UnboundedSender<Settled>,
     pub buried: Option<(io::PipeWriter, Pid)>,
@@ -111,8 +112,14 @@ impl Attendant {
             }
         };
         tokio::time::timeout(LAST_WORDS, last_words).await.ok();
+        // It looks at every folder of the workspace, which may take seconds.
+        let around = self.around.take();
+        let settled = tokio::task::spawn_blocking(move || settle(around)).await;
+        self.settled(settled.unwrap_or_else(|error| {
+            tracing::error!(%error, "it is not known what a command has made");
+            Settled::default()
+        }));
         self.is_done = true;
-        self.settle();
         if let Some((sentinel, group)) = &mut self.buried {
             sentinel
                 .write_all(format!("- {}\n", group.as_raw_nonzero()).as_bytes())
@@ -127,9 +134,8 @@ impl Attendant {
         tokio::task::spawn_blocking(move || family.kill()).await.ok();
     }
 
-    /// Nothing of the command runs any more.
-    fn settle(&mut self) {
-        let settled = self.around.settle();
+    /// Nothing of the command runs any more, and this was found.
+    fn settled(&mut self, settled: Settled) {
         if settled.is_breach() {
             self.is_halted.store(true, Ordering::Release);
         }
@@ -168,10 +174,15 @@ impl Drop for Attendant {
     fn drop(&mut self) {
         if !self.is_done {
             self.command.family.kill();
-            self.settle();
+            let settled = settle(self.around.take());
+            self.settled(settled);
             self.end(How::Cancelled);
         }
     }
+}
+
+fn settle(around: Option<Around>) -> Settled {
+    around.map(|mut it| it.settle()).unwrap_or_default()
 }
 
 /// Reads into `piece`; returns the number of bytes. Zero at the end; never returns without a reader.

@@ -156,12 +156,8 @@ impl Commands {
     /// Returns true if the folders hold more files than can be looked at, so that not all that should be is protected. The
     /// first caller waits for a walk; later ones hear what the last command found.
     pub fn is_partly_known(&self) -> bool {
-        let surveys = &self.ground.surveys;
-        let missing = self.ground.roots().filter(|it| !surveys.is_known(it));
-        for root in missing.collect::<Vec<_>>() {
-            surveys.look(root, &self.ground.secrets);
-        }
-        surveys.limit().is_some()
+        self.ground.look_once();
+        self.ground.is_partly_known()
     }
 
     pub fn passed(&self) -> &[String] {
@@ -292,7 +288,7 @@ impl Commands {
             told,
             started,
             limit: spec.limit,
-            around,
+            around: Some(around),
             is_halted: Arc::clone(&self.is_halted),
             tell: self.settled.0.clone(),
             buried: session.sentinel_end(group),

@@ -2,91 +2,159 @@
 //!
 //! Nothing can be mounted over a file that does not exist, and an empty file in its place would be seen by git. So it is
 //! looked what has come to the folders of the conversation once the command has ended: what runs, or decides what runs, is put
-//! aside and said. Nothing is lost, and nothing of it acts.
+//! aside and said. Nothing is lost, and nothing of it acts. What may have been there before is only said, and so is what builds
+//! and installations make in their folders.
 
 use std::{
     collections::BTreeSet,
     fs, io,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use super::quarantine::Quarantine;
+use super::{
+    placeholder::{Places, is_place},
+    quarantine::Quarantine,
+    write_guard::Mended,
+};
 use crate::sandbox::{
     files::git_index as tracked,
-    policy::{Ground, protected_names as name},
+    policy::{Ground, Look, protected_names as name},
 };
 
 /// Files that the permission `git_write` lets git create.
 const OF_GIT: [&str; 3] = [".gitmodules", ".gitattributes", ".git"];
 /// Maximum number of files of a folder that are looked up in git's index.
 const MOST_TRACKED: usize = 200;
+/// Maximum number of folders, one in the other, that a command has closed and that are looked into.
+const MOST_CLOSED: usize = 16;
 
 /// Protected paths in the folders of a conversation before a command.
 #[derive(Debug)]
 pub struct Before {
     ground: Ground,
+    look: Arc<Look>,
+    /// Without empty folders that stand for a name while a command runs: nobody is told when they go, and then they can be made.
     names: BTreeSet<PathBuf>,
     git_write: bool,
 }
 
+/// Protected paths that were found after a command and should not be there.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Names of what was put aside, and where each is now.
+    pub aside: Vec<(String, PathBuf)>,
+    pub told: Vec<Mended>,
+}
+
 impl Before {
-    pub fn look(ground: &Ground, git_write: bool) -> Self {
+    pub fn new(ground: &Ground, look: Arc<Look>, git_write: bool) -> Self {
+        let mut names = look.protected();
+        names.retain(|it| !is_place(it));
         Self {
             ground: ground.clone(),
-            names: ground.protected(),
+            look,
+            names,
             git_write,
         }
     }
 
-    /// Puts aside what should not be there: the names, and where each is now. What our own tools wrote stays, because the
-    /// user said so; where nobody else could write git's folder, what git wrote stays too.
-    pub fn put_aside(&self, aside: &Quarantine, is_git_held: bool) -> Vec<(String, PathBuf)> {
-        let unwanted = self.unwanted_paths(aside, is_git_held).into_iter();
-        unwanted
-            .filter_map(|path| {
-                let shown = self.shown(&path);
-                let (root, inner) = self.place(&path)?;
-                match aside.put(root, inner) {
-                    Ok(there) => Some((shown, there)),
-                    // It was there for a moment only.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                    Err(error) => {
-                        tracing::error!(%error, name = %shown, "a protected file that a command made cannot be put aside");
-                        Some((shown, path))
-                    }
+    /// Puts aside what should not be there. What our own tools wrote stays, because the user said so; where nobody else could
+    /// write git's folder, what git wrote stays too; and what others put into `held` folders meanwhile, which the command could
+    /// not.
+    pub fn put_aside(&self, aside: &Quarantine, is_git_held: bool, held: &Places) -> Found {
+        let mut found = Found::default();
+        let now = self.look_again(&mut found.told);
+        for path in self.unwanted_paths(&now, aside, is_git_held, held) {
+            let shown = self.shown(&path);
+            let Some((root, inner)) = self.place(&path).filter(|_| self.look.lacks(&path, &now)) else {
+                found.told.push(Mended::Unsure { path: shown });
+                continue;
+            };
+            if self.is_new_repository(&path, &now) {
+                let path = path.parent().map_or(shown, |it| self.shown(it));
+                found.told.push(Mended::Repository { path });
+                continue;
+            }
+            if !name::is_acting(inner) && self.look.is_of_others(&path, &now) {
+                found.told.push(Mended::Packaged { path: shown });
+                continue;
+            }
+            match aside.put(root, inner) {
+                Ok(there) => found.aside.push((shown, there)),
+                // It was there for a moment only.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    tracing::error!(%error, name = %shown, "a protected file that a command made cannot be put aside");
+                    found.aside.push((shown, path));
                 }
-            })
-            .collect()
+            }
+        }
+        found
+    }
+
+    /// Looks at the folders after the command, also into those that it has closed: they are its owner's again.
+    fn look_again(&self, told: &mut Vec<Mended>) -> Arc<Look> {
+        let mut now = self.ground.look();
+        for _ in 0..MOST_CLOSED {
+            let closed = self.look.closed_since(&now);
+            let opened: Vec<_> = closed.iter().filter(|it| open_up(it)).collect();
+            if opened.is_empty() {
+                break;
+            }
+            told.extend(opened.into_iter().map(|it| Mended::Opened { path: self.shown(it) }));
+            now = self.ground.look();
+        }
+        let closed = self.look.closed_since(&now);
+        told.extend(closed.iter().map(|it| Mended::Closed { path: self.shown(it) }));
+        now
+    }
+
+    /// Returns true for the complete git folder of a repository whose own folder was not there before.
+    fn is_new_repository(&self, path: &Path, now: &Look) -> bool {
+        let is_whole = || ["HEAD", "objects", "refs"].iter().all(|it| path.join(it).exists());
+        let is_git = path.file_name().is_some_and(name::is_git) && path.is_dir();
+        is_git
+            && path
+                .parent()
+                .is_some_and(|it| !self.look.has_folder(it) && now.has_folder(it))
+            && is_whole()
     }
 
     /// The names of what should not be there.
-    pub fn unwanted(&self, aside: &Quarantine, is_git_held: bool) -> impl Iterator<Item = String> {
-        let unwanted = self.unwanted_paths(aside, is_git_held).into_iter();
-        unwanted.map(|it| self.shown(&it))
+    pub fn unwanted(&self, aside: &Quarantine, held: &Places) -> impl Iterator<Item = String> {
+        let unwanted = self.unwanted_paths(&self.ground.look(), aside, false, held);
+        unwanted.into_iter().map(|it| self.shown(&it))
     }
 
-    fn unwanted_paths(&self, aside: &Quarantine, is_git_held: bool) -> Vec<PathBuf> {
+    fn unwanted_paths(&self, now: &Look, aside: &Quarantine, is_git_held: bool, held: &Places) -> Vec<PathBuf> {
         let is_users = |path: &Path| {
             let is_gits = || {
                 let (root, inner) = self.place(path)?;
                 Some(is_git_held && !self.git_write && is_gits(root, inner))
             };
-            aside.is_known(path) || is_gits().unwrap_or(false)
+            aside.is_known(path) || held.hold(path) || is_gits().unwrap_or(false)
         };
-        let mut arrived = self.arrived();
+        let mut arrived = self.arrived(now);
         arrived.retain(|it| self.is_unwanted(it) && !is_users(it));
         arrived
     }
 
     /// The user let the command make what it made: another one that ends later leaves it where it is.
     pub fn vouch(&self, aside: &Quarantine) {
-        for path in self.arrived() {
+        for path in self.arrived(&self.ground.look()) {
             aside.vouch(&path);
         }
     }
 
-    fn arrived(&self) -> Vec<PathBuf> {
-        self.ground.protected().difference(&self.names).cloned().collect()
+    /// The protected paths that were not among those before the command.
+    fn arrived(&self, now: &Look) -> Vec<PathBuf> {
+        let is_there = |it: &&PathBuf| fs::symlink_metadata(it).is_ok();
+        let mut found = now.protected();
+        found.extend(self.look.missing.iter().filter(is_there).cloned());
+        found.retain(|it| !self.names.contains(it) && !is_place(it));
+        found.into_iter().collect()
     }
 
     fn is_unwanted(&self, path: &Path) -> bool {
@@ -108,6 +176,15 @@ impl Before {
         let path = path.strip_prefix(&self.ground.root).unwrap_or(path);
         path.to_string_lossy().into_owned()
     }
+}
+
+/// Gives a folder back to its owner. Returns false if that is somebody else, or no folder is there.
+fn open_up(folder: &Path) -> bool {
+    let Ok(about) = fs::symlink_metadata(folder) else {
+        return false;
+    };
+    let rights = about.permissions().mode() | 0o700;
+    about.is_dir() && fs::set_permissions(folder, fs::Permissions::from_mode(rights)).is_ok()
 }
 
 /// Returns true if git wrote a file, or every file of a folder.
@@ -132,7 +209,12 @@ fn is_gits(root: &Path, inner: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::policy::Most;
     use pretty_assertions::assert_eq;
+
+    fn before(ground: &Ground, git_write: bool) -> Before {
+        Before::new(ground, ground.look(), git_write)
+    }
 
     #[test]
     fn what_acts_and_was_not_there_is_put_aside() {
@@ -142,12 +224,12 @@ mod tests {
         let aside = Quarantine::at(Some(folder.path().join("aside")));
         fs::write(root.join(".envrc"), "mine").unwrap();
         let taken = |git_write: bool, new: &[&str]| {
-            let before = Before::look(&Ground::bare(&root), git_write);
+            let before = before(&Ground::bare(&root), git_write);
             for name in new {
                 fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
                 fs::write(root.join(name), "evil").unwrap();
             }
-            let taken = before.put_aside(&aside, true);
+            let taken = before.put_aside(&aside, true, &Places::default()).aside;
             for (name, path) in &taken {
                 assert!(path.is_dir() || fs::read(path).unwrap() == b"evil", "{name}");
                 assert!(!root.join(name).exists(), "{name}");
@@ -193,22 +275,182 @@ mod tests {
         git(&["commit", "-qm", "one"]);
         fs::remove_file(root.join(".gitattributes")).unwrap();
         let aside = Quarantine::at(Some(folder.path().join("aside")));
-        let before = Before::look(&Ground::bare(&root), false);
+        let before = before(&Ground::bare(&root), false);
         // The user's own git, a tool that asked, another command that was allowed to, and the command itself.
         git(&["checkout", "--", "."]);
         fs::write(root.join(".mcp.json"), "asked for").unwrap();
         aside.vouch(&root.join(".mcp.json"));
-        let allowed = Before::look(&Ground::bare(&root), false);
+        let allowed = self::before(&Ground::bare(&root), false);
         fs::write(root.join("x.code-workspace"), "allowed").unwrap();
         allowed.vouch(&aside);
         fs::write(root.join(".envrc"), "evil").unwrap();
-        let taken: Vec<_> = before.put_aside(&aside, true).into_iter().map(|it| it.0).collect();
-        assert_eq!(taken, [".envrc"]);
+        let taken = |is_git_held| {
+            let found = before.put_aside(&aside, is_git_held, &Places::default());
+            found.aside.into_iter().map(|it| it.0).collect::<Vec<_>>()
+        };
+        assert_eq!(taken(true), [".envrc"]);
         for name in [".gitattributes", ".mcp.json", "x.code-workspace"] {
             assert!(root.join(name).exists(), "{name}");
         }
         // Where somebody else could have told git what to remember, it is not believed.
-        let taken: Vec<_> = before.put_aside(&aside, false).into_iter().map(|it| it.0).collect();
-        assert_eq!(taken, [".gitattributes"]);
+        assert_eq!(taken(false), [".gitattributes"]);
+    }
+
+    #[test]
+    fn what_may_have_been_there_is_only_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("work");
+        for at in 0..6 {
+            fs::create_dir_all(root.join(format!("{at}"))).unwrap();
+            fs::write(root.join(format!("{at}/.npmrc")), "mine").unwrap();
+        }
+        let aside = Quarantine::at(Some(folder.path().join("aside")));
+        // The look before the command comes to the top and three of the folders, the one after it to all.
+        let most = Most {
+            folders: 4,
+            ..Most::default()
+        };
+        let cut = Ground::limited(&root, most).look();
+        let is_listed = |at: &usize| cut.has_folder(&root.join(at.to_string()));
+        let (listed, unlisted): (Vec<usize>, Vec<usize>) = (0..6).partition(is_listed);
+        assert_eq!((listed.len(), unlisted.len(), cut.limit().is_some()), (3, 3, true));
+        let before = Before::new(&Ground::bare(&root), cut, false);
+        let name = |at: usize, name: &str| format!("{at}/{name}");
+        let planted = [
+            name(listed[0], ".envrc"),
+            name(unlisted[0], ".envrc"),
+            ".mcp.json".to_owned(),
+            "new/.vscode".to_owned(),
+        ];
+        for path in &planted {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), "evil").unwrap();
+        }
+        let found = before.put_aside(&aside, true, &Places::default());
+        let moved: BTreeSet<_> = found.aside.into_iter().map(|it| it.0).collect();
+        let certain = [&planted[0], &planted[2], &planted[3]];
+        assert_eq!(moved, certain.into_iter().cloned().collect());
+        let mut said: BTreeSet<_> = unlisted.iter().map(|it| name(*it, ".npmrc")).collect();
+        said.insert(planted[1].clone());
+        let told: BTreeSet<_> = found
+            .told
+            .into_iter()
+            .map(|it| match it {
+                Mended::Unsure { path } => path,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(told, said);
+        for at in 0..6 {
+            assert_eq!(fs::read_to_string(root.join(name(at, ".npmrc"))).unwrap(), "mine");
+        }
+    }
+
+    #[test]
+    fn what_builds_and_installations_make_is_left_and_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("work");
+        let put = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put(".gitignore", "target/\nout/\n");
+        put("target/x", "");
+        put("src/a.rs", "");
+        put("old/a.rs", "");
+        let aside = Quarantine::at(Some(folder.path().join("aside")));
+        let before = before(&Ground::bare(&root), false);
+        let repository = |at: &str| {
+            for path in ["HEAD", "config", "objects/x", "refs/x", "hooks/x.sample"] {
+                put(&format!("{at}/.git/{path}"), "");
+            }
+        };
+        for path in [
+            "target/package/a/.github/workflows/ci.yml",
+            "target/.npmrc",
+            "out/deep/.envrc",
+            "vendor/x/.cargo/config.toml",
+            "third_party/y/.travis.yml",
+            // These act wherever they are.
+            "target/.cursor/mcp.json",
+            "vendor/x/.git/config",
+            "out/.sheafignore",
+            // What a command lets git ignore is no build output where the sources are.
+            "src/.npmrc",
+            "src/.vscode/tasks.json",
+            "fresh/.npmrc",
+        ] {
+            put(path, "x");
+        }
+        put("src/.gitignore", "*\n");
+        put("fresh/.gitignore", "*\n");
+        repository("clone");
+        repository("target/dependency");
+        repository("old");
+        let found = before.put_aside(&aside, true, &Places::default());
+        let mut moved: Vec<_> = found.aside.into_iter().map(|it| it.0).collect();
+        moved.sort();
+        assert_eq!(
+            moved,
+            [
+                "fresh/.npmrc",
+                "old/.git",
+                "out/.sheafignore",
+                "src/.npmrc",
+                "src/.vscode",
+                "target/.cursor",
+                "vendor/x/.git"
+            ]
+        );
+        let mut told: Vec<_> = found
+            .told
+            .into_iter()
+            .map(|it| match it {
+                Mended::Packaged { path } => path,
+                Mended::Repository { path } => format!("repository {path}"),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        told.sort();
+        assert_eq!(
+            told,
+            [
+                "out/deep/.envrc",
+                "repository clone",
+                "repository target/dependency",
+                "target/.npmrc",
+                "target/package/a/.github/workflows",
+                "third_party/y/.travis.yml",
+                "vendor/x/.cargo/config.toml"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_stands_for_a_name_is_nobodys_file_until_it_is_filled() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("work");
+        fs::create_dir_all(root.join("sub")).unwrap();
+        let aside = Quarantine::at(Some(folder.path().join("aside")));
+        let theirs = |name: &str| Places::make(vec![root.join(name)]);
+        // One that another program holds comes, one goes and is made anew, one is filled, and one of ours is filled by others.
+        let (filled, gone) = (theirs("sub/.git"), theirs("sub/.idea"));
+        let ground = Ground::bare(&root);
+        let look = ground.look();
+        let ours = theirs(".vscode");
+        let before = Before::new(&ground, look, false);
+        let come = theirs("sub/.husky");
+        drop(gone);
+        for path in ["sub/.idea/run.xml", "sub/.git/config", ".vscode/settings.json"] {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), "x").unwrap();
+        }
+        let found = before.put_aside(&aside, true, &ours);
+        assert_eq!(found.told, []);
+        let moved: BTreeSet<_> = found.aside.into_iter().map(|it| it.0).collect();
+        assert_eq!(moved, ["sub/.git", "sub/.idea"].map(str::to_owned).into());
+        assert!(root.join("sub/.husky").is_dir() && root.join(".vscode/settings.json").exists());
+        drop((filled, come, ours));
     }
 }

@@ -105,10 +105,22 @@ impl Around {
         let git_write = wish.permissions.contains(&Permission::GitWrite);
         let counts = shared.loose.now();
         let freed = shared.loose.begin(wish.permissions, false);
-        let policy = || Policy {
+        let look = ground.look();
+        let mut policy = Policy {
             wraps: wish.wraps,
-            ..ground.policy(wish.tier, wish.permissions, wish.only_reads, Some(wish.temporary))
+            ..ground.policy(
+                &look,
+                wish.tier,
+                wish.permissions,
+                wish.only_reads,
+                Some(wish.temporary),
+            )
         };
+        // Bubblewrap cannot hold a link. Those with the name of a secret are common, and their targets are hidden all the same.
+        if wish.wraps {
+            let is_hidden_link = |it: &PathBuf| look.links.iter().any(|link| link.is_hidden && link.links.contains(it));
+            policy.read_only.retain(|it| !is_hidden_link(it));
+        }
         let mut around = Self {
             shared: shared.clone(),
             places: Places::default(),
@@ -120,22 +132,21 @@ impl Around {
             freed,
         };
         if wish.only_reads {
-            return (around, policy());
+            return (around, policy);
         }
         // Where names are held by their text there is nothing to compare.
         if wish.is_guarded && wish.tier == Tier::Partial && cfg!(target_os = "linux") {
-            let mut policy = policy();
             if let Some(watch) = shared.look(ground, &mut policy) {
                 around.watch = Some(watch);
-                around.before = Some(Before::look(ground, git_write));
+                around.before = Some(Before::new(ground, look, git_write));
                 return (around, policy);
             }
         }
-        around.places = Places::make(ground.meaningful(git_write));
-        let mut policy = policy();
-        // They are empty, and a walk may have seen them or not.
-        policy.read_only.extend(around.places.paths().map(Path::to_owned));
-        around.before = Some(Before::look(ground, git_write));
+        let names = ground.meaningful(&look, git_write);
+        around.places = Places::make(names.clone());
+        // Those that were made, and what has come since the look.
+        policy.read_only.extend(names.into_iter().filter(|it| it.exists()));
+        around.before = Some(Before::new(ground, look, git_write));
         (around, policy)
     }
 
@@ -146,7 +157,7 @@ impl Around {
             freed: shared.loose.begin(permissions, true),
             shared: shared.clone(),
             places: Places::default(),
-            before: Some(Before::look(ground, true)),
+            before: Some(Before::new(ground, ground.look(), true)),
             watch: None,
             git_write: true,
             is_all: true,
@@ -175,10 +186,12 @@ impl Around {
                 before.vouch(aside);
             } else if overlap == Overlap::Everything {
                 // Whose they are nobody can tell.
-                let left = before.unwanted(aside, false).map(|it| Mended::Left { path: it });
-                settled.mended.extend(left);
+                let left = before.unwanted(aside, &self.places);
+                settled.mended.extend(left.map(|it| Mended::Left { path: it }));
             } else {
-                settled.aside = before.put_aside(aside, overlap == Overlap::Nobody && !is_watched);
+                let found = before.put_aside(aside, overlap == Overlap::Nobody && !is_watched, &self.places);
+                settled.aside = found.aside;
+                settled.mended.extend(found.told);
                 if self.git_write {
                     before.vouch(aside);
                 }

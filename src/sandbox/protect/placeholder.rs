@@ -48,6 +48,11 @@ impl Places {
         self.0.iter().map(|it| it.0.as_path())
     }
 
+    /// Returns true if the folder at `path` is one of these.
+    pub fn hold(&self, path: &Path) -> bool {
+        self.0.iter().any(|it| it.0 == path && is_at(&it.1, path))
+    }
+
     /// The command has ended.
     pub fn leave(&mut self) {
         for (path, held) in self.0.drain(..) {
@@ -60,6 +65,12 @@ impl Drop for Places {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+/// Returns true if an empty folder that stands for a name is at `path`, whoever holds it.
+pub fn is_place(path: &Path) -> bool {
+    let is_folder = fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
+    is_folder && matches!(open(path), Ok(Some(_)))
 }
 
 /// Takes away what a program that was killed has left, where nobody holds it.

@@ -39,6 +39,16 @@ pub enum Mended {
     Lost { path: String, why: String },
     /// Another command ran that was allowed to change it.
     Left { path: String },
+    /// It may have been there before the command, where nobody could look.
+    Unsure { path: String },
+    /// A protected file in a folder that git ignores or that holds packages: builds and installations make those.
+    Packaged { path: String },
+    /// A repository in a folder that was not there.
+    Repository { path: String },
+    /// A folder that could not be looked into any more, and can again.
+    Opened { path: String },
+    /// A folder that cannot be looked into any more.
+    Closed { path: String },
 }
 
 impl std::fmt::Display for Mended {
@@ -67,6 +77,29 @@ impl std::fmt::Display for Mended {
             Self::Left { path } => write!(
                 f,
                 "`{path}` changed while another command ran that was allowed to change it: it was left as it is"
+            ),
+            Self::Unsure { path } => write!(
+                f,
+                "`{path}`, which runs or decides what runs, was found after the command and may have been there before: it \
+                 was left as it is"
+            ),
+            Self::Packaged { path } => write!(
+                f,
+                "the command made `{path}`, which runs or decides what runs for whoever works there: it is left, since git \
+                 ignores the folder or it holds packages"
+            ),
+            Self::Repository { path } => write!(
+                f,
+                "the command made the repository `{path}`: its hooks and its configuration run when git is used there, so \
+                 look at them first"
+            ),
+            Self::Opened { path } => write!(
+                f,
+                "the command took away the right to look into `{path}`: its owner has it again"
+            ),
+            Self::Closed { path } => write!(
+                f,
+                "nobody can look into `{path}` since the command: it is not known what it made there"
             ),
         }
     }
@@ -463,7 +496,9 @@ mod tests {
 
     fn paths(mended: &[Mended]) -> Vec<&str> {
         let path = |it: &Mended| match it {
-            Mended::Back { path, .. } | Mended::Lost { path, .. } | Mended::Left { path } => path.clone(),
+            Mended::Back { path, .. } | Mended::Lost { path, .. } | Mended::Left { path } | Mended::Unsure { path } => {
+                path.clone()
+            }
         };
         mended
             .iter()

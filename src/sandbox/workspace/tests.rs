@@ -345,6 +345,63 @@ fn an_ignore_file_that_cannot_be_used_hides_everything_beside_it() {
     assert!(!hidden::is_ignored(Some(root.clone()), &root.join("loop/x"), false));
     pipe(&ground.path("shop/.cursorignore"));
     assert_eq!(place(), Place::Hidden);
+    // Nor one with a pattern that cannot be read: nobody knows what it should hide.
+    fs::remove_file(ground.path("shop/.cursorignore")).unwrap();
+    for (text, expected) in [
+        (&b"# caf\xe9\nprivate\n"[..], Place::Inside),
+        (b"priv\xe9e\n", Place::Hidden),
+        (b"a[\n", Place::Hidden),
+        (b"x/[z-a]\nprivate\n", Place::Hidden),
+        (b"private\r\n\n   \n!private/a\n", Place::Inside),
+    ] {
+        ground.put("shop/.cursorignore", text);
+        assert_eq!(place(), expected, "{}", text.escape_ascii());
+        // Git's says nothing then.
+        fs::remove_file(ground.path("shop/.cursorignore")).unwrap();
+        ground.put("shop/.gitignore", text);
+        assert_eq!(place(), Place::Inside, "{}", text.escape_ascii());
+    }
+}
+
+#[test]
+fn what_a_link_leads_to_is_what_the_link_is_called_at_every_depth_and_in_every_folder() {
+    let ground = Ground::new();
+    for path in [
+        "shop/ci/x.yml",
+        "shop/devvars",
+        "shop/a/x",
+        "added/hooks/x",
+        "added/vars",
+        "shop/.github/x",
+    ] {
+        ground.put(path, "x");
+    }
+    ground.link("shop/.github/workflows", "../ci");
+    ground.link("shop/a/.env", "../devvars");
+    ground.link("shop/a/.husky", ground.path("added/hooks"));
+    ground.link("shop/a/server.key", ground.path("added/vars"));
+    ground.link("shop/.vscode", "later");
+    ground.link("shop/.idea", ".");
+    let workspace = ground.workspace();
+    let place = |written: &str| {
+        let found = workspace.locate(written).unwrap();
+        (found.place == Place::Hidden, found.is_protected)
+    };
+    // Links at the top are known from the start.
+    assert_eq!(place("later/tasks.json"), (false, true));
+    workspace.commands().ground().look();
+    for (written, expected) in [
+        ("ci/x.yml", (false, true)),
+        ("ci/new.yml", (false, true)),
+        ("devvars", (true, false)),
+        ("../added/hooks/x", (false, true)),
+        ("../added/vars", (true, false)),
+        ("later/tasks.json", (false, true)),
+        ("a/x", (false, false)),
+    ] {
+        assert_eq!(place(written), expected, "{written}");
+    }
+    assert_eq!(walked(&Arc::new(workspace)), ".github/x a/x ci/x.yml");
 }
 
 #[test]
@@ -380,7 +437,7 @@ fn a_walk_sees_what_a_search_should() {
             .walker(&workspace.locate(written).unwrap(), Bounds::until(|| false))
             .unwrap();
         let mut found: Vec<_> = walker
-            .build()
+            .entries()
             .map(Result::unwrap)
             .filter(|it| it.file_type().is_some_and(|it| !it.is_dir()))
             .map(|it| {
@@ -483,7 +540,7 @@ fn walked(workspace: &Arc<Workspace>) -> String {
         let root = own.locate("").unwrap();
         let walker = own.walker(&root, Bounds::until(|| false)).unwrap();
         let mut names: Vec<_> = walker
-            .build()
+            .entries()
             .flatten()
             .filter(|it| it.file_type().is_some_and(|it| it.is_file()))
             .map(|it| {
@@ -560,11 +617,11 @@ fn a_walk_ends_at_its_bounds_and_says_so() {
     let root = workspace.locate("").unwrap();
     let count = |bounds: Bounds| {
         let walk = workspace.walker(&root, bounds).unwrap();
-        let alone = walk.build().flatten().count();
+        let alone = walk.entries().flatten().count();
         let is_cut = walk.is_cut();
         let several = AtomicU32::new(0);
         let parallel = workspace.walker(&root, Bounds::until(|| false).entries(50)).unwrap();
-        parallel.build_parallel(2).run(|| {
+        parallel.visit(2, || {
             Box::new(|_| {
                 several.fetch_add(1, Ordering::Relaxed);
                 ignore::WalkState::Continue
@@ -577,6 +634,22 @@ fn a_walk_ends_at_its_bounds_and_says_so() {
     assert_eq!(count(Bounds::until(|| false).entries(100)), (101, true));
     assert_eq!(count(Bounds::until(|| true)), (1, true));
     assert_eq!(count(Bounds::within(std::time::Duration::ZERO)), (1, true));
+    // After that nothing is read any more, however much there is in the folder that is open.
+    let asked = Arc::new(AtomicU32::new(0));
+    let counted = || {
+        let asked = Arc::clone(&asked);
+        Bounds::until(move || asked.fetch_add(1, Ordering::Relaxed) > 0)
+    };
+    for at in 0..3000 {
+        ground.put(&format!("shop/wide/{at}"), "");
+    }
+    let wide = workspace.locate("wide").unwrap();
+    let walk = workspace.walker(&wide, counted()).unwrap();
+    assert!(walk.entries().flatten().count() < 40 && walk.is_cut());
+    assert_eq!(asked.swap(0, Ordering::Relaxed), 2);
+    let walk = workspace.walker(&wide, counted()).unwrap();
+    walk.visit(1, || Box::new(|_| ignore::WalkState::Continue));
+    assert!(walk.is_cut() && asked.load(Ordering::Relaxed) == 2);
 }
 
 #[test]
@@ -667,10 +740,8 @@ fn this_programs_own_folders_and_its_keys_are_held_wherever_they_are() {
     }
     assert_eq!(workspace.locate("keys/model").unwrap().place, Place::Hidden);
     assert_eq!(workspace.locate("../other/state/keys/x").unwrap().place, Place::Hidden);
-    let policy = workspace
-        .commands()
-        .ground()
-        .policy(policy::Tier::Full, &[], false, None);
+    let ground = workspace.commands().ground();
+    let policy = ground.policy(&ground.look(), policy::Tier::Full, &[], false, None);
     for inner in ["shop/conf/sheaf", "shop/data/sheaf", "added/cache"] {
         assert!(
             policy.read_only.contains(&ground.path(inner)),

@@ -69,7 +69,7 @@ pub fn checkers(workspace: &Workspace, settings: &Settings) -> Vec<String> {
         let bounds = Bounds::within(PATIENCE).entries(MOST_ENTRIES);
         workspace.walker(&it, bounds)
     });
-    for entry in root.iter().flat_map(|it| it.build().flatten()) {
+    for entry in root.iter().flat_map(|it| it.entries().flatten()) {
         if !entry.file_type().is_some_and(|it| it.is_file()) {
             continue;
         }

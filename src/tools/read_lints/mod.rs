@@ -157,7 +157,7 @@ fn gather(workspace: &Workspace, target: &Located, bounds: Bounds, files: &mut B
         files.insert(target.path.clone());
         return Ok(());
     }
-    for entry in workspace.walker(target, bounds)?.build().flatten() {
+    for entry in workspace.walker(target, bounds)?.entries().flatten() {
         if files.len() >= MOST_FILES {
             break;
         }

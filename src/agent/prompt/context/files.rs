@@ -207,7 +207,7 @@ pub fn walk_below(workspace: &Workspace, folder: &Located, limit: usize, stop: &
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     let (sender, receiver) = mpsc::channel::<Vec<Box<str>>>();
     let (count, is_partial) = (AtomicUsize::new(0), AtomicBool::new(false));
-    walker.build_parallel(threads).run(|| {
+    walker.visit(threads, || {
         let mut found = ThreadFiles {
             paths: Vec::new(),
             sender: sender.clone(),

@@ -526,7 +526,7 @@ pub fn deeper(workspace: &Workspace, most: usize) -> Vec<HeldBack> {
         return Vec::new();
     };
     let mut folders = BTreeSet::new();
-    for entry in walker.build().flatten() {
+    for entry in walker.entries().flatten() {
         let holds = match entry.file_name().to_str() {
             Some("AGENTS.md" | "CLAUDE.md" | ".cursor") => entry.path().parent(),
             Some(_) | None => None,

@@ -149,4 +149,11 @@ fn a_file_that_cannot_be_read_forbids_what_nobody_knows() {
     assert_eq!(load().1, []);
     std::fs::create_dir(paths.settings()).unwrap();
     assert!(load().1.iter().any(Problem::is_unreadable));
+    // A link that leads nowhere, such as to a disk that is not mounted, is not the same as no settings.
+    std::fs::remove_dir(paths.settings()).unwrap();
+    std::os::unix::fs::symlink("nowhere", paths.settings()).unwrap();
+    assert!(load().1.iter().any(Problem::is_unreadable));
+    std::fs::remove_dir_all(&paths.config).unwrap();
+    std::os::unix::fs::symlink("nowhere", &paths.config).unwrap();
+    assert!(load().1.iter().any(Problem::is_unreadable));
 }

@@ -234,6 +234,34 @@ async fn the_environment_is_ours_to_say() {
 }
 
 #[tokio::test]
+async fn looking_at_what_a_command_has_made_holds_nobody_up() {
+    let bench = Bench::new();
+    let running = bench.start("echo $$ > HERE/pid; until [ -e HERE/go ]; do sleep 0.01; done");
+    let pid = bench.number("pid").await;
+    // As if the folders took long to look at. Everything else here runs on this one thread, as with the screen.
+    let ground = bench.commands.ground().clone();
+    let (is_held, held) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let holder = std::thread::spawn(move || {
+        ground.hold_up(|| {
+            is_held.send(()).unwrap();
+            released.recv_timeout(LONG).is_ok()
+        })
+    });
+    held.recv().unwrap();
+    fs::write(bench.path("go"), "").unwrap();
+    until(|| is_gone(pid)).await;
+    assert!(running.outcome().is_none(), "it is not known yet what it has made");
+    assert!(
+        !bench.commands.ground().is_partly_known(),
+        "what is known can be asked for"
+    );
+    release.send(()).unwrap();
+    assert_eq!(running.ended().await.how, How::Exited(0));
+    assert!(holder.join().unwrap(), "it waited until it was told to go on");
+}
+
+#[tokio::test]
 async fn what_a_command_leaves_behind_ends_with_it() {
     let bench = Bench::new();
     // In the group, in a group of its own, in a session of its own, and as a daemon; some hold the output open.

@@ -112,15 +112,17 @@ impl Workspace {
                 tracing::warn!(%error, "a folder of this program cannot be made, so that it could be protected");
             }
         }
-        let ground = policy::Ground {
+        let mut ground = policy::Ground {
             root: root.clone(),
             more: more.clone(),
             home: home.clone(),
             secrets: secrets.clone(),
             own,
             globals: absolute(policy::globals(home.as_deref())),
+            recorded: Vec::new(),
             looks: policy::Looks::default(),
         };
+        ground.record();
         ground.glance();
         Ok(Self {
             secrets,

@@ -33,7 +33,7 @@ const COMMANDS: WordList = WordList(
 );
 
 /// A repository, whose configuration says what git runs in it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Repository {
     /// Git's folder, or the file that stands for it.
     pub git: PathBuf,

@@ -1,12 +1,24 @@
-//! Git's own folders, and the files that stand for them.
+//! Git's own folders, the files that stand for them, and what in them decides what git runs.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use super::protected_names as name;
 use crate::os::file;
 
 /// Maximum size of a file that points to git's folder, in bytes.
 const LONGEST_POINTER: u64 = 8 << 10;
+
+/// Parts of git's folder that run or decide what runs, or say where git finds those.
+pub const GIT_FIXED: [&str; 5] = ["hooks", "config", "config.worktree", "info", "commondir"];
+/// The same in the folder of a linked worktree.
+const WORKTREE_FIXED: [&str; 3] = ["config.worktree", "commondir", "gitdir"];
+/// Those that are folders.
+const FOLDERS: [&str; 2] = ["hooks", "info"];
+/// Maximum number of folders below `modules` that are looked at.
+const MOST_MODULES: usize = 20_000;
 
 /// Returns the git folder of the workspace at `root`. `None` if it has none.
 pub fn git_folder(root: &Path) -> Option<PathBuf> {
@@ -35,6 +47,89 @@ pub fn git_folders(git: &Path) -> Vec<PathBuf> {
     } else {
         pointed(git)
     }
+}
+
+/// Git's own folders that a command with `git_write` may write, behind a `.git` in the folders of a conversation. A file there may
+/// name any folder of the user's: one elsewhere counts only if it was named when the conversation began (`recorded`), or if it
+/// names the file in turn, as that of a linked worktree does.
+pub fn openable(git: &Path, roots: &[PathBuf], recorded: &[PathBuf]) -> Vec<PathBuf> {
+    if fs::symlink_metadata(git).is_ok_and(|it| it.is_dir()) {
+        return vec![git.to_owned()];
+    }
+    let mut folders = pointed(git);
+    let is_inside = |it: &PathBuf| roots.iter().any(|root| it.starts_with(root));
+    let Some(own) = folders.last().cloned() else {
+        return folders;
+    };
+    let is_elsewhere = !is_inside(&own);
+    let is_back = || pointer(&own.join("gitdir"), "").is_some_and(|it| it == git);
+    if is_elsewhere && !recorded.contains(&own) && !is_back() {
+        return Vec::new();
+    }
+    // What lies inside was perhaps made by a command, and so was what it says of where the rest is.
+    folders.retain(|it| is_elsewhere || is_inside(it));
+    // Only what git itself would use.
+    folders.retain(|it| it.components().any(|part| name::is_git(part.as_os_str())) && it.join("HEAD").is_file());
+    folders
+}
+
+/// What runs or decides what runs in a folder of git's.
+#[derive(Debug, Default)]
+pub struct Fixed {
+    /// Paths, whether they exist or not, also of submodules and of linked worktrees.
+    pub paths: Vec<PathBuf>,
+    /// Not all submodules were looked at.
+    pub is_partial: bool,
+}
+
+impl Fixed {
+    pub fn of(folder: &Path) -> Self {
+        let mut fixed = Self::default();
+        fixed.paths.extend(GIT_FIXED.iter().map(|it| folder.join(it)));
+        for worktree in folders_in(&folder.join("worktrees")) {
+            fixed.paths.extend(WORKTREE_FIXED.iter().map(|it| worktree.join(it)));
+        }
+        // The name of a submodule may have slashes, and its repository may have submodules.
+        let mut open = folders_in(&folder.join("modules"));
+        let mut count = 0;
+        while let Some(module) = open.pop() {
+            count += 1;
+            if count > MOST_MODULES {
+                fixed.is_partial = true;
+                break;
+            }
+            let is_repository = ["HEAD", "config", "hooks", "commondir"]
+                .iter()
+                .any(|it| module.join(it).exists());
+            if is_repository {
+                fixed.paths.extend(GIT_FIXED.iter().map(|it| module.join(it)));
+                open.extend(folders_in(&module.join("modules")));
+            } else {
+                open.extend(folders_in(&module));
+            }
+        }
+        fixed
+    }
+
+    /// Those that are folders, for which empty ones can stand.
+    pub fn folders(&self) -> impl Iterator<Item = &PathBuf> {
+        let is_folder = |it: &&PathBuf| it.file_name().is_some_and(|it| FOLDERS.iter().any(|name| it == *name));
+        self.paths.iter().filter(is_folder)
+    }
+}
+
+/// Returns true for a file of a linked worktree that leads to the git folder that it is in: git makes one for each worktree.
+pub fn leads_home(path: &Path) -> bool {
+    let home = path.ancestors().nth(3).and_then(|it| it.canonicalize().ok());
+    let is_worktrees = path.ancestors().nth(2).is_some_and(|it| it.ends_with("worktrees"));
+    let is_home = |it: PathBuf| home.is_some_and(|home| home == it);
+    is_worktrees && (path.ends_with("gitdir") || path.ends_with("commondir") && pointer(path, "").is_some_and(is_home))
+}
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|it| it.file_type().is_ok_and(|it| it.is_dir()));
+    folders.map(|it| it.path()).collect()
 }
 
 /// The path that stands in a file, relative to the file's folder.

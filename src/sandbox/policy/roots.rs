@@ -21,7 +21,7 @@ use super::survey::Most;
 use super::{
     Policy, ResourceLimits, Tier,
     git_config::{NamedFiles, Repository},
-    git_folders::pointed,
+    git_folders::{Fixed, openable, pointed},
     hidden::Secrets,
     look::{Link, Look},
     protected_names as name,
@@ -30,8 +30,6 @@ use super::{
 };
 use crate::{protocol::Permission, text::WordList};
 
-/// Parts of git's folder that run or decide what runs.
-pub const GIT_FIXED: [&str; 4] = ["hooks", "config", "config.worktree", "info"];
 /// Accounts of the machine's, which its administrator can read without any capability.
 const OF_THE_MACHINE: WordList = WordList("/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers");
 /// The folders of a conversation, as commands see them.
@@ -45,6 +43,8 @@ pub struct Ground {
     pub own: Vec<PathBuf>,
     /// Git's files for all repositories, whether they exist or not. The same.
     pub globals: Vec<PathBuf>,
+    /// Git's folders that the `.git` of the folders stood for when the conversation began.
+    pub recorded: Vec<PathBuf>,
     pub looks: Looks,
 }
 
@@ -56,6 +56,13 @@ pub struct Looks {
     /// Held while the first look is made.
     first: Arc<Mutex<()>>,
     last: Arc<RwLock<Last>>,
+}
+
+/// Git's folders that a command may write, and what it may not write in them.
+#[derive(Debug, Default)]
+pub struct Opened {
+    pub folders: BTreeSet<PathBuf>,
+    pub fixed: Vec<Fixed>,
 }
 
 /// What is known without a new look.
@@ -78,6 +85,7 @@ impl Ground {
             home: None,
             own: Vec::new(),
             globals: Vec::new(),
+            recorded: Vec::new(),
             looks: Looks::default(),
         }
     }
@@ -267,15 +275,24 @@ impl Ground {
             return policy;
         }
         policy.writable.extend(roots);
+        let opened = if git_write {
+            self.opened(look)
+        } else {
+            Opened::default()
+        };
         for path in look.protected() {
-            let is_link = || fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink());
-            if git_write && path.file_name().is_some_and(name::is_git) && !is_link() {
-                open_git(&path, &mut policy);
-            } else {
-                policy.read_only.extend(pointed(&path));
-                policy.read_only.push(path);
-            }
+            policy.read_only.extend(pointed(&path));
+            policy.read_only.push(path);
         }
+        let is_opened = |it: &PathBuf| opened.folders.contains(it);
+        policy.read_only.retain(|it| !is_opened(it));
+        policy
+            .writable
+            .extend(opened.folders.iter().filter(|it| !self.is_inside(it)).cloned());
+        let fixed = opened.fixed.iter().flat_map(|it| &it.paths);
+        policy
+            .read_only
+            .extend(fixed.filter(|it| it.exists() && !is_opened(it)).cloned());
         let links = look.links.iter().flat_map(|it| &it.links);
         policy.read_only.extend(links.filter(|it| self.is_inside(it)).cloned());
         for (root, survey) in &look.surveys {
@@ -284,13 +301,18 @@ impl Ground {
             let kept = kept.filter(|it| it.starts_with(root) || root.starts_with(it));
             policy.read_only.extend(kept.filter(|it| it.exists()).cloned());
         }
+        policy.read_only.sort();
+        policy.read_only.dedup();
         policy
     }
 
     /// Names that mean something as soon as they exist, whether they do or not.
     pub fn meaningful(&self, look: &Look, git_write: bool) -> Vec<PathBuf> {
-        let git = self.root.join(".git");
-        let inside = ["hooks", "info"].into_iter().filter(|_| git_write && git.is_dir());
+        let opened = if git_write {
+            self.opened(look)
+        } else {
+            Opened::default()
+        };
         let names = self
             .roots()
             .flat_map(|root| name::top_folders().map(|it| root.join(it)));
@@ -298,9 +320,26 @@ impl Ground {
         let led = look.links.iter().filter(|it| !it.is_hidden).map(|it| &it.target);
         let missing = led.chain(&self.own).filter_map(|it| first_missing(it));
         names
-            .chain(inside.map(|it| git.join(it)))
+            .chain(opened.fixed.iter().flat_map(Fixed::folders).cloned())
             .chain(missing.filter(|it| self.is_inside(it)))
             .collect()
+    }
+
+    /// Git's folders that `git_write` opens.
+    pub fn opened(&self, look: &Look) -> Opened {
+        let roots: Vec<PathBuf> = self.roots().cloned().collect();
+        let protected = look.protected();
+        let gits = protected.iter().filter(|it| it.file_name().is_some_and(name::is_git));
+        let folders: BTreeSet<_> = gits.flat_map(|it| openable(it, &roots, &self.recorded)).collect();
+        Opened {
+            fixed: folders.iter().map(|it| Fixed::of(it)).collect(),
+            folders,
+        }
+    }
+
+    /// Notes which folders of git's the folders' own `.git` files stand for.
+    pub fn record(&mut self) {
+        self.recorded = self.roots().flat_map(|it| pointed(&it.join(".git"))).collect();
     }
 
     /// Returns true if a path is, or holds, one of the conversation's folders.
@@ -336,31 +375,6 @@ fn first_missing(path: &Path) -> Option<PathBuf> {
     missing
 }
 
-/// Lets git's folder be written, but for what runs or decides what runs.
-fn open_git(git: &Path, policy: &mut Policy) {
-    let mut folders = pointed(git);
-    // Only what git itself would use: a file may name any folder.
-    folders.retain(|it| it.components().any(|part| name::is_git(part.as_os_str())) && it.join("HEAD").is_file());
-    if git.is_file() {
-        policy.read_only.push(git.to_owned());
-        policy.writable.extend(folders.iter().cloned());
-    } else {
-        folders.push(git.to_owned());
-    }
-    for folder in folders {
-        let fixed = GIT_FIXED.map(|it| folder.join(it));
-        policy.read_only.extend(fixed.into_iter().filter(|it| it.exists()));
-        // The repositories of submodules have hooks of their own.
-        let modules = fs::read_dir(folder.join("modules")).into_iter().flatten().flatten();
-        for module in modules {
-            let fixed = GIT_FIXED.map(|it| module.path().join(it));
-            policy.read_only.extend(fixed.into_iter().filter(|it| it.exists()));
-        }
-        // A folder that holds only fixed parts must keep its name.
-        policy.read_only.retain(|it| *it != folder);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -392,6 +406,7 @@ mod tests {
             secrets,
             own: Vec::new(),
             globals: Vec::new(),
+            recorded: Vec::new(),
             looks: Looks::default(),
         };
         Bench {
@@ -529,7 +544,7 @@ mod tests {
 
     #[test]
     fn git_may_be_written_but_for_what_runs() {
-        let bench = bench(&[
+        let mut bench = bench(&[
             "work/.git/HEAD",
             "work/.git/config",
             "work/.git/hooks/pre-commit",
@@ -537,35 +552,88 @@ mod tests {
             "work/.git/objects/x",
             "work/.git/modules/lib/config",
             "work/.git/modules/lib/hooks/x",
+            "work/.git/modules/third/party/lib/HEAD",
+            "work/.git/modules/third/party/lib/hooks/x",
+            "work/.git/modules/third/party/lib/modules/inner/config",
+            "work/.git/worktrees/w/commondir=../..;",
+            "work/.git/worktrees/w/gitdir",
+            "work/sub/.git/HEAD",
+            "work/sub/.git/commondir=../other;",
+            "more/.git/HEAD",
+            "more/.git/info/exclude",
         ]);
-        let policy = bench.policy(&[Permission::GitWrite]);
+        bench.ground.more = vec![bench.ground.root.parent().unwrap().join("more")];
+        let look = bench.ground.look();
+        let policy = bench
+            .ground
+            .policy(&look, Tier::Full, &[Permission::GitWrite], false, None);
         assert!(policy.git_write);
+        assert_eq!(bench.shown(&policy.writable), ["more", "work"]);
         assert_eq!(
             bench.shown(&policy.read_only),
             [
+                "more/.git/info",
                 "work/.git/config",
                 "work/.git/hooks",
                 "work/.git/info",
                 "work/.git/modules/lib/config",
                 "work/.git/modules/lib/hooks",
+                "work/.git/modules/third/party/lib/hooks",
+                "work/.git/modules/third/party/lib/modules/inner/config",
+                "work/.git/worktrees/w/commondir",
+                "work/.git/worktrees/w/gitdir",
+                "work/sub/.git/commondir",
             ]
         );
+        // What is not there is held by its name where a folder can stand for it, and missed elsewhere.
+        let meaningful = bench.shown(&bench.ground.meaningful(&look, true));
+        for name in [
+            "work/.git/hooks",
+            "work/.git/modules/third/party/lib/info",
+            "work/sub/.git/hooks",
+            "more/.git/hooks",
+        ] {
+            assert!(meaningful.iter().any(|it| it == name), "{name}: {meaningful:?}");
+        }
+        let opened = bench.ground.opened(&look);
+        let fixed: Vec<_> = opened.fixed.iter().flat_map(|it| it.paths.clone()).collect();
+        let fixed = bench.shown(&fixed);
+        for name in [
+            "work/.git/commondir",
+            "work/.git/config.worktree",
+            "work/.git/worktrees/w/config.worktree",
+            "work/.git/modules/lib/commondir",
+            "more/.git/config",
+        ] {
+            assert!(fixed.iter().any(|it| it == name), "{name}: {fixed:?}");
+        }
     }
 
     #[test]
     fn a_worktree_is_held_in_all_its_folders() {
-        let bench = bench(&[
+        let mut bench = bench(&[
             "main/.git/HEAD",
             "main/.git/config",
             "main/.git/hooks/x",
             "main/.git/worktrees/w/HEAD",
             "main/.git/worktrees/w/commondir=../..;",
         ]);
-        let base = bench.ground.root.parent().unwrap();
+        let base = bench.ground.root.parent().unwrap().to_owned();
         let text = format!("gitdir: {}\n", base.join("main/.git/worktrees/w").display());
         fs::write(bench.ground.root.join(".git"), text).unwrap();
         let held = bench.shown(&bench.policy(&[]).read_only);
         assert_eq!(held, ["main/.git", "main/.git/worktrees/w", "work/.git"]);
+        // A command may have written that, unless it was there from the start or what it names says the same.
+        let open = bench.policy(&[Permission::GitWrite]);
+        assert_eq!(bench.shown(&open.writable), ["work"]);
+        let gitdir = base.join("main/.git/worktrees/w/gitdir");
+        for (back, expected) in [("elsewhere/.git", false), ("work/.git", true)] {
+            fs::write(&gitdir, format!("{}\n", base.join(back).display())).unwrap();
+            let open = bench.policy(&[Permission::GitWrite]);
+            assert_eq!(bench.shown(&open.writable).len() == 3, expected, "{back}");
+        }
+        fs::remove_file(gitdir).unwrap();
+        bench.ground.record();
         let open = bench.policy(&[Permission::GitWrite]);
         assert_eq!(
             bench.shown(&open.writable),
@@ -573,7 +641,50 @@ mod tests {
         );
         assert_eq!(
             bench.shown(&open.read_only),
-            ["main/.git/config", "main/.git/hooks", "work/.git"]
+            [
+                "main/.git/config",
+                "main/.git/hooks",
+                "main/.git/worktrees/w/commondir",
+                "work/.git"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_command_wrote_opens_no_other_repository() {
+        let bench = bench(&[
+            "work/.git/HEAD",
+            "other/.git/HEAD",
+            "other/.git/config",
+            // The submodule of a repository in the workspace.
+            "work/module/.git=gitdir: ../.git/modules/module;",
+            "work/.git/modules/module/HEAD",
+        ]);
+        let base = bench.ground.root.parent().unwrap().to_owned();
+        let other = base.join("other/.git");
+        let put = |path: &str, text: String| {
+            let path = bench.ground.root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        // Straight, and through folders of a worktree that a command makes up.
+        put("x/.git", format!("gitdir: {}\n", other.display()));
+        put(".git/worktrees/y/HEAD", "x".to_owned());
+        put(".git/worktrees/y/commondir", format!("{}\n", other.display()));
+        put(
+            ".git/worktrees/y/gitdir",
+            format!("{}\n", bench.ground.root.join("y/.git").display()),
+        );
+        put(
+            "y/.git",
+            format!("gitdir: {}\n", bench.ground.root.join(".git/worktrees/y").display()),
+        );
+        let open = bench.policy(&[Permission::GitWrite]);
+        assert_eq!(bench.shown(&open.writable), ["work"]);
+        let folders = bench.ground.opened(&bench.ground.look()).folders;
+        assert_eq!(
+            bench.shown(&folders.into_iter().collect::<Vec<_>>()),
+            ["work/.git", "work/.git/modules/module", "work/.git/worktrees/y"]
         );
     }
 
@@ -654,10 +765,7 @@ mod tests {
             [
                 "more/hooks",
                 "work/.github/workflows",
-                "work/.github/workflows",
                 "work/a/.husky",
-                "work/a/.husky",
-                "work/b/.idea",
                 "work/b/.idea",
                 "work/b/.vscode",
                 "work/ci",

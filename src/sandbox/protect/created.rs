@@ -20,7 +20,7 @@ use super::{
 };
 use crate::sandbox::{
     files::git_index as tracked,
-    policy::{Ground, Look, protected_names as name},
+    policy::{Ground, Look, Opened, leads_home, protected_names as name},
 };
 
 /// Files that the permission `git_write` lets git create.
@@ -38,6 +38,17 @@ pub struct Before {
     /// Without empty folders that stand for a name while a command runs: nobody is told when they go, and then they can be made.
     names: BTreeSet<PathBuf>,
     git_write: bool,
+    /// What runs or decides what runs in the folders of git's that the command may write, as far as it was there.
+    fixed: BTreeSet<PathBuf>,
+    /// Those of the folders that lie elsewhere.
+    outside: Vec<PathBuf>,
+}
+
+/// A protected path that was not among those before the command.
+struct Arrived {
+    path: PathBuf,
+    /// False if it may have been there where nobody could look.
+    is_new: bool,
 }
 
 /// Protected paths that were found after a command and should not be there.
@@ -52,11 +63,19 @@ impl Before {
     pub fn new(ground: &Ground, look: Arc<Look>, git_write: bool) -> Self {
         let mut names = look.protected();
         names.retain(|it| !is_place(it));
+        let opened = if git_write {
+            ground.opened(&look)
+        } else {
+            Opened::default()
+        };
+        let is_outside = |it: &&PathBuf| !ground.roots().any(|root| it.starts_with(root));
         Self {
             ground: ground.clone(),
-            look,
             names,
             git_write,
+            fixed: fixed(&opened).filter(|it| is_there(it)).cloned().collect(),
+            outside: opened.folders.iter().filter(is_outside).cloned().collect(),
+            look,
         }
     }
 
@@ -66,9 +85,9 @@ impl Before {
     pub fn put_aside(&self, aside: &Quarantine, is_git_held: bool, held: &Places) -> Found {
         let mut found = Found::default();
         let now = self.look_again(&mut found.told);
-        for path in self.unwanted_paths(&now, aside, is_git_held, held) {
+        for Arrived { path, is_new } in self.unwanted_paths(&now, aside, is_git_held, held) {
             let shown = self.shown(&path);
-            let Some((root, inner)) = self.place(&path).filter(|_| self.look.lacks(&path, &now)) else {
+            let Some((root, inner)) = self.place(&path).filter(|_| is_new) else {
                 found.told.push(Mended::Unsure { path: shown });
                 continue;
             };
@@ -125,10 +144,10 @@ impl Before {
     /// The names of what should not be there.
     pub fn unwanted(&self, aside: &Quarantine, held: &Places) -> impl Iterator<Item = String> {
         let unwanted = self.unwanted_paths(&self.ground.look(), aside, false, held);
-        unwanted.into_iter().map(|it| self.shown(&it))
+        unwanted.into_iter().map(|it| self.shown(&it.path))
     }
 
-    fn unwanted_paths(&self, now: &Look, aside: &Quarantine, is_git_held: bool, held: &Places) -> Vec<PathBuf> {
+    fn unwanted_paths(&self, now: &Look, aside: &Quarantine, is_git_held: bool, held: &Places) -> Vec<Arrived> {
         let is_users = |path: &Path| {
             let is_gits = || {
                 let (root, inner) = self.place(path)?;
@@ -137,24 +156,38 @@ impl Before {
             aside.is_known(path) || held.hold(path) || is_gits().unwrap_or(false)
         };
         let mut arrived = self.arrived(now);
-        arrived.retain(|it| self.is_unwanted(it) && !is_users(it));
+        arrived.retain(|it| self.is_unwanted(&it.path) && !is_users(&it.path));
         arrived
     }
 
     /// The user let the command make what it made: another one that ends later leaves it where it is.
     pub fn vouch(&self, aside: &Quarantine) {
-        for path in self.arrived(&self.ground.look()) {
-            aside.vouch(&path);
+        for it in self.arrived(&self.ground.look()) {
+            aside.vouch(&it.path);
         }
     }
 
     /// The protected paths that were not among those before the command.
-    fn arrived(&self, now: &Look) -> Vec<PathBuf> {
-        let is_there = |it: &&PathBuf| fs::symlink_metadata(it).is_ok();
+    fn arrived(&self, now: &Look) -> Vec<Arrived> {
         let mut found = now.protected();
-        found.extend(self.look.missing.iter().filter(is_there).cloned());
-        found.retain(|it| !self.names.contains(it) && !is_place(it));
-        found.into_iter().collect()
+        found.extend(self.look.missing.iter().filter(|it| is_there(it)).cloned());
+        found.retain(|it| !self.names.contains(it));
+        let by_name = found.into_iter().map(|path| Arrived {
+            is_new: self.look.lacks(&path, now),
+            path,
+        });
+        let opened = if self.git_write {
+            self.ground.opened(now)
+        } else {
+            Opened::default()
+        };
+        let is_partial = opened.fixed.iter().any(|it| it.is_partial);
+        let of_git = fixed(&opened).filter(|it| is_there(it) && !self.fixed.contains(*it) && !leads_home(it));
+        let of_git = of_git.map(|it| Arrived {
+            path: it.clone(),
+            is_new: !is_partial,
+        });
+        by_name.chain(of_git).filter(|it| !is_place(&it.path)).collect()
     }
 
     fn is_unwanted(&self, path: &Path) -> bool {
@@ -167,7 +200,8 @@ impl Before {
 
     /// The folder of the conversation that a path lies in, and the way from there.
     fn place<'a>(&'a self, path: &'a Path) -> Option<(&'a Path, &'a Path)> {
-        let root = self.ground.roots().filter(|it| path.starts_with(it));
+        let roots = self.ground.roots().chain(&self.outside);
+        let root = roots.filter(|it| path.starts_with(it));
         let root = root.max_by_key(|it| it.as_os_str().len())?;
         Some((root, path.strip_prefix(root).ok()?))
     }
@@ -176,6 +210,15 @@ impl Before {
         let path = path.strip_prefix(&self.ground.root).unwrap_or(path);
         path.to_string_lossy().into_owned()
     }
+}
+
+/// The fixed paths of all folders, whether they exist or not.
+fn fixed(opened: &Opened) -> impl Iterator<Item = &PathBuf> {
+    opened.fixed.iter().flat_map(|it| &it.paths)
+}
+
+fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
 }
 
 /// Gives a folder back to its owner. Returns false if that is somebody else, or no folder is there.
@@ -452,5 +495,55 @@ mod tests {
         assert_eq!(moved, ["sub/.git", "sub/.idea"].map(str::to_owned).into());
         assert!(root.join("sub/.husky").is_dir() && root.join(".vscode/settings.json").exists());
         drop((filled, come, ours));
+    }
+
+    #[test]
+    fn what_decides_what_git_runs_is_put_aside_in_every_folder_that_git_may_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("work");
+        let put = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for path in [
+            ".git/HEAD",
+            ".git/config",
+            "sub/.git/HEAD",
+            ".git/modules/a/b/HEAD",
+            ".git/modules/a/b/config",
+            ".git/worktrees/w/HEAD",
+        ] {
+            put(path, "");
+        }
+        let aside = Quarantine::at(Some(folder.path().join("aside")));
+        let planted = [
+            ".git/commondir",
+            ".git/config.worktree",
+            ".git/hooks",
+            ".git/modules/a/b/hooks",
+            ".git/modules/a/new/config",
+            ".git/worktrees/evil/commondir",
+            ".git/worktrees/w/config.worktree",
+            "sub/.git/config",
+        ];
+        for git_write in [true, false] {
+            let before = before(&Ground::bare(&root), git_write);
+            for path in planted {
+                put(path, "../../elsewhere\n");
+            }
+            // What git makes for a commit and for a worktree stays.
+            for path in [".git/refs/heads/x", ".git/index", ".git/worktrees/new/gitdir"] {
+                put(path, "x");
+            }
+            put(".git/worktrees/new/commondir", "../..\n");
+            let found = before.put_aside(&aside, true, &Places::default());
+            assert_eq!(found.told, []);
+            let mut moved: Vec<_> = found.aside.into_iter().map(|it| it.0).collect();
+            moved.sort();
+            // Without the permission the kernel keeps all of it as it is.
+            assert_eq!(moved, if git_write { planted.to_vec() } else { Vec::new() });
+            assert!(root.join(".git/worktrees/new/commondir").exists() && root.join(".git/config").exists());
+        }
     }
 }

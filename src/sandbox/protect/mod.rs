@@ -142,10 +142,8 @@ impl Around {
                 return (around, policy);
             }
         }
-        let names = ground.meaningful(&look, git_write);
-        around.places = Places::make(names.clone());
-        // Those that were made, and what has come since the look.
-        policy.read_only.extend(names.into_iter().filter(|it| it.exists()));
+        around.places = Places::make(ground.meaningful(&look, git_write));
+        policy.read_only.extend(around.places.paths().map(Path::to_owned));
         around.before = Some(Before::new(ground, look, git_write));
         (around, policy)
     }

@@ -496,9 +496,14 @@ mod tests {
 
     fn paths(mended: &[Mended]) -> Vec<&str> {
         let path = |it: &Mended| match it {
-            Mended::Back { path, .. } | Mended::Lost { path, .. } | Mended::Left { path } | Mended::Unsure { path } => {
-                path.clone()
-            }
+            Mended::Back { path, .. }
+            | Mended::Lost { path, .. }
+            | Mended::Left { path }
+            | Mended::Unsure { path }
+            | Mended::Packaged { path }
+            | Mended::Repository { path }
+            | Mended::Opened { path }
+            | Mended::Closed { path } => path.clone(),
         };
         mended
             .iter()

@@ -740,8 +740,8 @@ fn this_programs_own_folders_and_its_keys_are_held_wherever_they_are() {
     }
     assert_eq!(workspace.locate("keys/model").unwrap().place, Place::Hidden);
     assert_eq!(workspace.locate("../other/state/keys/x").unwrap().place, Place::Hidden);
-    let ground = workspace.commands().ground();
-    let policy = ground.policy(&ground.look(), policy::Tier::Full, &[], false, None);
+    let held = workspace.commands().ground();
+    let policy = held.policy(&held.look(), policy::Tier::Full, &[], false, None);
     for inner in ["shop/conf/sheaf", "shop/data/sheaf", "added/cache"] {
         assert!(
             policy.read_only.contains(&ground.path(inner)),

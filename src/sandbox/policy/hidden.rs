@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use globset::{GlobBuilder, GlobMatcher};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::{
@@ -42,12 +43,85 @@ struct Lists {
     /// True if each pattern is a plain name, which matches in any folder.
     is_by_name: bool,
     home: Option<(PathBuf, Gitignore)>,
-    /// Paths in the home folder that the user named without a pattern.
-    named: Vec<PathBuf>,
+    /// The user's patterns in the home folder, by their parts.
+    named: Vec<Vec<Part>>,
     /// Folders in the home in which secrets of other programs lie beside things that are none.
     listed: Vec<PathBuf>,
     /// Absolute paths that are hidden with all below.
     doors: Vec<PathBuf>,
+}
+
+/// Part of a pattern that stands for folders, or for what is hidden.
+#[derive(Debug)]
+enum Part {
+    /// Entries of a folder. `None`: all of them, where the part cannot be read by itself.
+    Entries(Option<GlobMatcher>),
+    /// The folder, and all folders below.
+    Deep,
+}
+
+/// Maximum number of entries that are listed to find what the user's patterns in the home mean.
+const MOST_ENTRIES: usize = 100_000;
+
+impl Part {
+    /// The parts of a pattern without `~/`.
+    fn of(pattern: &str) -> Vec<Self> {
+        let pattern = pattern.trim_end_matches('/');
+        let pattern = pattern.strip_suffix("/**").unwrap_or(pattern);
+        // A slash in braces divides nothing that could be listed.
+        let (plain, has_braces) = match pattern.find('{') {
+            Some(at) => (
+                pattern
+                    .get(..at)
+                    .unwrap_or_default()
+                    .rsplit_once('/')
+                    .map_or("", |it| it.0),
+                true,
+            ),
+            None => (pattern, false),
+        };
+        let parts = plain.split('/').filter(|it| !it.is_empty()).map(|part| {
+            if part == "**" {
+                return Self::Deep;
+            }
+            let glob = GlobBuilder::new(&name::folded(OsStr::new(part)))
+                .backslash_escape(true)
+                .build();
+            Self::Entries(glob.ok().map(|it| it.compile_matcher()))
+        });
+        let rest = has_braces.then_some([Self::Deep, Self::Entries(None)]);
+        parts.chain(rest.into_iter().flatten()).collect()
+    }
+
+    /// Finds what the parts may mean below a folder. `left` is the number of entries that may still be listed.
+    fn expand(parts: &[Self], folder: &Path, left: &mut usize, found: &mut Vec<PathBuf>) {
+        let Some((part, rest)) = parts.split_first() else {
+            found.push(folder.to_owned());
+            return;
+        };
+        if matches!(part, Self::Deep) {
+            Self::expand(rest, folder, left, found);
+        }
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            if *left == 0 {
+                return;
+            }
+            *left -= 1;
+            let is_folder = || entry.file_type().is_ok_and(|it| it.is_dir());
+            match part {
+                Self::Deep if is_folder() => Self::expand(parts, &entry.path(), left, found),
+                Self::Deep => {}
+                Self::Entries(glob) => {
+                    let is_meant = glob
+                        .as_ref()
+                        .is_none_or(|it| it.is_match(name::folded(&entry.file_name())));
+                    if is_meant {
+                        Self::expand(rest, &entry.path(), left, found);
+                    }
+                }
+            }
+        }
+    }
 }
 
 impl Secrets {
@@ -69,17 +143,19 @@ impl Secrets {
         }
         let mut is_by_name = true;
         for pattern in more {
-            if let (Some(rest), Some(home)) = (pattern.strip_prefix("~/"), home)
-                && !rest.contains(['*', '?', '[', '\\'])
-            {
-                named.push(home.join(rest.trim_end_matches('/')));
+            if let Some(rest) = pattern.strip_prefix("~/") {
+                named.push(Part::of(rest));
             }
             let (sign, rest) = match pattern.strip_prefix('!') {
                 Some(rest) => ("!", rest),
                 None => ("", pattern.as_str()),
             };
             match rest.strip_prefix("~/") {
-                Some(rest) => add(&mut at_home, &format!("{sign}/{rest}")),
+                // With the folder itself.
+                Some(rest) => add(
+                    &mut at_home,
+                    &format!("{sign}/{}", rest.strip_suffix("/**").unwrap_or(rest)),
+                ),
                 None => {
                     is_by_name &= !rest.trim_end_matches('/').contains('/');
                     add(&mut anywhere, pattern);
@@ -127,17 +203,27 @@ impl Secrets {
         self.0.doors.iter().map(PathBuf::as_path)
     }
 
-    /// Secrets in the home that are there.
-    pub fn at_home(&self) -> Vec<PathBuf> {
+    /// Secrets in the home that are there, and true if not all of it was looked at that the user's patterns may mean.
+    pub fn at_home(&self) -> (Vec<PathBuf>, bool) {
         let lists = &*self.0;
         let entries = lists
             .listed
             .iter()
             .flat_map(|it| std::fs::read_dir(it).into_iter().flatten().flatten());
-        let candidates = lists.named.iter().cloned().chain(entries.map(|it| it.path()));
-        candidates
-            .filter(|it| std::fs::symlink_metadata(it).is_ok_and(|about| self.cover(it, about.is_dir() || it.is_dir())))
-            .collect()
+        let mut found: Vec<_> = entries.map(|it| it.path()).collect();
+        let mut left = MOST_ENTRIES;
+        if let Some((home, _)) = &lists.home {
+            for parts in &lists.named {
+                Part::expand(parts, home, &mut left, &mut found);
+            }
+        }
+        found.retain(|it| {
+            std::fs::symlink_metadata(it).is_ok_and(|about| self.cover(it, about.is_dir() || it.is_dir()))
+        });
+        found.sort();
+        // What lies below another one is hidden with it.
+        found.dedup_by(|later, kept| later.starts_with(&*kept));
+        (found, left == 0)
     }
 
     /// The same for an entry of a folder that is not covered itself, which a walk asks for each.
@@ -296,6 +382,48 @@ mod tests {
                 let walked = steps.iter().rev().any(|it| secrets.cover_entry(it, *it != path));
                 assert_eq!(walked, secrets.cover(path, false), "{} {more:?}", path.display());
             }
+        }
+    }
+
+    #[test]
+    fn what_a_pattern_means_in_the_home_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        for path in [
+            "diary-2024/a",
+            "Diary-2025/b",
+            "notes/deep/er/x.txt",
+            "notes/deep/y.md",
+            "notes/z.txt",
+            "work/a/keys/one",
+            "work/b/keys/two",
+            "work/b/other",
+            "open/x.txt",
+            "one/x",
+            "two/x",
+        ] {
+            let path = home.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        for (pattern, expected) in [
+            ("~/diary-*", "Diary-2025 diary-2024"),
+            ("~/DIARY-2024/", "diary-2024"),
+            ("~/diary-[0-9]*4/**", "diary-2024"),
+            ("~/notes/**/*.txt", "notes/deep/er/x.txt notes/z.txt"),
+            ("~/notes/*.txt", "notes/z.txt"),
+            ("~/work/*/keys", "work/a/keys work/b/keys"),
+            ("~/{one,two/x}", "one two/x"),
+            ("~/absent/*", ""),
+            ("~/notes/z.???", "notes/z.txt"),
+        ] {
+            let secrets = Secrets::new(&home.join("work"), Some(&home), &[pattern.to_owned()]);
+            let (found, is_partial) = secrets.at_home();
+            let shown: Vec<_> = found
+                .iter()
+                .map(|it| it.strip_prefix(&home).unwrap().to_str().unwrap())
+                .collect();
+            assert_eq!((shown.join(" ").as_str(), is_partial), (expected, false), "{pattern}");
         }
     }
 

@@ -28,7 +28,9 @@ pub struct Look {
     pub named: BTreeSet<PathBuf>,
     /// Those that are not.
     pub missing: BTreeSet<PathBuf>,
-    /// Not all of git's configuration could be read.
+    /// Secrets outside of the folders.
+    pub elsewhere: Vec<PathBuf>,
+    /// Not all was found that git's configuration names, or that the user's settings hide.
     pub is_configuration_partial: bool,
 }
 

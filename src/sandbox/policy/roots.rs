@@ -133,12 +133,14 @@ impl Ground {
         named.extend(led.map(|it| it.target.clone()));
         let (named, missing): (BTreeSet<_>, BTreeSet<_>) =
             named.into_iter().partition(|it| fs::symlink_metadata(it).is_ok());
+        let (elsewhere, is_elsewhere_partial) = self.secrets_elsewhere();
         let look = Arc::new(Look {
             surveys,
             links,
             named,
             missing,
-            is_configuration_partial,
+            elsewhere,
+            is_configuration_partial: is_configuration_partial || is_elsewhere_partial,
         });
         if let Some(limit) = look.limit() {
             tracing::warn!(?limit, "not every file that should be protected was found");
@@ -253,7 +255,7 @@ impl Ground {
             workspace: self.root.clone(),
             writable: Vec::new(),
             read_only: Vec::new(),
-            hidden: self.secrets_elsewhere(),
+            hidden: look.elsewhere.clone(),
             temporary: temporary.map(Path::to_owned),
             network: permissions.contains(&Permission::Network),
             git_write,
@@ -347,11 +349,12 @@ impl Ground {
         self.roots().any(|root| root.starts_with(path))
     }
 
-    /// Secrets beside the workspace that are there.
-    fn secrets_elsewhere(&self) -> Vec<PathBuf> {
+    /// Secrets beside the workspace that are there, and true if not all were found.
+    fn secrets_elsewhere(&self) -> (Vec<PathBuf>, bool) {
         let mut found: Vec<PathBuf> = OF_THE_MACHINE.iter().map(PathBuf::from).collect();
         found.extend(self.secrets.doors().map(Path::to_owned));
-        found.extend(self.secrets.at_home());
+        let (at_home, is_partial) = self.secrets.at_home();
+        found.extend(at_home);
         found.retain(|it| fs::symlink_metadata(it).is_ok());
         // A door is often reached by two names, one of which is a link.
         let mut found: Vec<_> = found.into_iter().map(|it| resolve(&it).unwrap_or(it)).collect();
@@ -359,7 +362,7 @@ impl Ground {
         found.dedup();
         // The folders that a command works in stay open, whatever they are called.
         found.retain(|it| !self.holds_root(it));
-        found
+        (found, is_partial)
     }
 }
 

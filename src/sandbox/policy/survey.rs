@@ -54,7 +54,7 @@ pub enum Limit {
     Ignored,
     /// The system could not read something.
     Errors,
-    /// Git's configuration could not be read whole.
+    /// Not all could be found that git's configuration or the user's settings name.
     Configuration,
 }
 

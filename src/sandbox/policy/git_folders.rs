@@ -112,9 +112,9 @@ impl Fixed {
     }
 
     /// Those that are folders, for which empty ones can stand.
-    pub fn folders(&self) -> impl Iterator<Item = &PathBuf> {
-        let is_folder = |it: &&PathBuf| it.file_name().is_some_and(|it| FOLDERS.iter().any(|name| it == *name));
-        self.paths.iter().filter(is_folder)
+    pub fn folders(self) -> impl Iterator<Item = PathBuf> {
+        let is_folder = |it: &PathBuf| it.file_name().is_some_and(|it| FOLDERS.iter().any(|name| it == *name));
+        self.paths.into_iter().filter(is_folder)
     }
 }
 

@@ -15,9 +15,9 @@ mod survey;
 use std::path::PathBuf;
 
 pub use git_config::globals;
-pub use git_folders::{GIT_FIXED, git_folder, leads_home};
+pub use git_folders::{Fixed, GIT_FIXED, git_folder, leads_home};
 pub use look::Look;
-pub use roots::{Ground, Looks, Opened};
+pub use roots::{Ground, Looks};
 #[cfg(test)]
 pub use survey::Most;
 

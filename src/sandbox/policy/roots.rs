@@ -58,13 +58,6 @@ pub struct Looks {
     last: Arc<RwLock<Last>>,
 }
 
-/// Git's folders that a command may write, and what it may not write in them.
-#[derive(Debug, Default)]
-pub struct Opened {
-    pub folders: BTreeSet<PathBuf>,
-    pub fixed: Vec<Fixed>,
-}
-
 /// What is known without a new look.
 #[derive(Debug, Default)]
 struct Last {
@@ -277,24 +270,19 @@ impl Ground {
             return policy;
         }
         policy.writable.extend(roots);
-        let opened = if git_write {
-            self.opened(look)
-        } else {
-            Opened::default()
-        };
+        let opened = if git_write { self.opened(look) } else { BTreeSet::new() };
         for path in look.protected() {
             policy.read_only.extend(pointed(&path));
             policy.read_only.push(path);
         }
-        let is_opened = |it: &PathBuf| opened.folders.contains(it);
-        policy.read_only.retain(|it| !is_opened(it));
+        policy.read_only.retain(|it| !opened.contains(it));
         policy
             .writable
-            .extend(opened.folders.iter().filter(|it| !self.is_inside(it)).cloned());
-        let fixed = opened.fixed.iter().flat_map(|it| &it.paths);
+            .extend(opened.iter().filter(|it| !self.is_inside(it)).cloned());
+        let fixed = opened.iter().flat_map(|it| Fixed::of(it).paths);
         policy
             .read_only
-            .extend(fixed.filter(|it| it.exists() && !is_opened(it)).cloned());
+            .extend(fixed.filter(|it| it.exists() && !opened.contains(it)));
         let links = look.links.iter().flat_map(|it| &it.links);
         policy.read_only.extend(links.filter(|it| self.is_inside(it)).cloned());
         for (root, survey) in &look.surveys {
@@ -310,11 +298,7 @@ impl Ground {
 
     /// Names that mean something as soon as they exist, whether they do or not.
     pub fn meaningful(&self, look: &Look, git_write: bool) -> Vec<PathBuf> {
-        let opened = if git_write {
-            self.opened(look)
-        } else {
-            Opened::default()
-        };
+        let opened = if git_write { self.opened(look) } else { BTreeSet::new() };
         let names = self
             .roots()
             .flat_map(|root| name::top_folders().map(|it| root.join(it)));
@@ -322,21 +306,17 @@ impl Ground {
         let led = look.links.iter().filter(|it| !it.is_hidden).map(|it| &it.target);
         let missing = led.chain(&self.own).filter_map(|it| first_missing(it));
         names
-            .chain(opened.fixed.iter().flat_map(Fixed::folders).cloned())
+            .chain(opened.iter().flat_map(|it| Fixed::of(it).folders()))
             .chain(missing.filter(|it| self.is_inside(it)))
             .collect()
     }
 
     /// Git's folders that `git_write` opens.
-    pub fn opened(&self, look: &Look) -> Opened {
+    pub fn opened(&self, look: &Look) -> BTreeSet<PathBuf> {
         let roots: Vec<PathBuf> = self.roots().cloned().collect();
         let protected = look.protected();
         let gits = protected.iter().filter(|it| it.file_name().is_some_and(name::is_git));
-        let folders: BTreeSet<_> = gits.flat_map(|it| openable(it, &roots, &self.recorded)).collect();
-        Opened {
-            fixed: folders.iter().map(|it| Fixed::of(it)).collect(),
-            folders,
-        }
+        gits.flat_map(|it| openable(it, &roots, &self.recorded)).collect()
     }
 
     /// Notes which folders of git's the folders' own `.git` files stand for.
@@ -599,7 +579,7 @@ mod tests {
             assert!(meaningful.iter().any(|it| it == name), "{name}: {meaningful:?}");
         }
         let opened = bench.ground.opened(&look);
-        let fixed: Vec<_> = opened.fixed.iter().flat_map(|it| it.paths.clone()).collect();
+        let fixed: Vec<_> = opened.iter().flat_map(|it| Fixed::of(it).paths).collect();
         let fixed = bench.shown(&fixed);
         for name in [
             "work/.git/commondir",
@@ -684,7 +664,7 @@ mod tests {
         );
         let open = bench.policy(&[Permission::GitWrite]);
         assert_eq!(bench.shown(&open.writable), ["work"]);
-        let folders = bench.ground.opened(&bench.ground.look()).folders;
+        let folders = bench.ground.opened(&bench.ground.look());
         assert_eq!(
             bench.shown(&folders.into_iter().collect::<Vec<_>>()),
             ["work/.git", "work/.git/modules/module", "work/.git/worktrees/y"]

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::sandbox::{
     files::git_index as tracked,
-    policy::{Ground, Look, Opened, leads_home, protected_names as name},
+    policy::{Fixed, Ground, Look, leads_home, protected_names as name},
 };
 
 /// Files that the permission `git_write` lets git create.
@@ -38,10 +38,10 @@ pub struct Before {
     /// Without empty folders that stand for a name while a command runs: nobody is told when they go, and then they can be made.
     names: BTreeSet<PathBuf>,
     git_write: bool,
-    /// What runs or decides what runs in the folders of git's that the command may write, as far as it was there.
+    /// Git's folders that the command may write.
+    opened: BTreeSet<PathBuf>,
+    /// What runs or decides what runs in them, as far as it was there.
     fixed: BTreeSet<PathBuf>,
-    /// Those of the folders that lie elsewhere.
-    outside: Vec<PathBuf>,
 }
 
 /// A protected path that was not among those before the command.
@@ -66,15 +66,15 @@ impl Before {
         let opened = if git_write {
             ground.opened(&look)
         } else {
-            Opened::default()
+            BTreeSet::new()
         };
-        let is_outside = |it: &&PathBuf| !ground.roots().any(|root| it.starts_with(root));
+        let fixed = opened.iter().flat_map(|it| Fixed::of(it).paths);
         Self {
             ground: ground.clone(),
             names,
             git_write,
-            fixed: fixed(&opened).filter(|it| is_there(it)).cloned().collect(),
-            outside: opened.folders.iter().filter(is_outside).cloned().collect(),
+            fixed: fixed.filter(|it| is_there(it)).collect(),
+            opened,
             look,
         }
     }
@@ -176,17 +176,15 @@ impl Before {
             is_new: self.look.lacks(&path, now),
             path,
         });
-        let opened = if self.git_write {
-            self.ground.opened(now)
-        } else {
-            Opened::default()
-        };
-        let is_partial = opened.fixed.iter().any(|it| it.is_partial);
-        let of_git = fixed(&opened).filter(|it| is_there(it) && !self.fixed.contains(*it) && !leads_home(it));
-        let of_git = of_git.map(|it| Arrived {
-            path: it.clone(),
-            is_new: !is_partial,
+        let of_git = self.opened.iter().flat_map(|folder| {
+            let Fixed { paths, is_partial } = Fixed::of(folder);
+            paths.into_iter().map(move |path| Arrived {
+                path,
+                is_new: !is_partial,
+            })
         });
+        let of_git =
+            of_git.filter(|Arrived { path, .. }| is_there(path) && !self.fixed.contains(path) && !leads_home(path));
         by_name.chain(of_git).filter(|it| !is_place(&it.path)).collect()
     }
 
@@ -200,7 +198,8 @@ impl Before {
 
     /// The folder of the conversation that a path lies in, and the way from there.
     fn place<'a>(&'a self, path: &'a Path) -> Option<(&'a Path, &'a Path)> {
-        let roots = self.ground.roots().chain(&self.outside);
+        // Git's folder may lie elsewhere.
+        let roots = self.ground.roots().chain(&self.opened);
         let root = roots.filter(|it| path.starts_with(it));
         let root = root.max_by_key(|it| it.as_os_str().len())?;
         Some((root, path.strip_prefix(root).ok()?))
@@ -210,11 +209,6 @@ impl Before {
         let path = path.strip_prefix(&self.ground.root).unwrap_or(path);
         path.to_string_lossy().into_owned()
     }
-}
-
-/// The fixed paths of all folders, whether they exist or not.
-fn fixed(opened: &Opened) -> impl Iterator<Item = &PathBuf> {
-    opened.fixed.iter().flat_map(|it| &it.paths)
 }
 
 fn is_there(path: &Path) -> bool {

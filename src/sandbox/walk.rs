@@ -117,14 +117,14 @@ impl Walk {
     /// Begins to walk on this thread.
     pub fn entries(&self) -> Entries {
         Entries {
-            walk: self.builder().build(),
+            walk: self.builder(true).build(),
             is_cut: Arc::clone(&self.is_cut),
         }
     }
 
     /// Walks on several threads, each with a visitor of its own, and waits for their end.
     pub fn visit<'a>(&self, threads: usize, mut visitor: impl FnMut() -> Visitor<'a>) {
-        self.builder().threads(threads).build_parallel().run(|| {
+        self.builder(false).threads(threads).build_parallel().run(|| {
             let is_cut = Arc::clone(&self.is_cut);
             let mut visit = visitor();
             Box::new(move |entry| match is_cut.load(Ordering::Relaxed) {
@@ -134,7 +134,9 @@ impl Walk {
         });
     }
 
-    fn builder(&self) -> WalkBuilder {
+    /// `lets_through`: after a cut the next entry is let through, so that who takes entries one by one can stop there; otherwise the
+    /// crate goes on to the end of the folder that is open.
+    fn builder(&self, lets_through: bool) -> WalkBuilder {
         let mut builder = WalkBuilder::new(&self.folder);
         let verdict = Verdict::new(self.base.clone(), self.secrets.clone(), self.scope);
         let (bounds, is_cut) = (Arc::clone(&self.bounds), Arc::clone(&self.is_cut));
@@ -146,13 +148,13 @@ impl Walk {
             .follow_links(false)
             .max_depth(self.depth)
             .filter_entry(move |entry| {
-                let seen = count.fetch_add(1, Ordering::Relaxed);
-                if seen >= bounds.most_entries || (seen.is_multiple_of(STRIDE) && (bounds.is_over)()) {
-                    is_cut.store(true, Ordering::Relaxed);
+                if !is_cut.load(Ordering::Relaxed) {
+                    let seen = count.fetch_add(1, Ordering::Relaxed);
+                    let is_over = seen >= bounds.most_entries || (seen.is_multiple_of(STRIDE) && (bounds.is_over)());
+                    is_cut.fetch_or(is_over, Ordering::Relaxed);
                 }
-                // Without an entry the crate would read the folder that it is in to its end.
                 if is_cut.load(Ordering::Relaxed) {
-                    return true;
+                    return lets_through;
                 }
                 let is_folder = entry.file_type().is_some_and(|it| it.is_dir());
                 entry.depth() == 0

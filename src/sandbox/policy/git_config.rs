@@ -125,7 +125,10 @@ impl Named {
                     }
                 } else if is_command {
                     let words = value.split(|it: char| it.is_whitespace() || "'\"`;&|()<>{}!=$".contains(it));
-                    let words = words.filter(|it| it.contains('/') || it.contains('.'));
+                    let words = words.filter(|it| !it.is_empty()).enumerate();
+                    // The first is a program, which without a slash is found elsewhere.
+                    let is_path = |at: usize, it: &str| it.contains('/') || (at > 0 && it.contains('.'));
+                    let words = words.filter(|(at, it)| is_path(*at, it)).map(|it| it.1);
                     let programs = words.map(|it| absolute(it, top, home));
                     // A folder may hold anything, such as the whole of the sources.
                     named
@@ -242,7 +245,7 @@ mod tests {
             ),
             (
                 "work/.git/more.cfg",
-                "[core]\n\tFSMonitor = bin/watch\n[pager]\n\tlog = $PWD/./absent/pager | cd ./tools\n",
+                "[core]\n\tFSMonitor = bin/watch\n[pager]\n\tlog = less.sh | ./absent/pager | cd ./tools\n",
             ),
             ("home/.gitconfig", "[core]\n\tattributesFile = ~/attributes\n"),
             ("work/scripts/x.sh", ""),

@@ -64,6 +64,7 @@ pub struct Most {
     pub folders: usize,
     pub entries: usize,
     pub ignored: usize,
+    pub time: Duration,
 }
 
 impl Default for Most {
@@ -72,6 +73,7 @@ impl Default for Most {
             folders: MOST_FOLDERS,
             entries: MOST_ENTRIES,
             ignored: MOST_IGNORED,
+            time: PATIENCE,
         }
     }
 }
@@ -213,7 +215,7 @@ impl Names {
         self.limit = None;
         self.closed.clear();
         while let Some((path, context)) = open.pop() {
-            let is_late = folders.len().is_multiple_of(64) && start.elapsed() > PATIENCE;
+            let is_late = folders.len().is_multiple_of(64) && start.elapsed() > most.time;
             if is_late || folders.len() >= most.folders {
                 self.limit = Some(if is_late { Limit::Time } else { Limit::Entries });
                 break;
@@ -382,6 +384,14 @@ mod tests {
 
     use super::{super::stamp::TICK, *};
 
+    /// Without a limit of time, which a busy machine may reach.
+    fn patient() -> Surveys {
+        Surveys::limited(Most {
+            time: Duration::MAX,
+            ..Most::default()
+        })
+    }
+
     fn found(surveys: &Surveys, root: &Path) -> String {
         let shown = |surveys: &Surveys| {
             let survey = surveys.look(root, &Secrets::new(root, None, &[]));
@@ -407,7 +417,7 @@ mod tests {
     fn a_kept_survey_finds_what_a_new_one_does() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        let surveys = Surveys::default();
+        let surveys = patient();
         let put = |path: &str, text: &str| {
             let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -452,7 +462,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("one", root.join("rules/now")).unwrap();
         std::os::unix::fs::symlink("rules/now", root.join(".sheafignore")).unwrap();
-        let surveys = Surveys::default();
+        let surveys = patient();
         std::thread::sleep(TICK * 2);
         assert_eq!(found(&surveys, &root), ".sheafignore | a/b | ");
         fs::write(root.join("rules/one"), "a\n").unwrap();
@@ -546,7 +556,7 @@ mod tests {
         fs::create_dir_all(root.join("z/y/x/.vscode")).unwrap();
         fs::write(root.join("z/y/x/.env"), "").unwrap();
         for _ in 0..2 {
-            assert_eq!(found(&Surveys::default(), &root), "z/y/x/.vscode | z/y/x/.env | ");
+            assert_eq!(found(&patient(), &root), "z/y/x/.vscode | z/y/x/.env | ");
         }
     }
 }

@@ -35,8 +35,9 @@ const MOST_CLOSED: usize = 16;
 pub struct Before {
     ground: Ground,
     look: Arc<Look>,
-    /// Without empty folders that stand for a name while a command runs: nobody is told when they go, and then they can be made.
     names: BTreeSet<PathBuf>,
+    /// Empty folders that stood for a name, which are not among them: they go unnoticed, and then the name can be used.
+    places: BTreeSet<PathBuf>,
     git_write: bool,
     /// Git's folders that the command may write.
     opened: BTreeSet<PathBuf>,
@@ -61,8 +62,7 @@ pub struct Found {
 
 impl Before {
     pub fn new(ground: &Ground, look: Arc<Look>, git_write: bool) -> Self {
-        let mut names = look.protected();
-        names.retain(|it| !is_place(it));
+        let (places, names) = look.protected().into_iter().partition(|it| is_place(it));
         let opened = if git_write {
             ground.opened(&look)
         } else {
@@ -72,6 +72,7 @@ impl Before {
         Self {
             ground: ground.clone(),
             names,
+            places,
             git_write,
             fixed: fixed.filter(|it| is_there(it)).collect(),
             opened,
@@ -173,7 +174,7 @@ impl Before {
         found.extend(self.look.missing.iter().filter(|it| is_there(it)).cloned());
         found.retain(|it| !self.names.contains(it));
         let by_name = found.into_iter().map(|path| Arrived {
-            is_new: self.look.lacks(&path, now),
+            is_new: self.places.contains(&path) || self.look.lacks(&path, now),
             path,
         });
         let of_git = self.opened.iter().flat_map(|folder| {

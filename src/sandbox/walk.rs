@@ -127,9 +127,11 @@ impl Walk {
         self.builder(false).threads(threads).build_parallel().run(|| {
             let is_cut = Arc::clone(&self.is_cut);
             let mut visit = visitor();
-            Box::new(move |entry| match is_cut.load(Ordering::Relaxed) {
-                true => WalkState::Quit,
-                false => visit(entry),
+            Box::new(move |entry| {
+                if is_cut.load(Ordering::Relaxed) {
+                    return WalkState::Quit;
+                }
+                visit(entry)
             })
         });
     }

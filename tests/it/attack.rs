@@ -738,7 +738,7 @@ fn what_a_command_plants_does_not_stay() {
         "deep/.cargo/config.toml",
         "deep/er/.git/config",
         "built/a/b/c/d/.mcp.json",
-        "built/new/.idea/run.xml",
+        "built/new/.cursor/mcp.json",
     ];
     let script: String = planted
         .iter()
@@ -1065,16 +1065,17 @@ fn a_program_that_git_would_run_and_that_was_not_there_does_not_stay() {
             let bench = Bench::new(who);
             let work = bench.base.join("work");
             let git = |folder: &Path, words: &[&str]| {
-                let done = Command::new("git").args(words).current_dir(folder).status();
+                let mut command = bench.command(who, "git");
+                let done = command.args(words).current_dir(folder).status();
                 assert!(done.expect("the test can do this").success());
             };
             fs::create_dir_all(work.join("nested/tools")).expect("the test can do this");
             fs::write(work.join("nested/tools/pre-push"), "true\n").expect("the test can do this");
+            own(&bench, who);
             git(&work.join("nested"), &["init", "-q"]);
             git(&work, &["config", "core.fsmonitor", "./bin/watch"]);
             git(&work.join("nested"), &["config", "core.hooksPath", "tools"]);
             git(&work.join("nested"), &["config", "alias.x", "!sh ./later.sh"]);
-            own(&bench, who);
             bench
         };
         let left = |bench: &Bench| {

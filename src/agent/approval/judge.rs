@@ -488,17 +488,21 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         };
         return Verdict::Ask(question);
     }
-    if facts.is_halted {
-        "a command changed protected files, so every command asks".clone_into(&mut question.why);
-        return Verdict::Ask(question);
-    }
-    if facts.is_partly_known {
-        "there are more files than can be looked at, so not all are protected and every command asks"
-            .clone_into(&mut question.why);
-        return Verdict::Ask(question);
-    }
-    if permissions.contains(&Permission::All) {
-        "it would run outside the sandbox".clone_into(&mut question.why);
+    let is_unheld = permissions.contains(&Permission::All);
+    if is_unheld || facts.is_halted || facts.is_partly_known {
+        // What it wants comes first: it is what is decided.
+        let wanted = (!is_unheld && !permissions.is_empty()).then(|| wants(permissions));
+        let reasons = [
+            is_unheld.then_some("it would run outside the sandbox"),
+            wanted.as_deref(),
+            facts
+                .is_halted
+                .then_some("a command changed protected files, so every command asks"),
+            facts.is_partly_known.then_some(
+                "there are more files than can be looked at, so not all are protected and every command asks",
+            ),
+        ];
+        question.why = reasons.into_iter().flatten().collect::<Vec<_>>().join("; ");
         return Verdict::Ask(question);
     }
     if permissions.is_empty() && facts.run == RunMode::Sandbox && facts.tier == Tier::Full {

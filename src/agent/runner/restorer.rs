@@ -55,7 +55,7 @@ impl Restorer {
         };
         let (workspace, seen, log) = (files.workspace.cloned(), Arc::clone(files.seen), Arc::clone(log));
         let work = tokio::task::spawn_blocking(move || {
-            let rejected = rejected(&log, &turn, &document)?;
+            let rejected = rejected(&log, turn, &document)?;
             let workspace = workspace.ok_or("no workspace here")?;
             hunk::take_back(&workspace, &seen, &rejected).map_err(|it| it.to_string())
         });
@@ -118,9 +118,9 @@ impl Restorer {
 }
 
 /// The change of a document, to be taken back. Reads the log, of which much may be on the disk.
-fn rejected(log: &Log, turn: &Turn, document: &DocumentId) -> Result<hunk::Rejected, String> {
+fn rejected(log: &Log, turn: Turn, document: &DocumentId) -> Result<hunk::Rejected, String> {
     let mut response = Response::default();
-    for entry in log.after(Position(0)).iter().filter(|it| it.turn == *turn) {
+    for entry in log.after(Position(0)).iter().filter(|it| it.turn == turn) {
         response.apply(&entry.event, entry.at_ms);
     }
     let rejected = response

@@ -73,7 +73,7 @@ pub fn openable(git: &Path, roots: &[PathBuf], recorded: &[PathBuf]) -> Vec<Path
     folders
 }
 
-/// What runs or decides what runs in a folder of git's.
+/// Parts of a folder of git's that run or decide what runs.
 #[derive(Debug, Default)]
 pub struct Fixed {
     /// Paths, whether they exist or not, also of submodules and of linked worktrees.

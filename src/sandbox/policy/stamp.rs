@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// What changed so shortly before it was looked at may change again without its time showing it.
+/// Time after a change in which another one may not show in the time of the file.
 pub const TICK: Duration = Duration::from_millis(20);
 /// The same on file systems that know whole seconds only.
 const LONG_TICK: Duration = Duration::from_secs(2);

@@ -135,12 +135,14 @@ impl Around {
             return (around, policy);
         }
         // Where names are held by their text there is nothing to compare.
-        if wish.is_guarded && wish.tier == Tier::Partial && cfg!(target_os = "linux") {
-            if let Some(watch) = shared.look(ground, &mut policy) {
-                around.watch = Some(watch);
-                around.before = Some(Before::new(ground, look, git_write));
-                return (around, policy);
-            }
+        let can_watch = wish.tier == Tier::Partial && cfg!(target_os = "linux");
+        if wish.is_guarded
+            && can_watch
+            && let Some(watch) = shared.look(ground, &mut policy)
+        {
+            around.watch = Some(watch);
+            around.before = Some(Before::new(ground, look, git_write));
+            return (around, policy);
         }
         around.places = Places::make(ground.meaningful(&look, git_write));
         policy.read_only.extend(around.places.paths().map(Path::to_owned));

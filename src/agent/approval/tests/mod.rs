@@ -316,6 +316,35 @@ fn every_command_asks_where_not_every_file_is_known() {
         assert_eq!(told(verdict(&run("ls"), &partly)), "ask |");
         assert_eq!(told(verdict(&Access::Read(inside("a")), &partly)), "allow");
     }
+    // One reason hides no other.
+    let partly = Facts {
+        is_partly_known: true,
+        ..facts(&rules)
+    };
+    let limit = "there are more files than can be looked at, so not all are protected and every command asks";
+    for (permissions, is_halted, expected) in [
+        (&[][..], false, limit.to_owned()),
+        (
+            &[Permission::All],
+            false,
+            format!("it would run outside the sandbox; {limit}"),
+        ),
+        (
+            &[Permission::Network],
+            false,
+            format!("it needs the permission network; {limit}"),
+        ),
+        (
+            &[Permission::All],
+            true,
+            format!(
+                "it would run outside the sandbox; a command changed protected files, so every command asks; {limit}"
+            ),
+        ),
+    ] {
+        let facts = Facts { is_halted, ..partly };
+        assert_eq!(question(&with("ls", permissions), &facts).why, expected);
+    }
 }
 
 /// Lines that the rules beside them allow.

@@ -289,7 +289,8 @@ impl TestApp {
         let waker = Arc::clone(&woken).into();
         let mut context = Context::from_waker(&waker);
         loop {
-            let mut step = pin!(self.0.step());
+            // In a runtime's thread the budget of the calling task would make a channel wake us forever once it is spent.
+            let mut step = pin!(tokio::task::unconstrained(self.0.step()));
             while step.as_mut().poll(&mut context).is_pending() {
                 if !woken.0.swap(false, Ordering::Relaxed) {
                     return;

@@ -10,11 +10,12 @@ use super::{
 };
 use crate::{
     protocol::{
-        ERROR_CODES, Kind, Mode, Permission, TodoStatus,
+        ERROR_CODES, Kind, Mode, Permission,
         document::{
-            ContentRule, Member,
-            MemberForm::{self, Any, Code, Count, Details, Flag, List, Object, ObjectOrNull, Text, Word},
-            Need::{Always, Expected, Free, Structure, Timed},
+            CHANGE, ContentRule, DIFF, Member,
+            MemberForm::{self, Any, Code, Count, Details, Flag, List, Loose, Nullable, Object, Record, Text, Word},
+            Need::{Always, Expected, Free, Placed, Structure, Timed},
+            QUESTION, TODO,
         },
     },
     text::{WordList, visible_line},
@@ -40,37 +41,6 @@ pub struct Seen {
     /// True for the concept's form, which lacks members that the structure requires.
     pub is_concept: bool,
 }
-
-const TODO_OF_PLAN: &[Member] = &[
-    ("id", Text, Always),
-    ("content", Text, Always),
-    ("status", Word(TodoStatus::KNOWN), Expected),
-    ("dependencies", List, Structure),
-];
-
-const TODO_OF_UPDATE: &[Member] = &[
-    ("id", Text, Always),
-    ("status", Word(TodoStatus::KNOWN), Always),
-    ("content", Text, Free),
-    ("dependencies", List, Free),
-];
-
-const QUESTION: &[Member] = &[
-    ("id", Text, Always),
-    ("text", Text, Always),
-    ("options", List, Always),
-    ("allowMultiple", Flag, Free),
-    ("allowFreeText", Flag, Free),
-];
-
-const DIFF: &[Member] = &[
-    ("oldString", Text, Always),
-    ("newString", Text, Always),
-    ("startLine", Count(1), Always),
-    ("endLine", Count(0), Always),
-    ("contextBefore", Text, Free),
-    ("contextAfter", Text, Free),
-];
 
 /// Other names of members that readers accept: kind of document (`*`: every kind), other name, right name.
 pub const ALIASES: [(&str, &str, &str); 16] = [
@@ -183,7 +153,7 @@ impl Judge<'_> {
                 }
             }
             "todo_update" => {
-                self.todos(TODO_OF_UPDATE);
+                self.todos(CHANGE.members);
             }
             _ => {}
         }
@@ -194,12 +164,12 @@ impl Judge<'_> {
 
     /// Compares members with a table. `inside` is the member that a finding's place belongs to.
     fn members(&mut self, inside: &str, prefix: &str, members: &Map<String, Value>, table: &[Member]) {
-        for (name, form, need) in table {
+        for (name, form, need, _) in table {
             let at = if inside.is_empty() { *name } else { inside };
             let full = format!("{prefix}{name}");
             let Some(value) = members.get(*name) else {
                 match need {
-                    Always => self.say(&rule::MEMBER_MISSING, at, &format!("`{full}` is missing")),
+                    Always | Placed => self.say(&rule::MEMBER_MISSING, at, &format!("`{full}` is missing")),
                     Structure | Timed if self.seen.is_concept => {}
                     Timed => self.say(&rule::UNTIMED, at, &format!("`{full}` is left out")),
                     Structure | Expected => {
@@ -287,7 +257,7 @@ impl Judge<'_> {
             _ => {}
         }
         if let Some(diff) = &diff {
-            self.members("diff", "diff.", diff, DIFF);
+            self.members("diff", "diff.", diff, DIFF.members);
             self.diff_lines(diff);
         }
         let new = diff.as_ref().and_then(|it| it.get("newString")?.as_str());
@@ -417,7 +387,7 @@ impl Judge<'_> {
     }
 
     fn plan(&mut self) {
-        let todos = self.todos(TODO_OF_PLAN);
+        let todos = self.todos(TODO.members);
         let is_slug = |id: &str| {
             let is_part = |it: &str| !it.is_empty() && it.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
             id.split('-').all(is_part)
@@ -462,7 +432,7 @@ impl Judge<'_> {
                 self.say(&rule::MEMBER_TYPE, "questions", &said);
                 continue;
             };
-            let mut table = QUESTION.to_vec();
+            let mut table = QUESTION.members.to_vec();
             if let Some(alias) = ["prompt", "question"].iter().find(|it| question.contains_key(**it)) {
                 let said = format!("`questions[{at}].{alias}` should be `text`");
                 self.say(&rule::ALIAS, "questions", &said);
@@ -567,13 +537,12 @@ impl Judge<'_> {
 fn holds(form: MemberForm, value: &Value) -> Result<(), (&'static Rule, String)> {
     let wrong = |wanted: &str| Err((&rule::MEMBER_TYPE, wanted.to_owned()));
     match (form, value) {
-        (Any, _)
+        (Any | Loose(_), _)
         | (Text | Details | Word(_), Value::String(_))
         | (Flag, Value::Bool(_))
-        | (Object, Value::Object(_))
-        | (ObjectOrNull, Value::Object(_) | Value::Null)
-        | (Code, Value::Null)
-        | (List, Value::Array(_)) => {
+        | (Record(_) | Object(_) | Nullable(_), Value::Object(_))
+        | (Code | Nullable(_), Value::Null)
+        | (List(_), Value::Array(_)) => {
             if let (Word(words), Value::String(word)) = (form, value)
                 && !words.contains(&word.as_str())
             {
@@ -589,10 +558,10 @@ fn holds(form: MemberForm, value: &Value) -> Result<(), (&'static Rule, String)>
         },
         (Text | Details | Word(_), _) => wrong("a text"),
         (Flag, _) => wrong("true or false"),
-        (Object, _) => wrong("an object"),
-        (ObjectOrNull, _) => wrong("an object or null"),
+        (Record(_) | Object(_), _) => wrong("an object"),
+        (Nullable(_), _) => wrong("an object or null"),
         (Code, _) => wrong("a whole number or null"),
-        (List, _) => wrong("a list"),
+        (List(_), _) => wrong("a list"),
     }
 }
 

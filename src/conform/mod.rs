@@ -20,13 +20,14 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-use self::{document::Seen, head::AnswerHead};
 pub use self::{
+    document::ALIASES,
     report::{Findings, Judged, Report},
     response::{compare, object, refusal},
     rule::{RULES, Rule},
     stream::Stream,
 };
+use self::{document::Seen, head::AnswerHead};
 use crate::{
     journal::file::read_lines,
     protocol::{Dialect, Mode},

@@ -109,7 +109,7 @@ pub enum RunOutcome {
     Answered,
     /// It failed, or its output could not be written.
     Failed,
-    /// An action was refused because it needed an approval.
+    /// An action was refused because it needed an approval, or the answer is a question.
     Refused,
     /// A command was refused because there is no sandbox.
     NoSandbox,
@@ -178,6 +178,7 @@ pub async fn run(
         at: 0,
         questions: Questions {
             is_asked: answers_one,
+            is_replay: link.about().is_replay,
             wants_sandbox: options.wants_sandbox,
             no_sandbox: false,
             refused: false,
@@ -263,6 +264,8 @@ struct Printer<'a> {
 struct Questions {
     /// True if questions are for us to answer; those of a recording are not.
     is_asked: bool,
+    /// True for a recording, which takes answers whatever it says.
+    is_replay: bool,
     wants_sandbox: bool,
     no_sandbox: bool,
     refused: bool,
@@ -337,6 +340,8 @@ impl Printer<'_> {
     }
 
     /// Skips an open question and refuses an open approval: nobody can answer.
+    ///
+    /// Only while the response runs and can take it. An answer that has to be the next message is not given: nobody wrote it.
     fn decline(&mut self) -> Option<Command> {
         let place = self
             .transcript
@@ -344,6 +349,15 @@ impl Printer<'_> {
             .filter(|it| self.questions.is_asked && it.exchange >= self.first)?;
         let exchange = self.transcript.exchanges.get(place.exchange)?;
         let document = self.transcript.get(place).filter(|it| it.is_open())?;
+        let hears = exchange
+            .response
+            .origin
+            .capabilities
+            .iter()
+            .any(|it| it == "live_input");
+        if !hears && !self.questions.is_replay {
+            return None;
+        }
         let reason = "nobody can be asked: sheaf runs without a screen";
         if is_approval(document) && !self.questions.refused {
             self.questions.refused = true;
@@ -572,6 +586,20 @@ impl Printer<'_> {
         };
         let failed: Vec<_> = ours.iter().filter(is_failed).collect();
         let Some(failed) = failed.last() else {
+            if let Some(question) = self
+                .transcript
+                .open_question()
+                .filter(|it| self.questions.is_asked && it.exchange >= self.first)
+            {
+                let asked = self.transcript.get(question).and_then(Document::clarification);
+                let asked = asked
+                    .as_ref()
+                    .and_then(|it| it.questions.first())
+                    .map_or("", |it| it.text);
+                let hint = "nobody can be asked; `sheaf -p --continue ANSWER` answers";
+                self.outputs.say("question", &format!("{asked}\n{hint}"));
+                return RunOutcome::Refused;
+            }
             return match (ours.is_empty(), self.questions.no_sandbox, self.questions.refused) {
                 (true, _, _) => RunOutcome::Failed,
                 (false, true, _) => RunOutcome::NoSandbox,

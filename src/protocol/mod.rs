@@ -15,6 +15,7 @@ mod id;
 pub mod plan_file;
 mod request;
 mod response;
+pub mod schema;
 pub mod tool_label;
 mod user_action;
 mod word;

@@ -9,14 +9,14 @@ use std::{
 use axum::{
     Router,
     body::Body,
-    extract::{MatchedPath, Request as HttpRequest, State},
+    extract::{MatchedPath, Path, Request as HttpRequest, State},
     http::{HeaderValue, Method, Response as HttpResponse, StatusCode, header, request::Parts},
     middleware::{self, Next},
     response::IntoResponse,
     routing::{MethodRouter, get, post},
 };
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{
     ConnectionInfo,
@@ -25,6 +25,7 @@ use super::{
     refusal::{self, Refusal},
     state::{AccessRecord, ServerState, too_large},
 };
+use crate::protocol;
 
 /// Returns every route as path, method and handler. A test compares the OpenAPI description with it.
 pub fn paths() -> Vec<(&'static str, &'static str, MethodRouter<Arc<ServerState>>)> {
@@ -41,17 +42,49 @@ pub fn paths() -> Vec<(&'static str, &'static str, MethodRouter<Arc<ServerState>
         ("/v1/models", "get", get(openai::models)),
         ("/v1/models/{*id}", "get", get(openai::one_model)),
         ("/openapi.json", "get", get(description)),
+        (PROTOCOL, "get", get(schemas)),
+        ("/protocol/{name}", "get", get(schema)),
     ]
 }
 
 /// Path that accepts a body but needs none.
 const CANCEL: &str = "/api/v1/chat/responses/{id}/cancel";
 
-/// OpenAPI description of the API.
+/// OpenAPI description of the paths. The schemas of the protocol are added when it is first requested.
 const DESCRIPTION: &str = include_str!("../../assets/openapi.json");
 
 async fn description() -> HttpResponse<Body> {
-    refusal::json(StatusCode::OK, DESCRIPTION.to_owned())
+    static WHOLE: LazyLock<String> = LazyLock::new(|| {
+        let mut whole: Value = serde_json::from_str(DESCRIPTION).expect("a test reads the same text");
+        let schemas = Value::Object(protocol::schema::definitions()).to_string();
+        let schemas = schemas.replace("#/$defs/", "#/components/schemas/");
+        let schemas: Map<String, Value> = serde_json::from_str(&schemas).expect("it was written as JSON");
+        if let Some(components) = whole["components"]["schemas"].as_object_mut() {
+            components.extend(schemas);
+        }
+        whole.to_string()
+    });
+    refusal::json(StatusCode::OK, WHOLE.clone())
+}
+
+/// Path of the list of schemas; each schema is below it.
+const PROTOCOL: &str = "/protocol";
+
+async fn schemas() -> HttpResponse<Body> {
+    refusal::json(StatusCode::OK, protocol::schema::index(PROTOCOL).to_string())
+}
+
+/// `GET /protocol/{name}`: a schema with all that it refers to.
+async fn schema(Path(name): Path<String>) -> Result<HttpResponse<Body>, Refusal> {
+    let schema = if name == protocol::schema::WHOLE {
+        Some(protocol::schema::whole())
+    } else {
+        protocol::schema::schema(&name)
+    };
+    let schema = schema.ok_or_else(|| {
+        Refusal::new(StatusCode::NOT_FOUND, "unknown schema").details(format!("{PROTOCOL} lists them"))
+    })?;
+    Ok(refusal::json(StatusCode::OK, schema.to_string()))
 }
 
 /// Prefix of the paths whose errors have OpenAI's form.

@@ -24,7 +24,7 @@ use sheaf::{
     net::sse::Frames,
     protocol::{
         Dialect, Document, DocumentId, Event, Mode, Response, Status,
-        codec::{Decoder, Identity, Limits, Strict, frame},
+        codec::{self, Decoder, Identity, Limits, Strict, frame},
     },
 };
 
@@ -67,14 +67,33 @@ impl Encoder {
     /// The bytes for one event of the source, often none.
     fn push(&mut self, event: &Event) -> String {
         let said = self.strict.push(event);
-        said.iter().map(|it| frame(self.dialect, it)).collect()
+        self.frames(&said)
     }
 
     /// The source has ended. Without a `done` before it the response counts as interrupted.
     fn finish(&mut self) -> String {
         let said = self.strict.finish();
-        said.iter().map(|it| frame(self.dialect, it)).collect()
+        self.frames(&said)
     }
+
+    fn frames(&self, events: &[Event]) -> String {
+        let encoded = |event: &Event| {
+            let text = frame(self.dialect, event);
+            // An event that we do not know may have any name, even one of ours.
+            if !matches!(event, Event::Unknown { .. }) {
+                crate::protocol::assert_valid_stream(&text);
+            }
+            text
+        };
+        events.iter().map(encoded).collect()
+    }
+}
+
+/// The answer as one object.
+fn answer(response: &Response, identity: &Identity) -> Value {
+    let answer = codec::answer(response, identity);
+    crate::protocol::assert_valid("Response", &answer);
+    answer
 }
 
 /// What a reader knows before the first byte.

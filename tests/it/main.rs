@@ -7,6 +7,7 @@
 
 mod agent;
 mod approval;
+mod asking;
 mod attack;
 mod browser;
 mod command_line;
@@ -32,6 +33,7 @@ mod mock_model;
 mod model;
 mod plain;
 mod print;
+mod protocol;
 mod pty;
 mod screen;
 mod serve;

@@ -27,7 +27,7 @@ fn at_work(home: &Path, model: &Model) -> Command {
     command
 }
 
-fn get(gateway: &Gateway, path: &str) -> crate::serve::Answer {
+pub fn get(gateway: &Gateway, path: &str) -> crate::serve::Answer {
     let head = format!(
         "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\n",
         gateway.address
@@ -341,24 +341,25 @@ fn what_is_answered_is_what_is_described() {
     for count in [1, 3] {
         let body = json!({ "model": "m", "messages": messages(&["a", "b", "c"][..count]) });
         holds("Request", &body);
+        holds("AcceptedRequest", &body);
         holds("Response", &gateway.chat(&body).json());
         holds("Response", &gateway.post("/api/v1/chat/plan", &body).json());
         holds("ChatRequest", &body);
         holds("ChatCompletion", &gateway.post("/v1/chat/completions", &body).json());
     }
     for (path, name) in [
-        ("/api/v1/chat/completions", "Error"),
+        ("/api/v1/chat/completions", "ErrorBody"),
         ("/v1/chat/completions", "OpenaiError"),
-        ("/nothing", "Error"),
+        ("/nothing", "ErrorBody"),
         ("/v1/nothing", "OpenaiError"),
     ] {
         holds(name, &gateway.post(path, &json!({})).json());
     }
     holds("Model", &get(&gateway, "/v1/models").json()["data"][0]);
     let question = json!({ "documentId": "doc_1", "outcome": "answered", "answers": [{ "questionId": "q" }] });
-    holds("ClarificationResponse", &question);
+    holds("AcceptedAnswer", &question);
     assert!(
-        !schema(&description, "Request").is_valid(&json!({ "messages": [] })),
+        !schema(&description, "AcceptedRequest").is_valid(&json!({ "messages": [] })),
         "a schema says no, too"
     );
 }

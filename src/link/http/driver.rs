@@ -57,6 +57,9 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 /// Time limit for delivering an answer to a question, or a cancellation.
 const ASIDE: Duration = Duration::from_secs(5);
 
+/// Requests for one message, if nobody watches: a gateway that asks or fails without end is left alone.
+const MAX_UNATTENDED_REQUESTS: u32 = 20;
+
 /// As much of an error's body as is read.
 const ERROR_LIMIT_BYTES: usize = 64 << 10;
 
@@ -116,6 +119,8 @@ pub struct Driver {
 
 /// The gateway's token, its place and its abilities.
 struct Server {
+    /// Requests since the last message that somebody sent.
+    requests: u32,
     /// The gateway's token, fetched when a request first needs it.
     token: Token,
     finding: ContextSearch,
@@ -189,6 +194,7 @@ impl Driver {
             history: History::default(),
             front: None,
             server: Server {
+                requests: 0,
                 token: Token::Unasked,
                 finding: ContextSearch::default(),
                 known: GatewayInfo::default(),
@@ -297,8 +303,11 @@ impl Driver {
     fn obey(&mut self, command: Command) -> Option<Stop> {
         match command {
             // A gateway takes no word in between: it comes next.
-            Command::Submit(submit) | Command::Steer(submit) => self.queue.push_back(submit),
-            Command::Answer { turn, response } => self.answer(turn, response),
+            Command::Submit(submit) | Command::Steer(submit) => {
+                self.server.requests = 0;
+                self.queue.push_back(submit);
+            }
+            Command::Answer { turn, response } => return self.answer(turn, response),
             Command::Run { .. } | Command::RepeatCall { .. } => {
                 let notice = Notice::new(
                     Severity::Error,
@@ -368,8 +377,21 @@ impl Driver {
         self.history.update(turn, &history::response_of(of_turn));
     }
 
-    /// Takes an answer to a question. The second answer to the same one is dropped.
-    fn answer(&mut self, turn: Turn, response: ClarificationResponse) {
+    /// Counts a request. Returns why it must not be made, if nobody watches and there were too many.
+    fn count_request(&mut self) -> Option<Failure> {
+        self.server.requests += 1;
+        let is_over = !self.settings.is_attended && self.server.requests > MAX_UNATTENDED_REQUESTS;
+        is_over.then(|| Failure {
+            code: "MAX_TURNS".to_owned(),
+            message: format!("the gateway was asked {MAX_UNATTENDED_REQUESTS} times without a new message"),
+            source: "client".to_owned(),
+            details: "it asks or fails again and again, and nobody watches".to_owned(),
+        })
+    }
+
+    /// Takes an answer to a question. The second answer to the same one is dropped. Stops the turn where there were too
+    /// many.
+    fn answer(&mut self, turn: Turn, response: ClarificationResponse) -> Option<Stop> {
         let document = response.document_id.clone();
         let is_of_it = |it: &Submit| {
             let answer = it.message.clarification_response.as_ref();
@@ -384,7 +406,7 @@ impl Driver {
                 mode: self.wanted.mode,
                 model: self.wanted.model.clone(),
             });
-            return;
+            return None;
         }
         let current = &mut self.current;
         let is_open = current.response.get(&document).is_some_and(history::is_open_question);
@@ -395,22 +417,29 @@ impl Driver {
                 "the question is no longer open",
                 Some(document),
             );
-            return;
+            return None;
         }
         if !current.answered.insert(document) {
-            return;
+            return None;
         }
         if !current.response.is_running() {
             self.say(response);
-            return;
+            return None;
         }
         let path = current
             .wire_id()
             .and_then(|it| history::below_response(it.as_str(), "input"));
         match path.filter(|_| current.can("live_input")) {
-            Some(path) => self.hand_over(turn, &response, path),
+            Some(path) => {
+                if let Some(failure) = self.count_request() {
+                    self.breach(&failure.code, &failure.message, &failure.details);
+                    return Some(Stop::Cancelled);
+                }
+                self.hand_over(turn, &response, path);
+            }
             None => current.waiting.push_back(response),
         }
+        None
     }
 
     /// The question that the conversation went back to.
@@ -585,6 +614,9 @@ impl Driver {
         };
         let body = history::body(&ask, &self.history, &self.settings);
         let path = if is_plan { history::PLAN } else { history::COMPLETIONS };
+        if let Some(failure) = self.count_request() {
+            return Ok(Attempt::Refused(failure, retry::Failure::Lasting));
+        }
         self.trace_request(path, &body);
         let request = self.authorised(Request::post(path, body)).accept("text/event-stream");
 

@@ -406,6 +406,13 @@ impl Decoder {
         if members.get("status").and_then(Value::as_str) == Some(Status::Streaming.as_str()) {
             members.shift_remove("status");
         }
+        // What is left under these names is no text, and must not be passed on as what others would take it for.
+        for name in ["id", "conversationId", "model", "mode"] {
+            if members.shift_remove(name).is_some_and(|it| !it.is_null()) {
+                let message = format!("{name} is no text and was dropped");
+                self.notice(Severity::Warning, "wrong-type", &message, None);
+            }
+        }
         ResponseStart {
             id,
             conversation_id,

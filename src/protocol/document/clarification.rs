@@ -4,13 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Document, KindGroup, KindRow,
-    MemberForm::{List, Object, Text, Word},
-    Need::{Always, Free},
-    member,
+    MemberForm::{Any, Count, Flag, List, Object, Record, Text, Word},
+    Need::{Always, Free, Placed},
+    Shape, member,
     normal::rename,
 };
 use crate::{
-    protocol::{ClarificationResponse, Outcome, QuestionAnswer, QuestionKind},
+    protocol::{ClarificationResponse, Kind, Outcome, QuestionAnswer, QuestionKind},
     text::Role,
 };
 
@@ -128,16 +128,128 @@ impl<'a> QuestionOption<'a> {
     }
 }
 
+/// A question, as a member.
+pub static QUESTION: Shape = Shape {
+    name: "Question",
+    about: "A question for the user.",
+    members: &[
+        ("id", Text, Always, "unique in the document"),
+        ("text", Text, Always, "the question"),
+        (
+            "options",
+            List(&Object(&OPTION)),
+            Always,
+            "answers to choose from; an empty list asks for free text",
+        ),
+        (
+            "allowMultiple",
+            Flag,
+            Free,
+            "true if several options may be chosen; absent means false",
+        ),
+        (
+            "allowFreeText",
+            Flag,
+            Free,
+            "true if the user may write an answer instead; absent means true",
+        ),
+    ],
+};
+
+static OPTION: Shape = Shape {
+    name: "QuestionOption",
+    about: "An answer to choose.",
+    members: &[
+        (
+            "id",
+            Text,
+            Always,
+            "unique in the question; of an approval `allow_once`, `allow_session`, `allow_always`, `reject_once` or `reject_always`",
+        ),
+        ("label", Text, Always, "the answer in words"),
+        ("description", Text, Free, "more about it"),
+    ],
+};
+
+static SUBJECT: Shape = Shape {
+    name: "Subject",
+    about: "A planned action: a document without id and sequence.",
+    members: &[
+        (
+            "type",
+            Word(Kind::KNOWN),
+            Always,
+            "type of the document that the action would be",
+        ),
+        ("content", Any, Placed, "its content; null if it has none"),
+        (
+            "metadata",
+            Record(&Any),
+            Placed,
+            "its metadata; a `file_edit` may have `hunks`, which can be accepted one by one",
+        ),
+    ],
+};
+
+/// An answer to a question, as a member.
+pub static ANSWER: Shape = Shape {
+    name: "Answer",
+    about: "An answer to one question.",
+    members: &[
+        ("questionId", Text, Always, "id of the question"),
+        (
+            "selectedOptionIds",
+            List(&Text),
+            Always,
+            "ids of the chosen options; empty if the answer is free text",
+        ),
+        (
+            "freeText",
+            Text,
+            Free,
+            "answer in the user's words; with a rejection the reason",
+        ),
+        (
+            "hunks",
+            List(&Object(&HUNK_ANSWER)),
+            Free,
+            "decisions on the hunks of a change; a hunk without one is not written",
+        ),
+    ],
+};
+
+static HUNK_ANSWER: Shape = Shape {
+    name: "HunkAnswer",
+    about: "The user's decision on one hunk of a change that needs approval.",
+    members: &[
+        ("index", Count(0), Always, "number of the hunk, counted from 1"),
+        ("accepted", Flag, Always, "true if the hunk is to be written"),
+        ("newString", Text, Free, "text to write instead of the proposed one"),
+        ("comment", Text, Free, "comment for the model"),
+    ],
+};
+
 /// The row of the kind `clarification`: its members, and how it is normalised and shown.
 pub(super) static ROW: KindRow = KindRow {
     aliases: &["question"],
     members: &[
-        ("questions", List, Always),
-        ("kind", Word(QuestionKind::KNOWN), Free),
-        ("outcome", Word(Outcome::KNOWN), Free),
-        ("answers", List, Free),
-        ("subject", Object, Free),
-        ("toolCallId", Text, Free),
+        ("questions", List(&Object(&QUESTION)), Always, "questions, at least one"),
+        (
+            "kind",
+            Word(QuestionKind::KNOWN),
+            Free,
+            "absent means `question`; an `approval` asks whether an action may be carried out",
+        ),
+        (
+            "outcome",
+            Word(Outcome::KNOWN),
+            Free,
+            "present when the questions were dealt with",
+        ),
+        ("answers", List(&Object(&ANSWER)), Free, "answers that were given"),
+        ("subject", Object(&SUBJECT), Free, "planned action of an approval"),
+        ("toolCallId", Text, Free, "call that waits for the answer"),
+        ("reason", Text, Free, "reason for a missing answer"),
     ],
     group: KindGroup::Page,
     label: "plain-kind-question",
@@ -163,6 +275,7 @@ fn settle_questions(metadata: &mut Map<String, Value>) {
         for alias in ["prompt", "question"] {
             rename(members, alias, "text");
         }
+        member::default(members, "text", "");
         member::coerce(members, &["id", "text"], &[], &["allowMultiple", "allowFreeText"]);
         member::default(members, "id", format!("q{}", at + 1));
         member::default(members, "options", Vec::<Value>::new());

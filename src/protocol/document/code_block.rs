@@ -3,7 +3,7 @@
 use super::{
     Document, KindRow,
     MemberForm::{Text, Word},
-    Need::Structure,
+    Need::{Free, Structure},
     member,
     normal::fenced,
 };
@@ -34,8 +34,19 @@ impl<'a> CodeBlock<'a> {
 pub(super) static ROW: KindRow = KindRow {
     aliases: &["code"],
     members: &[
-        ("language", Text, Structure),
-        ("purpose", Word(Purpose::KNOWN), Structure),
+        ("language", Text, Structure, "fence tag; `\"\"` is plain text"),
+        (
+            "purpose",
+            Word(Purpose::KNOWN),
+            Structure,
+            "sheaf writes `example` in ask mode, `suggestion` in plan mode, otherwise `new_code`",
+        ),
+        (
+            "info",
+            Text,
+            Free,
+            "whole first line of the fence, if it says more than the language",
+        ),
     ],
     label: "plain-kind-code-block",
     heading: Some("code-word"),

@@ -52,10 +52,20 @@ fn lines(metadata: &Map<String, Value>) -> (u64, u64) {
 pub(super) static ROW: KindRow = KindRow {
     aliases: &["reference", "ref"],
     members: &[
-        ("filePath", Text, Always),
-        ("startLine", Count(1), Always),
-        ("endLine", Count(0), Always),
-        ("language", Text, Structure),
+        ("filePath", Text, Always, "path from the workspace root, with `/`"),
+        ("startLine", Count(1), Always, "first line, counted from 1"),
+        (
+            "endLine",
+            Count(0),
+            Always,
+            "last line, included; not before `startLine`",
+        ),
+        (
+            "language",
+            Text,
+            Structure,
+            "fence tag; readers derive it from the path, and `\"\"` is plain text",
+        ),
     ],
     content: ContentRule::Required,
     label: "plain-kind-code-reference",

@@ -9,6 +9,7 @@ use super::{
     MemberForm::{Details, Text},
     Need::{Always, Expected},
     member,
+    normal::rename,
 };
 use crate::text::Role;
 
@@ -61,15 +62,26 @@ impl<'a> Error<'a> {
 
 pub(super) static ROW: KindRow = KindRow {
     members: &[
-        ("errorCode", Text, Always),
-        ("source", Text, Always),
-        ("details", Details, Expected),
+        ("errorCode", Text, Always, "UPPER_SNAKE, from the list in §11"),
+        (
+            "source",
+            Text,
+            Always,
+            "who failed: a tool's name, `llm`, `gateway`, `stream` or `client`",
+        ),
+        (
+            "details",
+            Details,
+            Expected,
+            "more about it, for the user; may be `\"\"`",
+        ),
     ],
     content: ContentRule::Required,
     group: KindGroup::Failure,
     label: "plain-kind-error",
     heading: Some("error-word"),
     sign: ("✗", Role::Error),
+    normalise: |members| rename(members, "code", "errorCode"),
     fill: |metadata, _| {
         member::default(metadata, "errorCode", "INTERNAL");
         member::default(metadata, "source", "gateway");

@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ContentRule, Document, KindGroup, KindRow,
-    MemberForm::{Object, ObjectOrNull, Text, Word},
-    Need::{Always, Free, Structure},
-    member,
+    MemberForm::{Any, Count, Flag, Nullable, Object, Text, Word},
+    Need::{Always, Free, Placed, Structure},
+    Shape, member,
     normal::{fenced, language_of, rename, settle_path},
 };
 use crate::{
@@ -183,18 +183,148 @@ fn prefixed(sign: char, text: &str) -> String {
     text.lines().map(|it| format!("{sign}{it}\n")).collect()
 }
 
+/// A replacement, as a member.
+pub static DIFF: Shape = Shape {
+    name: "Diff",
+    about: "One replacement in a file.",
+    members: &[
+        (
+            "oldString",
+            Text,
+            Always,
+            "exact text before, without line numbers; `\"\"` for an insertion",
+        ),
+        ("newString", Text, Always, "exact text after"),
+        (
+            "startLine",
+            Count(1),
+            Placed,
+            "first line of `oldString` before the edit, counted from 1; of an insertion the line that it is put before",
+        ),
+        (
+            "endLine",
+            Count(0),
+            Placed,
+            "last line of `oldString`, included; of an insertion `startLine` − 1",
+        ),
+        (
+            "contextBefore",
+            Text,
+            Free,
+            "unchanged whole lines before it, when it was made; `\"\"` at the start of the file",
+        ),
+        (
+            "contextAfter",
+            Text,
+            Free,
+            "unchanged whole lines after it; `\"\"` at the end of the file",
+        ),
+    ],
+};
+
+/// The failure of an action, as a member.
+pub(super) static FAILURE: Shape = Shape {
+    name: "ActionFailure",
+    about: "Why an action failed.",
+    members: &[
+        ("errorCode", Text, Placed, "UPPER_SNAKE, from the list in §11"),
+        ("message", Text, Placed, "the reason in words"),
+        ("details", Text, Free, "a hint"),
+    ],
+};
+
+static HUNK: Shape = Shape {
+    name: "Hunk",
+    about: "Place of an edit among those of its call and file.",
+    members: &[
+        ("index", Count(0), Placed, "number of this edit, counted from 1"),
+        ("count", Count(0), Placed, "number of edits"),
+    ],
+};
+
+static CELL: Shape = Shape {
+    name: "Cell",
+    about: "A cell of a notebook.",
+    members: &[
+        ("index", Count(0), Placed, "position of the cell, counted from 0"),
+        ("isNew", Flag, Free, "true if the edit adds the cell"),
+    ],
+};
+
 pub(super) static ROW: KindRow = KindRow {
     aliases: &["edit"],
     members: &[
-        ("filePath", Text, Always),
-        ("operation", Word(Operation::KNOWN), Always),
-        ("language", Text, Structure),
-        ("diff", ObjectOrNull, Free),
-        ("newFilePath", Text, Free),
-        ("toolCallId", Text, Free),
-        ("toolName", Text, Free),
-        ("applied", Word(Applied::KNOWN), Free),
-        ("hunk", Object, Free),
+        (
+            "filePath",
+            Text,
+            Always,
+            "path from the workspace root, with `/`; of a `rename` the old path",
+        ),
+        (
+            "operation",
+            Word(Operation::KNOWN),
+            Always,
+            "readers take an edit without one for `edit` if it has a `diff`, otherwise for `create`",
+        ),
+        (
+            "language",
+            Text,
+            Structure,
+            "fence tag; readers derive it from the path",
+        ),
+        (
+            "diff",
+            Nullable(&DIFF),
+            Free,
+            "the one replacement of an `edit`; null for other operations and for an edit that never came about",
+        ),
+        ("newFilePath", Text, Free, "target of a `rename`"),
+        (
+            "toolCallId",
+            Text,
+            Free,
+            "call that made the edit; all edits of a call have the same",
+        ),
+        ("toolName", Text, Free, "tool that made the edit"),
+        (
+            "applied",
+            Word(Applied::KNOWN),
+            Free,
+            "state of the edit; absent means `applied`",
+        ),
+        (
+            "hunk",
+            Object(&HUNK),
+            Free,
+            "place of this edit among those of its call and file",
+        ),
+        (
+            "cell",
+            Object(&CELL),
+            Free,
+            "cell of a notebook; the lines of the diff are counted in it",
+        ),
+        (
+            "failure",
+            Object(&FAILURE),
+            Free,
+            "why it failed, as the `error` document after it says",
+        ),
+        ("reason", Text, Free, "reason for a rejected edit"),
+        (
+            "edited",
+            Flag,
+            Free,
+            "true if the user changed the proposed text before accepting it",
+        ),
+        ("accepted", Flag, Free, "true if the user accepted this hunk by itself"),
+        ("comment", Text, Free, "the user's comment on the hunk, for the model"),
+        (
+            "result",
+            Any,
+            Free,
+            "result of the call, on the last of its edits: `{status, data}`",
+        ),
     ],
     content: ContentRule::Nullable,
     group: KindGroup::Action,
@@ -214,6 +344,10 @@ pub(super) static ROW: KindRow = KindRow {
         // Absent and null mean the same; one form is kept.
         if metadata.get("diff").is_some_and(Value::is_null) {
             metadata.shift_remove("diff");
+        }
+        if let Some(Value::Object(diff)) = metadata.get_mut("diff") {
+            member::default(diff, "oldString", "");
+            member::default(diff, "newString", "");
         }
     },
     ..KindRow::DEFAULT

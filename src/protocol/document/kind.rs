@@ -73,8 +73,17 @@ pub enum KindGroup {
     Unknown,
 }
 
-/// Name, form and need of a member of the metadata.
-pub type Member = (&'static str, MemberForm, Need);
+/// Name, form and need of a member, and a description for the documentation and the JSON Schemas.
+pub type Member = (&'static str, MemberForm, Need, &'static str);
+
+/// An object that is the value of a member, or the data of an event. Objects may have further members.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Name of its JSON Schema.
+    pub name: &'static str,
+    pub about: &'static str,
+    pub members: &'static [Member],
+}
 
 /// Form of a member's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,9 +98,15 @@ pub enum MemberForm {
     /// A whole number, or null if there is none.
     Code,
     Flag,
-    Object,
-    ObjectOrNull,
-    List,
+    /// An object whose members, of any names, have this form.
+    Record(&'static MemberForm),
+    Object(&'static Shape),
+    /// An object of this shape, or null.
+    Nullable(&'static Shape),
+    /// An object of this shape, as strict writers send it; readers take any value.
+    Loose(&'static Shape),
+    /// A list of values of this form.
+    List(&'static MemberForm),
     Any,
 }
 
@@ -100,6 +115,8 @@ pub enum MemberForm {
 pub enum Need {
     /// No reader can do without it.
     Always,
+    /// Like `Always`, but a proxy cannot know a place that its source does not name.
+    Placed,
     /// Readers have a default; the concept has no such member.
     Structure,
     /// Readers have a default, but every writer names it.

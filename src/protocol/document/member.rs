@@ -69,15 +69,17 @@ pub fn coerce(members: &mut Map<String, Value>, texts: &[&str], integers: &[&str
 
 /// Does the same for the members of a kind.
 pub fn coerce_members(members: &mut Map<String, Value>, table: &[Member]) {
-    for (name, form, _) in table {
+    for (name, form, _, _) in table {
         match form {
             MemberForm::Text | MemberForm::Word(_) => coerce_text(members, name),
             MemberForm::Count(_) | MemberForm::Code => coerce_integer(members, name),
             MemberForm::Flag => coerce_boolean(members, name),
             MemberForm::Details
-            | MemberForm::Object
-            | MemberForm::ObjectOrNull
-            | MemberForm::List
+            | MemberForm::Record(_)
+            | MemberForm::Object(_)
+            | MemberForm::Nullable(_)
+            | MemberForm::Loose(_)
+            | MemberForm::List(_)
             | MemberForm::Any => {}
         }
     }

@@ -24,18 +24,18 @@ mod unknown;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use clarification::{Clarification, Question, QuestionOption};
+pub use clarification::{ANSWER, Clarification, QUESTION, Question, QuestionOption};
 pub use code_block::CodeBlock;
 pub use code_reference::CodeReference;
 pub use compaction::{COMPACT, Cause, Compaction, CompactionMethod};
 pub use error::{ERROR_CODES, Error};
-pub use file_edit::{FileEdit, Hunk, NotebookCell, Replacement};
-pub use kind::{ContentRule, KindGroup, KindRow, Member, MemberForm, Need};
+pub use file_edit::{DIFF, FileEdit, Hunk, NotebookCell, Replacement};
+pub use kind::{ContentRule, KindGroup, KindRow, Member, MemberForm, Need, Shape};
 pub use normal::{language_of, merge_patch, normalise, normalise_arguments, normalise_result};
-pub use plan::{Plan, Todo};
+pub use plan::{Plan, TODO, Todo};
 pub use terminal_command::TerminalCommand;
 pub use text::Text;
-pub use todo_update::{TodoChange, TodoUpdate};
+pub use todo_update::{CHANGE, TodoChange, TodoUpdate};
 pub use tool_call::{CallResult, ToolCall};
 pub use unknown::Unknown;
 

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Document, KindGroup, KindRow,
-    MemberForm::{List, Text, Word},
-    Need::{Always, Structure},
-    member,
+    MemberForm::{Flag, List, Object, Text, Word},
+    Need::{Always, Expected, Free, Structure},
+    Shape, member,
     normal::rename,
 };
 use crate::{protocol::TodoStatus, text::Role};
@@ -152,12 +152,42 @@ impl<'a> Todo<'a> {
     }
 }
 
+/// A todo of a plan, as a member.
+pub static TODO: Shape = Shape {
+    name: "Todo",
+    about: "A step of a plan.",
+    members: &[
+        ("id", Text, Always, "slug in kebab-case, unique in the plan"),
+        ("content", Text, Always, "the step in words"),
+        ("status", Word(TodoStatus::KNOWN), Expected, "absent means `pending`"),
+        (
+            "dependencies",
+            List(&Text),
+            Structure,
+            "ids of todos that have to be done before; unknown ids and circles are ignored",
+        ),
+    ],
+};
+
 pub(super) static ROW: KindRow = KindRow {
     members: &[
-        ("title", Text, Always),
-        ("overview", Text, Structure),
-        ("todos", List, Always),
-        ("format", Word(&["markdown"]), Structure),
+        ("title", Text, Always, "title of the plan"),
+        (
+            "overview",
+            Text,
+            Structure,
+            "the plan in a sentence or two; may be `\"\"`",
+        ),
+        ("todos", List(&Object(&TODO)), Always, "steps of the plan; may be empty"),
+        ("format", Word(&["markdown"]), Structure, "format of the content"),
+        (
+            "content",
+            Text,
+            Free,
+            "text that the user put in the place of the document's content",
+        ),
+        ("edited", Flag, Free, "true if the user edited the plan"),
+        ("toolCallId", Text, Free, "call that made the plan"),
     ],
     group: KindGroup::Page,
     label: "plain-kind-plan",

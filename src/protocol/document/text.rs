@@ -1,6 +1,11 @@
 //! `text`: what the model says.
 
-use super::{ContentRule, Document, KindRow, MemberForm::Word, Need::Structure, member};
+use super::{
+    ContentRule, Document, KindRow,
+    MemberForm::Word,
+    Need::{Free, Structure},
+    member,
+};
 use crate::{protocol::TextFormat, text::Role};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +28,20 @@ impl<'a> Text<'a> {
 }
 
 pub(super) static ROW: KindRow = KindRow {
-    members: &[("format", Word(TextFormat::KNOWN), Structure)],
+    members: &[
+        (
+            "format",
+            Word(TextFormat::KNOWN),
+            Structure,
+            "`markdown` may contain fences and links; `plain` is shown as it is",
+        ),
+        (
+            "role",
+            Word(&["user"]),
+            Free,
+            "`user`: words of the user, sent while the answer was made",
+        ),
+    ],
     content: ContentRule::NotEmpty,
     label: "plain-kind-text",
     sign: ("·", Role::Faint),

@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use super::{
     ContentRule, Document, KindGroup, KindRow,
-    MemberForm::{Flag, List},
-    Need::{Always, Free},
-    member,
+    MemberForm::{Flag, List, Object, Text, Word},
+    Need::{Always, Free, Placed},
+    Shape, member,
     plan::settle_todos,
 };
 use crate::{protocol::TodoStatus, text::Role};
@@ -61,9 +61,40 @@ impl<'a> TodoUpdate<'a> {
     }
 }
 
+/// A change of a todo, as a member.
+pub static CHANGE: Shape = Shape {
+    name: "TodoChange",
+    about: "A change of a todo. Absent members keep their value.",
+    members: &[
+        ("id", Text, Always, "id of the todo; an unknown id adds one"),
+        ("status", Word(TodoStatus::KNOWN), Placed, "new status"),
+        (
+            "content",
+            Text,
+            Free,
+            "the todo in words; a new todo without it shows its id",
+        ),
+        (
+            "dependencies",
+            List(&Text),
+            Free,
+            "ids of todos that have to be done before",
+        ),
+    ],
+};
+
 pub(super) static ROW: KindRow = KindRow {
     aliases: &["todo"],
-    members: &[("todos", List, Always), ("merge", Flag, Free)],
+    members: &[
+        ("todos", List(&Object(&CHANGE)), Always, "todos that change"),
+        (
+            "merge",
+            Flag,
+            Free,
+            "absent means true; false: the list replaces all todos",
+        ),
+        ("toolCallId", Text, Free, "call that made the update"),
+    ],
     content: ContentRule::Absent,
     group: KindGroup::Action,
     label: "plain-kind-todo-update",
@@ -71,5 +102,11 @@ pub(super) static ROW: KindRow = KindRow {
     sign: ("✓", Role::Dim),
     is_line: true,
     normalise: settle_todos,
-    fill: |metadata, _| member::default(metadata, "todos", Vec::<Value>::new()),
+    fill: |metadata, _| {
+        member::default(metadata, "todos", Vec::<Value>::new());
+        let todos = metadata.get_mut("todos").and_then(Value::as_array_mut);
+        for todo in todos.into_iter().flatten().filter_map(Value::as_object_mut) {
+            member::default(todo, "id", "");
+        }
+    },
 };

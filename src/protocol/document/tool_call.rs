@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::{
     ContentRule, Document, KindGroup, KindRow,
-    MemberForm::{Any, Count, Flag, Object, Text},
+    MemberForm::{Any, Count, Flag, Loose, Record, Text, Word},
     Need::{Always, Free, Structure, Timed},
-    member,
+    Shape, member,
     normal::{normalise_arguments, normalise_result, rename},
 };
 use crate::text::Role;
@@ -69,15 +69,56 @@ impl<'a> ToolCall<'a> {
     }
 }
 
+static RESULT: Shape = Shape {
+    name: "CallResult",
+    about: "Result of a call.",
+    members: &[
+        (
+            "status",
+            Word(&["success", "error"]),
+            Always,
+            "`error`: the call failed",
+        ),
+        (
+            "data",
+            Any,
+            Always,
+            "what the tool gave, or why it failed; null for nothing",
+        ),
+    ],
+};
+
 pub(super) static ROW: KindRow = KindRow {
     aliases: &["call", "tool"],
     members: &[
-        ("toolName", Text, Always),
-        ("toolCallId", Text, Structure),
-        ("arguments", Object, Always),
-        ("result", Any, Free),
-        ("duration_ms", Count(0), Timed),
-        ("truncated", Flag, Free),
+        ("toolName", Text, Always, "name of the tool"),
+        (
+            "toolCallId",
+            Text,
+            Structure,
+            "id of the call; readers call it `call_` and the id of the document",
+        ),
+        (
+            "arguments",
+            Record(&Any),
+            Always,
+            "arguments of the call; text that is no JSON object is in `_raw`",
+        ),
+        (
+            "result",
+            Loose(&RESULT),
+            Free,
+            "result of the call; absent while it runs",
+        ),
+        (
+            "duration_ms",
+            Count(0),
+            Timed,
+            "duration in milliseconds; absent while it runs",
+        ),
+        ("truncated", Flag, Free, "true if the result was cut"),
+        ("state", Word(&["rejected"]), Free, "`rejected`: the call was not made"),
+        ("reason", Text, Free, "reason for a rejected call"),
     ],
     content: ContentRule::Absent,
     group: KindGroup::Action,

@@ -2,9 +2,8 @@
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
-use sheaf::protocol::codec::answer;
 
-use super::{Read, body, fixture, identity, stream};
+use super::{Read, answer, body, fixture, identity, stream};
 
 /// The whole answer, as a strict writer prints it.
 fn whole(read: &Read) -> Value {

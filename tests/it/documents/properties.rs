@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 use sheaf::protocol::{
     Dialect, DocumentId, DocumentStart, Done, Entry, Event, FinishReason, Kind, Message, Mode, Notice, Position,
     Progress, Response, ResponseStart, Severity, Status, Turn, Usage,
-    codec::{Decoder, Identity, Limits, Strict, answer, frame, record},
+    codec::{Decoder, Identity, Limits, Strict, frame, record},
 };
 
-use super::{Encoder, assert_strict, feed, fold, identity};
+use super::{Encoder, answer, assert_strict, feed, fold, identity};
 
 /// Text with what breaks naive readers: line ends, quotes, escapes, astral characters, combining marks, fences.
 fn text() -> impl Strategy<Value = String> {

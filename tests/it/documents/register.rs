@@ -3,11 +3,11 @@
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use sheaf::protocol::{
-    CommandState, Event, FinishReason, Kind, Mode, Severity, Status, View,
-    codec::{Breach, DecodeError, Decoder, Failure, Foreign, answer},
+    CommandState, Dialect, Event, FinishReason, Kind, Mode, Severity, Status, View,
+    codec::{Breach, DecodeError, Decoder, Failure, Foreign},
 };
 
-use super::{Read, assert_strict, body, data, identity, stream};
+use super::{Read, answer, assert_strict, body, data, identity, stream};
 
 fn named(events: &[(&str, Value)]) -> String {
     events
@@ -443,7 +443,7 @@ fn edits_and_commands_take_results_as_metadata() {
     assert_eq!(b["output"], "y\n");
     assert_eq!(
         (&c["applied"], &c["diff"]),
-        (&json!("failed"), &json!({ "oldString": "o" }))
+        (&json!("failed"), &json!({ "oldString": "o", "newString": "" }))
     );
 }
 
@@ -789,4 +789,27 @@ fn a_response_says_once_who_it_is() {
     let read = stream(format!("{}{}{DONE}", start("one"), start("two")));
     assert_eq!(read.codes(), ["late-response-start"]);
     assert_eq!(read.response.origin.id, Some("two".into()));
+}
+
+#[test]
+fn names_of_a_response_that_are_no_text_are_dropped_and_not_passed_on() {
+    let read = stream(named(&[
+        (
+            "response_start",
+            json!({ "id": "chat_1", "conversationId": ["conv_1"], "model": "m", "mode": 7 }),
+        ),
+        (
+            "done",
+            json!({ "id": [1], "model": { "name": "m" }, "mode": null, "kept": [2] }),
+        ),
+    ]));
+    assert_eq!(read.codes(), ["unknown-mode", "wrong-type", "wrong-type", "wrong-type"]);
+    let mut encoder = super::Encoder::new(Dialect::Named, identity());
+    let said: String = read.events.iter().map(|it| encoder.push(it)).collect();
+    let done = said.trim_end().lines().last().expect("a line");
+    assert!(
+        done.contains("\"kept\":[2]") && !done.contains("\"id\"") && !done.contains("\"model\""),
+        "{done}"
+    );
+    assert!(!said.contains("conv_1"), "{said}");
 }

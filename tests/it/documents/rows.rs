@@ -9,11 +9,10 @@ use serde_json::{Value, json};
 use sheaf::protocol::{
     Applied, CommandState, FinishReason, Kind, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, Status,
     TextFormat, TodoStatus, View,
-    codec::answer,
     document::{Clarification, CodeBlock, CodeReference, Error, FileEdit, Plan, TerminalCommand, TodoUpdate, ToolCall},
 };
 
-use super::{Document, Read, body, data, document, identity};
+use super::{Document, Read, answer, body, data, document, identity};
 
 /// Section and member of every row that says what a reader does.
 const ROWS: &[(&str, &str)] = &[
@@ -43,6 +42,7 @@ const ROWS: &[(&str, &str)] = &[
     ("5.2", "name"),
     ("5.2", "exit_code"),
     ("5.2", "cwd"),
+    ("5.2", "code"),
     ("5.2", "old_string new_string"),
     ("5.2", "plan"),
     ("5.2", "prompt question"),
@@ -126,7 +126,7 @@ fn every_row_of_the_tables_has_its_test() {
         (rows.len(), rows.len()),
         "a row comes twice"
     );
-    assert_eq!(ROWS.len(), 90);
+    assert_eq!(ROWS.len(), 91);
 }
 
 /// The answer without documents that says only this.
@@ -338,6 +338,11 @@ rows! {
     }
     "5.2" "exit_code" the_exit_code_has_an_alias {
         assert_eq!(command(&flat("terminal_command", json!({ "exit_code": 3 }))).exit_code, Some(3));
+    }
+    "5.2" "code" an_errors_code_has_an_alias {
+        let it = flat("error", json!({ "code": "TOOL_FAILED" }));
+        assert_eq!(it.metadata.get("errorCode"), Some(&json!("TOOL_FAILED")));
+        assert_eq!(flat("text", json!({ "code": "kept" })).metadata.get("code"), Some(&json!("kept")));
     }
     "5.2" "cwd" the_working_directory_has_an_alias {
         assert_eq!(command(&flat("terminal_command", json!({ "cwd": "/tmp" }))).working_directory, Some("/tmp"));

@@ -169,7 +169,7 @@ static THOUSAND: LazyLock<Home> = LazyLock::new(|| {
         let session = Session::fresh(home.folder(), 1);
         let recorder = store.record(session, &log).expect("a thread");
         tell(&log, 12, 220, &format!("needle{nth:04}"), nth);
-        recorder.finish();
+        recorder.finish().expect("it is stored");
     }
     // Each search takes in some of what is new: the last ones take in nothing.
     let mut quick = 0;
@@ -216,7 +216,7 @@ static LONG: LazyLock<Home> = LazyLock::new(|| {
     let session = Session::fresh(home.folder(), 1);
     tell(&log, 4000, 780, "", 7);
     let recorder = home.store().record(session, &log).expect("a thread");
-    recorder.finish();
+    recorder.finish().expect("it is stored");
     home
 });
 

@@ -218,20 +218,8 @@ impl TrustPage {
     }
 
     fn opened(self) -> (Self, Vec<Event>) {
-        let page = self;
-        let mut events = vec![Event::ResponseStart(ResponseStart::default())];
-        events.extend(written(1, &page.text()));
-        events.push(started(2, Kind::Clarification));
-        events.push(Event::MetadataDelta {
-            document: page.document.clone(),
-            metadata: members([
-                (ASIDE, true.into()),
-                ("kind", "question".into()),
-                ("questions", page.questions.clone()),
-            ]),
-            append: Vec::new(),
-        });
-        (page, events)
+        let events = open_question(&self.document, &self.text(), &self.questions);
+        (self, events)
     }
 
     /// The message that opens a turn for the question in a conversation that has begun.
@@ -279,26 +267,7 @@ impl TrustPage {
 
     /// The events that close it, with a last word.
     pub fn close(&self, response: Option<&ClarificationResponse>, word: &str) -> Vec<Event> {
-        let outcome = response.map_or(Outcome::Skipped, |it| it.outcome.clone());
-        let answers = response.map(|it| it.answers.clone()).unwrap_or_default();
-        let mut events = vec![Event::DocumentEnd {
-            document: self.document.clone(),
-            final_content: None,
-            metadata: members([
-                (ASIDE, true.into()),
-                ("kind", "question".into()),
-                ("questions", self.questions.clone()),
-                ("outcome", json!(outcome)),
-                ("answers", json!(answers)),
-            ]),
-        }];
-        events.extend(written(3, word));
-        events.push(Event::Done(Done {
-            status: Some(Status::Completed),
-            finish_reason: Some(FinishReason::Stop),
-            ..Done::default()
-        }));
-        events
+        close_question(&self.document, &self.questions, response, word)
     }
 
     /// Returns true if the question is whether a trusted folder stays trusted.
@@ -348,8 +317,54 @@ impl TrustPage {
     }
 }
 
+/// The events of an answer of the program's own: a text, and a question to the user that stays open. No model hears of it.
+pub fn open_question(document: &DocumentId, text: &str, questions: &Value) -> Vec<Event> {
+    let mut events = vec![Event::ResponseStart(ResponseStart::default())];
+    events.extend(written(1, text));
+    events.push(started(2, Kind::Clarification));
+    events.push(Event::MetadataDelta {
+        document: document.clone(),
+        metadata: members([
+            (ASIDE, true.into()),
+            ("kind", "question".into()),
+            ("questions", questions.clone()),
+        ]),
+        append: Vec::new(),
+    });
+    events
+}
+
+/// The events that close the question, and the answer, with a last word.
+pub fn close_question(
+    document: &DocumentId,
+    questions: &Value,
+    response: Option<&ClarificationResponse>,
+    word: &str,
+) -> Vec<Event> {
+    let outcome = response.map_or(Outcome::Skipped, |it| it.outcome.clone());
+    let answers = response.map(|it| it.answers.clone()).unwrap_or_default();
+    let mut events = vec![Event::DocumentEnd {
+        document: document.clone(),
+        final_content: None,
+        metadata: members([
+            (ASIDE, true.into()),
+            ("kind", "question".into()),
+            ("questions", questions.clone()),
+            ("outcome", json!(outcome)),
+            ("answers", json!(answers)),
+        ]),
+    }];
+    events.extend(written(3, word));
+    events.push(Event::Done(Done {
+        status: Some(Status::Completed),
+        finish_reason: Some(FinishReason::Stop),
+        ..Done::default()
+    }));
+    events
+}
+
 /// A path that cannot end the code it stands in, and shows what it is made of.
-fn plain(path: &str) -> String {
+pub fn plain(path: &str) -> String {
     let path = name(path);
     crate::text::visible_line(&path).as_str().replace('`', "‹U+0060›")
 }

@@ -46,7 +46,7 @@ Exit codes:
   0 answered    1 failed     2 wrong usage
   3 no sandbox is available, and a command or --sandbox on needs one
   4 answered, but an action was refused for lack of permission
-  130, 143      stopped by a signal
+  129, 130, 143 stopped by a signal
 
 Keys and addresses come from the environment or the settings (`sheaf config path`):
   OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL   a model server

@@ -480,7 +480,7 @@ mod tests {
             let log = Log::new();
             let recorder = store.record(session, &log).expect("a thread");
             log.append(1, Event::UserMessage(Message::user(*text)));
-            recorder.finish();
+            recorder.finish().expect("it is stored");
         }
         store
     }
@@ -540,7 +540,7 @@ mod tests {
         fs::remove_file(store.path_of("s-1")).expect("removed");
         let resumed = store.resume("s-2", 2).expect("it is there");
         resumed.log.append(2, Event::UserMessage(Message::user("discount")));
-        resumed.recorder.finish();
+        resumed.recorder.finish().expect("it is stored");
         let listed = store.list().expect("listed");
         assert_eq!(cache.list(&store).expect("listed"), listed);
         assert_eq!(cache.passing(&query("total"), &listed).lets_through("s-2"), None);
@@ -562,7 +562,7 @@ mod tests {
             .record(crate::journal::file::Session::fresh("/".to_owned(), 1), &log)
             .expect("a thread");
         log.append(1, Event::UserMessage(Message::user("the parrot is no more")));
-        recorder.finish();
+        recorder.finish().expect("it is stored");
         let caches = folder.path().join("cache");
         let mut cache = Cache::open(&caches).expect("it can be made");
         let listed = cache.list(&store).expect("listed");

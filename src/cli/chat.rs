@@ -100,13 +100,11 @@ fn session_id(base: &CliContext, wanted: &ResumeTarget) -> Result<String> {
 }
 
 /// Opens a copy of a conversation. The original stays unchanged and may be open elsewhere.
-pub fn fork(base: &CliContext, wanted: &ResumeTarget, is_unkept: bool) -> Result<OpenedConversation> {
-    let stored = store(base).read(&session_id(base, wanted)?)?;
-    let log = Log::from_entries(stored.closed());
+pub fn fork(base: &CliContext, store: &Store, wanted: &ResumeTarget, is_unkept: bool) -> Result<OpenedConversation> {
+    let stored = store.read(&session_id(base, wanted)?)?;
+    let log = store.log_of(stored, tui::now_ms());
     let session = fresh(base);
-    let recorder = (!is_unkept)
-        .then(|| record(&store(base), session.clone(), &log))
-        .flatten();
+    let recorder = (!is_unkept).then(|| record(store, session.clone(), &log)).flatten();
     Ok(OpenedConversation {
         session,
         log,
@@ -135,15 +133,14 @@ pub fn answer_socket(state: &Path, id: &str) -> PathBuf {
 }
 
 /// Resumes a conversation. With `is_unkept` nothing more of it is stored.
-pub fn open(base: &CliContext, wanted: &ResumeTarget, is_unkept: bool) -> Result<OpenedConversation> {
-    let store = store(base);
+pub fn open(base: &CliContext, store: &Store, wanted: &ResumeTarget, is_unkept: bool) -> Result<OpenedConversation> {
     let id = session_id(base, wanted)?;
     if is_unkept {
         let stored = store.read(&id)?;
         let session = stored.session.clone();
         return Ok(OpenedConversation {
             session,
-            log: Log::from_entries(stored.closed()),
+            log: store.log_of(stored, tui::now_ms()),
             recorder: None,
             is_copy: false,
         });
@@ -157,20 +154,9 @@ pub fn open(base: &CliContext, wanted: &ResumeTarget, is_unkept: bool) -> Result
     })
 }
 
-/// Records `log` as this session. A failure is logged and the conversation continues unrecorded.
-pub fn record_session(base: &CliContext, session: &Session, log: &Arc<Log>) -> Option<Recorder> {
-    record(&store(base), session.clone(), log)
-}
-
-/// Records `log` in `store`. A failure is logged; then `None`.
+/// Records `log` in `store`. `None` if that fails: the conversation continues unrecorded, with a notice in the log.
 pub fn record(store: &Store, session: Session, log: &Arc<Log>) -> Option<Recorder> {
-    match store.record(session, log) {
-        Ok(recorder) => Some(recorder),
-        Err(error) => {
-            tracing::error!(%error, "the session cannot be recorded");
-            None
-        }
-    }
+    store.record(session, log).ok()
 }
 
 /// `sheaf create-chat`.

@@ -147,7 +147,7 @@ impl Library for SessionLibrary {
     fn resume(&self, id: &str) -> Result<Arc<dyn Link>, String> {
         if !self.keeps {
             let stored = self.store.read(id).map_err(|it| it.to_string())?;
-            return self.link(Log::from_entries(stored.closed()));
+            return self.link(self.store.log_of(stored, tui::now_ms()));
         }
         let resumed = match self.store.resume_end(id, tui::now_ms()) {
             Ok(resumed) => resumed,

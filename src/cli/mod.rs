@@ -57,7 +57,7 @@ use crate::{
     locale,
     os::{self, file},
     print::{self, Outputs, PrintOptions, RunOutcome, StopSignal},
-    protocol::{self, Mode, Submit},
+    protocol::{self, Mode, Notice, Submit},
     sandbox,
     text::{Sanitized, redact::redact},
     theme, tools, tui,
@@ -70,6 +70,7 @@ mod code {
     pub const USAGE: u8 = 2;
     pub const NO_SANDBOX: u8 = 3;
     pub const REFUSED: u8 = 4;
+    pub const HUNG_UP: u8 = 129;
     pub const INTERRUPTED: u8 = 130;
     pub const TERMINATED: u8 = 143;
 }
@@ -88,6 +89,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return code;
     }
     os::process::seal();
+    os::process::outlive_file_size_limit();
     if let Some(hint) = mistyped(&arguments) {
         complain(&hint);
         return ExitCode::from(code::USAGE);
@@ -188,11 +190,17 @@ async fn show(mut setup: tui::Setup, end: DisplayArguments) -> Result<u8> {
 }
 
 /// Follows a conversation that another sheaf has open.
-fn watch(base: CliContext, followed: Followed, end: DisplayArguments) -> Result<u8> {
+fn watch(
+    base: CliContext,
+    followed: Followed,
+    prompt: Option<String>,
+    keeps: bool,
+    end: DisplayArguments,
+) -> Result<u8> {
     runtime(false)?.block_on(async move {
         let link = Arc::new(Follow::start(followed));
         let (_, switched) = mpsc::unbounded_channel();
-        show(base.screen(link, switched, None, false, None), end).await
+        show(base.screen(link, switched, prompt, keeps, None), end).await
     })
 }
 
@@ -382,15 +390,16 @@ fn start_conversation(
     let keeps = !wanted.no_session;
     let session = base.session();
     let record = base.recording(wanted.no_session, session.clone());
+    let store = chat::store(&base);
     let opened = match resumed {
         None => None,
-        Some(it) if wanted.fork => Some(chat::fork(&base, &it, wanted.no_session)?),
-        Some(it) => match chat::open(&base, &it, wanted.no_session) {
+        Some(it) if wanted.fork => Some(chat::fork(&base, &store, &it, wanted.no_session)?),
+        Some(it) => match chat::open(&base, &store, &it, wanted.no_session) {
             Ok(opened) => Some(opened),
             Err(error) => {
                 let held = error.downcast_ref::<StoreError>();
-                match held.and_then(|it| chat::followed(&chat::store(&base), &base.paths.state, it)) {
-                    Some(followed) => return watch(base, followed, end),
+                match held.and_then(|it| chat::followed(&store, &base.paths.state, it)) {
+                    Some(followed) => return watch(base, followed, prompt, keeps, end),
                     None => return Err(error),
                 }
             }
@@ -455,8 +464,12 @@ fn start_conversation(
         drop(opened_door);
         Ok::<_, anyhow::Error>(code)
     });
-    // Finishes writing sessions before the runtime ends their tasks.
-    recorders.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    // Finishes writing sessions before the runtime ends their tasks. The screen is gone, and with it what it said.
+    for recorder in recorders.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        if let Err(failure) = recorder.finish() {
+            complain(&failure.to_string());
+        }
+    }
     // Commands of a live tour end with its tasks, which must happen before its folder is removed.
     drop(runtime);
     tour_folders.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -541,6 +554,7 @@ async fn print_answer(link: &dyn Link, submit: Option<Submit>, options: PrintOpt
         RunOutcome::Refused => code::REFUSED,
         RunOutcome::NoSandbox => code::NO_SANDBOX,
         RunOutcome::Stopped(StopSignal::Interrupt) => code::INTERRUPTED,
+        RunOutcome::Stopped(StopSignal::HangUp) => code::HUNG_UP,
         RunOutcome::Stopped(StopSignal::Terminate) => code::TERMINATED,
     }
 }
@@ -551,14 +565,23 @@ fn listen() -> mpsc::Receiver<StopSignal> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        for (kind, stop) in [
+        let kinds = [
             (SignalKind::interrupt(), StopSignal::Interrupt),
             (SignalKind::terminate(), StopSignal::Terminate),
-            (SignalKind::hangup(), StopSignal::Terminate),
-        ] {
+            (SignalKind::hangup(), StopSignal::HangUp),
+        ];
+        os::ending::limit(kinds.map(|it| it.0.as_raw_value()), || {});
+        for (kind, stop) in kinds {
             let Ok(mut signals) = signal(kind) else { continue };
             let sender = sender.clone();
-            tokio::spawn(async move { while signals.recv().await.is_some() && sender.send(stop).await.is_ok() {} });
+            tokio::spawn(async move {
+                while signals.recv().await.is_some() {
+                    os::ending::noticed(true);
+                    if sender.send(stop).await.is_err() {
+                        break;
+                    }
+                }
+            });
         }
     }
     #[cfg(not(unix))]
@@ -717,6 +740,16 @@ fn chain(error: &anyhow::Error) -> String {
 /// Prints sanitized text to standard output. Errors are ignored: a closed output wants no more.
 fn say(text: &str) {
     let _ = io::stdout().write_all(Sanitized::new(text).as_bytes());
+}
+
+/// Returns the stored conversations for a command without a screen: damage and failed writes are printed to standard error.
+fn printing_store(base: &CliContext) -> Store {
+    Store::new(base.paths.sessions()).reporting(complain_of)
+}
+
+/// Prints a notice about a session.
+fn complain_of(id: &str, notice: &Notice) {
+    complain(&format!("{}\nsession {id}", notice.message).replace('\n', "\n  "));
 }
 
 fn complain(text: &str) {

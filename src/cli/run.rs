@@ -13,7 +13,7 @@ use super::{
     CliContext,
     arguments::{CommonArguments, OutputArguments, OutputFormat, Run},
     chat::{self, ResumeTarget},
-    code, complain, open, print_answer, runtime, schema,
+    code, complain, open, print_answer, printing_store, runtime, schema,
 };
 use crate::{
     agent::{
@@ -171,10 +171,11 @@ pub fn print(
             return Ok(code::USAGE);
         }
     }
+    let store = printing_store(&base);
     runtime(false)?.block_on(async move {
         let opened = match &resumed {
-            Some(it) if wanted.fork => chat::fork(&base, it, wanted.no_session)?,
-            Some(it) => chat::open(&base, it, wanted.no_session)?,
+            Some(it) if wanted.fork => chat::fork(&base, &store, it, wanted.no_session)?,
+            Some(it) => chat::open(&base, &store, it, wanted.no_session)?,
             None => chat::begin(&base),
         };
         let talk = ConversationOptions {
@@ -186,7 +187,7 @@ pub fn print(
         };
         let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::no_server_error)?;
         let recorder = match opened.recorder {
-            None if !wanted.no_session && resumed.is_none() => chat::record_session(&base, &opened.session, link.log()),
+            None if !wanted.no_session && resumed.is_none() => chat::record(&store, opened.session.clone(), link.log()),
             recorder => recorder,
         };
         let submit = Submit {
@@ -200,9 +201,8 @@ pub fn print(
         };
         let code = print_answer(&*link, Some(submit), options).await;
         drop(link);
-        if let Some(recorder) = recorder {
-            recorder.finish();
-        }
+        // Waits for the last write; the store has reported it if it failed.
+        drop(recorder);
         Ok(code)
     })
 }

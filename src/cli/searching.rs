@@ -334,7 +334,7 @@ mod tests {
                 metadata: members(json!({ "note": "crossed out" })),
             },
         );
-        recorder.finish();
+        recorder.finish().expect("it is stored");
         for (query, wanted) in [
             ("painted", vec!["s#3.1", "s#2.1"]),
             ("one", vec!["s#1", "s#1.1"]),

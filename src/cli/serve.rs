@@ -8,7 +8,8 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{
-    CliContext, TrustSource, arguments::Serve, code, complain, listen, open::ServeSource, read_recording, runtime, say,
+    CliContext, TrustSource, arguments::Serve, code, complain, complain_of, listen, open::ServeSource, read_recording,
+    runtime, say,
 };
 use crate::{
     config::{Problem, Secret, Settings},
@@ -60,7 +61,9 @@ pub fn run(arguments: &Serve) -> Result<u8> {
         let tools = source.tools();
         let max_streams = usize::try_from(settings.max_streams).unwrap_or(usize::MAX);
         // Separate from the user's own conversations: clients with the token can read these.
-        let store = settings.stateful.then(|| Store::new(base.paths.state.join(KEPT)));
+        let store = settings
+            .stateful
+            .then(|| Store::new(base.paths.state.join(KEPT)).reporting(complain_of));
         let lines = settings.access_log.then(access_log);
         let server = Server::bind(ServerOptions {
             listen: settings.listen.clone(),
@@ -102,6 +105,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
             .await;
         Ok(match stopped {
             Some(StopSignal::Interrupt) => code::INTERRUPTED,
+            Some(StopSignal::HangUp) => code::HUNG_UP,
             Some(StopSignal::Terminate) => code::TERMINATED,
             None => code::OK,
         })

@@ -16,7 +16,7 @@ use super::{
     CliContext,
     arguments::{DocumentFormatArgument, ExportFormatArgument, Get, Session as Ask, Sessions, TargetArguments},
     cache::Cache,
-    code, complain, say, searching,
+    code, complain, printing_store, say, searching,
     serve::KEPT,
 };
 use crate::{
@@ -39,7 +39,7 @@ pub(super) const IMPORT_BYTES: u64 = 1 << 30;
 
 pub fn run(asked: &Sessions) -> Result<u8> {
     let base = CliContext::of(&asked.common, &TargetArguments::default())?;
-    let store = Store::new(base.paths.sessions());
+    let store = printing_store(&base);
     match &asked.ask {
         Ask::List { all, archived, json } => {
             let here = base.workspace.to_string_lossy();
@@ -102,7 +102,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
                 bail!("the title is empty");
             }
             let id = find(&base, &store, session)?.session.id;
-            let resumed = store.resume(&id, now_ms())?;
+            let resumed = store.resume_to_change(&id, now_ms())?;
             resumed.log.append(
                 now_ms(),
                 Event::Title(Title {
@@ -110,7 +110,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
                     by_user: true,
                 }),
             );
-            resumed.recorder.finish();
+            resumed.recorder.finish()?;
         }
         Ask::Archive { sessions } => mark(&base, &store, sessions, true)?,
         Ask::Unarchive { sessions } => mark(&base, &store, sessions, false)?,
@@ -134,7 +134,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
                 }
             }
         }
-        Ask::Doctor { repair } => return doctor(&base, &store, *repair),
+        Ask::Doctor { repair } => return doctor(&base, &Store::new(base.paths.sessions()), *repair),
     }
     Ok(code::OK)
 }
@@ -304,7 +304,7 @@ fn tree(whole: &ExportedConversation) -> String {
 /// `sheaf get 7.3`.
 pub fn get(asked: &Get) -> Result<u8> {
     let base = CliContext::of(&asked.common, &TargetArguments::default())?;
-    let store = Store::new(base.paths.sessions());
+    let store = printing_store(&base);
     let (session, number) = asked.address.rsplit_once('#').unwrap_or(("last", &asked.address));
     let Some(address) = address(number) else {
         bail!("`{number}` is not an address\n  7.3 is document 3 of turn 7; SESSION#7.3 names another conversation");
@@ -346,9 +346,6 @@ pub(super) fn address(text: &str) -> Option<Address> {
 fn whole(base: &CliContext, store: &Store, name: &str) -> Result<ExportedConversation> {
     let found = find(base, store, name)?;
     let stored = store.read(&found.session.id)?;
-    for notice in &stored.notices {
-        complain(&notice.message);
-    }
     let session = stored.session.clone();
     Ok(ExportedConversation::new(session, stored.closed()))
 }
@@ -463,7 +460,7 @@ fn import(base: &CliContext, store: &Store, path: &Path) -> Result<String> {
     let session = Session::fresh(base.workspace.to_string_lossy(), now_ms());
     let id = session.id.clone();
     let recorder = store.record(session, &Log::from_entries(entries))?;
-    recorder.finish();
+    recorder.finish()?;
     if store.read(&id).is_err() {
         bail!("it could not be written to {}", store.folder().display());
     }

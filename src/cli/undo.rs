@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use super::{
     CliContext,
     arguments::{Rewind, RewindPart, TargetArguments, Undo},
-    code, complain, open, say, sessions,
+    code, complain, open, printing_store, say, sessions,
 };
 use crate::{
     agent::undo,
@@ -60,7 +60,7 @@ impl UndoRequest<'_> {
     fn run(&self) -> Result<u8> {
         let asked = self.undo;
         let base = CliContext::of(&asked.common, &TargetArguments::default())?;
-        let store = Store::new(base.paths.sessions());
+        let store = printing_store(&base);
         let (session, number) = split(asked.address.as_deref().unwrap_or_default());
         let id = sessions::find(&base, &store, session)?.session.id;
         // Reading needs no lock; changes below fail if another sheaf has the conversation open.
@@ -77,10 +77,25 @@ impl UndoRequest<'_> {
         let checkpoints = Checkpoints::open(&base.paths.state.join("checkpoints"), name.as_str())?;
         checkpoints.begin(u64::from(log.turn().0));
         let seen = Seen::keeping(checkpoints);
+        if !asked.dry_run
+            && let Some(finished) = undo::finish(&seen, &workspace, &transcript)
+        {
+            let (restored, notice) = finished.map_err(anyhow::Error::msg)?;
+            let resumed = Store::new(base.paths.sessions()).resume_to_change(&id, now_ms())?;
+            for (turn, event) in restored.events {
+                resumed.log.append_to(turn, now_ms(), event);
+            }
+            resumed.log.append(now_ms(), Event::Notice(notice));
+            resumed.recorder.finish()?;
+            say(&format!("{}\n", restored.said));
+            let is_it = self.kind == UndoKind::Undo && asked.address.is_none();
+            return if is_it { Ok(code::OK) } else { self.run() };
+        }
         let wish = Restore {
             target,
             except: asked.but.clone(),
             overwrite: asked.over,
+            seen: None,
         };
         if asked.dry_run {
             let found = undo::preview(&seen, &workspace, &transcript, &wish).map_err(anyhow::Error::msg)?;
@@ -95,7 +110,8 @@ impl UndoRequest<'_> {
             }
             return Ok(code::OK);
         }
-        let resumed = store.resume(&id, now_ms())?;
+        // Its damage has been printed.
+        let resumed = Store::new(base.paths.sessions()).resume_to_change(&id, now_ms())?;
         let wants_files = !matches!(self.kind, UndoKind::Rewind(Some(RewindPart::Conversation)));
         let mut code = code::OK;
         if wants_files {
@@ -125,7 +141,7 @@ impl UndoRequest<'_> {
             code = code::OK;
         }
         debug_assert!(resumed.log.last() >= Position(0));
-        resumed.recorder.finish();
+        resumed.recorder.finish()?;
         Ok(code)
     }
 

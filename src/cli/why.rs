@@ -8,13 +8,12 @@ use serde_json::json;
 use super::{
     CliContext,
     arguments::{TargetArguments, Why},
-    code, complain, runtime, say,
+    code, complain, printing_store, runtime, say,
     sessions::IMPORT_BYTES,
 };
 use crate::{
     agent::git::note::{self, Told},
     export::ExportedConversation,
-    journal::file::Store,
     os::file,
     print::harmless,
     protocol::{Applied, FileEdit, View},
@@ -125,7 +124,7 @@ fn describe(it: &FileEditRecord, origin: Origin, words: &str) -> String {
 
 /// Returns all applied edits of a file, also under its earlier names, the newest first.
 fn edits_of_file(base: &CliContext, path: &Path) -> Result<Vec<FileEditRecord>> {
-    let store = Store::new(base.paths.sessions());
+    let store = printing_store(base);
     let mut found = Vec::new();
     for listed in store.list().context("conversations cannot be listed")? {
         let id = &listed.session.id;

@@ -69,6 +69,7 @@ impl Follow {
         let about = About {
             peer: format!("another sheaf{other}"),
             model: Some(format!("read-only: open in another sheaf{other}")),
+            written_elsewhere: Some(format!("sheaf --resume {} --fork", followed.id)),
             ..About::default()
         };
         tokio::spawn(follow(followed, Arc::clone(&log), inbox));
@@ -319,7 +320,7 @@ mod tests {
         second.send(Command::Cancel);
         assert!(matches!(inbox.recv().await, Some(Request::Command(Command::Cancel))));
         drop(opened);
-        recorder.finish();
+        recorder.finish().expect("it is stored");
         until(&second, "news of the end", |_| {
             second
                 .log()

@@ -49,6 +49,9 @@ pub struct About {
     pub window: Option<u64>,
     /// A recording: what is typed goes nowhere.
     pub is_replay: bool,
+    /// Another program writes the conversation: only answers and a stop are passed on to it. The value is the command that
+    /// continues a copy.
+    pub written_elsewhere: Option<String>,
     /// True if a message sent during an answer joins that answer.
     pub hears: bool,
     /// True if the peer runs commands on this machine.

@@ -405,14 +405,25 @@ pub enum Locked {
     },
 }
 
-/// Locks by the file at `path`, which is made if need be and never removed. Does not wait.
+/// Locks by the file at `path`, which is made if need be and never removed. Does not wait. A file that is there can be
+/// locked where nothing can be written.
 ///
 /// Network filesystems may not know locks; that is an error whose cause is [`io::ErrorKind::Unsupported`] or the like.
 pub fn lock(path: &Path) -> Result<Locked, Error> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     restrict(&mut options, Access::Private);
-    let mut file = regular(path, &options)?;
+    let mut file = match regular(path, &options) {
+        Err(Error::Io { source, .. })
+            if matches!(
+                source.kind(),
+                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            open(path).map_err(|_| Error::io(path, "opened")(source))?
+        }
+        opened => opened?,
+    };
     match file.try_lock() {
         Ok(()) => {
             // Who holds it is said for people only: the lock itself does not depend on the text.
@@ -469,6 +480,38 @@ mod tests {
             0,
         )
         .unwrap();
+    }
+
+    /// A file that was replaced and never brought to the disk may be empty after a power failure.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_cannot_be_brought_to_the_disk_replaces_nothing() {
+        use crate::os::refused_sync::without_sync;
+        let folder = folder();
+        let path = folder.path().join("file");
+        fs::write(&path, "old").unwrap();
+        let refused = |result: Result<(), Error>| match result {
+            Err(Error::Io { source, .. }) => source.raw_os_error(),
+            other => panic!("{other:?}"),
+        };
+        type Write = fn(&Path) -> Result<(), Error>;
+        let writes: [Write; 3] = [
+            |path| write(path, b"new", Access::Private),
+            |path| write(path, b"new", Access::Shared),
+            |path| write_secret(path, b"new"),
+        ];
+        for write in writes {
+            assert_eq!(refused(without_sync(|| write(&path))), Some(libc::EIO));
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+            assert_eq!(
+                fs::read_dir(folder.path()).unwrap().count(),
+                1,
+                "nothing is left beside it"
+            );
+            write(&path).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"new");
+            fs::write(&path, "old").unwrap();
+        }
     }
 
     #[test]

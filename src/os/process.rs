@@ -26,6 +26,20 @@ pub fn seal() {
     }
 }
 
+/// Makes a write beyond the limit on file sizes (`ulimit -f`) an error like that of a full disk, instead of the end of the
+/// process. Programs started from here have the usual behaviour.
+pub fn outlive_file_size_limit() {
+    #[cfg(unix)]
+    {
+        extern "C" fn nothing(_: libc::c_int) {}
+        #[expect(unsafe_code, reason = "installing a handler has no safe wrapper")]
+        // SAFETY: the handler does nothing. Unlike an ignored signal, a handler is reset when another program is executed.
+        unsafe {
+            libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t);
+        }
+    }
+}
+
 /// Maximum characters of a failed command's error output in an error.
 const SAID_CHARS: usize = 300;
 

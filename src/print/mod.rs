@@ -99,6 +99,7 @@ pub use stream::SessionInfo;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopSignal {
     Interrupt,
+    HangUp,
     Terminate,
 }
 
@@ -682,6 +683,10 @@ impl Printer<'_> {
 
     fn report_notice(&mut self, event: &Event) {
         if let Event::Notice(notice) = event {
+            // The store of a running conversation reports these, also when they come after the answer.
+            if self.questions.is_asked && notice.code.starts_with("session-") {
+                return;
+            }
             match notice.severity {
                 Severity::Info => {}
                 Severity::Warning => self.outputs.say("warning", &notice.message),

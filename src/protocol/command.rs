@@ -1,5 +1,7 @@
 //! Commands and queries that a consumer sends to a link. All their effects arrive as events.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::{Address, Branch, ClarificationResponse, Document, DocumentId, Message, Mode, Notice, Operation, Turn};
@@ -85,6 +87,9 @@ pub struct Restore {
     pub except: Vec<String>,
     /// True to restore files that were changed later, too.
     pub overwrite: bool,
+    /// The states in the preview that the user decided on: nothing is restored if a file has changed since. `None`: there
+    /// was no preview.
+    pub seen: Option<BTreeMap<String, String>>,
 }
 
 /// Changes of files to undo or redo.
@@ -333,6 +338,8 @@ pub struct RestorePreview {
     pub files: Vec<FileChange>,
     /// True if the first turns cannot be undone any more, because there was no room to keep their files.
     pub is_partial: bool,
+    /// A text for each file that changes with its content and mode, for [`Restore::seen`].
+    pub states: BTreeMap<String, String>,
 }
 
 /// A file that would be something else.

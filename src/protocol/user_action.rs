@@ -15,6 +15,10 @@ pub enum UserAction {
     UndidDocument,
     /// The same.
     RedidDocument,
+    /// The program was killed during an undo, and the next start finished it. Facts: as of an undo.
+    FinishedUndo,
+    /// The same of a redo.
+    FinishedRedo,
     /// The conversation continues elsewhere. Facts: the address after which it does.
     Branched,
     /// The folder was trusted. No facts.
@@ -38,11 +42,13 @@ pub enum UserAction {
 }
 
 impl UserAction {
-    const NAMES: [(Self, &'static str); 14] = [
+    const NAMES: [(Self, &'static str); 16] = [
         (Self::Undid, "did-undo"),
         (Self::Redid, "did-redo"),
         (Self::UndidDocument, "did-undo-document"),
         (Self::RedidDocument, "did-redo-document"),
+        (Self::FinishedUndo, "did-finish-undo"),
+        (Self::FinishedRedo, "did-finish-redo"),
         (Self::Branched, "did-branch"),
         (Self::Trusted, "did-trust"),
         (Self::Distrusted, "did-distrust"),

@@ -20,7 +20,7 @@ use super::{
         resolve::{LONGEST_PATH, lexical, resolve, written_path},
     },
     processes::{self, Commands, Foreground, NotRun, NotStarted, Running, Spec, Tried},
-    protect,
+    protect::{self, LeftFile},
     walk::{Bounds, Walk},
 };
 use crate::{
@@ -144,6 +144,17 @@ impl Workspace {
             secrets: self.secrets.clone(),
             acts: Arc::clone(&self.acts),
         }
+    }
+
+    /// Puts aside protected files that are new or changed since a program was killed while a command ran here. Whoever calls
+    /// it tells the user.
+    pub fn left_behind(&self) -> Vec<LeftFile> {
+        protect::left_behind(&self.commands.shared().aside, self.commands.ground())
+    }
+
+    /// Moves such a file back, because the user wants it. Fails if something is there by now.
+    pub fn give_back(&self, left: &LeftFile) -> io::Result<()> {
+        self.commands.shared().aside.give_back(left)
     }
 
     /// From now on the workspace's own programs may be run unasked, as far as the sandbox lets them.

@@ -171,7 +171,7 @@ impl Default for Limits {
             write_time: Duration::from_secs(10),
             ping_interval: Duration::from_secs(15),
             failure_delay: Duration::from_secs(1),
-            shutdown_time: Duration::from_secs(5),
+            shutdown_time: Duration::from_millis(1500),
             question_time: Duration::from_mins(10),
             retention: Duration::from_mins(10),
         }

@@ -114,12 +114,9 @@ impl Conversation {
         }
     }
 
-    /// Writes everything to disk and closes the file. Blocks.
+    /// Writes everything to disk and closes the file; the store reports a failure. Blocks.
     fn finish(&self) {
-        let recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(recorder) = recorder {
-            recorder.finish();
-        }
+        drop(self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
@@ -281,6 +278,6 @@ fn not_resumed(error: &StoreError) -> Refusal {
         )
         .details("leave `conversationId` out to begin one, or send all of its messages"),
         StoreError::Held { .. } => Refusal::new(StatusCode::CONFLICT, error.to_string()),
-        StoreError::Newer { .. } | StoreError::Failed { .. } => disk(error),
+        StoreError::Newer { .. } | StoreError::Failed { .. } | StoreError::NotStored(_) => disk(error),
     }
 }

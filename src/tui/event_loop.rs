@@ -16,16 +16,19 @@ use tokio::{
 };
 
 use super::{
+    actions::writing::open_with,
     app::{App, Effect, backfill},
     effect_runner::Carried,
     msg::{EffectOutcome, Msg},
     setup::{now_ms, workspace},
+    terminal::tty::leave,
     update::update,
 };
 use crate::{
     journal::{Follower, Log},
     link::Link,
-    protocol::{Command, Entry, Message, Position, Submit},
+    os::ending,
+    protocol::{Entry, Position},
 };
 
 /// Longest time that entries are applied before input is looked at again.
@@ -147,12 +150,11 @@ impl<F: FrontEnd> EventLoop<F> {
     }
 
     /// Sends the first message of a conversation.
-    pub fn submit(&self, text: String) {
-        self.app.conversation.link.send(Command::Submit(Submit {
-            message: Message::user(text),
-            mode: self.app.composer.mode,
-            model: None,
-        }));
+    pub async fn submit(&mut self, text: String) {
+        self.app.now_ms = self.front.now_ms(&self.app);
+        if let Some(effect) = open_with(&mut self.app, text) {
+            self.carry_out(effect).await;
+        }
     }
 
     /// Lets `update` take a message, and carries out what follows from it.
@@ -247,15 +249,29 @@ pub const ENDING: [(SignalKind, Signal); 3] = [
     (SignalKind::terminate(), Signal::End(143)),
 ];
 
-/// Catches signals from now on and has `tell` pass them on until it returns false.
+/// Catches signals from now on and has `tell` pass them on until it returns false. What ends or interrupts the program ends
+/// it also when the event loop cannot act, because nobody reads what it writes.
 pub fn listen(
     kinds: impl IntoIterator<Item = (SignalKind, Signal)>,
     tell: impl Fn(Signal) -> bool + Clone + Send + 'static,
 ) -> Result<(), Error> {
+    let kinds: Vec<_> = kinds.into_iter().collect();
+    let is_limited = |it: &Signal| matches!(it, Signal::Interrupt | Signal::End(_));
+    let limited = kinds.iter().filter(|it| is_limited(&it.1));
+    ending::limit(limited.map(|it| it.0.as_raw_value()), leave);
     for (kind, meaning) in kinds {
         let mut signals = signal(kind).map_err(Error::NoSignals)?;
         let tell = tell.clone();
-        tokio::spawn(async move { while signals.recv().await.is_some() && tell(meaning) {} });
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                if is_limited(&meaning) {
+                    ending::noticed(matches!(meaning, Signal::End(_)));
+                }
+                if !tell(meaning) {
+                    break;
+                }
+            }
+        });
     }
     Ok(())
 }

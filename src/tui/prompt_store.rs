@@ -25,10 +25,16 @@ const ENTRY_BYTES: usize = 64 << 10;
 /// Time after the last change of a draft until it is written down.
 const DRAFT_REST: Duration = Duration::from_secs(1);
 
-/// Writes the draft down while it changes, so that it is there again whatever becomes of the program.
+/// Windows in one workspace whose drafts are stored at the same time.
+const SLOTS: u32 = 16;
+
+/// Writes the draft down while it changes, so that it is there again whatever becomes of the program. Each window in a
+/// workspace has a file of its own, which it holds while it lives.
 pub struct DraftKeeper {
     /// The state folder; `None` when nothing is to be remembered.
     state: Option<PathBuf>,
+    /// The file of this window, once [`Self::take_up`] has chosen it.
+    slot: Option<Slot>,
     /// The draft's version that was looked at last.
     seen: u64,
     /// When the draft is to be written down.
@@ -41,15 +47,35 @@ impl DraftKeeper {
     pub fn new(state: Option<PathBuf>) -> Self {
         Self {
             state,
+            slot: None,
             seen: 0,
             due: None,
             is_stored: false,
         }
     }
 
-    /// Takes the draft that was left behind in `workspace`, to be offered: it was written for another conversation.
+    /// Takes a draft that a window which is gone left behind in `workspace`, to be offered: it was written for another
+    /// conversation. Chooses the file for the drafts of this window.
     pub fn take_up(&mut self, workspace: &Path) -> Option<Value> {
-        let draft = self.state.as_ref().and_then(|it| take_draft(it, workspace));
+        let state = self.state.as_ref()?;
+        let mut draft = None;
+        for nth in 0..SLOTS {
+            // A second draft that waits is offered by the next start.
+            let is_wanted = |left: bool| if left { draft.is_none() } else { self.slot.is_none() };
+            let path = draft_path(state, workspace, nth);
+            if !is_wanted(path.exists()) {
+                continue;
+            }
+            let Some(slot) = Slot::free(state, path) else { continue };
+            let left = slot.path.exists();
+            if !is_wanted(left) {
+                continue;
+            }
+            if left {
+                draft = take_draft(&slot.path, workspace);
+            }
+            self.slot.get_or_insert(slot);
+        }
         self.is_stored = draft.is_some();
         draft
     }
@@ -74,9 +100,33 @@ impl DraftKeeper {
             return;
         };
         self.is_stored = draft.is_some();
-        if let Err(why) = keep_draft(state, workspace, draft.as_ref()) {
+        let Some(slot) = &self.slot else { return };
+        if let Err(why) = keep_draft(state, &slot.path, workspace, draft.as_ref()) {
             tracing::warn!("the draft is not kept: {why}");
         }
+    }
+}
+
+/// The file of one window's drafts, locked while the window lives.
+struct Slot {
+    path: PathBuf,
+    /// `None` where there are no locks, or nothing can be written.
+    _lock: Option<file::Lock>,
+}
+
+impl Slot {
+    /// Locks the file. `None` if a living window has it.
+    fn free(state: &Path, path: PathBuf) -> Option<Self> {
+        let folders = file::private_folder(state).and_then(|()| file::private_folder(&state.join("drafts")));
+        let lock = match folders.and_then(|()| file::lock(&path.with_extension("lock"))) {
+            Ok(file::Locked::Ours(lock)) => Some(lock),
+            Ok(file::Locked::Theirs { .. }) => return None,
+            Err(error) => {
+                tracing::debug!(%error, "a second window could take this draft");
+                None
+            }
+        };
+        Some(Self { path, _lock: lock })
     }
 }
 
@@ -176,16 +226,15 @@ pub fn count_use(state: &Path, name: &str) -> Result<(), String> {
 }
 
 /// Keeps the draft of a workspace; an empty one is forgotten.
-fn keep_draft(state: &Path, workspace: &Path, draft: Option<&Value>) -> Result<(), String> {
-    let path = draft_path(state, workspace);
+fn keep_draft(state: &Path, path: &Path, workspace: &Path, draft: Option<&Value>) -> Result<(), String> {
     let Some(draft) = draft else {
-        let _ = std::fs::remove_file(&path);
+        let _ = std::fs::remove_file(path);
         return Ok(());
     };
     file::private_folder(state).map_err(said)?;
     file::private_folder(&state.join("drafts")).map_err(said)?;
     let stored = json!({ "workspace": workspace.to_string_lossy(), "draft": draft });
-    file::write(&path, stored.to_string().as_bytes(), Access::Private).map_err(said)
+    file::write(path, stored.to_string().as_bytes(), Access::Private).map_err(said)
 }
 
 fn said(error: impl std::fmt::Display) -> String {
@@ -193,22 +242,25 @@ fn said(error: impl std::fmt::Display) -> String {
 }
 
 /// Takes the draft of a workspace, so that a second window does not have it, too.
-fn take_draft(state: &Path, workspace: &Path) -> Option<Value> {
-    let path = draft_path(state, workspace);
-    let bytes = file::read(&path, 64 << 20).ok()?;
+fn take_draft(path: &Path, workspace: &Path) -> Option<Value> {
+    let bytes = file::read(path, 64 << 20).ok()?;
     let mut stored: Value = serde_json::from_slice(&bytes).ok()?;
     // Two folders may share a name for their file.
     if stored.get("workspace").and_then(Value::as_str) != Some(workspace.to_string_lossy().as_ref()) {
         return None;
     }
-    let _ = std::fs::remove_file(&path);
+    let _ = std::fs::remove_file(path);
     stored.get_mut("draft").map(Value::take)
 }
 
-fn draft_path(state: &Path, workspace: &Path) -> PathBuf {
+fn draft_path(state: &Path, workspace: &Path, nth: u32) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     workspace.hash(&mut hasher);
-    state.join("drafts").join(format!("{:016x}.json", hasher.finish()))
+    let name = match nth {
+        0 => format!("{:016x}.json", hasher.finish()),
+        nth => format!("{:016x}-{nth}.json", hasher.finish()),
+    };
+    state.join("drafts").join(name)
 }
 
 #[cfg(test)]
@@ -276,7 +328,10 @@ mod tests {
         field.paste("first");
         let stash = field.stored();
         field.set("second");
-        DraftKeeper::new(Some(state.path().to_owned())).keep(&field, Some(&stash), shop);
+        let mut keeper = DraftKeeper::new(Some(state.path().to_owned()));
+        assert_eq!(keeper.take_up(shop), None);
+        keeper.keep(&field, Some(&stash), shop);
+        drop(keeper);
         let taken = DraftKeeper::new(Some(state.path().to_owned())).take_up(shop).unwrap();
         let mut offered = Field::default();
         offered.restore(&taken);
@@ -289,12 +344,52 @@ mod tests {
     fn a_draft_is_taken_once() {
         let state = tempfile::tempdir().unwrap();
         let (shop, blog) = (Path::new("/shop"), Path::new("/blog"));
-        keep_draft(state.path(), shop, Some(&json!({ "text": "half" }))).unwrap();
-        assert_eq!(take_draft(state.path(), blog), None);
-        assert_eq!(take_draft(state.path(), shop), Some(json!({ "text": "half" })));
-        assert_eq!(take_draft(state.path(), shop), None);
-        keep_draft(state.path(), shop, Some(&json!({ "text": "half" }))).unwrap();
-        keep_draft(state.path(), shop, None).unwrap();
-        assert_eq!(take_draft(state.path(), shop), None);
+        let path = draft_path(state.path(), shop, 0);
+        let keep = |draft: Option<Value>| keep_draft(state.path(), &path, shop, draft.as_ref()).unwrap();
+        keep(Some(json!({ "text": "half" })));
+        assert_eq!(take_draft(&path, blog), None);
+        assert_eq!(take_draft(&path, shop), Some(json!({ "text": "half" })));
+        assert_eq!(take_draft(&path, shop), None);
+        keep(Some(json!({ "text": "half" })));
+        keep(None);
+        assert_eq!(take_draft(&path, shop), None);
+    }
+
+    /// What one window stores and removes is its own; what windows that are gone have left is offered one by one.
+    #[test]
+    fn windows_in_one_workspace_do_not_touch_each_others_drafts() {
+        let state = tempfile::tempdir().unwrap();
+        let shop = Path::new("/shop");
+        let window = || DraftKeeper::new(Some(state.path().to_owned()));
+        let field = |text: &str| {
+            let mut field = Field::default();
+            field.set(text);
+            field
+        };
+        let text_of = |draft: Option<Value>| {
+            let mut field = Field::default();
+            field.restore(&draft?);
+            Some(field.text())
+        };
+        let (mut first, mut second) = (window(), window());
+        assert_eq!(first.take_up(shop), None);
+        first.keep(&field("first"), None, shop);
+        assert_eq!(second.take_up(shop), None, "the first window lives");
+        second.keep(&field("second"), None, shop);
+        // The first one sends its message.
+        first.keep(&field(""), None, shop);
+        first.keep(&field("third"), None, shop);
+        drop((first, second));
+        let mut next = window();
+        assert_eq!(text_of(next.take_up(shop)).as_deref(), Some("third"));
+        let mut last = window();
+        assert_eq!(text_of(last.take_up(shop)).as_deref(), Some("second"));
+        // Each has a file of its own again.
+        next.keep(&field("a"), None, shop);
+        last.keep(&field("b"), None, shop);
+        next.keep(&field(""), None, shop);
+        drop((next, last));
+        assert_eq!(text_of(window().take_up(shop)).as_deref(), Some("b"));
+        assert_eq!(window().take_up(shop), None);
     }
 }

@@ -137,7 +137,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     let mut events = EventLoop::over(app, screen, inbox_here, follower);
     events.show().await;
     if let Some(text) = setup.prompt {
-        events.submit(text);
+        events.submit(text).await;
     }
     give_back_after(SETTLED);
     // As a task of its own, because waking the future that `block_on` runs costs a system call each time.

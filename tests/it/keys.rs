@@ -1,12 +1,16 @@
 //! Words that somebody types while something waits are words. Each of these once did something else, in the real binary.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::{
     mock_model::{Answer, Model},
+    print::session_files,
     pty::{ALLOW, LIMIT, Sheaf, Start},
 };
 
@@ -224,20 +228,8 @@ fn a_draft_of_a_killed_session_is_offered_and_never_sent() {
     killed.wait_for("› drop the table of users");
     // A pause of typing stores the draft.
     let drafts = killed.home().join(".local/state/sheaf/drafts");
-    let is_stored = || {
-        let files = std::fs::read_dir(&drafts)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|it| it.path());
-        // The file in the making is renamed when it is whole: before that a signal finds nothing stored.
-        files
-            .filter(|it| it.extension().is_some_and(|it| it == "json"))
-            .filter_map(|it| std::fs::read_to_string(it).ok())
-            .any(|it| it.contains("table of users"))
-    };
     let end = Instant::now() + LIMIT;
-    while !is_stored() {
+    while !files_hold(&drafts, "table of users") {
         assert!(Instant::now() < end, "no draft is stored");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -250,6 +242,73 @@ fn a_draft_of_a_killed_session_is_offered_and_never_sent() {
     assert!(!model.asked().request.to_string().contains("table of users"));
     sheaf.send("\x13");
     sheaf.wait_for("› drop the table of users");
+}
+
+/// A second window on a conversation: what is typed there stays there, whatever the first one writes, and outlives a kill.
+#[test]
+fn a_second_window_keeps_its_words() {
+    let model = Model::start();
+    let begin = |arguments: &[&str]| {
+        Start::new(arguments)
+            .with("OPENAI_BASE_URL", &model.url)
+            .with("OPENAI_API_KEY", "sk-test")
+            .with("OPENAI_MODEL", "scripted")
+            .size(100, 40)
+    };
+    let first = begin(&[]).run();
+    first.wait_for("Ask anything");
+    let answer = asked(&first, &model, "one");
+    answer.says("First answer.");
+    answer.finish();
+    first.wait_for("First answer.");
+    let sessions = first.home().join(".local/share/sheaf/sessions");
+    let id = session_files(&sessions).pop().expect("it is stored");
+    let id = id.file_stem().and_then(|it| it.to_str()).expect("an id").to_owned();
+    // The words of the command line are a draft, too.
+    let second = begin(&["--resume", &id, "and then"]).after(&first).run();
+    second.wait_for("First answer.");
+    second.wait_for("not sent: another sheaf");
+    second.wait_for("› and then");
+    second.send(" mine");
+    second.wait_for("› and then mine");
+    // A pause of typing stores the draft.
+    let drafts = first.home().join(".local/state/sheaf/drafts");
+    let end = Instant::now() + LIMIT;
+    while !files_hold(&drafts, "and then mine") {
+        assert!(Instant::now() < end, "no draft is stored");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let answer = asked(&first, &model, "two");
+    answer.says("Second answer");
+    second.wait_for("Second answer");
+    second.send("\r");
+    second.wait_for("--fork continues a copy");
+    second.wait_for("› and then mine");
+    answer.says(" ends here.");
+    answer.finish();
+    second.wait_for("Second answer ends here.");
+    second.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
+    second.send("\r!");
+    second.wait_for("› and then mine!");
+    assert!(model.is_idle(), "nothing of it was sent");
+    assert!(files_hold(&drafts, "and then mine"), "the first window has removed it");
+    second.signal(Signal::KILL);
+    second.exit();
+    let next = begin(&[]).after(&first).run();
+    next.wait_for("ctrl+s restores the draft of your last session");
+    next.send("\x13");
+    next.wait_for("› and then mine");
+}
+
+/// Returns true if a stored draft in the folder contains the text.
+fn files_hold(folder: &Path, text: &str) -> bool {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    // The file in the making is renamed when it is whole: before that a signal finds nothing stored.
+    let files = files
+        .map(|it| it.path())
+        .filter(|it| it.extension().is_some_and(|it| it == "json"));
+    let mut texts = files.filter_map(|it| std::fs::read_to_string(it).ok());
+    texts.any(|it| it.contains(text))
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod browser;
 mod command_line;
 mod commit;
 mod conform;
+mod disk;
 mod documents;
 mod edits;
 mod effects;
@@ -25,6 +26,7 @@ mod i18n;
 mod inline;
 mod journal;
 mod keys;
+mod killed;
 mod login;
 mod manpages;
 mod memory;
@@ -47,6 +49,7 @@ mod tmux;
 mod tour;
 mod trust;
 mod undo;
+mod unread;
 
 /// Says that a test could not be made here, and why: past the capture of a test's output, which would swallow it.
 fn skipped(why: &str) {

@@ -6,7 +6,7 @@
 use std::{
     io::{Read, Write},
     num::NonZeroU16,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
@@ -44,7 +44,23 @@ pub struct Start {
     is_mute: bool,
     input: Option<String>,
     files: Vec<(String, String)>,
-    home: Option<Arc<tempfile::TempDir>>,
+    home: Option<Home>,
+}
+
+/// A home folder that lives as long as the last program in it, or longer.
+#[derive(Clone)]
+enum Home {
+    Own(Arc<tempfile::TempDir>),
+    Given(PathBuf),
+}
+
+impl Home {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Own(folder) => folder.path(),
+            Self::Given(path) => path,
+        }
+    }
 }
 
 /// A running program and its terminal.
@@ -56,7 +72,7 @@ pub struct Sheaf {
     _slave: Box<dyn SlavePty + Send>,
     pid: Pid,
     modes_before: String,
-    home: Arc<tempfile::TempDir>,
+    home: Home,
 }
 
 type Keyboard = Arc<Mutex<Box<dyn Write + Send>>>;
@@ -135,7 +151,7 @@ impl Start {
 
     /// In the home and folder of another run.
     pub fn after(mut self, sheaf: &Sheaf) -> Self {
-        self.home = Some(Arc::clone(&sheaf.home));
+        self.home = Some(sheaf.home.clone());
         self
     }
 
@@ -180,11 +196,17 @@ impl Start {
         command
     }
 
+    /// In a home that outlives the program.
+    pub fn run_in(mut self, home: &Path) -> Sheaf {
+        self.home = Some(Home::Given(home.to_owned()));
+        self.run()
+    }
+
     pub fn run(self) -> Sheaf {
         let home = self
             .home
             .clone()
-            .unwrap_or_else(|| Arc::new(tempfile::tempdir().expect("a folder")));
+            .unwrap_or_else(|| Home::Own(Arc::new(tempfile::tempdir().expect("a folder"))));
         let work = home.path().join("work");
         std::fs::create_dir_all(&work).expect("a folder");
         for (path, text) in &self.files {

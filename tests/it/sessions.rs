@@ -7,6 +7,11 @@ use std::{
 
 use serde_json::Value;
 
+use crate::{
+    model::{Model, Script},
+    print::with_model,
+};
+
 struct Home(tempfile::TempDir);
 
 struct Ran {
@@ -282,6 +287,45 @@ fn what_is_out_of_the_way_is_not_listed_and_still_found() {
     assert_eq!(home.run(&["sessions", "show", "last"]).code, Some(1));
     assert_eq!(home.run(&["sessions", "unarchive", &id]).code, Some(0));
     assert!(home.run(&["sessions", "list"]).out.contains(&id));
+}
+
+/// What is missing from a conversation is said by everything that reads or continues it, once.
+#[test]
+fn damage_in_the_middle_is_said_without_a_screen() {
+    let model = Model::with([Script::says("Yes.")]);
+    let damaged =
+        |id: &str| -> String { format!("1 line of this session cannot be read and was left out\n  session {id}\n") };
+    for arguments in [
+        &["sessions", "show", "last"][..],
+        &["sessions", "show", "--tree", "last"],
+        &["sessions", "export", "last"],
+        &["sessions", "rename", "last", "Mine"],
+        &["get", "1.1"],
+        &["undo", "--dry-run"],
+        &["why", "src/cart.rs:1"],
+        &["-p", "--continue", "more"],
+        &["-p", "--continue", "--no-session", "more"],
+        &["-p", "--continue", "--fork", "more"],
+    ] {
+        let home = Home::new();
+        let id = home.tour();
+        let path = home.0.path().join(format!(".local/share/sheaf/sessions/{id}.jsonl"));
+        let whole = std::fs::read_to_string(&path).expect("it is there");
+        let mut lines: Vec<&str> = whole.lines().collect();
+        lines[5] = "{\"v\":1,\"n\":5,";
+        std::fs::write(&path, lines.join("\n") + "\n").expect("written");
+        std::fs::create_dir(home.shop().join("src")).expect("a folder");
+        std::fs::write(home.shop().join("src/cart.rs"), "//! A cart.\n").expect("written");
+        let mut command = with_model(home.0.path(), &model);
+        let output = command
+            .args(arguments)
+            .current_dir(home.shop())
+            .output()
+            .expect("it runs");
+        let err = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(err.matches(&damaged(&id)).count(), 1, "{arguments:?}: {err}");
+        assert_eq!(err.matches("cannot be read").count(), 1, "{arguments:?}: {err}");
+    }
 }
 
 #[test]

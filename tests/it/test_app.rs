@@ -61,6 +61,7 @@ impl Link for Noting {
             model: Some("model".into()),
             window: Some(1000),
             is_replay: false,
+            written_elsewhere: None,
             hears: false,
             runs: true,
             reads_context: false,

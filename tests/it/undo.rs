@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::{
     model::{Model, Script},
     print::{home, sheaf, with_model},
+    pty::Start,
 };
 
 /// What a folder holds: each file and its text.
@@ -125,6 +126,79 @@ fn what_was_done_without_a_screen_is_taken_back_without_one() {
     // The conversation says what became of its documents.
     let (said, _) = shop.run(&["get", "1.1", "--as", "json"]);
     assert!(said.contains("\"undone\": true"), "{said}");
+}
+
+/// A program that was killed in the middle of an undo, or before the conversation heard of it: the next start finishes it, with and
+/// without a screen, and `sheaf undo` does.
+#[test]
+fn an_undo_that_was_cut_is_finished_by_the_next_start() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for is_cut_early in [true, false] {
+        for start in ["-p", "undo", "screen"] {
+            let shop = Shop::new();
+            two_turns(&shop);
+            let path_of = |folder: &str, end: &str| {
+                let files = fs::read_dir(shop.home.path().join(folder)).expect("a folder").flatten();
+                let mut files = files.map(|it| it.path());
+                files
+                    .find(|it| it.to_string_lossy().ends_with(end))
+                    .expect("it is there")
+            };
+            let session = path_of(".local/share/sheaf/sessions", ".jsonl");
+            let before = fs::read(&session).expect("it is there");
+            let (said, is_fine) = shop.run(&["undo", "1"]);
+            assert!(is_fine, "{said}");
+            let wanted = shop.files();
+            // As if it had been killed before this was written.
+            fs::write(&session, &before).expect("written");
+            if is_cut_early {
+                let steps = path_of(".local/state/sheaf/checkpoints", "").join("steps");
+                let text = fs::read_to_string(&steps).expect("text");
+                let lines: Vec<&str> = text.lines().collect();
+                let (last, rest) = lines.split_last().expect("lines");
+                assert!(last.starts_with("{\"ended\""), "{last}");
+                fs::write(&steps, rest.join("\n") + "\n").expect("written");
+                let b = shop.path().join("b.txt");
+                fs::write(&b, "b\nmore\n").expect("written");
+                fs::set_permissions(&b, fs::Permissions::from_mode(0o755)).expect("ours");
+                assert_ne!(shop.files(), wanted);
+            }
+            let model = Model::with([Script::says("Three.")]);
+            match start {
+                "-p" => shop.ask(&model, &["--continue", "third"]),
+                "undo" => {
+                    let (said, is_fine) = shop.run(&["undo"]);
+                    assert!(is_fine && said.contains("finished an interrupted run"), "{said}");
+                }
+                _ => {
+                    let sheaf = Start::new(&["--continue", "--workspace", &shop.path().to_string_lossy()])
+                        .with("OPENAI_BASE_URL", &format!("http://{}/v1", model.address))
+                        .with("OPENAI_API_KEY", "secret-key")
+                        .with("OPENAI_MODEL", "scripted")
+                        .size(100, 40)
+                        .run_in(shop.home.path());
+                    sheaf.wait_for("finished an interrupted undo of");
+                    sheaf.send("\x04");
+                    sheaf.assert_left(0);
+                }
+            }
+            assert_eq!(shop.files(), wanted, "{start} {is_cut_early}");
+            let stored = fs::read_to_string(&session).expect("text");
+            assert_eq!(stored.matches("did-finish-undo").count(), 1, "{start} {is_cut_early}");
+            let (said, _) = shop.run(&["get", "1.1", "--as", "json"]);
+            assert!(said.contains("\"undone\": true"), "{start} {is_cut_early}: {said}");
+            // Once.
+            shop.ask(&model, &["--continue", "fourth"]);
+            let stored = fs::read_to_string(&session).expect("text");
+            assert_eq!(stored.matches("did-finish-undo").count(), 1, "{start} {is_cut_early}");
+            let (said, is_fine) = shop.run(&["redo"]);
+            assert!(is_fine, "{said}");
+            assert_eq!(
+                fs::read_to_string(shop.path().join("b.txt")).expect("text"),
+                "b\nmore\n"
+            );
+        }
+    }
 }
 
 #[test]

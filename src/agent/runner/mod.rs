@@ -107,7 +107,7 @@ enum RunnerEvent {
     MarksLeft(Vec<String>),
     Sized(ServerModel, Option<u64>),
     Reversed(Result<(), String>),
-    Restored(Result<(Restored, Notice), String>),
+    Restored(Result<Option<(Restored, Notice)>, String>),
     Background(background::Update),
     Looked(bool, Option<Standing>),
     Settled(Settled),
@@ -115,7 +115,11 @@ enum RunnerEvent {
 
 impl Runner {
     fn new(setup: Setup, log: Arc<Log>, inbox: Inbox) -> Self {
+        // Before anything of the workspace is read.
+        let left = setup.workspace.as_ref().map(|it| it.left_behind()).unwrap_or_default();
         let context = ContextBuilder::start(&setup);
+        let mut trust = TrustQuestion::new(&setup, &context);
+        trust.ask_about_left(left, &setup, &log);
         Self {
             turn: Turn::default(),
             messages: Messages::default(),
@@ -123,7 +127,7 @@ impl Runner {
             answer: AnswerStream::default(),
             tools: ToolRunner::new(&setup, context.findings()),
             restorer: Restorer::default(),
-            trust: TrustQuestion::new(&setup, &context),
+            trust,
             background: Background::default(),
             setup,
             log,
@@ -133,6 +137,7 @@ impl Runner {
     }
 
     async fn work(mut self) {
+        self.restorer.finish(files(&self.setup, &self.tools), &self.log);
         loop {
             match self.next_event().await {
                 RunnerEvent::Request(Some(Request::Command(command))) => self.command(command),
@@ -176,7 +181,7 @@ impl Runner {
                 }
                 RunnerEvent::Restored(result) => self.restorer.restored(result, &self.log),
                 RunnerEvent::Looked(is_wanted, standing) => {
-                    let is_busy = self.is_busy() || !self.messages.queue.is_empty();
+                    let is_busy = self.is_busy() || self.trust.asks_about_left() || !self.messages.queue.is_empty();
                     self.trust.ask(is_wanted, standing, is_busy, &self.log);
                 }
                 RunnerEvent::Settled(settled) => {
@@ -272,6 +277,11 @@ impl Runner {
 
     fn command(&mut self, command: Command) {
         match command {
+            Command::Answer { turn, response }
+                if self.trust.close_left(Some((turn, &response)), &self.setup, &self.log) =>
+            {
+                return;
+            }
             Command::Answer { turn, response } if self.trust.is(turn, &response.document_id) => {
                 let (setup, context) = (&self.setup, &mut self.context);
                 self.trust.close(Some(&response), setup, context, &self.log);
@@ -283,7 +293,10 @@ impl Runner {
             | Command::RepeatCall { .. }
             | Command::Compact { .. }
             | Command::Steer(_)
-            | Command::Cancel => self.trust.close(None, &self.setup, &mut self.context, &self.log),
+            | Command::Cancel => {
+                self.trust.close_left(None, &self.setup, &self.log);
+                self.trust.close(None, &self.setup, &mut self.context, &self.log);
+            }
             Command::Update { .. }
             | Command::Answer { .. }
             | Command::Rename(_)

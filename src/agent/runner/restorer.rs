@@ -9,7 +9,7 @@ use crate::{
     agent::undo::{self, Restored, hunk},
     journal::Log,
     protocol::{Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn},
-    sandbox::{Seen, Workspace},
+    sandbox::{Checkpoints, Seen, Workspace},
     transcript::Transcript,
 };
 
@@ -24,7 +24,7 @@ pub struct Restorer {
     /// The first of `rejected` is being taken back.
     pub reversal: Option<Restoring<()>>,
     /// Files are being restored.
-    pub restoring: Option<Restoring<(Restored, Notice)>>,
+    pub restoring: Option<Restoring<Option<(Restored, Notice)>>>,
     /// The words in which the model is told of what was restored; empty: nothing was.
     pub told: String,
 }
@@ -95,17 +95,31 @@ impl Restorer {
             let transcript = Transcript::from_entries(&log.after(Position(0)));
             let restored = undo::restore(&seen, &workspace, &transcript, &wish)?;
             let notice = restored.notice(&transcript, &wish.target);
-            Ok((restored, notice))
+            Ok(Some((restored, notice)))
         });
-        let broken = |it| Err(format!("taking it back broke down: {it}"));
-        self.restoring = Some(Box::pin(work.map(move |it| it.unwrap_or_else(broken))));
+        self.restoring = Some(Box::pin(work.map(|it| it.unwrap_or_else(|it| Err(broken(&it))))));
+    }
+
+    /// Begins to finish what a killed program left of an undo. A message waits for it.
+    pub fn finish(&mut self, files: Files<'_>, log: &Arc<Log>) {
+        let is_due = files.seen.checkpoints().is_some_and(Checkpoints::ends_with_undo);
+        let Some(workspace) = files.workspace.filter(|_| is_due).cloned() else {
+            return;
+        };
+        let (seen, log) = (Arc::clone(files.seen), Arc::clone(log));
+        let work = tokio::task::spawn_blocking(move || {
+            let transcript = Transcript::from_entries(&log.after(Position(0)));
+            undo::finish(&seen, &workspace, &transcript).transpose()
+        });
+        self.restoring = Some(Box::pin(work.map(|it| it.unwrap_or_else(|it| Err(broken(&it))))));
     }
 
     /// Notes what was restored.
-    pub fn restored(&mut self, result: Result<(Restored, Notice), String>, log: &Log) {
+    pub fn restored(&mut self, result: Result<Option<(Restored, Notice)>, String>, log: &Log) {
         self.restoring = None;
         match result {
-            Ok((Restored { events, told, .. }, notice)) => {
+            Ok(None) => {}
+            Ok(Some((Restored { events, told, .. }, notice))) => {
                 for (turn, event) in events {
                     log.append_to(turn, now_ms(), event);
                 }
@@ -127,4 +141,8 @@ fn rejected(log: &Log, turn: Turn, document: &DocumentId) -> Result<hunk::Reject
         .position_of(document)
         .and_then(|it| hunk::rejected(&response, it));
     rejected.ok_or("not a file change")?.map_err(|it| it.to_string())
+}
+
+fn broken(error: &tokio::task::JoinError) -> String {
+    format!("taking it back broke down: {error}")
 }

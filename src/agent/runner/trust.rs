@@ -7,13 +7,14 @@ use tokio::sync::mpsc;
 use super::notices::{now_ms, warn};
 use crate::{
     agent::{
+        quarantine::{self, QuarantinePage},
         runner::{context_builder::ContextBuilder, sandbox_status, setup::Setup},
         trust::{Standing, TrustAnswer, TrustPage},
     },
     journal::Log,
     link::Asker,
     protocol::{ClarificationResponse, DocumentId, Event, Position, Turn, UserAction},
-    sandbox::Settled,
+    sandbox::{LeftFile, Settled},
 };
 
 /// A look at what a workspace would do; the flag: the user wants to hear what came of it in any case.
@@ -27,6 +28,8 @@ pub struct TrustQuestion {
     page: Option<(TrustPage, Turn)>,
     /// Checkers that are off, to be named after the first answer; nothing else asks for trust.
     unasked: Option<Standing>,
+    /// The question about protected files that were put aside, in its turn, while it is open.
+    left: Option<(QuarantinePage, Turn)>,
     /// Reports about protected files that commands made or changed.
     pub settled: Option<mpsc::UnboundedReceiver<Settled>>,
 }
@@ -38,6 +41,7 @@ impl TrustQuestion {
             looking: (setup.asker == Asker::Here).then(|| (false, context.standing())),
             page: None,
             unasked: None,
+            left: None,
             settled: setup.workspace.as_ref().and_then(|it| it.commands().settled()),
         }
     }
@@ -46,6 +50,44 @@ impl TrustQuestion {
     pub fn is(&self, turn: Turn, document: &DocumentId) -> bool {
         let page = self.page.as_ref();
         page.is_some_and(|(page, its)| *its == turn && page.is(document))
+    }
+
+    /// Asks about protected files that are new or changed since the program was killed during a command. Without anybody to
+    /// ask they stay aside, and a notice names them.
+    pub fn ask_about_left(&mut self, files: Vec<LeftFile>, setup: &Setup, log: &Log) {
+        if files.is_empty() {
+            return;
+        }
+        if setup.asker != Asker::Here {
+            return warn(log, "protected", quarantine::warning(&files));
+        }
+        if log.last() != Position(0) {
+            log.append(now_ms(), QuarantinePage::message());
+        }
+        let (page, events) = QuarantinePage::open(files);
+        self.left = Some((page, log.turn()));
+        for event in events {
+            log.append(now_ms(), event);
+        }
+    }
+
+    /// Returns true if a question about files that were put aside is open.
+    pub fn asks_about_left(&self) -> bool {
+        self.left.is_some()
+    }
+
+    /// Takes an answer to that question, or closes it without one. Returns false if it is not open, or not meant.
+    pub fn close_left(&mut self, answer: Option<(Turn, &ClarificationResponse)>, setup: &Setup, log: &Log) -> bool {
+        let is_meant = |(page, its): &mut (QuarantinePage, Turn)| {
+            answer.is_none_or(|(turn, response)| turn == *its && page.is(&response.document_id))
+        };
+        let (Some((page, turn)), Some(workspace)) = (self.left.take_if(is_meant), &setup.workspace) else {
+            return false;
+        };
+        for event in page.close(answer.map(|it| it.1), workspace) {
+            log.append_to(turn, now_ms(), event);
+        }
+        true
     }
 
     /// Looks again because the user asks for it, unless the question is open.

@@ -138,6 +138,7 @@ pub fn preview(
             Ok(RestorePreview {
                 files: plan.files.iter().filter(|it| !it.is_done()).map(change).collect(),
                 is_partial: plan.is_partial,
+                states: plan.files.iter().map(|it| (it.shown.clone(), state(it))).collect(),
             })
         }
         Scope::Place { .. } => Ok(RestorePreview::default()),
@@ -156,6 +157,9 @@ pub fn restore(
         Scope::Place { turn, document, again } => place(seen, workspace, transcript, turn, &document, again),
         Scope::Steps(which, files) => {
             let plan = plan(checkpoints, workspace, which, &files, &wish.except);
+            if let Some(changed) = changed_since(&plan, wish) {
+                return Err(format!("{changed} has changed since you looked: look again"));
+            }
             let has_clash = plan.files.iter().any(|it| it.clash.is_some());
             // Where others have written into the file, the change may still be found by its text.
             if let RestoreTarget::Document { turn, document } = &wish.target
@@ -169,6 +173,82 @@ pub fn restore(
             steps(checkpoints, workspace, transcript, plan, wish.overwrite, is_again)
         }
     }
+}
+
+/// Finishes an undo or redo that a killed program left: in the files, and in what the documents say. `None` if there is
+/// nothing to finish. Waits for the disk.
+pub fn finish(
+    seen: &Seen,
+    workspace: &Workspace,
+    transcript: &Transcript,
+) -> Option<Result<(Restored, Notice), String>> {
+    let checkpoints = seen.checkpoints()?;
+    let (done, was_cut) = match checkpoints.finish_cut(workspace) {
+        Some(Ok(done)) => (done, true),
+        Some(Err(why)) => return Some(Err(format!("an interrupted undo cannot be finished: {}", chain(&why)))),
+        None => (checkpoints.last_undo()?, false),
+    };
+    let marked = done.off.iter().map(|it| (it, true));
+    let marked = marked.chain(done.on.iter().map(|it| (it, false)));
+    let mut events: Vec<_> = marked
+        .flat_map(|(it, is_off)| marks(workspace, transcript, it, is_off))
+        .collect();
+    events.retain(|(turn, event)| is_news(transcript, *turn, event));
+    if !was_cut && events.is_empty() {
+        return None;
+    }
+    let unchanged = done
+        .left
+        .iter()
+        .map(|it| format!("{it} was edited later"))
+        .collect::<Vec<_>>()
+        .join("; ");
+    let shown = |it: &std::path::PathBuf| it.strip_prefix(workspace.root()).unwrap_or(it).display().to_string();
+    let files: Vec<String> = done.files.iter().filter(|it| !it.is_dir()).map(shown).collect();
+    if files.is_empty() && !done.left.is_empty() {
+        return Some(Err(format!("an undo was interrupted; unchanged: {unchanged}")));
+    }
+    let (word, verb) = words(done.is_redo);
+    let action = if done.is_redo {
+        UserAction::FinishedRedo
+    } else {
+        UserAction::FinishedUndo
+    };
+    let count = files.len().to_string();
+    let notice = action.notice(&[files.first().map_or("", String::as_str), &count, &unchanged]);
+    let restored = Restored {
+        events,
+        said: format!(
+            "finished an interrupted run: {verb} changes to {}",
+            figure::count(files.len().max(1), "file", "files").as_str()
+        ),
+        told: files.iter().map(|it| format!("{word}: {it}\n")).collect(),
+        files,
+        unchanged,
+    };
+    Some(Ok((restored, notice)))
+}
+
+/// Returns true if the document does not say yet what the event says.
+fn is_news(transcript: &Transcript, turn: Turn, event: &Event) -> bool {
+    let Event::DocumentUpdate { document, metadata } = event else {
+        return true;
+    };
+    let known = response(transcript, turn).and_then(|it| it.get(document));
+    let known = known.and_then(|it| it.metadata.get(UNDONE)).unwrap_or(&Value::Null);
+    metadata.get(UNDONE).unwrap_or(&Value::Null) != known
+}
+
+/// A text that says what is at a path.
+fn state(it: &Turning) -> String {
+    format!("{:?}", it.now)
+}
+
+/// Returns a file that would be restored and is not what the preview showed.
+fn changed_since<'a>(plan: &'a Plan, wish: &Restore) -> Option<&'a str> {
+    let seen = wish.seen.as_ref()?;
+    let is_news = |it: &&Turning| !it.is_done() && seen.get(&it.shown) != Some(&state(it));
+    plan.files.iter().find(is_news).map(|it| it.shown.as_str())
 }
 
 const NOTHING_KEPT: &str = "file history is not stored here";
@@ -520,6 +600,50 @@ mod tests {
         journal::Log,
         protocol::{DocumentStart, Done, Kind, Message, Position},
     };
+
+    /// Whoever overwrites later edits has decided on those that the preview showed.
+    #[test]
+    fn what_changed_since_the_preview_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("work");
+        std::fs::create_dir(&root).unwrap();
+        let (path, text) = (root.join("a.txt"), |path| std::fs::read_to_string(path).unwrap());
+        std::fs::write(&path, "0").unwrap();
+        let workspace = Workspace::open(&root).unwrap();
+        let seen = Seen::keeping(Checkpoints::open(&folder.path().join("state"), "talk").unwrap());
+        seen.begin(1);
+        let file = workspace.locate("a.txt").unwrap();
+        let change = sandbox::Change {
+            old: workspace.read(&file, 100).ok().map(Arc::from),
+            new: Some(Arc::from(&b"1"[..])),
+            file,
+            operation: Operation::Edit,
+            to: None,
+            hunks: Vec::new(),
+            cell: None,
+        };
+        workspace.commit_for(&seen, "call", &[change]).unwrap();
+        std::fs::write(&path, "mine").unwrap();
+        let transcript = Transcript::default();
+        let mut wish = Restore {
+            target: RestoreTarget::Since(Turn(1)),
+            except: Vec::new(),
+            overwrite: true,
+            seen: None,
+        };
+        let found = preview(&seen, &workspace, &transcript, &wish).unwrap();
+        assert_eq!(found.files[0].conflict, Some(RestoreConflict::User));
+        wish.seen = Some(found.states);
+        std::fs::write(&path, "mine, and more").unwrap();
+        let refused = restore(&seen, &workspace, &transcript, &wish).unwrap_err();
+        assert_eq!(refused, "a.txt has changed since you looked: look again");
+        assert_eq!(text(&path), "mine, and more");
+        // Looked at again, it is what the user decides on.
+        let found = preview(&seen, &workspace, &transcript, &wish).unwrap();
+        wish.seen = Some(found.states);
+        restore(&seen, &workspace, &transcript, &wish).unwrap();
+        assert_eq!(text(&path), "0");
+    }
 
     #[test]
     fn what_was_never_made_is_not_taken_back() {

@@ -49,6 +49,7 @@ impl Waiting {
             tokio::select! {
                 it = future => Ok(it),
                 stop = stops.recv() => Err(Stopped(match stop {
+                    Some(StopSignal::HangUp) => code::HUNG_UP,
                     Some(StopSignal::Terminate) => code::TERMINATED,
                     Some(StopSignal::Interrupt) | None => code::INTERRUPTED,
                 })),

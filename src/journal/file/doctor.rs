@@ -166,13 +166,13 @@ impl Store {
         };
         match finding.wrong {
             // Whoever takes a session up again mends it.
-            Wrong::Tail(_) | Wrong::Open(_) => self.resume(id, now_ms).map(|it| it.recorder.finish()),
+            Wrong::Tail(_) | Wrong::Open(_) => Ok(self.resume_to_change(id, now_ms)?.recorder.finish()?),
             Wrong::Exposed(_) => fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(failed),
             Wrong::Orphan => {
                 // A program that begins a session has its lock before there is a file.
                 let is_lock = Path::new(&finding.file).extension().is_some_and(|it| it == "lock");
                 let _lock = if is_lock {
-                    let own = recorder::lock(&path).map_err(|source| StoreError::Failed {
+                    let own = recorder::claim(&path).map_err(|source| StoreError::Failed {
                         id: id.to_owned(),
                         source,
                     })?;

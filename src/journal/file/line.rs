@@ -96,10 +96,7 @@ pub struct Glance {
 /// Reads position, turn and time of a complete line written by [`write`] without reading the rest: a list of sessions
 /// needs no more of most lines. `None` if the line must be read.
 pub fn glance(line: &[u8]) -> Option<Glance> {
-    let (body, crc) = seal(line)?;
-    if checksum(body) != crc {
-        return None;
-    }
+    let (body, _) = seal(line).filter(|(body, crc)| checksum(body) == *crc)?;
     let rest = body.strip_prefix(format!(r#"{{"v":{VERSION},"n":"#).as_bytes())?;
     let (position, rest) = after_number(rest)?;
     let (turn, rest) = after_number(rest.strip_prefix(br#","turn":"#)?)?;
@@ -109,6 +106,11 @@ pub fn glance(line: &[u8]) -> Option<Glance> {
         turn: u32::try_from(turn).ok()?,
         at_ms,
     })
+}
+
+/// Returns true if the line has a checksum and is as it was written.
+pub fn is_whole(line: &[u8]) -> bool {
+    seal(line).is_some_and(|(body, crc)| checksum(body) == crc)
 }
 
 fn after_number(text: &[u8]) -> Option<(u64, &[u8])> {

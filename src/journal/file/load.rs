@@ -125,18 +125,12 @@ impl Damage {
 
     fn notices(&self, tail_bytes: usize) -> Vec<Notice> {
         let mut notices = Vec::new();
+        if self.skipped > 0 {
+            notices.push(damaged(self.skipped));
+        }
         let mut say = |code: &str, message: String| {
             notices.push(Notice::new(Severity::Warning, code, message));
         };
-        if self.skipped > 0 {
-            say(
-                "session-damaged",
-                format!(
-                    "{} of this session cannot be read and were left out",
-                    lines(self.skipped)
-                ),
-            );
-        }
         if self.pending > 0 {
             say(
                 "session-cut",
@@ -151,6 +145,13 @@ impl Damage {
         }
         notices
     }
+}
+
+/// Returns the notice about damaged lines with whole ones after them.
+pub fn damaged(count: usize) -> Notice {
+    let were = if count == 1 { "was" } else { "were" };
+    let message = format!("{} of this session cannot be read and {were} left out", lines(count));
+    Notice::new(Severity::Warning, "session-damaged", message)
 }
 
 fn lines(count: usize) -> String {

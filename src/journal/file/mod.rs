@@ -34,17 +34,17 @@ pub use catalogue::Listed;
 pub use doctor::{Examined, FileFinding, Wrong};
 pub use load::Stored;
 pub use parts::Parts;
-pub use recorder::Recorder;
+pub use recorder::{NotStored, Recorder};
 pub use tail::Tail;
 
 use self::{
     recent::End,
-    recorder::{Reel, Tape, TapeError},
+    recorder::{Examine, Found, Tape, TapeError, Writer},
 };
 use super::Log;
 use crate::{
     os::file,
-    protocol::{Event, Position},
+    protocol::{Event, Notice, Position, Severity},
 };
 
 /// Facts about a session beside its events.
@@ -104,12 +104,37 @@ pub enum StoreError {
         #[source]
         source: TapeError,
     },
+    #[error(transparent)]
+    NotStored(#[from] NotStored),
 }
 
 /// The folder of all sessions.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
+    report: Report,
+}
+
+type ReportNotice = dyn Fn(&str, &Notice) + Send + Sync;
+
+/// A function that is called with the id of a session and a notice about damage or a failed write, beside the log.
+#[derive(Clone, Default)]
+struct Report(Option<Arc<ReportNotice>>);
+
+impl std::fmt::Debug for Report {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Report").field(&self.0.is_some()).finish()
+    }
+}
+
+impl Report {
+    fn call(&self, id: &str, notice: &Notice) {
+        if let Some(report) = &self.0
+            && notice.severity > Severity::Info
+        {
+            report(id, notice);
+        }
+    }
 }
 
 /// A session that was opened to continue it.
@@ -119,12 +144,24 @@ pub struct Resumed {
     /// Log in which every response has ended; repairs are notices in it.
     pub log: Arc<Log>,
     pub recorder: Recorder,
+    /// Why it continues in memory only.
+    pub not_stored: Option<TapeError>,
 }
 
 impl Store {
     /// Neither reads nor makes the folder.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self {
+            folder: folder.into(),
+            report: Report::default(),
+        }
+    }
+
+    /// Calls `report` with the id of a session and a notice whenever damage is read or a write fails, from any thread: for
+    /// programs without a screen, which would show what the log says.
+    pub fn reporting(self, report: impl Fn(&str, &Notice) + Send + Sync + 'static) -> Self {
+        let report = Report(Some(Arc::new(report)));
+        Self { report, ..self }
     }
 
     pub fn folder(&self) -> &Path {
@@ -135,15 +172,28 @@ impl Store {
         self.folder.join(format!("{id}.jsonl"))
     }
 
-    /// Records `log` as a new session, including what it already holds.
-    pub fn record(&self, session: Session, log: &Arc<Log>) -> io::Result<Recorder> {
-        let tape = Tape {
-            folder: self.folder.clone(),
-            path: self.path_of(&session.id),
-            session,
-            reel: None,
-        };
-        Recorder::start(log, log.follow_settled(Position(0)), tape, None)
+    /// Records `log` as a new session, including what it already holds. Fails if there can be no thread; then the log
+    /// has a notice.
+    pub fn record(&self, session: Session, log: &Arc<Log>) -> Result<Recorder, NotStored> {
+        let (path, id) = (self.path_of(&session.id), session.id.clone());
+        let writer = Writer::new(Tape::new(&self.folder, path.clone(), session));
+        let started = Recorder::start(log, log.follow_settled(Position(0)), writer, self.report.clone(), None);
+        started.map_err(|error| {
+            let failure = NotStored::new(&error.into(), &path);
+            self.report.call(&id, &failure.notice());
+            log.append(recorder::now_ms(), Event::Notice(failure.notice()));
+            failure
+        })
+    }
+
+    /// Returns a log of what was read: every answer has an end, and damage is a notice in it.
+    pub fn log_of(&self, stored: Stored, now_ms: u64) -> Arc<Log> {
+        let notices = stored.notices.clone();
+        let log = Log::from_entries(stored.closed());
+        for notice in notices {
+            log.append(now_ms, Event::Notice(notice));
+        }
+        log
     }
 
     /// Removes a session for good, unless it is open somewhere.
@@ -159,7 +209,7 @@ impl Store {
                 source,
             },
         };
-        let _lock = recorder::lock(&path).map_err(failed)?;
+        let _lock = recorder::claim(&path).map_err(failed)?;
         std::fs::remove_file(&path).map_err(|it| failed(it.into()))?;
         // Whoever waits for the lock still has the file; the next one makes another.
         std::fs::remove_file(path.with_extension("lock")).ok();
@@ -189,12 +239,7 @@ impl Store {
 
     /// Creates the file of an empty session, so that it can be resumed.
     pub fn create(&self, session: &Session) -> Result<(), StoreError> {
-        let tape = Tape {
-            folder: self.folder.clone(),
-            path: self.path_of(&session.id),
-            session: session.clone(),
-            reel: None,
-        };
+        let tape = Tape::new(&self.folder, self.path_of(&session.id), session.clone());
         tape.create().map_err(|source| StoreError::Failed {
             id: session.id.clone(),
             source,
@@ -204,10 +249,13 @@ impl Store {
     /// Reads a session, even if another program has it open. Changes nothing.
     pub fn read(&self, id: &str) -> Result<Stored, StoreError> {
         let bytes = self.bytes(id)?;
-        load::read(id, &bytes).map_err(|_| StoreError::Newer { id: id.to_owned() })
+        let stored = load::read(id, &bytes).map_err(|_| StoreError::Newer { id: id.to_owned() })?;
+        stored.notices.iter().for_each(|it| self.report.call(id, it));
+        Ok(stored)
     }
 
-    /// Opens a session to continue it: locks it, moves a damaged end aside, ends interrupted answers.
+    /// Opens a session to continue it: locks it, moves a damaged end aside, ends interrupted answers. On a disk that
+    /// refuses this the session continues in memory, and [`Resumed::not_stored`] tells why.
     pub fn resume(&self, id: &str, now_ms: u64) -> Result<Resumed, StoreError> {
         self.open(id, now_ms, false)
     }
@@ -217,19 +265,30 @@ impl Store {
         self.open(id, now_ms, true)
     }
 
+    /// Like [`Self::resume`], but fails if nothing can be stored: for callers whose change is lost otherwise.
+    pub fn resume_to_change(&self, id: &str, now_ms: u64) -> Result<Resumed, StoreError> {
+        let resumed = self.open(id, now_ms, false)?;
+        match resumed.not_stored {
+            Some(source) => Err(StoreError::Failed {
+                id: id.to_owned(),
+                source,
+            }),
+            None => Ok(resumed),
+        }
+    }
+
     fn open(&self, id: &str, now_ms: u64, is_end_enough: bool) -> Result<Resumed, StoreError> {
         if !is_id(id) || !self.path_of(id).exists() {
             return Err(StoreError::Missing { id: id.to_owned() });
         }
         let path = self.path_of(id);
-        let failed = |source: TapeError| match source {
-            TapeError::Held(by) => StoreError::Held { id: id.to_owned(), by },
-            source => StoreError::Failed {
-                id: id.to_owned(),
-                source,
-            },
+        let held = |by| StoreError::Held { id: id.to_owned(), by };
+        let claim = match recorder::claim(&path) {
+            Ok(claim) => Some(claim),
+            Err(TapeError::Held(by)) => return Err(held(by)),
+            // It is tried again, and the error is reported, when the file is opened.
+            Err(_) => None,
         };
-        let lock = recorder::lock(&path).map_err(failed)?;
         let end = is_end_enough.then(|| End::of(&path, id)).flatten();
         let (stored, torn, is_ended, front) = match end {
             Some(it) => (it.stored, it.torn, it.is_ended, Some((it.recent, it.front))),
@@ -241,17 +300,28 @@ impl Store {
                 (stored, torn, is_ended, None)
             }
         };
-        let file = file::append(&path).map_err(|it| failed(it.into()))?;
-        if !torn.is_empty() {
-            let kept = self.folder.join(format!("{id}.damaged-{now_ms}"));
-            file::write(&kept, &torn, file::Access::Private).map_err(|it| failed(it.into()))?;
-            file.set_len(stored.good_bytes as u64).map_err(|it| failed(it.into()))?;
-        }
         let title = stored.title().or_else(|| front.as_ref()?.0.title.clone());
-        let good_bytes = stored.good_bytes as u64;
+        let mut tape = Tape {
+            found: Found {
+                good_bytes: stored.good_bytes as u64,
+                // A last line without its newline gets one with the next write.
+                lacks_newline: !is_ended,
+                torn,
+                torn_path: self.folder.join(format!("{id}.damaged-{now_ms}")),
+            },
+            claim,
+            ..Tape::new(&self.folder, path.clone(), stored.session.clone())
+        };
+        let not_stored = match tape.open() {
+            Ok(_) => None,
+            Err(TapeError::Held(by)) => return Err(held(by)),
+            Err(error) => Some(error),
+        };
         let last = stored.entries.last().map_or(Position(0), |it| it.position);
         let session = stored.session.clone();
-        let (endings, notices) = (stored.endings(), stored.notices.clone());
+        let (endings, mut notices) = (stored.endings(), stored.notices.clone());
+        let unread = front.as_ref().map(|it| it.1.clone());
+        let examine = unread.map(|it| Box::new(move || it.damage()) as Examine);
         let log = match front {
             Some((recent, front)) => End::log(stored.entries, recent, front),
             None => Log::from_entries(stored.entries),
@@ -260,24 +330,24 @@ impl Store {
         for (turn, at_ms, event) in endings {
             log.append_to(turn, at_ms, event);
         }
+        let failure = not_stored.as_ref().map(|it| NotStored::new(it, &path));
+        notices.extend(failure.as_ref().map(NotStored::notice));
         for notice in notices {
+            self.report.call(id, &notice);
             log.append(now_ms, Event::Notice(notice));
         }
-        let tape = Tape {
-            folder: self.folder.clone(),
-            path,
-            session: session.clone(),
-            reel: Some(Reel {
-                file,
-                _lock: lock,
-                good_bytes,
-                // A last line without its newline gets one with the next write.
-                lacks_newline: !is_ended,
-                is_torn: false,
-            }),
-        };
-        let recorder = Recorder::start(&log, log.follow_settled(from), tape, title).map_err(|it| failed(it.into()))?;
-        Ok(Resumed { session, log, recorder })
+        let writer = Writer::of_resumed(tape, title, failure);
+        let recorder = Recorder::start(&log, log.follow_settled(from), writer, self.report.clone(), examine);
+        let recorder = recorder.map_err(|source| StoreError::Failed {
+            id: id.to_owned(),
+            source: source.into(),
+        })?;
+        Ok(Resumed {
+            session,
+            log,
+            recorder,
+            not_stored,
+        })
     }
 
     /// Reads a session as another program writes it.

@@ -22,7 +22,7 @@ use crate::{
         backfill::{Earlier, Recent},
     },
     os::file,
-    protocol::{Cost, Entry, Event, Kind, Position, Title, Turn},
+    protocol::{Cost, Entry, Event, Kind, Notice, Position, Title, Turn},
 };
 
 /// A smaller session is read whole: that costs a few hundredths of a second.
@@ -49,7 +49,7 @@ pub struct End {
 }
 
 /// The part of the session before the end that was read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Front {
     path: PathBuf,
     id: String,
@@ -164,6 +164,18 @@ impl Front {
             tracing::warn!(%error, "earlier messages cannot be read");
         });
         Some(file.ok()?.take(self.bytes))
+    }
+
+    /// Returns a notice if some of its lines are damaged. Reads all of it, but compares checksums only.
+    pub fn damage(&self) -> Option<Notice> {
+        let mut reader = BufReader::with_capacity(1 << 18, self.open()?);
+        let (mut text, mut count) = (Vec::new(), 0);
+        while reader.read_until(b'\n', &mut text).is_ok_and(|it| it > 0) {
+            let line = text.trim_ascii();
+            count += usize::from(!line.is_empty() && !line::is_whole(line));
+            text.clear();
+        }
+        (count > 0).then(|| load::damaged(count))
     }
 }
 

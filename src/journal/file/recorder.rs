@@ -1,14 +1,14 @@
 //! Follows a log and writes what is settled to a session file, on a thread of its own.
 //!
-//! Deltas of an open document are kept back and written twice a second at most, so that a crash costs half a second of
-//! an answer and an answer costs about its own length on the disk. A disk that fails costs nothing but the file: the
+//! Deltas of an open document are kept back for less than a tenth of a second, so that a crash costs no more of an answer,
+//! and an answer that streams costs a few times its own length on the disk. A disk that fails costs nothing but the file: the
 //! log goes on in memory, the user is told once, and everything is tried again with the next thing that is settled.
 
 use std::{
     collections::HashSet,
     fs::File,
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -16,7 +16,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{Session, line, record};
+use super::{Report, Session, line, record};
 use crate::{
     journal::{
         Follower, Log,
@@ -26,9 +26,9 @@ use crate::{
     protocol::{ASIDE, DocumentId, Entry, Event, Kind, Notice, Severity, Title, Turn},
 };
 
-/// Longest time that deltas are kept in memory only. They are checked as often, so a crash loses at most half a
-/// second of an open document.
-const HOLD: Duration = Duration::from_millis(250);
+/// Longest time that deltas wait for others once they have been seen. They are looked for as often, so a killed program
+/// loses at most what it printed in its last tenth of a second.
+pub(super) const HOLD: Duration = Duration::from_millis(45);
 
 /// Entries in one write. When the disk fails, a try costs no more than this, however much waits.
 const MOST_AT_ONCE: usize = 256;
@@ -37,58 +37,111 @@ const MOST_AT_ONCE: usize = 256;
 /// reach.
 const REACH_BYTES: u64 = 16 << 10;
 
+/// Reads the part of a session that was not read when it was opened, and returns a notice about damage in it.
+pub type Examine = Box<dyn FnOnce() -> Option<Notice> + Send>;
+
 /// Writes a session while it lives; [`Recorder::finish`] or a drop writes the rest and waits for the disk.
 #[derive(Debug)]
 pub struct Recorder {
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Looks for damage in the part of the file that was not read.
+    examination: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Result<(), NotStored>>>,
 }
 
 impl Recorder {
-    /// Starts recording. `title` is the title that the file already has.
-    pub(super) fn start(log: &Arc<Log>, follower: Follower, tape: Tape, title: Option<Title>) -> io::Result<Self> {
+    /// Starts recording. Failures are told to the log and to `report`, and so is the damage that `examine` finds meanwhile.
+    pub(super) fn start(
+        log: &Arc<Log>,
+        follower: Follower,
+        writer: Writer,
+        report: Report,
+        examine: Option<Examine>,
+    ) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
-        let log = Arc::downgrade(log);
+        let (log, id) = (Arc::downgrade(log), writer.tape.session.id.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let say = move |event: Event| {
+            if let Event::Notice(notice) = &event {
+                report.call(&id, notice);
+            }
             if let Some(log) = log.upgrade() {
                 log.append(now_ms(), event);
             }
         };
-        let mut writer = Writer::new(tape);
-        // Where it stands in the file is not known: it is said again behind the next answer.
-        writer.since_title = if title.is_some() { REACH_BYTES } else { 0 };
-        writer.title = title;
+        let examine = examine.map(|examine| {
+            let say = say.clone();
+            let examine = move || examine().into_iter().for_each(|it| say(Event::Notice(it)));
+            std::thread::Builder::new().name("examine".to_owned()).spawn(examine)
+        });
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())
             .spawn(move || runtime.block_on(follow(follower, stopped, writer, say)))?;
         Ok(Self {
             stop: Some(stop),
+            examination: examine.transpose()?,
             thread: Some(thread),
         })
     }
 
-    /// Returns when everything that was appended so far is on the disk, or cannot be.
-    pub fn finish(mut self) {
-        self.end();
+    /// Waits until everything that was appended so far is on the disk, or cannot be; then that is the error. The log has
+    /// a notice about it, too.
+    pub fn finish(mut self) -> Result<(), NotStored> {
+        self.end()
     }
 
-    fn end(&mut self) {
+    fn end(&mut self) -> Result<(), NotStored> {
         drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic over there has been reported by its hook; the conversation goes on without the file.
-            let _ = thread.join();
+        if let Some(examination) = self.examination.take() {
+            // A panic has been reported by its hook.
+            let _ = examination.join();
         }
+        let Some(thread) = self.thread.take() else {
+            return Ok(());
+        };
+        let panicked = || NotStored("the session is not saved to disk: its writer panicked".to_owned());
+        thread.join().unwrap_or_else(|_| Err(panicked()))
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        self.end();
+        // The log has a notice about it.
+        let _ = self.end();
     }
 }
 
-async fn follow(mut follower: Follower, mut stopped: oneshot::Receiver<()>, mut writer: Writer, say: impl Fn(Event)) {
+/// The message that a part of a session exists in memory only, with the cause and the file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotStored(String);
+
+impl NotStored {
+    pub(super) fn new(error: &TapeError, path: &Path) -> Self {
+        let error = match std::error::Error::source(error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        };
+        tracing::debug!(error, path = %path.display(), "the session is not stored");
+        Self(format!(
+            "the session is not saved to disk: {error}\nfile: {}",
+            path.display()
+        ))
+    }
+
+    /// Returns the notice for the log.
+    pub fn notice(&self) -> Notice {
+        Notice::new(Severity::Warning, "session-not-stored", self.0.clone())
+    }
+}
+
+/// Writes what the log gets until its end, or the recorder's. Returns why a part is not on the disk.
+async fn follow(
+    mut follower: Follower,
+    mut stopped: oneshot::Receiver<()>,
+    mut writer: Writer,
+    say: impl Fn(Event),
+) -> Result<(), NotStored> {
     let mut batch = Vec::new();
     let mut goes_on = true;
     while goes_on {
@@ -116,6 +169,8 @@ async fn follow(mut follower: Follower, mut stopped: oneshot::Receiver<()>, mut 
             say(Event::Title(title));
         }
     }
+    // A disk that refuses nothing but more of nothing costs nothing.
+    writer.failure.filter(|_| !writer.held.is_empty()).map_or(Ok(()), Err)
 }
 
 async fn until(due: Option<Instant>) {
@@ -135,7 +190,8 @@ pub(super) struct Writer {
     is_news: bool,
     /// There is something worth a file.
     has_begun: bool,
-    has_failed: bool,
+    /// Set while the disk refuses entries.
+    failure: Option<NotStored>,
     /// A response is on its way.
     is_answering: bool,
     /// Title of the session; `since_title` counts the bytes written after it.
@@ -146,15 +202,27 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(tape: Tape) -> Self {
         Self {
-            has_begun: tape.reel.is_some(),
             tape,
             held: Vec::new(),
             held_since: None,
             is_news: false,
-            has_failed: false,
+            has_begun: false,
+            failure: None,
             is_answering: false,
             title: None,
             since_title: 0,
+        }
+    }
+
+    /// Continues a session. `title` is the title that the file has, `failure` what the log was told already.
+    pub(super) fn of_resumed(tape: Tape, title: Option<Title>, failure: Option<NotStored>) -> Self {
+        Self {
+            // Where it stands in the file is not known: it is said again behind the next answer.
+            since_title: if title.is_some() { REACH_BYTES } else { 0 },
+            has_begun: true,
+            title,
+            failure,
+            ..Self::new(tape)
         }
     }
 
@@ -184,8 +252,7 @@ impl Writer {
                 }
             })
             .collect();
-        self.held
-            .extend(batch.drain(..).filter(|it| !matches!(it.event, Event::Progress(_))));
+        self.held.extend(batch.drain(..).filter(|it| !is_of_now(&it.event)));
         if !ended.is_empty() {
             self.held
                 .retain(|it| !delta_of(&it.event).is_some_and(|document| ended.contains(&(it.turn, document.clone()))));
@@ -198,13 +265,13 @@ impl Writer {
     }
 
     /// When to look for pieces; `None` while no answer is on its way.
-    fn look_again(&self, now: Instant) -> Option<Instant> {
+    pub(super) fn look_again(&self, now: Instant) -> Option<Instant> {
         self.due().or_else(|| self.is_answering.then(|| now + HOLD))
     }
 
     /// Returns the time at which unwritten entries must be written. `None` if there are none, or after a disk error.
     pub(super) fn due(&self) -> Option<Instant> {
-        if self.has_failed {
+        if self.failure.is_some() {
             return None;
         }
         self.held_since.map(|it| it + HOLD)
@@ -259,7 +326,7 @@ impl Writer {
             } else {
                 self.since_title + since
             };
-            if std::mem::take(&mut self.has_failed) {
+            if self.failure.take().is_some() {
                 notice = Some(Notice::new(
                     Severity::Info,
                     "session-stored-again",
@@ -275,16 +342,10 @@ impl Writer {
 
     /// Returns a notice about the first failure. `None` for later ones.
     fn fail(&mut self, error: &TapeError) -> Option<Notice> {
-        let error = match std::error::Error::source(error) {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        };
-        tracing::debug!(error, path = %self.tape.path.display(), "the session is not stored");
-        (!std::mem::replace(&mut self.has_failed, true)).then(|| {
-            let path = self.tape.path.display();
-            let message = format!("the session is not saved to disk: {error}\nfile: {path}");
-            Notice::new(Severity::Warning, "session-not-stored", message)
-        })
+        let failure = NotStored::new(error, &self.tape.path);
+        let notice = self.failure.is_none().then(|| failure.notice());
+        self.failure = Some(failure);
+        notice
     }
 }
 
@@ -294,6 +355,18 @@ fn is_worth_a_file(event: &Event) -> bool {
     match event {
         Event::DocumentStart(start) => !start.metadata.contains_key(ASIDE),
         other => matches!(other, Event::UserMessage(_)),
+    }
+}
+
+/// Returns true for events that mean nothing to a later reader: progress, and the state of the file, which whoever reads it
+/// sees for himself.
+fn is_of_now(event: &Event) -> bool {
+    match event {
+        Event::Notice(notice) => matches!(
+            notice.code.as_str(),
+            "session-not-stored" | "session-stored-again" | "session-damaged" | "session-strange"
+        ),
+        other => matches!(other, Event::Progress(_)),
     }
 }
 
@@ -379,27 +452,53 @@ fn joined(entries: &[Arc<Entry>]) -> Vec<Entry> {
 pub enum TapeError {
     #[error("another sheaf writes this session")]
     Held(Option<u32>),
+    /// It was read while it could not be locked, and whatever is appended would not follow what is there.
+    #[error("another program has changed the file")]
+    Changed,
     #[error(transparent)]
     File(#[from] file::Error),
     #[error(transparent)]
     Write(#[from] io::Error),
 }
 
-/// The file of a session. It is made with the first thing that is written.
+/// The file of a session. It is opened, and made if it is new, with the first thing that is written; if that fails, with
+/// a later one.
 #[derive(Debug)]
 pub struct Tape {
     pub folder: PathBuf,
     pub path: PathBuf,
     pub session: Session,
+    /// The file as it was read; empty for a new one.
+    pub found: Found,
+    /// The right to write it. `None` until it has been obtained.
+    pub claim: Option<Claim>,
     pub reel: Option<Reel>,
+}
+
+/// State of a session file as it was read.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Up to here every line is whole.
+    pub good_bytes: u64,
+    /// The last whole line does not end in a newline.
+    pub lacks_newline: bool,
+    /// Bytes after the last whole line. They are moved to a file of their own before anything is appended.
+    pub torn: Vec<u8>,
+    /// Name of that file.
+    pub torn_path: PathBuf,
+}
+
+/// The right to be the only writer of a session, in this process and others.
+#[derive(Debug)]
+pub struct Claim {
+    /// `None` if the file system has no locks.
+    _lock: Option<Lock>,
 }
 
 /// An open file that is ours alone.
 #[derive(Debug)]
 pub struct Reel {
     pub file: File,
-    /// `None` if the file system has no locks.
-    pub _lock: Option<Lock>,
     /// Up to here every line is whole.
     pub good_bytes: u64,
     /// The last whole line does not end in a newline yet.
@@ -409,14 +508,24 @@ pub struct Reel {
 }
 
 impl Tape {
-    fn append(&mut self, bytes: &[u8], must_stay: bool) -> Result<(), TapeError> {
-        if self.reel.is_none() {
-            self.reel = Some(self.open()?);
+    /// The file of a new session.
+    pub fn new(folder: &Path, path: PathBuf, session: Session) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            path,
+            session,
+            found: Found::default(),
+            claim: None,
+            reel: None,
         }
-        let Some(reel) = &mut self.reel else { return Ok(()) };
+    }
+
+    fn append(&mut self, bytes: &[u8], must_stay: bool) -> Result<(), TapeError> {
+        let session = self.session.to_members();
+        let reel = self.open()?;
         if reel.good_bytes == 0 {
             let mut whole = Vec::new();
-            line::write(0, &self.session.to_members(), &mut whole);
+            line::write(0, &session, &mut whole);
             whole.extend_from_slice(bytes);
             return Ok(reel.append(&whole, must_stay)?);
         }
@@ -428,25 +537,47 @@ impl Tape {
         self.append(&[], true)
     }
 
-    fn open(&self) -> Result<Reel, TapeError> {
+    /// Opens the file unless it is open, and moves a torn end out of the way.
+    pub fn open(&mut self) -> Result<&mut Reel, TapeError> {
+        let reel = match self.reel.take() {
+            Some(reel) => reel,
+            None => self.opened()?,
+        };
+        Ok(self.reel.insert(reel))
+    }
+
+    fn opened(&mut self) -> Result<Reel, TapeError> {
         file::private_folder(&self.folder)?;
-        let lock = lock(&self.path)?;
+        if self.claim.is_none() {
+            self.claim = Some(claim(&self.path)?);
+        }
         let file = file::append(&self.path)?;
-        let good_bytes = file.metadata()?.len();
+        let Found {
+            good_bytes,
+            lacks_newline,
+            torn,
+            torn_path,
+        } = &self.found;
+        if file.metadata()?.len() != good_bytes + torn.len() as u64 {
+            return Err(TapeError::Changed);
+        }
+        if !torn.is_empty() {
+            file::write(torn_path, torn, file::Access::Private)?;
+            file.set_len(*good_bytes)?;
+        }
         Ok(Reel {
             file,
-            _lock: lock,
-            good_bytes,
-            lacks_newline: false,
+            good_bytes: *good_bytes,
+            lacks_newline: *lacks_newline,
             is_torn: false,
         })
     }
 }
 
-/// Locks the session at `path`. `None` if the file system has no locks; fails if another program holds it.
-pub fn lock(path: &std::path::Path) -> Result<Option<Lock>, TapeError> {
+/// Locks the session at `path`. Fails if another program holds it.
+pub fn claim(path: &Path) -> Result<Claim, TapeError> {
     match file::lock(&path.with_extension("lock")) {
-        Ok(Locked::Ours(lock)) => Ok(Some(lock)),
+        Ok(Locked::Ours(lock)) => Ok(Claim { _lock: Some(lock) }),
         Ok(Locked::Theirs { process }) => Err(TapeError::Held(process)),
         Err(file::Error::Io {
             done: "locked",
@@ -454,7 +585,7 @@ pub fn lock(path: &std::path::Path) -> Result<Option<Lock>, TapeError> {
             path,
         }) => {
             tracing::warn!(%source, path = %path.display(), "no lock: a second sheaf could write the same session");
-            Ok(None)
+            Ok(Claim { _lock: None })
         }
         Err(error) => Err(error.into()),
     }
@@ -486,7 +617,7 @@ impl Reel {
     }
 }
 
-fn now_ms() -> u64 {
+pub fn now_ms() -> u64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |it| it.as_millis() as u64)

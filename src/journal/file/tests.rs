@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{
-    recorder::{Tape, Writer},
+    recorder::{HOLD, Tape, Writer},
     *,
 };
 use crate::protocol::{
@@ -186,12 +186,7 @@ fn session() -> Session {
 }
 
 fn tape(folder: &Path) -> Tape {
-    Tape {
-        folder: folder.to_owned(),
-        path: folder.join("s-1.jsonl"),
-        session: session(),
-        reel: None,
-    }
+    Tape::new(folder, folder.join("s-1.jsonl"), session())
 }
 
 /// Writes the events with a pause of `pause` after each, as a recorder would that is never late.
@@ -248,7 +243,7 @@ fn pieces_of_what_has_ended_cost_nothing() {
 }
 
 #[test]
-fn pieces_wait_a_quarter_of_a_second_for_others_and_no_longer() {
+fn pieces_wait_for_others_and_for_a_moment_only() {
     let folder = folder();
     let log = log_of(vec![Event::UserMessage(Message::user("x")), start("a", "text")]);
     let mut writer = Writer::new(tape(folder.path()));
@@ -271,12 +266,44 @@ fn pieces_wait_a_quarter_of_a_second_for_others_and_no_longer() {
     log.append(1, say("a", "one "));
     take(&mut writer, begin);
     log.append(2, say("a", "two"));
-    take(&mut writer, begin + Duration::from_millis(200));
+    take(&mut writer, begin + HOLD / 2);
     assert_eq!(stored(), 2);
-    assert_eq!(writer.due(), Some(begin + Duration::from_millis(250)));
-    assert_eq!(writer.write(begin + Duration::from_millis(250)), None);
+    assert_eq!(writer.due(), Some(begin + HOLD));
+    assert_eq!(writer.write(begin + HOLD), None);
     assert_eq!(stored(), 3, "the two pieces in one line");
     assert_eq!(writer.due(), None, "an idle session wakes nobody up");
+}
+
+/// The time at which the recorder looks and writes, for a piece that is said at any moment of an answer.
+#[test]
+fn a_piece_is_in_the_file_a_tenth_of_a_second_after_it_was_said() {
+    for after_ms in (0..250).step_by(3) {
+        let folder = folder();
+        let log = log_of(vec![Event::UserMessage(Message::user("x")), start("a", "text")]);
+        let mut writer = Writer::new(tape(folder.path()));
+        let mut follower = log.follow(Position(0));
+        let mut now = Instant::now();
+        let said_at = now + Duration::from_millis(after_ms);
+        let mut is_said = false;
+        loop {
+            let mut batch = Vec::new();
+            follower.take(&mut batch);
+            writer.take(&mut batch, now);
+            assert_eq!(writer.write(now), None);
+            let text = fs::read_to_string(folder.path().join("s-1.jsonl")).expect("it has begun");
+            if text.contains("the piece") {
+                break;
+            }
+            let next = writer.look_again(now).expect("an answer is on its way");
+            if !is_said && next >= said_at {
+                log.append(2, say("a", "the piece"));
+                is_said = true;
+            }
+            now = next;
+        }
+        let took = now - said_at;
+        assert!(took <= Duration::from_millis(100), "said after {after_ms} ms: {took:?}");
+    }
 }
 
 #[test]
@@ -405,7 +432,7 @@ fn a_damaged_end_is_moved_away_and_a_damaged_middle_is_left_out() {
         fs::read(folder.path().join("s-1.damaged-77")).expect("the end is kept"),
         b"{\"v\":1,\"n\":99,\"half"
     );
-    resumed.recorder.finish();
+    resumed.recorder.finish().expect("it is stored");
     let after = fs::read(&path).expect("it is there");
     assert_eq!(after[..whole.len()], damaged[..whole.len()], "nothing is overwritten");
     let again = store.read("s-1").expect("it is there");
@@ -443,7 +470,7 @@ fn what_had_no_end_is_interrupted_once_and_nothing_is_asked_again() {
     });
     assert_eq!(reason, Some(FinishReason::Interrupted));
     resumed.log.append(9, Event::UserMessage(Message::user("go on")));
-    resumed.recorder.finish();
+    resumed.recorder.finish().expect("it is stored");
 
     let again = store.read("s-1").expect("it is there");
     assert!(again.endings().len() == 1, "only the new turn has no end");
@@ -462,7 +489,7 @@ fn a_session_goes_on_behind_a_last_line_without_its_newline() {
     fs::write(&path, &whole[..whole.len() - 1]).expect("written");
     let resumed = store.resume("s-1", 5).expect("it can be opened");
     resumed.log.append(9, Event::UserMessage(Message::user("go on")));
-    resumed.recorder.finish();
+    resumed.recorder.finish().expect("it is stored");
     let again = store.read("s-1").expect("it is there");
     assert_eq!(again.notices, Vec::new());
     assert!(seen(&again.entries).join("\n").contains("go on"));
@@ -514,7 +541,7 @@ fn a_recorder_follows_a_log_from_its_beginning_to_its_end() {
             std::thread::yield_now();
         }
     }
-    recorder.finish();
+    recorder.finish().expect("it is stored");
     let stored = store.read("s-1").expect("it is there");
     assert_eq!(Some(&seen(&stored.entries)), live_states(&events).last());
 }
@@ -533,7 +560,7 @@ fn nothing_said_leaves_no_file() {
         start.metadata = members(json!({ "aside": true }));
     }
     log.append(1, own);
-    recorder.finish();
+    recorder.finish().expect("it is stored");
     assert!(!store.folder().exists());
 }
 
@@ -563,6 +590,65 @@ fn a_disk_that_fails_is_said_once_and_tried_again_and_loses_nothing() {
     assert_eq!(notices, ["session-not-stored", "session-stored-again"]);
     let stored = Store::new(&place).read("s-1").expect("it is there");
     assert_eq!(Some(&seen(&stored.entries)), live_states(&events).last());
+}
+
+/// The disk refuses what it is asked to keep, so that what is asked for is seen.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_must_outlive_a_power_failure_is_brought_to_the_disk_and_nothing_else() {
+    use crate::os::refused_sync::without_sync;
+    let result = || Event::ToolResult {
+        document: "t".into(),
+        result: json!({ "status": "success" }),
+        duration_ms: None,
+    };
+    let arguments = || Event::ToolCallArguments {
+        document: "t".into(),
+        arguments: json!({ "pattern": "x" }),
+    };
+    for (what, event, must_stay) in [
+        ("a message", Event::UserMessage(Message::user("x")), true),
+        ("the start of a call", start("t", "tool_call"), true),
+        ("the start of a command", start("t", "terminal_command"), true),
+        ("the start of an edit", start("t", "file_edit"), true),
+        ("a result", result(), true),
+        ("the end of a text", end("a", Some("x"), json!({})), true),
+        ("the end of a call", end("t", None, json!({})), true),
+        ("the end of an answer", Event::Done(Done::default()), true),
+        ("the start of a text", start("b", "text"), false),
+        (
+            "the start of an answer",
+            Event::ResponseStart(ResponseStart::default()),
+            false,
+        ),
+        ("a piece", say("a", "x"), false),
+        ("output", output("t", "x"), false),
+        ("a thought", Event::ThinkingDelta { delta: "x".to_owned() }, false),
+        ("arguments", arguments(), false),
+        ("a title", Event::Title("x".into()), false),
+    ] {
+        let folder = folder();
+        let log = log_of(vec![Event::UserMessage(Message::user("before")), start("a", "text")]);
+        let mut follower = log.follow(Position(0));
+        let mut writer = Writer::new(tape(folder.path()));
+        let now = Instant::now();
+        let mut batch = Vec::new();
+        follower.take(&mut batch);
+        writer.take(&mut batch, now);
+        assert_eq!(writer.write(now), None);
+        log.append(2, event);
+        follower.take(&mut batch);
+        writer.take(&mut batch, now);
+        let notice = without_sync(|| writer.write_all());
+        assert_eq!(notice.is_some(), must_stay, "{what}: {notice:?}");
+        let code = notice.map(|it| it.code);
+        assert!(code.is_none_or(|it| it == "session-not-stored"), "{what}");
+        assert_eq!(
+            writer.write_all().is_some(),
+            must_stay,
+            "{what}: it is tried again, and said"
+        );
+    }
 }
 
 #[test]
@@ -597,7 +683,7 @@ fn the_list_tells_sessions_apart_by_their_ends() {
         log.append(7, start("a", "text"));
         log.append(8, end("a", Some(&"x".repeat(filler)), json!({})));
         log.append(9, Event::UserMessage(Message::user("y".repeat(filler))));
-        recorder.finish();
+        recorder.finish().expect("it is stored");
     }
     fs::write(folder.path().join("d.jsonl"), "no session").expect("written");
     fs::write(folder.path().join("e.txt"), "no session").expect("written");
@@ -636,7 +722,7 @@ fn what_the_user_calls_a_session_is_in_the_list_however_long_it_becomes() {
         by_user: true,
     };
     log.append(6, Event::Title(named));
-    recorder.finish();
+    recorder.finish().expect("it is stored");
     // What a model thinks of later does not count, and neither does where in the file the word stands.
     for turn in 0..4 {
         let resumed = store.resume("s-1", 9).expect("it is there");
@@ -660,7 +746,7 @@ fn what_the_user_calls_a_session_is_in_the_list_however_long_it_becomes() {
         while !has_said() {
             std::thread::yield_now();
         }
-        resumed.recorder.finish();
+        resumed.recorder.finish().expect("it is stored");
     }
     let listed = store.list().expect("the folder can be read");
     assert_eq!(listed[0].title.as_deref(), Some("Mine"));
@@ -844,11 +930,40 @@ fn of_a_long_session_the_end_is_in_memory_and_the_rest_is_there_all_the_same() {
     opened.log.append(6, Event::UserMessage(Message::user("and now")));
     assert_eq!(opened.log.turn().0, 182);
     assert!(follower.take(&mut all));
-    opened.recorder.finish();
+    opened.recorder.finish().expect("it is stored");
     let again = store.read("s-1").expect("it is there");
     assert_eq!(again.entries.len(), all.len());
     let after = fs::read(folder.path().join("s-1.jsonl")).expect("it is there");
     assert_eq!(after[..bytes.len()], bytes[..], "nothing is overwritten");
+}
+
+/// Damage in the part of a long session that is not read when it is opened.
+#[test]
+fn damage_far_back_is_said_too() {
+    let folder = folder();
+    let (store, mut bytes) = long(folder.path(), []);
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(folder.path().join("s-1.jsonl"), &bytes).expect("written");
+    let reported = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = Arc::clone(&reported);
+    let store = store.reporting(move |id, notice| {
+        heard.lock().expect("no panic").push(format!("{id} {}", notice.code));
+    });
+    let opened = store.resume_end("s-1", 5).expect("it can be opened");
+    assert!(opened.log.recent().is_some(), "it is long");
+    let log = Arc::clone(&opened.log);
+    opened.recorder.finish().expect("it is stored");
+    let recent = log.recent().expect("it is long").after;
+    let said = log.after(recent).into_iter().filter_map(|it| match &it.event {
+        Event::Notice(notice) => Some(notice.message.clone()),
+        _ => None,
+    });
+    assert_eq!(
+        said.collect::<Vec<_>>(),
+        ["1 line of this session cannot be read and was left out"]
+    );
+    assert_eq!(*reported.lock().expect("no panic"), ["s-1 session-damaged"]);
 }
 
 #[test]
@@ -898,7 +1013,7 @@ fn what_is_said_late_of_an_old_answer_does_not_end_it_again() {
     fs::write(folder.path().join("s-1.jsonl"), &late).expect("written");
     let opened = store.resume_end("s-1", 5).expect("it can be opened");
     assert!(opened.log.recent().is_some(), "it is long");
-    opened.recorder.finish();
+    opened.recorder.finish().expect("it is stored");
     drop(opened.log);
     let after = fs::read(folder.path().join("s-1.jsonl")).expect("it is there");
     assert_eq!(
@@ -920,7 +1035,7 @@ fn a_clock_that_goes_back_changes_no_order() {
         log.append(at_ms.saturating_sub(900), end(text, Some(text), json!({})));
         log.append(at_ms, Event::Done(crate::protocol::Done::default()));
     }
-    recorder.finish();
+    recorder.finish().expect("it is stored");
     let stored = store.read("s-1").expect("it is there");
     assert_eq!(stored.notices, []);
     let said = |it: &Entry| match &it.event {
@@ -932,7 +1047,7 @@ fn a_clock_that_goes_back_changes_no_order() {
     // It goes on, also where now is before everything that was said.
     let resumed = store.resume("s-1", 1).expect("it is there");
     resumed.log.append(1, Event::UserMessage(Message::user("four")));
-    resumed.recorder.finish();
+    resumed.recorder.finish().expect("it is stored");
     let stored = store.read("s-1").expect("it is there");
     assert!(stored.notices.is_empty() && stored.entries.is_sorted_by_key(|it| it.position));
     // A file from before the time that the machine knows, and one from the future, are in the list.

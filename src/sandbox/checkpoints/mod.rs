@@ -72,7 +72,8 @@ impl Checkpoints {
 
     /// `call` is about to change what stands at these paths. Gives the number of the step.
     pub fn began(&self, call: &str, files: Vec<(PathBuf, PathContent)>) -> u64 {
-        self.lock().begin(call, Cause::Change, files, Durability::Synced)
+        self.lock()
+            .begin(call, Cause::Change, files, Vec::new(), Durability::Synced)
     }
 
     /// The step was done.
@@ -142,6 +143,22 @@ impl Checkpoints {
     /// Does it, with all files or none. Files that clash stay as they are unless `over`; what was lost stays in any case.
     pub fn carry_out(&self, workspace: &Workspace, plan: Plan, over: bool) -> Result<Done, Refused> {
         self.lock().carry_out(workspace, plan, over)
+    }
+
+    /// Returns true if the last step is an undo or redo: it may have been cut by a crash, or not told to the conversation.
+    pub fn ends_with_undo(&self) -> bool {
+        self.lock().ends_with_undo()
+    }
+
+    /// Finishes an undo or redo that a killed program began; files that somebody has changed since stay as they are.
+    /// `None` if the last one came to its end.
+    pub fn finish_cut(&self, workspace: &Workspace) -> Option<Result<Done, Refused>> {
+        self.lock().finish_cut(workspace)
+    }
+
+    /// Returns the result of the last step if it is an undo or redo that came to its end.
+    pub fn last_undo(&self) -> Option<Done> {
+        self.lock().last_undo()
     }
 
     fn lock(&self) -> MutexGuard<'_, CheckpointState> {

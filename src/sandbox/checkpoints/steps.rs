@@ -70,6 +70,9 @@ pub struct Touched {
     pub before: PathState,
     /// `None`: it did not come to its end.
     pub after: Option<PathState>,
+    /// The state that an undo or redo brings about, so that it can be finished after a crash. `None` for changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<PathState>,
 }
 
 /// A line of the list.
@@ -130,16 +133,31 @@ impl CheckpointState {
         self.steps.last().map_or(1, |it| it.id + 1)
     }
 
-    /// Keeps what stands there and lists the step.
-    pub fn begin(&mut self, call: &str, cause: Cause, files: Vec<(PathBuf, PathContent)>, care: Durability) -> u64 {
+    /// Keeps what stands there and lists the step. `targets`: the states that an undo brings about, in the order of the
+    /// files; empty for a change.
+    pub fn begin(
+        &mut self,
+        call: &str,
+        cause: Cause,
+        files: Vec<(PathBuf, PathContent)>,
+        targets: Vec<PathState>,
+        care: Durability,
+    ) -> u64 {
+        let mut targets = targets.into_iter();
         let files = files
             .into_iter()
             .map(|(path, found)| Touched {
                 before: self.keep(found, care),
                 path,
                 after: None,
+                to: targets.next(),
             })
             .collect();
+        self.push(call, cause, files)
+    }
+
+    /// Lists a step. Returns its number.
+    pub fn push(&mut self, call: &str, cause: Cause, files: Vec<Touched>) -> u64 {
         let step = CheckpointStep {
             id: self.next_id(),
             turn: self.turn,
@@ -206,20 +224,10 @@ impl CheckpointState {
                 path,
                 before,
                 after: Some(after),
+                to: None,
             });
         }
-        let step = CheckpointStep {
-            id: self.next_id(),
-            turn: self.turn,
-            call: call.to_owned(),
-            cause: Cause::Change,
-            files,
-        };
-        let line = Line::Began(step);
-        self.list(&line);
-        if let Line::Began(step) = line {
-            self.steps.push(step);
-        }
+        self.push(call, Cause::Change, files);
     }
 
     /// Puts the bytes under their hash, making room for them; where that fails, the hash is all that is known.

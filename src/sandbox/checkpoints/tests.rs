@@ -213,6 +213,45 @@ fn what_others_changed_since_is_said_and_stays() {
     assert_eq!(mode & 0o777, 0o755, "a mode that somebody gave it since stays");
 }
 
+/// Somebody writes while the plan is looked at: what was not shown is not overwritten, not even by who wants to overwrite.
+#[test]
+fn what_is_written_between_the_plan_and_the_undo_stays() {
+    type Edit = fn(&Path);
+    let edits: [(&str, Edit); 4] = [
+        ("b", |path| fs::write(path, "theirs").unwrap()),
+        ("b", |path| fs::remove_file(path).unwrap()),
+        ("b", |path| {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }),
+        ("gone", |path| fs::write(path, "theirs").unwrap()),
+    ];
+    for (name, edit) in edits {
+        for over in [false, true] {
+            let bench = Bench::new();
+            for file in ["a", "b", "gone"] {
+                bench.ground.put(&format!("shop/{file}"), "0");
+            }
+            bench.seen.begin(1);
+            bench.set("c1", "a", Some("1"));
+            bench.set("c2", "b", Some("1"));
+            bench.set("c3", "gone", None);
+            let plan = bench.plan(Which::Turn(1));
+            edit(&bench.ground.path("shop").join(name));
+            let before = bench.all();
+            let refused = bench.store().carry_out(&bench.workspace, plan, over);
+            assert!(
+                matches!(refused, Err(Refused::Stale(it)) if it == name),
+                "{name} {over}"
+            );
+            assert_eq!(bench.all(), before, "{name} {over}: nothing was undone");
+            // The next plan knows of it.
+            let plan = bench.plan(Which::Turn(1));
+            let clashing: Vec<_> = plan.files.iter().filter(|it| it.clash.is_some()).collect();
+            assert!(clashing.iter().all(|it| it.shown == name), "{name} {clashing:?}");
+        }
+    }
+}
+
 #[test]
 fn what_somebody_wrote_between_two_turns_would_be_lost_and_is_said() {
     let bench = Bench::new();
@@ -417,6 +456,65 @@ fn a_change_whose_end_is_not_known_is_not_taken_back_unasked() {
     let again = Checkpoints::open(&bench.ground.path("state"), "talk").unwrap();
     let plan = again.plan(&bench.workspace, Which::Turn(1), EVERYTHING);
     assert_eq!(plan.files[0].clash, Some(Clash::Foreign));
+}
+
+/// An undo of three files, cut by a crash after any of them, is finished; what somebody has changed since stays.
+#[test]
+fn an_undo_that_was_cut_is_finished() {
+    let names = ["a", "b", "c"];
+    for applied in 0..=names.len() {
+        for edited in [None, Some("b")] {
+            for is_redo in [false, true] {
+                let bench = Bench::new();
+                for name in names {
+                    bench.ground.put(&format!("shop/{name}"), "0");
+                }
+                bench.seen.begin(1);
+                for name in names {
+                    bench.set(&format!("call {name}"), name, Some("1"));
+                }
+                if is_redo {
+                    bench.turn(Which::Turn(1));
+                }
+                let (from, to) = if is_redo { ("0", "1") } else { ("1", "0") };
+                bench.turn(if is_redo { Which::LastAgain } else { Which::Turn(1) });
+                let list = bench.ground.path("state/talk/steps");
+                let text = fs::read_to_string(&list).unwrap();
+                let (rest, last) = text.trim_end().rsplit_once('\n').unwrap();
+                assert!(last.starts_with("{\"ended\""));
+                fs::write(&list, format!("{rest}\n")).unwrap();
+                for name in &names[applied..] {
+                    bench.ground.put(&format!("shop/{name}"), from);
+                }
+                if let Some(name) = edited {
+                    bench.ground.put(&format!("shop/{name}"), "theirs");
+                }
+                let again = Checkpoints::open(&bench.ground.path("state"), "talk").unwrap();
+                let done = again.finish_cut(&bench.workspace).expect("it was cut").unwrap();
+                let case = format!("{applied} {edited:?} redo: {is_redo}");
+                assert_eq!(done.left, edited.into_iter().collect::<Vec<_>>(), "{case}");
+                assert_eq!(done.is_redo, is_redo, "{case}");
+                for name in names {
+                    let wanted = if edited == Some(name) { "theirs" } else { to };
+                    assert_eq!(bench.text(name).as_deref(), Some(wanted), "{name} {case}");
+                }
+                assert!(again.finish_cut(&bench.workspace).is_none(), "{case}");
+                // What was finished can be reversed, and what was left is not part of it.
+                let reopened = Checkpoints::open(&bench.ground.path("state"), "talk").unwrap();
+                let plan = reopened.plan(&bench.workspace, Which::LastAgain, EVERYTHING);
+                let plan = if is_redo {
+                    reopened.plan(&bench.workspace, Which::Turn(1), EVERYTHING)
+                } else {
+                    plan
+                };
+                reopened.carry_out(&bench.workspace, plan, false).unwrap();
+                for name in names {
+                    let wanted = if edited == Some(name) { "theirs" } else { from };
+                    assert_eq!(bench.text(name).as_deref(), Some(wanted), "{name} {case}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::{
 use super::{
     blob_store::Durability,
     path_state::{self, PathContent, PathState},
-    steps::{Cause, CheckpointState, CheckpointStep},
+    steps::{Cause, CheckpointState, CheckpointStep, Touched},
 };
 use crate::sandbox::{
     files::{Place, Refused},
@@ -77,6 +77,8 @@ pub struct Done {
     pub left: Vec<String>,
     pub off: Vec<Marked>,
     pub on: Vec<Marked>,
+    /// True if it did again what an undo had undone.
+    pub is_redo: bool,
 }
 
 /// A call whose changes to these files were undone or redone.
@@ -353,24 +355,106 @@ impl CheckpointState {
             (it.path.clone(), found)
         });
         let before = before.collect();
+        let targets = wanted.iter().map(|it| it.to.clone()).collect();
         let cause = Cause::Turned { off, on, reverts };
         let marks = cause.clone();
-        let id = self.begin("", cause, before, Durability::Synced);
+        let id = self.begin("", cause, before, targets, Durability::Synced);
         if let Err(refused) = apply(workspace, &wanted) {
             self.drop_step(id);
             return Err(refused);
         }
         self.end(workspace, id);
-        let files: Vec<PathBuf> = wanted.into_iter().map(|it| it.path).collect();
-        let Cause::Turned { off, on, .. } = marks else {
-            return Ok(Done::default());
+        let files = wanted.into_iter().map(|it| it.path).collect();
+        Ok(self.done(&marks, files, left))
+    }
+
+    /// The result of a step that undid or redid something.
+    fn done(&self, cause: &Cause, files: Vec<PathBuf>, left: Vec<String>) -> Done {
+        let Cause::Turned { off, on, .. } = cause else {
+            return Done::default();
         };
-        Ok(Done {
-            off: self.marked(&off, &files, true),
-            on: self.marked(&on, &files, false),
+        Done {
+            off: self.marked(off, &files, true),
+            on: self.marked(on, &files, false),
+            is_redo: off.is_empty() && !on.is_empty(),
             files,
             left,
-        })
+        }
+    }
+
+    pub fn ends_with_undo(&self) -> bool {
+        let last = self.steps.last();
+        last.is_some_and(|it| matches!(it.cause, Cause::Turned { .. }))
+    }
+
+    pub fn last_undo(&self) -> Option<Done> {
+        let last = self.steps.last().filter(|_| self.ends_with_undo())?;
+        let is_ended = last.files.iter().all(|it| it.after.is_some());
+        let files = last.files.iter().map(|it| it.path.clone()).collect();
+        is_ended.then(|| self.done(&last.cause, files, Vec::new()))
+    }
+
+    pub fn finish_cut(&mut self, workspace: &Workspace) -> Option<Result<Done, Refused>> {
+        let is_cut = |it: &&CheckpointStep| it.files.iter().any(|it| it.after.is_none() && it.to.is_some());
+        let step = self
+            .steps
+            .last()
+            .filter(|_| self.ends_with_undo())
+            .filter(is_cut)?
+            .clone();
+        let folders = step
+            .files
+            .iter()
+            .filter(|it| matches!(it.to, Some(PathState::Folder { .. })));
+        let folders: BTreeSet<&Path> = folders.map(|it| it.path.as_path()).collect();
+        let is_wanted = |it: &Turning| it.is_done() || (!it.is_lost && it.clash.is_none());
+        let files = step.files.iter().map(|it| self.to_finish(workspace, it, &folders));
+        let (wanted, left): (Vec<_>, Vec<_>) = files.partition(is_wanted);
+        let left: Vec<String> = left.into_iter().map(|it| it.shown).collect();
+        let mut id = step.id;
+        if !left.is_empty() {
+            // What stays as it is was neither undone nor redone.
+            let is_left = |it: &Touched| wanted.iter().all(|turning| turning.path != it.path);
+            let files: Vec<_> = step.files.iter().filter(|it| !is_left(it)).cloned().collect();
+            if !files.is_empty() {
+                id = self.push("", step.cause.clone(), files);
+            }
+            self.drop_step(step.id);
+        }
+        if let Err(refused) = apply(workspace, &wanted) {
+            return Some(Err(refused));
+        }
+        self.end(workspace, id);
+        let files = wanted.into_iter().map(|it| it.path).collect();
+        Some(Ok(self.done(&step.cause, files, left)))
+    }
+
+    /// A file of an undo that was cut: as it was before, as it was to be, or changed by somebody since.
+    fn to_finish(&self, workspace: &Workspace, file: &Touched, folders: &BTreeSet<&Path>) -> Turning {
+        let to = file.to.clone().unwrap_or(PathState::Other);
+        let found = path_state::look(workspace, &file.path, self.kept.most_bytes).ok();
+        let is_gone = |it: &PathContent| it.stand == PathState::Nothing && to == PathState::Nothing;
+        let found = found.filter(|it| may_touch(workspace, &file.path, folders) || is_gone(it));
+        let to_bytes = match &to {
+            PathState::File { hash, .. } => self.kept.get(hash),
+            PathState::Nothing | PathState::Link { .. } | PathState::Folder { .. } | PathState::Other => None,
+        };
+        let is_kept = to_bytes.is_some() || !matches!(to, PathState::File { .. });
+        let is_lost = found.is_none() || to == PathState::Other || !is_kept;
+        let now = found.unwrap_or(PathContent {
+            stand: PathState::Other,
+            bytes: None,
+        });
+        Turning {
+            path: file.path.clone(),
+            shown: shown(workspace, &file.path),
+            clash: (now.stand != file.before && now.stand != to).then_some(Clash::Foreign),
+            now: now.stand,
+            now_bytes: now.bytes,
+            to,
+            to_bytes,
+            is_lost,
+        }
     }
 
     /// Returns the steps' calls with their paths among `files`, and whether that is all that they changed.

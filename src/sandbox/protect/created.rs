@@ -43,6 +43,24 @@ pub struct Before {
     opened: BTreeSet<PathBuf>,
     /// What runs or decides what runs in them, as far as it was there.
     fixed: BTreeSet<PathBuf>,
+    /// For one that was read from a list: everything was seen.
+    is_listed_whole: Option<bool>,
+}
+
+/// The part of [`Before`] that is written to the disk.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct List {
+    /// Protected paths that were there.
+    pub names: BTreeSet<PathBuf>,
+    /// Paths that something names as what decides what runs, and that were not there.
+    pub missing: BTreeSet<PathBuf>,
+    /// Git's folders that the command could write.
+    pub opened: BTreeSet<PathBuf>,
+    /// Files in them that run or decide what runs, as far as they were there.
+    pub fixed: BTreeSet<PathBuf>,
+    pub git_write: bool,
+    /// Not everything was seen.
+    pub is_partial: bool,
 }
 
 /// A protected path that was not among those before the command.
@@ -77,7 +95,59 @@ impl Before {
             fixed: fixed.filter(|it| is_there(it)).collect(),
             opened,
             look,
+            is_listed_whole: None,
         }
+    }
+
+    /// The same, as another program listed it.
+    pub fn listed(ground: &Ground, list: List) -> Self {
+        Self {
+            ground: ground.clone(),
+            look: Arc::new(Look {
+                missing: list.missing,
+                ..Look::default()
+            }),
+            names: list.names,
+            places: BTreeSet::new(),
+            git_write: list.git_write,
+            opened: list.opened,
+            fixed: list.fixed,
+            is_listed_whole: Some(!list.is_partial),
+        }
+    }
+
+    pub fn list(&self) -> List {
+        let has_closed = self.look.surveys.iter().any(|it| !it.1.closed.is_empty());
+        List {
+            names: self.names.clone(),
+            missing: self.look.missing.clone(),
+            opened: self.opened.clone(),
+            fixed: self.fixed.clone(),
+            git_write: self.git_write,
+            is_partial: self.look.limit().is_some() || has_closed,
+        }
+    }
+
+    pub fn ground(&self) -> &Ground {
+        &self.ground
+    }
+
+    /// Returns true if git wrote the file as it is: only where the command could not tell git so.
+    pub fn is_of_git(&self, path: &Path) -> bool {
+        let place = self.place(path).filter(|_| !self.git_write);
+        place.is_some_and(|(root, inner)| is_gits(root, inner))
+    }
+
+    /// The paths that should not be there, for one that was listed: those that are certainly new, without what builds and
+    /// installations make in their folders.
+    pub fn left(&self, aside: &Quarantine) -> Vec<PathBuf> {
+        let now = self.ground.look();
+        let mut left = self.unwanted_paths(&now, aside, true, &Places::default());
+        left.retain(|Arrived { path, is_new }| {
+            let is_acting = || self.place(path).is_some_and(|(_, inner)| name::is_acting(inner));
+            *is_new && (is_acting() || !now.is_of_others(path, &now))
+        });
+        left.into_iter().map(|it| it.path).collect()
     }
 
     /// Puts aside what should not be there. What our own tools wrote stays, because the user said so; where nobody else could
@@ -149,13 +219,7 @@ impl Before {
     }
 
     fn unwanted_paths(&self, now: &Look, aside: &Quarantine, is_git_held: bool, held: &Places) -> Vec<Arrived> {
-        let is_users = |path: &Path| {
-            let is_gits = || {
-                let (root, inner) = self.place(path)?;
-                Some(is_git_held && !self.git_write && is_gits(root, inner))
-            };
-            aside.is_known(path) || held.hold(path) || is_gits().unwrap_or(false)
-        };
+        let is_users = |path: &Path| aside.is_known(path) || held.hold(path) || (is_git_held && self.is_of_git(path));
         let mut arrived = self.arrived(now);
         arrived.retain(|it| self.is_unwanted(&it.path) && !is_users(&it.path));
         arrived
@@ -174,7 +238,8 @@ impl Before {
         found.extend(self.look.missing.iter().filter(|it| is_there(it)).cloned());
         found.retain(|it| !self.names.contains(it));
         let by_name = found.into_iter().map(|path| Arrived {
-            is_new: self.places.contains(&path) || self.look.lacks(&path, now),
+            is_new: (self.is_listed_whole)
+                .unwrap_or_else(|| self.places.contains(&path) || self.look.lacks(&path, now)),
             path,
         });
         let of_git = self.opened.iter().flat_map(|folder| {
@@ -198,7 +263,7 @@ impl Before {
     }
 
     /// The folder of the conversation that a path lies in, and the way from there.
-    fn place<'a>(&'a self, path: &'a Path) -> Option<(&'a Path, &'a Path)> {
+    pub fn place<'a>(&'a self, path: &'a Path) -> Option<(&'a Path, &'a Path)> {
         // Git's folder may lie elsewhere.
         let roots = self.ground.roots().chain(&self.opened);
         let root = roots.filter(|it| path.starts_with(it));
@@ -206,7 +271,8 @@ impl Before {
         Some((root, path.strip_prefix(root).ok()?))
     }
 
-    fn shown(&self, path: &Path) -> String {
+    /// A path as people see it: relative to the workspace.
+    pub fn shown(&self, path: &Path) -> String {
         let path = path.strip_prefix(&self.ground.root).unwrap_or(path);
         path.to_string_lossy().into_owned()
     }

@@ -9,20 +9,23 @@ mod created;
 mod overlap;
 mod placeholder;
 mod quarantine;
+mod record;
 mod write_guard;
 
 pub use placeholder::sweep;
 pub use quarantine::Quarantine;
+pub use record::{LeftFile, left_behind};
 pub use write_guard::Mended;
 
 use created::Before;
 use overlap::{Counts, Freed, Loose, Overlap};
 use placeholder::Places;
+use record::Record;
 use write_guard::Watch;
 
 use crate::{
     protocol::Permission,
-    sandbox::policy::{GIT_FIXED, Ground, Policy, Tier, protected_names as name},
+    sandbox::policy::{GIT_FIXED, Ground, Look, Policy, Tier, protected_names as name},
 };
 
 /// State shared by the commands of a workspace, including those of other conversations.
@@ -61,6 +64,8 @@ pub struct Around {
     /// True if the command may change everything.
     is_all: bool,
     freed: Option<Freed>,
+    /// The same list on the disk, should this program be killed.
+    record: Option<Record>,
 }
 
 /// Protected files that were found changed after a command, and their handling.
@@ -130,6 +135,7 @@ impl Around {
             git_write,
             is_all: false,
             freed,
+            record: None,
         };
         if wish.only_reads {
             return (around, policy);
@@ -141,13 +147,20 @@ impl Around {
             && let Some(watch) = shared.look(ground, &mut policy)
         {
             around.watch = Some(watch);
-            around.before = Some(Before::new(ground, look, git_write));
+            around.note(ground, look);
             return (around, policy);
         }
         around.places = Places::make(ground.meaningful(&look, git_write));
         policy.read_only.extend(around.places.paths().map(Path::to_owned));
-        around.before = Some(Before::new(ground, look, git_write));
+        around.note(ground, look);
         (around, policy)
+    }
+
+    /// Notes what is there before the command, also on the disk.
+    fn note(&mut self, ground: &Ground, look: Arc<Look>) {
+        let before = Before::new(ground, look, self.git_write);
+        self.record = Record::write(&self.shared.aside, &before, self.watch.as_deref());
+        self.before = Some(before);
     }
 
     /// For a command that nothing holds, because the user wanted it so.
@@ -161,6 +174,7 @@ impl Around {
             watch: None,
             git_write: true,
             is_all: true,
+            record: None,
         }
     }
 
@@ -199,6 +213,7 @@ impl Around {
         }
         self.places.leave();
         self.freed = None;
+        self.record = None;
         settled
     }
 

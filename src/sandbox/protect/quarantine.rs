@@ -32,14 +32,16 @@ pub struct Quarantine {
 
 /// Metadata that identify a file in a state; every change of the file changes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct FileIdentity {
-    device: u64,
-    inode: u64,
-    changed: (i64, i64),
+pub struct FileIdentity {
+    pub device: u64,
+    pub inode: u64,
+    /// Seconds and nanoseconds since the Unix epoch.
+    pub changed: (i64, i64),
 }
 
 impl FileIdentity {
-    fn of(path: &Path) -> Option<Self> {
+    /// `None`: there is no such file.
+    pub fn of(path: &Path) -> Option<Self> {
         let about = fs::symlink_metadata(path).ok()?;
         Some(Self {
             device: about.dev(),
@@ -48,7 +50,17 @@ impl FileIdentity {
         })
     }
 
-    fn line(self) -> String {
+    /// Reads the numbers of [`Self::line`]. `None` for impossible ones.
+    pub fn from_numbers([device, inode, seconds, nanoseconds]: [i64; 4]) -> Option<Self> {
+        Some(Self {
+            device: u64::try_from(device).ok()?,
+            inode: u64::try_from(inode).ok()?,
+            changed: (seconds, nanoseconds),
+        })
+    }
+
+    /// Device, inode, and the time of the last change in seconds and nanoseconds.
+    pub fn line(self) -> String {
         let Self {
             device,
             inode,
@@ -125,6 +137,21 @@ impl Quarantine {
                 Ok(root.join(&kept))
             }
         }
+    }
+
+    /// Moves what [`Self::put`] took away back to `inner`, unless something is there.
+    pub fn take_back(kept: &Path, root: &Path, inner: &Path) -> io::Result<()> {
+        let name = inner.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let folder = open::folder_of(root, inner)?;
+        if exists(&folder, name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        Ok(rustix::fs::renameat(rustix::fs::CWD, kept, &folder, name)?)
+    }
+
+    /// The folder of what is put aside. `None`: one for temporary files.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     fn make(&self) -> io::Result<PathBuf> {

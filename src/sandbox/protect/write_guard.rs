@@ -18,7 +18,7 @@ use std::{
 
 use rustix::fs::{Mode, OFlags};
 
-use super::quarantine::Quarantine;
+use super::quarantine::{FileIdentity, Quarantine};
 use crate::sandbox::{files::open, policy::protected_names as name};
 
 /// Maximum bytes kept in memory. Above it the top of the workspace is made read-only instead.
@@ -161,6 +161,14 @@ impl FileMetadata {
         (now.device, now.inode, now.born) == (self.device, self.inode, self.born)
     }
 
+    fn identity(self) -> FileIdentity {
+        FileIdentity {
+            device: self.device,
+            inode: self.inode,
+            changed: self.changed,
+        }
+    }
+
     fn rights(self) -> u32 {
         self.mode & 0o7777
     }
@@ -201,6 +209,13 @@ impl Watch {
             })?;
         }
         Ok(Self { roots, paths, entries })
+    }
+
+    /// Files and links that are watched, as they were.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, FileIdentity)> {
+        let is_file = |it: &Entry| matches!(it.what, EntryContent::File(_) | EntryContent::Link(_));
+        let entries = self.entries.iter().filter(move |it| is_file(it.1));
+        entries.map(|(path, entry)| (path.as_path(), entry.print.identity()))
     }
 
     /// Makes everything what it was. `may_differ` says what others were allowed to change meanwhile; nothing is removed:

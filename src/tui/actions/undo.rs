@@ -83,6 +83,7 @@ fn restore(what: RestoreTarget) -> Vec<Effect> {
         target: what,
         except: Vec::new(),
         overwrite: false,
+        seen: None,
     }))]
 }
 

@@ -212,6 +212,9 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
             && let Some(custom) = app.composer.commands.custom(word)
         {
             let message = Message::user(custom.message(rest));
+            if is_written_elsewhere(app) {
+                return Vec::new();
+            }
             let noted = Effect::NoteSent(text.to_owned());
             let counted = app.composer.commands.note(&format!("/{word}"));
             app.composer.history.keep(text);
@@ -245,6 +248,9 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
         let mut effects = vec![counted];
         effects.extend(action.go(app, &rest));
         return effects;
+    }
+    if is_written_elsewhere(app) {
+        return Vec::new();
     }
     let pastes = pastes(&app.composer.field, text);
     let text = text.to_owned();
@@ -345,6 +351,41 @@ fn send_given(app: &mut App) -> Option<Effect> {
     is_new.then_some(Effect::Send(Command::Answer { turn, response }))
 }
 
+/// Returns true, with a toast, if another program writes the conversation: a message stays in the draft.
+fn is_written_elsewhere(app: &mut App) -> bool {
+    let about = &app.conversation.about;
+    let Some(command) = &about.written_elsewhere else {
+        return false;
+    };
+    let text = t!(
+        "action-not-sent",
+        peer = about.peer.as_str(),
+        command = command.as_str()
+    );
+    app.toast(text);
+    true
+}
+
+/// Puts texts that were not sent back in front of the draft.
+pub fn take_back(app: &mut App, mut texts: Vec<String>) {
+    texts.extend(Some(app.composer.field.text()).filter(|it| !it.is_empty()));
+    app.composer.field.set(&texts.join("\n"));
+    app.viewport.bars = None;
+}
+
+/// Takes the first message of a program's start, or keeps it in the draft if it cannot be sent here.
+pub fn open_with(app: &mut App, text: String) -> Option<Effect> {
+    if is_written_elsewhere(app) {
+        take_back(app, vec![text]);
+        return None;
+    }
+    Some(Effect::Send(Command::Submit(Submit {
+        message: Message::user(text),
+        mode: app.composer.mode,
+        model: None,
+    })))
+}
+
 /// Gives a message to whoever answers.
 fn say(app: &mut App, message: Message, way: SendTime) -> Vec<Effect> {
     if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears {
@@ -363,6 +404,10 @@ pub fn submit(app: &mut App, message: Message) -> Vec<Effect> {
 
 /// The same in another mode than the composer's.
 pub fn submit_in(app: &mut App, message: Message, mode: Option<Mode>) -> Vec<Effect> {
+    if is_written_elsewhere(app) {
+        take_back(app, vec![message.content]);
+        return Vec::new();
+    }
     let mut submit = prepared(app, message);
     submit.mode = mode.unwrap_or(submit.mode);
     if app.conversation.is_busy() {

@@ -102,7 +102,8 @@ pub fn hints(app: &App) -> Vec<Hint> {
             } else {
                 t!("footer-queue")
             };
-            let tab = if app.composer.field.is_empty() {
+            let sends = app.conversation.about.written_elsewhere.is_none();
+            let tab = if app.composer.field.is_empty() || !sends {
                 t!("footer-transcript")
             } else {
                 t!("footer-queue")
@@ -170,7 +171,10 @@ pub fn hints(app: &App) -> Vec<Hint> {
         word,
         action,
     });
-    let mut hints: Vec<_> = named.filter(|it| !it.key.is_empty()).collect();
+    // Where messages are not sent, no key sends them.
+    let sends = app.conversation.about.written_elsewhere.is_none();
+    let is_shown = |it: &Hint| !it.key.is_empty() && (sends || it.action != "send");
+    let mut hints: Vec<_> = named.filter(is_shown).collect();
     if app.viewport.focus != Focus::Composer {
         let selected = selected.and_then(|it| app.conversation.transcript.get(it));
         if let Some(at) = hints.iter().position(|it| it.action == "fold")

@@ -20,6 +20,7 @@ use crate::{
 const STATUS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The state of an effect after it was carried out.
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, for a moment")]
 pub enum Carried {
     /// It is done, or a task does it and its outcome will come as a message.
     Away,

@@ -104,6 +104,7 @@ impl Rewind {
             target: RestoreTarget::Since(turn),
             except: Vec::new(),
             overwrite: false,
+            seen: None,
         });
         ask!(query, Reply::RestorePreview, or_default, move |app, found| {
             if let Some(rewind) = app.overlays.find::<Self>(|_| true) {
@@ -231,6 +232,7 @@ impl Rewind {
                 .map(|it| it.trim_end_matches('/').to_owned())
                 .collect(),
             overwrite: way.overwrite,
+            seen: self.preview().map(|it| it.states.clone()),
         };
         Answer::Chosen(Choice::Rewind(RewindTarget {
             turn: self.turn(),

@@ -110,7 +110,7 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
     }
     if let Some(text) = setup.prompt {
         events.app.questions.submitted_ms = Some(now_ms());
-        events.submit(text);
+        events.submit(text).await;
     }
     Ok(Box::pin(events.run()).await)
 }

@@ -349,9 +349,39 @@ fn restore_modes() {
     }
 }
 
+/// Time that a terminal which takes nothing is waited for, in milliseconds.
+const PATIENCE_MS: libc::c_int = 200;
+
+/// Returns true if the terminal takes bytes. If nobody has read what it shows, that is dropped: what restores it matters more.
+fn makes_room() -> bool {
+    let is_ready = |patience| {
+        let mut about = libc::pollfd {
+            fd: libc::STDOUT_FILENO,
+            events: libc::POLLOUT,
+            revents: 0,
+        };
+        #[expect(unsafe_code, reason = "poll(2) is what a signal handler may call")]
+        // SAFETY: it reads and writes the one struct that it is given.
+        let ready = unsafe { libc::poll(&raw mut about, 1, patience) };
+        ready > 0
+    };
+    if is_ready(PATIENCE_MS) {
+        return true;
+    }
+    #[expect(unsafe_code, reason = "tcflush(3) is what a signal handler may call")]
+    // SAFETY: it touches no memory.
+    unsafe {
+        libc::tcflush(libc::STDOUT_FILENO, libc::TCOFLUSH);
+    }
+    is_ready(0)
+}
+
 fn write_all(mut bytes: &[u8]) {
     // A terminal that takes nothing for this many tries is gone.
     for _ in 0..64 {
+        if !makes_room() {
+            return;
+        }
         #[expect(unsafe_code, reason = "write(2) is what a signal handler may call")]
         // SAFETY: the slice is valid for its length.
         let written = unsafe { libc::write(libc::STDOUT_FILENO, bytes.as_ptr().cast(), bytes.len()) };

@@ -473,3 +473,34 @@ fn any_key_skips_the_pause_of_a_recording_and_letters_stay_text() {
         "a message goes on as text"
     );
 }
+
+/// In a window on a conversation that another program writes, Enter sends nothing, and the words stay.
+#[test]
+fn where_another_program_writes_words_stay_in_the_draft() {
+    let mut desk = TestApp::new(100, 24);
+    desk.app.conversation.about.peer = "another sheaf (process 7)".to_owned();
+    desk.app.conversation.about.written_elsewhere = Some("sheaf --resume abc --fork".to_owned());
+    desk.keys("my words");
+    assert!(!desk.shows("enter send"), "{}", desk.picture());
+    let kept = |desk: &mut TestApp, text: &str| {
+        assert_eq!(desk.sent(), [], "nothing is sent");
+        assert!(desk.app.composer.queue.is_empty() && desk.app.composer.said.is_empty());
+        assert_eq!(desk.app.composer.field.text(), text);
+    };
+    desk.keys("<enter>");
+    kept(&mut desk, "my words");
+    assert!(
+        desk.shows("not sent: another sheaf (process 7) writes this conversation")
+            && desk.shows("sheaf --resume abc --fork"),
+        "{}",
+        desk.picture()
+    );
+    // The other window asks something and is answered.
+    desk.events([Event::UserMessage(Message::user("theirs"))]);
+    for keys in ["<enter>", "<ctrl+enter>"] {
+        desk.keys(keys);
+        kept(&mut desk, "my words");
+    }
+    desk.events([Event::Done(Done::default())]);
+    kept(&mut desk, "my words");
+}

@@ -1,5 +1,7 @@
 //! Going back to before a message, taking back what one document did, and the branches of a conversation.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::super::{msg::Msg, test_app::*};
@@ -38,6 +40,11 @@ fn changes() -> Vec<TurnChanges> {
     ]
 }
 
+/// What the preview says of the files.
+fn states() -> BTreeMap<String, String> {
+    BTreeMap::from([("src/cart.rs".to_owned(), "as it is".to_owned())])
+}
+
 /// What the last effect asked about files, answered.
 fn answered(desk: &mut TestApp, files: Vec<FileChange>) {
     let asked = desk.asked();
@@ -45,6 +52,7 @@ fn answered(desk: &mut TestApp, files: Vec<FileChange>) {
     let found = RestorePreview {
         files,
         is_partial: false,
+        states: states(),
     };
     desk.reply(Reply::RestorePreview(found));
 }
@@ -122,6 +130,7 @@ fn files_conversation_or_both_and_all_but_some() {
             target: RestoreTarget::Since(Turn(1)),
             except: but.iter().map(|it| (*it).to_owned()).collect(),
             overwrite: over,
+            seen: Some(states()),
         })
     };
     let go_on = Command::SwitchBranch(Branch::default());
@@ -219,6 +228,7 @@ fn commands_of_undoing_say_what_they_mean() {
             target: what,
             except: Vec::new(),
             overwrite: false,
+            seen: None,
         })]
     };
     assert_eq!(sent(&mut desk, "/undo"), restore(RestoreTarget::Last));

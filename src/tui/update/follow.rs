@@ -8,7 +8,7 @@ use crate::{
     text::{Sanitized, WordList},
     transcript::{DocumentIndex, is_approval},
     tui::{
-        actions::focus::focus_composer,
+        actions::{focus::focus_composer, writing::take_back},
         app::{App, Effect, Focus, inline},
         widgets::{
             Form, action_line,
@@ -158,12 +158,10 @@ fn was_stopped(app: &App) -> bool {
 }
 
 /// Puts messages that waited behind a stopped answer back in front of the draft: the user wants to think again.
-fn take_back_queue(app: &mut App) {
+pub(super) fn take_back_queue(app: &mut App) {
     let mut texts: Vec<_> = app.composer.said.drain(..).collect();
     texts.extend(app.composer.queue.drain(..).map(|it| it.message.content));
-    texts.extend(Some(app.composer.field.text()).filter(|it| !it.is_empty()));
-    app.composer.field.set(&texts.join("\n"));
-    app.viewport.bars = None;
+    take_back(app, texts);
 }
 
 /// The mode that the user has just agreed to, here: what comes next is said in it, too.

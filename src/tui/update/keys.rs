@@ -101,6 +101,7 @@ const TARGETS: &[KeyTarget] = &[
                 && event.modifiers.is_empty()
                 && app.viewport.focus == Focus::Composer
                 && app.conversation.is_busy()
+                && app.conversation.about.written_elsewhere.is_none()
                 && app.conversation.waiting().is_none()
                 && !app.composer.field.is_empty()
         },

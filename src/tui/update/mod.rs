@@ -143,5 +143,9 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     if app.composer.queue.is_empty() {
         return Vec::new();
     }
+    if app.conversation.about.written_elsewhere.is_some() {
+        follow::take_back_queue(app);
+        return Vec::new();
+    }
     vec![Effect::Send(Command::Submit(app.composer.queue.remove(0)))]
 }

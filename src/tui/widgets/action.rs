@@ -48,6 +48,8 @@ pub fn action_line(done: &DoneAction) -> String {
         UserAction::Redid => t!("done-redid", files = files()),
         UserAction::UndidDocument => t!("done-undid-document", address = first, file = second),
         UserAction::RedidDocument => t!("done-redid-document", address = first, file = second),
+        UserAction::FinishedUndo => t!("done-finished-undo", files = files()),
+        UserAction::FinishedRedo => t!("done-finished-redo", files = files()),
         UserAction::Branched => t!("done-branched", address = first),
         UserAction::Trusted => t!("done-trusted").to_owned(),
         UserAction::Distrusted => t!("done-distrusted").to_owned(),
@@ -60,7 +62,9 @@ pub fn action_line(done: &DoneAction) -> String {
         UserAction::SettingRemoved => t!("done-unset", name = first, place = second, command = fact(2)),
     };
     match (done.action, fact(2)) {
-        (UserAction::Undid | UserAction::Redid, unchanged) if !unchanged.is_empty() => {
+        (UserAction::Undid | UserAction::Redid | UserAction::FinishedUndo | UserAction::FinishedRedo, unchanged)
+            if !unchanged.is_empty() =>
+        {
             format!("{line} · {}", t!("done-unchanged", what = unchanged))
         }
         _ => line,
@@ -84,6 +88,8 @@ mod tests {
             (UserAction::Redid, &["src/cart.rs", "1"]),
             (UserAction::UndidDocument, &["1.3", "src/cart.rs"]),
             (UserAction::RedidDocument, &["1.3", "src/cart.rs"]),
+            (UserAction::FinishedUndo, &["src/cart.rs", "2"]),
+            (UserAction::FinishedRedo, &["src/cart.rs", "1"]),
             (UserAction::Branched, &["2.1"]),
             (UserAction::Trusted, &[]),
             (UserAction::Distrusted, &[]),
@@ -126,6 +132,8 @@ mod tests {
 · redid changes to src/cart.rs · /undo
 · undid 1.3 src/cart.rs · /redo 1.3
 · redid 1.3 src/cart.rs · /undo 1.3
+· finished an interrupted undo of 2 files · /redo
+· finished an interrupted redo of src/cart.rs · /undo
 · continues after 2.1 · /branches for the rest
 · trusted this folder · /trust to change
 · does not trust this folder · /trust to change

@@ -5,8 +5,17 @@ use serde_json::Value;
 use crate::{
     agent::glob::Globs,
     config::Settings,
-    tools::{Tool, ToolSet},
+    tools::{Class, Tool, ToolSet},
 };
+
+/// The name by which the protocol's requests mean every tool that changes files.
+const EDIT_FAMILY: &str = "edit_file";
+
+/// Returns true if a client that says `name` means `tool`. Which tool edits depends on the model and the settings, which
+/// no client knows; so [`EDIT_FAMILY`] stands for all of them, in what it allows and in what it limits.
+fn is_meant(tool: &Tool, name: &str) -> bool {
+    tool.is_called(name) || (name == EDIT_FAMILY && tool.class == Class::Writes)
+}
 
 /// The settings and tools for one request: `wanted` lists names, `registry` says more about some of them.
 pub fn narrowed(
@@ -16,12 +25,12 @@ pub fn narrowed(
     registry: Option<&Value>,
 ) -> (Settings, ToolSet) {
     let mut settings = settings.clone();
-    let left = tools.filtered(|tool| wanted.is_none_or(|it| it.iter().any(|name| tool.is_called(name))));
+    let left = tools.filtered(|tool| wanted.is_none_or(|it| it.iter().any(|name| is_meant(tool, name))));
     let Some(registry) = registry.and_then(Value::as_object) else {
         return (settings, left);
     };
     let mut may_be_used = |tool: &Tool| {
-        let mut said = registry.iter().filter(|(name, _)| tool.is_called(name));
+        let mut said = registry.iter().filter(|(name, _)| is_meant(tool, name));
         said.all(|(_, said)| apply(&mut settings, tool, said))
     };
     let left = left.iter().filter(|it| may_be_used(it)).cloned().collect();
@@ -182,6 +191,39 @@ mod tests {
             assert_eq!(names(wanted, registry), left, "{name}");
         }
         assert!(built_in().len() > 3);
+    }
+
+    #[test]
+    fn edit_file_stands_for_every_tool_that_changes_files() {
+        let names = |tools: &ToolSet| tools.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+        let edits = names(&built_in().filtered(|it| it.class == Class::Writes));
+        assert!(edits.len() > 4, "{edits:?}");
+        let wanted = ["grep".to_owned(), "edit_file".to_owned()];
+        let (_, left) = narrowed(&Settings::default(), built_in(), Some(&wanted), None);
+        assert_eq!(names(&left), [&["grep".to_owned()][..], &edits].concat());
+
+        let registry = json!({
+            "edit_file": { "requireApproval": true, "allowedPaths": ["src/"] },
+            "write": { "allowedPaths": ["src/b", "tests"], "requireApproval": false },
+            "delete_file": { "enabled": false },
+        });
+        let (settings, left) = narrowed(&Settings::default(), built_in(), Some(&wanted), Some(&registry));
+        assert!(left.get("delete_file").is_none() && left.get("write").is_some());
+        for name in &names(&left) {
+            let tool = settings.tools.get(name);
+            assert_eq!(tool.is_some_and(|it| it.require_approval), name != "grep", "{name}");
+            let Some(paths) = tool.and_then(|it| it.allowed_paths.as_ref()) else {
+                assert_eq!(name, "grep");
+                continue;
+            };
+            let allows = |path: &str| Globs::new(paths).0.matches(path);
+            assert!(allows("src/b/c.rs"), "{name}: {paths:?}");
+            assert_eq!(allows("src/a.rs"), name != "write", "{name}: {paths:?}");
+            assert!(!allows("tests/x") && !allows("notes.txt"), "{name}: {paths:?}");
+        }
+        let off = json!({ "edit_file": { "enabled": false }, "write": { "enabled": true } });
+        let (_, left) = narrowed(&Settings::default(), built_in(), None, Some(&off));
+        assert!(left.iter().all(|it| it.class != Class::Writes), "{:?}", names(&left));
     }
 
     #[test]

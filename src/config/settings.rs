@@ -644,6 +644,8 @@ settings! {
         pub linger: Duration = Duration::from_mins(1), ValueKind::Duration, variable;
         /// Tools for clients: reading and searching files, or all, with commands in the sandbox only.
         pub tools: String = "reading".to_owned(), ValueKind::Word(&["reading", "all"]), variable;
+        /// Models that clients may name; empty: any. A request that names none gets your default.
+        pub models: Vec<String> = Vec::new(), ValueKind::List, variable;
         /// Store conversations, so that clients send new messages only and can return to an answer.
         pub stateful: bool = false, ValueKind::Flag, variable;
         /// Log each request to standard error: method, path, status and duration, nothing of its content.
@@ -1038,6 +1040,8 @@ mod tests {
           Time that a stored conversation's turn continues after its last reader has left.
         - `tools`: reading | all; default `"reading"`; `SHEAF_SERVE_TOOLS`
           Tools for clients: reading and searching files, or all, with commands in the sandbox only.
+        - `models`: list of texts; default `[]`; `SHEAF_SERVE_MODELS`
+          Models that clients may name; empty: any. A request that names none gets your default.
         - `stateful`: true | false; default `false`; `SHEAF_SERVE_STATEFUL`
           Store conversations, so that clients send new messages only and can return to an answer.
         - `access_log`: true | false; default `true`

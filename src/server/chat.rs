@@ -106,6 +106,9 @@ pub async fn begin(
 ) -> Result<(Arc<ServedResponse>, ReaderGuard), Refusal> {
     let asker = turn_options.asker;
     let mut submit = history::submit(&request)?;
+    if let Some(model) = &submit.model {
+        state.check_model(model)?;
+    }
     let now_ms = now_ms();
     let claim = match state.conversations.as_ref().filter(|_| turn_options.may_be_kept) {
         Some(conversations) => Some(conversations.claim_for(&request, asker, &*state.open, now_ms).await?),

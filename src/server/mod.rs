@@ -104,6 +104,8 @@ pub struct ServerOptions {
     pub store: Option<Store>,
     /// Time that the turn of a stored conversation continues after its last reader has left.
     pub linger: Duration,
+    /// Models that requests may name. Empty: any.
+    pub models: Vec<String>,
     /// Names of the tools that the agent may use here, for `GET /v1/models`.
     pub tools: Vec<String>,
     pub open: Box<Opener>,
@@ -229,6 +231,7 @@ impl Server {
             responses: ResponseRegistry::default(),
             conversations: options.store.map(Conversations::new),
             linger: options.linger,
+            models: options.models,
             tools: options.tools,
             limits,
             stop,

@@ -28,6 +28,8 @@ pub struct ServerState {
     pub conversations: Option<Conversations>,
     /// Time that the turn of a stored conversation continues after its last reader has left.
     pub linger: Duration,
+    /// Models that requests may name. Empty: any.
+    pub models: Vec<String>,
     /// Names of the tools that the agent may use here.
     pub tools: Vec<String>,
     pub limits: Limits,
@@ -44,6 +46,20 @@ impl ServerState {
                 .details("`serve.max_streams` says how many may")
                 .after_seconds(5)
         })
+    }
+
+    /// Refuses a model that is not on the list of those that requests may name, with 400.
+    pub fn check_model(&self, model: &str) -> Result<(), Refusal> {
+        if self.models.is_empty() || self.models.iter().any(|it| it == model) {
+            return Ok(());
+        }
+        let known = format!(
+            "known are: {}; without a name it is the gateway's own",
+            self.models.join(", ")
+        );
+        Err(Refusal::new(StatusCode::BAD_REQUEST, "this model cannot be named here")
+            .details(known)
+            .param("model"))
     }
 
     /// Removes responses and conversations unused for `keep`, and returns free memory to the system when nothing runs.

@@ -138,6 +138,7 @@ impl Gateway {
             max_streams,
             store,
             linger: LINGER,
+            models: Vec::new(),
             tools: vec!["grep".to_owned()],
             open: Box::new(move |wanted, log| {
                 if wanted.request.model == "none" {

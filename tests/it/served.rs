@@ -115,6 +115,126 @@ fn a_request_says_which_tools_it_wants_and_for_what() {
     assert!(offered(&asked[3]).is_empty(), "{:?}", offered(&asked[3]));
 }
 
+/// The request of the specification, as a client sends it that knows `edit_file` only.
+fn specified(text: &str, more: &Value) -> Value {
+    let mut body = json!({
+        "model": "default", "mode": "agent", "stream": false, "messages": messages(&[text]),
+        "tools": ["codebase_search", "read_file", "edit_file", "grep"],
+        "availableTools": { "read_file": { "enabled": true }, "edit_file": { "enabled": true, "requireApproval": false } },
+    });
+    for (name, value) in more.as_object().expect("an object") {
+        body["availableTools"]["edit_file"][name] = value.clone();
+    }
+    body
+}
+
+#[test]
+fn the_request_of_the_specification_edits_within_its_limits() {
+    let home = home();
+    let write = |name: &str| Script::Calls("", vec![("write", json!({ "file_path": name, "contents": "new\n" }))]);
+    let model = Model::with([
+        write("src/b.rs"),
+        write("notes.txt"),
+        Script::says("done"),
+        write("src/c.rs"),
+        Script::says("asked"),
+        Script::says("off"),
+    ]);
+    let gateway = Gateway::start(at_work(home.path(), &model), &["--tools", "all"]);
+    let answer = gateway
+        .chat(&specified("go", &json!({ "allowedPaths": ["src/"] })))
+        .json();
+    assert_eq!(answer["metadata"]["finishReason"], "stop", "{answer}");
+    let asked = model.requests();
+    let tools = offered(&asked[0]);
+    assert!(
+        tools.contains(&"search_replace") && tools.contains(&"write"),
+        "{tools:?}"
+    );
+    assert!(!tools.contains(&"run_terminal_cmd"), "{tools:?}");
+    let work = home.path().join("work");
+    let text = |name: &str| fs::read_to_string(work.join(name)).unwrap_or_default();
+    assert_eq!(
+        text("src/b.rs"),
+        "new\n",
+        "an edit in the allowed folder is made: {answer}"
+    );
+    assert_eq!(text("notes.txt"), "secret plans\n", "and none outside of it");
+    assert!(
+        result(&asked[2]).contains("not among the paths"),
+        "{}",
+        result(&asked[2])
+    );
+
+    // Who wants to be asked and cannot be, gets no edit.
+    gateway.chat(&specified("go", &json!({ "requireApproval": true })));
+    assert_eq!(text("src/c.rs"), "");
+    assert!(
+        result(&model.requests()[4]).contains("nobody can be asked"),
+        "{}",
+        result(&model.requests()[4])
+    );
+
+    gateway.chat(&specified("go", &json!({ "enabled": false })));
+    let asked = model.requests();
+    let tools = offered(&asked[5]);
+    assert!(
+        !tools.contains(&"write") && !tools.contains(&"search_replace"),
+        "{tools:?}"
+    );
+}
+
+#[test]
+fn a_request_that_cannot_be_read_is_refused_and_never_becomes_agent_mode() {
+    let home = home();
+    let model = Model::with([Script::says("yes"), Script::says("yes")]);
+    let gateway = Gateway::start(
+        at_work(home.path(), &model),
+        &["--tools", "all", "--set", "serve.models=[\"small\", \"large\"]"],
+    );
+    let with = |name: &str, value: Value| {
+        let mut body = json!({ "messages": messages(&["hi"]) });
+        body[name] = value;
+        body
+    };
+    for (body, wanted) in [
+        (with("mode", json!("read-only")), "agent, plan, ask, debug"),
+        (
+            with("availableTools", json!([{ "name": "grep" }])),
+            "an entry for each tool",
+        ),
+        (
+            with("availableTools", json!({ "edit_file": { "requiresApproval": true } })),
+            "enabled, scope, allowedPaths, requireApproval",
+        ),
+        (with("streamOptions", json!({ "dialect": "x" })), "named, data"),
+        (with("model", json!("huge")), "small, large"),
+    ] {
+        let answer = gateway.chat(&body);
+        assert_eq!(answer.status, 400, "{body}: {}", answer.body);
+        assert!(answer.body.contains(wanted), "{wanted} in {}", answer.body);
+    }
+    let mut body = with("model", json!("huge"));
+    body["messages"] = json!([{ "role": "user", "content": "hi" }]);
+    let answer = gateway.post("/v1/chat/completions", &body);
+    assert_eq!(
+        (answer.status, &answer.json()["error"]["param"]),
+        (400, &json!("model"))
+    );
+    assert!(model.requests().is_empty(), "nothing of it reached a model");
+    assert_eq!(gateway.chat(&with("model", json!("small"))).status, 200);
+    assert_eq!(gateway.chat(&with("mode", json!("ask"))).status, 200);
+    assert_eq!(model.requests()[0]["model"], "small");
+    let listed = get(&gateway, "/v1/models").json();
+    let names: Vec<_> = listed["data"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|it| &it["id"])
+        .collect();
+    assert_eq!(names, ["small", "large"]);
+}
+
 #[test]
 fn the_model_hears_what_is_around_the_client() {
     let home = home();

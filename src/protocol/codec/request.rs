@@ -19,6 +19,12 @@ pub enum RequestError {
     WrongType { member: String, wanted: &'static str },
     #[error("`{member}` is empty")]
     Empty { member: String },
+    #[error("`{member}` cannot be {value}, known are: {known}")]
+    Unknown {
+        member: String,
+        value: String,
+        known: String,
+    },
 }
 
 fn missing(member: impl Into<String>) -> RequestError {
@@ -29,6 +35,18 @@ fn wrong_type(member: &str, wanted: &'static str) -> RequestError {
     RequestError::WrongType {
         member: member.to_owned(),
         wanted,
+    }
+}
+
+/// A word, or a name of a member, that is none of `known`. A wrong value is never read as a default: what it was to
+/// restrict would be allowed.
+fn unknown(member: &str, value: &str, known: &[&str]) -> RequestError {
+    const SHOWN_CHARS: usize = 40;
+    let shown: String = value.chars().take(SHOWN_CHARS).collect();
+    RequestError::Unknown {
+        member: member.to_owned(),
+        value: format!("`{shown}`"),
+        known: known.join(", "),
     }
 }
 
@@ -183,43 +201,32 @@ impl Request {
                 "the request names no model; the default is used".to_owned(),
             );
         }
-        let mode = match take_text(&mut members, &["mode"]) {
-            None => Mode::default(),
-            Some(word) => Mode::parse(&word).unwrap_or_else(|| {
-                say(
-                    "unknown-mode",
-                    format!("there is no mode `{word}`; {} is used", Mode::default()),
-                );
-                Mode::default()
-            }),
+        let mode = match members.shift_remove("mode") {
+            None | Some(Value::Null) => Mode::default(),
+            Some(value) => value
+                .as_str()
+                .and_then(Mode::parse)
+                .ok_or_else(|| unknown("mode", &text_of(&value), &Mode::ALL.map(Mode::as_str)))?,
         };
-        let context = members.shift_remove("context").filter(|it| !it.is_null());
-        if context.as_ref().is_some_and(|it| !it.is_object()) {
-            say("wrong-type", "`context` is no object and is ignored".to_owned());
-        }
-        let context = context
-            .filter(Value::is_object)
-            .map(|it| Context::from_json(&it).to_json());
+        let context = match members.shift_remove("context") {
+            None | Some(Value::Null) => None,
+            Some(context @ Value::Object(_)) => Some(Context::from_json(&context).to_json()),
+            Some(_) => return Err(wrong_type("context", "an object")),
+        };
         let mut registry = members.shift_remove("availableTools").filter(|it| !it.is_null());
-        if registry.as_ref().is_some_and(|it| !it.is_object()) {
-            say("wrong-type", "`availableTools` is no object and is ignored".to_owned());
-            registry = None;
+        if let Some(registry) = &registry {
+            check_registry("availableTools", registry)?;
         }
         let tools = match members.shift_remove("tools") {
             None | Some(Value::Null) => None,
-            Some(Value::Array(tools)) => Some(
-                tools
-                    .iter()
-                    .filter_map(|it| {
-                        let name = tool(it);
-                        if name.is_none() {
-                            say("wrong-type", format!("a tool without a name is ignored: {it}"));
-                        }
-                        name
-                    })
-                    .collect(),
-            ),
+            Some(Value::Array(tools)) => {
+                let name = |(at, it): (usize, &Value)| {
+                    tool(it).ok_or_else(|| wrong_type(&format!("tools[{at}]"), "the name of a tool"))
+                };
+                Some(tools.iter().enumerate().map(name).collect::<Result<_, _>>()?)
+            }
             Some(Value::Object(tools)) => {
+                check_registry("tools", &Value::Object(tools.clone()))?;
                 let wanted = tools
                     .iter()
                     .filter(|(_, it)| is_enabled(it))
@@ -243,21 +250,17 @@ impl Request {
             }
         };
         let conversation_id = take_text(&mut members, &["conversationId"]).filter(|it| !it.is_empty());
-        let dialect = members
-            .get("streamOptions")
-            .and_then(|it| it.get("dialect"))
-            .and_then(Value::as_str)
-            .map(str::to_owned);
-        let dialect = dialect.and_then(|word| {
-            let dialect = Dialect::parse(&word);
-            if dialect.is_none() {
-                say(
-                    "unknown-dialect",
-                    format!("there is no dialect `{word}`; the usual one is used"),
-                );
-            }
-            dialect
+        let dialect = match members.get("streamOptions") {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(options)) => options.get("dialect").filter(|it| !it.is_null()),
+            Some(_) => return Err(wrong_type("streamOptions", "an object")),
+        };
+        let dialect = dialect.map(|word| {
+            let known = [Dialect::Named.as_str(), Dialect::Data.as_str()];
+            let dialect = word.as_str().and_then(Dialect::parse);
+            dialect.ok_or_else(|| unknown("streamOptions.dialect", &text_of(word), &known))
         });
+        let dialect = dialect.transpose()?;
         if let Some(Value::Object(options)) = members.get_mut("streamOptions") {
             options.shift_remove("dialect");
             if options.is_empty() {
@@ -326,6 +329,35 @@ impl Request {
             .is_none_or(is_enabled);
         listed && registered
     }
+}
+
+/// Refuses a list of tools by name with an entry that could be read in two ways.
+fn check_registry(member: &str, registry: &Value) -> Result<(), RequestError> {
+    const KNOWN: [&str; 4] = ["enabled", "scope", "allowedPaths", "requireApproval"];
+    let Value::Object(entries) = registry else {
+        return Err(wrong_type(member, "an object with an entry for each tool"));
+    };
+    for (tool, entry) in entries {
+        let member = format!("{member}.{tool}");
+        let limits = match entry {
+            Value::Object(limits) => limits,
+            Value::Bool(_) | Value::Null => continue,
+            _ => return Err(wrong_type(&member, "an object, or true or false")),
+        };
+        for (name, value) in limits.iter().filter(|(_, it)| !it.is_null()) {
+            let place = format!("{member}.{name}");
+            match (name.as_str(), value) {
+                ("enabled" | "requireApproval", Value::Bool(_)) => {}
+                ("enabled" | "requireApproval", _) => return Err(wrong_type(&place, "true or false")),
+                ("scope", Value::String(word)) if word == "workspace" => {}
+                ("scope", _) => return Err(unknown(&place, &text_of(value), &["workspace"])),
+                ("allowedPaths", Value::Array(paths)) if paths.iter().all(Value::is_string) => {}
+                ("allowedPaths", _) => return Err(wrong_type(&place, "a list of folders")),
+                _ => return Err(unknown(&member, name, &KNOWN)),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A tool is on unless its entry says otherwise.

@@ -124,6 +124,9 @@ pub async fn one_model(State(state): State<Arc<ServerState>>, Path(id): Path<Str
 }
 
 async fn names(state: &ServerState) -> Result<Vec<String>, Refusal> {
+    if !state.models.is_empty() {
+        return Ok(state.models.clone());
+    }
     let wanted = LinkRequest {
         request: &Request::default(),
         asker: Asker::Later,

@@ -515,6 +515,13 @@ impl Grammar {
         }
         let nested = members.shift_remove("metadata");
         seen.is_concept = is_data && nested.is_none();
+        if let (true, Some(Value::Object(nested))) = (is_data, &nested) {
+            // Dialect B has them in both places.
+            members.retain(|name, value| {
+                let name = if name == "path" { "filePath" } else { name };
+                nested.get(name) != Some(value)
+            });
+        }
         if !members.is_empty() && !seen.is_concept {
             let names: Vec<_> = members.keys().take(4).map(String::as_str).collect();
             let said = format!("{} beside `metadata`", names.join(", "));
@@ -626,7 +633,12 @@ impl Grammar {
                 let mark = at.mark(&["delta"]);
                 open.seen.marks.entry("content".to_owned()).or_insert(mark);
             }
-            "tool_call_start" | "tool_call_arguments" | "tool_result" => tool_event(name, &id, &mut open, members, at),
+            "tool_call_start" | "tool_call_arguments" | "tool_result" => {
+                if self.dialect == Some(Dialect::Data) && !open.seen.is_concept {
+                    whole_result(&mut members);
+                }
+                tool_event(name, &id, &mut open, members, at);
+            }
             "metadata_delta" => metadata_delta(&id, &mut open, members, at),
             "document_end" => {
                 self.document_end(open, members, at);
@@ -763,6 +775,18 @@ impl Grammar {
             found.add(&rule::DONE_MARKER, "the stream ends without `[DONE]`", None, None, "");
         }
     }
+}
+
+/// Takes together what dialect B says of a result: its text, and beside it the status and other data.
+fn whole_result(members: &mut Map<String, Value>) {
+    if !members.get("result").is_some_and(Value::is_string) {
+        return;
+    }
+    let text = members.shift_remove("result").unwrap_or_default();
+    let status = members.shift_remove("status").unwrap_or_else(|| "success".into());
+    let data = members.shift_remove("data").unwrap_or(text);
+    let result = Map::from_iter([("status".to_owned(), status), ("data".to_owned(), data)]);
+    members.insert("result".to_owned(), result.into());
 }
 
 fn tool_event(name: &'static str, id: &str, open: &mut Open, mut members: Map<String, Value>, at: &mut At<'_>) {

@@ -1,10 +1,16 @@
 //! The encoder of event streams: writes what the protocol's own text allows, whatever the source did.
 //!
-//! What is said is decided by [`Strict`](super::Strict); here it is put into words. Dialect B differs from A in framing only.
+//! What is said is decided by [`Strict`](super::Strict); here it is put into words. Dialect B has what A has, and beside
+//! it the flat members of the specification's example, for readers that were built from that example alone.
 
 use serde_json::{Map, Value};
 
-use super::{Identity, record, time::iso};
+use super::{
+    Identity,
+    payload::{cut, weigh},
+    record,
+    time::iso,
+};
 use crate::protocol::{Dialect, Done, Event, Response, Status, Usage};
 
 /// A comment that keeps a silent stream alive.
@@ -29,6 +35,9 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
         Event::DocumentStart(_) => {
             let mut document = object(record::parts(event).1);
             document.entry("metadata").or_insert_with(|| Map::new().into());
+            if dialect == Dialect::Data {
+                flatten(&mut document);
+            }
             ("document_start", wrapped(dialect, "document", document))
         }
         Event::ContentDelta { document, delta } => {
@@ -74,10 +83,66 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
             let mut data = object(data);
             let is_optional = |name: &str| matches!(name, "toolCallId" | "duration_ms" | "finalContent");
             data.retain(|name, value| !(value.is_null() && is_optional(name)));
+            if dialect == Dialect::Data && name == "tool_result" {
+                flatten_result(&mut data);
+            }
             return written(dialect, &name, &mut data);
         }
     };
     written(dialect, name, &mut data)
+}
+
+/// Members of a document that are never metadata.
+const FRAME: [&str; 8] = [
+    "id",
+    "type",
+    "sequence",
+    "content",
+    "metadata",
+    "documentId",
+    "document_id",
+    "documentType",
+];
+
+/// Copies the metadata of a document's start beside it. A path has the example's name, too. Members that would make the
+/// line much longer are left out.
+fn flatten(document: &mut Map<String, Value>) {
+    const LARGEST_BYTES: usize = 64 << 10;
+    let Some(Value::Object(metadata)) = document.get("metadata").cloned() else {
+        return;
+    };
+    let path = metadata.get("filePath").cloned().map(|it| ("path".to_owned(), it));
+    for (name, value) in metadata.into_iter().chain(path) {
+        let is_plain = !FRAME.contains(&name.as_str()) && !value.is_null();
+        if is_plain && weigh(&value) <= LARGEST_BYTES {
+            document.entry(name).or_insert(value);
+        }
+    }
+}
+
+/// Makes the result of a call the text that the example has. The status of a failure, and data that is no text, stand
+/// beside it, so that nothing is lost.
+fn flatten_result(data: &mut Map<String, Value>) {
+    const TEXT_BYTES: usize = 128 << 10;
+    let Some(Value::Object(result)) = data.get("result") else {
+        return;
+    };
+    let (Some(Value::String(status)), Some(said), 2) = (result.get("status"), result.get("data"), result.len()) else {
+        return;
+    };
+    let (status, said) = (status.clone(), said.clone());
+    let text = match &said {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => cut(&other.to_string(), TEXT_BYTES).to_owned(),
+    };
+    data.insert("result".into(), text.into());
+    if status != "success" {
+        data.insert("status".into(), status.into());
+    }
+    if !said.is_string() {
+        data.insert("data".into(), said);
+    }
 }
 
 /// Returns the members of a `done` event.

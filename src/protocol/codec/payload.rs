@@ -56,6 +56,13 @@ impl Parts {
             }
         };
         let mut metadata = members;
+        // Dialect B names a path twice.
+        if explicit
+            .get("filePath")
+            .is_some_and(|it| metadata.get("path") == Some(it))
+        {
+            metadata.shift_remove("path");
+        }
         metadata.extend(explicit);
         let kind = if let Some(word) = kind {
             Kind::parse(word.trim())

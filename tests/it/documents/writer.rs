@@ -73,8 +73,125 @@ data: {"usage":{"promptTokens":0,"completionTokens":0,"totalTokens":0},"status":
     );
 }
 
+/// A reader that was built from the example of the specification alone: it knows no `metadata`, and a result is a text.
+fn by_the_example(text: &str) -> Vec<(String, String)> {
+    let mut seen = Vec::new();
+    for line in text.lines().filter_map(|it| it.strip_prefix("data: {")) {
+        let data: Value = serde_json::from_str(&format!("{{{line}")).expect("JSON");
+        let word = |value: &Value| value.as_str().unwrap_or("undefined").to_owned();
+        match data["type"].as_str() {
+            Some("document_start") => {
+                let document = &data["document"];
+                let shown = match document["type"].as_str() {
+                    Some("tool_call") => word(&document["toolName"]),
+                    Some("code_reference") => format!("{} {}", word(&document["path"]), document["startLine"]),
+                    Some("code_block") => word(&document["language"]),
+                    Some("file_edit") => format!("{} {}", word(&document["operation"]), word(&document["filePath"])),
+                    Some("terminal_command") => word(&document["command"]),
+                    _ => String::new(),
+                };
+                seen.push((word(&document["id"]), shown));
+            }
+            Some("tool_call_arguments") => seen.push((word(&data["documentId"]), data["arguments"].to_string())),
+            Some("tool_result") => seen.push((word(&data["documentId"]), word(&data["result"]))),
+            _ => {}
+        }
+    }
+    seen
+}
+
 #[test]
-fn the_data_dialect_differs_in_framing_only() {
+fn a_reader_built_from_the_example_reads_dialect_b() {
+    let result = |id: &str, result: Value| Event::ToolResult {
+        document: id.into(),
+        result,
+        duration_ms: Some(3),
+    };
+    let call = |id: &str| {
+        start(
+            id,
+            Kind::ToolCall,
+            None,
+            json!({ "toolName": "grep", "toolCallId": "call_1" }),
+        )
+    };
+    let cited = json!({ "filePath": "src/a.rs", "startLine": 2, "endLine": 3, "language": "rust" });
+    let events = [
+        call("a"),
+        Event::ToolCallArguments {
+            document: "a".into(),
+            arguments: json!({ "pattern": "x" }),
+        },
+        result("a", json!({ "status": "success", "data": "src/a.rs:1:x" })),
+        end("a", None),
+        call("b"),
+        result("b", json!({ "status": "error", "data": "no such folder" })),
+        end("b", None),
+        call("c"),
+        result("c", json!({ "status": "success", "data": { "hits": [1, 2] } })),
+        end("c", None),
+        call("d"),
+        result("d", json!({ "status": "success", "data": null })),
+        end("d", None),
+        start("e", Kind::CodeReference, None, cited),
+        end("e", Some("fn a() {}")),
+        start(
+            "f",
+            Kind::CodeBlock,
+            None,
+            json!({ "language": "rust", "purpose": "new_code" }),
+        ),
+        end("f", Some("x")),
+        start(
+            "g",
+            Kind::FileEdit,
+            None,
+            json!({ "filePath": "src/b.rs", "operation": "create" }),
+        ),
+        end("g", Some("y")),
+        start(
+            "h",
+            Kind::TerminalCommand,
+            None,
+            json!({ "command": "ls", "permissions": [], "state": "running" }),
+        ),
+        end("h", None),
+        done(),
+    ];
+    let text = written(Encoder::new(Dialect::Data, identity()), &events);
+    let shown = by_the_example(&text);
+    let shown: Vec<_> = shown.iter().map(|(id, shown)| (id.as_str(), shown.as_str())).collect();
+    assert_eq!(
+        shown,
+        [
+            ("a", "grep"),
+            ("a", "{\"pattern\":\"x\"}"),
+            ("a", "src/a.rs:1:x"),
+            ("b", "grep"),
+            ("b", "{}"),
+            ("b", "no such folder"),
+            ("c", "grep"),
+            ("c", "{}"),
+            ("c", "{\"hits\":[1,2]}"),
+            ("d", "grep"),
+            ("d", "{}"),
+            ("d", ""),
+            ("e", "src/a.rs 2"),
+            ("f", "rust"),
+            ("g", "create src/b.rs"),
+            ("h", "ls"),
+        ]
+    );
+    // Both forms are one to the decoder, before the end as well: a large result is on its own event only.
+    let named = read(&written(Encoder::new(Dialect::Named, identity()), &events));
+    let data = read(&text);
+    assert_eq!(data.codes(), [""; 0]);
+    let plain = |read: &Read| read.events.iter().map(|it| format!("{it:?}")).collect::<Vec<_>>();
+    assert_eq!(plain(&data), plain(&named));
+}
+
+#[test]
+fn a_text_in_the_data_dialect_differs_in_framing_only() {
     let events = [
         start("doc_001", Kind::Text, None, json!({})),
         end("doc_001", Some("hi")),

@@ -1,6 +1,6 @@
 //! The part of the decoder that is about documents: each starts once, grows while it is open, ends once and whole.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     super::{
@@ -219,7 +219,14 @@ impl Decoder {
     pub(super) fn tool_result(&mut self, mut members: Map<String, Value>) {
         let duration_ms = take_count(&mut members, &["duration_ms", "durationMs"]);
         let truncated = members.shift_remove("truncated").filter(Value::is_boolean);
-        let result = members.shift_remove("result").unwrap_or(Value::Null);
+        let mut result = members.shift_remove("result").unwrap_or(Value::Null);
+        // A result that is a text may have its status, and its data, beside it.
+        let status = take_text(&mut members, &["status"]).filter(|it| matches!(it.as_str(), "success" | "error"));
+        let data = members.shift_remove("data");
+        if result.is_string() && (status.is_some() || data.is_some()) {
+            let status = status.unwrap_or_else(|| "success".to_owned());
+            result = json!({ "status": status, "data": data.unwrap_or(result) });
+        }
         let Some(id) = self.target(&mut members, &Kind::ToolCall) else {
             return;
         };

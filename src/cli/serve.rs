@@ -74,6 +74,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
             max_streams,
             store: store.clone(),
             linger: settings.linger,
+            grace: settings.grace,
             models: settings.models.clone(),
             tools: source.tool_names(),
             open: Box::new(move |wanted, log| Ok(source.link(wanted, log)?)),

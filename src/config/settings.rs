@@ -642,6 +642,9 @@ settings! {
         pub allow_origin: Vec<String> = Vec::new(), ValueKind::List, variable;
         /// Time that a stored conversation's turn continues after its last reader has left.
         pub linger: Duration = Duration::from_mins(1), ValueKind::Duration, variable;
+        /// Time that a stream of no stored conversation continues without a reader, so that its client can return; 0s stops
+        /// it at once.
+        pub grace: Duration = Duration::from_secs(30), ValueKind::Duration, variable;
         /// Tools for clients: reading and searching files, or all, with commands in the sandbox only.
         pub tools: String = "reading".to_owned(), ValueKind::Word(&["reading", "all"]), variable;
         /// Models that clients may name; empty: any. A request that names none gets your default.
@@ -1038,6 +1041,8 @@ mod tests {
           Origins of web pages that may call the server, such as `https://example.com`.
         - `linger`: duration, such as "60s"; default `"60s"`; `SHEAF_SERVE_LINGER`
           Time that a stored conversation's turn continues after its last reader has left.
+        - `grace`: duration, such as "60s"; default `"30s"`; `SHEAF_SERVE_GRACE`
+          Time that a stream of no stored conversation continues without a reader, so that its client can return; 0s stops it at once.
         - `tools`: reading | all; default `"reading"`; `SHEAF_SERVE_TOOLS`
           Tools for clients: reading and searching files, or all, with commands in the sandbox only.
         - `models`: list of texts; default `[]`; `SHEAF_SERVE_MODELS`

@@ -141,7 +141,12 @@ pub async fn begin(
         accepts_answers: asker == Asker::Live,
         is_stream: request.stream,
         is_stateful,
-        linger: if is_stateful { state.linger } else { Duration::ZERO },
+        // Who did not get a stream does not know the response's id and cannot return.
+        linger: match (is_stateful, turn_options.is_resumable) {
+            (true, _) => state.linger,
+            (false, true) => state.grace,
+            (false, false) => Duration::ZERO,
+        },
         patience: state.limits.question_time,
     };
     let served = ServedResponse::new(
@@ -151,7 +156,12 @@ pub async fn begin(
         options,
     );
     let guard = served.add_reader(request.stream.then_some(Position(0)));
-    state.responses.insert(&served, turn_options.is_resumable);
+    let keep = match (is_stateful, turn_options.is_resumable) {
+        (true, _) => state.limits.retention,
+        (false, true) => state.limits.brief_retention,
+        (false, false) => Duration::ZERO,
+    };
+    state.responses.insert(&served, turn_options.is_resumable, keep);
     let relay = EventRelay::start(&served, link, submit);
     if let Some(claim) = claim {
         claim.answers(&served);
@@ -159,11 +169,7 @@ pub async fn begin(
     let (state, id, permit) = (Arc::clone(state), served.identity.id.clone(), Arc::clone(permit));
     tokio::spawn(async move {
         relay.run(state.stop.clone()).await;
-        if is_stateful {
-            state.responses.mark_ended(&id);
-        } else {
-            state.responses.remove(&id);
-        }
+        state.responses.mark_ended(&id);
         drop(permit);
     });
     Ok((served, guard))

@@ -104,6 +104,8 @@ pub struct ServerOptions {
     pub store: Option<Store>,
     /// Time that the turn of a stored conversation continues after its last reader has left.
     pub linger: Duration,
+    /// Time that another stream continues after its last reader has left, so that a client can return. Zero: none.
+    pub grace: Duration,
     /// Models that requests may name. Empty: any.
     pub models: Vec<String>,
     /// Names of the tools that the agent may use here, for `GET /v1/models`.
@@ -143,8 +145,10 @@ pub struct Limits {
     pub shutdown_time: Duration,
     /// Time that a question of a running turn waits for its answer.
     pub question_time: Duration,
-    /// Time that an ended response, or an unused conversation, stays in memory.
+    /// Time that an ended response of a stored conversation, or an unused conversation, stays in memory.
     pub retention: Duration,
+    /// Time that any other ended stream stays in memory.
+    pub brief_retention: Duration,
 }
 
 impl Limits {
@@ -176,6 +180,7 @@ impl Default for Limits {
             shutdown_time: Duration::from_millis(1500),
             question_time: Duration::from_mins(10),
             retention: Duration::from_mins(10),
+            brief_retention: Duration::from_mins(5),
         }
     }
 }
@@ -231,6 +236,7 @@ impl Server {
             responses: ResponseRegistry::default(),
             conversations: options.store.map(Conversations::new),
             linger: options.linger,
+            grace: options.grace,
             models: options.models,
             tools: options.tools,
             limits,
@@ -256,13 +262,14 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
         let mut connections = JoinSet::new();
-        let mut sweeping = tokio::time::interval(self.limits.retention / 8);
+        let shortest = self.limits.retention.min(self.limits.brief_retention);
+        let mut sweeping = tokio::time::interval(shortest / 8);
         loop {
             tokio::select! {
                 () = &mut stop => break,
                 _ = sweeping.tick() => {
-                    let (state, keep) = (Arc::clone(&self.state), self.limits.retention);
-                    tokio::spawn(async move { state.sweep(keep).await });
+                    let state = Arc::clone(&self.state);
+                    tokio::spawn(async move { state.sweep().await });
                 }
                 Some(_) = connections.join_next() => {}
                 accepted = self.listener.accept() => match accepted {

@@ -34,6 +34,8 @@ struct RegisteredResponse {
     /// Keeps the deltas of ended documents in the log, for readers that reconnect.
     anchor: Option<Follower>,
     ended: Option<Instant>,
+    /// Time that it stays after its end; zero: it is not kept.
+    keep: Duration,
     /// Approximate memory use in bytes; 0 until the response has ended.
     weight: usize,
 }
@@ -46,13 +48,14 @@ pub enum Lookup {
 }
 
 impl ResponseRegistry {
-    /// Adds a response. With `is_resumable` its deltas are kept, so that a reader that lost its connection can catch
-    /// up.
-    pub fn insert(&self, served: &Arc<ServedResponse>, is_resumable: bool) {
+    /// Adds a response that stays for `keep` after its end. With `is_resumable` its deltas are kept, so that a reader that
+    /// lost its connection can catch up.
+    pub fn insert(&self, served: &Arc<ServedResponse>, is_resumable: bool, keep: Duration) {
         let entry = RegisteredResponse {
             served: Arc::clone(served),
             anchor: is_resumable.then(|| served.follow(Position(0))),
             ended: None,
+            keep,
             weight: 0,
         };
         self.lock().responses.insert(served.identity.id.clone(), entry);
@@ -72,6 +75,10 @@ impl ResponseRegistry {
     /// Marks a response as ended. Then removes the oldest ended ones until all of them fit into [`MAX_ENDED_BYTES`].
     pub fn mark_ended(&self, id: &ResponseId) {
         let mut table = self.lock();
+        if table.responses.get(id).is_some_and(|it| it.keep.is_zero()) {
+            table.remove(id);
+            return;
+        }
         if let Some(entry) = table.responses.get_mut(id) {
             entry.ended = Some(Instant::now());
             entry.weight = entry.served.weight();
@@ -97,32 +104,25 @@ impl ResponseRegistry {
         }
     }
 
-    /// Removes a response; its id is remembered as gone.
-    pub fn remove(&self, id: &ResponseId) {
-        self.lock().remove(id);
-    }
-
     /// Returns true if no response is running.
     pub fn is_idle(&self) -> bool {
         self.lock().responses.values().all(|it| it.ended.is_some())
     }
 
-    /// Removes responses that ended longer than `keep` ago. Their deltas go after a quarter of that time.
-    pub fn sweep(&self, keep: Duration) {
-        let old: Vec<_> = {
-            let mut table = self.lock();
-            for entry in table.responses.values_mut() {
-                // Time enough for readers to reconnect.
-                if entry.ended.is_some_and(|it| it.elapsed() > keep / 4) {
-                    entry.anchor = None;
-                }
+    /// Removes responses whose time after their end is over. Their deltas go after a quarter of that time.
+    pub fn sweep(&self) {
+        let mut table = self.lock();
+        for entry in table.responses.values_mut() {
+            // Time enough for readers to reconnect.
+            if entry.ended.is_some_and(|it| it.elapsed() > entry.keep / 4) {
+                entry.anchor = None;
             }
-            let is_old = |it: &RegisteredResponse| it.ended.is_some_and(|it| it.elapsed() > keep);
-            let old = table.responses.iter().filter(|(_, it)| is_old(it));
-            old.map(|(id, _)| id.clone()).collect()
-        };
+        }
+        let is_old = |it: &RegisteredResponse| it.ended.is_some_and(|ended| ended.elapsed() > it.keep);
+        let old = table.responses.iter().filter(|(_, it)| is_old(it));
+        let old: Vec<_> = old.map(|(id, _)| id.clone()).collect();
         for id in old {
-            self.remove(&id);
+            table.remove(&id);
         }
     }
 
@@ -176,7 +176,7 @@ mod tests {
         for (id, bytes) in [("a", half), ("runs", MAX_ENDED_BYTES), ("b", half), ("c", 10)] {
             let it = served(id);
             it.weigh(bytes);
-            responses.insert(&it, true);
+            responses.insert(&it, true, Duration::from_mins(1));
         }
         let is_here = |id: &str| matches!(responses.find(id), Lookup::Here(_));
         responses.mark_ended(&"a".into());

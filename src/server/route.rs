@@ -264,7 +264,7 @@ fn preflight() -> HttpResponse<Body> {
     );
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static("authorization, content-type"),
+        HeaderValue::from_static("authorization, content-type, last-event-id"),
     );
     response
 }

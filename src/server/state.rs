@@ -28,6 +28,8 @@ pub struct ServerState {
     pub conversations: Option<Conversations>,
     /// Time that the turn of a stored conversation continues after its last reader has left.
     pub linger: Duration,
+    /// Time that any other stream continues after its last reader has left.
+    pub grace: Duration,
     /// Models that requests may name. Empty: any.
     pub models: Vec<String>,
     /// Names of the tools that the agent may use here.
@@ -62,15 +64,16 @@ impl ServerState {
             .param("model"))
     }
 
-    /// Removes responses and conversations unused for `keep`, and returns free memory to the system when nothing runs.
-    pub async fn sweep(&self, keep: Duration) {
-        self.responses.sweep(keep);
+    /// Removes responses and conversations that nobody used for long, and returns free memory to the system when nothing
+    /// runs.
+    pub async fn sweep(&self) {
+        self.responses.sweep();
         if self.responses.is_idle() {
             // An error means that it panicked, and then no memory was returned.
             let _ = tokio::task::spawn_blocking(crate::os::memory_trim::trim_when_worth).await;
         }
         if let Some(conversations) = &self.conversations {
-            conversations.sweep(keep).await;
+            conversations.sweep(self.limits.retention).await;
         }
     }
 }

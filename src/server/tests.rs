@@ -126,6 +126,15 @@ impl Gateway {
     }
 
     fn keeping(limits: Limits, max_streams: usize, store: Option<Store>) -> Self {
+        Self::start(limits, max_streams, store, Duration::ZERO)
+    }
+
+    /// A gateway that stores nothing and waits for a reader that left.
+    fn patient(limits: Limits) -> Self {
+        Self::start(limits, 64, None, LINGER)
+    }
+
+    fn start(limits: Limits, max_streams: usize, store: Option<Store>, grace: Duration) -> Self {
         let (opened, turns) = mpsc::unbounded_channel();
         let visits = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&visits);
@@ -138,6 +147,7 @@ impl Gateway {
             max_streams,
             store,
             linger: LINGER,
+            grace,
             models: Vec::new(),
             tools: vec!["grep".to_owned()],
             open: Box::new(move |wanted, log| {
@@ -226,7 +236,15 @@ fn post(address: SocketAddr, path: &str, token: &str, body: &str) -> String {
     )
 }
 
-/// Time that the turn of a stored conversation goes on without readers.
+/// Limits of a server that forgets ended streams soon.
+fn forgetful() -> Limits {
+    Limits {
+        brief_retention: Duration::from_millis(80),
+        ..quick()
+    }
+}
+
+/// Time that a turn goes on without readers.
 const LINGER: Duration = Duration::from_millis(300);
 
 struct Client(TcpStream);
@@ -612,7 +630,7 @@ fn id_in(said: &str) -> String {
 
 #[tokio::test]
 async fn a_question_is_answered_while_the_stream_runs() {
-    let mut gateway = Gateway::new();
+    let mut gateway = Gateway::with(forgetful(), 64);
     let mut stream = gateway.chat(true).await;
     let mut turn = gateway.turn().await;
     turn.say([Event::ResponseStart(crate::protocol::ResponseStart {
@@ -747,6 +765,8 @@ async fn a_link_that_cannot_answer_ends_the_response() {
         max_streams: 1,
         store: None,
         linger: Duration::ZERO,
+        grace: Duration::ZERO,
+        models: Vec::new(),
         tools: Vec::new(),
         open: Box::new(move |_, log| Ok(Arc::new(Dead(log, notice.clone())))),
         log_access: Box::new(|_| {}),
@@ -824,6 +844,8 @@ async fn other_machines_are_let_in_only_with_a_token_of_ones_own() {
             max_streams: 1,
             store: None,
             linger: Duration::ZERO,
+            grace: Duration::ZERO,
+            models: Vec::new(),
             tools: Vec::new(),
             open: Box::new(|_, _| Err("nobody".into())),
             log_access: Box::new(|_| {}),

@@ -448,6 +448,8 @@ fn gateway_here() -> (std::net::SocketAddr, mpsc::Receiver<Arc<Log>>) {
         max_streams: 4,
         store: None,
         linger: std::time::Duration::ZERO,
+        grace: std::time::Duration::ZERO,
+        models: Vec::new(),
         tools: Vec::new(),
         open: Box::new(move |_, log| {
             let begun = opened.lock().expect("no test panics with it").clone();

@@ -289,7 +289,7 @@ fn a_page_that_is_listed_may_call() {
     assert_eq!(preflight.status, 204);
     for header in [
         "allow-origin: https://app.example",
-        "allow-headers: authorization, content-type",
+        "allow-headers: authorization, content-type, last-event-id",
         "allow-methods: get, post",
     ] {
         assert!(

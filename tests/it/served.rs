@@ -236,6 +236,36 @@ fn a_request_that_cannot_be_read_is_refused_and_never_becomes_agent_mode() {
 }
 
 #[test]
+fn a_stream_can_be_read_again_from_where_it_broke() {
+    let home = home();
+    let gateway = Gateway::replay(home.path(), &tour());
+    let mut stream = Stream::open(&gateway, &json!({ "messages": messages(&["a"]), "stream": true }));
+    let whole = stream.until("event: done").to_owned();
+    let path = format!("/api/v1/chat/responses/{}", stream.id());
+    drop(stream);
+    let head = |last: u32| {
+        format!(
+            "GET {path}/stream HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nLast-Event-ID: {last}\r\n\
+             Connection: close\r\n\r\n",
+            gateway.address
+        )
+    };
+    let rest = gateway.say(head(2).as_bytes());
+    assert_eq!(rest.status, 200, "{}", rest.body);
+    assert!(
+        !rest.body.contains("id: 2\n") && rest.body.contains("id: 3\n"),
+        "{}",
+        rest.body
+    );
+    assert!(rest.body.contains("event: done"), "{}", rest.body);
+    let again = get(&gateway, &path).json();
+    assert!(
+        again["documents"].as_array().is_some_and(|it| !it.is_empty()),
+        "{again} of {whole}"
+    );
+}
+
+#[test]
 fn the_model_hears_what_is_around_the_client() {
     let home = home();
     let model = Model::with([Script::says("yes")]);

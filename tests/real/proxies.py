@@ -81,12 +81,14 @@ def through(name, port):
     stream = ask(port)
     name_of = re.search(r'"id":"(chat_[^"]+)"', stream.until("word 5 ")).group(1)
     stream.socket.close()
-    status = ""
+    seen = ""
     for _ in range(200):
-        status = Answer(port, "GET", f"/api/v1/chat/responses/{name_of}").until("\r\n").split("\r\n")[0]
-        if " 410 " in status:
+        seen = Answer(port, "GET", f"/api/v1/chat/responses/{name_of}").until('"finishReason"')
+        seen = seen.split('"documents"')[0]
+        if "streaming" not in seen:
             break
-    check(f"{name}: who leaves is noticed", " 410 " in status, status)
+        time.sleep(0.05)
+    check(f"{name}: who leaves is noticed", "streaming" not in seen, seen)
 
 
 def proxy(name, command, port):
@@ -128,7 +130,7 @@ events += [("content_delta", {"documentId": "doc_001", "delta": f"word {it} "}) 
 events += [("document_end", {"documentId": "doc_001", "metadata": {"format": "markdown"}}), ("done", {"usage": {"promptTokens": 1, "completionTokens": 1, "totalTokens": 2}})]
 (base / "slow.sse").write_text("".join(f"event: {kind}\ndata: {json.dumps(data)}\n\n" for kind, data in events))
 gateway = subprocess.Popen([SHEAF, "serve", "--listen", "127.0.0.1:0", "--allow-host", HOST, "--replay", base / "slow.sse"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    env={"HOME": str(base), "PATH": os.environ["PATH"], "SHEAF_SERVE_TOKEN": TOKEN})
+    env={"HOME": str(base), "PATH": os.environ["PATH"], "SHEAF_SERVE_TOKEN": TOKEN, "SHEAF_SERVE_GRACE": "0s"})
 try:
     upstream = int(gateway.stdout.readline().rsplit(":", 1)[1])
     unit()

@@ -268,7 +268,7 @@ async fn a_mark_that_is_none_is_refused() {
 
 #[tokio::test]
 async fn several_read_one_response_and_it_goes_on_until_the_last_has_left() {
-    let mut gateway = Gateway::new();
+    let mut gateway = Gateway::with(forgetful(), 64);
     let mut first = gateway.chat(true).await;
     let mut turn = gateway.turn().await;
     turn.say([
@@ -294,6 +294,62 @@ async fn several_read_one_response_and_it_goes_on_until_the_last_has_left() {
     assert_eq!(turn.told().await, Command::Cancel);
     let gone = async { while !gateway.get(&path, "").await.end().await.starts_with("HTTP/1.1 410") {} };
     tokio::time::timeout(PATIENCE, gone).await.expect("it is over");
+}
+
+#[tokio::test]
+async fn a_stream_of_no_conversation_waits_a_while_for_its_reader_and_can_be_read_again() {
+    let mut gateway = Gateway::patient(quick());
+    let mut client = gateway.chat(true).await;
+    let mut turn = gateway.turn().await;
+    turn.say([
+        Event::ResponseStart(crate::protocol::ResponseStart::default()),
+        start("a", "text", json!({})),
+        delta("a", "so "),
+    ]);
+    let said = client.until("\"so \"").await;
+    let path = format!("/api/v1/chat/responses/{}/stream", id_in(&said));
+    drop(client);
+    turn.say([delta("a", "far")]);
+    let mut back = gateway.get(&path, "Last-Event-ID: 3\r\n").await;
+    let said = back.until("\"far\"").await;
+    assert!(!said.contains("\"so \""), "{said}");
+    turn.say([end("a", Some("so far"), json!({})), Event::Done(Done::default())]);
+    back.until("event: done").await;
+    drop(back);
+    // The end is behind it: what was missed can still be had, and the whole.
+    let rest = gateway.get(&path, "Last-Event-ID: 4\r\n").await.end().await;
+    assert!(rest.contains("event: done") && !rest.contains("\"far\"}"), "{rest}");
+    let whole = json_of(&gateway.get(path.trim_end_matches("/stream"), "").await.end().await);
+    assert_eq!(whole["documents"][0]["content"], "so far", "{whole}");
+    assert!(turn.told.try_recv().is_err(), "nothing was stopped");
+
+    // Who does not come back is not worked for any longer.
+    let mut client = gateway.chat(true).await;
+    let mut turn = gateway.turn().await;
+    turn.say([start("a", "text", json!({})), delta("a", "so")]);
+    client.until("\"so\"").await;
+    let since = Instant::now();
+    drop(client);
+    assert_eq!(turn.told().await, Command::Cancel);
+    assert!(since.elapsed() >= LINGER, "{:?}", since.elapsed());
+
+    // A client that wanted one object has no id to come back with.
+    let client = gateway.chat(false).await;
+    let mut turn = gateway.turn().await;
+    drop(client);
+    assert_eq!(turn.told().await, Command::Cancel);
+}
+
+#[tokio::test]
+async fn an_ended_stream_is_forgotten_after_a_while() {
+    let mut gateway = Gateway::with(forgetful(), 64);
+    let mut client = gateway.chat(true).await;
+    let turn = gateway.turn().await;
+    turn.say(script());
+    let id = id_in(&client.until("event: done").await);
+    let path = format!("/api/v1/chat/responses/{id}");
+    let gone = async { while !gateway.get(&path, "").await.end().await.starts_with("HTTP/1.1 410") {} };
+    tokio::time::timeout(PATIENCE, gone).await.expect("it is forgotten");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ macro_rules! ids {
         impl $name {
             /// A new one that no other program made: the prefix and a time-ordered UUID.
             pub fn fresh() -> Self {
-                Self(format!(concat!($prefix, "{}"), uuid::Uuid::now_v7().simple()).into())
+                Self(format!(concat!($prefix, "{}"), uuid::Uuid::now_v7()).into())
             }
 
             pub fn as_str(&self) -> &str {

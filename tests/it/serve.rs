@@ -664,7 +664,7 @@ fn a_client_that_goes_away_stops_the_model() {
     command
         .env("OPENAI_BASE_URL", format!("http://{model}/v1"))
         .env("OPENAI_MODEL", "m");
-    let gateway = Gateway::start(command, &[]);
+    let gateway = Gateway::start(command, &["--set", "serve.grace=0s"]);
     for is_stream in [true, false] {
         let mut best = Duration::MAX;
         for _ in 0..3 {

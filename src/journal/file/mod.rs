@@ -67,7 +67,7 @@ impl Session {
     /// A new one, with an id that sorts by time.
     pub fn fresh(workspace: impl Into<String>, now_ms: u64) -> Self {
         Self {
-            id: uuid::Uuid::now_v7().simple().to_string(),
+            id: uuid::Uuid::now_v7().to_string(),
             created: now_ms,
             workspace: workspace.into(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -45,7 +45,7 @@ impl Identity {
     /// A new id for a response that was asked of `model` in `mode`.
     pub fn local(model: impl Into<String>, mode: Mode, created_ms: u64) -> Self {
         Self {
-            id: format!("chat_local_{}", uuid::Uuid::now_v7().simple()).into(),
+            id: format!("chat_local_{}", uuid::Uuid::now_v7()).into(),
             conversation_id: None,
             model: model.into(),
             mode,

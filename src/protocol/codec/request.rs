@@ -255,12 +255,16 @@ impl Request {
             Some(Value::Object(options)) => options.get("dialect").filter(|it| !it.is_null()),
             Some(_) => return Err(wrong_type("streamOptions", "an object")),
         };
-        let dialect = dialect.map(|word| {
-            let known = [Dialect::Named.as_str(), Dialect::Data.as_str()];
+        // A dialect is a wish: every reader tells them apart.
+        let dialect = dialect.and_then(|word| {
             let dialect = word.as_str().and_then(Dialect::parse);
-            dialect.ok_or_else(|| unknown("streamOptions.dialect", &text_of(word), &known))
+            if dialect.is_none() {
+                let word = text_of(word);
+                let message = format!("there is no dialect `{word}`; the usual one is used");
+                say("unknown-dialect", message);
+            }
+            dialect
         });
-        let dialect = dialect.transpose()?;
         if let Some(Value::Object(options)) = members.get_mut("streamOptions") {
             options.shift_remove("dialect");
             if options.is_empty() {

@@ -62,6 +62,8 @@ pub struct Tool {
     pub keeps_end: bool,
     /// Changes no file itself, but may run code of the workspace.
     pub runs_code: bool,
+    /// Reaches out and changes nothing here, so that its calls run beside those that read.
+    pub is_apart: bool,
     /// Returns the tool's own reason for not being offered with these settings to a model; the flag: its window is small.
     pub withheld: fn(&Settings, model: &str, is_small: bool) -> Option<NotOffered>,
 }
@@ -92,6 +94,7 @@ impl Tool {
             is_basic: false,
             keeps_end: false,
             runs_code: false,
+            is_apart: false,
             withheld: |_, _, _| None,
         }
     }

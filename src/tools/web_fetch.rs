@@ -39,6 +39,7 @@ pub fn tool() -> Tool {
         synonyms: &[("url", &["uri", "link", "address", "href"])],
         word: "fetch".into(),
         subject: CallSubject::Web,
+        is_apart: true,
         rule: Some(("WebFetch", &["web_fetch", "fetch"])),
         cursor: Some(CursorCall {
             has_id: true,

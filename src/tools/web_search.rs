@@ -37,6 +37,7 @@ pub fn tool() -> Tool {
         synonyms: &[("search_term", &["query", "searchTerm", "q"])],
         word: "web".into(),
         subject: CallSubject::Web,
+        is_apart: true,
         rule: Some(("WebSearch", &["web_search"])),
         withheld: |settings, _, _| (!is_available(settings)).then_some(NotOffered::NoSearchService),
         examples: &[r#"{ "search_term": "cart" }"#],

@@ -203,10 +203,10 @@ impl Request {
         }
         let mode = match members.shift_remove("mode") {
             None | Some(Value::Null) => Mode::default(),
-            Some(value) => value
-                .as_str()
-                .and_then(Mode::parse)
-                .ok_or_else(|| unknown("mode", &text_of(&value), &Mode::ALL.map(Mode::as_str)))?,
+            Some(Value::String(word)) => {
+                Mode::parse(&word).ok_or_else(|| unknown("mode", &word, &Mode::ALL.map(Mode::as_str)))?
+            }
+            Some(_) => return Err(wrong_type("mode", "a word: agent, plan, ask or debug")),
         };
         let context = match members.shift_remove("context") {
             None | Some(Value::Null) => None,

@@ -302,7 +302,10 @@ fn a_request_says_what_is_wrong_with_it() {
         ),
         (with("mode", json!("dream")), unknown("mode", "dream", MODES)),
         (with("mode", json!("")), unknown("mode", "", MODES)),
-        (with("mode", json!(["plan"])), unknown("mode", "plan", MODES)),
+        (
+            with("mode", json!(["plan"])),
+            wrong("mode", "a word: agent, plan, ask or debug"),
+        ),
         (with("context", json!("src")), wrong("context", "an object")),
         (
             with("streamOptions", json!("data")),

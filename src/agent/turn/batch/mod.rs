@@ -140,8 +140,10 @@ impl Batch {
 }
 
 impl Job {
+    /// The kind of the call's effects, as far as other calls have to wait for them.
     fn class(&self) -> Class {
-        self.tool.as_ref().map_or(Class::Reads, |it| it.class)
+        let tool = self.tool.as_ref().filter(|it| !it.is_apart);
+        tool.map_or(Class::Reads, |it| it.class)
     }
 
     /// The name that documents bear.

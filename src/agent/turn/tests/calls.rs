@@ -42,6 +42,38 @@ fn a_call_is_looked_at_run_and_answered() {
 }
 
 #[test]
+fn what_reaches_out_and_changes_nothing_runs_beside_readers() {
+    let fetch = Tool {
+        is_apart: true,
+        ..a_tool("fetch", Class::Runs, &[Mode::Agent], Work::call(nothing, never))
+    };
+    let mut talk = Talk::of(submission_with("hi", |it| {
+        it.tools = it.tools.iter().cloned().chain([Arc::new(fetch)]).collect();
+    }));
+    talk.all([
+        call("a", "fetch", json!({})),
+        call("b", "look", json!({})),
+        call("c", "fetch", json!({})),
+        call("d", "run", json!({ "command": "ls" })),
+        call("e", "fetch", json!({})),
+    ]);
+    let prepared = talk.says(ends(EndReason::ToolUse));
+    assert_eq!(
+        prepared,
+        "prepare 1 fetch | prepare 2 look | prepare 3 fetch | prepare 5 fetch"
+    );
+    talk.all([harmless(1), harmless(2)]);
+    let said = talk.says(harmless(3));
+    assert!(said.ends_with("run 3 fetch"), "nobody waits for the page: {said}");
+    talk.all([harmless(5), ran(1, "one"), ran(2, "two")]);
+    let said = talk.says(ran(3, "three"));
+    assert!(
+        said.ends_with("prepare 4 run") && !said.contains("run 5"),
+        "a command waits, and is waited for: {said}"
+    );
+}
+
+#[test]
 fn readers_run_together_and_writers_alone() {
     let mut talk = Talk::begin();
     talk.all([

@@ -166,6 +166,12 @@ impl CursorStream {
         if let Some(id) = &response.origin.id {
             line.insert("request_id".to_owned(), id.as_str().into());
         }
+        if let Some(turns) = response.ending.as_ref().and_then(|it| it.turn_count) {
+            line.insert("num_turns".to_owned(), turns.into());
+        }
+        if let Some(dollars) = response.extra_usage.get("costUsd").filter(|it| it.is_number()) {
+            line.insert("total_cost_usd".to_owned(), dollars.clone());
+        }
         if response.usage.total_tokens > 0 {
             let count = |name: &str| {
                 response

@@ -77,7 +77,17 @@ fn gist(lines: &[Value]) -> Vec<String> {
 fn one_object_for_an_answer_and_none_for_a_failure() {
     let home = home();
     let model = Model::with([Script::says("the answer")]);
-    let ran = ask(home.path(), &model, &["-p", "x", "--output-format", "json"]);
+    let arguments = [
+        "-p",
+        "x",
+        "--output-format",
+        "json",
+        "--set",
+        "models.scripted.price_in=1000",
+        "--set",
+        "models.scripted.price_out=1000",
+    ];
+    let ran = ask(home.path(), &model, &arguments);
     let mut object = ran.json();
     assert_eq!((ran.err.as_str(), ran.code), ("", Some(0)));
     let session = object["session_id"].take();
@@ -92,9 +102,14 @@ fn one_object_for_an_answer_and_none_for_a_failure() {
         ("subtype", json!("success")),
         ("is_error", json!(false)),
         ("result", json!("the answer")),
+        ("num_turns", json!(1)),
     ] {
         assert_eq!(object[member], wanted, "{member}");
     }
+    let usage = |name: &str| object["usage"][name].as_f64().expect("a number");
+    let dollars = (usage("inputTokens") + usage("outputTokens")) / 1000.0;
+    let cost = object["total_cost_usd"].as_f64().expect("a cost");
+    assert!((cost - dollars).abs() < 1e-9, "{cost} is not {dollars}");
     assert_eq!(object["duration_ms"], object["duration_api_ms"]);
     assert!(object["duration_ms"].is_u64() && object["request_id"].is_string());
 

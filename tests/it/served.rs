@@ -170,7 +170,7 @@ fn the_request_of_the_specification_edits_within_its_limits() {
     gateway.chat(&specified("go", &json!({ "requireApproval": true })));
     assert_eq!(text("src/c.rs"), "");
     assert!(
-        result(&model.requests()[4]).contains("nobody can be asked"),
+        result(&model.requests()[4]).contains("nobody can give it"),
         "{}",
         result(&model.requests()[4])
     );

@@ -512,6 +512,7 @@ fn holds_secret(key: &Key, value: &DeValue<'_>) -> bool {
         | ValueKind::Whole { .. }
         | ValueKind::Number
         | ValueKind::Duration
+        | ValueKind::Grace
         | ValueKind::Url
         | ValueKind::Path
         | ValueKind::List

@@ -644,7 +644,7 @@ settings! {
         pub linger: Duration = Duration::from_mins(1), ValueKind::Duration, variable;
         /// Time that a stream of no stored conversation continues without a reader, so that its client can return; 0s stops
         /// it at once.
-        pub grace: Duration = Duration::from_secs(30), ValueKind::Duration, variable;
+        pub grace: Duration = Duration::from_secs(30), ValueKind::Grace, variable;
         /// Tools for clients: reading and searching files, or all, with commands in the sandbox only.
         pub tools: String = "reading".to_owned(), ValueKind::Word(&["reading", "all"]), variable;
         /// Models that clients may name; empty: any. A request that names none gets your default.

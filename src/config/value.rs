@@ -22,6 +22,8 @@ pub enum ValueKind {
     Number,
     /// Positive duration such as `"60s"`.
     Duration,
+    /// A duration that may be nothing.
+    Grace,
     /// An `http://` or `https://` address without a password.
     Url,
     /// Address of a proxy, which may hold a password, or `none`.
@@ -102,7 +104,7 @@ impl ValueKind {
             Self::Whole { least, most: u64::MAX } => format!("whole number from {least}").into(),
             Self::Whole { least, most } => format!("whole number, {least} to {most}").into(),
             Self::Number => "number".into(),
-            Self::Duration => "duration, such as \"60s\"".into(),
+            Self::Duration | Self::Grace => "duration, such as \"60s\"".into(),
             Self::Url => "address".into(),
             Self::Proxy => "address of a proxy | none".into(),
             Self::Path => "path".into(),
@@ -122,6 +124,7 @@ impl ValueKind {
                 Self::Text
                 | Self::Word(_)
                 | Self::Duration
+                | Self::Grace
                 | Self::Url
                 | Self::Path
                 | Self::Proxy
@@ -167,7 +170,7 @@ impl ValueKind {
             }
             (_, found) => {
                 let hint = match (self, found) {
-                    (Self::Duration, DeValue::Integer(it)) => Some(format!("\"{it}s\" for seconds")),
+                    (Self::Duration | Self::Grace, DeValue::Integer(it)) => Some(format!("\"{it}s\" for seconds")),
                     (Self::Text | Self::Word(_) | Self::Path | Self::Url, _) => Some("put text in quotes".to_owned()),
                     (Self::Flag | Self::Whole { .. } | Self::Number, DeValue::String(_)) => {
                         Some("without quotes".to_owned())
@@ -211,8 +214,10 @@ impl ValueKind {
                 Err(_) => Err(self.out_of_range(text)),
             },
             Self::Number => number(text, 10),
-            Self::Duration => match duration(text) {
-                Some(it) if it.is_zero() => Err(invalid("the duration must be longer than nothing", None)),
+            Self::Duration | Self::Grace => match duration(text) {
+                Some(it) if it.is_zero() && matches!(self, Self::Duration) => {
+                    Err(invalid("the duration must be longer than nothing", None))
+                }
                 Some(it) => Ok(Value::Duration(it)),
                 None => {
                     let hint = "a number and its unit: \"500ms\", \"60s\", \"2m\", \"1h\"".to_owned();

@@ -240,7 +240,7 @@ fn a_stream_can_be_read_again_from_where_it_broke() {
     let home = home();
     let gateway = Gateway::replay(home.path(), &tour());
     let whole = gateway
-        .chat(&json!({ "messages": messages(&["a"]), "stream": true }))
+        .chat(&json!({ "messages": messages(&["a", "b", "c"]), "stream": true }))
         .body;
     let id = whole.split("\"id\":\"").nth(1).and_then(|it| it.split('"').next());
     let path = format!("/api/v1/chat/responses/{}", id.expect("an id"));

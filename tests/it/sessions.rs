@@ -68,7 +68,7 @@ fn conversations_are_listed_found_renamed_and_removed() {
     let (first, second) = (home.tour(), home.tour());
     let listed = |arguments: &[&str]| -> Vec<String> {
         let ran = home.run(arguments);
-        ran.out.lines().map(|it| it[..32].to_owned()).collect()
+        ran.out.lines().map(|it| it[..36].to_owned()).collect()
     };
     assert_eq!(listed(&["sessions", "list"]).len(), 2);
     let ran = home.run_in(home.0.path(), &["sessions", "list"]);

@@ -196,11 +196,57 @@ todo-after = nach { $places }
 todo-progress = { $done } von { $count }
 todo-unchanged = keine Änderungen
 
+## Sätze des Agenten
+
+agent-no-git = git ist nicht installiert
+agent-no-repository = Dieser Ordner liegt in keinem git-Repository.
+agent-conflicts = Es gibt ungelöste Konflikte. Löse sie zuerst.
+agent-unfinished = { $name } ist nicht beendet. Schließe es zuerst ab, oder brich es ab.
+agent-no-name = git kennt deinen Namen nicht: git config --global user.name und user.email
+agent-none-fits = Keine der angenommenen Änderungen kann committet werden.
+agent-committed-already = Die angenommenen Änderungen sind schon committet.
+agent-changed-meanwhile = Das Repository hat sich inzwischen geändert. Sieh die Änderungen noch einmal an.
+agent-filtered = Ein Filter dieses Repositorys lässt sich nicht abschalten. Nimm git diff.
+agent-undo-busy = solange das Modell arbeitet, geht nichts rückgängig
+agent-no-workspace = hier ist kein Arbeitsordner
+agent-no-change = keine Änderung einer Datei
+agent-no-call = kein Aufruf zum Wiederholen
+agent-stays-here = es läuft noch: das Gespräch geht hier weiter
+agent-marks-left = Instrumentierung ist noch im Code: { $name }
+
+## Vertrauen
+
+trust-review = ansehen
+trust-asked = Diesem Ordner vertrauen? Bis dahin aus: { $files }
+trust-changed-asked = Den Änderungen vertrauen? Bis dahin aus: { $files }
+trust-more = { $count } weitere
+trust-checkers = Prüfprogramme
+trust-title = Diesem Ordner vertrauen?
+trust-title-held = Diesem Ordner wird vertraut
+trust-about = Seine Regeln und Prüfprogramme sind aus. Vertrauen schaltet ein:
+trust-about-changed = Neue und geänderte Dateien sind aus. Vertrauen schaltet ein:
+trust-about-held = Eingeschaltet ist:
+trust-settings = Einstellungen, ab dem nächsten Start
+trust-command = ein Prompt, gesendet, wenn du seinen Namen tippst
+trust-rule-always = eine Regel, mit jeder Nachricht gesendet
+trust-rule-files = eine Regel, mit passenden Dateien gesendet
+trust-rule-model = eine Regel, gesendet, wenn das Modell fragt
+trust-rule-user = eine Regel, gesendet, wenn du sie nennst
+trust-checkers-about = Prüfprogramme, in der Sandbox (sie führen Build-Skripte des Projekts aus)
+trust-changed = geändert
+trust-limits = Vertraute Dateien weisen das Modell an. Schlüssel, Server, Proxys, Rechte und Sandbox setzen sie nie.
+trust-later = Nicht jetzt (neue Frage, wenn sich etwas ändert)
+trust-yes = Vertrauen, bis sich eine dieser Dateien ändert
+trust-keep = Weiter vertrauen
+trust-stop = Nicht mehr vertrauen, ab der nächsten Nachricht
+trust-nothing = nichts in diesem Ordner braucht dein Vertrauen
+trust-unsaved = nicht gespeichert: { $why }
+
 ## Fragen und Freigaben
 
 question-answered = beantwortet
 question-skipped = übersprungen
-question-cancelled = abgebrochen
+question-cancelled = angehalten
 question-waiting = wartet
 question-unanswered = unbeantwortet
 question-answer = Antwort:
@@ -272,6 +318,7 @@ done-branched = weiter nach { $address } · /branches für den Rest
 done-branched-start = weiter von vorn · /branches zeigt das Verlassene
 done-trusted = diesem Ordner vertraut · /trust zum Ändern
 done-distrusted = diesem Ordner nicht vertraut · /trust zum Ändern
+done-trust-passed = Regeln dieses Ordners bleiben aus · /trust zum Ändern
 done-allowed = immer erlaubt: { $rules }, in deinen Einstellungen · /permissions
 done-exported = exportiert nach { $file } · zum Rückgängigmachen löschen
 done-saved = gespeichert in { $file } · zum Rückgängigmachen löschen
@@ -373,6 +420,7 @@ attention-asks = sheaf hat eine Frage: { $about }
 #
 # Was getippt wird, bleibt: Buchstaben, Zahlen, s, enter, up, down, tab, Befehle.
 
+plain-trust = { $question }. /trust zeigt mehr.
 plain-note = Hinweis: { $text }
 plain-begin = sheaf { $version }, { $who }, in { $folder }
 plain-earlier = { $count ->
@@ -841,6 +889,7 @@ export-about-overwrite = die Datei ersetzen
 list-export-exists = die Datei existiert
 list-in-use = aktiv
 model-has-effort = Denkstärke
+list-model-more = sheaf login ergänzt Anbieter, ab dem nächsten Start
 list-model = Modell
 list-theme = Farben
 list-show-only = nur zeigen
@@ -930,6 +979,8 @@ config-title = Einstellungen
 config-default = Standard
 config-written = Geschrieben in { $place }. Es gilt ab dem nächsten Start.
 config-removed = Entfernt in { $place }. Das gilt ab dem nächsten Start.
+config-written-now = Geschrieben nach { $place }. Es gilt schon.
+config-removed-now = Entfernt bei { $place }. Das gilt schon.
 config-overridden = Geschrieben in { $place }, aber { $by } geht vor.
 permissions-remove = enter entfernt sie aus deinen Einstellungen
 permissions-again = enter noch einmal entfernt diese Regel

@@ -199,11 +199,57 @@ todo-after = after { $places }
 todo-progress = { $done } of { $count }
 todo-unchanged = no changes
 
+## Sentences of the agent
+
+agent-no-git = git is not installed
+agent-no-repository = This folder is not in a git repository.
+agent-conflicts = There are unresolved conflicts. Resolve them first.
+agent-unfinished = A { $name } is not finished. Finish or abort it first.
+agent-no-name = git does not know your name: git config --global user.name and user.email
+agent-none-fits = None of the accepted changes can be committed.
+agent-committed-already = The accepted changes are already committed.
+agent-changed-meanwhile = The repository has changed meanwhile. Look at the changes again.
+agent-filtered = A filter of this repository cannot be switched off. Use git diff.
+agent-undo-busy = nothing can be undone while the model works
+agent-no-workspace = no workspace here
+agent-no-change = not a file change
+agent-no-call = no call to run again
+agent-stays-here = still working: the conversation continues here
+agent-marks-left = instrumentation is left in the code: { $name }
+
+## Trust
+
+trust-review = review
+trust-asked = Trust this folder? Off until then: { $files }
+trust-changed-asked = Trust the changes? Off until then: { $files }
+trust-more = { $count } more
+trust-checkers = checkers
+trust-title = Trust this folder?
+trust-title-held = This folder is trusted
+trust-about = Its rules and checkers are off. Trusting it turns on:
+trust-about-changed = New and changed files are off. Trusting them turns on:
+trust-about-held = This is on:
+trust-settings = settings, from the next start
+trust-command = a prompt, sent when you type its name
+trust-rule-always = a rule, sent with every message
+trust-rule-files = a rule, sent with matching files
+trust-rule-model = a rule, sent when the model asks
+trust-rule-user = a rule, sent when you name it
+trust-checkers-about = checkers, in the sandbox (they run build scripts of this project)
+trust-changed = changed
+trust-limits = Trusted files instruct the model. They never set keys, servers, proxies, permissions or the sandbox.
+trust-later = Not now (asked again when something changes)
+trust-yes = Trust, until one of these files changes
+trust-keep = Keep trusting
+trust-stop = Stop trusting, from your next message
+trust-nothing = nothing in this folder needs your trust
+trust-unsaved = not saved: { $why }
+
 ## Questions and approvals
 
 question-answered = answered
 question-skipped = skipped
-question-cancelled = cancelled
+question-cancelled = stopped
 question-waiting = waiting
 question-unanswered = not answered
 question-answer = answer:
@@ -275,6 +321,7 @@ done-branched = continues after { $address } · /branches for the rest
 done-branched-start = continues from the start · /branches shows what you left
 done-trusted = trusted this folder · /trust to change
 done-distrusted = does not trust this folder · /trust to change
+done-trust-passed = this folder's rules stay off · /trust to change
 done-allowed = always allowed: { $rules }, in your settings · /permissions
 done-exported = exported to { $file } · delete it to undo
 done-saved = saved to { $file } · delete it to undo
@@ -376,6 +423,7 @@ attention-asks = sheaf has a question: { $about }
 #
 # Input is not translated: letters, numbers, s, enter, up, down, tab, commands.
 
+plain-trust = { $question }. /trust shows more.
 plain-note = note: { $text }
 plain-begin = sheaf { $version }, { $who }, in { $folder }
 plain-earlier = { $count ->
@@ -844,6 +892,7 @@ export-about-overwrite = replace the file
 list-export-exists = the file exists
 list-in-use = in use
 model-has-effort = effort
+list-model-more = sheaf login adds providers, from the next start
 list-model = model
 list-theme = theme
 list-show-only = show only
@@ -933,6 +982,8 @@ config-title = Settings
 config-default = default
 config-written = Written to { $place }. It takes effect when sheaf starts again.
 config-removed = Removed at { $place }. That takes effect when sheaf starts again.
+config-written-now = Written to { $place }. It is in effect.
+config-removed-now = Removed at { $place }. That is in effect.
 config-overridden = Written to { $place }, but { $by } overrides it.
 permissions-remove = enter removes it from your settings
 permissions-again = enter again removes this rule

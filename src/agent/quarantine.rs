@@ -2,11 +2,14 @@
 //!
 //! They act nowhere until the user has said so. Not to answer leaves them aside, where nothing removes them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::trust::{close_question, open_question, plain};
 use crate::{
-    protocol::{ASIDE, ClarificationResponse, DocumentId, Event, Message, Outcome},
+    agent::tags::name,
+    protocol::{
+        ASIDE, ClarificationResponse, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Message, Outcome,
+        ResponseStart, Status,
+    },
     sandbox::{LeftFile, Workspace},
 };
 
@@ -127,4 +130,84 @@ fn put_back(files: &[LeftFile], workspace: &Workspace) -> String {
     } else {
         format!("Put back, but:\n{failed}")
     }
+}
+
+/// The events of an answer of the program's own: a text, and a question to the user that stays open. No model hears of it.
+fn open_question(document: &DocumentId, text: &str, questions: &Value) -> Vec<Event> {
+    let mut events = vec![Event::ResponseStart(ResponseStart::default())];
+    events.extend(written(1, text));
+    events.push(started(2, Kind::Clarification));
+    events.push(Event::MetadataDelta {
+        document: document.clone(),
+        metadata: members([
+            (ASIDE, true.into()),
+            ("kind", "question".into()),
+            ("questions", questions.clone()),
+        ]),
+        append: Vec::new(),
+    });
+    events
+}
+
+/// The events that close the question, and the answer, with a last word.
+fn close_question(
+    document: &DocumentId,
+    questions: &Value,
+    response: Option<&ClarificationResponse>,
+    word: &str,
+) -> Vec<Event> {
+    let outcome = response.map_or(Outcome::Skipped, |it| it.outcome.clone());
+    let answers = response.map(|it| it.answers.clone()).unwrap_or_default();
+    let mut events = vec![Event::DocumentEnd {
+        document: document.clone(),
+        final_content: None,
+        metadata: members([
+            (ASIDE, true.into()),
+            ("kind", "question".into()),
+            ("questions", questions.clone()),
+            ("outcome", json!(outcome)),
+            ("answers", json!(answers)),
+        ]),
+    }];
+    events.extend(written(3, word));
+    events.push(Event::Done(Done {
+        status: Some(Status::Completed),
+        finish_reason: Some(FinishReason::Stop),
+        ..Done::default()
+    }));
+    events
+}
+
+/// A path that cannot end the code it stands in, and shows what it is made of.
+fn plain(path: &str) -> String {
+    let path = name(path);
+    crate::text::visible_line(&path).as_str().replace('`', "‹U+0060›")
+}
+
+fn started(number: u64, kind: Kind) -> Event {
+    Event::DocumentStart(DocumentStart {
+        id: DocumentId::numbered(number),
+        kind,
+        sequence: Some(number),
+        content: None,
+        metadata: members([(ASIDE, true.into())]),
+    })
+}
+
+fn written(number: u64, text: &str) -> [Event; 2] {
+    [
+        started(number, Kind::Text),
+        Event::DocumentEnd {
+            document: DocumentId::numbered(number),
+            final_content: Some(text.to_owned()),
+            metadata: members([(ASIDE, true.into()), ("format", "markdown".into())]),
+        },
+    ]
+}
+
+fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }

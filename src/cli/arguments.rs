@@ -295,8 +295,8 @@ pub struct OutputArguments {
     #[arg(short, long)]
     pub print: bool,
 
-    /// Output format: the answer's text as it comes (text); one object at its end (json) or lines of JSON
-    /// (stream-json), both as Cursor's command line does; the whole answer (documents); one event per line (events)
+    /// Output format: the answer as plain text (text), one JSON object (json) or lines of JSON (stream-json), the last
+    /// two as in Cursor's CLI; all documents as JSON (documents); one protocol event per line (events)
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
     pub output_format: OutputFormat,
 
@@ -511,7 +511,7 @@ pub struct Serve {
     #[command(flatten)]
     pub pace: Pace,
 
-    /// Tools for clients: reading files, or all that the agent has, with commands in the sandbox only
+    /// Tools for clients: only those that read, or all of the agent's (commands run in the sandbox)
     #[arg(long, value_name = "WHICH", value_parser = ["reading", "all"])]
     pub tools: Option<String>,
 
@@ -536,8 +536,8 @@ pub struct Serve {
 
 #[derive(Debug, Args)]
 pub struct Conform {
-    /// The address of a gateway, or a file with an event stream or an object, also as `curl -i` writes it; `-` is
-    /// standard input
+    /// Gateway address, or a file with an event stream or a response object (the output of `curl -i` works, too); `-`
+    /// reads standard input
     #[arg(value_name = "URL|FILE")]
     pub target: Option<String>,
 

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{Address, Branch, ClarificationResponse, Document, DocumentId, Message, Mode, Notice, Operation, Turn};
+use super::{
+    Address, Branch, ClarificationResponse, Document, DocumentId, Message, Mode, Notice, Operation, RuleTrigger,
+    TrustAnswer, TrustReport, Turn,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -130,8 +133,10 @@ pub enum Query {
     Symbols { pattern: String, limit: usize },
     /// The parts of the next request and their sizes.
     Context,
-    /// Ask the user again whether the workspace may act.
+    /// The files of the workspace that act, or would if the user trusted it.
     Trust,
+    /// Keep the answer to the report on trust that was asked for last.
+    DecideTrust(TrustAnswer),
     /// The changes that each turn made to files.
     Changes,
     /// The effect of an undo, before it is made.
@@ -153,6 +158,12 @@ pub enum Query {
     GitChanges,
     /// A question of the user's about the conversation; neither it nor the answer becomes a part of it.
     SideQuestion(String),
+    /// The user has added a rule to the settings' list of this name, or removed it: from now on it holds here.
+    ChangeRule {
+        list: &'static str,
+        rule: String,
+        is_removed: bool,
+    },
     /// Finds mistakes in a permission rule; refuses it with the reason.
     CheckRule(String),
     /// The server that answers, the origin of its key, and the limits that it reports.
@@ -203,6 +214,7 @@ pub enum Reply {
     GitChanges(GitChanges),
     SideAnswer(SideAnswer),
     Status(ServerStatus),
+    Trust(TrustReport),
     /// Accepted; the effects arrive in the log.
     Accepted,
 }
@@ -474,15 +486,6 @@ pub enum ContextNote {
     CountedByServer(u64),
     /// The price of the model is unknown. The name is the model's; `None` is the server's own model.
     Unpriced(Option<String>),
-}
-
-/// Condition on which a rule is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RuleTrigger {
-    Nothing,
-    Files,
-    Model,
-    User,
 }
 
 /// Why a tool is not offered.

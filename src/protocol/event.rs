@@ -219,6 +219,53 @@ pub struct Cost {
     pub dollars: Option<f64>,
 }
 
+/// Code of the notice about a request that no answer counts.
+const SPENT: &str = "spent";
+
+impl Cost {
+    /// Returns the notice of a request beside the conversation, such as one for the message of a commit.
+    pub fn notice(&self) -> Notice {
+        let Usage {
+            prompt_tokens,
+            completion_tokens,
+            ..
+        } = self.usage;
+        let dollars = self.dollars.map_or_else(String::new, |it| format!(" {it}"));
+        Notice::new(
+            Severity::Info,
+            SPENT,
+            format!("{prompt_tokens} {completion_tokens}{dollars}"),
+        )
+    }
+
+    /// Reads the notice of such a request. `None` for other notices.
+    pub fn read(notice: &Notice) -> Option<Self> {
+        let mut words = notice.message.split(' ').filter(|_| notice.code == SPENT);
+        let (sent, made) = (words.next()?.parse::<u64>().ok()?, words.next()?.parse::<u64>().ok()?);
+        let dollars = words.next().and_then(|it| it.parse::<f64>().ok());
+        Some(Self {
+            usage: Usage {
+                prompt_tokens: sent,
+                completion_tokens: made,
+                total_tokens: sent.saturating_add(made),
+            },
+            dollars: dollars.filter(|it| it.is_finite() && *it >= 0.0),
+        })
+    }
+
+    /// Adds another cost.
+    pub fn add(&mut self, other: &Self) {
+        let sum = &mut self.usage;
+        sum.prompt_tokens = sum.prompt_tokens.saturating_add(other.usage.prompt_tokens);
+        sum.completion_tokens = sum.completion_tokens.saturating_add(other.usage.completion_tokens);
+        sum.total_tokens = sum.total_tokens.saturating_add(other.usage.total_tokens);
+        self.dollars = match (self.dollars, other.dollars) {
+            (Some(sum), Some(more)) => Some(sum + more),
+            (sum, more) => sum.or(more),
+        };
+    }
+}
+
 /// The end of a response.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -361,4 +408,56 @@ pub enum Progress {
     },
     /// Nothing to report any more.
     Idle,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_is_read_as_it_was_written() {
+        for dollars in [None, Some(0.0125), Some(0.0)] {
+            let cost = Cost {
+                usage: Usage {
+                    prompt_tokens: 1200,
+                    completion_tokens: 34,
+                    total_tokens: 1234,
+                },
+                dollars,
+            };
+            assert_eq!(Cost::read(&cost.notice()), Some(cost));
+        }
+        for (code, message) in [
+            ("spend", "1 2"),
+            (SPENT, ""),
+            (SPENT, "1"),
+            (SPENT, "1 x"),
+            (SPENT, "-1 2"),
+        ] {
+            assert_eq!(
+                Cost::read(&Notice::new(Severity::Info, code, message)),
+                None,
+                "{code} {message}"
+            );
+        }
+        let odd = Notice::new(Severity::Info, SPENT, "1 2 NaN");
+        assert_eq!(Cost::read(&odd).and_then(|it| it.dollars), None);
+    }
+
+    #[test]
+    fn an_unknown_price_does_not_hide_a_known_one() {
+        let cost = |dollars| Cost {
+            dollars,
+            ..Cost::default()
+        };
+        for (left, right, sum) in [
+            (None, None, None),
+            (Some(1.0), None, Some(1.0)),
+            (Some(1.0), Some(2.0), Some(3.0)),
+        ] {
+            let mut all = cost(left);
+            all.add(&cost(right));
+            assert_eq!(all.dollars, sum);
+        }
+    }
 }

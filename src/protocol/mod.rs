@@ -16,15 +16,17 @@ pub mod plan_file;
 mod request;
 mod response;
 pub mod schema;
+pub mod sentence;
 pub mod tool_label;
+mod trust;
 mod user_action;
 mod word;
 
 pub use command::{
     Command, CommitFile, CommitOutcome, CommitPreview, CommitRequest, CompactionScope, ContextName, ContextNote,
     ContextPart, FileChange, GitChanges, Mechanism, ModelOffer, ModelOffers, NotOffered, Permissions, Query, RateLimit,
-    Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget, Restriction, RuleTrigger, Sandbox, SandboxLayer,
-    SandboxNote, ServerStatus, SideAnswer, Submit, SymbolLocation, TurnChanges,
+    Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget, Restriction, Sandbox, SandboxLayer, SandboxNote,
+    ServerStatus, SideAnswer, Submit, SymbolLocation, TurnChanges,
 };
 pub use document::{Document, DocumentStart, ERROR_CODES, FileEdit, KINDS, Kind, KindGroup, Todo as PlanTodo, View};
 pub use event::{Branch, Cost, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage};
@@ -32,6 +34,7 @@ pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
 pub use request::{BUILDS, ClarificationResponse, Dialect, HunkAnswer, Message, PASTES, QuestionAnswer, Request};
 pub use response::{Ending, Response, ResponseChange, Thinking};
 pub use tool_label::{CallSubject, ToolLabel};
+pub use trust::{RuleTrigger, TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport};
 pub use user_action::UserAction;
 pub use word::{
     Applied, CommandState, FinishReason, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, Role, Status,

@@ -25,6 +25,8 @@ pub enum UserAction {
     Trusted,
     /// The same, declined or taken back.
     Distrusted,
+    /// The question of trust was passed over: what is off stays off. No facts.
+    TrustPassed,
     /// The settings have new rules. Facts: the rules.
     AllowedAlways,
     /// The conversation was written to a file. Facts: the file.
@@ -42,7 +44,7 @@ pub enum UserAction {
 }
 
 impl UserAction {
-    const NAMES: [(Self, &'static str); 16] = [
+    const NAMES: [(Self, &'static str); 17] = [
         (Self::Undid, "did-undo"),
         (Self::Redid, "did-redo"),
         (Self::UndidDocument, "did-undo-document"),
@@ -52,6 +54,7 @@ impl UserAction {
         (Self::Branched, "did-branch"),
         (Self::Trusted, "did-trust"),
         (Self::Distrusted, "did-distrust"),
+        (Self::TrustPassed, "did-pass-trust"),
         (Self::AllowedAlways, "did-allow"),
         (Self::Exported, "did-export"),
         (Self::Saved, "did-save"),
@@ -64,6 +67,11 @@ impl UserAction {
     fn name(self) -> &'static str {
         let found = Self::NAMES.iter().find(|it| it.0 == self);
         found.map_or("", |it| it.1)
+    }
+
+    /// Returns true if it closes the question whether the workspace may act.
+    pub fn closes_trust(self) -> bool {
+        matches!(self, Self::Trusted | Self::Distrusted | Self::TrustPassed)
     }
 
     /// Returns the notice of an action.

@@ -21,7 +21,7 @@ pub use todos::{Todo, Todos};
 
 use crate::protocol::{
     Address, Branch, Cost, Document, DocumentId, Done, Entry, Event, FinishReason, Kind, Message, Outcome, Progress,
-    QuestionKind, Response, ResponseChange, Title, Turn, Usage, UserAction, View,
+    QuestionKind, Response, ResponseChange, Title, TrustAsked, Turn, Usage, UserAction, View,
 };
 
 /// A conversation, folded from its entries.
@@ -34,6 +34,8 @@ pub struct Transcript {
     pub todos: Todos,
     title: Option<Title>,
     pub progress: Option<Progress>,
+    /// The question whether the workspace may act, while it is open.
+    pub trust: Option<TrustAsked>,
     /// Completed and total todos after each update of them.
     steps: HashMap<DocumentIndex, (usize, usize)>,
     /// Turns before this one are stored elsewhere and were not folded.
@@ -42,6 +44,8 @@ pub struct Transcript {
     spent: Cost,
     /// First turn whose cost is not part of `spent`.
     spent_before: Turn,
+    /// Cost of requests beside the conversation.
+    spent_beside: Cost,
 }
 
 /// A user's message and the response to it.
@@ -193,7 +197,23 @@ impl Transcript {
         if let Event::Notice(notice) = &entry.event
             && let Some((action, facts)) = UserAction::read(notice)
         {
+            if action.closes_trust() {
+                self.trust = None;
+            }
             return self.act(action, &facts, entry.at_ms);
+        }
+        match &entry.event {
+            Event::Notice(notice) if let Some(asked) = TrustAsked::read(notice) => {
+                self.trust = Some(asked);
+                return self.change_of_last(ResponseChange::Notice);
+            }
+            Event::Notice(notice) if let Some(cost) = Cost::read(notice) => {
+                self.spent_beside.add(&cost);
+                return self.change_of_last(ResponseChange::Notice);
+            }
+            // Who goes on has not said yes.
+            Event::UserMessage(_) => self.trust = None,
+            _ => {}
         }
         if self.since.is_some_and(|since| entry.turn < since) {
             return self.change_of_last(ResponseChange::Nothing);
@@ -389,13 +409,20 @@ impl Transcript {
                 .get("costUsd")
                 .and_then(serde_json::Value::as_f64)
         };
-        let costs: Vec<f64> = self.uncounted().filter_map(said).chain(self.spent.dollars).collect();
+        let costs: Vec<f64> = self
+            .uncounted()
+            .filter_map(said)
+            .chain(self.spent.dollars)
+            .chain(self.spent_beside.dollars)
+            .collect();
         (!costs.is_empty()).then(|| costs.iter().sum())
     }
 
     /// Returns the usage of the last request (which fills the window) and of the entire conversation.
     pub fn usage(&self) -> (Usage, Usage) {
-        let mut total = self.spent.usage;
+        let mut all = self.spent;
+        all.add(&self.spent_beside);
+        let mut total = all.usage;
         let mut newest = self.exchanges.iter().rev().map(|it| it.response.usage);
         let last = newest.find(|it| it.total_tokens > 0).unwrap_or_default();
         for exchange in self.uncounted() {

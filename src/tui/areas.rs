@@ -26,6 +26,8 @@ pub struct Demand {
     pub draft_rows: u16,
     /// Messages that wait.
     pub queued: usize,
+    /// The question of trust is open: it has a line.
+    pub is_asked: bool,
     /// Columns of an outline beside the transcript; 0 without one.
     pub beside: usize,
     /// The screen is a region among the terminal's own lines: nothing is left free, and the header stands below.
@@ -40,6 +42,8 @@ pub struct Areas {
     pub header: Rect,
     pub transcript: Rect,
     pub queue: Rect,
+    /// The line of the question of trust.
+    pub trust: Rect,
     pub rule: Rect,
     pub composer: Rect,
     /// The line between composer and footer, for news that need two.
@@ -72,12 +76,35 @@ impl Areas {
         let rule = (end - draft).min(1);
         let room = end - draft - rule;
         let kept = if demand.is_inline { 0 } else { 4 };
+        let asked = u16::from(demand.is_asked).min(room.saturating_sub(1));
+        let room = room - asked;
         let queued = (demand.queued.min(MOST_QUEUED) as u16).min(room.saturating_sub(kept));
         let above = if demand.is_inline { 0 } else { room.min(1) };
         let at_end = if demand.is_inline { header } else { 0 };
         let free = below.saturating_sub(footer + at_end);
-        let [top, transcript, queue, rule, composer, above_footer, footer, bottom] = Layout::vertical(
-            [above, room - queued - above, queued, rule, draft, free, footer, at_end].map(Constraint::Length),
+        let [
+            top,
+            transcript,
+            queue,
+            trust,
+            rule,
+            composer,
+            above_footer,
+            footer,
+            bottom,
+        ] = Layout::vertical(
+            [
+                above,
+                room - queued - above,
+                queued,
+                asked,
+                rule,
+                draft,
+                free,
+                footer,
+                at_end,
+            ]
+            .map(Constraint::Length),
         )
         .areas(Rect::new(0, 0, columns, height));
         *self = Self {
@@ -85,6 +112,7 @@ impl Areas {
             header: if demand.is_inline { bottom } else { top },
             transcript,
             queue,
+            trust,
             rule,
             composer,
             above_footer,
@@ -146,20 +174,21 @@ pub fn outline_columns(columns: u16) -> u16 {
 mod tests {
     use super::*;
 
-    fn lines(demand: Demand) -> [(u16, u16); 7] {
+    fn lines(demand: Demand) -> [(u16, u16); 8] {
         let mut areas = Areas::default();
         areas.solve(demand);
         let Areas {
             header,
             transcript,
             queue,
+            trust,
             rule,
             composer,
             above_footer,
             footer,
             ..
         } = areas;
-        [header, transcript, queue, rule, composer, above_footer, footer].map(|it| (it.y, it.height))
+        [header, transcript, queue, trust, rule, composer, above_footer, footer].map(|it| (it.y, it.height))
     }
 
     #[test]
@@ -172,7 +201,15 @@ mod tests {
         };
         assert_eq!(
             lines(demand),
-            [(0, 1), (1, 15), (16, 3), (19, 1), (20, 2), (22, 1), (23, 1)]
+            [(0, 1), (1, 15), (16, 3), (19, 0), (19, 1), (20, 2), (22, 1), (23, 1)]
+        );
+        let asked = Demand {
+            is_asked: true,
+            ..demand
+        };
+        assert_eq!(
+            lines(asked),
+            [(0, 1), (1, 14), (15, 3), (18, 1), (19, 1), (20, 2), (22, 1), (23, 1)]
         );
         let inline = Demand {
             is_inline: true,
@@ -180,7 +217,10 @@ mod tests {
             draft_rows: 1,
             ..Demand::default()
         };
-        assert_eq!(lines(inline), [(7, 1), (0, 4), (4, 0), (4, 1), (5, 1), (6, 0), (6, 1)]);
+        assert_eq!(
+            lines(inline),
+            [(7, 1), (0, 4), (4, 0), (4, 0), (4, 1), (5, 1), (6, 0), (6, 1)]
+        );
     }
 
     #[test]
@@ -192,6 +232,7 @@ mod tests {
                         size: (3, height),
                         draft_rows,
                         queued: 9,
+                        is_asked: height % 2 == 0,
                         beside: 0,
                         is_inline,
                     };

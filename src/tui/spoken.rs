@@ -7,6 +7,7 @@ use crate::{
     protocol::{
         Kind, QuestionAnswer,
         document::{Clarification, Question},
+        sentence::Sentence,
     },
     t,
     text::{Role, Span, StyledLine},
@@ -25,6 +26,14 @@ fn sign(letter: char) -> Option<&'static str> {
         '±' | '●' | '↗' | '│' | '▌' | '─' | '▰' | '▱' | '›' | '╭' | '╰' => "",
         _ => return None,
     })
+}
+
+/// A sentence of the agent or of a gateway in the language of the interface, where there is a message for it.
+pub fn worded(sentence: &str) -> String {
+    match Sentence::find(sentence) {
+        Some((found, name)) => locale::format(found.message, &[("name", name.into())]),
+        None => sentence.to_owned(),
+    }
 }
 
 /// The name of a kind of document.

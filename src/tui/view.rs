@@ -12,7 +12,7 @@ use ratatui::{
 use super::{
     app::{App, DraftList, Focus, Overlay, Placement, Scene, keymap::KeyContext, search::Search, selection::Selection},
     areas::{Areas, DRAFT, Demand, MARGIN, PAGE_INDENT, outline_columns},
-    bars::{header, hints::hints, rule},
+    bars::{header, hints::hints, rule, trust},
     overlays::Picker,
     terminal::{
         Surface,
@@ -53,8 +53,11 @@ fn bars(app: &App) -> Bars {
         is_room_above,
         columns.saturating_sub(3),
     );
+    let asked = conversation.transcript.trust.as_ref();
+    let (asked, review) = asked.map_or_else(Default::default, |it| trust::spans(it, columns.saturating_sub(3)));
     Bars {
         header: Bar::new(place, state, (1, margin)),
+        trust: Bar::new(asked, review, (2, margin)),
         rule: Bar::new(above_draft, Vec::new(), (0, 0)),
         above_footer: Bar::new(footer.above, Vec::new(), (2, margin)),
         footer: Bar::new(footer.left, footer.right, (2, margin)),
@@ -94,6 +97,7 @@ impl App {
             size,
             draft_rows: self.composer.field.rows(columns.saturating_sub(4)).min(most_rows),
             queued: self.composer.said.len() + self.composer.queue.len(),
+            is_asked: self.conversation.transcript.trust.is_some(),
             beside,
             is_inline,
         });
@@ -233,10 +237,11 @@ impl App {
         frame.pane(areas.queue, queue.version(areas.queue.height), |buf, links| {
             queue.render(areas.queue, buf, links);
         });
-        let rule = BarWidget { bar: &bars.rule, theme };
-        frame.pane(areas.rule, rule.bar.version, |buf, links| {
-            rule.render(areas.rule, buf, links);
-        });
+        for (area, bar) in [(areas.trust, &bars.trust), (areas.rule, &bars.rule)] {
+            frame.pane(area, bar.version, |buf, links| {
+                BarWidget { bar, theme }.render(area, buf, links);
+            });
+        }
         let version = mix(self.composer.field.version(), self.composer.mode as u64);
         let answer = question.and_then(|it| self.caret_of_answer(&pane, it));
         let caret = self.caret(answer, drawn.caret);

@@ -16,6 +16,14 @@ use crate::{
 
 const WAITING: &str = "waiting for you";
 
+/// Sentences that are full of keys, typed in each of these cases, too.
+const SENTENCES: [&str; 2] = ["fix but add 2 continue yes", "2 tests fail, y?"];
+
+/// The words of a case, and the sentences.
+fn words(of_the_case: &'static str) -> impl Iterator<Item = &'static str> {
+    std::iter::once(of_the_case).chain(SENTENCES)
+}
+
 fn start(model: &Model, arguments: &[&str]) -> Sheaf {
     let sheaf = Start::new(&[&["--no-session"], arguments].concat())
         .with("OPENAI_BASE_URL", &model.url)
@@ -63,34 +71,38 @@ fn is_sent(sheaf: &Sheaf, model: &Model, text: &str) {
 
 #[test]
 fn esc_then_fix_the_tests_reverts_no_file() {
-    for escapes in ["\x1b", "\x1b\x1b"] {
-        let model = Model::start();
-        let sheaf = start(&model, &[]);
-        written(&sheaf, &model);
-        sheaf.send(escapes);
-        sheaf.send("fix the tests");
-        is_sent(&sheaf, &model, "fix the tests");
-        assert!(sheaf.home().join("work/new.txt").exists());
+    for text in words("fix the tests") {
+        for escapes in ["\x1b", "\x1b\x1b"] {
+            let model = Model::start();
+            let sheaf = start(&model, &[]);
+            written(&sheaf, &model);
+            sheaf.send(escapes);
+            sheaf.send(text);
+            is_sent(&sheaf, &model, text);
+            assert!(sheaf.home().join("work/new.txt").exists());
+        }
     }
 }
 
 #[test]
 fn esc_then_continue_please_keeps_the_conversation() {
-    let model = Model::start();
-    let sheaf = start(&model, &[]);
-    written(&sheaf, &model);
-    // Two presses, each on its own: the page is open when the words come.
-    sheaf.send("\x1b");
-    sheaf.wait_for("esc again");
-    sheaf.send("\x1b");
-    sheaf.wait_for("to a message");
-    sheaf.send("continue please");
-    sheaf.wait_gone("to a message");
-    sheaf.wait_for("› continue please");
-    sheaf.send("\r");
-    let answer = model.asked();
-    assert!(answer.message().contains("continue please"));
-    assert!(answer.request.to_string().contains("write it"), "nothing was dropped");
+    for text in words("continue please") {
+        let model = Model::start();
+        let sheaf = start(&model, &[]);
+        written(&sheaf, &model);
+        // Two presses, each on its own: the page is open when the words come.
+        sheaf.send("\x1b");
+        sheaf.wait_for("esc again");
+        sheaf.send("\x1b");
+        sheaf.wait_for("to a message");
+        sheaf.send(text);
+        sheaf.wait_gone("to a message");
+        sheaf.wait_for(&format!("› {text}"));
+        sheaf.send("\r");
+        let answer = model.asked();
+        assert!(answer.message().contains(text));
+        assert!(answer.request.to_string().contains("write it"), "nothing was dropped");
+    }
 }
 
 #[test]
@@ -108,34 +120,38 @@ fn vim_esc_esc_b_moves_in_the_draft() {
 
 #[test]
 fn add_tests_too_allows_nothing() {
-    let model = Model::start();
-    // Without a sandbox commands ask.
-    let sheaf = start(&model, &["--sandbox", "off"]);
-    let command = json!({ "command": "touch made", "is_background": false });
-    asked(&sheaf, &model, "go").calls(&[("run_terminal_cmd", command)]);
-    sheaf.wait_for("alt+y once");
-    sheaf.send("add tests too, yes\r");
-    sheaf.wait_for("add tests too, yes");
-    sheaf.wait_for("alt+y once");
-    assert!(!sheaf.home().join("work/made").exists());
-    // The chord decides, and what was said goes along.
-    sheaf.insist(ALLOW, "the command is allowed", |seen| !seen.shows("alt+y once"));
-    let next = model.asked();
-    assert!(next.request.to_string().contains("add tests too, yes"));
-    assert!(sheaf.home().join("work/made").exists());
+    for text in words("add tests too, yes") {
+        let model = Model::start();
+        // Without a sandbox commands ask.
+        let sheaf = start(&model, &["--sandbox", "off"]);
+        let command = json!({ "command": "touch made", "is_background": false });
+        asked(&sheaf, &model, "go").calls(&[("run_terminal_cmd", command)]);
+        sheaf.wait_for("alt+y once");
+        sheaf.send(&format!("{text}\r"));
+        sheaf.wait_for(text);
+        sheaf.wait_for("alt+y once");
+        assert!(!sheaf.home().join("work/made").exists());
+        // The chord decides, and what was said goes along.
+        sheaf.insist(ALLOW, "the command is allowed", |seen| !seen.shows("alt+y once"));
+        let next = model.asked();
+        assert!(next.request.to_string().contains(text));
+        assert!(sheaf.home().join("work/made").exists());
+    }
 }
 
 #[test]
 fn but_do_not_touch_redis_builds_no_plan() {
-    let model = Model::start();
-    let sheaf = start(&model, &["--mode", "plan"]);
-    let todos = json!([{ "id": "t", "content": "Sum up" }]);
-    let plan = json!({ "name": "Sums", "overview": "All of it.", "plan": "Do it.", "todos": todos });
-    asked(&sheaf, &model, "plan it").calls(&[("create_plan", plan)]);
-    sheaf.wait_for("tab plan");
-    sheaf.send("but do not touch Redis");
-    is_sent(&sheaf, &model, "but do not touch Redis");
-    assert!(sheaf.look(|seen| seen.shows("── plan ")), "{}", sheaf.picture());
+    for text in words("but do not touch Redis") {
+        let model = Model::start();
+        let sheaf = start(&model, &["--mode", "plan"]);
+        let todos = json!([{ "id": "t", "content": "Sum up" }]);
+        let plan = json!({ "name": "Sums", "overview": "All of it.", "plan": "Do it.", "todos": todos });
+        asked(&sheaf, &model, "plan it").calls(&[("create_plan", plan)]);
+        sheaf.wait_for("tab plan");
+        sheaf.send(text);
+        is_sent(&sheaf, &model, text);
+        assert!(sheaf.look(|seen| seen.shows("── plan ")), "{}", sheaf.picture());
+    }
 }
 
 #[test]
@@ -171,18 +187,17 @@ fn a_mode_with_more_rights_is_for_the_next_message() {
 
 #[test]
 fn a_digit_answers_nothing_before_enter() {
-    let model = Model::start();
-    let sheaf = start(&model, &[]);
-    ask_form(&model, &sheaf, 1);
-    sheaf.send("2 tests fail, why?");
-    sheaf.wait_for("2 tests fail, why?");
-    assert!(model.is_idle());
-    sheaf.insist("\r", "it is answered", |seen| !seen.shows(WAITING));
-    let told = model.asked().results().concat();
-    assert!(
-        told.contains("2 tests fail, why?") && !told.contains("Postgres"),
-        "{told}"
-    );
+    for text in words("2 tests fail, why?") {
+        let model = Model::start();
+        let sheaf = start(&model, &[]);
+        ask_form(&model, &sheaf, 1);
+        sheaf.send(text);
+        sheaf.wait_for(text);
+        assert!(model.is_idle());
+        sheaf.insist("\r", "it is answered", |seen| !seen.shows(WAITING));
+        let told = model.asked().results().concat();
+        assert!(told.contains(text) && !told.contains("Postgres"), "{told}");
+    }
 }
 
 #[test]

@@ -13,6 +13,10 @@ use crate::{
     pty::{Sheaf, Start},
 };
 
+/// The question, and the lines that an answer leaves.
+const ASKED: &str = "Trust this folder? Off until then";
+const TRUSTED: &str = "trusted this folder · /trust to change";
+const PASSED: &str = "this folder's rules stay off · /trust to change";
 /// What a repository would have the model do.
 const ORDER: &str = "OBEY-THE-REPOSITORY";
 
@@ -182,7 +186,9 @@ fn said(sheaf: &Sheaf, model: &Model, text: &str) -> String {
 fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes() {
     let model = Model::start();
     let sheaf = start(&model, &[]).run();
-    sheaf.wait_for("Trust this folder?");
+    sheaf.wait_for(ASKED);
+    sheaf.wait_for("Ask anything");
+    sheaf.send("\t");
     sheaf.wait_until("each file is named", |seen| {
         [
             "AGENTS.md",
@@ -193,22 +199,17 @@ fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes()
         .iter()
         .all(|it| seen.shows(it))
     });
-    // It is the second option, once the question can be read.
-    sheaf.send("\t2");
-    sheaf.insist("\r", "it is trusted", |seen| {
-        seen.shows("Trusted, from your next message")
-    });
+    // It is the second answer, once the page can be read.
+    sheaf.send("\x1b[B");
+    sheaf.insist("\r", "it is trusted", |seen| seen.shows(TRUSTED));
     let sent = said(&sheaf, &model, "hello");
     assert!(sent.contains(ORDER) && sent.contains("More orders."), "{sent}");
     assert!(!sent.contains("Trust this"), "the model is not told of it: {sent}");
     // Whatever changes is data again, and asked about.
     fs::write(sheaf.home().join("work/AGENTS.md"), "OTHER-ORDERS").expect("a file");
     sheaf.send("/trust\r");
-    sheaf.wait_for("(changed)");
-    // The form comes behind the text; what is typed before it is a draft.
-    sheaf.wait_for("Skip");
-    sheaf.send("1");
-    sheaf.insist("\r", "it is put off", |seen| seen.shows("Not trusted."));
+    sheaf.wait_for("AGENTS.md  changed");
+    sheaf.insist("\r", "it is put off", |seen| seen.shows(PASSED));
     let sent = said(&sheaf, &model, "go on");
     assert!(!sent.contains("OTHER-ORDERS"), "{sent}");
 }
@@ -217,55 +218,83 @@ fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes()
 fn whoever_goes_on_writing_has_not_said_yes() {
     let model = Model::start();
     let sheaf = start(&model, &[]).run();
-    sheaf.wait_for("Trust this folder?");
+    sheaf.wait_for(ASKED);
     let sent = said(&sheaf, &model, "hello");
     assert!(sent.contains("AGENTS.md") && !sent.contains(ORDER), "{sent}");
-    assert!(!sent.contains("Not trusted"), "{sent}");
-    sheaf.wait_for("Not trusted");
+    sheaf.wait_for(PASSED);
+    assert!(!sheaf.look(|it| it.shows(ASKED)), "{}", sheaf.picture());
+}
+
+#[test]
+fn two_tests_fail_trusts_no_folder() {
+    for text in [
+        "2 tests fail in cart.rs, why?",
+        "fix but add 2 continue yes",
+        "2 tests fail, y?",
+    ] {
+        // While the line is there, and while the page is.
+        for opens in [false, true] {
+            let model = Model::start();
+            let sheaf = start(&model, &[]).run();
+            sheaf.wait_for(ASKED);
+            if opens {
+                sheaf.send("\t");
+                sheaf.wait_for("Not now");
+                sheaf.send("\x1b[B");
+            }
+            sheaf.send(text);
+            sheaf.wait_for(&format!("› {text}"));
+            sheaf.send("\r");
+            let answer = model.asked();
+            assert!(answer.message().contains(text));
+            assert!(!answer.request.to_string().contains(ORDER));
+            sheaf.wait_for(PASSED);
+        }
+    }
 }
 
 #[test]
 fn without_an_answer_it_stays_off_and_is_not_asked_again_until_something_changes() {
     let model = Model::start();
     let first = start(&model, &[]).run();
-    first.wait_for("Trust this folder?");
+    first.wait_for(ASKED);
     said(&first, &model, "hello");
-    first.wait_for("Not trusted");
+    first.wait_for(PASSED);
     first.send("/quit\r");
     first.exit();
     let again = start(&model, &[]).after(&first).run();
     again.wait_for("Ask anything");
     let sent = said(&again, &model, "hello");
     assert!(!sent.contains(ORDER), "{sent}");
-    assert!(!again.look(|it| it.shows("Trust this folder?")), "{}", again.picture());
+    assert!(!again.look(|it| it.shows(ASKED)), "{}", again.picture());
     again.send("/quit\r");
     again.exit();
     let changed = start(&model, &[])
         .after(&again)
         .file("work/AGENTS.md", "OTHER-ORDERS")
         .run();
-    changed.wait_for("Trust this folder?");
+    changed.wait_for(ASKED);
 }
 
 #[test]
 fn trust_is_taken_back_where_it_was_given() {
     let model = Model::start();
     let sheaf = start(&model, &[]).run();
-    sheaf.wait_for("Trust this folder?");
-    sheaf.send("\t2");
-    sheaf.insist("\r", "it is trusted", |seen| {
-        seen.shows("trusted this folder · /trust to change")
-    });
+    sheaf.wait_for(ASKED);
+    sheaf.wait_for("Ask anything");
+    sheaf.send("\t");
+    sheaf.wait_for("Not now");
+    sheaf.send("\x1b[B");
+    sheaf.insist("\r", "it is trusted", |seen| seen.shows(TRUSTED));
     assert!(said(&sheaf, &model, "hello").contains(ORDER));
     sheaf.send("/trust\r");
-    sheaf.wait_for("Keep trusting this folder?");
-    sheaf.wait_for("Skip");
-    sheaf.send("2");
+    sheaf.wait_for("This folder is trusted");
+    sheaf.send("\x1b[B");
     sheaf.insist("\r", "it is not", |seen| {
         seen.shows("does not trust this folder · /trust to change")
     });
     sheaf.send("/new\r");
-    sheaf.wait_until("a new conversation", |seen| !seen.shows("Keep trusting"));
+    sheaf.wait_until("a new conversation", |seen| !seen.shows("does not trust"));
     let sent = said(&sheaf, &model, "hello again");
     assert!(!sent.contains(ORDER) && !sent.contains("More orders."), "{sent}");
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Error, Repository, stage::Blob};
 use crate::{
-    protocol::{Applied, Document, DocumentStart, GitChanges, Kind, Operation, document::language_of},
+    protocol::{Applied, Document, DocumentStart, GitChanges, Kind, Operation, document::language_of, sentence},
     sandbox::{Place, Workspace},
     tools::edit::{
         hunks::{hunks, surroundings},
@@ -24,7 +24,7 @@ const FILE_BYTES: u64 = 4 << 20;
 pub async fn documents(repository: &Repository, workspace: &Arc<Workspace>) -> Result<GitChanges, Error> {
     let filters = super::filters(&repository.top)
         .await
-        .ok_or_else(|| Error::Failed("a filter of this repository cannot be switched off: use git diff".to_owned()))?;
+        .ok_or_else(|| Error::Failed(sentence::FILTERED.text().to_owned()))?;
     let options = || filters.iter().flat_map(|it| ["-c", it.as_str()]);
     let mut paths: Vec<String> = Vec::new();
     let mut add = |bytes: Vec<u8>| {

@@ -23,7 +23,7 @@ use crate::{
         file::{self, Access},
         process::Output,
     },
-    protocol::{CommitFile, CommitOutcome, CommitPreview, CommitRequest, Operation},
+    protocol::{CommitFile, CommitOutcome, CommitPreview, CommitRequest, Operation, sentence},
     text::{WordList, diff::diff, redact::redact},
     tools::edit::{hunks::counts, text::Text},
 };
@@ -326,13 +326,11 @@ async fn describe(
         })
         .collect();
     let problem = match (unfinished, &author) {
-        (Some("conflict"), _) => "there are unresolved conflicts: resolve them first".to_owned(),
-        (Some(name), _) => format!("a {name} is not finished: finish or abort it first"),
-        (None, None) => "git does not know your name: git config --global user.name and user.email".to_owned(),
-        (None, Some(_)) if files.is_empty() && !left_out.is_empty() => {
-            "none of the accepted changes can be committed".to_owned()
-        }
-        (None, Some(_)) if files.is_empty() => "the accepted changes are committed already".to_owned(),
+        (Some("conflict"), _) => sentence::CONFLICTS.text().to_owned(),
+        (Some(name), _) => sentence::UNFINISHED.with(name),
+        (None, None) => sentence::NO_NAME.text().to_owned(),
+        (None, Some(_)) if files.is_empty() && !left_out.is_empty() => sentence::NONE_FITS.text().to_owned(),
+        (None, Some(_)) if files.is_empty() => sentence::COMMITTED_ALREADY.text().to_owned(),
         (None, Some(_)) => String::new(),
     };
     Ok(CommitPreview {
@@ -469,7 +467,7 @@ pub async fn commit(
     if !preview.problem.is_empty() {
         return Err(Error::Failed(preview.problem));
     }
-    let changed = || Error::Failed("the repository has changed meanwhile: look at the changes again".to_owned());
+    let changed = || Error::Failed(sentence::CHANGED_MEANWHILE.text().to_owned());
     if preview.state != request.state {
         return Err(changed());
     }

@@ -18,6 +18,7 @@ use std::{
 use self::stage::Blob;
 use crate::{
     os::process::{self, Command, Output},
+    protocol::sentence,
     text::WordList,
 };
 
@@ -102,9 +103,9 @@ pub async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'sta
 /// Why a repository cannot be used; each is a sentence for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("git is not installed")]
+    #[error("{}", sentence::NO_GIT.text())]
     NoGit,
-    #[error("this folder is not in a git repository")]
+    #[error("{}", sentence::NO_REPOSITORY.text())]
     NoRepository,
     #[error("{0}")]
     Failed(String),

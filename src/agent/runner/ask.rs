@@ -12,6 +12,7 @@ use crate::{
         git::{self, Repository},
         undo,
     },
+    config::ConfiguredRule,
     link::{AskError, Asker},
     models::{Failure, FailureKind},
     protocol::{GitChanges, Position, Query, Reply, ServerStatus},
@@ -50,8 +51,14 @@ impl Runner {
             })),
             Query::ModelOffers => Box::pin(model_offers::find(&self.setup).map(|it| Ok(Some(Reply::ModelOffers(it))))),
             Query::Trust if is_here && workspace.is_some() => {
-                self.trust.look_again(&self.setup, &mut self.context);
-                at_once(Reply::Accepted)
+                let report = self.trust.report(&self.setup, &mut self.context);
+                Box::pin(report.map(|it| Ok(Some(Reply::Trust(it)))))
+            }
+            Query::DecideTrust(answer) if is_here => {
+                let (setup, context) = (&self.setup, &mut self.context);
+                let decided = self.trust.decide(answer, setup, context, &self.log);
+                let failed = |it| Failure::new(FailureKind::Request, it);
+                Box::pin(ready(decided.map(|()| Some(Reply::Accepted)).map_err(failed)))
             }
             Query::Changes if let Some(workspace) = workspace => {
                 let seen = Arc::clone(&self.tools.seen);
@@ -116,7 +123,9 @@ impl Runner {
             }),
             Query::SideQuestion(question) => {
                 let (log, chosen) = (Arc::clone(&self.log), self.model.chosen.clone());
-                Box::pin(side_question(chosen, log, question).map(|it| Ok(Some(Reply::SideAnswer(it)))))
+                let settings = Arc::clone(&self.setup.settings);
+                let answer = side_question(chosen, settings, log, question);
+                Box::pin(answer.map(|it| Ok(Some(Reply::SideAnswer(it)))))
             }
             Query::CheckRule(rule) if is_here => {
                 let checked = approval::Rule::parse(&rule, std::env::home_dir().as_deref());
@@ -126,6 +135,10 @@ impl Runner {
                         .map(|_| Some(Reply::Accepted))
                         .map_err(|it| failed(it.to_string())),
                 ))
+            }
+            Query::ChangeRule { list, rule, is_removed } if is_here => {
+                self.change_rule(list, &rule, is_removed);
+                at_once(Reply::Accepted)
             }
             Query::Status => {
                 let chosen = &self.model.chosen;
@@ -158,13 +171,35 @@ impl Runner {
 }
 
 impl Runner {
+    /// Takes over a change of the rules in the user's settings.
+    fn change_rule(&mut self, list: &str, rule: &str, is_removed: bool) {
+        let settings = Arc::make_mut(&mut self.setup.settings);
+        let approvals = &mut settings.approvals;
+        let rules = match list {
+            "approvals.deny" => &mut approvals.deny,
+            "approvals.ask" => &mut approvals.ask,
+            _ => &mut approvals.allow,
+        };
+        rules.retain(|it| it.rule != rule);
+        let policy = &mut self.turn.memory.policy;
+        if is_removed {
+            // "Always" has allowed it for the session, too.
+            policy.rules.session.retain(|it| it.to_string() != rule);
+        } else {
+            rules.push(ConfiguredRule::new(rule));
+        }
+        let (mut rules, _) = approval::Rules::read(settings, std::env::home_dir().as_deref());
+        rules.session = std::mem::take(&mut policy.rules.session);
+        policy.rules = rules;
+    }
+
     /// The conversation that commits are made from.
     fn source(&self, workspace: Arc<Workspace>) -> Source {
         Source {
             workspace,
             seen: Arc::clone(&self.tools.seen),
             log: Arc::clone(&self.log),
-            note: self.setup.settings.commit.note.clone(),
+            settings: Arc::clone(&self.setup.settings),
         }
     }
 }

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::Map;
 
-use super::{notices::now_ms, side_question::said};
+use super::{
+    notices::now_ms,
+    side_question::{Bill, said},
+};
 use crate::{
     agent::{
         git::{
@@ -14,6 +17,7 @@ use crate::{
         },
         tags::wrap,
     },
+    config::Settings,
     journal::Log,
     models::{Chosen, ModelMessage},
     protocol::{
@@ -35,8 +39,7 @@ pub struct Source {
     pub workspace: Arc<Workspace>,
     pub seen: Arc<Seen>,
     pub log: Arc<Log>,
-    /// The setting `commit.note`.
-    pub note: String,
+    pub settings: Arc<Settings>,
 }
 
 impl Source {
@@ -59,7 +62,7 @@ impl Source {
     /// Describes the commit, or says why there can be none.
     pub async fn preview(self, wanted: Vec<(Turn, DocumentId)>) -> CommitPreview {
         let found = match self.accepted(wanted).await {
-            Ok((repository, accepted)) => commit::preview(&repository, &accepted, &self.note).await,
+            Ok((repository, accepted)) => commit::preview(&repository, &accepted, &self.settings.commit.note).await,
             Err(error) => Err(error),
         };
         found.unwrap_or_else(|error| CommitPreview {
@@ -87,7 +90,12 @@ impl Source {
             wrap("user_query", asked),
             wrap("commit_patch", &patch),
         ];
-        let answer = said(chosen, SYSTEM, vec![ModelMessage::user(text.join("\n"))], MESSAGE_BYTES);
+        let bill = Bill {
+            settings: self.settings,
+            log: self.log,
+        };
+        let messages = vec![ModelMessage::user(text.join("\n"))];
+        let answer = said(chosen, SYSTEM, messages, MESSAGE_BYTES, &bill);
         let answer = tokio::time::timeout(MESSAGE_PATIENCE, answer).await;
         tidy(&answer.unwrap_or_else(|_| Ok(String::new())).unwrap_or_default())
     }
@@ -96,7 +104,7 @@ impl Source {
     pub async fn commit(self, request: CommitRequest) -> CommitOutcome {
         let made = match self.accepted(request.documents.clone()).await {
             Ok((repository, accepted)) => {
-                let outcome = commit::commit(&repository, &accepted, &request, &self.note).await;
+                let outcome = commit::commit(&repository, &accepted, &request, &self.settings.commit.note).await;
                 outcome.map(|it| (it, repository))
             }
             Err(error) => Err(error),

@@ -54,6 +54,7 @@ use crate::{
     },
     protocol::{
         ASIDE, Applied, Branch, Command, Event, Notice, Position, ResponseId, Submit, Title, Turn as ProtocolTurn,
+        sentence,
     },
     sandbox::Settled,
     tools::run_terminal_cmd,
@@ -109,7 +110,7 @@ enum RunnerEvent {
     Reversed(Result<(), String>),
     Restored(Result<Option<(Restored, Notice)>, String>),
     Background(background::Update),
-    Looked(bool, Option<Standing>),
+    Looked(Option<Standing>),
     Settled(Settled),
 }
 
@@ -180,16 +181,13 @@ impl Runner {
                     self.log.append_to(update.turn, now_ms(), update.event());
                 }
                 RunnerEvent::Restored(result) => self.restorer.restored(result, &self.log),
-                RunnerEvent::Looked(is_wanted, standing) => {
-                    let is_busy = self.is_busy() || self.trust.asks_about_left() || !self.messages.queue.is_empty();
-                    self.trust.ask(is_wanted, standing, is_busy, &self.log);
-                }
+                RunnerEvent::Looked(standing) => self.trust.ask(standing, &self.log),
                 RunnerEvent::Settled(settled) => {
                     tell_settled(&settled, &mut self.turn.memory.is_halted, &self.setup, &self.log);
                 }
                 RunnerEvent::MarksLeft(marks) if marks.is_empty() => {}
                 RunnerEvent::MarksLeft(marks) => {
-                    let message = format!("instrumentation is left in the code: {}", marks.join(", "));
+                    let message = sentence::MARKS_LEFT.with(&marks.join(", "));
                     warn(&self.log, "debug-marks", message);
                 }
                 RunnerEvent::Input(input) => {
@@ -242,7 +240,7 @@ impl Runner {
             Some(title) = model.titles.next(), if !model.titles.is_empty() => RunnerEvent::Title(title),
             Some(marks) = tools.marks_left.next(), if !tools.marks_left.is_empty() => RunnerEvent::MarksLeft(marks),
             Some((asked, window)) = model.sizing.next(), if !model.sizing.is_empty() => RunnerEvent::Sized(asked, window),
-            (is_wanted, standing) = looked(trust.looking.as_mut()) => RunnerEvent::Looked(is_wanted, standing),
+            Some(standing) = maybe(trust.looking.as_mut()) => RunnerEvent::Looked(standing),
         }
     }
 
@@ -282,20 +280,17 @@ impl Runner {
             {
                 return;
             }
-            Command::Answer { turn, response } if self.trust.is(turn, &response.document_id) => {
-                let (setup, context) = (&self.setup, &mut self.context);
-                self.trust.close(Some(&response), setup, context, &self.log);
-                return;
-            }
             // Whoever says something else does not want to be asked now.
             Command::Submit(_)
             | Command::Run { .. }
             | Command::RepeatCall { .. }
             | Command::Compact { .. }
-            | Command::Steer(_)
-            | Command::Cancel => {
+            | Command::Steer(_) => {
                 self.trust.close_left(None, &self.setup, &self.log);
-                self.trust.close(None, &self.setup, &mut self.context, &self.log);
+                self.trust.pass(&self.setup, &self.log);
+            }
+            Command::Cancel => {
+                self.trust.close_left(None, &self.setup, &self.log);
             }
             Command::Update { .. }
             | Command::Answer { .. }
@@ -336,7 +331,7 @@ impl Runner {
                     let own = UserCommand::new(called.name, called.arguments, true);
                     self.messages.queue.push_back((submit, QueuedWork::Command(own)));
                 }
-                None => warn(&self.log, "no-call", "no call to run again"),
+                None => warn(&self.log, "no-call", sentence::NO_CALL.text()),
             },
             // Room that is made, and a command of the user's, have no model that could hear it.
             Command::Steer(submit) if self.turn.is_answering() => {
@@ -452,8 +447,7 @@ impl Runner {
     /// Continues the conversation from another place: the model is told what was said there, and nothing else.
     fn go_on(&mut self, branch: Branch) {
         if self.is_busy() {
-            let message = "still working: the conversation continues here";
-            return warn(&self.log, "not-there", message);
+            return warn(&self.log, "not-there", sentence::STAYS_HERE.text());
         }
         self.log.append(now_ms(), Event::Branch(branch));
         let transcript = Transcript::from_entries(&self.log.after(Position(0)));
@@ -475,14 +469,6 @@ fn files<'a>(setup: &'a Setup, tools: &'a ToolRunner) -> Files<'a> {
     Files {
         workspace: setup.workspace.as_ref(),
         seen: &tools.seen,
-    }
-}
-
-/// Waits for a look at the workspace; for ever where there is none.
-async fn looked(looking: Option<&mut trust::Looking>) -> (bool, Option<Standing>) {
-    match looking {
-        Some((is_wanted, standing)) => (*is_wanted, standing.await),
-        None => std::future::pending().await,
     }
 }
 

@@ -8,7 +8,7 @@ use super::notices::{now_ms, warn};
 use crate::{
     agent::undo::{self, Restored, hunk},
     journal::Log,
-    protocol::{Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn},
+    protocol::{Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn, sentence},
     sandbox::{Checkpoints, Seen, Workspace},
     transcript::Transcript,
 };
@@ -56,7 +56,7 @@ impl Restorer {
         let (workspace, seen, log) = (files.workspace.cloned(), Arc::clone(files.seen), Arc::clone(log));
         let work = tokio::task::spawn_blocking(move || {
             let rejected = rejected(&log, turn, &document)?;
-            let workspace = workspace.ok_or("no workspace here")?;
+            let workspace = workspace.ok_or(sentence::NO_WORKSPACE.text())?;
             hunk::take_back(&workspace, &seen, &rejected).map_err(|it| it.to_string())
         });
         self.reversal =
@@ -84,10 +84,10 @@ impl Restorer {
     /// Begins to take back, or to do again, what calls did to files; not while an answer is made (`is_busy`).
     pub fn restore(&mut self, wish: Restore, is_busy: bool, files: Files<'_>, log: &Arc<Log>) {
         if is_busy || self.restoring.is_some() {
-            return warn(log, "not-restored", "nothing can be undone while the model works");
+            return warn(log, "not-restored", sentence::UNDO_BUSY.text());
         }
         let Some(workspace) = files.workspace.cloned() else {
-            return warn(log, "not-restored", "no workspace here");
+            return warn(log, "not-restored", sentence::NO_WORKSPACE.text());
         };
         let seen = Arc::clone(files.seen);
         let log = Arc::clone(log);
@@ -140,7 +140,7 @@ fn rejected(log: &Log, turn: Turn, document: &DocumentId) -> Result<hunk::Reject
     let rejected = response
         .position_of(document)
         .and_then(|it| hunk::rejected(&response, it));
-    rejected.ok_or("not a file change")?.map_err(|it| it.to_string())
+    rejected.ok_or(sentence::NO_CHANGE.text())?.map_err(|it| it.to_string())
 }
 
 fn broken(error: &tokio::task::JoinError) -> String {

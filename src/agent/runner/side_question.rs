@@ -4,11 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 
+use super::notices::now_ms;
 use crate::{
     agent::{history, tags::wrap},
+    config::Settings,
     journal::Log,
-    models::{Chosen, Effort, ModelMessage, ModelRequest, Piece},
-    protocol::{Position, SideAnswer},
+    models::{Chosen, Effort, ModelMessage, ModelRequest, Piece, Tokens, catalogue},
+    protocol::{Cost, Event, Position, SideAnswer, Usage},
 };
 
 const SYSTEM: &str = include_str!("../../../assets/prompts/side_question.md");
@@ -18,7 +20,11 @@ const ANSWER_BYTES: usize = 64 << 10;
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Answers a question about the conversation so far.
-pub async fn side_question(chosen: Chosen, log: Arc<Log>, question: String) -> SideAnswer {
+pub async fn side_question(chosen: Chosen, settings: Arc<Settings>, log: Arc<Log>, question: String) -> SideAnswer {
+    let bill = Bill {
+        settings,
+        log: Arc::clone(&log),
+    };
     let read = move || {
         let mut messages = history::text_only(&log.after(Position(0))).messages;
         messages.push(ModelMessage::user(wrap("side_question", &question)));
@@ -26,7 +32,10 @@ pub async fn side_question(chosen: Chosen, log: Arc<Log>, question: String) -> S
     };
     // A long conversation is read from the disk.
     let answer = match tokio::task::spawn_blocking(read).await {
-        Ok(messages) => tokio::time::timeout(PATIENCE, said(chosen, SYSTEM, messages, ANSWER_BYTES)).await,
+        Ok(messages) => {
+            let said = said(chosen, SYSTEM, messages, ANSWER_BYTES, &bill);
+            tokio::time::timeout(PATIENCE, said).await
+        }
         Err(error) => Ok(Err(error.to_string())),
     };
     match answer.unwrap_or_else(|_| Err("the model took too long".to_owned())) {
@@ -41,13 +50,41 @@ pub async fn side_question(chosen: Chosen, log: Arc<Log>, question: String) -> S
     }
 }
 
-/// Asks a model without tools; returns its text, at most so many bytes of it. An error is a sentence for the user.
+/// The place where requests beside the conversation are counted.
+pub struct Bill {
+    pub settings: Arc<Settings>,
+    pub log: Arc<Log>,
+}
+
+impl Bill {
+    /// Counts the tokens of a request.
+    fn add(&self, model: &str, tokens: &Tokens) {
+        if *tokens == Tokens::default() {
+            return;
+        }
+        let prices = catalogue::known(model, &self.settings.models).prices;
+        let cost = Cost {
+            usage: Usage {
+                prompt_tokens: tokens.prompt,
+                completion_tokens: tokens.completion,
+                total_tokens: tokens.prompt.saturating_add(tokens.completion),
+            },
+            dollars: prices.map(|it| it.of(tokens).dollars),
+        };
+        self.log.append(now_ms(), Event::Notice(cost.notice()));
+    }
+}
+
+/// Asks a model without tools; returns its text, at most so many bytes of it. An error is a sentence for the user. The request
+/// is counted on the bill, also when it fails.
 pub async fn said(
     chosen: Chosen,
     system: &str,
     messages: Vec<ModelMessage>,
     limit_bytes: usize,
+    bill: &Bill,
 ) -> Result<String, String> {
+    let model = chosen.model.clone();
     let request = ModelRequest {
         model: chosen.model,
         system: system.to_owned(),
@@ -56,16 +93,19 @@ pub async fn said(
         ..ModelRequest::default()
     };
     let mut pieces = chosen.provider.stream(request);
-    let mut said = String::new();
+    let (mut said, mut tokens) = (String::new(), Tokens::default());
+    let mut failed = None;
     while let Some(piece) = pieces.next().await {
         match piece {
             Piece::Text(text) => {
                 let room = limit_bytes.saturating_sub(said.len());
                 said.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
             }
-            Piece::Error(failure) => return Err(failure.message.to_string()),
+            Piece::Usage(it) => tokens = it,
+            Piece::Error(failure) => failed = Some(failure.message.to_string()),
             _ => {}
         }
     }
-    Ok(said)
+    bill.add(&model, &tokens);
+    failed.map_or(Ok(said), Err)
 }

@@ -107,7 +107,7 @@ impl Runner {
             self.answer.timers.clear();
             self.tools.forget_calls();
             if was_running {
-                self.trust.remind(&self.setup, &self.log);
+                self.trust.remind(&self.log);
                 self.context.ended(&self.tools.seen, self.setup.workspace.as_ref());
                 if let Some(own) = self.messages.user_command.take() {
                     if !own.is_shown {

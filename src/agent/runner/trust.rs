@@ -1,6 +1,9 @@
-//! The question whether a workspace may act, and news of protected files.
+//! The question whether the workspace may act, and news of protected files.
 
-use std::pin::Pin;
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use tokio::sync::mpsc;
 
@@ -9,24 +12,26 @@ use crate::{
     agent::{
         quarantine::{self, QuarantinePage},
         runner::{context_builder::ContextBuilder, sandbox_status, setup::Setup},
-        trust::{Standing, TrustAnswer, TrustPage},
+        trust::Standing,
     },
     journal::Log,
     link::Asker,
-    protocol::{ClarificationResponse, DocumentId, Event, Position, Turn, UserAction},
+    protocol::{ClarificationResponse, Event, Position, TrustAnswer, TrustReport, Turn, UserAction},
     sandbox::{LeftFile, Settled},
 };
 
-/// A look at what a workspace would do; the flag: the user wants to hear what came of it in any case.
-pub type Looking = (bool, Pin<Box<dyn Future<Output = Option<Standing>> + Send>>);
+/// A look at what a workspace would do.
+pub type Looking = Pin<Box<dyn Future<Output = Option<Standing>> + Send>>;
 
-/// The question whether the workspace may act.
+/// The question whether the workspace may act: a line that holds nobody up, and a page.
 pub struct TrustQuestion {
     /// Looks whether the workspace has something that the user is to be asked about.
     pub looking: Option<Looking>,
-    /// The question, in its turn, while it is open.
-    page: Option<(TrustPage, Turn)>,
-    /// Checkers that are off, to be named after the first answer; nothing else asks for trust.
+    /// The question that is open.
+    open: Option<Standing>,
+    /// What the page showed last: an answer is about that.
+    reported: Arc<Mutex<Option<Standing>>>,
+    /// Checkers that are off, to be asked about after the first answer; nothing else asks for trust.
     unasked: Option<Standing>,
     /// The question about protected files that were put aside, in its turn, while it is open.
     left: Option<(QuarantinePage, Turn)>,
@@ -38,18 +43,13 @@ impl TrustQuestion {
     /// Begins to look, where somebody is there to be asked.
     pub fn new(setup: &Setup, context: &ContextBuilder) -> Self {
         Self {
-            looking: (setup.asker == Asker::Here).then(|| (false, context.standing())),
-            page: None,
+            looking: (setup.asker == Asker::Here).then(|| context.standing()),
+            open: None,
+            reported: Arc::default(),
             unasked: None,
             left: None,
             settled: setup.workspace.as_ref().and_then(|it| it.commands().settled()),
         }
-    }
-
-    /// Returns true if the open question is this document.
-    pub fn is(&self, turn: Turn, document: &DocumentId) -> bool {
-        let page = self.page.as_ref();
-        page.is_some_and(|(page, its)| *its == turn && page.is(document))
     }
 
     /// Asks about protected files that are new or changed since the program was killed during a command. Without anybody to
@@ -71,11 +71,6 @@ impl TrustQuestion {
         }
     }
 
-    /// Returns true if a question about files that were put aside is open.
-    pub fn asks_about_left(&self) -> bool {
-        self.left.is_some()
-    }
-
     /// Takes an answer to that question, or closes it without one. Returns false if it is not open, or not meant.
     pub fn close_left(&mut self, answer: Option<(Turn, &ClarificationResponse)>, setup: &Setup, log: &Log) -> bool {
         let is_meant = |(page, its): &mut (QuarantinePage, Turn)| {
@@ -90,121 +85,86 @@ impl TrustQuestion {
         true
     }
 
-    /// Looks again because the user asks for it, unless the question is open.
-    pub fn look_again(&mut self, setup: &Setup, context: &mut ContextBuilder) {
-        if self.page.is_none() {
-            self.looking = Some((true, context.look_again(setup)));
-        }
-    }
-
-    /// Opens the question whether the workspace may act, where there is something to ask and nobody else has the word (`is_busy`).
-    pub fn ask(&mut self, is_wanted: bool, standing: Option<Standing>, is_busy: bool, log: &Log) {
+    /// Opens the question, where there is something to ask.
+    pub fn ask(&mut self, standing: Option<Standing>, log: &Log) {
         self.looking = None;
-        let is_held = |it: &Standing| is_wanted && it.shut.is_empty() && it.is_held();
-        let asked = |it: &Standing| {
-            if is_wanted {
-                !it.shut.is_empty() || is_held(it)
-            } else {
-                !it.asked.is_empty()
-            }
+        let Some(standing) = standing.filter(|it| !it.asked.is_empty()) else {
+            return;
         };
         // A project that has only checkers is none to ask about before there is something to check.
-        if !is_wanted && standing.as_ref().is_some_and(Standing::asks_for_checkers_only) {
-            self.unasked = standing;
+        if standing.asks_for_checkers_only() {
+            self.unasked = Some(standing);
             return;
         }
-        let Some(mut standing) = standing.filter(asked) else {
-            if is_wanted {
-                warn(log, "trust", "nothing in this folder needs your trust");
-            }
-            return;
-        };
-        let is_held = is_held(&standing);
-        if is_wanted {
-            standing.asked = std::mem::take(&mut standing.shut);
-        }
-        if is_held && is_busy {
-            warn(log, "trust", "still working: /trust when it has ended");
-            return;
-        }
-        if is_busy || self.page.is_some() {
-            let names: Vec<&str> = standing.asked.iter().take(3).map(|it| it.path.as_str()).collect();
-            let message = format!(
-                "{} files of this folder are off until you trust them ({}): /trust",
-                standing.asked.len(),
-                names.join(", ")
-            );
-            warn(log, "trust", message);
-            return;
-        }
-        if log.last() != Position(0) {
-            log.append(now_ms(), TrustPage::message());
-        }
-        let (page, events) = if is_held {
-            TrustPage::open_held(&standing)
-        } else {
-            TrustPage::open(&standing)
-        };
-        self.page = Some((page, log.turn()));
-        for event in events {
-            log.append(now_ms(), event);
+        self.open(standing, log);
+    }
+
+    fn open(&mut self, standing: Standing, log: &Log) {
+        log.append(now_ms(), Event::Notice(standing.question().notice()));
+        self.open = Some(standing);
+    }
+
+    /// Asks about checkers that are off, after the first answer.
+    pub fn remind(&mut self, log: &Log) {
+        if let Some(standing) = self.unasked.take() {
+            self.open(standing, log);
         }
     }
 
-    /// Names checkers that are off, once, after the first answer.
-    pub fn remind(&mut self, setup: &Setup, log: &Log) {
-        let Some(standing) = self.unasked.take() else { return };
-        let (Some(workspace), Some(paths)) = (&setup.workspace, &setup.paths) else {
-            return;
-        };
-        let (page, _) = TrustPage::open(&standing);
-        if page.keep(TrustAnswer::Later, workspace, paths).is_ok() {
-            warn(
-                log,
-                "trust",
-                "the project's checkers are off until you trust this folder: /trust",
-            );
+    /// Looks again because the user wants to see it.
+    pub fn report(
+        &self,
+        setup: &Setup,
+        context: &mut ContextBuilder,
+    ) -> impl Future<Output = TrustReport> + Send + use<> {
+        let (looking, reported) = (context.look_again(setup), Arc::clone(&self.reported));
+        async move {
+            let standing = looking.await;
+            let report = standing.as_ref().map(Standing::report).unwrap_or_default();
+            *reported.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+            report
         }
     }
 
-    /// Closes that question, if it is open; no answer is a no until something changes.
-    pub fn close(
+    /// Keeps the answer to what was reported last, and reads anew what holds from now on.
+    pub fn decide(
         &mut self,
-        response: Option<&ClarificationResponse>,
+        answer: TrustAnswer,
         setup: &Setup,
         context: &mut ContextBuilder,
         log: &Log,
-    ) {
-        let Some((page, turn)) = self.page.take() else { return };
-        let verdict = response.map_or(TrustAnswer::Later, TrustPage::verdict);
-        let kept = match (&setup.workspace, &setup.paths) {
-            (Some(workspace), Some(paths)) => page.keep(verdict, workspace, paths),
-            (Some(_) | None, _) => Err("no folder to save it in".to_owned()),
-        };
-        let word = match (verdict, &kept) {
-            (TrustAnswer::Later, _) if page.is_held() => "Still trusted.".to_owned(),
-            (TrustAnswer::Later, _) => "Not trusted. `/trust` to change.".to_owned(),
-            (TrustAnswer::Never, Err(why)) => format!("Still trusted: your answer could not be saved. {why}"),
-            (TrustAnswer::Trusted, Err(why)) => format!("Not trusted: your answer could not be saved. {why}"),
-            (TrustAnswer::Never, Ok(_)) => {
-                self.looking = Some((false, context.look_again(setup)));
-                "Not trusted, from your next message. You are asked again when a file changes.".to_owned()
-            }
-            (TrustAnswer::Trusted, Ok(_)) => {
-                // What holds from now on is read again, and compared with what was shown.
-                self.looking = Some((false, context.look_again(setup)));
-                "Trusted, from your next message.".to_owned()
-            }
-        };
-        for event in page.close(response, &word) {
-            log.append_to(turn, now_ms(), event);
-        }
-        let action = match (verdict, kept) {
-            (TrustAnswer::Trusted, Ok(_)) => UserAction::Trusted,
-            (TrustAnswer::Never, Ok(_)) => UserAction::Distrusted,
-            (TrustAnswer::Trusted | TrustAnswer::Never | TrustAnswer::Later, _) => return,
+    ) -> Result<(), String> {
+        let reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let standing = reported.ok_or("nothing was asked")?;
+        keep(&standing, answer, setup)?;
+        self.open = None;
+        let action = match answer {
+            TrustAnswer::Trust => UserAction::Trusted,
+            TrustAnswer::Distrust => UserAction::Distrusted,
+            TrustAnswer::Later => UserAction::TrustPassed,
         };
         log.append(now_ms(), Event::Notice(action.notice(&[])));
+        self.looking = Some(context.look_again(setup));
+        Ok(())
+    }
+
+    /// Closes the question, if it is open: who goes on has not said yes, and is asked again when something changes.
+    pub fn pass(&mut self, setup: &Setup, log: &Log) {
+        let Some(standing) = self.open.take() else { return };
+        if let Err(why) = keep(&standing, TrustAnswer::Later, setup) {
+            warn(log, "trust", why);
+        }
+        log.append(now_ms(), Event::Notice(UserAction::TrustPassed.notice(&[])));
+    }
+}
+
+fn keep(standing: &Standing, answer: TrustAnswer, setup: &Setup) -> Result<(), String> {
+    match (&setup.workspace, &setup.paths) {
+        (Some(workspace), Some(paths)) => {
+            let kept = standing.keep(answer, workspace, paths);
+            kept.map(drop).map_err(|it| it.to_string())
+        }
+        (Some(_) | None, _) => Err("no folder to save it in".to_owned()),
     }
 }
 

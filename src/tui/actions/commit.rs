@@ -6,6 +6,7 @@ use crate::{
     tui::{
         app::{Action, App, Effect, effects::ask_for},
         overlays::{CommitCard, DocumentPage, Review},
+        spoken::worded,
     },
 };
 
@@ -33,7 +34,7 @@ pub const DIFF: Action = Action::new("diff", "diff", |app, _| {
         };
         match reply {
             Ok(Reply::GitChanges(found)) if found.problem.is_empty() => page.fill(found.documents, t!("diff-none")),
-            Ok(Reply::GitChanges(found)) => page.fill(Vec::new(), &found.problem),
+            Ok(Reply::GitChanges(found)) => page.fill(Vec::new(), &worded(&found.problem)),
             Ok(_) | Err(_) => page.fill(Vec::new(), t!("diff-not-here")),
         }
         Vec::new()

@@ -2,11 +2,14 @@
 
 use super::focus::{focus_composer, focus_transcript};
 use crate::{
-    protocol::{Command, Mode, ModelOffer, ModelOffers, Query, Reply, Restriction},
+    protocol::{Command, Mode, ModelOffer, ModelOffers, Query, Reply, Restriction, TrustAnswer},
     t,
     tui::{
-        app::{Action, App, Effect, Focus, effects::ask},
-        overlays::{AskingAgent, Inspector, Page, Picker},
+        app::{
+            Action, App, Effect, Focus,
+            effects::{ask, ask_for},
+        },
+        overlays::{AskingAgent, Inspector, Page, Picker, TrustPage},
         terminal::Mouse,
     },
 };
@@ -176,9 +179,23 @@ pub const INSPECT: Action = Action::new("inspect", "inspect", |app, _| {
     app.open(Inspector::new(trace))
 });
 
-pub const TRUST: Action = Action::new("trust", "trust", |_, _| {
-    vec![Effect::ask(Query::Trust, |_| Some(()), false, |_, ()| Vec::new())]
+pub const TRUST: Action = Action::new("trust", "trust", |app, _| {
+    let draft = app.composer.field.version();
+    vec![ask!(Query::Trust, Reply::Trust, move |app, report| {
+        if report.entries.is_empty() {
+            return app.toast(t!("trust-nothing"));
+        }
+        app.open_late(draft, TrustPage::new(report, app.now_ms))
+    })]
 });
+
+/// Keeps the user's answer to the question of trust.
+pub fn decide_trust(answer: TrustAnswer) -> Vec<Effect> {
+    vec![ask_for(Query::DecideTrust(answer), |app, reply| match reply {
+        Ok(_) => Vec::new(),
+        Err(why) => app.toast(t!("trust-unsaved", why = why)),
+    })]
+}
 
 pub const SANDBOX: Action = Action::new("sandbox", "sandbox", |app, word| {
     let guard = match word.trim() {

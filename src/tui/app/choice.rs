@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Action;
 use crate::{
-    protocol::{DocumentId, Mode, Restore, Turn},
+    protocol::{DocumentId, Mode, Restore, TrustAnswer, Turn},
     transcript::DocumentIndex,
     tui::{library::StoredSession, widgets::transcript::Item},
 };
@@ -37,6 +37,8 @@ pub enum Choice {
     Branch(Turn, bool),
     /// Restores files, conversation or both.
     Rewind(RewindTarget),
+    /// An answer to the question whether the workspace may act.
+    Trust(TrustAnswer),
     /// A change of the queue.
     Queue(QueueEdit),
     /// A new text for the selected todo.

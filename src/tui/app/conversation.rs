@@ -114,6 +114,11 @@ impl Conversation {
         self.transcript.open_question().or_else(|| self.plan_to_build())
     }
 
+    /// Returns true if the question of trust is open and nothing else waits for the user.
+    pub fn waits_for_trust(&self) -> bool {
+        self.transcript.trust.is_some() && self.waiting().is_none()
+    }
+
     /// When the newest turn began, in milliseconds since the Unix epoch; 0 if there is none.
     pub fn last_turn_ms(&self) -> u64 {
         self.transcript.exchanges.last().map_or(0, |it| it.at_ms)

@@ -298,7 +298,8 @@ impl App {
         let drafted = usize::from(self.composer.field.rows(self.terminal.size.0.saturating_sub(4)));
         let drafted = drafted.clamp(1, (rows / 3).max(1));
         let waiting = (self.composer.said.len() + self.composer.queue.len()).min(3);
-        let around = LEAST - 1 + drafted + waiting;
+        let asked = usize::from(self.conversation.transcript.trust.is_some());
+        let around = LEAST - 1 + drafted + waiting + asked;
         let printed = self.terminal.inline.as_ref().map_or(0, |it| it.printed);
         let room = most.saturating_sub(around);
         let flowed = self.flowed(printed).rows;

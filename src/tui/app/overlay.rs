@@ -43,6 +43,11 @@ pub trait Overlay: Any + Send {
         None
     }
 
+    /// Handles a click that chooses nothing from [`Self::list`]; returns false if nothing is to be pressed there.
+    fn click(&mut self, _cell: Position) -> bool {
+        false
+    }
+
     /// The place that it wants; the whole page by default.
     fn placement(&self) -> Placement {
         Placement::Page
@@ -63,6 +68,12 @@ pub trait Overlay: Any + Send {
     /// `shown` is its last drawing.
     fn spoken(&self, shown: &Buffer) -> (Vec<String>, Option<&'static str>) {
         (spoken::drawn(shown), Some(t!("plain-how-keys")))
+    }
+
+    /// The name of its type.
+    #[cfg(test)]
+    fn type_name(&self) -> &'static str {
+        std::any::type_name::<Self>().rsplit("::").next().unwrap_or_default()
     }
 
     /// Keys for a line that was typed for a screen reader, or an error for the user. `is_typed`: a person typed it.

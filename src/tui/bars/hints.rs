@@ -184,6 +184,11 @@ pub fn hints(app: &App) -> Vec<Hint> {
         }
         return hints;
     }
+    if app.conversation.waits_for_trust() {
+        hints.retain(|it| it.action != "focus");
+        hints.insert(0, hint("tab", t!("trust-review")));
+        return hints;
+    }
     let Some(document) = app
         .conversation
         .waiting()

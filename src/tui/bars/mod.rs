@@ -3,3 +3,4 @@
 pub mod header;
 pub mod hints;
 pub mod rule;
+pub mod trust;

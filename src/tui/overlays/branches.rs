@@ -148,14 +148,14 @@ fn line(fork: &Fork, transcript: &Transcript, is_here: bool, columns: usize) -> 
 impl Overlay for Branches {
     fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
         match event.code {
-            KeyCode::Esc | KeyCode::Char('q') => return Answer::Close,
+            KeyCode::Esc => return Answer::Close,
             KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
-            KeyCode::Up | KeyCode::Char('k') => self.step(-1),
-            KeyCode::Down | KeyCode::Char('j') => self.step(1),
-            KeyCode::Home | KeyCode::Char('g') => self.step(isize::MIN),
-            KeyCode::End | KeyCode::Char('G') => self.step(isize::MAX),
-            KeyCode::Left | KeyCode::Char('h') => self.sibling(false),
-            KeyCode::Right | KeyCode::Char('l') => self.sibling(true),
+            KeyCode::Up => self.step(-1),
+            KeyCode::Down => self.step(1),
+            KeyCode::Home => self.step(isize::MIN),
+            KeyCode::End => self.step(isize::MAX),
+            KeyCode::Left => self.sibling(false),
+            KeyCode::Right => self.sibling(true),
             KeyCode::PageDown | KeyCode::Char(' ') => self.top += 5,
             KeyCode::PageUp => self.top = self.top.saturating_sub(5),
             KeyCode::Enter => {
@@ -163,6 +163,8 @@ impl Overlay for Branches {
                     return Answer::Chosen(Choice::Branch(fork.turn, fork.rest_from.is_some()));
                 }
             }
+            // Words are for the draft.
+            KeyCode::Char(_) if (event.modifiers - KeyModifiers::SHIFT).is_empty() => return Answer::Typed(event),
             _ => {}
         }
         Answer::Taken

@@ -197,7 +197,7 @@ impl CommitCard {
             return rows;
         };
         if !preview.problem.is_empty() {
-            add(&preview.problem, Role::Error);
+            add(&spoken::worded(&preview.problem), Role::Error);
         }
         for it in preview.files.iter().take(FILES) {
             let operation = widgets::operation(&it.operation);

@@ -284,7 +284,7 @@ impl EditList {
     }
 
     /// Shows what a change did to a row: its new value, a new rule above it, or that it is gone.
-    fn take(&mut self, key: &RowKey, value: Option<String>, place: &str) {
+    fn take(&mut self, key: &RowKey, value: Option<String>, place: &str, is_applied: bool) {
         let Some((at, row)) = self.row(key) else { return };
         self.note = match (&row.action, value) {
             (RowAction::Setting(_), value) => {
@@ -298,10 +298,11 @@ impl EditList {
                         let origin = if is_removed { t!("config-default") } else { place };
                         origin.clone_into(&mut row.origin);
                     }
-                    if is_removed {
-                        t!("config-removed", place = place)
-                    } else {
-                        t!("config-written", place = place)
+                    match (is_removed, is_applied) {
+                        (true, true) => t!("config-removed-now", place = place),
+                        (true, false) => t!("config-removed", place = place),
+                        (false, true) => t!("config-written-now", place = place),
+                        (false, false) => t!("config-written", place = place),
                     }
                 }
             }
@@ -316,12 +317,12 @@ impl EditList {
                 };
                 self.rows.insert(at, new);
                 self.sift();
-                t!("config-written", place = place)
+                t!("config-written-now", place = place)
             }
             (RowAction::Remove(_), _) => {
                 self.rows.remove(at);
                 self.sift();
-                t!("config-removed", place = place)
+                t!("config-removed-now", place = place)
             }
             (RowAction::Add(_) | RowAction::Nothing, _) => String::new(),
         };
@@ -349,15 +350,24 @@ fn written(app: &mut App, key: &RowKey, value: Option<String>, outcome: Result<F
         Ok(FileOutcome::Rules(_)) => return Vec::new(),
         Err(why) => return said(app, key, &why, value.as_deref()),
     };
+    let mut is_applied = false;
     if let RowAction::Setting(path) = &key.0 {
         let value = value.clone().unwrap_or_default();
+        let list = list_of(app, key);
+        let is_overridden = list.is_some_and(|it| it.row(key).is_some_and(|it| it.1.is_overridden));
+        is_applied = !is_overridden && apply(app, path, &value);
         let origin = if value.is_empty() { t!("config-default") } else { &place };
         app.preferences.written.insert(path.clone(), (value, origin.to_owned()));
     }
     let new = value.clone().unwrap_or_default();
     if let Some(list) = list_of(app, key) {
-        list.take(key, value, &place);
+        list.take(key, value, &place, is_applied);
     }
+    let change = |list: &'static str, rule: &str, is_removed| {
+        let rule = rule.to_owned();
+        // A gateway has rules of its own.
+        ask_for(Query::ChangeRule { list, rule, is_removed }, |_, _| Vec::new())
+    };
     match &key.0 {
         RowAction::Setting(path) if new.is_empty() => {
             App::record(UserAction::SettingRemoved, &[path, &place, "/config"])
@@ -366,10 +376,34 @@ fn written(app: &mut App, key: &RowKey, value: Option<String>, outcome: Result<F
             let name = format!("{path} = {new}");
             App::record(UserAction::SettingWritten, &[&name, &place, "/config"])
         }
-        RowAction::Add(_) => App::record(UserAction::SettingWritten, &[&new, &place, "/permissions"]),
-        RowAction::Remove(_) => App::record(UserAction::SettingRemoved, &[&key.1, &place, "/permissions"]),
+        RowAction::Add(list) => {
+            let mut effects = App::record(UserAction::SettingWritten, &[&new, &place, "/permissions"]);
+            effects.push(change(list, &new, false));
+            effects
+        }
+        RowAction::Remove(list) => {
+            let mut effects = App::record(UserAction::SettingRemoved, &[&key.1, &place, "/permissions"]);
+            effects.push(change(list, &key.1, true));
+            effects
+        }
         RowAction::Nothing => Vec::new(),
     }
+}
+
+/// Applies a setting that the screen reads as it goes; the empty text stands for its default. Returns false for all others,
+/// which take effect at the next start.
+fn apply(app: &mut App, path: &str, value: &str) -> bool {
+    let settings = &mut app.preferences.settings;
+    match path {
+        "theme" => {
+            let name = if value.is_empty() { "auto" } else { value };
+            name.clone_into(&mut settings.theme);
+            app.appearance.choose(name, settings.color);
+        }
+        "motion" => settings.motion = value != "false",
+        _ => return false,
+    }
+    true
 }
 
 fn list_of<'a>(app: &'a mut App, key: &RowKey) -> Option<&'a mut EditList> {

@@ -17,6 +17,7 @@ mod rewind;
 mod sessions;
 #[cfg(test)]
 mod tests;
+mod trust;
 
 pub use branches::Branches;
 pub use commit::CommitCard;
@@ -32,3 +33,4 @@ pub use queue::QueueList;
 pub use review::Review;
 pub use rewind::Rewind;
 pub use sessions::Sessions;
+pub use trust::TrustPage;

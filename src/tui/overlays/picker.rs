@@ -168,7 +168,7 @@ impl Picker {
             PickerEntry::new(&it.id, about_model(it), Choice::Model(it.name.clone())).in_use(is_in_use)
         });
         let note = match offers.problems.as_slice() {
-            [] => Sanitized::default(),
+            [] => Sanitized::line(&format!(" {} ", t!("list-model-more"))),
             problems => Sanitized::line(&format!(" {} ", problems.join(" · "))),
         };
         Self {

@@ -12,7 +12,7 @@ use std::{
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::{
     buffer::Buffer,
-    layout::Rect,
+    layout::{Position, Rect},
     widgets::{StatefulWidget, Widget},
 };
 
@@ -75,6 +75,8 @@ pub struct Review {
     guard: KeyGuard,
     /// The change that a comment is being written about.
     remarking: Option<ChangeId>,
+    /// The list of files as of the last drawing.
+    files: ListCursor,
 }
 
 /// The listed changes, and the selected one.
@@ -401,6 +403,7 @@ impl Review {
                 is_unread: false,
             },
             remarking: None,
+            files: ListCursor::default(),
         })
     }
 
@@ -497,7 +500,7 @@ impl Review {
     }
 
     /// Draws the files, each with the state of its changes.
-    fn draw_files(&self, states: &[ChangeState], area: Rect, buf: &mut Buffer, theme: &Theme) {
+    fn draw_files(&mut self, states: &[ChangeState], area: Rect, buf: &mut Buffer, theme: &Theme) {
         let list = ListWidget {
             count: self.changes.files.len(),
             sign: "",
@@ -508,7 +511,9 @@ impl Review {
             },
             theme,
         };
-        list.render(area, buf, &mut ListCursor::new(self.changes.file()));
+        let mut cursor = ListCursor::new(self.changes.file());
+        list.render(area, buf, &mut cursor);
+        self.files = cursor;
     }
 
     /// Draws the selected change below its heading.
@@ -671,6 +676,14 @@ impl Overlay for Review {
         self.view.scroll(by * 3);
     }
 
+    /// A click on a file shows its first change.
+    fn click(&mut self, cell: Position) -> bool {
+        let file = self.files.entry_at(cell).and_then(|it| self.changes.files.get(it));
+        let Some((at, _)) = file else { return false };
+        self.go(*at);
+        true
+    }
+
     fn render(&mut self, area: Rect, buf: &mut Buffer, _: &mut Links, scene: &Scene<'_>) {
         let (transcript, theme) = (scene.transcript, scene.theme);
         if self.changes.collect(transcript) {
@@ -684,6 +697,7 @@ impl Overlay for Review {
         let columns = usize::from(area.width);
         let head = self.head(&states, columns);
         let rest = frame::lines(area, buf, &[head, StyledLine::blank()], theme);
+        self.files = ListCursor::default();
         let change = if columns >= 70 {
             let [files, change] = frame::beside(rest, (columns / 4).clamp(18, 36), buf, Role::Rule, theme);
             self.draw_files(&states, files, buf, theme);

@@ -19,6 +19,7 @@ use tokio::{
 use self::speaker::Speaker;
 use super::{
     app::{App, Effect, TOO_EARLY_MS},
+    bars::trust,
     effect_runner::{Carried, EffectRunner, history},
     event_loop::{self, ENDING, Error, EventLoop, FrontEnd, Signal},
     msg::Msg,
@@ -32,8 +33,8 @@ use super::{
 };
 use crate::{
     protocol::{
-        ClarificationResponse, Document, DocumentId, Event, Outcome as Dealt, Position, QuestionAnswer, Turn, View,
-        document::Clarification,
+        ClarificationResponse, Document, DocumentId, Event, Outcome as Dealt, Position, QuestionAnswer, TrustAsked,
+        Turn, View, document::Clarification,
     },
     t,
     text::{NoColours, Sanitized},
@@ -150,6 +151,8 @@ struct Progress {
     is_other_branch: bool,
     /// Another conversation has taken the place of this one.
     is_other: bool,
+    /// The question of trust that was read out last.
+    trust: Option<TrustAsked>,
 }
 
 /// The question that was read out last.
@@ -216,6 +219,14 @@ impl FrontEnd for ScreenReader {
             self.reread_overlay(app);
         }
         self.progress.tell_documents(&mut self.speaker, app);
+        let asked = &app.conversation.transcript.trust;
+        if self.progress.trust != *asked {
+            self.progress.trust.clone_from(asked);
+            if let Some(asked) = asked {
+                let asked = trust::sentence(asked);
+                self.speaker.note(&t!("plain-trust", question = asked));
+            }
+        }
         if let Some(toast) = app.toast.take() {
             self.speaker.note(&toast);
         }

@@ -5,9 +5,12 @@ use serde_json::{Value, json};
 use super::{
     super::{msg::Msg, terminal::Input, test_app::*},
     finding::place_of,
+    reviewing::changed,
     waiting::{STATES, approval, begun, ended, form},
 };
-use crate::protocol::{ClarificationResponse, Command, Event, FinishReason, Mode, Outcome, Restriction};
+use crate::protocol::{
+    ClarificationResponse, Command, Event, FinishReason, Message, Mode, Outcome, Query, Restriction, TrustAsked,
+};
 
 fn click(app: &mut TestApp, text: &str) {
     click_at(app, place_of(app, text));
@@ -17,6 +20,34 @@ fn click_at(app: &mut TestApp, (x, y): (u16, u16)) {
     app.later(1000);
     app.take(Msg::Input(Input::Click { x, y }));
     app.take(Msg::Input(Input::Release { x, y }));
+}
+
+#[test]
+fn a_click_on_a_file_of_the_review_shows_its_change() {
+    let mut app = changed(100);
+    app.keys("<alt+r>");
+    assert!(app.shows("let b = 3;") && !app.shows("− old"), "{}", app.picture());
+    click(&mut app, "receipt.rs");
+    assert!(app.shows("− old"), "{}", app.picture());
+    click(&mut app, "cart.rs");
+    assert!(app.shows("let b = 3;"), "{}", app.picture());
+    assert!(!app.app.overlays.is_empty());
+}
+
+#[test]
+fn the_line_of_trust_is_clicked_for_its_page() {
+    let mut app = TestApp::new(100, 30);
+    let asked = TrustAsked {
+        paths: vec!["AGENTS.md".to_owned()],
+        count: 3,
+        is_changed: false,
+    };
+    app.events([Event::Notice(asked.notice())]);
+    click(&mut app, "AGENTS.md, 2 more");
+    assert_eq!(app.asked(), [&Query::Trust]);
+    // Who goes on has not said yes.
+    app.events([Event::UserMessage(Message::user("hello"))]);
+    assert!(!app.shows("AGENTS.md"), "{}", app.picture());
 }
 
 fn answer(app: &TestApp) -> Option<ClarificationResponse> {

@@ -124,7 +124,7 @@ const PLACES: &[Place] = &[
     ("rewind", rewinding),
     ("branches", |width| did(branched(width), "branches")),
     ("branches, the other one", |width| {
-        after(did(branched(width), "branches"), "k")
+        after(did(branched(width), "branches"), "<up>")
     }),
     ("outline", |width| did(conversation(width, 24), "outline")),
     ("outline of nothing", |width| {

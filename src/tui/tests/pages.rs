@@ -404,7 +404,7 @@ fn a_card_without_a_model_a_repository_or_a_workspace() {
     let asked = desk.asked().len();
     desk.keys("<enter>");
     assert!(
-        desk.shows("a merge is not finished") && desk.asked().len() == asked,
+        desk.shows("A merge is not finished") && desk.asked().len() == asked,
         "{}",
         desk.picture()
     );

@@ -303,7 +303,7 @@ fn the_tree_shows_every_branch_and_leads_to_each() {
         for text in ["Branches", "2 branches", "begin", "in blue", "in red", "it is red"] {
             assert!(desk.shows(text), "{width} {text}\n{}", desk.picture());
         }
-        desk.keys("k");
+        desk.keys("<up>");
         assert!(desk.shows("it is blue"), "{}", desk.picture());
         let both = desk.shows("it is red");
         assert_eq!(
@@ -405,7 +405,7 @@ fn a_call_is_made_again_and_a_question_opened_by_their_addresses() {
         "{}",
         desk.picture()
     );
-    desk.keys("j<enter>");
+    desk.keys("<down><enter>");
     let back = Command::SwitchBranch(Branch {
         after: Turn(1),
         ..Branch::default()
@@ -443,6 +443,6 @@ fn no_width_breaks_them() {
         let mut desk = branched(width.max(30)).blind();
         desk.resize(width, 12);
         desk.keys("/branches<enter>");
-        desk.keys("kj<esc>");
+        desk.keys("<up><down><esc>");
     }
 }

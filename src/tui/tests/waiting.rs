@@ -1,6 +1,10 @@
 //! Whatever waits, words that are typed are words: they end in the draft, in a message or in an answer, and change nothing else.
+//!
+//! The states are checked against the source: every overlay and every purpose of a question must be among them.
 
-use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
 
 use super::{
     super::{
@@ -8,11 +12,15 @@ use super::{
         terminal::input_parser::{Burst, InputParser, gather},
         test_app::*,
     },
+    finding::shelf,
     rewinding::rewinding,
 };
 use crate::{
-    protocol::{Command, Done, Event, FinishReason, Message, Reply, ResponseStart},
-    tui::app::Effect,
+    protocol::{
+        Branch, Command, Done, Event, FinishReason, Message, Permissions, Query, Reply, ResponseStart, RuleTrigger,
+        SideAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport,
+    },
+    tui::app::{Effect, own_files::FileTask},
 };
 
 /// Something that waits for the user, or has just been closed.
@@ -72,10 +80,10 @@ fn plan(app: &mut TestApp) {
     ended(app, FinishReason::AwaitingInput);
 }
 
-/// A question before the first message: which model, or whether to trust the folder.
+/// The question before the first message: which model.
 fn first_page(app: &mut TestApp, options: &[&str]) {
     let options: Vec<_> = options.iter().map(|it| json!({ "id": it, "label": it })).collect();
-    let questions = json!([{ "id": "q", "text": "Trust this folder?", "options": options, "allowFreeText": false }]);
+    let questions = json!([{ "id": "q", "text": "Which model?", "options": options, "allowFreeText": false }]);
     app.events([
         Event::ResponseStart(ResponseStart::default()),
         start(
@@ -86,7 +94,36 @@ fn first_page(app: &mut TestApp, options: &[&str]) {
     ]);
 }
 
-/// Every state in which something waits. A new one belongs here.
+/// The line of the question of trust.
+fn trust(app: &mut TestApp) {
+    let asked = TrustAsked {
+        paths: vec!["AGENTS.md".to_owned()],
+        count: 1,
+        is_changed: false,
+    };
+    app.events([Event::Notice(asked.notice())]);
+    assert!(app.app.conversation.transcript.trust.is_some());
+}
+
+/// Asks the agent's own question: whether to go on, or to bring a fault about.
+fn question(app: &mut TestApp, options: &[&str]) {
+    begun(app);
+    let options: Vec<_> = options.iter().map(|it| json!({ "id": it, "label": it })).collect();
+    let questions = json!([{ "id": "q", "text": "Go on?", "options": options, "allowFreeText": true }]);
+    let metadata = json!({ "kind": "question", "questions": questions });
+    app.events([start("1", "clarification", metadata)]);
+}
+
+/// A change that the review shows.
+fn changed(app: &mut TestApp) {
+    begun(app);
+    let metadata = json!({ "filePath": "a.rs", "operation": "edit", "applied": "applied", "toolCallId": "c",
+        "diff": { "oldString": "a\n", "newString": "b\n", "startLine": 1, "endLine": 1 } });
+    app.events(document("1", "file_edit", Some("b\n"), metadata));
+    ended(app, FinishReason::Stop);
+}
+
+/// Every state in which something waits and words go to the draft, or are the answer. A new one belongs here.
 pub(super) const STATES: &[WaitingState] = &[
     WaitingState {
         name: "nothing",
@@ -152,7 +189,45 @@ pub(super) const STATES: &[WaitingState] = &[
     },
     WaitingState {
         name: "trust",
-        open: |app| first_page(app, &["not_now", "trust", "never"]),
+        open: trust,
+    },
+    WaitingState {
+        name: "page of trust",
+        open: |app| {
+            trust(app);
+            app.keys("<tab>");
+            let entry = TrustEntry {
+                path: "AGENTS.md".to_owned(),
+                kind: TrustKind::Rule(RuleTrigger::Nothing),
+                is_changed: false,
+            };
+            app.reply(Reply::Trust(TrustReport {
+                is_trusted: false,
+                entries: vec![entry],
+            }));
+        },
+    },
+    WaitingState {
+        name: "whether to go on",
+        open: |app| question(app, &["yes", "no"]),
+    },
+    WaitingState {
+        name: "whether the fault came about",
+        open: |app| question(app, &["reproduced", "gone", "leave"]),
+    },
+    WaitingState {
+        name: "a line to remember",
+        open: |app| app.keys("/memory be kind<enter>"),
+    },
+    WaitingState {
+        name: "answer to a side question",
+        open: |app| {
+            app.keys("/btw what?<enter>");
+            app.reply(Reply::SideAnswer(SideAnswer {
+                text: "that".to_owned(),
+                problem: String::new(),
+            }));
+        },
     },
     WaitingState {
         name: "first page",
@@ -198,6 +273,106 @@ pub(super) const STATES: &[WaitingState] = &[
     },
 ];
 
+/// Every page and list with letters or a field of its own: whoever opened it moved the focus there. What is typed changes
+/// nothing but what the page is for. A new one belongs here.
+pub(super) const PAGES: &[WaitingState] = &[
+    WaitingState {
+        name: "help",
+        open: |app| app.keys("<f1>"),
+    },
+    WaitingState {
+        name: "picker of modes",
+        open: |app| app.keys("<f2>"),
+    },
+    WaitingState {
+        name: "palette",
+        open: |app| app.keys("<f3>"),
+    },
+    WaitingState {
+        name: "inspector",
+        open: |app| app.keys("/inspect<enter>"),
+    },
+    WaitingState {
+        name: "settings",
+        open: |app| app.keys("/config<enter>"),
+    },
+    WaitingState {
+        name: "permissions",
+        open: |app| {
+            app.keys("/permissions<enter>");
+            let permissions = Permissions {
+                run: "ask".to_owned(),
+                allow: vec!["Shell(make)".to_owned()],
+                ..Permissions::default()
+            };
+            app.reply(Reply::Permissions(permissions));
+        },
+    },
+    WaitingState {
+        name: "saved conversations",
+        open: |app| *app = shelf(100),
+    },
+    WaitingState {
+        name: "outline",
+        open: |app| {
+            app.exchange("go", &["done"]);
+            app.keys("/outline<enter>");
+        },
+    },
+    WaitingState {
+        name: "queue",
+        open: |app| {
+            begun(app);
+            app.keys("/queue later<enter>/queue<enter>");
+        },
+    },
+    WaitingState {
+        name: "branches",
+        open: |app| {
+            app.exchange("go", &["done"]);
+            app.exchange("on", &["done"]);
+            app.events([Event::Branch(Branch::default())]);
+            app.exchange("elsewhere", &["done"]);
+            app.keys("/branches<enter>");
+        },
+    },
+    WaitingState {
+        name: "a new todo",
+        open: |app| {
+            plan(app);
+            app.later(1000);
+            app.keys("<tab><down>i");
+        },
+    },
+    WaitingState {
+        name: "review",
+        open: |app| {
+            changed(app);
+            app.keys("/review<enter>");
+        },
+    },
+    WaitingState {
+        name: "card of a commit",
+        open: |app| {
+            changed(app);
+            app.keys("/review<enter>");
+            app.later(1000);
+            app.keys("a");
+            let update = app.sent().into_iter().find_map(|it| match it {
+                Command::Update { document, metadata, .. } => Some(Event::DocumentUpdate { document, metadata }),
+                _ => None,
+            });
+            app.events(update);
+            app.later(1000);
+            app.keys("C");
+            app.reply_to(
+                |it| matches!(it, Query::CommitPreview(_)),
+                Reply::CommitPreview(Box::default()),
+            );
+        },
+    },
+];
+
 const TEXTS: [&str; 2] = ["fix but add 2 continue yes", "2 tests fail, y?"];
 
 /// The ways in which the same keys reach the program.
@@ -214,7 +389,7 @@ fn writes(escapes: usize, text: &str) -> [Vec<Vec<u8>>; 3] {
 }
 
 /// Sends bytes as reads of the terminal; after each one nothing comes for a while.
-fn type_in(app: &mut TestApp, reads: Vec<Vec<u8>>) {
+pub(super) fn type_in(app: &mut TestApp, reads: Vec<Vec<u8>>) {
     let (mut parser, mut burst) = (InputParser::default(), Burst::default());
     for bytes in reads {
         let mut inputs = Vec::new();
@@ -224,8 +399,7 @@ fn type_in(app: &mut TestApp, reads: Vec<Vec<u8>>) {
         for input in inputs {
             app.take(Msg::Input(input));
             // The page of messages is asked for and comes.
-            if matches!(app.front.effects.last(), Some(Effect::Ask(ask)) if ask.query == crate::protocol::Query::Changes)
-            {
+            if matches!(app.front.effects.last(), Some(Effect::Ask(ask)) if ask.query == Query::Changes) {
                 app.reply(Reply::Changes(Vec::new()));
             }
         }
@@ -304,6 +478,137 @@ fn vim_commands_change_the_draft_only() {
                         };
                         assert!(is_words, "{what}: {command:?}\n{}", app.picture());
                     }
+                    assert_eq!(app.app.composer.mode, mode, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// The names of types that implement `Overlay`, and the variants of the purposes of a question, from the source.
+fn in_source(folder: &str, find: fn(&str, &mut BTreeSet<String>)) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
+    while let Some(path) = folders.pop() {
+        if path.is_dir() {
+            folders.extend(std::fs::read_dir(path).unwrap().map(|it| it.unwrap().path()));
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            find(&std::fs::read_to_string(path).unwrap(), &mut found);
+        }
+    }
+    found
+}
+
+#[test]
+fn every_overlay_is_among_the_states() {
+    let expected = in_source("src/tui", |text, found| {
+        let lines = text.lines().filter_map(|it| it.strip_prefix("impl Overlay for "));
+        found.extend(lines.map(|it| it.trim_end_matches([' ', '{']).to_owned()));
+    });
+    assert!(expected.len() > 10, "{expected:?}");
+    let mut opened = BTreeSet::new();
+    for state in STATES.iter().chain(PAGES) {
+        let mut app = TestApp::new(100, 30);
+        (state.open)(&mut app);
+        opened.extend(app.app.overlays.last().map(|it| it.type_name().to_owned()));
+    }
+    let missing: Vec<_> = expected.difference(&opened).collect();
+    assert!(missing.is_empty(), "no waiting state opens {missing:?}");
+}
+
+#[test]
+fn every_purpose_of_a_question_is_among_the_states() {
+    let covered = [
+        ("Approve", "approval of a command"),
+        ("Form", "form of three questions"),
+        ("Mode", "approval of a mode"),
+        ("GoOn", "whether to go on"),
+        ("Reproduce", "whether the fault came about"),
+    ];
+    let purposes = in_source("src/agent/turn/question.rs", |text, found| {
+        let body = text.split("enum Purpose {").nth(1).unwrap_or_default();
+        let body = body.split("\n}").next().unwrap_or_default();
+        let variants = body.lines().filter_map(|it| it.strip_prefix("    "));
+        let variants = variants.filter(|it| it.starts_with(|c: char| c.is_ascii_uppercase()));
+        found.extend(variants.map(|it| it.trim_end_matches([' ', '{', ',']).to_owned()));
+    });
+    assert_eq!(purposes, covered.iter().map(|it| it.0.to_owned()).collect());
+    for (purpose, name) in covered {
+        assert!(STATES.iter().any(|it| it.name == name), "{purpose}: no state {name}");
+    }
+}
+
+/// What changes files, rules, settings or saved conversations, or ends the program.
+fn is_grave(effect: &Effect, text: &str) -> bool {
+    match effect {
+        Effect::Ask(ask) => match &ask.query {
+            // On the card the text is the message, and Enter commits.
+            Query::Commit(it) => it.message != text,
+            Query::DecideTrust(_) | Query::Sandbox { guard: Some(_) } | Query::Permissions { forget: true } => true,
+            _ => false,
+        },
+        Effect::Files(work) => work.task != FileTask::Rules,
+        Effect::Save { .. }
+        | Effect::Begin
+        | Effect::ArchiveSession { .. }
+        | Effect::RemoveSession(_)
+        | Effect::Resume(_)
+        | Effect::Export { .. }
+        | Effect::OpenRules(_)
+        | Effect::Suspend
+        | Effect::Quit(_) => true,
+        _ => false,
+    }
+}
+
+fn is_mark(metadata: &Map<String, Value>) -> bool {
+    metadata.keys().all(|it| it == "accepted")
+}
+
+/// Returns true if the change of a plan is one new todo of typed words behind the one that was there. On the card `i` begins
+/// one, so that after Esc only the words behind that key are in it.
+fn adds_todo(metadata: &Map<String, Value>, text: &str) -> bool {
+    let todos = metadata.get("todos").and_then(Value::as_array);
+    let contents: Vec<_> = todos.into_iter().flatten().map(|it| it["content"].as_str()).collect();
+    let is_one = matches!(contents.as_slice(), [Some("Sum up"), Some(it)] if text.ends_with(it));
+    is_one && metadata.keys().all(|it| it == "todos" || it == "edited")
+}
+
+#[test]
+fn what_is_typed_on_a_page_changes_nothing_but_what_the_page_is_for() {
+    for state in PAGES {
+        for text in TEXTS {
+            for escapes in 0..3 {
+                for (way, reads) in writes(escapes, text).into_iter().enumerate() {
+                    let what = format!("{}, {escapes} times esc, {text:?}, way {way}", state.name);
+                    let mut app = TestApp::new(100, 30);
+                    (state.open)(&mut app);
+                    assert!(!app.app.overlays.is_empty(), "{what}\n{}", app.picture());
+                    app.later(1000);
+                    let (commands, effects, mode) = (app.sent().len(), app.front.effects.len(), app.app.composer.mode);
+                    type_in(&mut app, reads);
+                    for command in app.sent().split_off(commands) {
+                        let is_fine = match &command {
+                            // The page was closed, or `c` of the review began a comment.
+                            Command::Submit(it) | Command::Steer(it) => {
+                                let said = it.message.content.as_str();
+                                said == text || said.strip_prefix("#1.1 ").is_some_and(|it| text.ends_with(it))
+                            }
+                            Command::Cancel => escapes > 0,
+                            // An accepted hunk, which is only a mark, and the todo that was asked for.
+                            Command::Update { metadata, .. } => is_mark(metadata) || adds_todo(metadata, text),
+                            _ => false,
+                        };
+                        assert!(is_fine, "{what}: {command:?}\n{}", app.picture());
+                    }
+                    let grave: Vec<_> = app
+                        .front
+                        .effects
+                        .iter()
+                        .skip(effects)
+                        .filter(|it| is_grave(it, text))
+                        .collect();
+                    assert!(grave.is_empty(), "{what}: {grave:?}\n{}", app.picture());
                     assert_eq!(app.app.composer.mode, mode, "{what}");
                 }
             }

@@ -10,6 +10,7 @@ use crate::{
     tui::{
         actions::{focus::focus_composer, writing::take_back},
         app::{App, Effect, Focus, inline},
+        spoken::worded,
         widgets::{
             Form, action_line,
             transcript::{Following, Item},
@@ -59,7 +60,7 @@ pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
                 || OWN_NOTICES.contains(&notice.code))
         {
             // What is lost, or will be: repairs of a stream are only for those who look for them.
-            app.toast(notice.message.lines().next().unwrap_or_default());
+            app.toast(worded(notice.message.lines().next().unwrap_or_default()));
             match notice.code.as_str() {
                 "session-not-stored" => app.conversation.is_unstored = true,
                 "session-stored-again" => app.conversation.is_unstored = false,

@@ -94,6 +94,22 @@ const TARGETS: &[KeyTarget] = &[
             builds.then(|| actions::plan::BUILD.go(app, ""))
         },
     },
+    // To the question of trust, where nothing else waits: Tab, and from an empty draft Up and Enter.
+    KeyTarget {
+        is_meant: |app, event| {
+            let leads = match event.code {
+                KeyCode::Tab => true,
+                KeyCode::Up | KeyCode::Enter => app.composer.field.is_empty(),
+                _ => false,
+            };
+            leads
+                && event.modifiers.is_empty()
+                && app.viewport.focus == Focus::Composer
+                && app.questions.submitted_ms.is_none()
+                && app.conversation.waits_for_trust()
+        },
+        take: |app, _| Some(actions::everywhere::TRUST.go(app, "")),
+    },
     // With text Tab queues it while an answer is coming, unless something waits.
     KeyTarget {
         is_meant: |app, event| {
@@ -356,6 +372,7 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Remark(text) => return actions::review::remark(app, text),
         Choice::Branch(turn, is_whole) => return actions::branch::go_to(app, turn, is_whole),
         Choice::Rewind(back) => return actions::undo::go_back(app, back),
+        Choice::Trust(answer) => return actions::everywhere::decide_trust(answer),
         Choice::Queue(change) => actions::writing::change_waiting(app, change),
         Choice::Custom(name) => {
             app.composer.field.set(&format!("/{name} "));

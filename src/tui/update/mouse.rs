@@ -38,6 +38,9 @@ pub(super) fn press(app: &mut App, cell: Position) -> Vec<Effect> {
     if !app.overlays.is_empty() {
         return Vec::new();
     }
+    if app.viewport.areas.trust.contains(cell) {
+        return actions::everywhere::TRUST.go(app, "");
+    }
     if !app.viewport.areas.transcript.rows().any(|it| it.y == y) {
         focus_composer(app);
         point_in_draft(app, x, y, false);
@@ -83,6 +86,9 @@ fn press_in_list(app: &mut App, cell: Position) -> Option<Vec<Effect>> {
             (mention || app.composer.commands.shown().is_some()).then_some(app.viewport.offers)
         }
     };
+    if app.overlays.last_mut().is_some_and(|it| it.click(cell)) {
+        return Some(Vec::new());
+    }
     let list = cursor(app)?;
     let entry = list.entry_at(cell)?;
     let is_overlay = !app.overlays.is_empty();

@@ -53,6 +53,7 @@ pub fn action_line(done: &DoneAction) -> String {
         UserAction::Branched => t!("done-branched", address = first),
         UserAction::Trusted => t!("done-trusted").to_owned(),
         UserAction::Distrusted => t!("done-distrusted").to_owned(),
+        UserAction::TrustPassed => t!("done-trust-passed").to_owned(),
         UserAction::AllowedAlways => t!("done-allowed", rules = first),
         UserAction::Exported => t!("done-exported", file = first),
         UserAction::Saved => t!("done-saved", file = first),
@@ -93,6 +94,7 @@ mod tests {
             (UserAction::Branched, &["2.1"]),
             (UserAction::Trusted, &[]),
             (UserAction::Distrusted, &[]),
+            (UserAction::TrustPassed, &[]),
             (UserAction::AllowedAlways, &["Shell(git push)"]),
             (UserAction::Exported, &["~/cart.html"]),
             (UserAction::Saved, &["notes.md"]),
@@ -137,6 +139,7 @@ mod tests {
 · continues after 2.1 · /branches for the rest
 · trusted this folder · /trust to change
 · does not trust this folder · /trust to change
+· this folder's rules stay off · /trust to change
 · always allowed: Shell(git push), in your settings · /permissions
 · exported to ~/cart.html · delete it to undo
 · saved to notes.md · delete it to undo

@@ -46,6 +46,7 @@ pub(super) fn leaf(
     let word = word(t!("approval-allow"));
     let under = gap(width(&word.text));
     let mut rows = titled(&title, &[word], &[under], facts, columns);
+    rows.extend(why(view, columns));
     if let Some(subject) = &subject {
         rows.extend(details(subject, look));
     }
@@ -261,26 +262,34 @@ pub(super) fn caution(document: &Document, columns: usize) -> Vec<StyledLine> {
         rows.extend(wrap(&[word], columns, &[], &[]));
     }
     rows.extend(context(&view, subject.as_ref(), columns));
+    rows.extend(why(&view, columns));
     rows.extend(consequences(&view, columns));
     rows
 }
 
-/// Why the model wants the action, hosts and paths that it reaches, and the rule that "always" would store, with its file.
+/// A member of the planned action or of its metadata.
+fn member<'a>(view: &Clarification<'a>, name: &str) -> Option<&'a Value> {
+    view.subject
+        .and_then(|it| it.get(name).or_else(|| it.get("metadata")?.get(name)))
+}
+
+/// Why the model wants the action, in its words.
+fn why(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
+    let why = member(view, "why").and_then(Value::as_str).map(str::trim);
+    why.filter(|it| !it.is_empty()).map_or_else(Vec::new, |it| {
+        let why = [Span::new(visible_line(it), Role::Text)];
+        labelled(t!("approval-why"), &why, columns)
+    })
+}
+
+/// Hosts and paths that the action reaches, and the rule that "always" would store, with its file.
 fn consequences(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
     let mut rows = Vec::new();
-    let member = |name: &str| {
-        view.subject
-            .and_then(|it| it.get(name).or_else(|| it.get("metadata")?.get(name)))
-    };
-    if let Some(why) = member("why").and_then(Value::as_str).filter(|it| !it.trim().is_empty()) {
-        let why = [Span::new(visible_line(why.trim()), Role::Text)];
-        rows.extend(labelled(t!("approval-why"), &why, columns));
-    }
     for (name, label) in [
         ("wouldReach", t!("approval-reach")),
         ("wouldWrite", t!("approval-write")),
     ] {
-        for (at, text) in member(name)
+        for (at, text) in member(view, name)
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
@@ -426,12 +435,7 @@ pub(super) fn verdict(
 
 /// It would change a file that other programs act on.
 fn is_protected(view: &Clarification<'_>) -> bool {
-    let found = |it: &Value| {
-        it.get("protected")
-            .or_else(|| it.get("metadata")?.get("protected"))
-            .cloned()
-    };
-    view.subject.and_then(found) == Some(Value::Bool(true))
+    member(view, "protected") == Some(&Value::Bool(true))
 }
 
 /// Returns true if approval allows more than one action: there is no sandbox, or others act on the result. Such a question

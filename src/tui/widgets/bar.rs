@@ -42,6 +42,7 @@ impl Bar {
 #[derive(Debug, Default)]
 pub struct Bars {
     pub header: Bar,
+    pub trust: Bar,
     pub rule: Bar,
     pub above_footer: Bar,
     pub footer: Bar,

@@ -67,7 +67,8 @@ impl Facts {
     }
 
     pub fn duration(&mut self, milliseconds: Option<u64>) {
-        if let Some(it) = milliseconds {
+        // What took no time was not done.
+        if let Some(it) = milliseconds.filter(|it| *it > 0) {
             self.word(Weight::Medium, figure::duration(it), Role::Dim);
         }
     }
@@ -219,7 +220,7 @@ pub(super) fn path_heading(name: &str, path: &Span, behind: &[Span], facts: Fact
 }
 
 /// A key and what it does.
-pub(super) fn key(name: &'static str, does: &'static str, role: Role) -> Vec<Span> {
+pub fn key(name: &'static str, does: &'static str, role: Role) -> Vec<Span> {
     vec![sign(name, role).bold().key(), gap(1), sign(does, Role::Dim)]
 }
 

@@ -30,7 +30,7 @@ pub struct StyledLineWidget<'a> {
     pub line: &'a StyledLine,
     /// Background that is there already; `Plain` leaves the line on its own.
     pub under: Background,
-    /// Columns at whose end the facts stand, unless the content is longer; never more than there are.
+    /// Columns at whose end the facts and the background stand, unless the content is longer; never more than there are.
     pub measure: u16,
     pub theme: &'a Theme,
 }
@@ -45,7 +45,12 @@ impl StatefulWidget for StyledLineWidget<'_> {
             measure,
             theme,
         } = self;
-        fill(buf, area, line.background, theme);
+        // The background ends where the facts do, unless the content is longer.
+        let ground = Rect {
+            width: measure.max(spans_width(&line.spans) as u16).min(area.width),
+            ..area
+        };
+        fill(buf, ground, line.background, theme);
         let under = match under {
             Background::Plain => line.background,
             other => other,
@@ -217,6 +222,32 @@ mod tests {
 
     fn span(text: &str) -> Span {
         Span::new(Sanitized::new(text), Role::Text)
+    }
+
+    #[test]
+    fn the_background_ends_with_the_measure_or_with_longer_content() {
+        for (text, measure, end) in [
+            ("short", 10, 10),
+            ("longer than ten columns", 10, 23),
+            ("short", 100, 40),
+        ] {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 40, 1));
+            let line = StyledLine {
+                background: Background::Added,
+                ..StyledLine::of([span(text)])
+            };
+            let theme = theme();
+            let widget = StyledLineWidget {
+                line: &line,
+                under: Background::Plain,
+                measure,
+                theme: &theme,
+            };
+            Widget::render(widget, buffer.area, &mut buffer);
+            let ground = buffer[(0, 0)].bg;
+            let last = (0..40).filter(|it| buffer[(*it, 0)].bg == ground).count();
+            assert_eq!(last, end, "{text} {measure}");
+        }
     }
 
     /// A line drawn into the middle of a row of `#`, and the links that it has.

@@ -10,7 +10,7 @@ use crate::{
         tags::TAGS,
     },
     models::{ModelMessage, Part, ToolSpec},
-    protocol::{ContextName, ContextNote, ContextPart, NotOffered, RuleTrigger},
+    protocol::{ContextName, ContextNote, ContextPart, NotOffered},
 };
 
 /// A request, as far as it costs something.
@@ -65,7 +65,7 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
             Some(kind) => waiting.push(ContextPart {
                 name,
                 tokens: rule.tokens,
-                notes: vec![ContextNote::NotSent(awaits(kind))],
+                notes: vec![ContextNote::NotSent(kind.trigger())],
             }),
         }
     }
@@ -120,15 +120,6 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
         notes: window.into_iter().chain(counted).chain(unpriced).collect(),
     });
     parts
-}
-
-const fn awaits(kind: RuleKind) -> RuleTrigger {
-    match kind {
-        RuleKind::Always => RuleTrigger::Nothing,
-        RuleKind::AutoAttached => RuleTrigger::Files,
-        RuleKind::AgentRequested => RuleTrigger::Model,
-        RuleKind::Manual => RuleTrigger::User,
-    }
 }
 
 #[derive(Default)]
@@ -203,6 +194,7 @@ mod tests {
     use crate::{
         agent::prompt::{self, rules::RuleSet},
         models::{Call, CallResult, Image, Said},
+        protocol::RuleTrigger,
         sandbox::Workspace,
     };
 

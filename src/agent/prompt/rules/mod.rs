@@ -25,6 +25,7 @@ use crate::{
     },
     config::{Fingerprint, Paths, Settings, TrustRecord},
     os::file,
+    protocol::RuleTrigger,
     sandbox::{Bounds, Workspace},
 };
 
@@ -54,13 +55,13 @@ pub enum RuleKind {
 }
 
 impl RuleKind {
-    /// The words for the user: `always`.
-    pub const fn as_str(self) -> &'static str {
+    /// The condition on which such a rule is sent; [`RuleTrigger::Nothing`]: with every message.
+    pub const fn trigger(self) -> RuleTrigger {
         match self {
-            Self::Always => "always",
-            Self::AutoAttached => "with matching files",
-            Self::AgentRequested => "when the model asks",
-            Self::Manual => "when you name it",
+            Self::Always => RuleTrigger::Nothing,
+            Self::AutoAttached => RuleTrigger::Files,
+            Self::AgentRequested => RuleTrigger::Model,
+            Self::Manual => RuleTrigger::User,
         }
     }
 }

@@ -344,3 +344,21 @@ async fn what_cannot_be_done_is_said() {
     let error = nobody.link.ask(Query::Models).await.expect_err("nobody is there");
     assert!(matches!(error, AskError::Failed { .. }), "{error:?}");
 }
+
+#[tokio::test]
+async fn a_side_question_counts_as_spend_and_is_no_turn() {
+    let url = test_server::answer(answer("Because of the sums.")).await;
+    let mut conversation = Conversation::with(&url);
+    let asked = conversation.link.ask(Query::SideQuestion("why?".to_owned())).await;
+    let Ok(Reply::SideAnswer(said)) = asked else {
+        panic!("{asked:?}")
+    };
+    assert_eq!(
+        (said.text.as_str(), said.problem.as_str()),
+        ("Because of the sums.", "")
+    );
+    conversation.until("the notice", |it| !it.seen.is_empty()).await;
+    assert!(conversation.transcript.exchanges.is_empty());
+    let (_, total) = conversation.transcript.usage();
+    assert_eq!((total.prompt_tokens, total.completion_tokens), (7, 3));
+}

@@ -1,0 +1,92 @@
+//! The question whether the workspace may act, in one line above the draft.
+
+use crate::{
+    protocol::TrustAsked,
+    t,
+    text::{
+        Role, Sanitized, Span,
+        width::{cut_spans, spans_width},
+    },
+    tui::widgets::key,
+};
+
+/// Returns the question with the files that it names, and the key that opens the page about it, each in its place.
+pub fn spans(asked: &TrustAsked, columns: usize) -> (Vec<Span>, Vec<Span>) {
+    let review = key("tab", t!("trust-review"), Role::Waiting);
+    let room = columns.saturating_sub(spans_width(&review) + 2);
+    let question = [
+        Span::new(Sanitized::literal("? "), Role::Waiting),
+        Span::new(Sanitized::line(&sentence(asked)), Role::Text),
+    ];
+    (cut_spans(&question, room), review)
+}
+
+/// Returns the question as a sentence: which files are off.
+pub fn sentence(asked: &TrustAsked) -> String {
+    let mut names = asked.paths.clone();
+    match asked.count.saturating_sub(names.len()) {
+        0 => {}
+        _ if names.is_empty() => names.push(t!("trust-checkers").to_owned()),
+        more => names.push(t!("trust-more", count = more)),
+    }
+    let names = names.join(", ");
+    if asked.is_changed {
+        t!("trust-changed-asked", files = names)
+    } else {
+        t!("trust-asked", files = names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(paths: &[&str], count: usize, is_changed: bool, columns: usize) -> String {
+        let asked = TrustAsked {
+            paths: paths.iter().map(|it| (*it).to_owned()).collect(),
+            count,
+            is_changed,
+        };
+        let (left, right) = spans(&asked, columns);
+        assert!(spans_width(&left) + 2 + spans_width(&right) <= columns, "{columns}");
+        let text = |spans: &[Span]| spans.iter().map(|it| it.text.as_str()).collect::<String>();
+        format!("{} | {}", text(&left), text(&right))
+    }
+
+    #[test]
+    fn the_line_names_what_is_off_and_the_key() {
+        for (paths, count, is_changed, columns, shown) in [
+            (
+                &["AGENTS.md"][..],
+                1,
+                false,
+                80,
+                "? Trust this folder? Off until then: AGENTS.md | tab review",
+            ),
+            (
+                &["AGENTS.md", "a.mdc"],
+                5,
+                false,
+                80,
+                "? Trust this folder? Off until then: AGENTS.md, a.mdc, 3 more | tab review",
+            ),
+            (
+                &["AGENTS.md"],
+                1,
+                true,
+                80,
+                "? Trust the changes? Off until then: AGENTS.md | tab review",
+            ),
+            (
+                &[],
+                1,
+                false,
+                80,
+                "? Trust this folder? Off until then: checkers | tab review",
+            ),
+            (&["AGENTS.md"], 1, false, 37, "? Trust this folder? Off… | tab review"),
+        ] {
+            assert_eq!(check(paths, count, is_changed, columns), shown);
+        }
+    }
+}

@@ -44,6 +44,7 @@ use self::{
     open::ConversationOptions,
 };
 use crate::{
+    agent::git::commit,
     config::{self, Environment, Fingerprint, Paths, Problem, Settings, TrustStore},
     journal::{
         Log,
@@ -176,17 +177,21 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
 
 /// Shows a conversation: full-screen, inline, or as plain lines.
 async fn show(mut setup: tui::Setup, end: DisplayArguments) -> Result<u8> {
-    if end.plain {
+    let code = if end.plain {
         let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |it| it.ws_col);
         let console = tui::screen_reader::Console {
             out: Box::new(io::stdout()),
             is_typed: io::stdin().is_terminal(),
             columns: if columns == 0 { 80 } else { columns },
         };
-        return Ok(Box::pin(tui::screen_reader::run(setup, console)).await?);
-    }
-    setup.is_inline = end.inline;
-    Ok(Box::pin(tui::run(setup)).await?)
+        Box::pin(tui::screen_reader::run(setup, console)).await
+    } else {
+        setup.is_inline = end.inline;
+        Box::pin(tui::run(setup)).await
+    };
+    // A commit that git has made is not left half done.
+    commit::settle().await;
+    Ok(code?)
 }
 
 /// Follows a conversation that another sheaf has open.

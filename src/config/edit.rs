@@ -209,8 +209,8 @@ pub fn set(source: &SourceText<'_>, path: &str, value: Option<&str>) -> Result<S
 /// Returns a value as TOML; [`Item::None`] for headers.
 fn item(kind: ValueKind, text: &str, value: Value) -> Item {
     match value {
-        // A shell line is stored as given.
-        Value::List(_) if kind == ValueKind::Command => toml_edit::value(text),
+        // A shell line is stored as given, a list of words as a list.
+        Value::List(words) if kind == ValueKind::Command && words == ["sh", "-c", text] => toml_edit::value(text),
         Value::Text(it) => toml_edit::value(it),
         Value::Flag(it) => toml_edit::value(it),
         // TOML integers are 64 bits with a sign.
@@ -334,6 +334,13 @@ mod tests {
                 "providers.a.key_command",
                 Some("pass show a | head -1"),
                 "[providers.a]\nkey_command = \"pass show a | head -1\"\n",
+            ),
+            (
+                "as a list of words",
+                "",
+                "providers.a.key_command",
+                Some("[\"pass\", \"show\"]"),
+                "[providers.a]\nkey_command = [\"pass\", \"show\"]\n",
             ),
             (
                 "as a list",

@@ -87,8 +87,14 @@ fn about(whole: &ExportedConversation) -> String {
         }
     }
     facts.extend(models.into_iter().map(str::to_owned));
-    let turns = whole.transcript.exchanges.len() as u64;
-    facts.push(figure::count(turns as usize, "turn", "turns").into_string());
+    // What the user did before the first message stands in an exchange without one.
+    let turns = whole
+        .transcript
+        .exchanges
+        .iter()
+        .filter(|it| it.message.is_some())
+        .count();
+    facts.push(figure::count(turns, "turn", "turns").into_string());
     facts.join(" · ")
 }
 

@@ -56,6 +56,8 @@ pub enum Error {
     Start { program: String, source: io::Error },
     #[error("the command `{program}` did not finish within {} ms", .after.as_millis())]
     TimedOut { program: String, after: Duration },
+    #[error("the command `{program}` was stopped")]
+    Stopped { program: String },
     #[error("the command `{program}` failed ({status}){}", after_line(.said))]
     Failed {
         program: String,
@@ -180,6 +182,12 @@ impl Command {
 
     /// Runs the command to its end. Dropping the future kills it with all its children.
     pub async fn run(self) -> Result<Output, Error> {
+        self.run_until(std::future::pending()).await
+    }
+
+    /// Runs the command to its end, or until `stop` is ready. A command that is stopped, or out of time, may remove its locks
+    /// before it is killed, and is gone afterwards.
+    pub async fn run_until(self, stop: impl Future<Output = ()>) -> Result<Output, Error> {
         let stream = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
         let mut command = self.prepared();
         command
@@ -194,23 +202,30 @@ impl Command {
         }
         let mut child = self.spawned(&mut command)?;
         let mut group = Group::of(&child);
-        let finished = tokio::time::timeout(self.timeout, self.attend(&mut child)).await;
-        if let Ok(result) = finished {
-            group.leave();
-            return result.map_err(|source| Error::Wait {
+        let error = tokio::select! {
+            biased;
+            result = self.attend(&mut child) => {
+                group.leave();
+                return result.map_err(|source| Error::Wait {
+                    program: self.name(),
+                    source,
+                });
+            }
+            () = stop => Error::Stopped { program: self.name() },
+            () = tokio::time::sleep(self.timeout) => Error::TimedOut {
                 program: self.name(),
-                source,
-            });
-        }
+                after: self.timeout,
+            },
+        };
+        // Its number is its own until it is reaped.
+        group.ask_to_end();
+        tokio::time::sleep(GRACE).await;
         drop(group);
         // Usually it is gone at once and can be reaped here. What may not be killed, because it runs with other rights
         // than ours, must not turn the timeout into a wait without end.
         child.start_kill().ok();
         tokio::time::timeout(GRACE, child.wait()).await.ok();
-        Err(Error::TimedOut {
-            program: self.name(),
-            after: self.timeout,
-        })
+        Err(error)
     }
 
     /// Runs the command; its standard output if it succeeded.
@@ -372,6 +387,13 @@ impl Group {
     #[cfg(not(unix))]
     fn of(_: &Child) -> Self {
         Self()
+    }
+
+    fn ask_to_end(&self) {
+        #[cfg(unix)]
+        if let Some(group) = self.0 {
+            rustix::process::kill_process_group(group, rustix::process::Signal::TERM).ok();
+        }
     }
 
     /// The command has ended; what it left behind may live, and its number may soon be another's.

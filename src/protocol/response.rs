@@ -1,12 +1,12 @@
 //! The fold of one response: events in, documents out. Pure and total.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::{
     ConversationId, DocumentId, FinishReason, Mode, Notice, ResponseId, Status, Usage,
-    document::{Document, DocumentStart, View},
+    document::{Document, DocumentStart, Kind, View},
     event::{Branch, Done, Event, ResponseStart},
 };
 
@@ -50,6 +50,19 @@ struct DocumentOrder {
     is_postponed: bool,
     /// Number of documents that were moved to make room for late ones.
     moved: usize,
+    /// Approvals, and the actions that came after them, by call and file.
+    decisions: HashMap<String, Decision>,
+    /// Questions that have no outcome.
+    unanswered: HashSet<DocumentId>,
+    /// Calls that ask for another mode.
+    switches: HashSet<DocumentId>,
+}
+
+/// Documents of one call about one file.
+#[derive(Clone, Debug, Default)]
+struct Decision {
+    approvals: Vec<DocumentId>,
+    actions: Vec<DocumentId>,
 }
 
 /// Once late documents have moved so many others, they wait at the end: a stream that counts down must not cost
@@ -130,7 +143,11 @@ impl Response {
                 document,
                 tool_name,
                 tool_call_id,
-            } => self.grow(document, |it| it.name_call(tool_name, tool_call_id.as_deref())),
+            } => {
+                let change = self.grow(document, |it| it.name_call(tool_name, tool_call_id.as_deref()));
+                self.note(document);
+                change
+            }
             Event::ToolCallArguments { document, arguments } => self.grow(document, |it| {
                 it.push_arguments(arguments);
             }),
@@ -143,12 +160,16 @@ impl Response {
                 document,
                 metadata,
                 append,
-            } => self.grow(document, |it| {
-                it.patch(metadata);
-                for (member, text) in append {
-                    it.append(member, text);
-                }
-            }),
+            } => {
+                let change = self.grow(document, |it| {
+                    it.patch(metadata);
+                    for (member, text) in append {
+                        it.append(member, text);
+                    }
+                });
+                self.note(document);
+                change
+            }
             Event::ThinkingDelta { delta } => {
                 self.think(delta);
                 ResponseChange::Thinking
@@ -158,14 +179,16 @@ impl Response {
                 final_content,
                 metadata,
             } => {
-                match self.grow(document, |it| {
+                let change = self.grow(document, |it| {
                     it.assign(metadata);
                     if let Some(text) = final_content {
                         it.content = Some(text.clone());
                     }
                     it.ended_ms = at_ms;
                     it.finish();
-                }) {
+                });
+                self.note(document);
+                match change {
                     ResponseChange::Grew(at) => ResponseChange::Ended(at),
                     other => other,
                 }
@@ -178,6 +201,7 @@ impl Response {
                             it.fill();
                         }
                     }
+                    self.note_question(document);
                     ResponseChange::Updated(at)
                 }
                 None => ResponseChange::Nothing,
@@ -204,6 +228,72 @@ impl Response {
         self.index.get(id).copied()
     }
 
+    /// Notes what a reader asks for in each frame.
+    fn note(&mut self, id: &DocumentId) {
+        self.note_decision(id);
+        self.note_question(id);
+        let call = self.get(id).filter(|it| it.kind == Kind::ToolCall);
+        if call.is_some_and(switches_mode) {
+            self.order.switches.insert(id.clone());
+        }
+    }
+
+    /// Notes a question until it has an outcome.
+    fn note_question(&mut self, id: &DocumentId) {
+        let Some(document) = self.get(id).filter(|it| it.kind == Kind::Clarification) else {
+            return;
+        };
+        if document.clarification().is_some_and(|it| it.outcome.is_none()) {
+            self.order.unanswered.insert(id.clone());
+        } else {
+            self.order.unanswered.remove(id);
+        }
+    }
+
+    /// Returns the indexes of the questions that have no outcome, in no order.
+    pub fn unanswered(&self) -> impl Iterator<Item = usize> {
+        self.order.unanswered.iter().filter_map(|it| self.position_of(it))
+    }
+
+    /// Notes an approval, or an action after one, under its call and file.
+    fn note_decision(&mut self, id: &DocumentId) {
+        let Some((key, document)) = self.get(id).and_then(|it| Some((it.decision_key()?, it))) else {
+            return;
+        };
+        let list = if document.kind == Kind::Clarification {
+            &mut self.order.decisions.entry(key).or_default().approvals
+        } else {
+            match self.order.decisions.get_mut(&key) {
+                Some(it) => &mut it.actions,
+                None => return,
+            }
+        };
+        if !list.iter().rev().any(|it| it == id) {
+            list.push(id.clone());
+        }
+    }
+
+    fn decision_at(&self, at: usize) -> Option<&Decision> {
+        self.order.decisions.get(&self.documents.get(at)?.decision_key()?)
+    }
+
+    /// Returns the indexes of the approvals before the document at `at` that name its call and file, the last one first.
+    pub fn approvals_before(&self, at: usize) -> Vec<usize> {
+        let approvals = self.decision_at(at).into_iter().flat_map(|it| &it.approvals);
+        let mut found: Vec<_> = approvals
+            .filter_map(|it| self.position_of(it))
+            .filter(|it| *it < at)
+            .collect();
+        found.sort_by_key(|it| std::cmp::Reverse(*it));
+        found
+    }
+
+    /// Returns the indexes of the actions after the approval at `at` that have its call and file.
+    pub fn actions_after(&self, at: usize) -> impl Iterator<Item = usize> {
+        let actions = self.decision_at(at).into_iter().flat_map(|it| &it.actions);
+        actions.filter_map(|it| self.position_of(it)).filter(move |it| *it > at)
+    }
+
     /// The number a person uses for the document at `at`; a strict writer sends the same as its sequence.
     pub fn number(&self, at: usize) -> u64 {
         at as u64 + 1
@@ -212,8 +302,16 @@ impl Response {
     /// Returns the mode in force when the document at index `at` began: a user may agree to another mode during an
     /// answer.
     pub fn mode_at(&self, at: usize) -> Option<Mode> {
-        let before = self.documents.get(..at).unwrap_or_default();
-        before.iter().rev().find_map(changed_mode).or(self.mode)
+        let mut switches: Vec<_> = self
+            .order
+            .switches
+            .iter()
+            .filter_map(|it| self.position_of(it))
+            .collect();
+        switches.retain(|it| *it < at);
+        switches.sort_unstable();
+        let mut documents = switches.iter().rev().filter_map(|it| self.documents.get(*it));
+        documents.find_map(changed_mode).or(self.mode)
     }
 
     pub fn is_running(&self) -> bool {
@@ -319,6 +417,7 @@ impl Response {
         self.order.arrival.insert(at, arrival);
         self.index.insert(start.id.clone(), at);
         self.reindex(at + 1);
+        self.note(&start.id);
         if start.sequence.is_none() && !self.order.by_arrival {
             self.order.by_arrival = true;
             self.sort();
@@ -428,12 +527,14 @@ impl Response {
     }
 }
 
+/// Returns true for a call that asks for another mode.
+fn switches_mode(document: &Document) -> bool {
+    matches!(document.view(), View::ToolCall(call) if call.tool_name == "switch_mode")
+}
+
 /// The mode that the agent went on in after this document.
 fn changed_mode(document: &Document) -> Option<Mode> {
-    let View::ToolCall(call) = document.view() else {
-        return None;
-    };
-    if call.tool_name != "switch_mode" {
+    if !switches_mode(document) {
         return None;
     }
     let result = document.metadata.get("result")?;

@@ -29,9 +29,9 @@ pub enum UserAction {
     TrustPassed,
     /// The settings have new rules. Facts: the rules.
     AllowedAlways,
-    /// The conversation was written to a file. Facts: the file.
+    /// The conversation was written to a file. Facts: the file, and `replaced` if there was another.
     Exported,
-    /// A document was written to a file. Facts: the file.
+    /// A document was written to a file. Facts: the same.
     Saved,
     /// Facts: the commit, and the command that reverses it.
     Committed,

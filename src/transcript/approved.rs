@@ -18,9 +18,12 @@ pub fn approvals_of(response: &Response, action: usize) -> Vec<usize> {
     let Some(document) = response.documents.get(action).filter(|it| is_action(it)) else {
         return Vec::new();
     };
-    let before = response.documents.iter().enumerate().take(action).rev();
-    let found = before.filter(|(_, it)| it.kind == Kind::Clarification && is_followed_by(it, document));
-    found.map(|it| it.0).collect()
+    let mut found = response.approvals_before(action);
+    found.retain(|it| {
+        let approval = response.documents.get(*it);
+        approval.is_some_and(|it| is_followed_by(it, document))
+    });
+    found
 }
 
 /// Returns true if the document at `at` is an approval that its action followed.
@@ -28,7 +31,7 @@ pub fn is_followed(response: &Response, at: usize) -> bool {
     let Some(approval) = response.documents.get(at).filter(|it| is_decided(it)) else {
         return false;
     };
-    let mut after = response.documents.iter().skip(at + 1);
+    let mut after = response.actions_after(at).filter_map(|it| response.documents.get(it));
     after.any(|it| is_action(it) && is_followed_by(approval, it))
 }
 

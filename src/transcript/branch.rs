@@ -181,7 +181,9 @@ impl Transcript {
     /// Switches to another branch.
     pub(super) fn branch(&mut self, to: &Branch, at_ms: u64) {
         let mut all: BTreeMap<Turn, Exchange> = BTreeMap::new();
-        for exchange in self.shelf.drain(..).chain(self.exchanges.drain(..)) {
+        for mut exchange in self.shelf.drain(..).chain(self.exchanges.drain(..)) {
+            // Turns are shared: where another branch continued is not true of this one.
+            exchange.actions.retain(|it| it.action != UserAction::Branched);
             if !exchange.is_cut {
                 all.insert(exchange.turn, exchange);
             }
@@ -253,8 +255,13 @@ fn cut(exchange: &Exchange, document: &DocumentId, is_open: bool) -> Option<Exch
     if let Some(ending) = &mut response.ending {
         ending.finish_reason = FinishReason::Stop;
     }
+    let count = response.documents.len();
+    let actions = exchange
+        .actions
+        .iter()
+        .filter(|it| it.before.is_none_or(|it| it <= count));
     Some(Exchange {
-        actions: Vec::new(),
+        actions: actions.cloned().collect(),
         turn: exchange.turn,
         message: exchange.message.clone(),
         at_ms: exchange.at_ms,

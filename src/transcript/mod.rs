@@ -338,12 +338,15 @@ impl Transcript {
     pub fn open_question(&self) -> Option<DocumentIndex> {
         let exchange = self.exchanges.len().checked_sub(1)?;
         let response = &self.exchanges.get(exchange)?.response;
-        let mut documents = response.documents.iter();
-        let is_waiting = |it: &Document| self.is_open_question(exchange, it);
+        let is_waiting = |it: &usize| {
+            let document = response.documents.get(*it);
+            document.is_some_and(|it| self.is_open_question(exchange, it))
+        };
+        let waiting = response.unanswered().filter(is_waiting);
         let document = if response.is_running() {
-            documents.position(is_waiting)?
+            waiting.min()?
         } else {
-            documents.rposition(is_waiting)?
+            waiting.max()?
         };
         Some(DocumentIndex { exchange, document })
     }
@@ -445,11 +448,10 @@ impl Transcript {
 
     /// The plan that the newest answer has ended with: the user has the word.
     pub fn open_plan(&self) -> Option<DocumentIndex> {
-        let place = self.newest_plan()?;
-        let ending = self.exchanges.get(place.exchange)?.response.ending.as_ref()?;
-        let is_last = place.exchange + 1 == self.exchanges.len();
+        let ending = self.exchanges.last()?.response.ending.as_ref()?;
         let has_word = ending.finish_reason == FinishReason::AwaitingInput && self.open_question().is_none();
-        (is_last && has_word).then_some(place)
+        let place = has_word.then(|| self.newest_plan())??;
+        (place.exchange + 1 == self.exchanges.len()).then_some(place)
     }
 
     fn exchange_for(&mut self, entry: &Entry) -> usize {

@@ -44,6 +44,16 @@ pub enum Msg {
     End(u8),
 }
 
+/// A file that was written.
+#[derive(Debug)]
+pub struct SavedFile {
+    pub action: UserAction,
+    /// As the user calls it.
+    pub path: String,
+    /// Another file was in its place.
+    pub is_replaced: bool,
+}
+
 /// The outcome of an effect.
 #[derive(Debug)]
 pub enum EffectOutcome {
@@ -63,7 +73,13 @@ pub enum EffectOutcome {
         bytes: Vec<u8>,
         what: String,
     },
-    Saved(Result<(UserAction, String), String>),
+    Saved(Result<SavedFile, String>),
+    /// A file that is to be saved exists and says something else.
+    SaveExists {
+        path: String,
+        text: String,
+        draft: u64,
+    },
     /// The lines of the file that a document cites.
     Cited {
         turn: Turn,
@@ -73,10 +89,17 @@ pub enum EffectOutcome {
     /// The commands that files hold.
     Commands(Vec<Custom>),
     /// A name for an export that no file has; empty if none was found.
-    ExportProposed(String),
+    ExportProposed {
+        path: String,
+        draft: u64,
+    },
     /// The file of an export exists.
-    ExportExists(String),
-    Sessions(Result<Vec<StoredSession>, String>),
+    ExportExists {
+        path: String,
+        draft: u64,
+    },
+    /// The stored conversations, and the draft's version when they were asked for.
+    Sessions(Result<Vec<StoredSession>, String>, u64),
     /// The words that were looked for, and where they were found.
     SessionsFound {
         words: String,
@@ -98,7 +121,8 @@ pub enum EffectOutcome {
     /// The messages sent before, oldest first: of this workspace at the start, or of all workspaces when the user asked.
     History {
         texts: Vec<String>,
-        is_everywhere: bool,
+        /// The draft's version when the user asked for those of all workspaces.
+        draft: Option<u64>,
     },
     /// Uses of commands by name.
     Uses(BTreeMap<String, u32>),

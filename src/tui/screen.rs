@@ -99,7 +99,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         app.toast(t!("news-draft"));
     }
     if setup.keeps {
-        history::recall(&runner, Some(app.conversation.workspace.folder.clone()));
+        history::recall(&runner, Some(app.conversation.workspace.folder.clone()), None);
         history::uses(&runner);
     }
     let mut surface = Surface::new(size.0, size.1);

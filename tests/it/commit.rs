@@ -180,3 +180,35 @@ fn a_hook_has_no_terminal() {
     sheaf.insist("\r", "the hook has run", |seen| seen.shows("it has"));
     assert!(sheaf.look(|seen| seen.shows("it has none")), "{}", sheaf.picture());
 }
+
+/// A commit is one once `HEAD` has moved: what the person's index says must not take it back.
+#[test]
+fn quitting_while_a_hook_runs_after_the_commit_leaves_nothing_half_done() {
+    for ends in ["quit", "terminate"] {
+        let model = Model::start();
+        let sheaf = changed(&model);
+        let hook = sheaf.home().join("work/.git/hooks/post-commit");
+        std::fs::write(&hook, "#!/bin/sh\nsleep 600\n").expect("a file");
+        Command::new("chmod").arg("+x").arg(&hook).status().expect("chmod");
+        let before = git(&sheaf, &["status", "--short"]);
+        open_card(&sheaf, &model, "cart: round the totals");
+        sheaf.insist("\r", "git runs", |seen| seen.shows("Committing."));
+        // The conversation says so while the hook runs.
+        sheaf.send("\x1b[27u\x1b[27u");
+        sheaf.wait_for("git reset --soft HEAD~1");
+        assert_eq!(git(&sheaf, &["diff", "--cached"]), "");
+        if ends == "quit" {
+            sheaf.send("/quit\r");
+            sheaf.wait_for("a commit is running");
+            sheaf.send("/quit\r");
+            sheaf.assert_left(0);
+        } else {
+            sheaf.signal(rustix::process::Signal::TERM);
+            sheaf.assert_left(143);
+        }
+        assert_eq!(git(&sheaf, &["log", "--format=%s"]), "cart: round the totals\nfirst\n");
+        assert_eq!(git(&sheaf, &["diff", "--cached"]), "");
+        assert_eq!(git(&sheaf, &["status", "--short"]), before);
+        assert!(!git(&sheaf, &["notes", "--ref=sheaf", "show", "HEAD"]).is_empty());
+    }
+}

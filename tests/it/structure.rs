@@ -377,3 +377,59 @@ fn a_planted_riddle_is_seen() {
         assert_eq!(riddles(text).len(), count, "{text}");
     }
 }
+
+/// Calls in replies that open an overlay over whatever was typed meanwhile, by file.
+fn late_overlays(source: &Source) -> usize {
+    let opens = |tokens: &[Token]| {
+        let calls = tokens.windows(4).filter(|it| {
+            let is_open = it[0].is("app") && it[1].is(".") && it[2].is("open") && it[3].is("(");
+            let is_push = it[0].is("overlays") && it[1].is(".") && it[2].is("push") && it[3].is("(");
+            is_open || is_push
+        });
+        calls.count()
+    };
+    if source.path.ends_with("update/outcomes.rs") {
+        return opens(&source.tokens);
+    }
+    let mut count = 0;
+    for at in 1..source.tokens.len() {
+        let before = &source.tokens[at - 1];
+        let is_question = ["ask", "ask_for", "own_files"].iter().any(|it| before.is(it));
+        let at = at + usize::from(source.tokens[at].is("!"));
+        if is_question && source.tokens.get(at).is_some_and(|it| it.is("(")) {
+            count += opens(&source.tokens[at..group_end(&source.tokens, at)]);
+        }
+    }
+    count
+}
+
+#[test]
+fn replies_open_nothing_over_words() {
+    let found: Vec<_> = shipped()
+        .into_iter()
+        .filter(|it| it.top() == "tui" && late_overlays(it) > 0)
+        .map(|it| it.path)
+        .collect();
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn a_planted_late_overlay_is_seen() {
+    for (path, text, count) in [
+        ("tui/a.rs", "vec![ask!(Q, R, |app, it| { app.open(Page::new(it)) })]", 1),
+        (
+            "tui/a.rs",
+            "ask_for(q, move |app, _| { app.overlays.push(page); Vec::new() })",
+            1,
+        ),
+        (
+            "tui/a.rs",
+            "own_files(t, move |app, it| app.open_late(draft, Picker::rules(it)))",
+            0,
+        ),
+        ("tui/a.rs", "app.open(Page::keys())", 0),
+        ("tui/update/outcomes.rs", "app.open(Page::keys())", 1),
+    ] {
+        assert_eq!(late_overlays(&Source::new(path, text)), count, "{text}");
+    }
+}

@@ -291,10 +291,10 @@ fn trust_is_taken_back_where_it_was_given() {
     sheaf.wait_for("This folder is trusted");
     sheaf.send("\x1b[B");
     sheaf.insist("\r", "it is not", |seen| {
-        seen.shows("does not trust this folder · /trust to change")
+        seen.shows("stopped trusting this folder · /trust to change")
     });
     sheaf.send("/new\r");
-    sheaf.wait_until("a new conversation", |seen| !seen.shows("does not trust"));
+    sheaf.wait_until("a new conversation", |seen| !seen.shows("stopped trusting"));
     let sent = said(&sheaf, &model, "hello again");
     assert!(!sent.contains(ORDER) && !sent.contains("More orders."), "{sent}");
 }

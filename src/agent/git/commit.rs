@@ -12,6 +12,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::{Notify, watch};
+
 use super::{
     Error, Listed, Repository,
     accepted::Accepted,
@@ -53,6 +55,8 @@ const UNFINISHED: [(&str, &str); 5] = [
 
 /// Hooks may run tests.
 const COMMIT_PATIENCE: Duration = Duration::from_mins(10);
+/// Time between two looks at `HEAD` while git runs.
+const LOOK: Duration = Duration::from_millis(100);
 /// The largest index that is copied.
 const INDEX_BYTES: u64 = 1 << 30;
 /// Times that a locked index is tried, and the time between them.
@@ -420,26 +424,71 @@ fn patch_of(staged: &Staged) -> String {
 }
 
 /// The repositories in which a commit runs: hooks may take minutes, and the card can be closed and opened meanwhile.
-static RUNNING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+static RUNNING: Mutex<BTreeMap<PathBuf, Handle>> = Mutex::new(BTreeMap::new());
+
+/// A commit that runs, from outside.
+#[derive(Clone)]
+struct Handle {
+    stop: Arc<Notify>,
+    /// Closed when the commit is over.
+    over: watch::Receiver<()>,
+}
 
 /// The only commit that runs in a repository, until this is dropped.
-struct Running(PathBuf);
+struct Running {
+    folder: PathBuf,
+    stop: Arc<Notify>,
+    _over: watch::Sender<()>,
+}
 
 impl Running {
     fn begin(repository: &Repository) -> Result<Self, Error> {
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.insert(repository.folder.clone()) {
-            return Ok(Self(repository.folder.clone()));
+        if running.contains_key(&repository.folder) {
+            return Err(Error::Failed(
+                "a commit is running: wait until its hooks have ended".to_owned(),
+            ));
         }
-        Err(Error::Failed(
-            "a commit is running: wait until its hooks have ended".to_owned(),
-        ))
+        let stop = Arc::new(Notify::new());
+        let (sender, over) = watch::channel(());
+        let handle = Handle {
+            stop: Arc::clone(&stop),
+            over,
+        };
+        running.insert(repository.folder.clone(), handle);
+        Ok(Self {
+            folder: repository.folder.clone(),
+            stop,
+            _over: sender,
+        })
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        RUNNING
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.folder);
+    }
+}
+
+/// Stops the hooks of the commits that run, and waits until what is committed is in the person's index: called before the
+/// program ends.
+pub async fn settle() {
+    stop(|_| true).await;
+}
+
+pub(super) async fn stop(of: impl Fn(&Path) -> bool) {
+    let running: Vec<Handle> = {
+        let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = running.iter().filter(|it| of(it.0));
+        wanted.map(|it| it.1.clone()).collect()
+    };
+    for mut it in running {
+        it.stop.notify_one();
+        // It never changes; an error is the end.
+        it.over.changed().await.ok();
     }
 }
 
@@ -455,13 +504,17 @@ impl Drop for Scratch {
 }
 
 /// Commits the accepted changes. This runs the hooks, the filters and the signing of the person's own git.
+///
+/// A commit is made when `HEAD` has moved, however git ends: a hook that runs after it may fail, take too long or be stopped.
+/// `made` is told at that moment, and again if a hook replaces the commit.
 pub async fn commit(
     repository: &Repository,
     accepted: &Arc<Accepted>,
     request: &CommitRequest,
     note: &str,
+    mut made: impl FnMut(&CommitOutcome),
 ) -> Result<CommitOutcome, Error> {
-    let _running = Running::begin(repository)?;
+    let running = Running::begin(repository)?;
     let staged = stage(repository, accepted).await?;
     let preview = describe(repository, accepted, &staged, note).await?;
     if !preview.problem.is_empty() {
@@ -484,7 +537,7 @@ pub async fn commit(
     if repository.head_now().await? != repository.head {
         return Err(changed());
     }
-    let committed = repository
+    let git = repository
         .plain()
         .args(OPTIONS.iter())
         .args(["commit", "--quiet", "--file=-"])
@@ -496,34 +549,102 @@ pub async fn commit(
         .without_terminal()
         .input(request.message.as_bytes())
         .timeout(COMMIT_PATIENCE)
-        .run()
-        .await?;
-    let output = shown(&committed);
-    let head = repository.head_now().await?;
-    let new = head.filter(|it| committed.status.success() && Some(it) != repository.head.as_ref());
-    let Some(new) = new else {
-        return Ok(CommitOutcome {
-            commit: None,
-            documents: Vec::new(),
-            output,
-        });
+        .run_until(running.stop.notified());
+    tokio::pin!(git);
+    let mut landing = Landing {
+        repository,
+        accepted,
+        staged: &staged,
+        note,
+        commit: None,
+        problems: String::new(),
     };
-    let mut output = output;
-    if let Err(error) = follow(repository, accepted, &staged, &new).await {
-        output.push_str(&format!("\nthe index was not updated: {error}; git reset does that"));
+    let ended = loop {
+        tokio::select! {
+            ended = &mut git => break ended,
+            () = tokio::time::sleep(LOOK), if landing.commit.is_none() => {
+                if let Some(new) = landing.found(&index).await {
+                    landing.land(new).await;
+                    made(&landing.outcome());
+                }
+            }
+        }
+    };
+    let last = match &ended {
+        Ok(it) if it.status.success() => repository.head_now().await?,
+        Ok(_) | Err(_) => landing.found(&index).await,
+    };
+    if let Some(new) = last.filter(|it| Some(it) != landing.commit.as_ref().or(repository.head.as_ref())) {
+        landing.land(new).await;
+        made(&landing.outcome());
     }
-    let made = staged.documents.iter().map(|it| it.as_ref().ok().map(Vec::as_slice));
-    if let Some(text) = note::text(&accepted.hunks, made, note)
-        && let Err(error) = note::write(repository, &new, &text).await
-    {
-        output.push_str(&format!("\nno note was written: {error}"));
+    let mut outcome = landing.outcome();
+    let output = match ended {
+        Ok(it) => shown(&it),
+        Err(error) if outcome.commit.is_none() => return Err(error.into()),
+        Err(error) => error.to_string(),
+    };
+    let whole = format!("{output}{}", outcome.output);
+    whole.trim().clone_into(&mut outcome.output);
+    Ok(outcome)
+}
+
+/// The consequences of a commit: the person's index, and the note.
+struct Landing<'a> {
+    repository: &'a Repository,
+    accepted: &'a Arc<Accepted>,
+    staged: &'a Staged,
+    note: &'a str,
+    /// The commit that the index follows; `None`: there is none yet.
+    commit: Option<String>,
+    /// Failures on the way, a line each.
+    problems: String,
+}
+
+impl Landing<'_> {
+    /// The last commit, if it is the one that is being made: git may still run its hooks, and somebody else may commit.
+    async fn found(&self, index: &Scratch) -> Option<String> {
+        let quiet = || self.repository.quiet();
+        let asked = quiet().args(["rev-parse", "--verify", "HEAD^{commit}"]).output();
+        let head = String::from_utf8(asked.await.ok()?).ok()?.trim().to_owned();
+        if Some(&head) == self.repository.head.as_ref() {
+            return None;
+        }
+        let about = quiet().args(["rev-parse", &format!("{head}^{{tree}}"), &format!("{head}^@")]);
+        let about = String::from_utf8(about.output().await.ok()?).ok()?;
+        let mut about = about.lines();
+        let tree = quiet().arg("write-tree").variable("GIT_INDEX_FILE", &index.0);
+        let tree = String::from_utf8(tree.output().await.ok()?).ok()?;
+        let is_ours = about.next() == Some(tree.trim()) && about.eq(self.repository.head.as_deref());
+        is_ours.then_some(head)
     }
-    let documents = accepted.hunks.iter().zip(&staged.documents).filter(|it| it.1.is_ok());
-    Ok(CommitOutcome {
-        commit: Some(new),
-        documents: documents.map(|(it, _)| (it.turn, it.document.clone())).collect(),
-        output: output.trim().to_owned(),
-    })
+
+    /// Brings a new commit into the person's index and writes its note.
+    async fn land(&mut self, new: String) {
+        let old = self.commit.as_ref().or(self.repository.head.as_ref());
+        if let Err(error) = follow(self.repository, self.accepted, self.staged, old, &new).await {
+            let problem = format!("\nthe index was not updated: {error}; git reset does that");
+            self.problems.push_str(&problem);
+        }
+        let (hunks, documents) = (&self.accepted.hunks, &self.staged.documents);
+        let made = documents.iter().map(|it| it.as_ref().ok().map(Vec::as_slice));
+        if let Some(text) = note::text(hunks, made, self.note)
+            && let Err(error) = note::write(self.repository, &new, &text).await
+        {
+            self.problems.push_str(&format!("\nno note was written: {error}"));
+        }
+        self.commit = Some(new);
+    }
+
+    fn outcome(&self) -> CommitOutcome {
+        let documents = self.accepted.hunks.iter().zip(&self.staged.documents);
+        let documents = documents.filter(|it| it.1.is_ok() && self.commit.is_some());
+        CommitOutcome {
+            commit: self.commit.clone(),
+            documents: documents.map(|(it, _)| (it.turn, it.document.clone())).collect(),
+            output: self.problems.clone(),
+        }
+    }
 }
 
 /// An index of the last commit. It begins as a copy of the person's, so that git need not read all files again.
@@ -614,11 +735,17 @@ async fn update(repository: &Repository, index: Option<&Path>, lines: &str) -> R
     }
 }
 
-/// Brings what was committed into the person's index. A file of which they had staged nothing becomes what is committed;
+/// Brings what changed from the commit `old` to `new` into the person's index. A file of which they had staged nothing becomes what is committed;
 /// in any other the accepted changes are made, and where that is not possible it stays as they staged it.
-async fn follow(repository: &Repository, accepted: &Arc<Accepted>, staged: &Staged, new: &str) -> Result<(), Error> {
+async fn follow(
+    repository: &Repository,
+    accepted: &Arc<Accepted>,
+    staged: &Staged,
+    old: Option<&String>,
+    new: &str,
+) -> Result<(), Error> {
     let mut arguments = vec!["diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", "--root"];
-    arguments.extend(repository.head.as_deref());
+    arguments.extend(old.map(String::as_str));
     arguments.push(new);
     let text = repository.quiet().args(arguments).output().await?;
     let text = String::from_utf8_lossy(&text);

@@ -117,6 +117,7 @@ impl From<process::Error> for Error {
             process::Error::NotFound { .. } => Self::NoGit,
             process::Error::Start { .. }
             | process::Error::TimedOut { .. }
+            | process::Error::Stopped { .. }
             | process::Error::Failed { .. }
             | process::Error::Wait { .. } => Self::Failed(error.to_string()),
         }

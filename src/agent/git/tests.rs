@@ -222,7 +222,7 @@ impl Scene {
             message: MESSAGE.to_owned(),
             state,
         };
-        commit::commit(&repository, &collected, &request, "short")
+        commit::commit(&repository, &collected, &request, "short", |_| {})
             .await
             .map_err(|it| it.to_string())
     }
@@ -630,7 +630,7 @@ async fn a_state_that_was_not_shown_is_not_committed() {
     scene.git(&["commit", "-q", "-m", "somebody else", "--", "b"]);
     let late = Repository::open(scene.root()).await.expect("a repository");
     for repository in [late, early] {
-        let error = commit::commit(&repository, &accepted, &request, "short")
+        let error = commit::commit(&repository, &accepted, &request, "short", |_| {})
             .await
             .expect_err("another state");
         assert_eq!(
@@ -673,6 +673,90 @@ async fn one_commit_runs_at_a_time() {
     assert!(first.expect("git ran").commit.is_some());
     assert_eq!(scene.text("HEAD", "a"), format!("0\n{TEN}"));
     assert!(scene.commit(&[1]).await.expect("git ran").commit.is_some());
+}
+
+/// A hook that runs after the commit, and does not end before `gate` is there.
+const WAITS: &str = "touch started\nuntil [ -e gate ]; do sleep 0.02; done";
+
+async fn exists(path: &Path) {
+    while !path.exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_commit_is_made_when_head_has_moved_however_git_ends() {
+    for (name, hook, said) in [
+        ("it is stopped", WAITS, "the command `git` was stopped"),
+        ("it fails", "echo oh no; exit 1", "oh no"),
+        ("it kills git", "touch started; kill -9 $PPID; sleep 100", ""),
+    ] {
+        let mut scene = Scene::new(&[("a", TEN)]);
+        scene.change("a", Some("0\n1\n2\n3\n4\n5\n6\n7\n8\n9\nten\n"), None);
+        scene.hook("post-commit", hook);
+        let stops = async {
+            if hook == WAITS {
+                exists(&scene.root().join("started")).await;
+                let folder = Repository::open(scene.root()).await.expect("a repository").folder;
+                commit::stop(|it| it == folder).await;
+            }
+        };
+        let (outcome, ()) = tokio::join!(scene.commit(&[0]), stops);
+        let outcome = outcome.expect(name);
+        assert!(outcome.commit.is_some(), "{name}");
+        assert!(outcome.output.contains(said), "{name}: {}", outcome.output);
+        assert_eq!(outcome.documents.len(), 1, "{name}");
+        assert_eq!(scene.git(&["diff", "--cached"]), "", "{name}: nothing is staged");
+        assert!(
+            !scene.git(&["notes", "--ref=sheaf", "show", "HEAD"]).is_empty(),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_index_follows_while_a_hook_runs_and_when_it_replaces_the_commit() {
+    let mut scene = Scene::new(&[("a", TEN)]);
+    scene.change("a", Some("0\n1\n2\n3\n4\n5\n6\n7\n8\n9\nten\n"), None);
+    let amends = "git commit -q --amend --no-verify -m amended";
+    scene.hook("post-commit", &format!("[ -e gate ] && exit 0\n{WAITS}\n{amends}"));
+    let state = scene.preview(&[0]).await.state;
+    let (repository, collected) = scene.accepted(&[0]).await;
+    let request = CommitRequest {
+        documents: scene.wanted(&[0]),
+        message: MESSAGE.to_owned(),
+        state,
+    };
+    let mut made = Vec::new();
+    let first = |outcome: &CommitOutcome| {
+        if made.is_empty() {
+            assert_eq!(scene.git(&["diff", "--cached"]), "", "nothing is staged");
+            scene.put("gate", "");
+        }
+        made.push(outcome.commit.clone());
+    };
+    let outcome = commit::commit(&repository, &collected, &request, "short", first).await;
+    let outcome = outcome.expect("git ran");
+    assert_eq!(made.len(), 2);
+    assert_ne!(made[0], made[1]);
+    assert_eq!(made[1], outcome.commit);
+    assert_eq!(scene.git(&["log", "-1", "--format=%s"]), "amended\n");
+    assert_eq!(scene.git(&["diff", "--cached"]), "", "nothing is staged");
+    assert!(!scene.git(&["notes", "--ref=sheaf", "show", "HEAD"]).is_empty());
+}
+
+#[tokio::test]
+async fn a_commit_of_somebody_else_is_not_taken_for_ours() {
+    let mut scene = Scene::new(&[("a", "1\n"), ("b", "1\n")]);
+    scene.change("a", Some("2\n"), None);
+    scene.put("b", "2\n");
+    // Git finds then that the branch has moved.
+    let theirs = "unset GIT_INDEX_FILE; [ -e gate ] && exit 0; touch gate; git commit -q -m theirs -- b";
+    scene.hook("pre-commit", theirs);
+    let outcome = scene.commit(&[0]).await.expect("git ran");
+    assert_eq!(outcome.commit, None, "{}", outcome.output);
+    assert_eq!(scene.git(&["log", "-1", "--format=%s"]), "theirs\n");
+    assert_eq!(scene.text("", "a"), "1\n");
 }
 
 #[tokio::test]

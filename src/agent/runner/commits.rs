@@ -100,16 +100,9 @@ impl Source {
         tidy(&answer.unwrap_or_else(|_| Ok(String::new())).unwrap_or_default())
     }
 
-    /// Commits, and says so in the conversation.
+    /// Commits, and says so in the conversation as soon as the commit is made: hooks may run after it.
     pub async fn commit(self, request: CommitRequest) -> CommitOutcome {
-        let made = match self.accepted(request.documents.clone()).await {
-            Ok((repository, accepted)) => {
-                let outcome = commit::commit(&repository, &accepted, &request, &self.settings.commit.note).await;
-                outcome.map(|it| (it, repository))
-            }
-            Err(error) => Err(error),
-        };
-        let (outcome, repository) = match made {
+        let (repository, accepted) = match self.accepted(request.documents.clone()).await {
             Ok(it) => it,
             Err(error) => {
                 return CommitOutcome {
@@ -118,24 +111,39 @@ impl Source {
                 };
             }
         };
-        if let Some(commit) = &outcome.commit {
-            for (turn, document) in &outcome.documents {
-                let metadata = Map::from_iter([(COMMITTED.to_owned(), commit.as_str().into())]);
-                let event = Event::DocumentUpdate {
-                    document: document.clone(),
-                    metadata,
-                };
-                self.log.append_to(*turn, now_ms(), event);
-            }
+        let mut is_said = false;
+        let made = |outcome: &CommitOutcome| {
+            self.say(outcome, repository.head.is_some(), !is_said);
+            is_said = true;
+        };
+        let outcome = commit::commit(&repository, &accepted, &request, &self.settings.commit.note, made).await;
+        outcome.unwrap_or_else(|error| CommitOutcome {
+            output: error.to_string(),
+            ..CommitOutcome::default()
+        })
+    }
+
+    /// Notes in the documents that they are committed. `notices`: a line in the conversation says how to take it back.
+    fn say(&self, outcome: &CommitOutcome, has_parent: bool, notices: bool) {
+        let Some(commit) = &outcome.commit else { return };
+        for (turn, document) in &outcome.documents {
+            let metadata = Map::from_iter([(COMMITTED.to_owned(), commit.as_str().into())]);
+            let event = Event::DocumentUpdate {
+                document: document.clone(),
+                metadata,
+            };
+            self.log.append_to(*turn, now_ms(), event);
+        }
+        if notices {
             let short = commit.get(..8).unwrap_or(commit);
-            let back = match repository.head {
-                Some(_) => "git reset --soft HEAD~1",
-                None => "git update-ref -d HEAD",
+            let back = if has_parent {
+                "git reset --soft HEAD~1"
+            } else {
+                "git update-ref -d HEAD"
             };
             let notice = UserAction::Committed.notice(&[short, back]);
             self.log.append(now_ms(), Event::Notice(notice));
         }
-        outcome
     }
 }
 

@@ -107,7 +107,7 @@ enum RunnerEvent {
     Title(Option<String>),
     MarksLeft(Vec<String>),
     Sized(ServerModel, Option<u64>),
-    Reversed(Result<(), String>),
+    Reversed(Result<Notice, String>),
     Restored(Result<Option<(Restored, Notice)>, String>),
     Background(background::Update),
     Looked(Option<Standing>),

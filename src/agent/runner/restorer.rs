@@ -8,7 +8,9 @@ use super::notices::{now_ms, warn};
 use crate::{
     agent::undo::{self, Restored, hunk},
     journal::Log,
-    protocol::{Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn, sentence},
+    protocol::{
+        Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn, UserAction, document::UNDONE, sentence,
+    },
     sandbox::{Checkpoints, Seen, Workspace},
     transcript::Transcript,
 };
@@ -22,7 +24,7 @@ pub struct Restorer {
     /// Changes that the user has rejected, in their order; the first one is being taken back.
     rejected: VecDeque<(Turn, DocumentId)>,
     /// The first of `rejected` is being taken back.
-    pub reversal: Option<Restoring<()>>,
+    pub reversal: Option<Restoring<Notice>>,
     /// Files are being restored.
     pub restoring: Option<Restoring<Option<(Restored, Notice)>>>,
     /// The words in which the model is told of what was restored; empty: nothing was.
@@ -55,9 +57,10 @@ impl Restorer {
         };
         let (workspace, seen, log) = (files.workspace.cloned(), Arc::clone(files.seen), Arc::clone(log));
         let work = tokio::task::spawn_blocking(move || {
-            let rejected = rejected(&log, turn, &document)?;
+            let (rejected, notice) = rejected(&log, turn, &document)?;
             let workspace = workspace.ok_or(sentence::NO_WORKSPACE.text())?;
-            hunk::take_back(&workspace, &seen, &rejected).map_err(|it| it.to_string())
+            let done = hunk::take_back(&workspace, &seen, &rejected);
+            done.map(|()| notice).map_err(|it| it.to_string())
         });
         self.reversal =
             Some(Box::pin(work.map(|it| {
@@ -66,14 +69,17 @@ impl Restorer {
     }
 
     /// Notes that the first rejected change was taken back, and goes on with the next one.
-    pub fn reversed(&mut self, result: Result<(), String>, files: Files<'_>, log: &Arc<Log>) {
+    pub fn reversed(&mut self, result: Result<Notice, String>, files: Files<'_>, log: &Arc<Log>) {
         self.reversal = None;
         if let Some((turn, document)) = self.rejected.pop_front() {
             match result {
-                Ok(()) => {
+                Ok(notice) => {
+                    // It was on the disk, so it can be done again.
                     let mut metadata = serde_json::Map::new();
                     metadata.insert("applied".into(), Applied::Rejected.as_str().into());
+                    metadata.insert(UNDONE.into(), true.into());
                     log.append_to(turn, now_ms(), Event::DocumentUpdate { document, metadata });
+                    log.append(now_ms(), Event::Notice(notice));
                 }
                 Err(why) => warn(log, "not-taken-back", why),
             }
@@ -131,16 +137,18 @@ impl Restorer {
     }
 }
 
-/// The change of a document, to be taken back. Reads the log, of which much may be on the disk.
-fn rejected(log: &Log, turn: Turn, document: &DocumentId) -> Result<hunk::Rejected, String> {
+/// The change of a document, to be taken back, and the line that says so. Reads the log, of which much may be on the disk.
+fn rejected(log: &Log, turn: Turn, document: &DocumentId) -> Result<(hunk::Rejected, Notice), String> {
     let mut response = Response::default();
     for entry in log.after(Position(0)).iter().filter(|it| it.turn == turn) {
         response.apply(&entry.event, entry.at_ms);
     }
-    let rejected = response
-        .position_of(document)
-        .and_then(|it| hunk::rejected(&response, it));
-    rejected.ok_or(sentence::NO_CHANGE.text())?.map_err(|it| it.to_string())
+    let at = response.position_of(document).ok_or(sentence::NO_CHANGE.text())?;
+    let rejected = hunk::rejected(&response, at).ok_or(sentence::NO_CHANGE.text())?;
+    let rejected = rejected.map_err(|it| it.to_string())?;
+    let address = format!("{turn}.{}", response.number(at));
+    let notice = UserAction::UndidDocument.notice(&[&address, &rejected.path]);
+    Ok((rejected, notice))
 }
 
 fn broken(error: &tokio::task::JoinError) -> String {

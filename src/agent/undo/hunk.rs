@@ -32,6 +32,8 @@ pub enum NotUndone {
     Unknown(String),
     #[error("{0}: not undone, an inserted cell can only be removed in a notebook editor")]
     Cell(String),
+    #[error("{0} exists already")]
+    Exists(String),
     #[error("it was rejected already")]
     Twice,
     #[error("{0} is not changed: this was never made")]
@@ -65,6 +67,8 @@ pub enum Reversal {
     Delete { text: String },
     /// A file that was renamed to `path`.
     Rename { back: String },
+    /// A file that was made with this text, and is gone.
+    Create { text: String },
 }
 
 /// The change that undoes the document at `at`; `None`: the document changes no file.
@@ -121,16 +125,36 @@ pub fn again(response: &Response, at: usize) -> Option<Result<Rejected, NotUndon
         return None;
     };
     let path = edit.new_file_path.unwrap_or(edit.file_path).to_owned();
-    if !is_made(document) {
+    if !is_made(document) && !document.is_undone() {
         return Some(Err(NotUndone::Never(path)));
     }
-    let Some(diff) = &edit.diff else {
-        return Some(Err(NotUndone::Unknown(path)));
-    };
-    let kind = Reversal::Replace {
-        old: diff.new.to_owned(),
-        new: diff.old.to_owned(),
-        line: diff.start_line.unwrap_or(1).saturating_add_signed(shift(response, at)),
+    let start = edit.diff.as_ref().and_then(|it| it.start_line).unwrap_or(1);
+    let line = start.saturating_add_signed(shift(response, at));
+    let kind = match (edit.operation, &edit.diff, edit.cell) {
+        (_, Some(_), Some(cell)) if cell.is_new => return Some(Err(NotUndone::Cell(path))),
+        (_, Some(diff), Some(cell)) => Reversal::InCell {
+            cell: cell.index,
+            old: diff.new.to_owned(),
+            new: diff.old.to_owned(),
+            line,
+        },
+        (_, Some(diff), None) => Reversal::Replace {
+            old: diff.new.to_owned(),
+            new: diff.old.to_owned(),
+            line,
+        },
+        (Operation::Create, None, _) => Reversal::Create {
+            text: edit.content.unwrap_or_default().to_owned(),
+        },
+        (Operation::Rename, None, _) => {
+            let path = edit.file_path.to_owned();
+            let back = edit.new_file_path.unwrap_or(edit.file_path).to_owned();
+            let kind = Reversal::Rename { back };
+            return Some(Ok(Rejected { path, kind }));
+        }
+        (Operation::Edit | Operation::Delete | Operation::Other(_), None, _) => {
+            return Some(Err(NotUndone::Unknown(path)));
+        }
     };
     Some(Ok(Rejected { path, kind }))
 }
@@ -219,6 +243,21 @@ pub fn take_back(workspace: &Workspace, seen: &Seen, rejected: &Rejected) -> Res
     let refused = |why: Refused| NotUndone::Refused(path.clone(), why);
     let file = workspace.locate(path).map_err(refused)?;
     workspace.may_change(&file).map_err(refused)?;
+    if let Reversal::Create { text } = &rejected.kind {
+        if workspace.read(&file, MOST_BYTES).is_ok() {
+            return Err(NotUndone::Exists(path.clone()));
+        }
+        let change = Change {
+            operation: Operation::Create,
+            to: None,
+            old: None,
+            new: Some(text.as_bytes().into()),
+            hunks: hunks("", text),
+            cell: None,
+            file,
+        };
+        return workspace.commit(seen, &[change]).map_err(refused);
+    }
     let bytes: Arc<[u8]> = workspace.read(&file, MOST_BYTES).map_err(refused)?.into();
     let read = || Text::read(&bytes).map_err(|why| NotUndone::Unreadable(path.clone(), why.to_string()));
     let is_untouched = || seen.check(&file, &bytes).is_ok();
@@ -264,6 +303,7 @@ pub fn take_back(workspace: &Workspace, seen: &Seen, rejected: &Rejected) -> Res
             change.hunks = hunks(&text.text, "");
             return workspace.commit(seen, &[change]).map_err(refused);
         }
+        Reversal::Create { .. } => return Ok(()),
         Reversal::Rename { back } => {
             let to = workspace.locate(back).map_err(refused)?;
             workspace.may_change(&to).map_err(refused)?;

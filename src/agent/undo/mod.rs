@@ -14,8 +14,8 @@ use crate::{
     agent::tags::wrap,
     models::Part,
     protocol::{
-        Document, DocumentId, Event, FileChange, Notice, Operation, Response, Restore, RestoreConflict, RestorePreview,
-        RestoreTarget, Turn, TurnChanges, UserAction, View, document::UNDONE,
+        Applied, Document, DocumentId, Event, FileChange, Notice, Operation, Response, Restore, RestoreConflict,
+        RestorePreview, RestoreTarget, Turn, TurnChanges, UserAction, View, document::UNDONE,
     },
     sandbox::{self, Checkpoints, Marked, PathState, Plan, Seen, Turning, Which, Workspace},
     text::{diff::diff, figure},
@@ -132,7 +132,7 @@ pub fn preview(
     wish: &Restore,
 ) -> Result<RestorePreview, String> {
     let checkpoints = seen.checkpoints().ok_or(NOTHING_KEPT)?;
-    match scope(checkpoints, transcript, &wish.target)? {
+    match scope(checkpoints, workspace, transcript, &wish.target)? {
         Scope::Steps(which, files) => {
             let plan = plan(checkpoints, workspace, which, &files, &wish.except);
             Ok(RestorePreview {
@@ -153,7 +153,7 @@ pub fn restore(
     wish: &Restore,
 ) -> Result<Restored, String> {
     let checkpoints = seen.checkpoints().ok_or(NOTHING_KEPT)?;
-    match scope(checkpoints, transcript, &wish.target)? {
+    match scope(checkpoints, workspace, transcript, &wish.target)? {
         Scope::Place { turn, document, again } => place(seen, workspace, transcript, turn, &document, again),
         Scope::Steps(which, files) => {
             let plan = plan(checkpoints, workspace, which, &files, &wish.except);
@@ -253,7 +253,12 @@ fn changed_since<'a>(plan: &'a Plan, wish: &Restore) -> Option<&'a str> {
 
 const NOTHING_KEPT: &str = "file history is not stored here";
 
-fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &RestoreTarget) -> Result<Scope<'a>, String> {
+fn scope<'a>(
+    checkpoints: &Checkpoints,
+    workspace: &Workspace,
+    transcript: &'a Transcript,
+    what: &RestoreTarget,
+) -> Result<Scope<'a>, String> {
     let nothing = || "nothing to undo".to_owned();
     let all = |which| Scope::Steps(which, Vec::new());
     Ok(match what {
@@ -261,9 +266,14 @@ fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &Resto
         RestoreTarget::Since(turn) => all(Which::Since(u64::from(turn.0))),
         RestoreTarget::RedoLast => all(Which::LastAgain),
         RestoreTarget::Last => {
+            // Files may be as they were before already: a change was taken back by its text, or by somebody else.
             let turns = checkpoints.turns();
-            let last = turns.iter().rev().find(|it| it.undone.len() < it.paths.len());
-            all(Which::Turn(last.ok_or_else(nothing)?.turn))
+            let is_left = |turn: u64| {
+                let plan = checkpoints.plan(workspace, Which::Turn(turn), &|_| true);
+                plan.is_partial || plan.files.iter().any(|it| !it.is_done())
+            };
+            let mut left = turns.iter().rev().filter(|it| it.undone.len() < it.paths.len());
+            all(Which::Turn(left.find(|it| is_left(it.turn)).ok_or_else(nothing)?.turn))
         }
         RestoreTarget::Document { turn, document } | RestoreTarget::RedoDocument { turn, document } => {
             let again = matches!(what, RestoreTarget::RedoDocument { .. });
@@ -276,6 +286,14 @@ fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &Resto
             let Some(call) = call_of(found) else {
                 return Err("it changed no files".to_owned());
             };
+            // It was taken back by its text: the steps do not know of it.
+            if again && !hunk::is_made(found) {
+                return Ok(Scope::Place {
+                    turn: *turn,
+                    document: document.clone(),
+                    again,
+                });
+            }
             let paths = paths_of(found);
             let is_of_file = |it: &&Document| call_of(it) == Some(call) && paths_of(it) == paths;
             if !paths.is_empty() && response.documents.iter().filter(is_of_file).count() > 1 {
@@ -362,8 +380,12 @@ fn place(
     hunk::take_back(workspace, seen, &reversal).map_err(|it| it.to_string())?;
     let (word, verb) = words(again);
     let value = if again { Value::Null } else { true.into() };
+    let mut event = update(document, value);
+    if let (true, Event::DocumentUpdate { metadata, .. }) = (again, &mut event) {
+        metadata.insert("applied".to_owned(), Applied::Applied.as_str().into());
+    }
     Ok(Restored {
-        events: vec![(turn, update(document, value))],
+        events: vec![(turn, event)],
         said: format!("{verb} a change to {}", reversal.path),
         told: format!("{word}: one of your changes of {}\n", reversal.path),
         files: vec![reversal.path],
@@ -408,28 +430,35 @@ fn steps(
         })
         .map(|it| it.path.clone())
         .collect::<Vec<_>>();
+    // What is as it should be does not change.
+    let (still, turning): (Vec<_>, Vec<_>) = plan.files.iter().partition(|it| it.is_done());
+    let still: Vec<_> = still.iter().map(|it| it.path.clone()).collect();
     let reasons: Vec<String> = plan.files.iter().filter_map(|it| reason(it, over)).collect();
-    let lines: Vec<String> = plan
-        .files
+    let lines: Vec<String> = turning
         .iter()
         .filter(|it| reason(it, over).is_none())
-        .map(line)
+        .map(|it| line(it))
         .collect();
+    if turning.is_empty() {
+        let verb = if is_again { "redo" } else { "undo" };
+        return Err(format!("nothing to {verb}: the files are as they should be"));
+    }
     let done = checkpoints.carry_out(workspace, plan, over).map_err(|it| chain(&it))?;
     if done.files.is_empty() {
         return Err(reasons.join("; "));
     }
-    let files: Vec<String> = done
-        .files
-        .iter()
-        .filter(|it| !folders.contains(it))
-        .map(|it| it.strip_prefix(workspace.root()).unwrap_or(it).display().to_string())
-        .collect();
+    let shown = |it: &Path| it.strip_prefix(workspace.root()).unwrap_or(it).display().to_string();
+    let changed = done.files.iter().filter(|it| !still.contains(it));
+    let (only_folders, files): (Vec<_>, Vec<_>) = changed.partition(|it| folders.contains(it));
+    let mut files: Vec<String> = files.into_iter().map(|it| shown(it)).collect();
+    if files.is_empty() {
+        files = only_folders.into_iter().map(|it| format!("{}/", shown(it))).collect();
+    }
     let unchanged = reasons.join("; ");
     let (_, verb) = words(is_again);
     let mut said = format!(
         "{verb} changes to {}",
-        figure::count(files.len().max(1), "file", "files").as_str()
+        figure::count(files.len(), "file", "files").as_str()
     );
     if !unchanged.is_empty() {
         said.push_str(&format!("; unchanged: {unchanged}"));
@@ -643,6 +672,114 @@ mod tests {
         wish.seen = Some(found.states);
         restore(&seen, &workspace, &transcript, &wish).unwrap();
         assert_eq!(text(&path), "0");
+    }
+
+    fn text(workspace: &Workspace, path: &str) -> String {
+        std::fs::read_to_string(workspace.root().join(path)).unwrap_or_default()
+    }
+
+    /// A conversation in which a call has changed a file and another one has made a file, and the store of both.
+    fn changed() -> (tempfile::TempDir, Workspace, Seen, Arc<Log>) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("work");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(root.join("a.txt"), "1\n").unwrap();
+        let workspace = Workspace::open(&root).unwrap();
+        let seen = Seen::keeping(Checkpoints::open(&folder.path().join("kept"), "c").unwrap());
+        let log = Log::new();
+        log.append(0, Event::UserMessage(Message::user("go")));
+        seen.begin(1);
+        for (id, path, old, new) in [("a", "a.txt", Some("1\n"), "2\n"), ("b", "b.txt", None, "new\n")] {
+            let change = sandbox::Change {
+                file: workspace.locate(path).unwrap(),
+                operation: if old.is_some() {
+                    Operation::Edit
+                } else {
+                    Operation::Create
+                },
+                to: None,
+                old: old.map(|it| it.as_bytes().into()),
+                new: Some(new.as_bytes().into()),
+                hunks: Vec::new(),
+                cell: None,
+            };
+            workspace.commit_for(&seen, id, &[change]).unwrap();
+            let mut metadata =
+                json!({ "filePath": path, "operation": "create", "toolCallId": id, "applied": "applied" });
+            if let Some(old) = old {
+                metadata["operation"] = "edit".into();
+                metadata["diff"] = json!({ "oldString": old, "newString": new, "startLine": 1 });
+            }
+            let start = DocumentStart {
+                id: id.into(),
+                kind: Kind::FileEdit,
+                sequence: None,
+                content: Some(new.to_owned()),
+                metadata: Map::new(),
+            };
+            log.append(0, Event::DocumentStart(start));
+            let end = Event::DocumentEnd {
+                document: id.into(),
+                final_content: None,
+                metadata: metadata.as_object().cloned().unwrap_or_default(),
+            };
+            log.append(0, end);
+        }
+        log.append(0, Event::Done(Done::default()));
+        (folder, workspace, seen, log)
+    }
+
+    #[test]
+    fn a_rejected_change_is_done_again_and_undo_claims_nothing_that_did_not_happen() {
+        for (id, path, was, made) in [("a", "a.txt", "1\n", "2\n"), ("b", "b.txt", "", "new\n")] {
+            let (_folder, workspace, seen, log) = changed();
+            let transcript = || Transcript::from_entries(&log.after(Position(0)));
+            let wish = |target| Restore {
+                target,
+                except: Vec::new(),
+                overwrite: false,
+                seen: None,
+            };
+            let at = usize::from(id == "b");
+            let rejected = hunk::rejected(&transcript().exchanges[0].response, at)
+                .unwrap()
+                .unwrap();
+            hunk::take_back(&workspace, &seen, &rejected).unwrap();
+            let metadata = json!({ "applied": "rejected", UNDONE: true });
+            let update = Event::DocumentUpdate {
+                document: id.into(),
+                metadata: metadata.as_object().cloned().unwrap_or_default(),
+            };
+            log.append_to(Turn(1), 0, update);
+            assert_eq!(text(&workspace, path), was);
+            let document = RestoreTarget::RedoDocument {
+                turn: Turn(1),
+                document: id.into(),
+            };
+            let again = restore(&seen, &workspace, &transcript(), &wish(document.clone())).unwrap();
+            assert_eq!(text(&workspace, path), made);
+            assert_eq!(again.files, [path]);
+            for (turn, event) in again.events {
+                log.append_to(turn, 0, event);
+            }
+            let shown = transcript();
+            let found = &shown.exchanges[0].response.documents[at];
+            assert!(hunk::is_made(found) && !found.is_undone(), "{:?}", found.metadata);
+            let twice = restore(&seen, &workspace, &transcript(), &wish(document)).unwrap_err();
+            assert_eq!(twice, "not undone yet");
+            // Taken back again: only the other file changes.
+            hunk::take_back(&workspace, &seen, &rejected).unwrap();
+            let other = if at == 0 { "b.txt" } else { "a.txt" };
+            let undone = restore(&seen, &workspace, &transcript(), &wish(RestoreTarget::Last)).unwrap();
+            assert_eq!(undone.files, [other], "{}", undone.said);
+            assert!(
+                undone.said.contains("1 file") && !undone.told.contains(path),
+                "{}",
+                undone.said
+            );
+            let nothing = restore(&seen, &workspace, &transcript(), &wish(RestoreTarget::Last)).unwrap_err();
+            assert!(nothing.contains("nothing to undo"), "{nothing}");
+        }
     }
 
     #[test]

@@ -159,6 +159,8 @@ macro_rules! kinds {
         impl Document {
             /// The typed view, which borrows the document's text.
             pub fn view(&self) -> View<'_> {
+                #[cfg(test)]
+                crate::protocol::document::VIEWS.set(crate::protocol::document::VIEWS.get() + 1);
                 match &self.kind {
                     $(Kind::$kind => View::$kind($kind::read(self)),)*
                     Kind::Other(_) => View::Unknown(Unknown::read(self)),

@@ -62,6 +62,12 @@ pub struct DocumentStart {
     pub metadata: Map<String, Value>,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// Views of documents that this thread has made.
+    pub(crate) static VIEWS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// One document of a response.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -133,6 +139,26 @@ impl Document {
     /// Returns true if all of its effect was undone.
     pub fn is_undone(&self) -> bool {
         self.metadata.get(UNDONE) == Some(&Value::Bool(true))
+    }
+
+    /// Returns the call and the file, if it is about one, of an approval or an action. `None` for other kinds and without a
+    /// call.
+    pub fn decision_key(&self) -> Option<String> {
+        let subject = self.metadata.get("subject");
+        let about = match self.kind {
+            Kind::FileEdit => self.metadata.get("filePath"),
+            Kind::TerminalCommand | Kind::ToolCall => None,
+            Kind::Clarification if subject?.get("type").and_then(Value::as_str) == Some("file_edit") => {
+                let subject = subject?;
+                subject
+                    .get("filePath")
+                    .or_else(|| subject.get("metadata")?.get("filePath"))
+            }
+            Kind::Clarification => None,
+            _ => return None,
+        };
+        let call = self.metadata.get("toolCallId")?.as_str()?;
+        Some(format!("{call}\n{}", about.and_then(Value::as_str).unwrap_or_default()))
     }
 
     /// Returns the typed view of a clarification. `None` for other kinds.

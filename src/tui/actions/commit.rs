@@ -20,7 +20,7 @@ pub fn open(app: &mut App, documents: Vec<(Turn, DocumentId)>) -> Vec<Effect> {
     if documents.is_empty() {
         return app.toast(t!("commit-none-accepted"));
     }
-    let (card, look) = CommitCard::new(documents);
+    let (card, look) = CommitCard::new(documents, app.conversation.commits.message.as_deref());
     app.open(card);
     vec![look]
 }

@@ -17,26 +17,28 @@ pub const RESUME: Action = Action::new("conversation.resume", "resume", |app, _|
     if is_at_work(app) {
         return Vec::new();
     }
-    vec![Effect::Sessions]
+    vec![Effect::Sessions(app.composer.field.version())]
 });
 
 pub const EXPORT: Action = Action::new("conversation.export", "export", |app, path| {
+    let draft = app.composer.field.version();
     if path.is_empty() {
-        let title = app.conversation.transcript.title().unwrap_or_default();
-        return vec![Effect::ProposeExport(title.to_owned())];
+        let title = app.conversation.transcript.title().unwrap_or_default().to_owned();
+        return vec![Effect::ProposeExport { title, draft }];
     }
     vec![Effect::Export {
         path: path.to_owned(),
         overwrites: false,
+        draft,
     }]
 });
 
 /// Asks for the file of an export, beginning with a name.
-pub fn export_to(app: &mut App, path: &str) -> Vec<Effect> {
-    app.open(Prompt::new(t!("prompt-export"), path, |path| Choice::Export {
+pub fn export_prompt(path: &str) -> Prompt {
+    Prompt::new(t!("prompt-export"), path, |path| Choice::Export {
         path,
         overwrites: false,
-    }))
+    })
 }
 
 pub const COST: Action = Action::new("conversation.cost", "cost", |app, _| {

@@ -169,8 +169,9 @@ pub const PROBLEMS: Action = Action::new("problems", "problems", |app, _| {
 
 pub const CONTEXT: Action = Action::new("context", "context", |app, _| {
     app.toast(t!("action-counting"));
-    vec![ask!(Query::Context, Reply::Context, |app, parts| {
-        app.open(Page::context(&parts, app.conversation.window()))
+    let draft = app.composer.field.version();
+    vec![ask!(Query::Context, Reply::Context, move |app, parts| {
+        app.open_late(draft, Page::context(&parts, app.conversation.window()))
     })]
 });
 
@@ -207,8 +208,9 @@ pub const SANDBOX: Action = Action::new("sandbox", "sandbox", |app, word| {
         }
     };
     app.toast(t!("action-looking"));
-    vec![ask!(Query::Sandbox { guard }, Reply::Sandbox, |app, sandbox| {
-        app.open(Page::sandbox(&sandbox))
+    let draft = app.composer.field.version();
+    vec![ask!(Query::Sandbox { guard }, Reply::Sandbox, move |app, sandbox| {
+        app.open_late(draft, Page::sandbox(&sandbox))
     })]
 });
 

@@ -66,6 +66,8 @@ pub const SAVE: Action = Action::new("plan.save", "", |app, _| {
     vec![Effect::Save {
         path: format!(".cursor/plans/{}.plan.md", slug(plan.title)),
         text: plan_file::write(&plan),
+        overwrites: false,
+        draft: app.composer.field.version(),
     }]
 });
 

@@ -8,8 +8,9 @@ use crate::{
         overlays::Picker,
         places,
         widgets::{
-            self, Fold,
+            self, Fold, error_leaves_out,
             filter::has_failed,
+            message_leaves_out,
             transcript::{Item, is_receipt},
         },
     },
@@ -262,7 +263,13 @@ fn is_line_by_nature(app: &App, item: Item) -> bool {
 fn can_show_more(app: &App, item: Item) -> bool {
     match item {
         Item::Document(place) => app.conversation.transcript.get(place).is_some_and(leaves_out),
-        Item::Message(_) | Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => false,
+        Item::Message(at) => {
+            let exchange = app.conversation.transcript.exchanges.get(at);
+            exchange
+                .and_then(|it| it.message.as_ref())
+                .is_some_and(message_leaves_out)
+        }
+        Item::Thinking(..) | Item::Ending(_) | Item::Action(..) => false,
     }
 }
 
@@ -272,6 +279,7 @@ fn leaves_out(document: &crate::protocol::Document) -> bool {
         View::TerminalCommand(it) => it.output.lines().count() > 8,
         View::FileEdit(it) => it.diff.is_none() && it.content.is_some_and(|it| it.lines().count() > 12),
         View::ToolCall(_) | View::TodoUpdate(_) | View::Unknown(_) => true,
+        View::Error(it) => error_leaves_out(&it),
         _ => false,
     }
 }

@@ -15,18 +15,34 @@ use crate::{
 /// The message of `/init`.
 const INIT: &str = include_str!("../../../assets/prompts/init.md");
 
-/// Asks a question about the conversation; the answer is a page, and stays out of the conversation.
+/// Asks a question about the conversation; the answer is a page, and stays out of the conversation. Without a question the
+/// last answer is shown again.
 pub const BTW: Action = Action::new("btw", "btw", |app, question| {
     let question = question.trim().to_owned();
     if question.is_empty() {
-        return app.toast(t!("btw-how"));
+        let Some((question, answer)) = &app.conversation.side_answer else {
+            return app.toast(t!("btw-how"));
+        };
+        let mut page = DocumentPage::waiting(question, t!("btw-facts"), "");
+        page.fill(text(answer), "");
+        return app.open(page);
     }
     let page = DocumentPage::waiting(&question, t!("btw-facts"), t!("btw-asking"));
     app.open(page);
     let title = question.clone();
     vec![ask_for(Query::SideQuestion(question), move |app, reply| {
+        if let Ok(Reply::SideAnswer(it)) = &reply
+            && !it.text.is_empty()
+        {
+            app.conversation.side_answer = Some((title.clone(), it.text.clone()));
+        }
         let Some(page) = app.overlays.find::<DocumentPage>(|it| it.waits_for(&title)) else {
-            return Vec::new();
+            return match reply {
+                Ok(Reply::SideAnswer(it)) if !it.text.is_empty() => app.toast(t!("btw-answered")),
+                Ok(Reply::SideAnswer(it)) if !it.problem.is_empty() => app.toast(it.problem),
+                Ok(_) => Vec::new(),
+                Err(why) => app.toast(why),
+            };
         };
         match reply {
             Ok(Reply::SideAnswer(it)) if !it.text.is_empty() => page.fill(text(&it.text), ""),

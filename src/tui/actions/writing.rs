@@ -85,7 +85,9 @@ pub const EDITOR: Action = Action::new("editor", "", |app, _| match app.composer
     Some((_, Chip::Picture { .. })) | None => vec![Effect::EditDraft(app.composer.field.text())],
 });
 
-pub const HISTORY: Action = Action::new("history", "history", |_, _| vec![Effect::History]);
+pub const HISTORY: Action = Action::new("history", "history", |app, _| {
+    vec![Effect::History(app.composer.field.version())]
+});
 
 pub const PICTURE: Action = Action::new("picture", "", |_, _| vec![Effect::Picture(Source::Clipboard)]);
 
@@ -166,14 +168,8 @@ pub fn change_waiting(app: &mut App, edit: QueueEdit) {
     let queue = &mut app.composer.queue;
     match edit {
         QueueEdit::Edit(at) if at < queue.len() => {
-            let text = queue.remove(at).message.content;
-            let draft = app.composer.field.text();
-            let both = if draft.is_empty() {
-                text
-            } else {
-                format!("{text}\n{draft}")
-            };
-            app.composer.field.set(&both);
+            let message = queue.remove(at).message;
+            app.composer.field.put_before(&message);
             focus_composer(app);
         }
         QueueEdit::Remove(at) if at < queue.len() => drop(queue.remove(at)),
@@ -233,13 +229,14 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
                 .map(|it| it.slash)
                 .filter(|it| !it.is_empty())
                 .chain(custom);
-            let text = match nearest(word, known) {
+            let said = match nearest(word, known) {
                 Some(near) => t!("action-no-command-near", word = word, near = near),
                 None => t!("action-no-command", word = word),
             };
-            // What is typed next takes its place.
-            app.composer.field.select_all();
-            return app.toast(text);
+            // What is typed next takes the place of the word, and of nothing else.
+            app.composer.history.keep(text);
+            app.composer.field.select_first_word();
+            return app.toast(said);
         };
         app.composer.history.keep(text);
         let counted = app.composer.commands.note(action.name);
@@ -366,17 +363,18 @@ fn is_written_elsewhere(app: &mut App) -> bool {
     true
 }
 
-/// Puts texts that were not sent back in front of the draft.
-pub fn take_back(app: &mut App, mut texts: Vec<String>) {
-    texts.extend(Some(app.composer.field.text()).filter(|it| !it.is_empty()));
-    app.composer.field.set(&texts.join("\n"));
+/// Puts messages that were not sent back in front of the draft.
+pub fn take_back(app: &mut App, messages: &[Message]) {
+    for message in messages.iter().rev() {
+        app.composer.field.put_before(message);
+    }
     app.viewport.bars = None;
 }
 
 /// Takes the first message of a program's start, or keeps it in the draft if it cannot be sent here.
 pub fn open_with(app: &mut App, text: String) -> Option<Effect> {
     if is_written_elsewhere(app) {
-        take_back(app, vec![text]);
+        take_back(app, &[Message::user(text)]);
         return None;
     }
     Some(Effect::Send(Command::Submit(Submit {
@@ -405,7 +403,7 @@ pub fn submit(app: &mut App, message: Message) -> Vec<Effect> {
 /// The same in another mode than the composer's.
 pub fn submit_in(app: &mut App, message: Message, mode: Option<Mode>) -> Vec<Effect> {
     if is_written_elsewhere(app) {
-        take_back(app, vec![message.content]);
+        take_back(app, &[message]);
         return Vec::new();
     }
     let mut submit = prepared(app, message);

@@ -65,6 +65,11 @@ pub enum Choice {
     },
     /// Asks for the file of an export.
     ExportElsewhere(String),
+    /// Write this text to a file of the workspace that says something else.
+    Replace {
+        path: String,
+        text: String,
+    },
     /// A new todo after the selected one.
     Inserted(String),
 }

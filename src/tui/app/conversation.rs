@@ -30,6 +30,20 @@ pub struct Conversation {
     pub restricted: Option<(Turn, Restriction)>,
     /// The conversation cannot be written to disk; the header says so as long as it lasts.
     pub is_unstored: bool,
+    pub commits: Commits,
+    /// The last question beside the conversation, and its answer.
+    pub side_answer: Option<(String, String)>,
+}
+
+/// Commits of this conversation, as far as they outlive their card.
+#[derive(Clone, Debug, Default)]
+pub struct Commits {
+    /// Commits whose hooks run.
+    pub running: usize,
+    /// The user was told so when they wanted to quit: the next time stops the hooks.
+    pub has_warned: bool,
+    /// The user's own message on a card that was closed before its commit was made.
+    pub message: Option<String>,
 }
 
 /// The folder that the conversation is about.
@@ -57,6 +71,8 @@ impl Conversation {
             reads_whole,
             restricted: None,
             is_unstored: false,
+            commits: Commits::default(),
+            side_answer: None,
         }
     }
 

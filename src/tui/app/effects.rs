@@ -146,6 +146,10 @@ pub enum Effect {
     Save {
         path: String,
         text: String,
+        /// The user agreed to replace a file that says something else.
+        overwrites: bool,
+        /// The draft's version when it was asked for.
+        draft: u64,
     },
     /// Look up what a citation cites.
     Cite {
@@ -159,8 +163,8 @@ pub enum Effect {
     Commands,
     /// A new conversation in the place of this one.
     Begin,
-    /// List the stored conversations.
-    Sessions,
+    /// List the stored conversations, for a page that is asked for at this version of the draft.
+    Sessions(u64),
     /// Find the stored conversations that contain these words.
     FindSessions(String),
     /// Read the end of a stored conversation.
@@ -179,9 +183,15 @@ pub enum Effect {
         path: String,
         /// The user agreed to replace a file.
         overwrites: bool,
+        /// The draft's version when it was asked for.
+        draft: u64,
     },
     /// Find a name for an export of the conversation with this title.
-    ProposeExport(String),
+    ProposeExport {
+        title: String,
+        /// The draft's version when it was asked for.
+        draft: u64,
+    },
     /// A plan in the user's editor, as a file.
     EditPlan {
         turn: Turn,
@@ -215,8 +225,8 @@ pub enum Effect {
     NoteSent(String),
     /// Count a use of a command, by name.
     CountUse(String),
-    /// Read what was sent in all workspaces.
-    History,
+    /// Read what was sent in all workspaces, for a page that is asked for at this version of the draft.
+    History(u64),
     /// A file of the workspace in the user's editor.
     OpenFile {
         path: String,

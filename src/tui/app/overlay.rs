@@ -11,7 +11,7 @@ use ratatui::{
     layout::{Position, Rect},
 };
 
-use super::{Appearance, Choice, Conversation, Effect, Questions};
+use super::{App, Appearance, Choice, Conversation, Effect, Questions};
 use crate::{
     t,
     text::{Colours, diff::ContextLines},
@@ -34,6 +34,9 @@ pub trait Overlay: Any + Send {
     fn paste(&mut self, _text: &str) -> Option<Answer> {
         None
     }
+
+    /// Called when the user has closed it without a choice; by default nothing of it stays.
+    fn closed(&self, _app: &mut App) {}
 
     /// Scrolls by one notch of the wheel, -1 or 1; ignored by default.
     fn wheel(&mut self, _by: isize) {}

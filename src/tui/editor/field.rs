@@ -13,7 +13,15 @@ use super::{
     draft::{CLOSE, Draft, MOST_LABEL, OPEN, TextPosition, is_private},
     vim::{self, Vim},
 };
-use crate::{locale::figure, t, text::Sanitized};
+use crate::{
+    locale::figure,
+    protocol::Message,
+    t,
+    text::{Sanitized, WordList},
+};
+
+/// Endings of pictures' names.
+const PICTURES: WordList = WordList(".png .jpg .jpeg .gif .webp");
 
 /// A paste of more than this many bytes or lines becomes a chip.
 const CHIP_BYTES: usize = 8 * 1024;
@@ -390,6 +398,54 @@ impl Field {
         self.draft.select(TextPosition::default()..end);
     }
 
+    /// Selects what is before the first blank.
+    pub fn select_first_word(&mut self) {
+        let mut end = TextPosition::default();
+        loop {
+            let next = self.draft.after(end);
+            if next == end || self.draft.slice(end..next).starts_with(char::is_whitespace) {
+                break;
+            }
+            end = next;
+        }
+        self.draft.select(TextPosition::default()..end);
+    }
+
+    /// Puts a message before the draft, with its pasted texts and pictures as chips, and a line break between them.
+    pub fn put_before(&mut self, message: &Message) {
+        let is_first = self.is_empty();
+        self.rest();
+        self.draft.go(TextPosition::default(), false);
+        let parts = message.parts();
+        let typed = parts.iter().filter(|it| !it.1).map(|it| it.0);
+        let pictures = message.extra.get("images").and_then(Value::as_array);
+        let mut pictures = pictures.map_or(&[][..], Vec::as_slice).iter();
+        let are_all_pictures = typed.flat_map(bracketed).filter(|it| it.1.is_some()).count() == pictures.len();
+        let is_picture = |name: &&str| {
+            let name = name.to_lowercase();
+            are_all_pictures || PICTURES.iter().any(|it| name.ends_with(it))
+        };
+        for (text, is_pasted) in parts {
+            if is_pasted {
+                self.add(Chip::Text(tidy(text)));
+                continue;
+            }
+            for (text, name) in bracketed(text) {
+                match name.filter(is_picture).and_then(|it| Some((it, pictures.next()?))) {
+                    Some((name, data)) => self.add(picture(name, data)),
+                    None => self.draft.insert(&without_marks(&tidy(text))),
+                }
+            }
+        }
+        for data in pictures {
+            self.add(picture(t!("hint-picture"), data));
+        }
+        if !is_first {
+            self.draft.insert("\n");
+        }
+        self.draft.go(self.draft.end(), false);
+    }
+
     /// Selects the word at the caret.
     pub fn select_word(&mut self) {
         let at = self.draft.caret();
@@ -527,6 +583,32 @@ pub fn row_step(event: KeyEvent) -> Option<bool> {
         KeyCode::Char('p') if ctrl => Some(false),
         KeyCode::Char('n') if ctrl => Some(true),
         _ => None,
+    }
+}
+
+/// Returns the parts of a text, and the name in those that are a name in brackets.
+fn bracketed(text: &str) -> Vec<(&str, Option<&str>)> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('[')
+        && let Some(length) = rest.get(start..).and_then(|it| it.find(']'))
+    {
+        let (before, after) = rest.split_at(start);
+        let (name, after) = after.split_at(length + 1);
+        parts.push((before, None));
+        parts.push((name, name.get(1..length)));
+        rest = after;
+    }
+    parts.push((rest, None));
+    parts
+}
+
+fn picture(name: &str, data: &Value) -> Chip {
+    let coded = data.get("data").and_then(Value::as_str).unwrap_or_default();
+    Chip::Picture {
+        name: name.to_owned(),
+        bytes: coded.len() / 4 * 3,
+        data: data.clone(),
     }
 }
 

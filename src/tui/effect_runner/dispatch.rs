@@ -46,7 +46,12 @@ impl EffectRunner {
             Effect::Ask(ask) => self.ask(ask, &app.conversation.link),
             Effect::Copy { text, what } => clipboard::copy(self, &text, what),
             Effect::Picture(source) => clipboard::picture(self, source, workspace),
-            Effect::Save { path, text } => files::save(self, workspace.join(&path), path, text),
+            Effect::Save {
+                path,
+                text,
+                overwrites,
+                draft,
+            } => files::save(self, workspace.join(&path), path, text, (!overwrites).then_some(draft)),
             Effect::Cite {
                 turn,
                 document,
@@ -61,25 +66,35 @@ impl EffectRunner {
             Effect::Commands => files::commands(self, workspace, app.preferences.settings.trusted.clone()),
             Effect::NoteSent(text) => history::note(self, workspace, app.now_ms, text),
             Effect::CountUse(name) => history::count_use(self, name),
-            Effect::History => history::recall(self, None),
+            Effect::History(draft) => history::recall(self, None, Some(draft)),
             Effect::Begin => sessions::open(self, |library| library.begin()),
             Effect::Resume(id) => sessions::open(self, move |library| library.resume(&id)),
-            Effect::Sessions => sessions::list(self),
+            Effect::Sessions(draft) => sessions::list(self, draft),
             Effect::FindSessions(words) => sessions::find(self, words),
             Effect::ArchiveSession { id, is_archived } => {
                 sessions::change(self, move |library| library.archive(&id, is_archived));
             }
             Effect::RemoveSession(id) => sessions::change(self, move |library| library.remove(&id)),
             Effect::PreviewSession(id) => sessions::preview(self, id),
-            Effect::Export { path, overwrites } => {
+            Effect::Export {
+                path,
+                overwrites,
+                draft,
+            } => {
                 let place = &app.conversation.workspace;
                 let target = sessions::target(&workspace, place.home.as_deref(), &path);
-                sessions::export(self, app.conversation.link.log(), target, path, overwrites);
+                sessions::export(
+                    self,
+                    app.conversation.link.log(),
+                    target,
+                    path,
+                    (!overwrites).then_some(draft),
+                );
             }
-            Effect::ProposeExport(title) => {
+            Effect::ProposeExport { title, draft } => {
                 let place = &app.conversation.workspace;
                 let home = place.home.clone().filter(|_| place.branch.is_some());
-                sessions::propose(self, workspace, home, title);
+                sessions::propose(self, workspace, home, title, draft);
             }
             Effect::Status { command, state } => self.status(command, state, workspace),
             Effect::Remember(colour) => {

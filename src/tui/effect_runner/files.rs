@@ -15,7 +15,7 @@ use crate::{
     tui::{
         custom,
         image::{self, ImageOrder},
-        msg::EffectOutcome,
+        msg::{EffectOutcome, SavedFile},
         widgets::Citation,
     },
 };
@@ -23,16 +23,29 @@ use crate::{
 /// Largest file that is read for a citation, in bytes.
 const CITED_BYTES: u64 = 2 << 20;
 
-/// Writes `text` to `target`, which the user calls `path`.
-pub fn save(runner: &EffectRunner, target: PathBuf, path: String, text: String) {
+/// Writes `text` to `target`, which the user calls `path`. Of a file that says something else the user is asked first, if the
+/// draft's version is given.
+pub fn save(runner: &EffectRunner, target: PathBuf, path: String, text: String, asks: Option<u64>) {
     runner.block(move || {
+        let old = file::read(&target, text.len() as u64 + 1);
+        let is_replaced = !matches!(&old, Err(it) if it.is_absent());
+        if let Some(draft) = asks
+            && is_replaced
+            && !old.is_ok_and(|it| it == text.as_bytes())
+        {
+            return EffectOutcome::SaveExists { path, text, draft };
+        }
         let saved = target
             .parent()
             .map_or(Ok(()), std::fs::create_dir_all)
             .map_err(|it| it.to_string())
             .and_then(|()| file::write(&target, text.as_bytes(), file::Access::Shared).map_err(|it| it.to_string()));
         EffectOutcome::Saved(match saved {
-            Ok(()) => Ok((UserAction::Saved, path)),
+            Ok(()) => Ok(SavedFile {
+                action: UserAction::Saved,
+                path,
+                is_replaced,
+            }),
             Err(why) => Err(t!("news-not-saved", path = path, why = why)),
         })
     });

@@ -45,11 +45,12 @@ pub fn uses(runner: &EffectRunner) {
     runner.block(move || EffectOutcome::Uses(prompt_store::uses(&state)));
 }
 
-/// Reads the messages that were sent in `workspace`; in all workspaces without one.
-pub fn recall(runner: &EffectRunner, workspace: Option<PathBuf>) {
+/// Reads the messages that were sent in `workspace`; in all workspaces without one, for a page asked for at a version of the
+/// draft.
+pub fn recall(runner: &EffectRunner, workspace: Option<PathBuf>, draft: Option<u64>) {
     let state = runner.paths.state.clone();
     runner.block(move || EffectOutcome::History {
         texts: prompt_store::history(&state, workspace.as_deref(), MOST_RECALLED),
-        is_everywhere: workspace.is_none(),
+        draft,
     });
 }

@@ -13,13 +13,13 @@ use crate::{
     t,
     tui::{
         library::Library,
-        msg::{EffectOutcome, Msg},
+        msg::{EffectOutcome, Msg, SavedFile},
     },
 };
 
 /// Lists the conversations.
-pub fn list(runner: &EffectRunner) {
-    read(runner, |library| EffectOutcome::Sessions(library.list()));
+pub fn list(runner: &EffectRunner, draft: u64) {
+    read(runner, move |library| EffectOutcome::Sessions(library.list(), draft));
 }
 
 /// Finds the conversations in which `words` are said.
@@ -46,14 +46,20 @@ pub fn change(runner: &EffectRunner, change: impl FnOnce(&dyn Library) -> Result
     });
 }
 
-/// Writes the conversation to `target`, which the user calls `path`. A file that is there is replaced only if `overwrites`.
-pub fn export(runner: &EffectRunner, log: &Arc<Log>, target: PathBuf, path: String, overwrites: bool) {
+/// Writes the conversation to `target`, which the user calls `path`. Of a file that is there the user is
+/// asked first, if the draft's version is given.
+pub fn export(runner: &EffectRunner, log: &Arc<Log>, target: PathBuf, path: String, asks: Option<u64>) {
     let log = Arc::clone(log);
     read(runner, move |library| {
-        if target.is_file() && !overwrites {
-            return EffectOutcome::ExportExists(path);
+        let is_replaced = target.is_file();
+        if let Some(draft) = asks.filter(|_| is_replaced) {
+            return EffectOutcome::ExportExists { path, draft };
         }
-        EffectOutcome::Saved(library.export(&log, &target).map(|()| (UserAction::Exported, path)))
+        EffectOutcome::Saved(library.export(&log, &target).map(|()| SavedFile {
+            action: UserAction::Exported,
+            path,
+            is_replaced,
+        }))
     });
 }
 
@@ -66,14 +72,15 @@ pub fn target(workspace: &Path, home: Option<&Path>, path: &str) -> PathBuf {
 }
 
 /// Finds a name for an export that no file has. `home` is given in a git repository: there the file lies outside of it.
-pub fn propose(runner: &EffectRunner, workspace: PathBuf, home: Option<PathBuf>, title: String) {
+pub fn propose(runner: &EffectRunner, workspace: PathBuf, home: Option<PathBuf>, title: String, draft: u64) {
     runner.block(move || {
         let folder = if home.is_some() { "~/" } else { "" };
         let is_free = |it: &String| !target(&workspace, home.as_deref(), it).exists();
         let name = slug(&title);
         let more = (2..100).map(|it| format!("{folder}{name}-{it}.html"));
         let mut names = std::iter::once(format!("{folder}{name}.html")).chain(more);
-        EffectOutcome::ExportProposed(names.find(is_free).unwrap_or_default())
+        let path = names.find(is_free).unwrap_or_default();
+        EffectOutcome::ExportProposed { path, draft }
     });
 }
 

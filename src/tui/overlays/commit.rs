@@ -63,11 +63,11 @@ pub struct CommitCard {
 }
 
 impl CommitCard {
-    /// A card for these documents, and the question that fills it.
-    pub fn new(documents: Vec<(Turn, DocumentId)>) -> (Self, Effect) {
+    /// A card for these documents, and the question that fills it; `message` was written on an earlier card.
+    pub fn new(documents: Vec<(Turn, DocumentId)>, message: Option<&str>) -> (Self, Effect) {
         let id = Arc::new(());
         let look = Self::look(Arc::clone(&id), documents.clone());
-        let card = Self {
+        let mut card = Self {
             id,
             documents,
             preview: None,
@@ -79,6 +79,9 @@ impl CommitCard {
             top: 0,
             caret: None,
         };
+        if let Some(text) = message {
+            card.message.set(text);
+        }
         (card, look)
     }
 
@@ -259,6 +262,9 @@ impl CommitCard {
 
 /// Closes the card after a commit, with the review below it; else shows why there is none, and the facts as they are now.
 fn done(app: &mut App, id: &Arc<()>, outcome: CommitOutcome) -> Vec<Effect> {
+    let commits = &mut app.conversation.commits;
+    commits.running = commits.running.saturating_sub(1);
+    commits.has_warned = false;
     let Some(commit) = outcome.commit else {
         let Some(card) = CommitCard::find(app, id) else {
             return app.toast(format!("{} {}", t!("commit-failed"), outcome.output));
@@ -266,6 +272,7 @@ fn done(app: &mut App, id: &Arc<()>, outcome: CommitOutcome) -> Vec<Effect> {
         card.stage = Stage::Failed(outcome.output);
         return vec![CommitCard::look(Arc::clone(id), card.documents.clone())];
     };
+    app.conversation.commits.message = None;
     if app.overlays.close::<CommitCard>(|it| Arc::ptr_eq(&it.id, id)) {
         app.overlays.close::<Review>(|_| true);
     }
@@ -305,6 +312,10 @@ impl Overlay for CommitCard {
         }
         self.message.paste(text);
         Some(Answer::Taken)
+    }
+
+    fn closed(&self, app: &mut App) {
+        app.conversation.commits.message = self.is_edited().then(|| self.message.text());
     }
 
     fn wheel(&mut self, by: isize) {

@@ -25,6 +25,8 @@ pub struct DocumentPage {
     /// Shown while there are no documents: what is waited for, or why there are none.
     note: String,
     parts: Vec<DocumentPart>,
+    /// Nothing was filled in yet: letters are text.
+    is_waiting: bool,
     /// The first row in view, of all.
     top: usize,
     /// Rows of all documents, and rows in view.
@@ -52,6 +54,7 @@ impl DocumentPage {
             facts: facts.to_owned(),
             note: note.to_owned(),
             parts: Vec::new(),
+            is_waiting: true,
             top: 0,
             extent: (0, 1),
             shape: (0, 0),
@@ -60,12 +63,13 @@ impl DocumentPage {
 
     /// Returns true for the page of this title that still waits.
     pub fn waits_for(&self, title: &str) -> bool {
-        self.title == title && self.parts.is_empty()
+        self.title == title && self.is_waiting
     }
 
     /// Shows finished documents, or why there are none.
     pub fn fill(&mut self, documents: Vec<Document>, note: &str) {
         note.clone_into(&mut self.note);
+        self.is_waiting = false;
         self.shape = (0, 0);
         let mut parts: Vec<DocumentPart> = Vec::new();
         for document in documents {
@@ -145,7 +149,9 @@ impl DocumentPage {
 impl Overlay for DocumentPage {
     fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
         let page = self.extent.1.saturating_sub(1).max(1) as isize;
+        let is_letter = matches!(event.code, KeyCode::Char(_)) && (event.modifiers - KeyModifiers::SHIFT).is_empty();
         match event.code {
+            _ if is_letter && self.is_waiting => return Answer::Typed(event),
             KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q') => return Answer::Close,
             KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
             KeyCode::Char('o') => {
@@ -172,7 +178,7 @@ impl Overlay for DocumentPage {
             KeyCode::PageUp => self.scroll(-page),
             KeyCode::Char('g') | KeyCode::Home => self.top = 0,
             KeyCode::Char('G') | KeyCode::End => self.scroll(isize::MAX / 2),
-            KeyCode::Char(_) if (event.modifiers - KeyModifiers::SHIFT).is_empty() => return Answer::Typed(event),
+            _ if is_letter => return Answer::Typed(event),
             _ => {}
         }
         Answer::Taken
@@ -253,6 +259,9 @@ impl Overlay for DocumentPage {
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
+        if self.is_waiting {
+            return vec![("esc", t!("footer-close"))];
+        }
         let mut hints = vec![("↑↓", t!("footer-scroll")), ("j k", t!("footer-step"))];
         if self.here().is_some() {
             hints.push(("o", t!("footer-open")));

@@ -36,6 +36,8 @@ struct EditRow {
     origin: String,
     /// Something that is stronger than the user's file sets it.
     is_overridden: bool,
+    /// The user's file sets it.
+    is_own: bool,
     about: String,
     action: RowAction,
 }
@@ -62,6 +64,14 @@ impl EditRow {
     }
 }
 
+/// A value that is being written.
+struct Editing {
+    row: RowKey,
+    draft: Draft,
+    /// The value as it is: the same again is not written.
+    was: String,
+}
+
 /// The list, and the line that is being edited.
 pub struct EditList {
     title: &'static str,
@@ -70,10 +80,9 @@ pub struct EditList {
     /// Indices of the rows that pass the filter.
     passing: Vec<usize>,
     cursor: ListCursor,
-    /// The new value, while it is written, and its row.
-    editing: Option<(RowKey, Draft)>,
-    /// Enter was pressed on a rule: the next one removes it.
-    is_marked: bool,
+    editing: Option<Editing>,
+    /// The row that the next Enter removes, if it is still the chosen one.
+    marked: Option<RowKey>,
     /// What was written, and where.
     note: String,
     /// The caret's cell as of the last drawing.
@@ -93,14 +102,22 @@ impl EditList {
             let key = KEYS.iter().find(|key| is_at(key, &it.path));
             // A table has no text, and rules are changed by /permissions.
             let is_fixed = key.is_some_and(|it| matches!(it.kind, ValueKind::Headers | ValueKind::Rules));
+            let value = it.value.unwrap_or_default();
+            let is_secret = value.contains(HIDDEN) || key.is_some_and(|it| it.kind == ValueKind::Secret);
+            let mut about: Vec<_> = key
+                .iter()
+                .flat_map(|it| [it.about.into(), it.kind.describe()])
+                .collect();
+            if is_secret {
+                about.push(t!("config-secret").into());
+            }
             let mut row = EditRow {
-                about: key
-                    .map(|it| format!("{} · {}", it.about, it.kind.describe()))
-                    .unwrap_or_default(),
-                value: it.value.unwrap_or_default(),
+                about: about.join(" · "),
+                value,
                 is_overridden: it.origin.layer > Layer::User,
+                is_own: it.origin.layer == Layer::User,
                 origin: it.origin.to_string(),
-                action: if is_fixed {
+                action: if is_fixed || is_secret {
                     RowAction::Nothing
                 } else {
                     RowAction::Setting(it.path.clone())
@@ -109,6 +126,7 @@ impl EditList {
             };
             if let Some((value, place)) = written.get(&row.label).filter(|_| !row.is_overridden) {
                 (row.value, row.origin) = (value.clone(), place.clone());
+                row.is_own = !value.is_empty();
             }
             row
         });
@@ -128,6 +146,7 @@ impl EditList {
             value: String::new(),
             origin: String::new(),
             is_overridden: false,
+            is_own: false,
             about: about.to_owned(),
             action,
         };
@@ -173,7 +192,7 @@ impl EditList {
             filter: Draft::default(),
             cursor: ListCursor::new(0),
             editing: None,
-            is_marked: false,
+            marked: None,
             note: String::new(),
             caret: None,
         }
@@ -216,31 +235,86 @@ impl EditList {
         };
         self.note.clear();
         let key = row.key();
-        match (row.action, self.is_marked) {
-            (RowAction::Nothing, _) => Answer::Taken,
-            (RowAction::Setting(_), _) => {
-                self.editing = Some((key, Draft::new(&typed(&row.value))));
-                Answer::Taken
-            }
-            (RowAction::Add(_), _) => {
-                self.editing = Some((key, Draft::default()));
-                Answer::Taken
-            }
-            (RowAction::Remove(_), false) => {
-                self.is_marked = true;
-                t!("permissions-again").clone_into(&mut self.note);
-                Answer::Taken
-            }
-            (RowAction::Remove(list), true) => {
-                self.is_marked = false;
+        if self.marked.take().as_ref() == Some(&key) {
+            return Self::remove(key);
+        }
+        match row.action {
+            RowAction::Nothing => {}
+            RowAction::Setting(_) => self.edit(key, &typed(&row.value)),
+            RowAction::Add(_) => self.edit(key, ""),
+            RowAction::Remove(_) => self.mark(key),
+        }
+        Answer::Taken
+    }
+
+    /// Edits a row, beginning with `text`.
+    fn edit(&mut self, row: RowKey, text: &str) {
+        let was = match self.row(&row) {
+            Some((_, it)) => typed(&it.value),
+            None => String::new(),
+        };
+        self.editing = Some(Editing {
+            row,
+            draft: Draft::new(text),
+            was,
+        });
+    }
+
+    /// Takes what was edited: the same value again is none, and an empty one removes the setting, if it is confirmed.
+    fn edited(&mut self, editing: Editing) -> Answer {
+        let text = editing.draft.text();
+        if text.trim() == editing.was.trim() {
+            return Answer::Taken;
+        }
+        if text.trim().is_empty() {
+            self.mark(editing.row);
+            return Answer::Taken;
+        }
+        Self::store(editing.row, &text)
+    }
+
+    /// Marks what the next Enter removes, if the user's file has it.
+    fn mark(&mut self, key: RowKey) {
+        let Some((_, row)) = self.row(&key) else { return };
+        let (is_marked, note) = match row.action {
+            RowAction::Remove(_) => (true, t!("permissions-again")),
+            RowAction::Setting(_) if row.is_own => (true, t!("config-again")),
+            RowAction::Setting(_) => (false, t!("config-not-yours")),
+            RowAction::Add(_) | RowAction::Nothing => (false, ""),
+        };
+        note.clone_into(&mut self.note);
+        self.marked = is_marked.then_some(key);
+    }
+
+    fn unmark(&mut self) -> bool {
+        let was_marked = self.marked.take().is_some();
+        if was_marked {
+            self.note.clear();
+        }
+        was_marked
+    }
+
+    /// Removes a rule or a setting from the user's file.
+    fn remove(key: RowKey) -> Answer {
+        let (task, value) = match &key.0 {
+            RowAction::Remove(list) => {
+                let entry = key.1.clone();
                 let task = FileTask::Entry {
                     path: list,
-                    entry: row.label,
+                    entry,
                     is_removed: true,
                 };
-                Answer::Does(own_files(task, move |app, outcome| written(app, &key, None, outcome)))
+                (task, None)
             }
-        }
+            RowAction::Setting(path) => {
+                let path = path.clone();
+                (FileTask::Setting { path, value: None }, Some(String::new()))
+            }
+            RowAction::Add(_) | RowAction::Nothing => return Answer::Taken,
+        };
+        Answer::Does(own_files(task, move |app, outcome| {
+            written(app, &key, value.clone(), outcome)
+        }))
     }
 
     /// Stores what was written in the place of a row.
@@ -250,7 +324,7 @@ impl EditList {
             RowAction::Setting(path) => {
                 let task = FileTask::Setting {
                     path,
-                    value: (!value.is_empty()).then(|| value.clone()),
+                    value: Some(value.clone()),
                 };
                 Answer::Does(own_files(task, move |app, outcome| {
                     written(app, &key, Some(value.clone()), outcome)
@@ -297,6 +371,7 @@ impl EditList {
                         row.value = value;
                         let origin = if is_removed { t!("config-default") } else { place };
                         origin.clone_into(&mut row.origin);
+                        row.is_own = !is_removed;
                     }
                     match (is_removed, is_applied) {
                         (true, true) => t!("config-removed-now", place = place),
@@ -312,6 +387,7 @@ impl EditList {
                     value: String::new(),
                     origin: place.to_owned(),
                     is_overridden: false,
+                    is_own: true,
                     about: t!("permissions-remove").to_owned(),
                     action: RowAction::Remove(list),
                 };
@@ -329,18 +405,19 @@ impl EditList {
     }
 }
 
-/// The text to type for a value that is written as in a file; empty if a part of it is hidden.
+/// Rows of the list beside what is below it.
+const LIST_ROWS: usize = 3;
+
+/// Shown in the place of a secret.
+const HIDDEN: &str = "***";
+
+/// The text to type for a value that is written as in a file: a text without its quotes, anything else as it is.
 fn typed(value: &str) -> String {
     let table = toml::from_str::<toml::Table>(&["value", value].join("=")).unwrap_or_default();
-    let text = match table.get("value") {
+    match table.get("value") {
         Some(toml::Value::String(it)) => it.clone(),
-        Some(toml::Value::Array(items)) => {
-            let items: Vec<_> = items.iter().filter_map(toml::Value::as_str).collect();
-            items.join(", ")
-        }
         _ => value.to_owned(),
-    };
-    if text.contains("***") { String::new() } else { text }
+    }
 }
 
 /// Shows the outcome of a change in its list, or in a toast if that was closed.
@@ -417,8 +494,8 @@ fn said(app: &mut App, key: &RowKey, why: &str, typed: Option<&str>) -> Vec<Effe
         return app.toast(why);
     };
     why.clone_into(&mut list.note);
-    if list.editing.is_none() {
-        list.editing = typed.map(|it| (key.clone(), Draft::new(it)));
+    if let Some(text) = typed.filter(|it| !it.is_empty() && list.editing.is_none()) {
+        list.edit(key.clone(), text);
     }
     Vec::new()
 }
@@ -426,14 +503,14 @@ fn said(app: &mut App, key: &RowKey, why: &str, typed: Option<&str>) -> Vec<Effe
 impl Overlay for EditList {
     fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
-        if let Some((_, draft)) = &mut self.editing {
+        if let Some(Editing { draft, .. }) = &mut self.editing {
             match event.code {
                 KeyCode::Esc => self.editing = None,
                 KeyCode::Char('c') if ctrl => self.editing = None,
                 KeyCode::Char('u') if ctrl => draft.take_all(),
                 KeyCode::Enter => {
-                    if let Some((key, draft)) = self.editing.take() {
-                        return Self::store(key, &draft.text());
+                    if let Some(editing) = self.editing.take() {
+                        return self.edited(editing);
                     }
                 }
                 _ => {
@@ -442,9 +519,17 @@ impl Overlay for EditList {
             }
             return Answer::Taken;
         }
-        let was_marked = self.is_marked;
+        if event.code == KeyCode::Enter {
+            return self.enter();
+        }
+        // Any other key is a no.
+        let was_marked = self.unmark();
         match event.code {
-            KeyCode::Enter => return self.enter(),
+            KeyCode::Delete if self.filter.is_empty() => {
+                if let Some(key) = self.here().map(|it| it.1.key()) {
+                    self.mark(key);
+                }
+            }
             KeyCode::Esc if was_marked => {}
             KeyCode::Esc if !self.filter.is_empty() => {
                 self.filter.take_all();
@@ -460,19 +545,15 @@ impl Overlay for EditList {
                 }
             }
         }
-        // Any other key is a no.
-        self.is_marked = false;
-        if was_marked {
-            self.note.clear();
-        }
         Answer::Taken
     }
 
     fn paste(&mut self, text: &str) -> Option<Answer> {
         let line = Sanitized::line(text);
         match &mut self.editing {
-            Some((_, draft)) => draft.insert(&line),
+            Some(Editing { draft, .. }) => draft.insert(&line),
             None => {
+                self.unmark();
                 self.filter.insert(&line);
                 self.sift();
             }
@@ -480,7 +561,12 @@ impl Overlay for EditList {
         Some(Answer::Taken)
     }
 
+    fn list(&self) -> Option<&ListCursor> {
+        self.editing.is_none().then_some(&self.cursor)
+    }
+
     fn wheel(&mut self, by: isize) {
+        self.unmark();
         self.cursor.step(by * 3, self.passing.len());
     }
 
@@ -493,16 +579,14 @@ impl Overlay for EditList {
         ]);
         let rest = frame::lines(area, buf, &[head, StyledLine::blank()], theme);
         let about = self.here().map(|it| it.1.about.clone()).unwrap_or_default();
-        let mut below = wrap(&[Span::new(Sanitized::line(&about), Role::Dim)], columns, &[], &[]);
-        below.truncate(3);
-        below.insert(0, StyledLine::blank());
+        // What is typed comes first, as the rest may not have room.
+        let mut below = vec![StyledLine::blank()];
         self.caret = None;
         let mut caret = None;
-        if !self.note.is_empty() {
-            let note = Span::new(Sanitized::line(&self.note), Role::Waiting);
-            below.extend(wrap(&[note], columns, &[], &[]));
-        }
-        if let Some(((_, name), draft)) = &self.editing {
+        if let Some(Editing {
+            row: (_, name), draft, ..
+        }) = &self.editing
+        {
             let label = format!("{} › ", Sanitized::line(name));
             let room = columns.saturating_sub(width::width(&label)).max(1);
             let (shown, at) = draft.window(room);
@@ -511,6 +595,18 @@ impl Overlay for EditList {
                 Span::new(shown, Role::Text),
             ]));
             caret = Some((below.len() - 1, width::width(&label) + at));
+        }
+        if !self.note.is_empty() {
+            let note = Span::new(Sanitized::line(&self.note), Role::Waiting);
+            below.extend(wrap(&[note], columns, &[], &[]));
+        }
+        let about = wrap(&[Span::new(Sanitized::line(&about), Role::Dim)], columns, &[], &[]);
+        below.extend(about.into_iter().take(3));
+        let is_tight = usize::from(rest.height) < below.len() + LIST_ROWS;
+        if is_tight {
+            below.remove(0);
+            below.truncate(usize::from(rest.height).saturating_sub(LIST_ROWS).max(1));
+            caret = caret.map(|(row, column)| (row - 1, column));
         }
         let height = rest.height.saturating_sub(below.len() as u16);
         let place = Rect { height, ..rest };
@@ -561,6 +657,9 @@ impl Overlay for EditList {
         let mut hints = Vec::new();
         if !enter.is_empty() {
             hints.push(("enter", enter));
+        }
+        if self.filter.is_empty() && self.here().is_some_and(|it| it.1.is_own) {
+            hints.push(("delete", t!("footer-remove")));
         }
         hints.extend([
             ("↑↓", t!("footer-choose")),

@@ -238,6 +238,13 @@ impl Overlay for Inspector {
         Answer::Taken
     }
 
+    fn paste(&mut self, text: &str) -> Option<Answer> {
+        self.is_typing = true;
+        self.filter.insert(&Sanitized::line(text));
+        self.below = 0;
+        Some(Answer::Taken)
+    }
+
     fn wheel(&mut self, by: isize) {
         self.go(by);
     }

@@ -272,6 +272,17 @@ impl Picker {
         Self::of(t!("list-export-exists"), entries)
     }
 
+    /// Offers to replace a file of the workspace that says something else than `text`.
+    pub fn replace(path: &str, text: String) -> Self {
+        let replace = Choice::Replace {
+            path: path.to_owned(),
+            text,
+        };
+        let about = t!("save-about-replace", path = path);
+        let entry = PickerEntry::new(t!("export-overwrite"), about, replace);
+        Self::of(t!("list-export-exists"), [entry])
+    }
+
     /// The forms of a copy.
     pub fn copies(is_selected: bool) -> Self {
         let document = if is_selected {

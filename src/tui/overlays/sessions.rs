@@ -388,6 +388,12 @@ impl Overlay for Sessions {
         self.wanted()
     }
 
+    fn paste(&mut self, text: &str) -> Option<Answer> {
+        self.doomed = None;
+        self.filter.insert(&Sanitized::line(text));
+        Some(self.look())
+    }
+
     fn wheel(&mut self, by: isize) {
         self.cursor.step(by, self.passing.len());
     }

@@ -93,7 +93,7 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
         exit: None,
     };
     reader.begin(&mut app);
-    history::recall(&reader.runner, Some(app.conversation.workspace.folder.clone()));
+    history::recall(&reader.runner, Some(app.conversation.workspace.folder.clone()), None);
     history::uses(&reader.runner);
     reader.runner.carry_out(Effect::Commands, &app);
     let mut follower = event_loop::watched(&setup.link, true);
@@ -362,11 +362,14 @@ impl ScreenReader {
 
     /// Takes everything up to the last turn as read.
     fn pass_over(&mut self, app: &App) {
-        let turns = app.conversation.transcript.exchanges.len();
+        let exchanges = &app.conversation.transcript.exchanges;
         self.progress.is_other_branch = false;
-        self.progress.from = turns.saturating_sub(1);
-        if turns > 1 {
-            let note = t!("plain-earlier", count = turns - 1, example = format!("#{turns}.1"));
+        self.progress.from = exchanges.len().saturating_sub(1);
+        // What the user did before the first message stands in an exchange without one.
+        let mut earlier = exchanges.iter().rev().skip(1).filter(|it| it.message.is_some());
+        if let Some(before) = earlier.next() {
+            let (count, last) = (1 + earlier.count(), before.turn.0 + 1);
+            let note = t!("plain-earlier", count = count, example = format!("#{last}.1"));
             self.speaker.note(&note);
         }
     }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::test_app::*;
 use crate::{
-    protocol::{Done, Event, Message, ResponseStart},
+    protocol::{Done, Event, Message, ResponseStart, document::VIEWS},
     transcript::DocumentIndex,
     tui::{app::inline::Inline, terminal::Surface, terminal::inline_region::Region, widgets::transcript::Item},
 };
@@ -297,6 +297,43 @@ fn the_approval_stays_in_view_until_its_change_comes_and_the_selection_goes_on_t
     // Who filters for questions finds them.
     desk.keys("<esc>/filter questions<enter>");
     assert!(desk.shows("? allow"), "{}", desk.picture());
+}
+
+#[test]
+fn the_work_for_an_edit_does_not_grow_with_the_answer() {
+    let views = |count: usize| {
+        let mut desk = TestApp::new(80, 24);
+        desk.events(begun());
+        let events = (0..count).flat_map(|it| {
+            let (approval, edit, path) = (format!("a{it}"), format!("e{it}"), format!("f{it}.rs"));
+            let decided = [asked(&approval, &path), answered(&approval, "allow_once", None)];
+            decided.into_iter().chain(made(&edit, &path, "applied", json!({})))
+        });
+        let events: Vec<_> = events.collect();
+        let before = VIEWS.get();
+        desk.events(events);
+        (VIEWS.get() - before) / count
+    };
+    let (few, many) = (views(50), views(500));
+    assert!(many <= few + 1, "{few} {many}");
+}
+
+#[test]
+fn the_work_of_a_frame_does_not_grow_with_the_decided_edits() {
+    let views = |count: usize| {
+        let mut desk = TestApp::new(80, 24);
+        desk.events(begun());
+        for it in 0..count {
+            let (approval, edit, path) = (format!("a{it}"), format!("e{it}"), format!("f{it}.rs"));
+            desk.events([asked(&approval, &path), answered(&approval, "allow_once", None)]);
+            desk.events(made(&edit, &path, "applied", json!({})));
+        }
+        desk.keys("a");
+        let before = VIEWS.get();
+        desk.keys("b");
+        VIEWS.get() - before
+    };
+    assert_eq!(views(20), views(200));
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Finding what one can do: the palette, the commands behind a slash, commands of files.
 
+use serde_json::json;
+
 use super::super::{
     custom::Custom,
     msg::{EffectOutcome, Msg},
     test_app::*,
 };
 use crate::{
-    protocol::{Command, Event, Message, Mode, ModelOffer, ModelOffers, Query, Reply},
+    protocol::{Command, Done, Event, Message, Mode, ModelOffer, ModelOffers, PASTES, Query, Reply},
     tui::app::Effect,
 };
 
@@ -252,18 +254,43 @@ fn an_export_gets_a_proposed_name_and_asks_before_it_overwrites() {
         Some(Effect::Export {
             path: path.to_owned(),
             overwrites,
+            draft: 0,
         })
     };
-    let last = |desk: &TestApp| desk.front.effects.last().cloned();
+    // Which version of the draft it was does not matter here.
+    let last = |desk: &TestApp| match desk.front.effects.last().cloned() {
+        Some(Effect::Export { path, overwrites, .. }) => Some(Effect::Export {
+            path,
+            overwrites,
+            draft: 0,
+        }),
+        Some(Effect::ProposeExport { title, .. }) => Some(Effect::ProposeExport { title, draft: 0 }),
+        it => it,
+    };
+    let exists = |desk: &mut TestApp, path: &str| {
+        desk.take(Msg::Done(EffectOutcome::ExportExists {
+            path: path.to_owned(),
+            draft: 0,
+        }));
+    };
     desk.keys("/export talk.md<enter>");
     assert_eq!(last(&desk), export("talk.md", false));
     desk.keys("/export<enter>");
-    assert_eq!(last(&desk), Some(Effect::ProposeExport(String::new())));
-    desk.take(Msg::Done(EffectOutcome::ExportProposed("~/talk.html".to_owned())));
+    assert_eq!(
+        last(&desk),
+        Some(Effect::ProposeExport {
+            title: String::new(),
+            draft: 0
+        })
+    );
+    desk.take(Msg::Done(EffectOutcome::ExportProposed {
+        path: "~/talk.html".to_owned(),
+        draft: 0,
+    }));
     assert!(desk.shows("~/talk.html"), "{}", desk.picture());
     desk.keys("<enter>");
     assert_eq!(last(&desk), export("~/talk.html", false));
-    desk.take(Msg::Done(EffectOutcome::ExportExists("~/talk.html".to_owned())));
+    exists(&mut desk, "~/talk.html");
     assert!(
         desk.shows("the file exists") && desk.shows("│› another name"),
         "{}",
@@ -271,11 +298,86 @@ fn an_export_gets_a_proposed_name_and_asks_before_it_overwrites() {
     );
     desk.keys("<enter><backspace><backspace><backspace><backspace>md<enter>");
     assert_eq!(last(&desk), export("~/talk.md", false), "the safe way is the first");
-    desk.take(Msg::Done(EffectOutcome::ExportExists("~/talk.md".to_owned())));
+    exists(&mut desk, "~/talk.md");
     desk.keys("<down><enter>");
     assert_eq!(last(&desk), export("~/talk.md", true));
-    desk.take(Msg::Done(EffectOutcome::ExportExists("~/talk.md".to_owned())));
+    exists(&mut desk, "~/talk.md");
     let before = desk.front.effects.len();
     desk.keys("<esc>");
     assert_eq!(desk.front.effects.len(), before, "nothing is written");
+}
+
+#[test]
+fn an_unknown_command_costs_no_words() {
+    let mut desk = TestApp::new(100, 24);
+    desk.keys("/thei fix the tests<enter>");
+    assert!(desk.shows("unknown command /thei"), "{}", desk.picture());
+    desk.keys("x");
+    assert_eq!(desk.app.composer.field.text(), "x fix the tests");
+    desk.keys("<alt+u><ctrl+p><ctrl+p>");
+    assert_eq!(
+        desk.app.composer.field.text(),
+        "/thei fix the tests",
+        "it can be recalled"
+    );
+}
+
+#[test]
+fn messages_that_come_back_keep_their_pictures_and_pastes() {
+    let pasted = "line\n".repeat(40);
+    let mut desk = TestApp::new(100, 40);
+    let mut message = Message::user(format!("see [shot.png] and {pasted}[note] now"));
+    let data = json!({ "mediaType": "image/png", "data": "iVBORw0KGgo=" });
+    message.extra.insert("images".to_owned(), json!([data]));
+    message
+        .extra
+        .insert(PASTES.to_owned(), json!([[19, 19 + pasted.len()]]));
+    desk.keys("my draft");
+    desk.app.composer.field.put_before(&message);
+    let field = &desk.app.composer.field;
+    assert_eq!(field.text(), format!("{}\nmy draft", message.content));
+    assert_eq!(field.pictures(), [data]);
+    let pastes: Vec<_> = field.pastes().iter().map(|it| (it.start, it.end)).collect();
+    assert_eq!(pastes, [(19, 19 + pasted.len())]);
+    // Its name is no longer in the text: it is a chip at the end.
+    let mut plain = Message::user("look");
+    plain.extra = message.extra.clone();
+    plain.extra.shift_remove(PASTES);
+    let mut desk = TestApp::new(100, 40);
+    desk.app.composer.field.put_before(&plain);
+    assert_eq!(desk.app.composer.field.pictures().len(), 1);
+    assert_eq!(desk.app.composer.field.text(), "look[image]");
+}
+
+#[test]
+fn a_folded_message_unfolds_whatever_its_rows() {
+    let pasted = "line\n".repeat(40);
+    let words = "why does this fail? ".repeat(12);
+    let mut message = Message::user(format!("{words}{pasted}"));
+    message
+        .extra
+        .insert(PASTES.to_owned(), json!([[words.len(), words.len() + pasted.len()]]));
+    let mut desk = TestApp::new(80, 24);
+    desk.events([Event::UserMessage(message), Event::Done(Done::default())]);
+    assert!(desk.shows("pasted 40 lines"), "{}", desk.picture());
+    desk.keys("<tab><enter>");
+    assert!(!desk.shows("pasted 40 lines"), "{}", desk.picture());
+}
+
+#[test]
+fn a_paste_goes_to_the_search_of_the_list_that_is_open() {
+    let mut desk = super::finding::shelf(100);
+    desk.paste("parser\n");
+    assert!(desk.app.composer.field.is_empty());
+    assert!(desk.shows("parser"), "{}", desk.picture());
+    let finds = |it: &Effect| matches!(it, Effect::FindSessions(words) if words.contains("parser"));
+    assert!(desk.front.effects.iter().any(finds));
+    let mut desk = TestApp::new(100, 24);
+    desk.keys("/inspect<enter>");
+    desk.paste("delta");
+    assert!(
+        desk.app.composer.field.is_empty() && desk.shows("› delta"),
+        "{}",
+        desk.picture()
+    );
 }

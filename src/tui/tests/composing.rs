@@ -99,10 +99,10 @@ fn a_picture_is_pasted_dragged_or_a_path_after_all() {
 #[test]
 fn what_was_sent_before_is_there_again() {
     let mut desk = TestApp::new(80, 24);
-    let history = |texts: &[&str], is_everywhere| {
+    let history = |texts: &[&str], draft| {
         Msg::Done(EffectOutcome::History {
             texts: texts.iter().map(|it| (*it).to_owned()).collect(),
-            is_everywhere,
+            draft,
         })
     };
     desk.keys("first of this window<enter>");
@@ -110,15 +110,15 @@ fn what_was_sent_before_is_there_again() {
         desk.front.effects.last(),
         Some(&Effect::NoteSent("first of this window".into()))
     );
-    desk.take(history(&["older", "newer"], false));
+    desk.take(history(&["older", "newer"], None));
     desk.events([Event::UserMessage(Message::user("x")), Event::Done(Done::default())]);
     desk.keys("<up><up><up>");
     assert_eq!(desk.app.composer.field.text(), "older");
     desk.keys("<down><down><down>");
     assert_eq!(desk.app.composer.field.text(), "");
     desk.keys("<ctrl+r>");
-    assert_eq!(desk.front.effects.last(), Some(&Effect::History));
-    desk.take(history(&["elsewhere\nin lines", "newer"], true));
+    assert!(matches!(desk.front.effects.last(), Some(Effect::History(_))));
+    desk.take(history(&["elsewhere\nin lines", "newer"], Some(0)));
     assert!(desk.shows("history"), "{}", desk.picture());
     desk.keys("else<enter>");
     assert_eq!(desk.app.composer.field.text(), "elsewhere\nin lines");

@@ -504,13 +504,13 @@ fn kept(id: &str, title: &str, elsewhere: &str) -> crate::tui::library::StoredSe
 pub fn shelf(width: u16) -> TestApp {
     let mut desk = conversation(width, 30);
     desk.keys("/resume<enter>");
-    assert_eq!(desk.front.effects.last(), Some(&Effect::Sessions));
+    assert!(matches!(desk.front.effects.last(), Some(Effect::Sessions(_))));
     let listed = vec![
         kept("a", "Discount codes", ""),
         kept("b", "A faster parser", "~/parser"),
         kept("c", "Receipts 漢字", ""),
     ];
-    desk.take(Msg::Done(EffectOutcome::Sessions(Ok(listed))));
+    desk.take(Msg::Done(EffectOutcome::Sessions(Ok(listed), 0)));
     assert_eq!(desk.front.effects.last(), Some(&Effect::PreviewSession("a".to_owned())));
     desk
 }
@@ -580,7 +580,7 @@ fn a_new_conversation_waits_for_the_old_one_to_stop() {
     desk.events([Event::UserMessage(Message::user("more"))]);
     desk.keys("/new<enter>/resume<enter>");
     assert!(desk.shows("still working"), "{}", desk.picture());
-    assert!(!desk.front.effects.contains(&Effect::Sessions));
+    assert!(!desk.front.effects.iter().any(|it| matches!(it, Effect::Sessions(_))));
     let mut empty = TestApp::new(80, 24);
     empty.keys("/new<enter>");
     assert!(empty.shows("this conversation is already new"), "{}", empty.picture());

@@ -109,7 +109,7 @@ const PLACES: &[Place] = &[
     ("history", |width| {
         let outcome = EffectOutcome::History {
             texts: vec!["x".to_owned()],
-            is_everywhere: true,
+            draft: Some(0),
         };
         told(TestApp::new(width, 24), outcome)
     }),

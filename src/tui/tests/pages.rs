@@ -10,15 +10,18 @@ use super::{
     reviewing,
 };
 use crate::{
-    config::Settings,
+    config::{self, CommandLineSettings, Environment, Settings, SettingsFile},
     protocol::{
         Command, CommitFile, CommitOutcome, CommitPreview, Event, ModelOffer, ModelOffers, Operation, Permissions,
-        Query, RateLimit, Reply, ServerStatus, SideAnswer, UserAction,
+        Query, RateLimit, Reply, Sandbox, ServerStatus, SideAnswer, UserAction,
     },
-    tui::app::{
-        Effect,
-        effects::FileWork,
-        own_files::{FileOutcome, FileTask, RuleFile, RuleRole},
+    tui::{
+        app::{
+            Effect,
+            effects::FileWork,
+            own_files::{FileOutcome, FileTask, RuleFile, RuleRole},
+        },
+        terminal::Input,
     },
 };
 
@@ -191,13 +194,22 @@ fn a_setting_is_edited_where_it_is_shown() {
     desk.keys("<ctrl+u>full<enter>");
     done(&mut desk, Ok(written(7)));
     assert!(desk.shows("Written to ~/config.toml:7"), "{}", desk.picture());
+    let is_work = |it: &&Effect| matches!(it, Effect::Files(_));
+    let count = |desk: &TestApp| desk.front.effects.iter().filter(is_work).count();
+    let before = count(&desk);
     desk.keys("<enter><ctrl+u><enter>");
+    assert!(desk.shows("enter removes this setting") && count(&desk) == before);
+    desk.keys("<enter>");
     let task = FileTask::Setting {
         path: "commit.note".to_owned(),
         value: None,
     };
-    assert_eq!(work(&desk).task, task, "an empty value removes it");
-    desk.keys("<esc><esc>");
+    assert_eq!(work(&desk).task, task, "an empty value and enter again remove it");
+    done(&mut desk, Ok(written(7)));
+    let before = count(&desk);
+    desk.keys("<enter><ctrl+u><enter><enter>");
+    assert_eq!(count(&desk), before, "it is removed already\n{}", desk.picture());
+    desk.keys("<esc><esc><esc>");
     assert!(!desk.shows("Settings"), "{}", desk.picture());
 }
 
@@ -213,7 +225,36 @@ fn a_rule_is_removed_by_two_presses_and_added_in_its_list() {
     let is_rules = |it: &Effect| matches!(it, Effect::Files(_));
     desk.keys("push<enter>");
     assert!(desk.shows("enter again removes this rule") && !desk.front.effects.iter().any(is_rules));
-    desk.keys("<left><enter><enter>");
+    // Neither the wheel nor a paste carries the mark to another rule.
+    let wheel = |desk: &mut TestApp| {
+        desk.take(Msg::Input(Input::Wheel {
+            x: 5,
+            y: 5,
+            down: false,
+        }));
+    };
+    desk.keys("<esc><esc>");
+    for moves in [
+        &wheel as &dyn Fn(&mut TestApp),
+        &|desk: &mut TestApp| desk.paste("ls"),
+        &|desk: &mut TestApp| desk.keys("<up>"),
+    ] {
+        desk.keys("<end><up><enter>");
+        assert!(desk.shows("enter again removes this rule"), "{}", desk.picture());
+        moves(&mut desk);
+        assert!(!desk.shows("enter again removes this rule"), "{}", desk.picture());
+        desk.keys("<enter><esc><esc>");
+        assert!(!desk.front.effects.iter().any(is_rules), "{}", desk.picture());
+        if desk.app.overlays.is_empty() {
+            desk.keys("/permissions<enter>");
+            desk.reply(Reply::Permissions(Permissions {
+                run: "sandbox".to_owned(),
+                allow: vec!["Shell(ls)".to_owned(), "Shell(git push)".to_owned()],
+                ..Permissions::default()
+            }));
+        }
+    }
+    desk.keys("push<enter><left><enter><enter>");
     let entry = |entry: &str, is_removed| FileTask::Entry {
         path: "approvals.allow",
         entry: entry.to_owned(),
@@ -417,6 +458,55 @@ fn a_card_without_a_model_a_repository_or_a_workspace() {
 }
 
 #[test]
+fn nothing_leaves_the_conversation_while_a_commit_runs() {
+    for (leave, again) in [("/quit<enter>", "/quit<enter>"), ("/new<enter>", "/new<enter>")] {
+        let mut desk = card(80);
+        desk.reply(Reply::CommitPreview(Box::new(preview())));
+        desk.later(1000);
+        desk.keys("<enter><esc><esc>");
+        let left = |desk: &TestApp| {
+            let leaves = |it: &&Effect| matches!(it, Effect::Quit(_) | Effect::Begin);
+            desk.front.effects.iter().filter(leaves).count()
+        };
+        desk.keys(leave);
+        assert_eq!(left(&desk), 0, "{leave}");
+        assert!(desk.shows("a commit is running"), "{}", desk.picture());
+        desk.keys(again);
+        let stops = usize::from(leave.starts_with("/quit"));
+        assert_eq!(left(&desk), stops, "{leave}: quitting again stops the hooks");
+        desk.reply_to(
+            |it| matches!(it, Query::Commit(_)),
+            Reply::Commit(CommitOutcome::default()),
+        );
+        desk.keys(leave);
+        assert_eq!(left(&desk), stops + 1, "{leave}");
+    }
+}
+
+#[test]
+fn the_users_own_message_stays_until_it_is_committed() {
+    let mut desk = card(80);
+    desk.reply(Reply::CommitPreview(Box::new(preview())));
+    desk.later(1000);
+    desk.keys(" of mine<esc>");
+    desk.later(1000);
+    desk.keys("C");
+    desk.reply(Reply::CommitPreview(Box::new(preview())));
+    assert!(desk.shows("Update src/cart.rs of mine"), "{}", desk.picture());
+    desk.later(1000);
+    desk.keys("<enter>");
+    desk.reply(Reply::Commit(CommitOutcome {
+        commit: Some("0123456789".to_owned()),
+        ..CommitOutcome::default()
+    }));
+    desk.keys("<alt+r>");
+    desk.later(1000);
+    desk.keys("C");
+    desk.reply(Reply::CommitPreview(Box::new(preview())));
+    assert!(!desk.shows("of mine"), "{}", desk.picture());
+}
+
+#[test]
 fn help_over_the_card_costs_nothing() {
     let mut desk = card(80);
     desk.reply(Reply::CommitPreview(Box::new(preview())));
@@ -489,10 +579,10 @@ fn what_one_card_asked_is_not_for_the_next() {
 fn a_value_with_quotes_is_edited_as_it_is() {
     let mut desk = TestApp::new(100, 24);
     desk.app.preferences.settings.model = Some("pass show \"x\"".to_owned());
-    desk.keys("/config<enter>pass show<enter><enter>");
+    desk.keys("/config<enter>pass show<enter>!<enter>");
     let task = FileTask::Setting {
         path: "model".to_owned(),
-        value: Some("pass show \"x\"".to_owned()),
+        value: Some("pass show \"x\"!".to_owned()),
     };
     assert_eq!(work(&desk).task, task);
     // While it is written another row is edited; nothing of that is lost.
@@ -514,10 +604,53 @@ fn a_value_with_quotes_is_edited_as_it_is() {
 }
 
 #[test]
+fn enter_twice_on_any_setting_writes_nothing() {
+    let file = SettingsFile::of_user(
+        "config.toml",
+        "model = 'x'\nrules = ['Use tabs, not spaces', 'Short names']\n
+         [providers.own]\nbase_url = 'https://example.org'\nkey_command = ['pass', 'show']\nproxy = 'http://me:hidden@proxy:1'\n
+         [providers.other]\napi_key = 'hidden'\nkey_file = '~/key'\n",
+    );
+    let (settings, _) = config::merge(
+        Some(&file),
+        None,
+        &Environment::default(),
+        &CommandLineSettings::default(),
+    );
+    let paths: Vec<_> = config::explain(&settings).into_iter().map(|it| it.path).collect();
+    let mut desk = TestApp::new(100, 24);
+    desk.app.preferences.settings = settings;
+    desk.keys("/config<enter>");
+    for path in &paths {
+        desk.keys("<enter><enter><down>");
+        let wrote = desk.front.effects.iter().any(|it| matches!(it, Effect::Files(_)));
+        assert!(!wrote, "{path}\n{}", desk.picture());
+    }
+    // A list is edited as it is written.
+    desk.keys("own.key_command<enter>");
+    assert!(desk.shows(r#"key_command › ["pass", "show"]"#), "{}", desk.picture());
+    desk.keys("<esc><esc>other.api_key<enter>");
+    assert!(desk.shows("sheaf login"), "a hint\n{}", desk.picture());
+}
+
+#[test]
+fn what_is_typed_is_seen_on_the_smallest_screen() {
+    for height in 6..24 {
+        let mut desk = TestApp::new(40, height);
+        desk.app.preferences.settings = Settings::default();
+        desk.keys("/config<enter>commit.note<enter><ctrl+u>full<enter>");
+        done(&mut desk, Err("`full` is not among its values. ".repeat(9)));
+        assert!(desk.shows("commit.note › full"), "{height}\n{}", desk.picture());
+    }
+}
+
+#[test]
 fn a_list_that_comes_late_takes_no_words() {
     for (command, reply) in [
         ("/permissions", Reply::Permissions(Permissions::default())),
         ("/usage", Reply::Status(ServerStatus::default())),
+        ("/context", Reply::Context(Vec::new())),
+        ("/sandbox", Reply::Sandbox(Sandbox::default())),
         (
             "/model",
             Reply::ModelOffers(ModelOffers {
@@ -539,6 +672,77 @@ fn a_list_that_comes_late_takes_no_words() {
         desk.keys(&format!("{command}<enter>"));
         desk.reply_to(|it| !matches!(it, Query::Files { .. }), reply);
         assert!(!desk.app.overlays.is_empty(), "{command}\n{}", desk.picture());
+    }
+}
+
+#[test]
+fn what_is_read_late_opens_over_no_words() {
+    let late = |effect: &Effect| match effect {
+        Effect::ProposeExport { draft, .. } => Some(EffectOutcome::ExportProposed {
+            path: "talk.html".to_owned(),
+            draft: *draft,
+        }),
+        Effect::Export { path, draft, .. } => Some(EffectOutcome::ExportExists {
+            path: path.clone(),
+            draft: *draft,
+        }),
+        Effect::Sessions(draft) => Some(EffectOutcome::Sessions(Ok(Vec::new()), *draft)),
+        Effect::History(draft) => Some(EffectOutcome::History {
+            texts: vec!["x".to_owned()],
+            draft: Some(*draft),
+        }),
+        Effect::Save { path, text, draft, .. } => Some(EffectOutcome::SaveExists {
+            path: path.clone(),
+            text: text.clone(),
+            draft: *draft,
+        }),
+        _ => None,
+    };
+    for command in ["/export", "/export talk.md", "/resume", "/history"] {
+        for words in ["", "fix the tests"] {
+            let mut desk = TestApp::new(100, 24);
+            desk.keys(&format!("{command}<enter>{words}"));
+            let outcome = desk.front.effects.iter().rev().find_map(late).expect(command);
+            desk.take(Msg::Done(outcome));
+            let is_open = !desk.app.overlays.is_empty();
+            assert_eq!(is_open, words.is_empty(), "{command}\n{}", desk.picture());
+            assert_eq!(desk.app.composer.field.text(), words);
+        }
+    }
+}
+
+#[test]
+fn letters_go_to_the_draft_while_a_page_waits_and_its_answer_is_kept() {
+    for words in [
+        "just do it",
+        "yes",
+        "quick fix",
+        " fix",
+        "open it",
+        "go on",
+        "kind words",
+        "fix it",
+    ] {
+        let mut desk = TestApp::new(100, 24);
+        desk.keys(&format!("/btw why two loops?<enter>{words}"));
+        assert_eq!(desk.app.composer.field.text(), words);
+        let is_asked = |it: &Query| matches!(it, Query::SideQuestion(_));
+        let answer = SideAnswer {
+            text: "Because of the order.".to_owned(),
+            problem: String::new(),
+        };
+        desk.reply_to(is_asked, Reply::SideAnswer(answer));
+        assert!(desk.shows("/btw shows it"), "{words}\n{}", desk.picture());
+        assert_eq!(desk.app.composer.field.text(), words);
+        desk.keys("<alt+u>/btw<enter>");
+        assert!(
+            desk.shows("Because of the order.") && desk.shows("why two loops?"),
+            "{words}\n{}",
+            desk.picture()
+        );
+        let mut desk = TestApp::new(100, 24);
+        desk.keys(&format!("/diff<enter>{words}"));
+        assert_eq!(desk.app.composer.field.text(), words);
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::{
-    protocol::{Command, DocumentId, Entry, Event, FinishReason, Kind, Mode, ResponseChange, Severity, Turn, View},
+    protocol::{
+        Command, DocumentId, Entry, Event, FinishReason, Kind, Message, Mode, ResponseChange, Severity, Turn, View,
+    },
     t,
     text::{Sanitized, WordList},
     transcript::{DocumentIndex, is_approval},
@@ -160,9 +162,9 @@ fn was_stopped(app: &App) -> bool {
 
 /// Puts messages that waited behind a stopped answer back in front of the draft: the user wants to think again.
 pub(super) fn take_back_queue(app: &mut App) {
-    let mut texts: Vec<_> = app.composer.said.drain(..).collect();
-    texts.extend(app.composer.queue.drain(..).map(|it| it.message.content));
-    take_back(app, texts);
+    let said = app.composer.said.drain(..).map(Message::user);
+    let messages: Vec<_> = said.chain(app.composer.queue.drain(..).map(|it| it.message)).collect();
+    take_back(app, &messages);
 }
 
 /// The mode that the user has just agreed to, here: what comes next is said in it, too.

@@ -229,7 +229,7 @@ fn overlay_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     match overlay.key(event, &scene) {
         Answer::Taken => Vec::new(),
         Answer::Close => {
-            app.overlays.pop();
+            close(app);
             Vec::new()
         }
         Answer::Chosen(choice) => {
@@ -247,6 +247,12 @@ fn overlay_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
             focus_composer(app);
             key(app, event)
         }
+    }
+}
+
+fn close(app: &mut App) {
+    if let Some(overlay) = app.overlays.pop() {
+        overlay.closed(app);
     }
 }
 
@@ -352,8 +358,24 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
             app.toast(t!("action-model-chosen", model = name.as_str()));
             app.composer.model = Some(name);
         }
-        Choice::Export { path, overwrites } => return vec![Effect::Export { path, overwrites }],
-        Choice::ExportElsewhere(path) => return actions::conversation::export_to(app, &path),
+        Choice::Export { path, overwrites } => {
+            let draft = app.composer.field.version();
+            return vec![Effect::Export {
+                path,
+                overwrites,
+                draft,
+            }];
+        }
+        Choice::ExportElsewhere(path) => return app.open(actions::conversation::export_prompt(&path)),
+        Choice::Replace { path, text } => {
+            let draft = app.composer.field.version();
+            return vec![Effect::Save {
+                path,
+                text,
+                overwrites: true,
+                draft,
+            }];
+        }
         Choice::Theme(name) => app.appearance.choose(&name, app.preferences.settings.color),
         Choice::Action(action, words) => {
             let counted = app.composer.commands.note(action.name);
@@ -439,9 +461,8 @@ pub(super) fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     if let Some(overlay) = app.overlays.last_mut() {
         match overlay.paste(text) {
             Some(Answer::Live(choice)) => return chosen(app, choice),
-            Some(Answer::Close) => {
-                app.overlays.pop();
-            }
+            Some(Answer::Does(effect)) => return vec![effect],
+            Some(Answer::Close) => close(app),
             Some(_) => return Vec::new(),
             None => {}
         }

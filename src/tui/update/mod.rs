@@ -15,7 +15,11 @@ use super::{
     msg::Msg,
     terminal::{ImageProtocol, Input, Reply},
 };
-use crate::{link::Link, protocol::Command};
+use crate::{
+    link::Link,
+    protocol::{Command, Query},
+    t,
+};
 
 /// Lines that one notch of the wheel moves.
 const WHEEL_LINES: isize = 3;
@@ -33,11 +37,40 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         app.viewport.bars = None;
     }
     let is_input = matches!(msg, Msg::Input(_));
-    let effects = told(app, msg);
+    let must_end = matches!(msg, Msg::End(_));
+    let mut effects = told(app, msg);
+    if !must_end {
+        stay_for_commits(app, &mut effects);
+    }
     if is_input {
         app.look_back_from_the_top();
     }
     effects
+}
+
+/// Keeps the conversation while the hooks of its commit run: what they end with is part of it.
+fn stay_for_commits(app: &mut App, effects: &mut Vec<Effect>) {
+    let commits = &mut app.conversation.commits;
+    let is_commit = |it: &Effect| matches!(it, Effect::Ask(ask) if matches!(ask.query, Query::Commit(_)));
+    if effects.iter().any(is_commit) {
+        commits.running += 1;
+    }
+    if commits.running == 0 {
+        return;
+    }
+    let has_warned = commits.has_warned;
+    let before = effects.len();
+    effects.retain(|it| match it {
+        Effect::Quit(_) => {
+            commits.has_warned = true;
+            has_warned
+        }
+        Effect::Begin | Effect::Resume(_) => false,
+        _ => true,
+    });
+    if effects.len() < before {
+        app.toast(t!("commit-running-stay"));
+    }
 }
 
 fn told(app: &mut App, msg: Msg) -> Vec<Effect> {
@@ -138,6 +171,7 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.questions = Questions::default();
     app.composer.model = None;
     app.conversation.is_unstored = false;
+    app.conversation.side_answer = None;
     app.conversation.restricted = None;
     app.viewport.focus = Focus::Composer;
     if app.composer.queue.is_empty() {

@@ -22,9 +22,13 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
     match outcome {
         EffectOutcome::Replied(ask, reply) => return (ask.then)(app, reply),
         EffectOutcome::Filed(work, outcome) => return (work.then)(app, outcome),
-        EffectOutcome::Sessions(Err(why)) => return app.toast(why),
+        EffectOutcome::Sessions(Err(why), _) => return app.toast(why),
         EffectOutcome::Copied(Ok(way)) => return app.toast(way),
-        EffectOutcome::Saved(Ok((action, path))) => return App::record(action, &[&path]),
+        EffectOutcome::Saved(Ok(it)) => {
+            let replaced = if it.is_replaced { "replaced" } else { "" };
+            return App::record(it.action, &[&it.path, replaced]);
+        }
+        EffectOutcome::SaveExists { path, text, draft } => return app.open_late(draft, Picker::replace(&path, text)),
         EffectOutcome::Copied(Err(why)) | EffectOutcome::Saved(Err(why)) | EffectOutcome::Failed(why) => {
             return app.toast(why);
         }
@@ -46,13 +50,16 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
             app.terminal.images.take(turn, document, data);
         }
         EffectOutcome::Commands(commands) => command::found(app, commands),
-        EffectOutcome::ExportProposed(path) => return actions::conversation::export_to(app, &path),
-        EffectOutcome::ExportExists(path) => return app.open(Picker::overwrite(&path)),
-        EffectOutcome::Sessions(Ok(kept)) => {
+        EffectOutcome::ExportProposed { path, draft } => {
+            return app.open_late(draft, actions::conversation::export_prompt(&path));
+        }
+        EffectOutcome::ExportExists { path, draft } => return app.open_late(draft, Picker::overwrite(&path)),
+        EffectOutcome::Sessions(Ok(kept), draft) => {
             let sessions = Sessions::new(kept, app.now_ms);
             let wanting = sessions.wanting();
-            app.overlays.push(sessions);
-            return wanting.map(Effect::PreviewSession).into_iter().collect();
+            let mut effects = app.open_late(draft, sessions);
+            effects.extend(wanting.map(Effect::PreviewSession));
+            return effects;
         }
         EffectOutcome::SessionsFound { words, found } => {
             if let Some(it) = app.overlays.find::<Sessions>(|_| true) {
@@ -100,18 +107,14 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
         }
         EffectOutcome::History {
             texts,
-            is_everywhere: true,
+            draft: Some(draft),
         } => {
             if texts.is_empty() {
-                app.toast(t!("news-nothing-sent"));
-            } else {
-                app.overlays.push(Picker::history(&texts));
+                return app.toast(t!("news-nothing-sent"));
             }
+            return app.open_late(draft, Picker::history(&texts));
         }
-        EffectOutcome::History {
-            texts,
-            is_everywhere: false,
-        } => app.composer.history.begin(texts),
+        EffectOutcome::History { texts, draft: None } => app.composer.history.begin(texts),
         EffectOutcome::Uses(uses) => app.composer.commands.uses = uses,
         EffectOutcome::Edited(Err(why))
         | EffectOutcome::PlanEdited { text: Err(why), .. }

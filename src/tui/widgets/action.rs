@@ -50,13 +50,17 @@ pub fn action_line(done: &DoneAction) -> String {
         UserAction::RedidDocument => t!("done-redid-document", address = first, file = second),
         UserAction::FinishedUndo => t!("done-finished-undo", files = files()),
         UserAction::FinishedRedo => t!("done-finished-redo", files = files()),
+        // Turns count from 1.
+        UserAction::Branched if first == "0" => t!("done-branched-start").to_owned(),
         UserAction::Branched => t!("done-branched", address = first),
         UserAction::Trusted => t!("done-trusted").to_owned(),
         UserAction::Distrusted => t!("done-distrusted").to_owned(),
         UserAction::TrustPassed => t!("done-trust-passed").to_owned(),
         UserAction::AllowedAlways => t!("done-allowed", rules = first),
-        UserAction::Exported => t!("done-exported", file = first),
-        UserAction::Saved => t!("done-saved", file = first),
+        UserAction::Exported if second.is_empty() => t!("done-exported", file = first),
+        UserAction::Exported => t!("done-exported-over", file = first),
+        UserAction::Saved if second.is_empty() => t!("done-saved", file = first),
+        UserAction::Saved => t!("done-saved-over", file = first),
         UserAction::Committed => t!("done-committed", commit = first, back = second),
         UserAction::Remembered => t!("done-remembered", place = first),
         UserAction::SettingWritten => t!("done-set", name = first, place = second, command = fact(2)),
@@ -92,12 +96,15 @@ mod tests {
             (UserAction::FinishedUndo, &["src/cart.rs", "2"]),
             (UserAction::FinishedRedo, &["src/cart.rs", "1"]),
             (UserAction::Branched, &["2.1"]),
+            (UserAction::Branched, &["0"]),
             (UserAction::Trusted, &[]),
             (UserAction::Distrusted, &[]),
             (UserAction::TrustPassed, &[]),
             (UserAction::AllowedAlways, &["Shell(git push)"]),
             (UserAction::Exported, &["~/cart.html"]),
             (UserAction::Saved, &["notes.md"]),
+            (UserAction::Exported, &["~/cart.html", "replaced"]),
+            (UserAction::Saved, &["notes.md", "replaced"]),
             (UserAction::Committed, &["1a2b3c4d", "git reset --soft HEAD~1"]),
             (UserAction::Remembered, &["AGENTS.md:3"]),
             (
@@ -137,12 +144,15 @@ mod tests {
 · finished an interrupted undo of 2 files · /redo
 · finished an interrupted redo of src/cart.rs · /undo
 · continues after 2.1 · /branches for the rest
+· continues from the start · /branches shows what you left
 · trusted this folder · /trust to change
-· does not trust this folder · /trust to change
+· stopped trusting this folder · /trust to change
 · this folder's rules stay off · /trust to change
 · always allowed: Shell(git push), in your settings · /permissions
 · exported to ~/cart.html · delete it to undo
 · saved to notes.md · delete it to undo
+· exported to ~/cart.html, in the place of the earlier file
+· saved to notes.md, in the place of the earlier file
 · committed 1a2b3c4d · git reset --soft HEAD~1
 · remembered in AGENTS.md:3 · delete that line to undo
 · wrote theme = owl to ~/config.toml:2 · /config

@@ -73,6 +73,9 @@ impl DocumentKind for Clarification<'_> {
     fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
         let form = form(document, context);
         key.form = form.map_or(0, |it| 1 + it.version);
+        if is_approval(self) {
+            key.context = context.context;
+        }
         key.selected = context.selected && form.is_some();
     }
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     locale,
-    protocol::{Document, document::Error},
+    protocol::{Document, document::Error, tool_label},
     t,
     text::{Role, Sanitized, Span, StyledLine, width::width, wrap::wrap},
 };
@@ -95,6 +95,11 @@ pub(super) fn failure_rows(document: &Document, columns: usize) -> Vec<StyledLin
         .collect()
 }
 
+/// Returns true for an error of a tool that is usually shown as its reason only.
+pub fn error_leaves_out(error: &Error<'_>) -> bool {
+    error.is_of_tool() && reason(error.code).is_some()
+}
+
 /// Returns true if a retry can help after an error with this code.
 pub fn is_retryable(code: &str) -> bool {
     STEPS.iter().any(|(name, _, again)| *name == code && *again)
@@ -168,7 +173,7 @@ impl DocumentKind for Error<'_> {
 impl Error<'_> {
     /// Returns true if a tool reported it: the words are the model's, who reads them and goes on.
     fn is_of_tool(&self) -> bool {
-        !matches!(self.source, "llm" | "client" | "gateway" | "stream")
+        tool_label::label(self.source).is_some() || self.source.starts_with("mcp__")
     }
 }
 

@@ -224,11 +224,16 @@ pub fn key(name: &'static str, does: &'static str, role: Role) -> Vec<Span> {
     vec![sign(name, role).bold().key(), gap(1), sign(does, Role::Dim)]
 }
 
-/// The name of the key at a column of a row: the column is on the key or on the words after it.
+/// The name of the key at a column of a row: the column is on the key or on the words after it. Of several keys it is the one
+/// under the column.
 pub fn key_at(spans: &[Span], column: usize) -> Option<&str> {
     let (mut key, mut end) = (None, 0);
     for span in spans {
+        let start = end;
         end += width(&span.text);
+        if column < end && span.modifier.contains(Modifier::KEY) {
+            return Some(word_at(span.text.as_str(), column - start));
+        }
         if span.modifier.contains(Modifier::KEY) {
             key = Some(span.text.as_str());
         } else if span.text.trim().is_empty() && width(&span.text) > 1 {
@@ -239,6 +244,17 @@ pub fn key_at(spans: &[Span], column: usize) -> Option<&str> {
         }
     }
     None
+}
+
+/// The word at a column of a key's name; all of a name such as `tab, then r`.
+fn word_at(name: &str, column: usize) -> &str {
+    let mut end = 0;
+    let mut words = name.split(' ').filter(|_| !name.contains(','));
+    let found = words.find(|it| {
+        end += width(it) + 1;
+        column < end
+    });
+    found.unwrap_or(name)
 }
 
 /// Stands where something is typed in a document.
@@ -365,5 +381,14 @@ mod tests {
             let is_whole = lines.iter().any(|it| it.ends_with("r try again"));
             assert_eq!(is_whole, columns >= 11, "{columns} {lines:?}");
         }
+    }
+
+    #[test]
+    fn each_of_several_printed_keys_is_found_by_itself() {
+        let key = |name, does| key(name, does, Role::Dim);
+        let row = [key("j k", "step"), vec![gap(3)], key("tab, then r", "review")].concat();
+        let found: Vec<_> = [0, 2, 4, 9, 12, 20].into_iter().map(|it| key_at(&row, it)).collect();
+        let all = Some("tab, then r");
+        assert_eq!(found, [Some("j"), Some("k"), Some("j k"), None, all, all]);
     }
 }

@@ -70,6 +70,12 @@ pub fn message_text(message: &Message) -> String {
     message.parts().into_iter().map(part).collect()
 }
 
+/// Returns true if the usual fold leaves something out.
+pub fn message_leaves_out(message: &Message) -> bool {
+    let text = message_text(message);
+    text != message.content || text.lines().count() > MOST_LINES || text.len() > HEAD_BYTES
+}
+
 fn strong(text: &Sanitized) -> Span {
     Span::new(text.clone(), Role::Strong).bold()
 }

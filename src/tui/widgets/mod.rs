@@ -73,14 +73,14 @@ use crate::{
 
 pub use approval::command_asked_for;
 pub use copy::{code_only, copy_text, markdown};
-pub use error::is_retryable;
+pub use error::{error_leaves_out, is_retryable};
 pub use file_edit::{below, joins, name as operation, sides};
 pub use form::{Form, Outcome, approval_keys};
 pub use heading::{TYPING, key, key_at};
 
 pub use action::{ActionWidget, action_line};
 pub use ending::EndingWidget;
-pub use message::{MessageWidget, message_text};
+pub use message::{MessageWidget, message_leaves_out, message_text};
 pub use thinking::ThinkingWidget;
 
 use lines::{Counted, GrowingLines};

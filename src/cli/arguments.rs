@@ -224,7 +224,7 @@ fn nearest_command<'a>(definition: &'a Command, word: &str) -> Option<&'a str> {
 #[derive(Clone, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that is given or not")]
 pub struct Run {
-    /// Never ask: allow everything except what a deny rule or file protection forbids
+    /// Allow everything that no deny rule forbids; only protected files still ask
     #[arg(short, long, alias = "yolo")]
     pub force: bool,
 

@@ -146,7 +146,7 @@ pub fn print(
     // A mistake in a file is reported and the default applies. A mistake in a flag ends the run: input must not go to
     // another server than the one named.
     // And nobody is there to be asked where what settings forbid is not known.
-    let is_end = |it: &Problem| matches!(it.place, Location::Flag(_)) || it.is_unreadable();
+    let is_end = |it: &Problem| matches!(it.place, Location::Flag(_)) || it.leaves_open;
     if base.problems.iter().any(is_end) {
         return Ok(code::USAGE);
     }

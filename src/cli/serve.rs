@@ -12,7 +12,7 @@ use super::{
     runtime, say,
 };
 use crate::{
-    config::{Problem, Secret, Settings},
+    config::{Secret, Settings},
     journal::{Log, file::Store},
     link::Asker,
     print::StopSignal,
@@ -32,7 +32,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
     for problem in &base.problems {
         complain(&problem.to_string());
     }
-    if base.problems.iter().any(Problem::is_unreadable) {
+    if base.problems.iter().any(|it| it.leaves_open) {
         return Ok(code::USAGE);
     }
     override_with(arguments, &mut base.settings);

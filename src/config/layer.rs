@@ -132,13 +132,12 @@ pub fn load(
 ) -> (Settings, Vec<Problem>) {
     let mut problems = Vec::new();
     let user = SettingsFile::read(&paths.settings());
-    let is_unreadable = user.is_err();
     let user = user.unwrap_or_else(|problem| {
-        problems.push(problem.hint("until you fix it, everything asks"));
+        problems.push(problem.open());
         None
     });
     let (mut settings, mut found) = merge(user.as_ref(), project, environment, options);
-    if is_unreadable {
+    if !problems.is_empty() {
         settings.approvals.deny.push(ConfiguredRule::unreadable());
     }
     problems.append(&mut found);
@@ -167,7 +166,18 @@ pub fn merge(
     merger.environment(environment);
     merger.options(options);
     merger.complete(environment);
+    if merger.problems.iter().any(|it| it.leaves_open) {
+        merger.settings.approvals.deny.push(ConfiguredRule::unreadable());
+    }
     (merger.settings, merger.problems)
+}
+
+/// Returns true if a value of this key forbids, asks or hides something, so that its default may be less.
+fn restricts(key: &str) -> bool {
+    matches!(
+        key,
+        "approvals.deny" | "approvals.ask" | "approvals.run" | "context.hidden"
+    ) || key.starts_with("tools.")
 }
 
 struct LayerMerger {
@@ -188,7 +198,12 @@ impl LayerMerger {
         let before = self.problems.len();
         for error in errors {
             let place = error.span().map_or_else(|| source.whole(), |it| source.place(it));
-            self.problems.push(Problem::new(place, error.message()));
+            let problem = Problem::new(place, error.message());
+            // What stands behind it is read as well as can be; a rule may be missing. A project's only add to the user's.
+            self.problems.push(match layer {
+                Layer::Project => problem,
+                _ => problem.open(),
+            });
         }
         self.table(
             document.get_ref(),
@@ -214,9 +229,16 @@ impl LayerMerger {
                 self.entry(key, path, (name, value), source, is_readable_by_others, layer);
             } else if !has_keys_below(path) {
                 let problem = Problem::new(source.place(name.span()), format!("unknown key `{}`", path.join(".")));
-                self.problems.push(Problem {
+                let problem = Problem {
                     hint: suggest_key(path),
                     ..problem
+                };
+                let is_rule = |it: &str| it.contains("approvals");
+                let is_open = is_rule(&path.join(".")) || problem.hint.as_deref().is_some_and(is_rule);
+                self.problems.push(if is_open && layer != Layer::Project {
+                    problem.open()
+                } else {
+                    problem
                 });
             } else if let Some(inner) = value.get_ref().as_table() {
                 self.table(inner, path, source, is_readable_by_others, layer);
@@ -270,9 +292,14 @@ impl LayerMerger {
             Ok(it) => it,
             Err(invalid) => {
                 let problem = Problem::new(place, format!("`{written}`: {}", invalid.message));
-                self.problems.push(Problem {
+                let problem = Problem {
                     hint: invalid.hint,
                     ..problem
+                };
+                self.problems.push(if restricts(&written) && layer != Layer::Project {
+                    problem.open()
+                } else {
+                    problem
                 });
                 return;
             }

@@ -33,7 +33,12 @@ pub struct Problem {
     pub message: String,
     /// Suggested fix.
     pub hint: Option<String>,
+    /// True if the rules or patterns of the user cannot be known because of it.
+    pub leaves_open: bool,
 }
+
+/// What is added to a problem that leaves open what is forbidden.
+const OPEN: &str = "until you fix it, everything asks";
 
 impl Problem {
     pub fn new(place: Location, message: impl Into<String>) -> Self {
@@ -41,12 +46,20 @@ impl Problem {
             place,
             message: message.into(),
             hint: None,
+            leaves_open: false,
         }
     }
 
-    /// Returns true if a file of settings could not be read at all.
-    pub fn is_unreadable(&self) -> bool {
-        matches!(self.place, Location::File { line: 0, .. })
+    /// The same as one that leaves open what the user forbids or hides.
+    pub fn open(self) -> Self {
+        let hint = self
+            .hint
+            .map_or_else(|| OPEN.to_owned(), |it| format!("{it}\n  {OPEN}"));
+        Self {
+            hint: Some(hint),
+            leaves_open: true,
+            ..self
+        }
     }
 
     /// Adds a suggested fix.

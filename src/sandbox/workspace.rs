@@ -50,6 +50,8 @@ pub struct Fence {
     /// Patterns as in a `.gitignore`, relative to the root or with `~/` in front, behind the built-in list of secrets:
     /// `!.env.example` shows what that list hides.
     pub hidden: Vec<String>,
+    /// Subjects of the rules that forbid reading, as in `Read(notes/**)`: no command reads them either.
+    pub denied: Vec<String>,
     /// Folder that `~` stands for. `None`: the user's home.
     pub home: Option<PathBuf>,
     /// Variables of ours that commands are told, beside the built-in list.
@@ -70,6 +72,21 @@ impl Fence {
         Self {
             added,
             hidden: settings.context.hidden.clone(),
+            denied: settings
+                .approvals
+                .deny
+                .iter()
+                .filter_map(|it| {
+                    Some(
+                        it.rule
+                            .trim()
+                            .strip_prefix("Read(")?
+                            .strip_suffix(')')?
+                            .trim()
+                            .to_owned(),
+                    )
+                })
+                .collect(),
             home: None,
             passed: settings.sandbox.environment.clone(),
             logs: paths.map(|it| it.state.join("commands")),
@@ -103,7 +120,13 @@ impl Workspace {
             .collect::<io::Result<Vec<_>>>()?;
         let roots = std::iter::once(&root).chain(&more);
         protect::sweep(roots.flat_map(|root| name::top_folders().map(|it| root.join(it))));
-        let secrets = hidden::Secrets::with(&root, home.as_deref(), &fence.hidden, &fence.private);
+        let (patterns, paths) = hidden::denied(&root, &fence.denied);
+        let secrets = hidden::Secrets::with(
+            &root,
+            home.as_deref(),
+            &[fence.hidden, patterns].concat(),
+            &[fence.private, paths].concat(),
+        );
         let own = absolute(fence.own);
         // What is there can be held.
         let is_ours = |it: &&PathBuf| std::iter::once(&root).chain(&more).any(|root| it.starts_with(root));

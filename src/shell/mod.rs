@@ -2,10 +2,14 @@
 //!
 //! Pure. [`programs`] knows what programs do with their arguments, [`tests_of`] finds the tests that a line runs.
 
+use std::path::{Path, PathBuf};
+
+mod named_paths;
 mod parser;
 pub mod programs;
 mod test_runner;
 
+pub use named_paths::NamedPaths;
 pub use test_runner::{Tests, tests_of};
 
 /// A line that has been read.
@@ -98,6 +102,19 @@ impl CommandLine {
     /// Returns true if rules can judge the line.
     pub fn is_plain(&self) -> bool {
         self.doubts.is_empty()
+    }
+
+    /// The folders that its commands may run in, if it begins in `start`: each that it goes to by name, on the way.
+    pub fn folders(&self, start: &Path) -> Vec<PathBuf> {
+        let mut folders = vec![start.to_owned()];
+        for command in &self.commands {
+            if let [Some("cd"), Some(to)] = command.texts().as_slice()
+                && let Some(now) = folders.last().map(|it| it.join(to))
+            {
+                folders.push(now);
+            }
+        }
+        folders
     }
 
     /// Adds a reason why rules cannot judge the line, once.

@@ -84,6 +84,7 @@ impl CommandLine {
                 return;
             }
             "redirected_statement" => {
+                let is_fed = is_fed || has_input(node, text);
                 for child in children(node) {
                     match child.kind() {
                         "file_redirect" => self.redirect(child, text, depth + 1),
@@ -134,6 +135,7 @@ impl CommandLine {
     }
 
     pub(super) fn command(&mut self, node: Node<'_>, text: &str, depth: usize, is_fed: bool) {
+        let is_fed = is_fed || has_input(node, text);
         let mut words = Vec::new();
         for child in children(node) {
             match child.kind() {
@@ -410,6 +412,15 @@ fn is_plain_variable(source: &str) -> bool {
 
 fn slice<'a>(text: &'a str, node: Node<'_>) -> &'a str {
     text.get(node.byte_range()).unwrap_or_default()
+}
+
+/// Returns true if a redirection among the parts of a node is an input.
+fn has_input(node: Node<'_>, text: &str) -> bool {
+    let reads = |it: &Node<'_>| match it.kind() {
+        "file_redirect" => slice(text, *it).contains('<'),
+        kind => matches!(kind, "herestring_redirect" | "heredoc_redirect"),
+    };
+    children(node).iter().any(reads)
 }
 
 pub(super) fn children(node: Node<'_>) -> Vec<Node<'_>> {

@@ -31,7 +31,7 @@ pub fn tool() -> Tool {
         synonyms: &[("target_file", arguments::FILE)],
         word: "delete".into(),
         subject: CallSubject::File,
-        rule: Some(("Write", &["delete"])),
+        rule: Some(("Delete", &["delete", "delete_file", "remove"])),
         cursor: Some(CursorCall {
             has_id: true,
             subject: Some(("path", PATH)),

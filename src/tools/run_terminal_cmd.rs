@@ -4,7 +4,7 @@
 //! was printed, as it would read in the end; people see it live and in colour. That a command fails is a result like any
 //! other.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value, json};
 use tokio::{sync::mpsc::UnboundedSender, time::Instant};
@@ -16,7 +16,8 @@ use super::{
 use crate::{
     config::{self, ResultLimits},
     protocol::{CallSubject, CommandState, Permission},
-    sandbox::{Excerpt, How, Located, NotStarted, Place, Refused, Running, Spec, Tier},
+    sandbox::{Commands, Excerpt, How, Located, NotStarted, Place, Refused, Running, Spec, Tier, Workspace},
+    shell::NamedPaths,
     text::ansi,
 };
 
@@ -97,9 +98,9 @@ const FIRST_MOMENT: Duration = Duration::from_millis(300);
 const LAST_MOMENT: Duration = Duration::from_secs(10);
 
 /// Why a command cannot do what every command does, where there are no namespaces, and what to do about it.
-const TOP_IS_HELD: &str = "the sandbox of this system is partial: nothing new can be made at the top of the workspace, and \
-                           no file there replaced; make it with a tool that changes files and run the command again, ask \
-                           for git_write if it is git that writes, or tell the user that /sandbox guard lets commands do it";
+const TOP_IS_HELD: &str = "nothing new can be made at the top of the workspace, and no file there replaced; make it with a tool \
+                           that changes files and run the command again, ask for git_write if it is git that writes, or tell \
+                           the user that /sandbox guard lets commands do it";
 
 /// The checked arguments of a call.
 struct Wanted {
@@ -116,12 +117,70 @@ fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
         permissions,
         is_background,
     } = wanted(input, context)?;
-    Ok(vec![Access::Command {
-        line,
-        directory,
-        permissions,
-        is_background,
-    }])
+    let mut accesses = Vec::new();
+    // Whoever may do everything is asked about each command.
+    if !permissions.contains(&Permission::All) {
+        let read = read_by(&line, &directory, &context.workspace, Commands::tier());
+        accesses.extend(read.into_iter().map(Access::Read));
+    }
+    accesses.insert(
+        0,
+        Access::Command {
+            line,
+            directory,
+            permissions,
+            is_background,
+        },
+    );
+    Ok(accesses)
+}
+
+/// Devices that hold nothing of anybody's.
+const EMPTY_DEVICES: [&str; 9] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/stdin",
+    "/dev/stdout",
+    "/dev/stderr",
+];
+
+/// The files and folders that a line names, which are judged as if a tool read them. Secrets are left out where the sandbox
+/// hides them: a name is not always read.
+fn read_by(line: &str, directory: &Located, workspace: &Workspace, tier: Tier) -> Vec<Located> {
+    let NamedPaths { programs, others } = NamedPaths::of(line);
+    let others = others.iter().map(|it| (it, false));
+    let named = programs.iter().map(|it| (it, true)).chain(others);
+    let mut found: Vec<Located> = Vec::new();
+    for (written, is_program) in named {
+        let Ok(file) = workspace.locate_from(&directory.path, written) else {
+            continue;
+        };
+        let is_empty = EMPTY_DEVICES.iter().any(|it| file.path == Path::new(it)) || file.path.starts_with("/dev/fd");
+        // The sandbox has its own there.
+        let is_private = tier == Tier::Full
+            && ["/tmp", "/var/tmp", "/dev/shm"]
+                .iter()
+                .any(|it| file.path.starts_with(it));
+        let is_left_out = match file.place {
+            Place::Hidden => tier != Tier::None,
+            Place::Outside => is_empty || is_private,
+            Place::Inside | Place::Added => false,
+        };
+        let is_known = found.iter().any(|it| it.path == file.path);
+        let Ok(about) = std::fs::metadata(&file.path) else {
+            continue;
+        };
+        // To run a program is not to read it.
+        let is_run = is_program && about.is_file() && about.permissions().mode() & 0o111 != 0;
+        if !is_left_out && !is_known && !is_run {
+            found.push(file);
+        }
+    }
+    found
 }
 
 fn wanted(input: &Input, context: &Context) -> Result<Wanted, Fault> {
@@ -230,7 +289,9 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     if let Some(said) = ended.and_then(|it| it.directory) {
         report.moved(&context, &directory, &said);
     }
-    report.hint(&running, &permissions);
+    if report.hint(&running, &permissions) {
+        context.workspace.commands().tell_of_gaps();
+    }
     Ok(report.outcome(&directory.path))
 }
 
@@ -380,17 +441,23 @@ impl Report {
         }
     }
 
-    /// A failure that may be the boundary's doing.
-    fn hint(&mut self, running: &Running, granted: &[Permission]) {
-        if self.exit_code.is_some_and(|it| it != 0)
-            && running.tier() != Tier::None
-            && let Some(missing) = missing(&self.plain, granted)
-        {
-            self.notes.push(format!("this may need the permission `{missing}`"));
-            if running.tier() == Tier::Partial && !running.is_guarded() && missing != Permission::Network {
-                self.notes.push(TOP_IS_HELD.to_owned());
-            }
+    /// A failure that may be the boundary's doing. Returns true if it may be that of a partial sandbox, which the user can change.
+    fn hint(&mut self, running: &Running, granted: &[Permission]) -> bool {
+        if self.exit_code.is_none_or(|it| it == 0) || running.tier() == Tier::None {
+            return false;
         }
+        let missing = missing(&self.plain, granted);
+        if let Some(missing) = &missing {
+            self.notes.push(format!("this may need the permission `{missing}`"));
+        }
+        let is_partial = running.tier() == Tier::Partial && !running.is_guarded();
+        let is_gap = is_partial && missing != Some(Permission::Network) && is_denied(&self.plain);
+        if is_gap {
+            let gaps = running.gaps();
+            self.notes
+                .push(format!("the sandbox of this system is partial ({gaps}): {TOP_IS_HELD}"));
+        }
+        is_gap
     }
 
     /// The result for the model and the document.
@@ -438,6 +505,21 @@ fn seconds(duration: Duration) -> String {
     }
 }
 
+/// Words of a command that was not let do something.
+const DENIED: &[&str] = &[
+    "permission denied",
+    "operation not permitted",
+    "read-only file system",
+    "eacces",
+    "eperm",
+    "erofs",
+];
+
+fn is_denied(output: &str) -> bool {
+    let lower = output.to_ascii_lowercase();
+    DENIED.iter().any(|it| lower.contains(it))
+}
+
 /// The permission without which a command fails in such words.
 fn missing(output: &str, granted: &[Permission]) -> Option<Permission> {
     const NETWORK: &[&str] = &[
@@ -453,14 +535,6 @@ fn missing(output: &str, granted: &[Permission]) -> Option<Permission> {
         "dns error",
         "no such host",
         "failed to lookup address",
-    ];
-    const DENIED: &[&str] = &[
-        "permission denied",
-        "operation not permitted",
-        "read-only file system",
-        "eacces",
-        "eperm",
-        "erofs",
     ];
     if granted.contains(&Permission::All) {
         return None;
@@ -949,12 +1023,14 @@ mod tests {
             bench.context.clone(),
         ));
         let begun = bench.context.workspace.root().join("begun");
-        while !begun.exists() {
+        let commands = bench.context.workspace.commands();
+        // It may run before it is noted.
+        while !begun.exists() || commands.get("cmd-1").is_none() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         call.abort();
         call.await.unwrap_err();
-        let running = bench.context.workspace.commands().get("cmd-1").unwrap();
+        let running = commands.get("cmd-1").unwrap();
         assert_eq!(running.ended().await.how, How::Cancelled);
     }
 

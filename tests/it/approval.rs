@@ -191,6 +191,8 @@ fn is_allowed(line: &str, rules: &[&str]) -> bool {
         is_halted: false,
         is_partly_known: false,
         remotes: &[],
+        is_new_repository: false,
+        gaps: "",
         is_sandbox_off: false,
     };
     judge(&[access], Class::Runs, &facts) == Verdict::Allow

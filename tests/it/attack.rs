@@ -824,6 +824,82 @@ fn a_command_changes_neither_this_programs_settings_nor_gits() {
     }
 }
 
+/// With `git_write` git commits, in every tier, and nothing is planted that would run later.
+#[test]
+fn git_writes_where_it_may_and_plants_nothing() {
+    let commit = "git add a.txt && git -c user.name=x -c user.email=x commit -qm one";
+    let planted = [
+        ".git/hooks/post-commit",
+        ".git/commondir",
+        ".git/config.worktree",
+        ".git/info/attributes",
+        ".git/modules/third/party/hooks/post-commit",
+        ".git/modules/third/party/commondir",
+        ".git/worktrees/w/config.worktree",
+    ];
+    let plant: String = planted
+        .iter()
+        .map(|it| format!("mkdir -p $(dirname {it}); echo evil > {it}; "))
+        .chain(["echo evil >> .git/config; true".to_owned()])
+        .collect();
+    let bench = |who: Who| {
+        let bench = Bench::new(who);
+        let repository = bench.base.join("work/.git");
+        for path in [
+            "modules/third/party/HEAD",
+            "modules/third/party/hooks/x",
+            "worktrees/w/HEAD",
+        ] {
+            let path = repository.join(path);
+            fs::create_dir_all(path.parent().expect("the test can do this")).expect("the test can do this");
+            fs::write(path, "ref: refs/heads/x\n").expect("the test can do this");
+        }
+        if who == Who::User && is_root() {
+            let done = Command::new("chown")
+                .args(["-R", "65534:65534"])
+                .arg(&repository)
+                .status();
+            assert!(done.expect("the test can do this").success());
+        }
+        for link in [".claude", ".husky"] {
+            fs::remove_file(bench.base.join("work").join(link)).expect("the test can do this");
+        }
+        bench
+    };
+    let config = |bench: &Bench| fs::read_to_string(bench.base.join("work/.git/config")).expect("the test can do this");
+    let left = |bench: &Bench| {
+        let is_left =
+            |it: &&&str| fs::read_to_string(bench.base.join("work").join(it)).is_ok_and(|it| it.contains("evil"));
+        planted.iter().filter(is_left).copied().collect::<Vec<_>>()
+    };
+    let has_commit = "[ $(git rev-list --count HEAD) = 1 ]";
+    for who in attackers() {
+        let control = bench(who);
+        assert!(control.plain(who, &format!("{commit} && {{ {plant}; }}")));
+        assert_eq!(left(&control), planted, "the control");
+        assert!(config(&control).contains("evil"), "the control");
+        for tier in ["full", "bubblewrap", "partial"] {
+            if tier != "partial" && !can_unshare(who) {
+                continue;
+            }
+            if tier == "bubblewrap" && !Path::new("/usr/bin/bwrap").exists() {
+                continue;
+            }
+            let bench = bench(who);
+            let before = config(&bench);
+            // Without the permission there is no commit.
+            bench.held(who, tier, &[], commit);
+            assert!(!bench.plain(who, has_commit), "{who:?} {tier}");
+            let output = bench.held(who, tier, &["--git-write"], &format!("{commit} && {{ {plant}; }}"));
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(bench.plain(who, has_commit), "{who:?} {tier}: {said}");
+            assert_eq!(left(&bench), Vec::<&str>::new(), "{who:?} {tier}: {said}");
+            assert_eq!(config(&bench), before, "{who:?} {tier}: {said}");
+            assert!(said.contains(".git/commondir"), "{who:?} {tier}: {said}");
+        }
+    }
+}
+
 #[test]
 fn a_guarded_command_works_at_the_top_and_what_it_did_to_what_is_protected_is_put_back() {
     let work = "echo x > new && mv new newer && mkdir target && echo x > target/x && sed -i s/x/z/ a.txt && git status --short";

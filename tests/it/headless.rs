@@ -201,7 +201,14 @@ fn what_nobody_may_allow_is_not_done_and_said() {
     let remove = || ("delete_file", json!({ "target_file": "README.md" }));
     let fetch = || ("web_fetch", json!({ "url": "http://localhost:9/" }));
     for (sentence, call, arguments, code, missing) in [
-        ("a deletion needs a yes", remove(), vec![], 4, Some(json!([]))),
+        (
+            "a deletion needs a yes",
+            remove(),
+            vec![],
+            4,
+            Some(json!(["Delete(./README.md)"])),
+        ),
+        ("which a rule gives", remove(), vec!["--allow", "Delete(*.md)"], 0, None),
         ("which --force gives", remove(), vec!["--force"], 0, None),
         ("as its other name does", remove(), vec!["--yolo"], 0, None),
         (
@@ -245,7 +252,9 @@ fn what_nobody_may_allow_is_not_done_and_said() {
         let is_there = home.path().join("work/README.md").exists();
         let is_kept = code == 4
             || arguments.contains(&"--deny")
-            || !arguments.iter().any(|it| matches!(*it, "--force" | "--yolo"));
+            || !arguments
+                .iter()
+                .any(|it| matches!(*it, "--force" | "--yolo" | "Delete(*.md)"));
         assert_eq!(is_there, is_kept, "{sentence}");
         let is_denied = arguments.contains(&"--deny");
         assert_eq!(
@@ -610,6 +619,243 @@ fn without_a_sandbox_a_run_says_so_and_ends_with_its_own_code() {
     assert_eq!((ran.code, is_made), (Some(0), true), "{}", ran.err);
 }
 
+/// Returns true if the kernel has what a partial sandbox is made of; says so if not.
+fn has_partial() -> bool {
+    let tried = Command::new(env!("CARGO_BIN_EXE_sheaf"))
+        .args(["sandbox", "run", "--", "true"])
+        .env("SHEAF_SANDBOX_AT_MOST", "partial")
+        .output();
+    let has = tried.is_ok_and(|it| it.status.success());
+    if !has {
+        std::io::stderr()
+            .write_all(b"\nSKIPPED: no Landlock here, so there is no partial sandbox\n")
+            .ok();
+    }
+    has
+}
+
+/// What a rule gives: the network only by name, git only where a repository was, and files that may go.
+#[test]
+fn a_rule_gives_what_it_says_and_no_more() {
+    if !has_partial() {
+        return;
+    }
+    let run = |calls: &[(&'static str, Value)], options: &[&str]| {
+        let home = home();
+        let folder = workspace(home.path());
+        for path in ["build/a", "build/b"] {
+            std::fs::create_dir_all(folder.join("build")).expect("made");
+            std::fs::write(folder.join(path), "x").expect("written");
+        }
+        std::fs::write(home.path().join(".gitconfig"), "[user]\nname = x\nemail = x\n").expect("written");
+        let git = Command::new("git").args(["init", "-q"]).current_dir(&folder).status();
+        assert!(git.expect("it runs").success());
+        let calls = calls.iter().cloned().map(|it| Script::Calls("Next.", vec![it]));
+        let model = Model::with(calls.chain([Script::says("Done.")]).collect::<Vec<_>>());
+        let mut sheaf = with_model(home.path(), &model);
+        sheaf
+            .env("SHEAF_SANDBOX_AT_MOST", "partial")
+            .arg("--workspace")
+            .arg(&folder)
+            .args(["-p", "go"])
+            .args(options);
+        let ran = ran(sheaf);
+        let is_there = folder.join("build/a").exists();
+        let git = |folder: &Path| {
+            let mut git = Command::new("git");
+            let done = git.args(["log", "--format=%s"]).current_dir(folder).output();
+            String::from_utf8(done.expect("it runs").stdout).expect("text")
+        };
+        let sub = folder.join("src/sub");
+        let commits = [git(&folder), if sub.exists() { git(&sub) } else { String::new() }].concat();
+        (ran, is_there, commits)
+    };
+    let command = |line: &str, permissions: &[&str]| {
+        let arguments = json!({ "command": line, "is_background": false, "required_permissions": permissions });
+        ("run_terminal_cmd", arguments)
+    };
+    let fetch = command("git fetch", &["network"]);
+    let (ran, _, _) = run(std::slice::from_ref(&fetch), &["--allow", "Shell(git fetch)"]);
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    let hint = "--allow 'Shell(git fetch) with network' allows it";
+    assert!(ran.err.contains(hint), "{}", ran.err);
+    let (ran, _, _) = run(&[fetch], &["--allow", "Shell(git fetch) with network"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+
+    let delete = ("delete_file", json!({ "target_file": "build/a" }));
+    let (ran, is_there, _) = run(std::slice::from_ref(&delete), &["--allow", "Delete(docs/**)"]);
+    assert_eq!((ran.code, is_there), (Some(4), true), "{}", ran.err);
+    let (ran, is_there, _) = run(&[delete], &["--allow", "Delete(build/**)"]);
+    assert_eq!((ran.code, is_there), (Some(0), false), "{}", ran.err);
+
+    let init = command("git init -q src/sub", &["git_write"]);
+    let commit = |folder: &str| {
+        command(
+            &format!("cd {folder} && git commit --allow-empty -qm second"),
+            &["git_write"],
+        )
+    };
+    let allow = ["--allow", "Shell(git init)", "--allow", "Shell(git commit)"];
+    let (ran, _, commits) = run(&[init.clone(), commit("src")], &allow);
+    assert_eq!(
+        (ran.code, commits.as_str()),
+        (Some(0), "second\n"),
+        "the control: {}",
+        ran.err
+    );
+    let (ran, _, commits) = run(&[init, commit("src/sub")], &allow);
+    assert_eq!((ran.code, commits.as_str()), (Some(4), ""), "{}", ran.err);
+    let why = "a repository that was not there when this session began";
+    assert!(ran.err.contains(why), "{}", ran.err);
+}
+
+/// A file outside the workspace is the same to a tool and to a command that names it.
+#[test]
+fn reading_outside_is_judged_alike_for_commands_and_tools() {
+    // The sandbox has a `/tmp` of its own.
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let outside = outside.path().canonicalize().expect("it is there");
+    let file = outside.join("notes.txt");
+    std::fs::write(&file, "the notes\n").expect("written");
+    let read = |name: &'static str, arguments: Value, options: &[&str]| {
+        let home = home();
+        let folder = workspace(home.path());
+        std::fs::create_dir_all(folder.join("kept")).expect("made");
+        std::fs::write(folder.join("kept/plan.txt"), "the plan\n").expect("written");
+        std::os::unix::fs::symlink(&file, folder.join("link")).expect("linked");
+        let model = Model::with([Script::Calls("I read.", vec![(name, arguments)]), Script::says("Done.")]);
+        let mut sheaf = with_model(home.path(), &model);
+        sheaf.arg("--workspace").arg(&folder).args(["-p", "go"]).args(options);
+        let ran = ran(sheaf);
+        let heard = model.requests()[1]["messages"].to_string();
+        let refused = ran.err.lines().skip_while(|it| !it.contains("refused")).skip(1);
+        let refused: Vec<_> = refused.map(|it| it.trim().to_owned()).collect();
+        (ran.code, heard, refused)
+    };
+    let shown = file.display();
+    let tool = |path: &str| ("read_file", json!({ "target_file": path }));
+    let command = |line: String| ("run_terminal_cmd", json!({ "command": line, "is_background": false }));
+    let commands = [
+        format!("cat {shown}"),
+        format!("cat < '{shown}'"),
+        format!("cat {}/*", outside.display()),
+        format!("cd {} && cat notes.txt", outside.display()),
+        format!("python3 -c 'print(open(\"{shown}\").read())'"),
+        "cat link".to_owned(),
+    ];
+    let (name, arguments) = tool(&shown.to_string());
+    let (code, heard, refused) = read(name, arguments.clone(), &[]);
+    assert_eq!(code, Some(4), "{heard}");
+    assert!(refused[0].contains("is outside the workspace"), "{refused:?}");
+    for line in &commands {
+        let (name, arguments) = command(line.clone());
+        let (code, heard, same) = read(name, arguments, &[]);
+        assert_eq!(code, Some(4), "{line}: {heard}");
+        assert!(!heard.contains("the notes"), "{line}: {heard}");
+        assert!(same[0].contains("is outside the workspace"), "{line}: {same:?}");
+        assert_eq!(same[1], refused[1], "{line}");
+    }
+    // The rule that would allow the one allows the others.
+    let rule = format!("Read({}/**)", outside.display());
+    let (code, heard, _) = read(name, arguments, &["--allow", &rule]);
+    assert!(code == Some(0) && heard.contains("the notes"), "{heard}");
+    for line in &commands[..2] {
+        let (name, arguments) = command(line.clone());
+        let (code, heard, _) = read(name, arguments, &["--allow", &rule]);
+        assert!(code == Some(0) && heard.contains("the notes"), "{line}: {heard}");
+    }
+    // A rule that forbids reading holds for both, named or not.
+    let deny = ["--deny", "Read(kept/**)"];
+    let (name, arguments) = tool("kept/plan.txt");
+    let (_, heard, _) = read(name, arguments, &deny);
+    assert!(heard.contains("is hidden") && !heard.contains("the plan"), "{heard}");
+    let (name, arguments) = command("cat kept/plan.txt".to_owned());
+    let (_, heard, _) = read(name, arguments.clone(), &deny);
+    assert!(!heard.contains("the plan"), "{heard}");
+    let (_, heard, _) = read(name, arguments, &[]);
+    assert!(heard.contains("the plan"), "the control: {heard}");
+    let (name, arguments) = command("cat k*/p*".to_owned());
+    let (_, heard, _) = read(name, arguments.clone(), &deny);
+    assert!(!heard.contains("the plan"), "{heard}");
+    let (_, heard, _) = read(name, arguments, &[]);
+    assert!(heard.contains("the plan"), "the control: {heard}");
+}
+
+/// A partial sandbox runs what it confines, and says what it cannot.
+#[test]
+fn in_a_partial_sandbox_a_run_does_what_is_confined_and_names_what_is_not() {
+    if !has_partial() {
+        return;
+    }
+    let run = |line: &str, permissions: Value, arguments: &[&str]| {
+        let home = home();
+        let folder = workspace(home.path());
+        let git = |words: &[&str]| {
+            let mut git = Command::new("git");
+            let done = git.args(words).current_dir(&folder).env("HOME", home.path()).output();
+            String::from_utf8(done.expect("it runs").stdout).expect("text")
+        };
+        git(&["init", "-q"]);
+        git(&["config", "user.name", "x"]);
+        git(&["config", "user.email", "x@example.org"]);
+        let call = json!({ "command": line, "is_background": false, "required_permissions": permissions });
+        let model = Model::with([
+            Script::Calls("I run it.", vec![("run_terminal_cmd", call)]),
+            Script::says("Done."),
+        ]);
+        let mut sheaf = with_model(home.path(), &model);
+        sheaf
+            .env("SHEAF_SANDBOX_AT_MOST", "partial")
+            .arg("--workspace")
+            .arg(&folder)
+            .args(["-p", "go"])
+            .args(arguments);
+        let ran = ran(sheaf);
+        let heard = model.requests()[1]["messages"].to_string();
+        let commits = git(&["log", "--format=%s", "--all"]);
+        let is_planted = folder.join(".git/hooks/post-commit").exists() || folder.join(".git/commondir").exists();
+        assert!(!is_planted, "{line}");
+        (ran, heard, commits, folder.join("made").exists())
+    };
+    let (ran, heard, _, _) = run("echo $((40+2)) > src/b.rs && cat src/b.rs", json!([]), &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        heard.contains("42") && !ran.err.contains("refused"),
+        "{heard} {}",
+        ran.err
+    );
+
+    // The kernel's refusal is named to the model and to the person.
+    let (ran, heard, _, is_made) = run("touch made", json!([]), &[]);
+    assert_eq!((ran.code, is_made), (Some(0), false), "{}", ran.err);
+    for told in [&heard, &ran.err] {
+        assert!(told.contains("partial (.git top level, metadata)"), "{told}");
+    }
+
+    let (ran, heard, _, _) = run("curl https://example.org", json!(["network"]), &[]);
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(
+        heard.contains("permission network") && ran.err.contains("permission network"),
+        "{heard} {}",
+        ran.err
+    );
+
+    // Git commits where it may write, and nowhere else; what would run is put back.
+    let commit = "git add src && git commit -qm one";
+    let allow = ["--allow", "Shell(git commit)", "--allow", "Shell(git add)"];
+    let (ran, heard, commits, _) = run(commit, json!([]), &allow);
+    assert_eq!((ran.code, commits.as_str()), (Some(0), ""), "{}", ran.err);
+    assert!(heard.contains("git_write"), "{heard}");
+    let (ran, heard, commits, _) = run(commit, json!(["git_write"]), &allow);
+    assert_eq!((ran.code, commits.as_str()), (Some(0), "one\n"), "{heard} {}", ran.err);
+    let plant = "git add src && git commit -qm two && echo evil > .git/hooks/post-commit && echo /tmp > .git/commondir";
+    let (ran, heard, commits, _) = run(plant, json!(["git_write"]), &["--force"]);
+    assert_eq!((ran.code, commits.as_str()), (Some(0), "two\n"), "{heard} {}", ran.err);
+    for told in [&heard, &ran.err] {
+        assert!(told.contains("changed `.git/hooks/post-commit`"), "{told}");
+    }
+}
+
 /// A recording's questions were put to somebody else, and answered.
 #[test]
 fn a_recording_whose_questions_are_answered_is_printed_and_nothing_is_refused() {
@@ -644,6 +890,17 @@ fn settings_that_cannot_be_read_end_a_run_without_a_screen() {
         "{}",
         refused.err
     );
+    // Nor is a rule known behind a mistake of syntax, or in a list that is none.
+    for text in [
+        "[approvals\ndeny = ['Shell(rm)']\n",
+        "theme = owl\n[approvals]\ndeny = ['Shell(rm)']\n",
+        "[approvals]\ndeny = ['Shell(rm)', 3]\n",
+    ] {
+        std::fs::write(&file, text).expect("written");
+        let refused = ask(home.path(), &model, &["-p", "hello"]);
+        assert_eq!(refused.code, Some(2), "{text}: {}", refused.err);
+        assert!(refused.err.contains("everything asks"), "{text}: {}", refused.err);
+    }
     // A link that leads nowhere is no absent file.
     std::fs::remove_file(&file).expect("removed");
     std::os::unix::fs::symlink("nowhere", &file).expect("linked");

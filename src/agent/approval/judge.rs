@@ -5,9 +5,10 @@
 //! | reading in the workspace, listing, searching | goes on |
 //! | reading elsewhere | asks, once for a folder; hidden files never |
 //! | changing a file of the workspace | `ask`: asks; `list`, `sandbox`: goes on, under a checkpoint, in every tier |
-//! | changing a protected file, deleting | always asks, whatever the rules say |
+//! | changing a protected file | always asks, whatever the rules say |
+//! | deleting | asks, unless a rule for deleting names the file; a protected one always |
 //! | changing git's own files or anything elsewhere | refused |
-//! | a command | `sandbox` with a whole fence: goes on; else asks |
+//! | a command | `sandbox` with a whole fence: goes on; so where nobody can be asked and the fence is partial; else asks |
 //! | a command that wants `network` or `git_write` | asks |
 //! | a command that wants `all`, or without any fence | always asks, whatever the rules say |
 //! | fetching a page | asks, once for a host |
@@ -15,8 +16,9 @@
 //! | somebody else's tool | asks, unless its server is trusted and it only reads |
 //!
 //! Changes of files do not depend on the fence: they are made by this program, through its own resolver, and can be taken
-//! back. A rule for a command covers `network` and `git_write` too, since who says "always" to `git push` says it to what a
-//! push needs; it never covers `all`. Rules beat the run mode in both directions, so that "always" means the same everywhere.
+//! back. A rule for a command covers `git_write`, since who says "always" to `git commit` says it to what that needs, and `network`
+//! where it says so; it never covers `all`. For git it holds in repositories that were there at the start: one that a command made
+//! has the hooks that it likes. Rules beat the run mode in both directions, so that "always" means the same everywhere.
 
 use std::path::Path;
 
@@ -37,6 +39,8 @@ pub struct Facts<'a> {
     pub mode: Mode,
     pub run: RunMode,
     pub tier: Tier,
+    /// The gaps of the sandbox here, or why there is none. Empty: nothing is missing.
+    pub gaps: &'a str,
     pub rules: &'a Rules,
     /// Somebody is there to answer.
     pub is_attended: bool,
@@ -44,6 +48,8 @@ pub struct Facts<'a> {
     pub is_halted: bool,
     /// The workspace has more files than could be looked at: not all that should be is protected from a command.
     pub is_partly_known: bool,
+    /// Git would work in a repository that was not there when the conversation began.
+    pub is_new_repository: bool,
     /// Why there is no fence: the user has switched it off.
     pub is_sandbox_off: bool,
     /// Servers behind the remotes that a command's git reaches.
@@ -217,7 +223,9 @@ fn one(access: &Access, class: Class, facts: &Facts<'_>) -> Verdict {
         Access::Mcp { server, tool } => {
             let is_meant = |it: &Rule| match it {
                 Rule::Mcp { server: s, tool: t } => is_tool((s, t), server, tool),
-                Rule::Shell(_) | Rule::Read(_) | Rule::Write(_) | Rule::Fetch(_) | Rule::Search => false,
+                Rule::Shell(_) | Rule::Read(_) | Rule::Write(_) | Rule::Delete(_) | Rule::Fetch(_) | Rule::Search => {
+                    false
+                }
             };
             let is_free = class == Class::Reads && facts.run != RunMode::Ask;
             let rule = Rule::parse(&format!("Mcp({server}:{tool})"), None).ok();
@@ -270,6 +278,11 @@ fn writes(rule: &Rule) -> Option<&Files> {
     Some(files)
 }
 
+fn deletes(rule: &Rule) -> Option<&Files> {
+    let Rule::Delete(files) = rule else { return None };
+    Some(files)
+}
+
 fn shell(rule: &Rule) -> Option<&Shell> {
     let Rule::Shell(shell) = rule else { return None };
     Some(shell)
@@ -280,7 +293,16 @@ fn hosts(rule: &Rule) -> Option<&Hosts> {
     Some(hosts)
 }
 
-fn hidden(file: &Located) -> Verdict {
+/// Of two reasons why a file is not touched at all the user's own is said.
+fn hidden(file: &Located, facts: &Facts<'_>) -> Verdict {
+    if let Some(rule) = facts
+        .rules
+        .deny
+        .iter()
+        .find(|it| reads(it).is_some_and(|it| it.touch(file)))
+    {
+        return Verdict::Deny(format!("the rule {rule} forbids reading `{}`", file.shown));
+    }
     Verdict::Deny(format!("`{}` is hidden by an ignore file or is a secret", file.shown))
 }
 
@@ -292,7 +314,7 @@ fn read(file: &Located, facts: &Facts<'_>) -> Verdict {
             .cloned()
     };
     if file.place == Place::Hidden {
-        return hidden(file);
+        return hidden(file, facts);
     }
     if let Some(rule) = caught(&rules.deny) {
         return Verdict::Deny(format!("the rule {rule} forbids reading `{}`", file.shown));
@@ -327,7 +349,7 @@ fn readable(file: &Located) -> Option<Rule> {
 }
 
 /// The verdict on a change that is refused or asked about whatever the rules allow.
-fn no_change(file: &Located) -> Option<Verdict> {
+fn no_change(file: &Located, facts: &Facts<'_>) -> Option<Verdict> {
     let is_git = file.path.components().any(|it| {
         it.as_os_str()
             .to_string_lossy()
@@ -335,7 +357,7 @@ fn no_change(file: &Located) -> Option<Verdict> {
             .eq_ignore_ascii_case(".git")
     });
     match file.place {
-        Place::Hidden => Some(hidden(file)),
+        Place::Hidden => Some(hidden(file, facts)),
         Place::Outside => Some(Verdict::Deny(format!("`{}` is outside the workspace", file.shown))),
         Place::Inside | Place::Added if is_git => Some(Verdict::Deny(format!(
             "`{}` belongs to git; change it with a git command that has git_write",
@@ -367,7 +389,7 @@ fn caught_change(file: &Located, facts: &Facts<'_>) -> Option<Verdict> {
 }
 
 fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
-    if let Some(verdict) = no_change(file).or_else(|| caught_change(file, facts)) {
+    if let Some(verdict) = no_change(file, facts).or_else(|| caught_change(file, facts)) {
         return verdict;
     }
     if file.is_protected {
@@ -400,8 +422,30 @@ fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
 }
 
 fn delete(file: &Located, facts: &Facts<'_>) -> Verdict {
-    let caught = no_change(file).or_else(|| caught_change(file, facts));
-    caught.unwrap_or_else(|| ask_of(file.is_protected, format!("it deletes `{}`", file.shown)))
+    if let Some(verdict) = no_change(file, facts).or_else(|| caught_change(file, facts)) {
+        return verdict;
+    }
+    let meant = |list: &[Rule]| {
+        list.iter()
+            .find(|it| deletes(it).is_some_and(|it| it.touch(file)))
+            .cloned()
+    };
+    if let Some(rule) = meant(&facts.rules.deny) {
+        return Verdict::Deny(format!("the rule {rule} forbids deleting `{}`", file.shown));
+    }
+    if let Some(rule) = meant(&facts.rules.ask) {
+        let why = format!("the rule {rule} asks before `{}` is deleted", file.shown);
+        return ask_of(file.is_protected, why);
+    }
+    let why = format!("it deletes `{}`", file.shown);
+    if file.is_protected {
+        return ask_of(true, why);
+    }
+    let mut allowed = facts.rules.allow.iter().chain(&facts.rules.session);
+    if allowed.any(|it| deletes(it).is_some_and(|it| it.hold(file))) {
+        return Verdict::Allow;
+    }
+    ask_for(Rule::delete_file(&file.shown), why)
 }
 
 fn fetch(host: &str, facts: &Facts<'_>) -> Verdict {
@@ -430,7 +474,7 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         return Verdict::Deny(format!("unknown permission `{word}`: use network, git_write or all"));
     }
     match directory.place {
-        Place::Hidden => return hidden(directory),
+        Place::Hidden => return hidden(directory, facts),
         Place::Outside => {
             return Verdict::Deny(format!(
                 "`{}` is outside the workspace: commands cannot start there",
@@ -475,8 +519,8 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         return Verdict::Ask(question);
     }
     let has_shell_rules = deny.iter().chain(asks).any(|it| shell(it).is_some());
-    if has_shell_rules && !line.is_plain() && !only_options(&line.doubts) {
-        question.why = format!("{}, so rules that forbid or ask cannot be applied", because(&line));
+    if has_shell_rules && let Some(doubt) = unclear(&line) {
+        question.why = format!("{doubt}, so rules that forbid or ask cannot be applied");
         return Verdict::Ask(question);
     }
     // Nothing holds such a command, so no rule does either.
@@ -484,7 +528,7 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         question.why = if facts.is_sandbox_off {
             "the sandbox is switched off, so every command asks".to_owned()
         } else {
-            "this system has no sandbox, so every command asks".to_owned()
+            format!("this system has no sandbox ({}), so every command asks", facts.gaps)
         };
         return Verdict::Ask(question);
     }
@@ -505,11 +549,18 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         question.why = reasons.into_iter().flatten().collect::<Vec<_>>().join("; ");
         return Verdict::Ask(question);
     }
-    if permissions.is_empty() && facts.run == RunMode::Sandbox && facts.tier == Tier::Full {
+    // What a partial one holds it holds by itself: where nobody can be asked, commands make do with that.
+    let is_held = facts.tier == Tier::Full || (facts.tier.is_strict() && !facts.is_attended);
+    if permissions.is_empty() && facts.run == RunMode::Sandbox && is_held {
         return Verdict::Allow;
     }
     let allowed: Vec<&Rule> = allow.iter().chain(session).collect();
-    let missing = missing(&line, &allowed, &places.redirected);
+    let wants_network = permissions.contains(&Permission::Network);
+    let missing = missing(&line, &allowed, &places.redirected, wants_network);
+    if facts.is_new_repository && runs_git(&line) {
+        "it runs git in a repository that was not there when this session began".clone_into(&mut question.why);
+        return Verdict::Ask(question);
+    }
     if let Some(missing) = &missing
         && missing.is_empty()
     {
@@ -519,7 +570,12 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     question.why = if permissions.is_empty() {
         match (rules.is_empty(), facts.run) {
             (true, _) => format!("{}, so no rule allows it", because(&line)),
-            (false, RunMode::Sandbox) => "this system's sandbox is partial, and no rule allows it".to_owned(),
+            (false, RunMode::Sandbox) => {
+                format!(
+                    "this system's sandbox is partial ({}), and no rule allows it",
+                    facts.gaps
+                )
+            }
             (false, RunMode::Ask | RunMode::List | RunMode::Force) => "no rule allows it".to_owned(),
         }
     } else {
@@ -549,13 +605,30 @@ fn because(line: &CommandLine) -> String {
     }
 }
 
-/// Returns true if only arguments are in doubt: the programs that the line runs are known.
-fn only_options(doubts: &[Doubt]) -> bool {
-    doubts.iter().all(|it| matches!(it, Doubt::Option))
+/// Why it is not known which programs a line runs. `None`: at most arguments are in doubt.
+fn unclear(line: &CommandLine) -> Option<Doubt> {
+    let doubt = line.doubts.iter().find(|it| !matches!(it, Doubt::Option)).copied();
+    doubt.or_else(|| {
+        line.commands
+            .iter()
+            .any(programs::runs_others)
+            .then_some(Doubt::Wrapper)
+    })
+}
+
+/// Returns true if one of the commands is git, which runs the hooks of its repository.
+fn runs_git(line: &CommandLine) -> bool {
+    let program = |it: &SimpleCommand| it.words.first().and_then(|it| it.text.as_deref()).map(programs::base);
+    line.commands.iter().any(|it| program(it).is_some_and(|it| it == "git"))
 }
 
 /// The rules that are still needed for a line; `None` where none would do.
-fn missing(line: &CommandLine, allowed: &[&Rule], redirected: &[Option<Located>]) -> Option<Vec<Rule>> {
+fn missing(
+    line: &CommandLine,
+    allowed: &[&Rule],
+    redirected: &[Option<Located>],
+    wants_network: bool,
+) -> Option<Vec<Rule>> {
     if !line.is_plain() {
         return None;
     }
@@ -566,11 +639,15 @@ fn missing(line: &CommandLine, allowed: &[&Rule], redirected: &[Option<Located>]
         }
     };
     for command in &line.commands {
-        let is_allowed = |it: &&Rule| shell(it).is_some_and(|it| it.allows(command));
+        let is_enough = |it: &Shell| it.allows(command) && (it.has_network || !wants_network);
+        let is_allowed = |it: &&Rule| shell(it).is_some_and(is_enough);
         if command.is_free() || allowed.iter().any(is_allowed) {
             continue;
         }
-        let rule = Shell::Words(programs::prefix(command)?);
+        let rule = Shell {
+            has_network: wants_network,
+            ..Shell::words(programs::prefix(command)?)
+        };
         // The words of the rule may not reach as far as an option that runs something.
         if !rule.allows(command) {
             return None;

@@ -1,5 +1,5 @@
-//! One rule of an approval list: `Shell(git push)`, `Read(docs/**)`, `Write(*.md)`, `WebFetch(*.example.com)`,
-//! `WebSearch(*)`, `Mcp(server:tool)`.
+//! One rule of an approval list: `Shell(git push)`, `Read(docs/**)`, `Write(*.md)`, `Delete(build/**)`,
+//! `WebFetch(*.example.com)`, `WebSearch(*)`, `Mcp(server:tool)`. `Shell(git push) with network` also gives the command the network.
 //!
 //! A rule that allows is read narrowly and one that forbids or asks is read widely: letters of either case, and all that lies
 //! below a folder. A shell rule is a prefix of *words*, never of characters; the other program's form, `Shell(curl:*)`, is
@@ -25,6 +25,7 @@ pub enum Rule {
     Shell(Shell),
     Read(Files),
     Write(Files),
+    Delete(Files),
     Fetch(Hosts),
     Search,
     Mcp {
@@ -37,7 +38,15 @@ pub enum Rule {
 
 /// Commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shell {
+pub struct Shell {
+    pub form: Form,
+    /// A rule that allows also gives what the command needs of the network. It says nothing in one that forbids or asks.
+    pub has_network: bool,
+}
+
+/// The commands that a rule means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Form {
     /// The words that a command begins with. Never empty.
     Words(Vec<String>),
     /// `curl:*`: a program, and what its arguments look like, a blank between them.
@@ -84,7 +93,10 @@ pub struct Malformed {
 /// Nobody writes a longer one by hand.
 const LIMIT_BYTES: usize = 1000;
 
-const KINDS: [&str; 6] = ["Shell", "Read", "Write", "WebFetch", "WebSearch", "Mcp"];
+const KINDS: [&str; 7] = ["Shell", "Read", "Write", "Delete", "WebFetch", "WebSearch", "Mcp"];
+
+/// What follows a rule whose commands may use the network.
+const WITH_NETWORK: &str = " with network";
 
 impl Rule {
     /// Reads a rule. `home` is what `~` stands for.
@@ -108,6 +120,19 @@ impl Rule {
                 meant: None,
             });
         }
+        if let Some(bare) = text.strip_suffix(WITH_NETWORK) {
+            return match Self::parse(bare, home) {
+                Ok(Self::Shell(shell)) => Ok(Self::Shell(Shell {
+                    has_network: true,
+                    ..shell
+                })),
+                Ok(rule) => Err(wrong("only a command uses the network", Some(rule.to_string()))),
+                Err(malformed) => Err(wrong(
+                    &malformed.why,
+                    malformed.meant.map(|it| format!("{it}{WITH_NETWORK}")),
+                )),
+            };
+        }
         let form = "write a kind and, in parentheses, its subject";
         let Some((kind, rest)) = text.split_once('(') else {
             return Err(wrong(form, bare(text)));
@@ -128,6 +153,7 @@ impl Rule {
             "Shell" => Shell::parse(inner).map(Self::Shell),
             "Read" => Files::parse(inner, home).map(Self::Read),
             "Write" => Files::parse(inner, home).map(Self::Write),
+            "Delete" => Files::parse(inner, home).map(Self::Delete),
             "WebFetch" => Hosts::parse(inner).map(Self::Fetch),
             "WebSearch" if matches!(inner, "" | "*") => Ok(Self::Search),
             "WebSearch" => Err(("it applies to every search".to_owned(), Some("*".to_owned()))),
@@ -141,9 +167,9 @@ impl Rule {
         let Self::Shell(shell) = self else {
             return None;
         };
-        let text = match shell {
-            Shell::Words(words) => words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "),
-            Shell::Arguments { program, .. } => quoted(program),
+        let text = match &shell.form {
+            Form::Words(words) => words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "),
+            Form::Arguments { program, .. } => quoted(program),
         };
         let line = CommandLine::read(&text);
         let of_program = |it: &&Doubt| matches!(it, Doubt::Wrapper | Doubt::Builtin | Doubt::Keyword);
@@ -151,7 +177,7 @@ impl Rule {
             return Some(doubt.to_string());
         }
         let needs_more =
-            shell.len() < 2 && matches!(shell, Shell::Words(_)) && programs::wants_second_word(shell.program());
+            shell.len() < 2 && matches!(shell.form, Form::Words(_)) && programs::wants_second_word(shell.program());
         needs_more.then(|| "it runs any code; name the script too".to_owned())
     }
 
@@ -170,13 +196,22 @@ impl Rule {
 
     /// The rule that exactly this file may be changed.
     pub(super) fn write_file(file: &str) -> Option<Self> {
+        Self::exactly(file).map(Self::Write)
+    }
+
+    /// The rule that exactly this file may be deleted.
+    pub(super) fn delete_file(file: &str) -> Option<Self> {
+        Self::exactly(file).map(Self::Delete)
+    }
+
+    fn exactly(file: &str) -> Option<Files> {
         let text = if file.contains('/') {
             globset::escape(file)
         } else {
             // Without the dot it would mean the files of this name in every folder.
             format!("./{}", globset::escape(file))
         };
-        Files::parse(&text, None).ok().map(Self::Write)
+        Files::parse(&text, None).ok()
     }
 }
 
@@ -193,7 +228,7 @@ fn bare(text: &str) -> Option<String> {
     }
     match kind_meant(text) {
         Some("Shell") => Some("Shell(git status)".to_owned()),
-        Some("Read" | "Write") => Some(format!("{}(**)", kind_meant(text)?)),
+        Some("Read" | "Write" | "Delete") => Some(format!("{}(**)", kind_meant(text)?)),
         Some("WebFetch") => Some("WebFetch(example.com)".to_owned()),
         Some("WebSearch") => Some("WebSearch(*)".to_owned()),
         Some(_) => Some("Mcp(server:tool)".to_owned()),
@@ -236,11 +271,11 @@ impl Shell {
                 return Err(("it names no program before the colon".to_owned(), None));
             }
             return Ok(match like {
-                "" | "*" => Self::Words(vec![program.to_owned()]),
-                like => Self::Arguments {
+                "" | "*" => Self::words(vec![program.to_owned()]),
+                like => Self::of(Form::Arguments {
                     program: program.to_owned(),
                     like: like.to_owned(),
-                },
+                }),
             });
         }
         let first_part = |at: usize| inner.get(..at).map(|it| it.trim().to_owned());
@@ -260,16 +295,29 @@ impl Shell {
         if words.first().is_some_and(|it| it.contains(['*', '?'])) {
             return Err(("it names its program in full".to_owned(), None));
         }
-        Ok(Self::Words(words))
+        Ok(Self::words(words))
+    }
+
+    /// A rule without the network.
+    const fn of(form: Form) -> Self {
+        Self {
+            form,
+            has_network: false,
+        }
+    }
+
+    /// The rule for commands that begin with these words.
+    pub const fn words(words: Vec<String>) -> Self {
+        Self::of(Form::Words(words))
     }
 
     /// Returns true if a command has these words; a word that is no plain text is `None`.
     pub fn holds(&self, command: &[Option<&str>]) -> bool {
-        match self {
-            Self::Words(words) => {
+        match &self.form {
+            Form::Words(words) => {
                 command.len() >= words.len() && words.iter().zip(command).all(|(word, it)| *it == Some(word.as_str()))
             }
-            Self::Arguments { program, like } => {
+            Form::Arguments { program, like } => {
                 let Some((first, rest)) = command.split_first() else {
                     return false;
                 };
@@ -284,7 +332,7 @@ impl Shell {
     pub fn allows(&self, command: &SimpleCommand) -> bool {
         let program = self.program();
         self.holds(&command.texts())
-            && !(self.len() < 2 && matches!(self, Self::Words(_)) && programs::wants_second_word(program))
+            && !(self.len() < 2 && matches!(self.form, Form::Words(_)) && programs::wants_second_word(program))
             && !programs::has_loose_option(command, self.len())
     }
 
@@ -292,8 +340,9 @@ impl Shell {
     /// wrapper.
     pub fn catches(&self, command: &SimpleCommand) -> bool {
         let program = programs::base(self.program());
-        let is_wrapper = programs::doubt(command).is_some();
-        (0..command.words.len()).any(|at| {
+        let runs_others = programs::runs_others(command);
+        let is_wrapper = runs_others || programs::runs_its_arguments(command);
+        let is_named = (0..command.words.len()).any(|at| {
             let is_program = |it: &ShellWord| it.text.as_deref().is_some_and(|it| programs::base(it) == program);
             let rest = command.words.get(at..).unwrap_or_default();
             // An argument of a plain program is no program.
@@ -308,29 +357,43 @@ impl Shell {
             let is_option = |it: Option<&str>| it.is_some_and(|it| it.starts_with('-'));
             let plain: Vec<Option<&str>> = texts.iter().copied().filter(|it| !is_option(*it)).collect();
             self.holds(&texts) || self.holds(&plain) || holds_later(self, &texts)
+        });
+        is_named || (runs_others && self.is_in(&programs::inner_words(command)))
+    }
+
+    /// Returns true if the command of the rule is somewhere in these words.
+    fn is_in(&self, words: &[&str]) -> bool {
+        let program = programs::base(self.program());
+        (0..words.len()).any(|at| {
+            let mut texts: Vec<Option<&str>> = words.iter().skip(at).copied().map(Some).collect();
+            match texts.first_mut() {
+                Some(first) if first.is_some_and(|it| programs::base(it) == program) => *first = Some(self.program()),
+                Some(_) | None => return false,
+            }
+            self.holds(&texts) || holds_later(self, &texts)
         })
     }
 
     /// Number of words of a command that the rule names: options after them are not covered.
     fn len(&self) -> usize {
-        match self {
-            Self::Words(words) => words.len(),
-            Self::Arguments { .. } => 1,
+        match &self.form {
+            Form::Words(words) => words.len(),
+            Form::Arguments { .. } => 1,
         }
     }
 
     /// The first word: the program.
     pub fn program(&self) -> &str {
-        match self {
-            Self::Words(words) => words.first().map(String::as_str).unwrap_or_default(),
-            Self::Arguments { program, .. } => program,
+        match &self.form {
+            Form::Words(words) => words.first().map(String::as_str).unwrap_or_default(),
+            Form::Arguments { program, .. } => program,
         }
     }
 }
 
 /// Returns true if the second word of a rule comes after options with values of their own: `git -C folder push`.
 fn holds_later(rule: &Shell, texts: &[Option<&str>]) -> bool {
-    let Shell::Words(words) = rule else {
+    let Form::Words(words) = &rule.form else {
         return false;
     };
     let Some((_, rest)) = words.split_first().filter(|(_, rest)| !rest.is_empty()) else {
@@ -605,7 +668,26 @@ pub(super) fn is_tool(rule: (&str, &str), server: &str, tool: &str) -> bool {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shell(Shell::Words(words)) => {
+            Self::Shell(shell) => {
+                write!(f, "{shell}")?;
+                f.write_str(if shell.has_network { WITH_NETWORK } else { "" })
+            }
+            Self::Read(files) => write!(f, "Read({})", files.text),
+            Self::Write(files) => write!(f, "Write({})", files.text),
+            Self::Delete(files) => write!(f, "Delete({})", files.text),
+            Self::Fetch(Hosts::All) => f.write_str("WebFetch(*)"),
+            Self::Fetch(Hosts::One(name)) => write!(f, "WebFetch({name})"),
+            Self::Fetch(Hosts::Below(name)) => write!(f, "WebFetch(*.{name})"),
+            Self::Search => f.write_str("WebSearch(*)"),
+            Self::Mcp { server, tool } => write!(f, "Mcp({server}:{tool})"),
+        }
+    }
+}
+
+impl fmt::Display for Shell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.form {
+            Form::Words(words) => {
                 let mut words: Vec<_> = words.iter().map(|it| quoted(it)).collect();
                 // A colon in the first word would be read as the other form.
                 if let Some(first) = words.first_mut()
@@ -616,14 +698,7 @@ impl fmt::Display for Rule {
                 }
                 write!(f, "Shell({})", words.join(" "))
             }
-            Self::Shell(Shell::Arguments { program, like }) => write!(f, "Shell({program}:{like})"),
-            Self::Read(files) => write!(f, "Read({})", files.text),
-            Self::Write(files) => write!(f, "Write({})", files.text),
-            Self::Fetch(Hosts::All) => f.write_str("WebFetch(*)"),
-            Self::Fetch(Hosts::One(name)) => write!(f, "WebFetch({name})"),
-            Self::Fetch(Hosts::Below(name)) => write!(f, "WebFetch(*.{name})"),
-            Self::Search => f.write_str("WebSearch(*)"),
-            Self::Mcp { server, tool } => write!(f, "Mcp({server}:{tool})"),
+            Form::Arguments { program, like } => write!(f, "Shell({program}:{like})"),
         }
     }
 }
@@ -670,6 +745,10 @@ mod tests {
             ("WebSearch()", "WebSearch(*)"),
             ("Mcp(tickets:read)", "Mcp(tickets:read)"),
             ("Mcp(tickets:*)", "Mcp(tickets:*)"),
+            ("Shell(git push) with network", "Shell(git push) with network"),
+            ("Shell(curl:*) with network", "Shell(curl) with network"),
+            ("Shell(npm:run test*) with network", "Shell(npm:run test*) with network"),
+            ("Delete(build/**)", "Delete(build/**)"),
         ] {
             let rule = parse(text).unwrap_or_else(|error| panic!("{error}"));
             let printed = rule.to_string();
@@ -715,6 +794,10 @@ mod tests {
             ("Mcp(tickets:)", "Mcp(tickets:*)"),
             ("Mcp(tickets__read)", "Mcp(tickets:read)"),
             ("mcp__tickets__read", "Mcp(tickets:read)"),
+            ("Read(a) with network", "Read(a)"),
+            ("Shell(git push && ls) with network", "Shell(git push) with network"),
+            ("Delete()", "Delete(**)"),
+            ("delete_file(a)", "Delete(a)"),
             ("", "Shell(git status)"),
         ] {
             let error = parse(text).expect_err(text);
@@ -816,7 +899,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
         #[test]
-        fn any_text_is_a_rule_or_an_answer(text in "(Shell|Read|Write|WebFetch|WebSearch|Mcp|x)?[(]?[ -~é]{0,20}[)]?") {
+        fn any_text_is_a_rule_or_an_answer(text in "(Shell|Read|Write|Delete|WebFetch|WebSearch|Mcp|x)?[(]?[ -~é]{0,20}[)]?( with network)?") {
             match parse(&text) {
                 Ok(rule) => prop_assert_eq!(parse(&rule.to_string()), Ok(rule)),
                 Err(error) => prop_assert!(!error.to_string().is_empty()),
@@ -828,7 +911,7 @@ mod tests {
             prop_assume!(!words[0].contains(['*', '?']));
             prop_assume!(words.len() < 2 || !words.last().is_some_and(|it| it == "*" || it.ends_with(":*")));
             prop_assume!(words[0].chars().any(|it| it != ' ') && !words[0].starts_with(['\'', '"', '\\']));
-            let rule = Rule::Shell(Shell::Words(words));
+            let rule = Rule::Shell(Shell::words(words));
             prop_assert_eq!(parse(&rule.to_string()), Ok(rule));
         }
 

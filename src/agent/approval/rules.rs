@@ -142,7 +142,7 @@ fn wrong_examples(guard: &ConfiguredRule, rule: &Rule, is_allow: bool) -> Vec<St
                 line.commands.iter().any(|it| shell.catches(it))
             }
         }
-        Rule::Read(files) | Rule::Write(files) => files.is_example(example, is_allow),
+        Rule::Read(files) | Rule::Write(files) | Rule::Delete(files) => files.is_example(example, is_allow),
         Rule::Fetch(hosts) => hosts.hold(example),
         Rule::Search => true,
         Rule::Mcp { server, tool } => example

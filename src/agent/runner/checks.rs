@@ -304,12 +304,14 @@ fn files(look: &Look, workspace: &Workspace, settings: &Settings) -> BTreeSet<Pa
         mode: Mode::Agent,
         run: RunMode::parse(&settings.approvals.run),
         tier: Tier::None,
+        gaps: "",
         rules: &rules,
         is_attended: true,
         // Files are read here, and no command is judged.
         is_halted: false,
         is_partly_known: false,
         remotes: &[],
+        is_new_repository: false,
         is_sandbox_off: false,
     };
     let named = look

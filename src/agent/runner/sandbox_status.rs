@@ -13,11 +13,10 @@ const NOT_ALL: &str = "files beyond a limit";
 /// The header says what holds now.
 pub(super) fn report(workspace: &Workspace, hold: &SandboxStatus) {
     let (layers, commands) = (layers(), workspace.commands());
-    let is_guarded = commands.is_guarded() && !commands.is_halted();
     hold.found(match layers.tier {
         Tier::Full if commands.ground().is_partly_known() => Held::Partly(NOT_ALL.to_owned()),
         Tier::Full => Held::Whole,
-        Tier::Partial => Held::Partly(layers.but(is_guarded).to_owned()),
+        Tier::Partial => Held::Partly(commands.gaps().to_owned()),
         Tier::None => Held::Nothing,
     });
 }

@@ -31,6 +31,7 @@ use crate::{
     os::panic,
     protocol::Permission,
     sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
+    shell::CommandLine,
     text::redact,
     tools::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work, lints::Findings},
 };
@@ -141,6 +142,15 @@ impl ToolRunner {
                             .insert(job, snapshot);
                     }
                     let commands = context.workspace.commands();
+                    // The repositories of the start are noted before the first command.
+                    let is_new = |it: &Access| {
+                        let Access::Command { line, directory, .. } = it else {
+                            return false;
+                        };
+                        let folders = CommandLine::read(line).folders(&directory.path);
+                        folders.iter().any(|it| commands.is_new_repository(it))
+                    };
+                    let is_new_repository = accesses.iter().any(is_new);
                     let is_partly_known = has_command && commands.is_partly_known();
                     if is_partly_known {
                         sandbox_status::report(&context.workspace, &hold);
@@ -150,7 +160,13 @@ impl ToolRunner {
                         accesses,
                         proposal: None,
                         tier: if has_command { Commands::tier() } else { Tier::None },
+                        gaps: if has_command {
+                            commands.gaps().to_owned()
+                        } else {
+                            String::new()
+                        },
                         is_partly_known,
+                        is_new_repository,
                     })
                 }
                 Work::Change(propose) => {
@@ -159,16 +175,20 @@ impl ToolRunner {
                         accesses: proposal.accesses(),
                         proposal: Some(proposal),
                         tier: Tier::None,
+                        gaps: String::new(),
                         is_partly_known: false,
                         remotes: Vec::new(),
+                        is_new_repository: false,
                     })
                 }
                 Work::Turn(_) => Ok(Prepared {
                     accesses: Vec::new(),
                     proposal: None,
                     tier: Tier::None,
+                    gaps: String::new(),
                     is_partly_known: false,
                     remotes: Vec::new(),
+                    is_new_repository: false,
                 }),
             }
         };

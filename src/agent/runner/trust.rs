@@ -184,6 +184,11 @@ pub fn tell_settled(settled: &Settled, is_halted: &mut bool, setup: &Setup, log:
     }
     // One notice: what comes later would take the place of what came before.
     if !told.is_empty() {
-        warn(log, "protected", told.join("\n"));
+        let code = if settled.gaps.is_some() {
+            "sandbox-partial"
+        } else {
+            "protected"
+        };
+        warn(log, code, told.join("\n"));
     }
 }

@@ -114,10 +114,14 @@ pub struct Prepared {
     pub proposal: Option<Proposal>,
     /// The tier of the sandbox. Only valid if there is a command: finding it out costs a trial.
     pub tier: Tier,
+    /// The gaps of that sandbox, or why there is none. Empty: nothing is missing, or there is no command.
+    pub gaps: String,
     /// There are more files than could be looked at, so not all that should be is protected.
     pub is_partly_known: bool,
     /// Servers behind the remotes that a command's git reaches.
     pub remotes: Vec<String>,
+    /// Git would work in a repository that was not there when the conversation began.
+    pub is_new_repository: bool,
 }
 
 /// A user's message and what is needed to answer it.

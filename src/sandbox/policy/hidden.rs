@@ -255,6 +255,68 @@ impl Secrets {
     }
 }
 
+/// The subjects of rules that forbid reading, as patterns of the list, and as absolute paths outside of the workspace at `root`. A path there with
+/// a wildcard is left out: which files it means is known for each file that is read, and not before.
+pub fn denied(root: &Path, subjects: &[String]) -> (Vec<String>, Vec<PathBuf>) {
+    let (mut patterns, mut paths) = (Vec::new(), Vec::new());
+    for subject in subjects.iter().flat_map(|it| alternatives(it)) {
+        let is_anchored = subject.trim_end_matches('/').contains('/');
+        // With all below, as rules that forbid are read.
+        let all = subject.strip_suffix("/**").unwrap_or(&subject);
+        if let Some(inner) = root.to_str().and_then(|it| all.strip_prefix(it)?.strip_prefix('/')) {
+            patterns.push(format!("/{inner}"));
+        } else if all.starts_with("~/") {
+            patterns.push(all.to_owned());
+        } else if all.starts_with('/') {
+            let is_plain = !all.contains(['*', '?', '[', '\\']);
+            paths.extend(is_plain.then(|| PathBuf::from(all.trim_end_matches('/'))));
+        } else if is_anchored {
+            patterns.push(format!("/{}", all.trim_start_matches("./")));
+        } else if all.starts_with(['!', '#']) {
+            patterns.push(format!("\\{all}"));
+        } else {
+            patterns.push(all.to_owned());
+        }
+    }
+    (patterns, paths)
+}
+
+/// A pattern with braces as the patterns without that it stands for.
+fn alternatives(pattern: &str) -> Vec<String> {
+    const MOST: usize = 64;
+    let mut open = vec![pattern.to_owned()];
+    let mut found = Vec::new();
+    while let Some(pattern) = open.pop() {
+        let parts = (found.len() + open.len() < MOST).then(|| braces(&pattern)).flatten();
+        match parts {
+            Some((before, inner, after)) => {
+                let mut depth = 0;
+                let parts = inner.split(|it| {
+                    depth += i32::from(it == '{') - i32::from(it == '}');
+                    it == ',' && depth == 0
+                });
+                open.extend(parts.map(|it| format!("{before}{it}{after}")));
+            }
+            None => found.push(pattern),
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The first pair of braces of a pattern: what is before it, in it and after it.
+fn braces(pattern: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = pattern.split_once('{')?;
+    let mut depth = 1;
+    for (at, it) in rest.char_indices() {
+        depth += i32::from(it == '{') - i32::from(it == '}');
+        if depth == 0 {
+            return Some((before, rest.get(..at)?, rest.get(at + 1..)?));
+        }
+    }
+    None
+}
+
 /// Returns true for a key in a package that others wrote: everybody has it, and its tests need it.
 fn is_example(path: &Path) -> bool {
     let parts = name::parts(path);
@@ -309,6 +371,11 @@ impl Verdict {
         }
     }
 
+    /// A walk has listed a folder, which `has` entries of these names: an ignore file that is not there is not looked for.
+    pub fn enter(&self, folder: &Path, has: impl Fn(&str) -> bool) {
+        self.files.enter(folder, has);
+    }
+
     /// Returns true if a secret's name or an ignore file of ours hides the path.
     pub fn is_hidden(&self, path: &Path, is_folder: bool) -> bool {
         self.secrets.cover_entry(path, is_folder) || self.files.hide(path, is_folder)
@@ -334,6 +401,34 @@ mod tests {
         io::Write,
         process::{Command, Stdio},
     };
+
+    #[test]
+    fn what_rules_forbid_to_read_is_hidden() {
+        let root = Path::new("/w");
+        let home = Path::new("/home/me");
+        for (subject, path, expected) in [
+            ("notes/**", "/w/notes/a/b", true),
+            ("notes/**", "/w/Notes/a", true),
+            ("notes/**", "/w/x/notes/a", false),
+            ("*.txt", "/w/x/a.txt", true),
+            ("./a.txt", "/w/a.txt", true),
+            ("./a.txt", "/w/x/a.txt", false),
+            ("src/*.{rs,toml}", "/w/src/a.toml", true),
+            ("src/*.{rs,toml}", "/w/src/a.md", false),
+            ("{a,b/{c,d}}/x", "/w/b/d/x", true),
+            ("/w/deep/**", "/w/deep/a", true),
+            ("/etc/x/**", "/etc/x/a", true),
+            ("/etc/x", "/etc/xy", false),
+            ("~/diary/**", "/home/me/diary/a", true),
+            ("**", "/w/a", true),
+            ("!x", "/w/!x", true),
+            ("{", "/w/a", false),
+        ] {
+            let (patterns, paths) = denied(root, &[subject.to_owned()]);
+            let secrets = Secrets::with(root, Some(home), &patterns, &paths);
+            assert_eq!(secrets.cover(Path::new(path), false), expected, "{subject} {path}");
+        }
+    }
 
     #[test]
     fn a_walk_hides_what_a_single_look_does() {

@@ -116,6 +116,21 @@ impl IgnoreFiles {
         read.insert(path.to_owned(), reading);
     }
 
+    /// A folder was listed, which `has` entries of these names. One without rules of its own has those of the folder above.
+    pub fn enter(&self, folder: &Path, has: impl Fn(&str) -> bool) {
+        let is_below = self
+            .base
+            .as_ref()
+            .is_some_and(|it| folder != it && folder.starts_with(it));
+        let names = OURS.into_iter().chain([GITS, ".git"]).chain(self.scope.also);
+        if !is_below || names.into_iter().any(has) {
+            return;
+        }
+        let above = folder.parent().and_then(|it| self.level(it));
+        let mut folders = self.folders.write().unwrap_or_else(PoisonError::into_inner);
+        folders.entry(folder.as_os_str().to_owned()).or_insert(above);
+    }
+
     /// Returns true if one of our files hides an entry of a folder that is not hidden itself.
     pub fn hide(&self, path: &Path, is_folder: bool) -> bool {
         let first = path

@@ -95,6 +95,12 @@ impl Look {
         found.chain(&self.named).cloned().collect()
     }
 
+    /// Git's folders, and the files that stand for them, in the folders of the conversation.
+    pub fn repositories(&self) -> impl Iterator<Item = &PathBuf> {
+        let protected = self.surveys.iter().flat_map(|it| &it.1.protected);
+        protected.filter(|it| it.file_name().is_some_and(name::is_git))
+    }
+
     /// Returns true if it is certain that nothing was at a path when this was looked at, which `later` found protected.
     pub fn lacks(&self, path: &Path, later: &Self) -> bool {
         let is_by_name = || {

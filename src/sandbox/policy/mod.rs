@@ -41,6 +41,15 @@ impl Tier {
             Self::None => "none",
         }
     }
+
+    /// Returns true if it protects by itself, without asking, what it covers in part. That of macOS was never attacked.
+    pub const fn is_strict(self) -> bool {
+        match self {
+            Self::Full => true,
+            Self::Partial => cfg!(target_os = "linux"),
+            Self::None => false,
+        }
+    }
 }
 
 /// Permissions of one command. All paths are absolute and free of links.

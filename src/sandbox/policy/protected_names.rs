@@ -4,8 +4,10 @@
 //! let a name pass by another spelling.
 
 use std::{
+    collections::HashMap,
     ffi::OsStr,
     path::{Component, Path},
+    sync::LazyLock,
 };
 
 use crate::text::WordList;
@@ -132,32 +134,72 @@ pub fn is_acting(path: &Path) -> bool {
     parts(path).iter().any(|it| ACTING.iter().any(|name| name == it))
 }
 
+/// Returns true if an entry of this name may be protected in a folder that is not: most names of a walk are none of these.
+pub fn is_telling(name: &OsStr) -> bool {
+    let name = folded(name);
+    let is_in = |index: &Index| index.whole.contains_key(name.as_str());
+    is_in(&FILE_INDEX)
+        || is_in(&FOLDER_INDEX)
+        || FILE_INDEX.parts.iter().any(|it| is_like(it, &name))
+        || PACKAGES.contains(&name)
+}
+
 fn is_named(parts: &[String]) -> bool {
-    let is_file = FILES.iter().any(|it| ends_like(parts, it));
+    let is_file = FILE_INDEX.ends(parts);
     // A plan is free, and a folder of tools that hides in the folder of plans is not.
-    let tools = count(FOLDERS, parts);
-    let is_free = tools == 1 && count(FREE, parts) > 0 && !parts.iter().any(|it| it == ".git");
+    let tools = FOLDER_INDEX.count(parts);
+    let is_free = tools == 1 && FREE_INDEX.count(parts) > 0 && !parts.iter().any(|it| it == ".git");
     is_file || (tools > 0 && !is_free)
 }
 
-/// Returns true if a path ends in these names.
-fn ends_like(parts: &[String], names: &str) -> bool {
-    let mut rest = parts.iter().rev();
-    names
-        .rsplit('/')
-        .all(|name| rest.next().is_some_and(|it| is_like(name, it)))
+/// A list by the last names of its entries: a walk asks for each file of a tree.
+struct Index {
+    /// The names that lead to the last one, which is the key.
+    whole: HashMap<&'static str, Vec<Vec<&'static str>>>,
+    /// Names with a `*`, which stand alone.
+    parts: Vec<&'static str>,
 }
 
-/// Counts how often these folders are on the way.
-fn count(folders: WordList, parts: &[String]) -> usize {
-    let times = |folder: &str| {
-        let names = || folder.split('/');
-        parts
-            .windows(names().count())
-            .filter(|it| it.iter().eq(names()))
-            .count()
-    };
-    folders.iter().map(times).sum()
+static FOLDER_INDEX: LazyLock<Index> = LazyLock::new(|| Index::new(FOLDERS));
+static FREE_INDEX: LazyLock<Index> = LazyLock::new(|| Index::new(FREE));
+static FILE_INDEX: LazyLock<Index> = LazyLock::new(|| Index::new(FILES));
+
+impl Index {
+    fn new(list: WordList) -> Self {
+        let (parts, names): (Vec<_>, Vec<_>) = list.iter().partition(|it| it.contains('*'));
+        let mut whole: HashMap<_, Vec<Vec<_>>> = HashMap::new();
+        for name in names {
+            let mut way: Vec<_> = name.split('/').collect();
+            if let Some(last) = way.pop() {
+                whole.entry(last).or_default().push(way);
+            }
+        }
+        Self { whole, parts }
+    }
+
+    /// Returns true if a path ends in an entry.
+    fn ends(&self, parts: &[String]) -> bool {
+        let Some((last, before)) = parts.split_last() else {
+            return false;
+        };
+        self.ways(last, before) > 0 || self.parts.iter().any(|it| is_like(it, last))
+    }
+
+    /// Counts how often entries are on the way.
+    fn count(&self, parts: &[String]) -> usize {
+        let at = parts.iter().enumerate();
+        at.map(|(at, name)| self.ways(name, parts.get(..at).unwrap_or_default()))
+            .sum()
+    }
+
+    /// Number of entries that end in `last` and whose other names are the last of `before`.
+    fn ways(&self, last: &str, before: &[String]) -> usize {
+        let leads = |way: &&Vec<&str>| {
+            let rest = before.len().checked_sub(way.len()).and_then(|it| before.get(it..));
+            rest.is_some_and(|it| it.iter().eq(way.iter()))
+        };
+        self.whole.get(last).map_or(0, |it| it.iter().filter(leads).count())
+    }
 }
 
 /// The same as regular expressions for a sandbox that holds names by their text, whether they exist or not: what is

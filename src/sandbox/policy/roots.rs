@@ -194,7 +194,8 @@ impl Ground {
         self.own.iter().any(|it| self.is_inside(it))
     }
 
-    fn is_inside(&self, path: &Path) -> bool {
+    /// Returns true if a path is one of the conversation's folders or in one.
+    pub fn is_inside(&self, path: &Path) -> bool {
         self.roots().any(|root| path.starts_with(root))
     }
 

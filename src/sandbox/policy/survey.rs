@@ -325,6 +325,7 @@ impl Listed {
             protected_links: Vec::new(),
             folders: Vec::new(),
         };
+        let mut entries = Vec::new();
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             if *left == 0 {
@@ -332,12 +333,17 @@ impl Listed {
                 break;
             }
             *left -= 1;
-            let path = entry.path();
-            let kind = match entry.file_type() {
-                Ok(kind) => kind,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            match entry.file_type() {
+                Ok(kind) => entries.push((entry.file_name(), kind)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
-            };
+            }
+        }
+        if !listed.is_cut {
+            verdict.enter(folder, |name| entries.iter().any(|it| it.0.eq_ignore_ascii_case(name)));
+        }
+        for (own, kind) in entries {
+            let path = folder.join(&own);
             if verdict.is_hidden(&path, kind.is_dir()) {
                 if kind.is_symlink() {
                     listed.hidden_links.push(path);
@@ -346,8 +352,8 @@ impl Listed {
                 }
                 continue;
             }
-            let inner = path.strip_prefix(root).unwrap_or(&path);
-            let is_protected = context.is_protected || name::is_protected(inner);
+            let is_protected = context.is_protected
+                || (name::is_telling(&own) && name::is_protected(path.strip_prefix(root).unwrap_or(&path)));
             if is_protected && kind.is_symlink() {
                 listed.protected_links.push(path.clone());
             }
@@ -356,7 +362,7 @@ impl Listed {
             }
             if kind.is_dir() {
                 // Nothing of the user's is in there but keys of git's own.
-                if !name::is_git(&entry.file_name()) {
+                if !name::is_git(&own) {
                     let is_ignored = context.is_ignored || verdict.is_left_out(&path, true);
                     let context = Context {
                         is_ignored,

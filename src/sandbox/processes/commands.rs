@@ -6,6 +6,7 @@
 //! would change what the next one means.
 
 use std::{
+    collections::BTreeSet,
     io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
@@ -73,6 +74,9 @@ pub struct Commands {
     is_guarded: AtomicBool,
     /// A command did what only the kernel could have kept it from.
     is_halted: Arc<AtomicBool>,
+    has_told_of_gaps: AtomicBool,
+    /// Repositories that were there before the first command.
+    repositories: OnceLock<BTreeSet<PathBuf>>,
     /// Reports of restored protected files, for the user.
     settled: (UnboundedSender<Settled>, Mutex<Option<UnboundedReceiver<Settled>>>),
     /// Counts the requests to stop waiting for commands.
@@ -93,6 +97,8 @@ impl Commands {
             shared,
             is_guarded: AtomicBool::new(false),
             is_halted: Arc::default(),
+            has_told_of_gaps: AtomicBool::new(false),
+            repositories: OnceLock::new(),
             detached: watch::Sender::new(0),
             session: OnceLock::new(),
         }
@@ -149,6 +155,22 @@ impl Commands {
         kernel::layers().tier
     }
 
+    /// Returns what the sandbox does not cover here, or why there is none. Empty: nothing is missing.
+    pub fn gaps(&self) -> &'static str {
+        kernel::layers().but(self.is_guarded() && !self.is_halted())
+    }
+
+    /// The user hears, once in a conversation, that a command failed because the sandbox is partial.
+    pub fn tell_of_gaps(&self) {
+        if !self.has_told_of_gaps.swap(true, Ordering::AcqRel) {
+            let settled = Settled {
+                gaps: Some(self.gaps()),
+                ..Settled::default()
+            };
+            self.settled.0.send(settled).ok();
+        }
+    }
+
     pub fn ground(&self) -> &Ground {
         &self.ground
     }
@@ -158,6 +180,29 @@ impl Commands {
     pub fn is_partly_known(&self) -> bool {
         self.ground.look_once();
         self.ground.is_partly_known()
+    }
+
+    /// Returns true if git would work in a repository, seen from `folder`, that was not there when this was first asked: a command
+    /// may have made it, with any hooks.
+    pub fn is_new_repository(&self, folder: &Path) -> bool {
+        let known = self
+            .repositories
+            .get_or_init(|| self.ground.look().repositories().cloned().collect());
+        let Ok(folder) = folder.canonicalize() else {
+            return false;
+        };
+        let inside = folder.ancestors().take_while(|it| self.ground.is_inside(it));
+        for part in inside {
+            let git = part.join(".git");
+            if git.is_file() || git.join("HEAD").exists() {
+                return !known.contains(&git);
+            }
+            // One without a working tree is found by what is in it.
+            if ["HEAD", "objects", "refs"].iter().all(|it| part.join(it).exists()) {
+                return true;
+            }
+        }
+        false
     }
 
     pub fn passed(&self) -> &[String] {
@@ -243,8 +288,8 @@ impl Commands {
                     permissions: &spec.permissions,
                     only_reads: spec.only_reads,
                     temporary: &session.temporary,
-                    // What lives on is compared too late, and the user works beside it.
-                    is_guarded: self.is_guarded() && !self.is_halted() && spec.limit.is_some(),
+                    is_guarded: self.is_guarded() && !self.is_halted(),
+                    is_background: spec.limit.is_none(),
                 };
                 let (around, policy) = Around::held(&self.ground, &self.shared, &wish);
                 let order = Order {

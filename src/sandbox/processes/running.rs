@@ -13,7 +13,7 @@ use super::{
     output_capture::{Excerpt, Printed},
     process_tree::Family,
 };
-use crate::sandbox::{policy::Tier, protect::Settled};
+use crate::sandbox::{kernel, policy::Tier, protect::Settled};
 
 /// End of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +78,11 @@ impl Running {
     /// Returns the sandbox that it ran in.
     pub fn tier(&self) -> Tier {
         self.0.tier
+    }
+
+    /// Returns what the sandbox did not cover.
+    pub fn gaps(&self) -> &'static str {
+        kernel::layers().but(self.is_guarded())
     }
 
     /// Returns true if it could write the whole workspace although the sandbox is partial.

@@ -90,6 +90,7 @@ pub fn run(
         only_reads: false,
         temporary: &temporary.0,
         is_guarded,
+        is_background: false,
     };
     let (mut around, policy) = Around::held(ground, shared, &wish);
     if around.is_guarded() {

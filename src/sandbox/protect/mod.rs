@@ -25,7 +25,7 @@ use write_guard::Watch;
 
 use crate::{
     protocol::Permission,
-    sandbox::policy::{GIT_FIXED, Ground, Look, Policy, Tier, protected_names as name},
+    sandbox::policy::{Fixed, GIT_FIXED, Ground, Look, Policy, Tier, protected_names as name},
 };
 
 /// State shared by the commands of a workspace, including those of other conversations.
@@ -47,6 +47,8 @@ pub struct Wish<'a> {
     pub temporary: &'a Path,
     /// The whole workspace may be written, and is compared afterwards; it counts where the sandbox is partial.
     pub is_guarded: bool,
+    /// It lives on beside the user, who changes files meanwhile: comparing them afterwards would be too late.
+    pub is_background: bool,
 }
 
 /// Protection of one command, from before its start until after its end.
@@ -61,6 +63,8 @@ pub struct Around {
     /// Number of other commands that could change protected files when it started.
     counts: Counts,
     git_write: bool,
+    /// The command may write the whole workspace.
+    is_guarded: bool,
     /// True if the command may change everything.
     is_all: bool,
     freed: Option<Freed>,
@@ -75,6 +79,8 @@ pub struct Settled {
     pub aside: Vec<(String, PathBuf)>,
     /// Protected files that it changed although it may not.
     pub mended: Vec<Mended>,
+    /// It failed at a gap of the partial sandbox, which is this.
+    pub gaps: Option<&'static str>,
 }
 
 /// Maximum number of findings that are listed one by one.
@@ -89,7 +95,16 @@ impl Settled {
                 path.display()
             )
         });
-        let mut told: Vec<_> = aside.chain(self.mended.iter().map(ToString::to_string)).collect();
+        let gaps = self.gaps.map(|it| {
+            format!(
+                "the sandbox is partial ({it}): commands cannot create or replace files at the top of the workspace; \
+                 /sandbox guard, on the screen, lets them"
+            )
+        });
+        let mut told: Vec<_> = aside
+            .chain(self.mended.iter().map(ToString::to_string))
+            .chain(gaps)
+            .collect();
         if let Some(more @ 1..) = told.len().checked_sub(MOST_TOLD) {
             told.truncate(MOST_TOLD);
             told.push(format!("and so with {more} more"));
@@ -133,6 +148,7 @@ impl Around {
             watch: None,
             counts,
             git_write,
+            is_guarded: false,
             is_all: false,
             freed,
             record: None,
@@ -141,16 +157,22 @@ impl Around {
             return (around, policy);
         }
         // Where names are held by their text there is nothing to compare.
-        let can_watch = wish.tier == Tier::Partial && cfg!(target_os = "linux");
+        let can_watch = wish.tier == Tier::Partial && !wish.is_background && cfg!(target_os = "linux");
         if wish.is_guarded
             && can_watch
             && let Some(watch) = shared.look(ground, &mut policy)
         {
             around.watch = Some(watch);
+            around.is_guarded = true;
             around.note(ground, look);
             return (around, policy);
         }
-        around.places = Places::make(ground.meaningful(&look, git_write));
+        if git_write && can_watch {
+            around.watch = look_at_git(ground, &look, &mut policy);
+        }
+        // An empty folder in git's would close it.
+        let holds_git = git_write && around.watch.is_none();
+        around.places = Places::make(ground.meaningful(&look, holds_git));
         policy.read_only.extend(around.places.paths().map(Path::to_owned));
         around.note(ground, look);
         (around, policy)
@@ -173,13 +195,14 @@ impl Around {
             before: Some(Before::new(ground, ground.look(), true)),
             watch: None,
             git_write: true,
+            is_guarded: false,
             is_all: true,
             record: None,
         }
     }
 
     pub fn is_guarded(&self) -> bool {
-        self.watch.is_some()
+        self.is_guarded
     }
 
     /// The command has ended, and all that it started. Only the first call does anything.
@@ -260,6 +283,32 @@ impl Shared {
         policy.read_only.retain(|it| !is_inside(it));
         Some(watch)
     }
+}
+
+/// Opens git's folder to a command that may write it, where the kernel holds a folder whole or not at all: what runs or
+/// decides what runs in it is looked at, and put back afterwards. `None` where it is too much: then git's folder stays as it is.
+fn look_at_git(ground: &Ground, look: &Look, policy: &mut Policy) -> Option<Arc<Watch>> {
+    let opened = ground.opened(look);
+    let mut fixed = Vec::new();
+    for folder in &opened {
+        let Fixed { paths, is_partial } = Fixed::of(folder);
+        if is_partial {
+            tracing::warn!("too many submodules to compare: git's folder stays read-only");
+            return None;
+        }
+        fixed.extend(paths);
+    }
+    if fixed.iter().any(|it| ground.own.iter().any(|own| own.starts_with(it))) {
+        return None;
+    }
+    let outside = opened.into_iter().filter(|it| !ground.is_inside(it));
+    let roots = ground.roots().cloned().chain(outside).collect();
+    let Ok(watch) = Watch::look(roots, fixed.clone(), None) else {
+        tracing::warn!("too many hooks to compare: git's folder stays read-only");
+        return None;
+    };
+    policy.read_only.retain(|it| !fixed.contains(it));
+    Some(Arc::new(watch))
 }
 
 /// Returns true if a commit changes the path, and it neither runs nor decides what runs.

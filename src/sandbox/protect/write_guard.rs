@@ -250,7 +250,7 @@ impl Watch {
     /// Quarantines new entries of the watched folders. A folder is taken with its contents.
     fn take_new(&self, aside: &Quarantine, may_differ: &impl Fn(&Path) -> bool, mended: &mut Vec<Mended>) {
         let mut new: Vec<PathBuf> = Vec::new();
-        for path in self.paths.iter().filter(|it| self.entries.contains_key(*it)) {
+        for path in &self.paths {
             // Whoever makes more than can be looked at has made enough to be told of.
             let _ = walk(path, &mut |path, _| {
                 let is_below = new.last().is_some_and(|it| path.starts_with(it));

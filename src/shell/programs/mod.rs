@@ -6,9 +6,16 @@
 pub mod git_remote;
 mod table;
 
-use self::table::{BUILTINS, INTERPRETERS, OPTIONS, REACHING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS};
+mod sed;
+
+use self::{
+    sed::Script,
+    table::{
+        BUILTINS, COMMANDED, INTERPRETERS, OPTIONS, REACHING, RUNNING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS,
+    },
+};
 use super::{Doubt, ShellWord, SimpleCommand};
-use crate::text::WordList;
+use crate::text::{WordList, WordTable};
 
 /// The last part of a path, in lower case: disks may not know letters of either case apart.
 pub fn base(word: &str) -> String {
@@ -50,7 +57,10 @@ pub fn doubt(command: &SimpleCommand) -> Option<Doubt> {
         };
         return (!is_known).then_some(Doubt::Script);
     }
-    match name.as_str() {
+    if command.is_fed && COMMANDED.contains(&name) {
+        return Some(Doubt::Script);
+    }
+    match same(&name) {
         "find" => {
             let is_danger = |it: &ShellWord| match it.text.as_deref() {
                 Some(text) => {
@@ -77,18 +87,114 @@ pub fn doubt(command: &SimpleCommand) -> Option<Doubt> {
             let harmless = WordList("--help --no-optional-locks --no-pager --version -P -h -v");
             let mut rest = texts.iter().flatten().skip_while(|it| harmless.contains(it));
             match rest.next() {
+                Some(it)
+                    if ["-c", "--config-env", "--exec-path"]
+                        .iter()
+                        .any(|run| it.starts_with(run)) =>
+                {
+                    Some(Doubt::Wrapper)
+                }
                 Some(it) if it.starts_with('-') => Some(Doubt::Option),
                 Some(it) if runs.contains(it) => Some(Doubt::Wrapper),
                 Some(_) | None => None,
             }
         }
-        "sed" | "gsed" => (!is_plain_sed(arguments)).then_some(Doubt::Option),
-        "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => {
-            let acts = ["system", "|", ">", "getline", "@", "close", "fflush"];
-            let is_plain = |it: Option<&str>| it.is_some_and(|it| !acts.iter().any(|act| it.contains(act)));
-            (!texts.iter().copied().all(is_plain)).then_some(Doubt::Option)
+        "sed" => match sed::script(arguments) {
+            Script::Plain => None,
+            Script::Writes => Some(Doubt::Option),
+            Script::Runs => Some(Doubt::Wrapper),
+        },
+        "awk" => {
+            // A word that is not known is a file, if it comes after the program.
+            let program = texts.iter().position(|it| it.is_none_or(|it| !it.starts_with('-')));
+            let is_known = program.is_none_or(|it| texts.get(it).is_some_and(Option::is_some));
+            let has = |acts: &[&str]| {
+                let mut known = texts.iter().flatten().map(|it| it.replace("||", ""));
+                known.any(|it| acts.iter().any(|act| it.contains(act)))
+            };
+            if !is_known || has(&["system", "|", "getline", "@"]) {
+                Some(Doubt::Wrapper)
+            } else {
+                let is_plain = texts.iter().all(Option::is_some) && !has(&[">", "close", "fflush"]);
+                (!is_plain).then_some(Doubt::Option)
+            }
+        }
+        // Its own commands begin with a dot, in any argument; an abbreviation is enough.
+        "sqlite3" => {
+            let runs = |it: &&str| {
+                let mut rest = it.trim_start().chars();
+                let is_own = rest.next() == Some('.') && rest.next().is_some_and(|it| it.is_ascii_alphabetic());
+                let calls = ["load_extension", "edit(", "writefile", "readfile", "fts3_tokenizer"];
+                is_own || calls.iter().any(|call| it.to_ascii_lowercase().contains(call))
+            };
+            let runs = texts.iter().any(|it| it.as_ref().is_none_or(runs));
+            runs.then_some(Doubt::Wrapper)
         }
         _ => None,
+    }
+}
+
+/// Returns true if a command may run another one that its words name: rules that forbid or ask look for it there, and ask
+/// where they do not find it.
+pub fn runs_others(command: &SimpleCommand) -> bool {
+    match doubt(command) {
+        Some(Doubt::Option) | None => has_option(&RUNNING, command, 1),
+        Some(_) => true,
+    }
+}
+
+/// Returns true if the word after the program is one that runs what follows it: `npm exec`, `poetry run`.
+pub fn runs_its_arguments(command: &SimpleCommand) -> bool {
+    let mut texts = command.words.iter().filter_map(|it| it.text.as_deref());
+    let Some(program) = texts.next().map(base) else {
+        return false;
+    };
+    let running = WordList("dlx exec run run-script tool x");
+    let second = texts.find(|it| !it.starts_with('-')).unwrap_or_default();
+    matches!(program.as_str(), "bunx" | "npx" | "pnpx" | "uvx")
+        || (SECOND.contains(&program) && running.contains(second))
+}
+
+/// The words in the arguments of a command that may be those of another one, in their order: an argument may be a whole line, and
+/// the line may be in quotes, behind a sign or behind the letter of an option.
+pub fn inner_words(command: &SimpleCommand) -> Vec<&str> {
+    let is_part = |it: char| it.is_alphanumeric() || "_-./+@%,".contains(it);
+    let mut words = Vec::new();
+    for word in command.words.iter().skip(1) {
+        let text = word.text.as_deref().unwrap_or(&word.source);
+        for part in text.split(|it| !is_part(it)).filter(|it| !it.is_empty()) {
+            words.push(part);
+            let value = part.strip_prefix('-').filter(|it| !it.starts_with('-'));
+            words.extend(value.and_then(|it| it.get(1..)).filter(|it| !it.is_empty()));
+        }
+    }
+    words
+}
+
+/// The name under which the tables have a program: without its version, its machine and its flavour.
+fn same(name: &str) -> &str {
+    let known = |name: &str| SAME.iter().find(|it| it.0 == name).and_then(|it| it.1.iter().next());
+    let has_row = |name: &str| {
+        let is_of = |(begin, _): (&str, WordList)| begin.split(' ').next() == Some(name);
+        RUNNING.iter().chain(OPTIONS.iter()).any(is_of)
+    };
+    if let Some(known) = known(name) {
+        return known;
+    }
+    if has_row(name) {
+        return name;
+    }
+    let bare = name
+        .trim_end_matches(|it: char| it.is_ascii_digit() || it == '.')
+        .trim_end_matches('-');
+    // `x86_64-linux-gnu-gcc-12`
+    let tools = WordList("ar as c++ cc clang clang++ g++ gcc gfortran ld nm objdump ranlib strip");
+    let tool = bare.rsplit_once('-').map_or(bare, |it| it.1);
+    let bare = if tools.contains(tool) { tool } else { bare };
+    match known(bare) {
+        Some(known) => known,
+        None if has_row(bare) => bare,
+        None => name,
     }
 }
 
@@ -104,82 +210,19 @@ pub fn wants_second_word(program: &str) -> bool {
     SHELLS.contains(&name) || is_interpreter(&name)
 }
 
-/// Returns true if the script only prints, deletes lines, stops, or replaces text: `sed` can run programs and write
-/// files.
-fn is_plain_sed(arguments: &[ShellWord]) -> bool {
-    let mut scripts = Vec::new();
-    let mut rest = arguments.iter();
-    let mut is_first = true;
-    while let Some(word) = rest.next() {
-        let Some(text) = word.text.as_deref() else {
-            if is_first || word.may_be_option() {
-                return false;
-            }
-            continue;
-        };
-        match text {
-            "-e" | "--expression" => match rest.next().and_then(|it| it.text.as_deref()) {
-                Some(script) => {
-                    scripts.push(script);
-                    is_first = false;
-                }
-                None => return false,
-            },
-            "-n" | "-E" | "-r" | "-z" | "-u" | "-s" | "-nE" | "-En" | "-nr" | "-rn" | "--quiet" | "--silent"
-            | "--regexp-extended" | "--null-data" | "--posix" | "--sandbox" => {}
-            it if it.starts_with('-') => return false,
-            script if is_first => {
-                scripts.push(script);
-                is_first = false;
-            }
-            _ => {}
-        }
-    }
-    !scripts.is_empty() && scripts.iter().all(|it| is_plain_sed_script(it))
-}
-
-fn is_plain_sed_script(script: &str) -> bool {
-    let script = script.trim();
-    let address =
-        script.trim_start_matches(|it: char| it.is_ascii_digit() || matches!(it, ',' | '$' | '~' | '+' | '!' | ' '));
-    if matches!(address, "p" | "d" | "q" | "=" | "") {
-        return !address.is_empty();
-    }
-    // s, a delimiter, two parts, and flags that only choose.
-    let mut chars = address.chars();
-    if chars.next() != Some('s') {
-        return false;
-    }
-    let Some(delimiter) = chars.next().filter(char::is_ascii_punctuation).filter(|it| *it != '\\') else {
-        return false;
-    };
-    let mut parts = 0;
-    let mut flags = String::new();
-    while let Some(it) = chars.next() {
-        match it {
-            '\n' => return false,
-            _ if parts == 2 => flags.push(it),
-            '\\' if chars.next().is_none_or(|it| it == '\n') => return false,
-            '\\' => {}
-            it if it == delimiter => parts += 1,
-            _ => {}
-        }
-    }
-    parts == 2
-        && flags
-            .chars()
-            .all(|it| it.is_ascii_digit() || matches!(it, 'g' | 'p' | 'i' | 'I'))
-}
-
-/// Returns true if a word from `from` on is an option that can run a program or write a file.
+/// Returns true if a word from `from` on can run a program, load code or write a file.
 pub fn has_loose_option(command: &SimpleCommand, from: usize) -> bool {
+    has_option(&RUNNING, command, from) || has_option(&OPTIONS, command, from)
+}
+
+/// Returns true if a word from `from` on is in a table for this program, or may be.
+fn has_option(table: &WordTable, command: &SimpleCommand, from: usize) -> bool {
     let texts: Vec<&str> = command.words.iter().map_while(|it| it.text.as_deref()).collect();
     let Some(program) = texts.first().map(|it| base(it)) else {
         return true;
     };
-    let same = SAME.iter().find(|it| it.0 == program).and_then(|it| it.1.iter().next());
-    let program = same.unwrap_or(&program);
-    let options = OPTIONS.iter().filter(|(begin, _)| {
+    let program = same(&program);
+    let options = table.iter().filter(|(begin, _)| {
         let mut begin = begin.split(' ');
         begin.next() == Some(program) && begin.all(|it| texts.iter().skip(1).any(|text| *text == it))
     });
@@ -187,15 +230,31 @@ pub fn has_loose_option(command: &SimpleCommand, from: usize) -> bool {
     if options.is_empty() {
         return false;
     }
-    let mut rest = command.words.iter().enumerate().skip(from.max(1));
-    rest.any(|(_, word)| match word.text.as_deref() {
+    let mut rest = command.words.iter().skip(from.max(1));
+    rest.any(|word| match word.text.as_deref() {
         None => word.may_be_option(),
         Some(text) => options.iter().any(|option| is_option(text, option)),
     })
 }
 
-/// Returns true if `text` is `option`, in a bundle, shortened or with its value.
+/// Returns true if `text` is `option`, in a bundle, shortened or with its value; or what else the tables know.
 fn is_option(text: &str, option: &str) -> bool {
+    if option == "=" {
+        return !text.starts_with('-') && text.contains('=');
+    }
+    if let Some(word) = option.strip_prefix('^') {
+        return text.split('=').next() == Some(word);
+    }
+    if let Some(part) = option.strip_prefix('*') {
+        let text = text.to_ascii_lowercase();
+        return match part.strip_suffix('*') {
+            Some(part) => text.contains(part),
+            None => text.ends_with(part),
+        };
+    }
+    if let Some(start) = option.strip_suffix('*') {
+        return text.starts_with(start);
+    }
     if let Some(long) = option.strip_prefix("--") {
         let Some(given) = text.strip_prefix("--") else {
             return false;
@@ -213,7 +272,7 @@ fn is_option(text: &str, option: &str) -> bool {
             let given = text.trim_start_matches('-');
             text.starts_with('-') && given.split('=').next() == Some(word)
         }
-        None => text.starts_with(option),
+        None => text == option,
     }
 }
 

@@ -4,11 +4,14 @@ use crate::text::{WordList, WordTable};
 
 /// Programs that run another program, or text as commands.
 pub const WRAPPERS: WordList = WordList(
-    "at batch bwrap busybox capsh catchsegv chpst chroot chrt command coproc crontab dbus-run-session direnv doas
-     dtach entr env envdir expect fakeroot faketime firejail flock gdb hyperfine ionice ld.so lldb ltrace mosh newgrp
-     nice nix-shell nohup nsenter numactl parallel perf pkexec proot rlwrap rr runcon runuser screen script setarch
-     setpriv setsid setuidgid sg socat softlimit ssh sshpass start-stop-daemon stdbuf strace su sudo systemd-run
-     taskset time timeout tmux toybox unbuffer unshare valgrind watch xargs xvfb-run zmx",
+    "aa-exec at atexec aws-vault batch bwrap busybox capsh catchsegv ccache chamber choom chpst chroot chronic chrt command
+     concurrently coproc cpulimit crontab cross-env dbus-launch dbus-run-session direnv distcc doas dotenv doppler dtach entr
+     env envchain envdir expect fakechroot fakeroot faketime firejail flock gdb grc hyperfine icecc ionice ksu ld.so lldb logsave
+     ltrace mosh msgexec msgfilter multitime newgrp newuidmap nice nix-shell nodemon nohup nsenter numactl openvt parallel perf
+     pexec pkexec prlimit proot proxychains proxychains4 ptrace rlwrap rr run-mailcap run-parts runcon runscript runuser sccache
+     scl screen script sem setarch setlock setpriv setsid setuidgid sg socat softlimit ssh ssh-agent sshpass start-stop-daemon
+     stdbuf strace su sudo systemd-inhibit systemd-run taskset tasksh time timeout tini tmate tmux torify torsocks toybox tsocks
+     unbuffer unshare uwsgi valgrind watch watchexec watchman wine xargs xdg-open xvfb-run zmx",
 );
 
 /// Builtins of the shell that rules do not allow: they change the shell, or run their arguments as code.
@@ -24,12 +27,24 @@ pub const SHELLS: WordList =
 
 /// Interpreters, without their versions.
 pub const INTERPRETERS: WordList = WordList(
-    "bun deno elixir expect guile ipython jshell julia lua luajit node nodejs osascript perl php pypy pypy3 python
-     python2 python3 r racket rscript ruby scala tclsh ts-node tsx wish",
+    "babel-node bb bun clisp clj clojure coffee crystal csi deno ecl elixir erl escript esno expect fsi ghci gforth gprolog groovy
+     guile hy iex io ipython irb jjs jruby jrunscript jshell julia jython lua luajit maxima mujs node nodejs ocaml octave
+     osascript perl php pike pry pypy pypy3 python python2 python3 qjs r racket raku rexx rscript ruby sage sbcl scala scheme swift
+     swipl tclsh ts-node tsx utop wish yap",
 );
 
-/// Options that run a program, load code or write a file, by what a command begins with. One letter after a single dash is
-/// looked for in bundles of letters too; a long one in its abbreviations.
+/// Programs that read commands from their input, some of which run programs.
+pub const COMMANDED: WordList = WordList(
+    "cpan crash dc debugfs ed emacs ex ftp gimp gnuplot gp gs iftop lftp m4 mail mailx mariadb msfconsole mutt mysql mysqlsh ncftp
+     nslookup psftp psql red rvim sftp smbclient sqlite sqlite3 tdbtool telnet vi view vim nvim virsh",
+);
+
+/// Arguments that run a program or load code, by what a command begins with. One letter after a single dash is looked for in
+/// bundles of letters too, but not with `^` before it; a long one in its abbreviations. `*` at an end stands for anything; `=` for a
+/// word that sets a variable.
+pub const RUNNING: WordTable = WordTable(include_str!("../../../assets/programs/runs.txt"));
+
+/// Arguments that write a file, or read more arguments from one. The same form.
 pub const OPTIONS: WordTable = WordTable(include_str!("../../../assets/programs/options.txt"));
 
 /// Programs of the same options.

@@ -36,6 +36,8 @@ pub fn check(data: &[u8]) {
         is_halted: false,
         is_partly_known: false,
         remotes: &[],
+        is_new_repository: false,
+        gaps: "",
         is_sandbox_off: false,
     };
     let access = Access::Command {

@@ -63,7 +63,12 @@ fn files_are_read_changed_and_deleted_by_their_place() {
         (Write(inside(".github/workflows/a.yml")), "allow", "allow", "allow"),
         (Write(protected(".vscode/tasks.json")), "ask protected |", "", ""),
         (Write(file("x/.env", Place::Hidden)), "deny", "deny", "deny"),
-        (Delete(inside("src/a.rs")), "ask |", "", ""),
+        (
+            Delete(inside("src/a.rs")),
+            "ask Delete(src/a.rs)|Delete(src/a.rs)",
+            "",
+            "",
+        ),
         (Delete(protected(".envrc")), "ask protected |", "", ""),
         (Delete(inside("vendor/a.rs")), "deny", "deny", "deny"),
         (Delete(inside(".git/index")), "deny", "deny", "deny"),
@@ -146,6 +151,41 @@ fn force_does_what_no_rule_forbids_and_leaves_what_is_protected() {
         ..forced
     };
     assert!(matches!(verdict(&run("ls"), &doubtful), Verdict::Deny(_)));
+}
+
+#[test]
+fn a_rule_can_cover_what_is_deleted() {
+    let rules = Rules {
+        deny: rules(&["Delete(build/keep/**)"]),
+        ask: self::rules(&["Delete(build/ask/**)"]),
+        allow: self::rules(&["Delete(build/**)", "Write(docs/**)"]),
+        ..Rules::default()
+    };
+    let protected = Located {
+        is_protected: true,
+        ..inside("build/.envrc")
+    };
+    for (file, expected) in [
+        (inside("build/a"), "allow"),
+        (inside("build/keep/a"), "deny"),
+        (inside("build/ask/a"), "ask |"),
+        (inside("docs/a"), "ask Delete(docs/a)|Delete(docs/a)"),
+        (protected, "ask protected |"),
+        (file("/x/build/a", Place::Outside), "deny"),
+        (file("build/.env", Place::Hidden), "deny"),
+    ] {
+        for run in [RunMode::Ask, RunMode::List, RunMode::Sandbox] {
+            let facts = Facts { run, ..facts(&rules) };
+            assert_eq!(
+                told(verdict(&Access::Delete(file.clone()), &facts)),
+                expected,
+                "{file:?}"
+            );
+        }
+    }
+    // Deleting is not changing.
+    let facts = facts(&rules);
+    assert_eq!(told(verdict(&Access::Write(inside("build/keep/a")), &facts)), "allow");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::{Facts, Question, Rule, Rules, RunMode, Tier, Verdict, judge};
 use crate::{
     protocol::{Mode, Permission},
     sandbox::{Located, Place},
-    shell::CommandLine,
+    shell::{CommandLine, programs},
     tools::{Access, Class},
 };
 
@@ -34,11 +34,13 @@ fn facts(rules: &Rules) -> Facts<'_> {
         mode: Mode::Agent,
         run: RunMode::List,
         tier: Tier::Full,
+        gaps: "gaps",
         rules,
         is_attended: true,
         is_halted: false,
         is_partly_known: false,
         remotes: &[],
+        is_new_repository: false,
         is_sandbox_off: false,
     }
 }
@@ -218,7 +220,16 @@ fn several_things_are_one_question_and_the_strictest_word_counts() {
     let calls = [outside("/opt/a/b/x.h"), Access::Delete(inside("x"))];
     assert_eq!(
         told(judge(&calls, Class::Writes, &facts(&nothing))),
-        "ask |",
+        "ask Read(/opt/a/b/**) Delete(./x)|Read(/opt/a/b/**) Delete(./x)"
+    );
+    let protected = Located {
+        is_protected: true,
+        ..inside(".envrc")
+    };
+    let calls = [outside("/opt/a/b/x.h"), Access::Delete(protected)];
+    assert_eq!(
+        told(judge(&calls, Class::Writes, &facts(&nothing))),
+        "ask protected |",
         "always would not cover the deletion"
     );
     let calls = [outside("/opt/a/b/x.h"), Access::Write(inside(".git/x"))];
@@ -238,7 +249,7 @@ fn when_nobody_is_there_the_refusal_says_what_is_missing() {
         (
             with("git push origin", &[Permission::Network, Permission::GitWrite]),
             "it needs the permission network and git_write; nobody can be asked\n\
-             to allow it, add to your settings: approvals.allow = [\"Shell(git push)\"]",
+             to allow it, add to your settings: approvals.allow = [\"Shell(git push) with network\"]",
         ),
         (
             with("ls", &[Permission::All]),
@@ -251,7 +262,8 @@ fn when_nobody_is_there_the_refusal_says_what_is_missing() {
         ),
         (
             Access::Delete(inside("a")),
-            "it deletes `a`; nobody can be asked, and no rule allows this",
+            "it deletes `a`; nobody can be asked\n\
+             to allow it, add to your settings: approvals.allow = [\"Delete(./a)\"]",
         ),
     ] {
         assert_eq!(verdict(&access, &alone), Verdict::Deny(expected.to_owned()));
@@ -449,6 +461,16 @@ const BENIGN: &[(&str, &[&str])] = &[
     ("wc -l src/*.rs", &["Shell(wc)"]),
     ("diff a b", &["Shell(diff)"]),
     ("rustc --version", &["Shell(rustc --version)"]),
+    ("sed -n '/a/{p;q}' x", &["Shell(sed)"]),
+    ("sed -e 's/a/b/' -e '$d' x", &["Shell(sed)"]),
+    ("gcc -Wall -O2 -fPIC -c a.c", &["Shell(gcc)"]),
+    ("make -j4 V1 test", &["Shell(make)"]),
+    ("make V=1 test", &["Shell(make V=1)"]),
+    ("sqlite3 ./x.db 'select 1'", &["Shell(sqlite3)"]),
+    ("psql -c 'select 1'", &["Shell(psql)"]),
+    ("mysql -e 'select 1'", &["Shell(mysql)"]),
+    ("cmake -S . -B build -DCMAKE_BUILD_TYPE=Debug", &["Shell(cmake)"]),
+    ("git switch -c x", &["Shell(git switch)"]),
 ];
 
 /// A verdict in a few words.

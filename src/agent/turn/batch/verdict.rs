@@ -43,10 +43,8 @@ impl Running {
                     ..facts.rules.clone()
                 };
                 let undenied = Facts { rules: &rules, ..facts };
-                job.refusal.is_forbidden = !matches!(
-                    approval::judge(&job.prepared.accesses, tool.class, &undenied),
-                    Verdict::Deny(_)
-                );
+                // What is hidden because a rule forbids it is refused without the rule, too, and for another reason.
+                job.refusal.is_forbidden = approval::judge(&job.prepared.accesses, tool.class, &undenied) != verdict;
             }
         }
         let verdict = if self.setup.asker.is_afar() {
@@ -95,10 +93,12 @@ impl Running {
             mode: self.mode,
             run: memory.policy.run,
             tier: prepared.tier,
+            gaps: &prepared.gaps,
             rules: &memory.policy.rules,
             is_attended: self.setup.asker.is_attended(),
             is_halted: memory.is_halted,
             is_partly_known: prepared.is_partly_known,
+            is_new_repository: prepared.is_new_repository,
             is_sandbox_off: memory.policy.is_sandbox_off,
             remotes: &prepared.remotes,
         }

@@ -293,8 +293,10 @@ fn touching(job: u64, accesses: Vec<Access>) -> Input {
             accesses,
             proposal: None,
             tier: Tier::Partial,
+            gaps: String::new(),
             is_partly_known: false,
             remotes: Vec::new(),
+            is_new_repository: false,
         }),
     }
 }
@@ -350,8 +352,10 @@ fn proposing(job: u64) -> Input {
             accesses: proposal.accesses(),
             proposal: Some(proposal),
             tier: Tier::Partial,
+            gaps: String::new(),
             is_partly_known: false,
             remotes: Vec::new(),
+            is_new_repository: false,
         }),
     }
 }

@@ -85,6 +85,8 @@ fn an_approval_says_why_where_it_reaches_and_what_always_stores() {
                 proposal: None,
                 tier: Tier::Full,
                 is_partly_known: false,
+                gaps: String::new(),
+                is_new_repository: false,
                 remotes: vec!["github.com".to_owned()],
             }),
         });
@@ -93,7 +95,11 @@ fn an_approval_says_why_where_it_reaches_and_what_always_stores() {
         assert_eq!(planned.get("why").cloned().unwrap_or_default(), why, "{name}");
         assert_eq!(planned["wouldReach"], json!(["github.com"]), "{name}");
         let always = asked["questions"][0]["options"][2]["description"].as_str();
-        assert_eq!(always, Some("Shell(git push) in ~/.config/sheaf/config.toml"), "{name}");
+        assert_eq!(
+            always,
+            Some("Shell(git push) with network in ~/.config/sheaf/config.toml"),
+            "{name}"
+        );
     }
 }
 
@@ -200,12 +206,16 @@ fn where_nobody_is_there_questions_are_skipped_and_permissions_missing() {
     let mut said = submission("hi");
     said.setup.asker = Asker::Nobody;
     let mut talk = Talk::of(said);
+    let mut accesses = command("cargo fetch");
+    if let Some(Access::Command { permissions, .. }) = accesses.first_mut() {
+        permissions.push(crate::protocol::Permission::Network);
+    }
     talk.all([
         call("a", "ask", json!({ "questions": ["Why?"] })),
-        call("b", "run", json!({ "command": "cargo test" })),
+        call("b", "run", json!({ "command": "cargo fetch" })),
         call("c", "switch_mode", json!({ "target_mode_id": "plan" })),
         ends(EndReason::ToolUse),
-        touching(2, command("cargo test")),
+        touching(2, accesses),
     ]);
     let results = talk.results();
     assert_eq!(results.len(), 3);
@@ -355,8 +365,10 @@ fn asked_by_hunk(says: &[(bool, Option<&str>, Option<&str>)]) -> (Talk, String) 
             accesses: proposal.accesses(),
             proposal: Some(proposal),
             tier: Tier::Partial,
+            gaps: String::new(),
             is_partly_known: false,
             remotes: Vec::new(),
+            is_new_repository: false,
         }),
     });
     assert!(asked.contains("+1 clarification"), "{asked}");
@@ -499,8 +511,10 @@ fn three_files() -> Talk {
             accesses: proposal.accesses(),
             proposal: Some(proposal),
             tier: Tier::Partial,
+            gaps: String::new(),
             is_partly_known: false,
             remotes: Vec::new(),
+            is_new_repository: false,
         }),
     });
     assert!(asked.contains("+3 clarification"), "{asked}");

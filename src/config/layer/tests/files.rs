@@ -137,23 +137,37 @@ fn a_file_that_cannot_be_read_forbids_what_nobody_knows() {
         (&b"theme = 'owl'\n"[..], false),
         (b"theme = 'owl'\n[approvals]\ndeny = ['Shell(rm)']\n# \xff", true),
         (long.as_bytes(), true),
+        // What cannot be parsed, or is no list of rules, is not known either.
+        (b"theme = 'owl'\n[approvals\ndeny = ['Shell(rm)']\n", true),
+        (b"[approvals]\ndeny = ['Shell(rm)'\n", true),
+        (b"theme = owl\n[approvals]\ndeny = ['Shell(rm)']\n", true),
+        (b"[approvals]\ndeny = 3\n", true),
+        (b"[approvals]\ndeny = ['Shell(rm)', 3]\n", true),
+        (b"[approvals]\nask = [{ rul = 'Shell(rm)' }]\n", true),
+        (b"[approvals]\nrun = 'never'\n", true),
+        (b"[approval]\ndeny = ['Shell(rm)']\n", true),
+        (b"[approvals]\ndenied = ['Shell(rm)']\n", true),
+        (b"[context]\nhidden = 3\n", true),
+        (b"[ui]\nthinking = 3\n", false),
+        (b"[approvals]\nallow = 3\n", false),
     ] {
         std::fs::write(paths.settings(), bytes).unwrap();
         let (settings, problems) = load();
-        assert_eq!(problems.iter().any(Problem::is_unreadable), is_unreadable);
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned();
+        assert_eq!(problems.iter().any(|it| it.leaves_open), is_unreadable, "{shown}");
         let is_known = !settings.approvals.deny.contains(&ConfiguredRule::unreadable());
-        assert_eq!(is_known, !is_unreadable);
+        assert_eq!(is_known, !is_unreadable, "{shown}");
     }
     // What is no file is not read either, nor what its owner may not read; who may read everything can.
     std::fs::remove_file(paths.settings()).unwrap();
     assert_eq!(load().1, []);
     std::fs::create_dir(paths.settings()).unwrap();
-    assert!(load().1.iter().any(Problem::is_unreadable));
+    assert!(load().1.iter().any(|it| it.leaves_open));
     // A link that leads nowhere, such as to a disk that is not mounted, is not the same as no settings.
     std::fs::remove_dir(paths.settings()).unwrap();
     std::os::unix::fs::symlink("nowhere", paths.settings()).unwrap();
-    assert!(load().1.iter().any(Problem::is_unreadable));
+    assert!(load().1.iter().any(|it| it.leaves_open));
     std::fs::remove_dir_all(&paths.config).unwrap();
     std::os::unix::fs::symlink("nowhere", &paths.config).unwrap();
-    assert!(load().1.iter().any(Problem::is_unreadable));
+    assert!(load().1.iter().any(|it| it.leaves_open));
 }

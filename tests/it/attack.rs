@@ -334,7 +334,7 @@ impl Bench {
             std::process::id(),
             COUNT.fetch_add(1, Ordering::Relaxed)
         );
-        let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name);
+        let base = crate::scratch().join(&name);
         for (path, text) in [
             ("out/file", "x"),
             ("out/victim", "x"),
@@ -388,24 +388,21 @@ impl Bench {
                 udp.send_to(b"y", from).ok();
             }
         });
-        // The path of a socket is short.
-        let socket = PathBuf::from(format!("/var/tmp/sheaf-{name}"));
-        fs::remove_file(&socket).ok();
+        // In the workspace, so that no wall of files hides them.
+        let socket = base.join("work/socket");
         let placed = UnixListener::bind(&socket).expect("the test can do this");
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).expect("the test can do this");
-        fs::hard_link(&socket, base.join("out/socket")).ok();
-        // In the workspace, so that no wall of files hides it.
         let datagrams = base.join("work/datagrams");
         let datagram_socket = UnixDatagram::bind(&datagrams).expect("the test can do this");
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("the test can do this");
         let abstract_one = UnixListener::bind_addr(&address).expect("the test can do this");
-        if who == Who::User {
+        if who == Who::User && is_root() {
             let done = Command::new("chown").args(["-R", "65534:65534"]).arg(&base).status();
             assert!(done.expect("the test can do this").success());
         }
         let mut victim = Command::new("sleep");
         victim.arg("600").env("VICTIMS_SECRET", "1").stdout(Stdio::null());
-        if who == Who::User {
+        if who == Who::User && is_root() {
             victim.uid(65534).gid(65534);
         }
         let victim = victim.spawn().expect("the test can do this");
@@ -434,20 +431,16 @@ impl Bench {
     }
 
     fn command(&self, who: Who, program: &str) -> Command {
-        let mut command = match who {
-            Who::Root => Command::new(program),
-            Who::User => {
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", program]);
-                command
-            }
-        };
+        let mut command = of(who, program);
         command
             .current_dir(self.base.join("work"))
             .env("HOME", self.base.join("home"))
             .env("OPENAI_API_KEY", "secret")
-            .env_remove("SHEAF_SANDBOX_AT_MOST")
-            .stdin(Stdio::null());
+            .env_remove("SHEAF_SANDBOX_AT_MOST");
+        for name in ["CONFIG_HOME", "DATA_HOME", "STATE_HOME", "CACHE_HOME", "RUNTIME_DIR"] {
+            command.env_remove(format!("XDG_{name}"));
+        }
+        command.stdin(Stdio::null());
         command
     }
 
@@ -473,12 +466,6 @@ impl Drop for Bench {
     fn drop(&mut self) {
         self.victim.kill().ok();
         self.victim.wait().ok();
-        let socket = self
-            .values
-            .iter()
-            .find(|it| it.0 == "@SOCK@")
-            .expect("the test can do this");
-        fs::remove_file(&socket.1).ok();
         // An attack that mounts something has done so where it was tried without the sandbox.
         let mut umount = Command::new("umount");
         umount.arg("-l").arg(self.base.join("out"));
@@ -496,16 +483,30 @@ fn is_root() -> bool {
     fs::read_to_string("/proc/self/status").is_ok_and(|it| it.contains("\nUid:\t0\t"))
 }
 
+/// Whoever runs the tests.
+fn ourselves() -> Who {
+    if is_root() { Who::Root } else { Who::User }
+}
+
+/// A program that `who` starts: a user other than root, where the tests run as root.
+fn of(who: Who, program: &str) -> Command {
+    if who == ourselves() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", program]);
+    command
+}
+
 /// Those as whom we can attack here.
 fn attackers() -> Vec<Who> {
     if !is_root() {
         say("\nSKIPPED: attacks as root, for the tests do not run as root\n");
-        return vec![Who::Root];
+        return vec![Who::User];
     }
     // The same program is started by somebody else, who must be able to reach it.
-    let reached = Command::new("setpriv")
-        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-        .args([env!("CARGO_BIN_EXE_sheaf"), "--version"])
+    let reached = of(Who::User, env!("CARGO_BIN_EXE_sheaf"))
+        .arg("--version")
         .env("HOME", "/")
         .output();
     if reached.is_ok_and(|it| it.status.success()) {
@@ -516,23 +517,11 @@ fn attackers() -> Vec<Who> {
 }
 
 fn can_unshare(who: Who) -> bool {
-    let mut command = Command::new(if who == Who::Root { "unshare" } else { "setpriv" });
-    match who {
-        Who::Root => command.args(["--net", "--pid", "--fork", "true"]),
-        Who::User => command.args([
-            "--reuid",
-            "65534",
-            "--regid",
-            "65534",
-            "--clear-groups",
-            "unshare",
-            "--user",
-            "--net",
-            "--pid",
-            "--fork",
-            "true",
-        ]),
-    };
+    let mut command = of(who, "unshare");
+    if who == Who::User {
+        command.arg("--user");
+    }
+    command.args(["--net", "--pid", "--fork", "true"]);
     command.stderr(Stdio::null()).status().is_ok_and(|it| it.success())
 }
 
@@ -626,7 +615,7 @@ fn what_is_promised_holds_against_attacks_that_work_without_it() {
             let succeeds = bench.plain(who, it.script);
             works.insert(it.name, succeeds);
             controls += usize::from(succeeds);
-            let is_expected = !it.needs_root || (who == Who::Root && is_root());
+            let is_expected = !it.needs_root || who == Who::Root;
             if is_expected && !succeeds {
                 useless.push(it.name);
             }
@@ -697,15 +686,41 @@ fn what_is_promised_holds_against_attacks_that_work_without_it() {
                 "\n{who:?}, {tier}: {controls} attacks with a control, {all} in all; {held} of them were held, {open} went \
                  through, all of them known\n"
             ));
-            let least = if who == Who::Root && is_root() {
-                way.least.0
-            } else {
-                way.least.1
-            };
+            let least = if who == Who::Root { way.least.0 } else { way.least.1 };
             assert!(
                 held >= least,
                 "{who:?} {tier}: only {held} attacks were tried and held: {works:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn what_the_kernel_tells_of_the_whole_machine_is_hidden() {
+    // Memory, the kernel's log, keys. Most of them could not be read without root's capabilities either, so what is asked is
+    // whether something covers them.
+    let names = ["kcore", "kmsg", "keys", "timer_list", "sched_debug"];
+    let there: Vec<_> = names.iter().filter(|it| Path::new("/proc").join(it).exists()).collect();
+    assert!(there.contains(&&"keys") || there.contains(&&"kmsg"), "{there:?}");
+    for who in attackers() {
+        for tier in ["full", "bubblewrap"] {
+            if !can_unshare(who) || (tier == "bubblewrap" && !Path::new("/usr/bin/bwrap").exists()) {
+                say(&format!("\nSKIPPED: {who:?}: files of the kernel, {tier}\n"));
+                continue;
+            }
+            let bench = Bench::new(who);
+            for link in [".claude", ".husky"] {
+                fs::remove_file(bench.base.join("work").join(link)).expect("the test can do this");
+            }
+            for name in &there {
+                let path = format!("/proc/{name}");
+                let is_covered = format!("[ -c {path} ] || [ \"$(stat -c %a {path})\" = 0 ]");
+                assert!(!bench.plain(who, &is_covered), "the control: {path}");
+                let script = format!("{{ {is_covered}; }} && ! cat {path}");
+                let output = bench.held(who, tier, &[], &script);
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{who:?} {tier} {path}: {said}");
+            }
         }
     }
 }
@@ -1190,7 +1205,7 @@ fn toolchain() -> String {
 
 #[test]
 fn builds_and_tests_of_the_usual_languages_work_inside() {
-    let who = Who::Root;
+    let who = ourselves();
     if !can_unshare(who) {
         return say("\nSKIPPED: no namespaces here, so builds are not tried in the whole sandbox\n");
     }
@@ -1368,9 +1383,9 @@ fn a_command_ends_as_it_would_and_leaves_nothing_behind() {
         }
     }
     // Without the sandbox the same stays: the harness sees it.
-    let bench = Bench::new(Who::Root);
+    let bench = Bench::new(ourselves());
     let mark = format!("{}{}", 601, bench.values[2].1);
-    assert!(bench.plain(Who::Root, &format!("setsid -f sleep {mark} >/dev/null 2>&1")));
+    assert!(bench.plain(ourselves(), &format!("setsid -f sleep {mark} >/dev/null 2>&1")));
     let is_seen = (0..500).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
         sleepers(&mark) > 0
@@ -1407,8 +1422,8 @@ fn is_running(mark: &str) -> bool {
 
 #[test]
 fn without_a_sandbox_nothing_is_run_in_it() {
-    let bench = Bench::new(Who::Root);
-    let output = bench.held(Who::Root, "none", &[], "touch ran");
+    let bench = Bench::new(ourselves());
+    let output = bench.held(ourselves(), "none", &[], "touch ran");
     assert_eq!(output.status.code(), Some(3));
     assert!(!bench.base.join("work/ran").exists());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -1416,7 +1431,7 @@ fn without_a_sandbox_nothing_is_run_in_it() {
         said.contains("no sandbox") && said.contains("sheaf sandbox explain"),
         "{said}"
     );
-    let mut explain = bench.command(Who::Root, env!("CARGO_BIN_EXE_sheaf"));
+    let mut explain = bench.command(ourselves(), env!("CARGO_BIN_EXE_sheaf"));
     let explained = explain
         .args(["sandbox", "explain", "--sandbox", "off"])
         .output()

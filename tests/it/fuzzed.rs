@@ -47,7 +47,7 @@ fn change(target: &str, corpus: &[Vec<u8>], check: fn(&[u8]), time: Duration) {
         let bytes = chance.mutant(corpus);
         tries += 1;
         if std::panic::catch_unwind(|| check(&bytes)).is_err() {
-            let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{target}-{tries}"));
+            let path = crate::scratch().join(format!("{target}-{tries}"));
             fs::write(&path, &bytes).expect("written");
             panic!(
                 "{} after {tries} tries: {:?}",

@@ -8,6 +8,7 @@
 mod agent;
 mod approval;
 mod asking;
+#[cfg(target_os = "linux")]
 mod attack;
 mod browser;
 mod command_line;
@@ -55,4 +56,10 @@ mod unread;
 fn skipped(why: &str) {
     use std::io::Write as _;
     writeln!(std::io::stderr(), "\nSKIPPED: {why}").ok();
+}
+
+/// The tests' own folder outside `/tmp`, which a sandbox covers. `SHEAF_TEST_FOLDER` names another one, for a user who may not write
+/// in the target folder.
+fn scratch() -> std::path::PathBuf {
+    std::env::var_os("SHEAF_TEST_FOLDER").map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), Into::into)
 }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, Stat},
+    fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat},
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
@@ -153,7 +153,8 @@ pub fn contents(folder: &OwnedFd, name: &OsStr, most: u64) -> io::Result<Option<
 
 /// Returns the permission bits.
 pub fn mode_of(about: &Stat) -> u32 {
-    about.st_mode & 0o7777
+    let mode: RawMode = about.st_mode;
+    mode as u32 & 0o7777
 }
 
 /// Makes `inner` below `base` what `to` says; `bytes` are those of a file. A folder that is to go stays while

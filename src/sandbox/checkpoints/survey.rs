@@ -290,6 +290,29 @@ impl Survey {
 
     /// Asks the system about all that is known.
     fn news(&self) -> Vec<Difference> {
+        let mut news = self.compared();
+        let gone = |it: &Difference| match it {
+            Difference::FolderGone(path) => Some(path.clone()),
+            Difference::Folder(..) | Difference::File(..) | Difference::FileGone(..) => None,
+        };
+        let gone: BTreeSet<PathBuf> = news.iter().filter_map(gone).collect();
+        if gone.is_empty() {
+            return news;
+        }
+        // Where a link has taken a folder's place, its old names lead to what is behind the link.
+        let is_gone = |path: &Path| path.ancestors().any(|it| gone.contains(it));
+        news.retain(|it| match it {
+            Difference::Folder(path, _)
+            | Difference::FolderGone(path)
+            | Difference::File(path, ..)
+            | Difference::FileGone(path, _) => !is_gone(path),
+        });
+        let folders = self.folders.keys().filter(|it| is_gone(it));
+        news.extend(folders.cloned().map(Difference::FolderGone));
+        news
+    }
+
+    fn compared(&self) -> Vec<Difference> {
         let folders: Vec<_> = self.folders.iter().collect();
         if self.files < WORTH_TWO {
             return compare(&folders);

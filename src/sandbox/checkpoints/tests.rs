@@ -725,6 +725,18 @@ fn a_folder_in_the_place_of_a_link_comes_back_with_what_is_in_it() {
     assert_eq!(bench.all(), two);
 }
 
+#[test]
+fn a_folder_that_a_link_leads_to_is_not_the_one_that_was_there() {
+    let bench = Bench::new();
+    bench.seen.begin(1);
+    bench.command("c1", |root| act(root, &[Deed::Folder(2)]));
+    let one = bench.all();
+    bench.seen.begin(2);
+    bench.command("c2", |root| act(root, &[Deed::Rename(4, 5), Deed::Link(4, 5)]));
+    bench.turn(Which::Turn(2));
+    assert_eq!(bench.all(), one);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -124,7 +124,11 @@ fn arguments(policy: &Policy, keeps_terminal: bool) -> io::Result<Vec<OsString>>
             Cover::Pinned | Cover::ReadOnly | Cover::Hidden => {}
         }
     }
-    put(&["--proc", "/proc", "--chdir", "/"].map(AsRef::as_ref));
+    put(&["--proc", "/proc"].map(AsRef::as_ref));
+    for path in mounts::telltales().filter(|it| it.exists()) {
+        put(&["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]);
+    }
+    put(&["--chdir", "/"].map(AsRef::as_ref));
     Ok(words)
 }
 
@@ -182,7 +186,12 @@ mod tests {
         assert!(!text.contains("gone"), "{text}");
         let at = |part: &str| text.find(part).unwrap();
         assert!(at("--bind W W ") < at("--bind W/deep") && at("--bind W/deep") < at("--ro-bind W/deep/.git"));
-        assert!(text.ends_with("--proc /proc --chdir /"), "{text}");
+        let (_, end) = text.split_once("--proc /proc ").unwrap();
+        assert!(
+            !Path::new("/proc/keys").exists() || end.contains("--ro-bind /dev/null /proc/keys "),
+            "{text}"
+        );
+        assert!(end.ends_with(" --chdir /"), "{text}");
         let open = Policy {
             network: true,
             ..policy

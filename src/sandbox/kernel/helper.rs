@@ -16,6 +16,7 @@ pub const WORD: &str = "__sandbox";
 /// Second argument of a helper that reports the restrictions instead of running a command.
 pub const REPORT: &str = "report";
 /// Second argument of a helper that bubblewrap has started inside its tree.
+#[cfg(target_os = "linux")]
 pub const INNER: &str = "inner";
 /// Descriptor from which the helper reads its order: a number that commands do not use.
 pub const ORDER_DESCRIPTOR: i32 = 197;

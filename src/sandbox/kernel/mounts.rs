@@ -50,6 +50,11 @@ const CONTROLS: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
 /// Parts of `/proc` that tell of the whole machine what concerns no command.
 const TELLTALES: [&str; 5] = ["kcore", "kmsg", "keys", "timer_list", "sched_debug"];
 
+/// Paths of the files of `/proc` that are hidden.
+pub fn telltales() -> impl Iterator<Item = PathBuf> {
+    TELLTALES.iter().map(|it| Path::new("/proc").join(it))
+}
+
 /// Builds the tree. To be called in a mount namespace of one's own.
 pub fn build(policy: &Policy) -> Result<(), Failed> {
     let failed = |what: &str| {
@@ -73,7 +78,7 @@ pub fn build(policy: &Policy) -> Result<(), Failed> {
     }
     let size = text(policy.limits.memory_bytes);
     let hidden = plan.iter().filter(|it| it.1 == Cover::Hidden).map(|it| it.0.as_path());
-    let telltales: Vec<PathBuf> = TELLTALES.iter().map(|it| Path::new("/proc").join(it)).collect();
+    let telltales: Vec<PathBuf> = telltales().collect();
     let masks = Masks::new(hidden.chain(telltales.iter().map(PathBuf::as_path)))
         .map_err(failed("making what covers secrets"))?;
     system::restrict(c"/", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID).map_err(failed("making / read-only"))?;
@@ -328,6 +333,15 @@ mod tests {
         of_ours
             .map(|(path, cover)| format!("{} {cover:?}", path.display()))
             .collect()
+    }
+
+    #[test]
+    fn files_of_the_kernel_that_are_hidden_are_these() {
+        // Not every machine has each of them, so that attacks alone would miss one.
+        let hidden: Vec<PathBuf> = telltales().collect();
+        for name in ["kcore", "kmsg", "keys", "timer_list", "sched_debug"] {
+            assert!(hidden.contains(&Path::new("/proc").join(name)), "{name}");
+        }
     }
 
     #[test]

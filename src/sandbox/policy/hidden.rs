@@ -522,6 +522,88 @@ mod tests {
         }
     }
 
+    /// Every name of the lists as it is met, written down a second time: what is dropped from a list is seen here.
+    const NAMES_AT_HOME: &str = "
+        .aliyun, .argocd, .aws, .azure, .bluemix, .boto, .cloudflared, .config/1Password, .config/.wrangler,
+        .config/age, .config/argocd, .config/Bitwarden, .config/Bitwarden CLI, .config/cloudflared, .config/doctl,
+        .config/flyctl, .config/gcloud, .config/gh, .config/glab-cli, .config/gopass, .config/hcloud, .config/hub,
+        .config/linode-cli, .config/netlify, .config/ngrok, .config/op, .config/planetscale, .config/rclone,
+        .config/scw, .config/sheaf/credentials.toml, .config/sops, .config/stripe, .config/supabase, .config/tea,
+        .config/wandb, .databrickscfg, .dbt/profiles.yml, .fly, .google_authenticator, .gsutil, .kaggle, .kube,
+        .linode-cli, .local/share/com.vercel.cli, .local/share/gopass, .local/share/keyrings, .local/share/kwalletd,
+        .local/state/sheaf/keys, .my.cnf, .mylogin.cnf, .netlify, .ngrok2, .oci, .password-store, .pgpass, .pki,
+        .pulumi/credentials.json, .railway, .rediscli_auth, .s3cfg, .snowflake, .snowsql, .step, .supabase, .talos,
+        .tccli, .vault-token, .vercel, .wrangler, Library/Application Support/sheaf/state/keys, Library/Keychains,
+        .anthropic, .cache/huggingface/stored_tokens, .cache/huggingface/token, .claude.json, .claude/.credentials.json,
+        .claude/history.jsonl, .claude/projects, .codeium, .codex/auth.json, .codex/history.jsonl, .codex/sessions,
+        .config/amp, .config/anthropic, .config/crush, .config/Cursor, .config/github-copilot, .config/goose,
+        .config/io.datasette.llm, .config/openai, .continue, .copilot, .cursor/mcp.json, .gemini/google_accounts.json,
+        .gemini/oauth_creds.json, .gemini/tmp, .huggingface, .local/share/amp, .local/share/crush, .local/share/goose,
+        .local/share/opencode, .openai, .qwen/oauth_creds.json, .wandb,
+        .bundle/config, .cargo/credentials, .cargo/credentials.toml, .composer/auth.json, .conan2/credentials.json,
+        .config/composer/auth.json, .config/containers/auth.json, .config/dart/pub-credentials.json,
+        .config/helm/registry, .config/NuGet/NuGet.Config, .config/pip/pip.conf, .config/pypoetry/auth.toml,
+        .docker/config.json, .gem/credentials, .gradle/gradle.properties, .hex/hex.config, .ivy2/.credentials, .jfrog,
+        .local/share/gem/credentials, .local/share/uv/credentials, .m2/settings-security.xml, .m2/settings.xml, .npmrc,
+        .nuget/NuGet/NuGet.Config, .pip/pip.conf, .pub-cache/credentials.json, .sbt/.credentials,
+        .terraform.d/credentials.tfrc.json, .terraformrc, .yarnrc, .yarnrc.yml,
+        .config/aerc, .config/evolution, .config/geary, .config/himalaya, .config/isyncrc, .config/msmtp, .config/mutt,
+        .config/neomutt, .esmtprc, .fetchmailrc, .getmail, .local/share/evolution, .local/share/geary,
+        .local/share/mail, .mail, .maildir, .mbsyncrc, .msmtprc, .mutt, .muttrc, .neomuttrc, .offlineimaprc,
+        .thunderbird, Library/Mail, Maildir,
+        .config/discord, .config/Element, .config/hexchat, .config/irssi, .config/Mattermost, .config/Microsoft,
+        .config/Signal, .config/Slack, .config/teams, .config/telegram-desktop, .config/weechat, .config/zulip, .irssi,
+        .local/share/TelegramDesktop, .local/share/weechat, .purple, .weechat, Library/Application Support/discord,
+        Library/Application Support/Signal, Library/Application Support/Slack, Library/Messages,
+        .aptos, .bitcoin, .brownie/accounts, .cardano, .config/atomic, .config/Exodus, .config/Ledger Live,
+        .config/solana, .dashcore, .dogecoin, .electrum, .ethereum, .foundry/keystores, .litecoin, .lnd, .monero,
+        .near-credentials, .sui, .zcash, Library/Application Support/Bitcoin, Library/Application Support/Exodus,
+        .bash_history, .histfile, .history, .lesshst, .local/share/atuin, .local/share/fish/fish_history, .viminfo,
+        .zhistory,
+        .config/BraveSoftware, .config/chromium, .config/google-chrome, .config/microsoft-edge, .config/opera,
+        .config/vivaldi, .librewolf, .mozilla, .var/app/com.brave.Browser, .var/app/com.discordapp.Discord,
+        .var/app/com.google.Chrome, .var/app/com.slack.Slack, .var/app/org.chromium.Chromium,
+        .var/app/org.mozilla.firefox, .var/app/org.mozilla.Thunderbird, .var/app/org.signal.Signal,
+        .var/app/org.telegram.desktop, .zen, snap/brave, snap/chromium, snap/firefox, snap/thunderbird,
+        Library/Application Support/BraveSoftware, Library/Application Support/Firefox,
+        Library/Application Support/Google/Chrome, Library/Application Support/Microsoft Edge, Library/Cookies,
+        Library/Safari
+    ";
+    const NAMES_ANYWHERE: &str = "
+        .env, .env.local, credentials.json, secrets.json, server.key, server.pem, id_rsa, id_dsa, id_ecdsa, id_ecdsa_sk,
+        id_ed25519, id_ed25519_sk, .ssh, .gnupg, .netrc, .pypirc, .git-credentials
+    ";
+    /// Certificates that everybody has.
+    const NO_SECRETS: &str = "cacert.pem, cacerts.pem, ca-bundle.pem, roots.pem";
+    const NAMES_OF_DOORS: &str = "/run/user/1000/bus, /run/docker.sock, /var/run/docker.sock";
+
+    fn names(list: &'static str) -> impl Iterator<Item = &'static str> {
+        list.split([',', '\n']).map(str::trim).filter(|it| !it.is_empty())
+    }
+
+    #[test]
+    fn every_secret_of_the_lists_is_hidden_and_none_is_missing_from_them() {
+        let (root, home) = (Path::new("/home/me/shop"), Path::new("/home/me"));
+        let secrets = Secrets::new(root, Some(home), &[]);
+        let shown = |list: &'static str, folder: &str| {
+            let is_shown = |it: &&str| !secrets.cover(&Path::new(folder).join(it), false);
+            names(list).filter(is_shown).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(NAMES_AT_HOME, "/home/me"), Vec::<&str>::new());
+        assert_eq!(shown(NAMES_ANYWHERE, "/home/me/shop/deep/er"), Vec::<&str>::new());
+        assert_eq!(shown(NAMES_OF_DOORS, "/"), Vec::<&str>::new());
+        assert_eq!(
+            shown(NO_SECRETS, "/home/me/shop"),
+            names(NO_SECRETS).collect::<Vec<_>>()
+        );
+        // What is new in a list is written down here, too.
+        let lines = AT_HOME.lines().filter(|it| !it.is_empty() && !it.starts_with('#'));
+        assert_eq!(lines.count(), names(NAMES_AT_HOME).count());
+        let expected = names(NAMES_ANYWHERE).chain(names(NO_SECRETS)).count();
+        assert_eq!(ANYWHERE.iter().count(), expected);
+        assert_eq!(DOORS.len(), names(NAMES_OF_DOORS).count());
+    }
+
     /// Names of folders and files that patterns below speak about.
     const PATHS: &[&str] = &[
         "a", "b", "a/a", "a/b", "a/b/c", "a/b/a.x", "b/a", "b/a.x", "b/c/a", "b/c/b.x", "ab", "a.x", "c d", "A",

@@ -15,6 +15,10 @@ const MOST_PASSES: usize = 20;
 pub struct Family {
     pub group: Option<Pid>,
     /// `<conversation>.<number>`, or `<conversation>.` for all of them.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "only Linux shows the environment of a process")
+    )]
     pub mark: String,
 }
 

@@ -5,11 +5,9 @@
 //! the last takes the folder away. What a crash has left is known by its mode, and goes with the next one who looks.
 
 use std::{
-    fs, io,
-    os::{
-        fd::OwnedFd,
-        unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
-    },
+    fs::{self, File},
+    io,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -29,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// The places that one command holds.
 #[derive(Debug, Default)]
-pub struct Places(Vec<(PathBuf, OwnedFd)>);
+pub struct Places(Vec<(PathBuf, File)>);
 
 impl Places {
     /// Makes those of `names` that do not exist. What cannot be made is left out.
@@ -85,7 +83,7 @@ pub fn sweep(names: impl Iterator<Item = PathBuf>) {
 }
 
 /// Holds the folder at `path`, which is made if need be; none where something else stands there.
-fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
+fn hold(path: &Path) -> io::Result<Option<File>> {
     for attempt in 0..TRIES {
         match fs::DirBuilder::new().mode(MODE).create(path) {
             Ok(()) => {}
@@ -112,29 +110,29 @@ fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
 }
 
 /// The folder at `path` if it is one of ours.
-fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
+fn open(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(folder) => folder,
+        Ok(folder) => File::from(folder),
         // A file, or a link.
         Err(rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP | rustix::io::Errno::ACCESS) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let mode = rustix::fs::fstat(&folder)?.st_mode;
+    let mode = folder.metadata()?.mode();
     let has_sign = mode & SIGN != 0 && mode & WRITTEN_BY_OTHERS == 0;
     Ok((has_sign && fs::read_dir(path)?.next().is_none()).then_some(folder))
 }
 
 /// Returns true if the opened folder is still at `path`.
-fn is_at(folder: &OwnedFd, path: &Path) -> bool {
-    let (Ok(held), Ok(there)) = (rustix::fs::fstat(folder), fs::symlink_metadata(path)) else {
+fn is_at(folder: &File, path: &Path) -> bool {
+    let (Ok(held), Ok(there)) = (folder.metadata(), fs::symlink_metadata(path)) else {
         return false;
     };
-    (held.st_dev, held.st_ino) == (there.dev(), there.ino())
+    (held.dev(), held.ino()) == (there.dev(), there.ino())
 }
 
 /// Removes the folder if nobody else holds it. What the user has put in it stays, and the sign goes.
-fn take_away(path: &Path, held: &OwnedFd) {
+fn take_away(path: &Path, held: &File) {
     if rustix::fs::flock(held, FlockOperation::NonBlockingLockExclusive).is_err() || !is_at(held, path) {
         return;
     }

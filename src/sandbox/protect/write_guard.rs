@@ -16,7 +16,7 @@ use std::{
     time::SystemTime,
 };
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, RawMode};
 
 use super::quarantine::{FileIdentity, Quarantine};
 use crate::sandbox::{files::open, policy::protected_names as name};
@@ -324,7 +324,7 @@ impl Entry {
         aside: &Quarantine,
     ) -> io::Result<Option<PathBuf>> {
         let name = inner.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let rights = Mode::from_raw_mode(self.print.rights());
+        let rights = Mode::from_raw_mode(self.print.rights() as RawMode);
         let at = open::folder_of(root, inner)?;
         let set_rights = || -> io::Result<()> {
             let folder = open::below(root, inner, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;

@@ -76,6 +76,20 @@ pub fn rewinding(width: u16) -> TestApp {
 }
 
 #[test]
+fn esc_counts_twice_only_if_nothing_was_typed_between() {
+    let mut desk = TestApp::new(80, 24);
+    desk.exchange("add a discount", &["done"]);
+    desk.keys("<esc>");
+    assert!(desk.picture().contains("esc again to rewind"), "{}", desk.picture());
+    desk.keys("x");
+    assert!(!desk.picture().contains("esc again to rewind"), "{}", desk.picture());
+    desk.keys("<backspace><esc>");
+    assert!(desk.asked().is_empty(), "{}", desk.picture());
+    desk.keys("<esc>");
+    assert_eq!(desk.asked().last(), Some(&&Query::Changes));
+}
+
+#[test]
 fn the_messages_stand_left_and_what_becomes_of_files_right() {
     for width in [40, 80, 120, 200] {
         let mut desk = rewinding(width);

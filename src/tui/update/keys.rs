@@ -202,6 +202,13 @@ pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         is_meant.then(|| (target.take)(app, event)).flatten()
     };
     let mut effects = TARGETS.iter().find_map(take).unwrap_or_default();
+    // Esc counts twice only if nothing was typed between.
+    if app.terminal.last_escape_ms != 0 && !app.composer.field.is_empty() {
+        if app.toast_ms == app.terminal.last_escape_ms {
+            app.toast = None;
+        }
+        app.terminal.last_escape_ms = 0;
+    }
     if continues {
         effects.push(Effect::Send(Command::Next));
     }

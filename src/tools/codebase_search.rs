@@ -36,7 +36,7 @@ pub fn tool() -> Tool {
                 },
                 "explanation": { "type": "string", "description": "One sentence: why this search" }
             }),
-            &["query", "target_directories", "explanation"],
+            &["query", "target_directories"],
         ),
         synonyms: &[("target_directories", &["targetDirectories", "target_directory"])],
         word: "search".into(),

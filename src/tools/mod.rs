@@ -96,3 +96,17 @@ pub fn object(value: Value) -> Map<String, Value> {
         _ => Map::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_call_has_to_explain_itself() {
+        for tool in built_in().iter() {
+            let required = tool.schema.get("required").and_then(Value::as_array);
+            let is_asked = required.is_some_and(|it| it.iter().any(|it| it == "explanation"));
+            assert!(!is_asked, "{}", tool.name);
+        }
+    }
+}

@@ -713,7 +713,7 @@ fn a_rule_gives_what_it_says_and_no_more() {
 #[test]
 fn reading_outside_is_judged_alike_for_commands_and_tools() {
     // The sandbox has a `/tmp` of its own.
-    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let outside = tempfile::tempdir_in(crate::scratch()).expect("a folder");
     let outside = outside.path().canonicalize().expect("it is there");
     let file = outside.join("notes.txt");
     std::fs::write(&file, "the notes\n").expect("written");

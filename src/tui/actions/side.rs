@@ -1,10 +1,10 @@
 //! A question beside the conversation, and a turn that writes down what an agent must know of the workspace.
 
-use serde_json::Map;
+use serde_json::{Map, json};
 
 use super::writing;
 use crate::{
-    protocol::{Document, DocumentStart, Kind, Message, Mode, Query, Reply},
+    protocol::{Document, DocumentStart, Kind, Message, Mode, PASTES, Query, Reply},
     t,
     tui::{
         app::{Action, effects::ask_for},
@@ -56,13 +56,20 @@ pub const BTW: Action = Action::new("btw", "btw", |app, question| {
 
 /// Has the model write AGENTS.md, as a turn in agent mode; `words` are added.
 pub const INIT_RULES: Action = Action::new("init", "init", |app, words| {
-    let text = if words.is_empty() {
-        INIT.trim().to_owned()
-    } else {
-        format!("{}\n\n{words}", INIT.trim())
-    };
+    // The instructions are folded, as a pasted text is.
+    let mut text = t!("init-message").to_owned();
+    if !words.is_empty() {
+        text.push_str(": ");
+        text.push_str(words);
+    }
+    text.push_str("\n\n");
+    let start = text.len();
+    text.push_str(INIT.trim());
+    let mut message = Message::user(text);
+    let end = message.content.len();
+    message.extra.insert(PASTES.to_owned(), json!([[start, end]]));
     app.viewport.pane.go_to_end();
-    let effects = writing::submit_in(app, Message::user(text), Some(Mode::Agent));
+    let effects = writing::submit_in(app, message, Some(Mode::Agent));
     super::focus::focus_composer(app);
     effects
 });

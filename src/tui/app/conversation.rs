@@ -107,6 +107,13 @@ impl Conversation {
         }
     }
 
+    /// The mode that the running answer had until a read-only one was chosen; `None` without such a change.
+    pub fn restricted_mode(&self) -> Option<Mode> {
+        let exchange = self.transcript.exchanges.last().filter(|_| self.is_busy())?;
+        matches!(self.restriction(), Some(Restriction::Mode(_)))
+            .then(|| exchange.response.mode_at(exchange.response.documents.len()))?
+    }
+
     /// Returns true if the running answer asks before each change because the user wants it.
     pub fn asks_first(&self) -> bool {
         let message = self.transcript.exchanges.last().and_then(|it| it.message.as_ref());

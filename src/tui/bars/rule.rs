@@ -34,9 +34,15 @@ pub fn spans(
     } else {
         composer.asks_first
     };
-    let is_other = mode != composer.mode || mode == Mode::Agent && asks_now != composer.asks_first;
+    let restricted = conversation.restricted_mode().filter(|it| !it.is_read_only());
+    let is_other =
+        restricted.is_some() || mode != composer.mode || mode == Mode::Agent && asks_now != composer.asks_first;
     let next = is_other.then(|| mode_word(composer.mode, composer.asks_first));
-    let word = mode_word(mode, asks_now);
+    let word = match restricted {
+        Some(from) => t!("composer-restricted-mode", mode = mode_word(from, false)),
+        None => mode_word(mode, asks_now).to_owned(),
+    };
+    let word = Sanitized::from(word);
     let mut right = Parts::default();
     right.push_view(viewport);
     right.push_draft(composer);
@@ -44,7 +50,7 @@ pub fn spans(
     if conversation.is_unstored {
         right.push(t!("composer-unstored"), Role::Waiting);
     }
-    if mode.is_read_only() {
+    if mode.is_read_only() && restricted.is_none() {
         right.push(t!("composer-read-only"), Role::Dim);
     }
     if !composer.queue.is_empty() {
@@ -56,7 +62,7 @@ pub fn spans(
         Sanitized::from(t!("composer-next-mode", mode = it))
     });
     let gap = usize::from(!next.is_empty());
-    let head = 4 + width::width(word) + gap + width::width(&next);
+    let head = 4 + width::width(&word) + gap + width::width(&next);
     let state = width::spans_width(&right) + 4;
     let mut phases = phases(conversation, now_ms);
     while phases.len() > 1
@@ -77,7 +83,7 @@ pub fn spans(
     let taken = head + width::spans_width(&right) + if right.is_empty() { 0 } else { 3 };
     let mut spans = vec![
         Span::new(Sanitized::literal("── "), Role::Rule),
-        Span::new(Sanitized::literal(word), role_of(mode)).bold(),
+        Span::new(word, role_of(mode)).bold(),
         Span::new(Sanitized::new(&" ".repeat(gap)), Role::Rule),
         Span::new(next, Role::Dim),
         Span::new(Sanitized::literal(" "), Role::Rule),

@@ -760,11 +760,13 @@ fn what_is_typed_while_a_line_is_remembered_stays() {
 #[test]
 fn init_is_a_turn_in_agent_mode() {
     let mut desk = TestApp::new(80, 24);
-    desk.keys("<shift+tab>/init<enter>");
+    desk.keys("<shift+tab>/init mention the fuzzers<enter>");
     let sent = desk.sent();
     let [Command::Submit(submit)] = sent.as_slice() else {
         panic!("{sent:?}");
     };
     assert_eq!(submit.mode, crate::protocol::Mode::Agent);
-    assert!(submit.message.content.contains("AGENTS.md"));
+    // The instructions travel along; the transcript and the title have the words that were typed.
+    assert!(submit.message.content.contains("First explore"));
+    assert_eq!(submit.message.typed().trim(), "Write AGENTS.md: mention the fuzzers");
 }

@@ -147,8 +147,10 @@ impl ToolRunner {
                         let Access::Command { line, directory, .. } = it else {
                             return false;
                         };
-                        let folders = CommandLine::read(line).folders(&directory.path);
-                        folders.iter().any(|it| commands.is_new_repository(it))
+                        let line = CommandLine::read(line);
+                        let is_mixed = line.runs_others_than_git();
+                        let mut folders = line.folders(&directory.path).into_iter();
+                        folders.any(|it| commands.is_new_repository(&it, is_mixed))
                     };
                     let is_new_repository = accesses.iter().any(is_new);
                     let is_partly_known = has_command && commands.is_partly_known();

@@ -62,7 +62,7 @@ pub struct RefusalReason {
     /// It was refused because nobody can be asked: the rules that would allow it, if any would.
     pub missing: Option<Vec<String>>,
     /// Nothing but a person's yes allows it.
-    pub is_protected: bool,
+    pub needs_person: bool,
     /// A rule of the user's forbids it, and nothing else does.
     pub is_forbidden: bool,
 }

@@ -208,6 +208,7 @@ agent-none-fits = Keine der angenommenen Änderungen kann committet werden.
 agent-committed-already = Die angenommenen Änderungen sind schon committet.
 agent-changed-meanwhile = Das Repository hat sich inzwischen geändert. Sieh die Änderungen noch einmal an.
 agent-filtered = Ein Filter dieses Repositorys lässt sich nicht abschalten. Nimm git diff.
+agent-tools-changed = Cache verloren: Werkzeuge geändert: { $name }
 agent-undo-busy = solange das Modell arbeitet, geht nichts rückgängig
 agent-no-workspace = hier ist kein Arbeitsordner
 agent-no-change = keine Änderung einer Datei

@@ -211,6 +211,7 @@ agent-none-fits = None of the accepted changes can be committed.
 agent-committed-already = The accepted changes are already committed.
 agent-changed-meanwhile = The repository has changed meanwhile. Look at the changes again.
 agent-filtered = A filter of this repository cannot be switched off. Use git diff.
+agent-tools-changed = cache lost: tools changed: { $name }
 agent-undo-busy = nothing can be undone while the model works
 agent-no-workspace = no workspace here
 agent-no-change = not a file change

@@ -91,6 +91,23 @@ impl MessageHistory {
         self.counted = Some((tokens, self.messages.len() + 1));
     }
 
+    /// The server's last count, and the number of messages that it counted.
+    pub fn counts(&self) -> Option<(u64, usize)> {
+        self.counted
+    }
+
+    /// Takes over a count of the server's.
+    pub fn set_counts(&mut self, counts: Option<(u64, usize)>) {
+        self.counted = counts;
+    }
+
+    /// Bytes of all messages, as tokens are estimated from them.
+    pub fn bytes(&self) -> usize {
+        usize::try_from(self.size_of(0..))
+            .unwrap_or(usize::MAX)
+            .saturating_mul(3)
+    }
+
     /// As the server counted last; 0: it did not.
     pub fn counted(&self) -> u64 {
         self.counted.map_or(0, |it| it.0)

@@ -71,6 +71,64 @@ pub fn system(facts: &Facts<'_>) -> String {
     parts.join("\n\n") + "\n"
 }
 
+/// What holds now instead of parts of an older system prompt, as a reminder; `None`: the prompts say the same.
+pub fn changes(before: &str, now: &str) -> Option<String> {
+    let (old, new) = (sections(before), sections(now));
+    let changed: Vec<&str> = new.iter().filter(|it| !old.contains(it)).map(|it| it.1).collect();
+    let has = |name: &str| new.iter().any(|it| it.0 == name);
+    let gone: Vec<&str> = old
+        .iter()
+        .map(|it| it.0)
+        .filter(|it| !it.is_empty() && !has(it))
+        .collect();
+    let mut lines = vec!["Your instructions have changed since this conversation began.".to_owned()];
+    if !changed.is_empty() {
+        lines.push("These parts replace the parts of the system prompt with the same name, or are new:".to_owned());
+        lines.extend(changed.iter().map(|it| (*it).to_owned()));
+    }
+    if !gone.is_empty() {
+        lines.push(format!(
+            "These parts of the system prompt no longer hold: {}.",
+            gone.join(", ")
+        ));
+    }
+    (lines.len() > 1).then(|| wrap_ours("system_reminder", &lines.join("\n")))
+}
+
+/// The parts of a system prompt with their names: what stands in a tag, and the text between tags, which has no name.
+fn sections(prompt: &str) -> Vec<(&str, &str)> {
+    let mut sections = Vec::new();
+    let mut rest = prompt;
+    let name_of = |line: &str| -> Option<String> {
+        let name = line.strip_prefix('<')?.strip_suffix('>')?;
+        name.bytes()
+            .all(|it| it.is_ascii_lowercase() || it == b'_')
+            .then(|| name.to_owned())
+    };
+    while !rest.is_empty() {
+        let line = rest.lines().next().unwrap_or_default();
+        let end = match name_of(line) {
+            Some(name) => {
+                let close = format!("</{name}>");
+                rest.find(&format!("\n{close}"))
+                    .map_or(rest.len(), |it| it + 1 + close.len())
+            }
+            None => rest.find("\n<").map_or(rest.len(), |it| it + 1),
+        };
+        let (section, after) = rest.split_at(end.max(1).min(rest.len()));
+        let name = if name_of(line).is_some() {
+            line.trim_matches(['<', '>'])
+        } else {
+            ""
+        };
+        if !section.trim().is_empty() {
+            sections.push((name, section.trim()));
+        }
+        rest = after.trim_start_matches('\n');
+    }
+    sections
+}
+
 /// The block of a system prompt and its text, for those who say what each costs.
 pub fn blocks(facts: &Facts<'_>) -> Vec<(&'static str, String)> {
     let said = BLOCKS.iter().filter_map(|it| Some((it.name, it.say(facts)?)));

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::{
@@ -19,6 +20,7 @@ use super::{
 use crate::{
     agent::{
         approval::{Rules, RunMode},
+        history::told::{Restored, ToldContext, ToldFacts, ToldRecorder},
         prompt::{
             self,
             context::{self, FileWatch, Files, FirstContext, Gathering, Sent, Surroundings},
@@ -48,6 +50,9 @@ pub struct ContextBuilder {
     files: Option<Files>,
     symbols: Arc<Symbols>,
     checks: Checks,
+    told: ToldRecorder,
+    /// What was told before, until the next message takes it over.
+    earlier: Option<ToldContext>,
 }
 
 #[derive(Default)]
@@ -66,6 +71,15 @@ struct ContextState {
     standing: Option<Standing>,
 }
 
+impl ContextState {
+    /// Takes over what the model was told before.
+    fn resume(&mut self, earlier: ToldContext) {
+        self.rules.remember(earlier.rules);
+        self.open = earlier.open;
+        self.mode = earlier.mode;
+    }
+}
+
 /// The runner's facts about a message.
 pub struct MessageFacts {
     pub response: ResponseId,
@@ -76,6 +90,8 @@ pub struct MessageFacts {
     pub chosen: Chosen,
     pub seen: Arc<Seen>,
     pub log: Arc<Log>,
+    /// The first context as the model was told it before this program ran.
+    pub opened: Option<String>,
 }
 
 /// A message that is sent while the model works, as the user wrote it and as the model is told it.
@@ -127,6 +143,8 @@ impl ContextBuilder {
             files,
             symbols: Arc::default(),
             checks,
+            told: ToldRecorder::default(),
+            earlier: None,
         }
     }
 
@@ -185,7 +203,10 @@ impl ContextBuilder {
             chosen,
             seen,
             log,
+            opened,
         } = said;
+        let earlier = self.earlier.take_if(|_| !is_aside);
+        let is_resumed = earlier.is_some();
         let is_first = is_first && !is_aside;
         let Chosen { provider, model } = chosen;
         let settings = Arc::clone(&setup.settings);
@@ -238,7 +259,7 @@ impl ContextBuilder {
         let state = Arc::clone(&self.state);
         let mut is_ready = self.is_ready.clone();
         let workspace = setup.workspace.clone();
-        let gathering = self.gathering.take_if(|_| is_first);
+        let gathering = self.gathering.take_if(|_| is_first || is_resumed);
         let files = self.files.clone();
         let findings = self.checks.findings();
         let all = setup.tools.clone();
@@ -255,13 +276,20 @@ impl ContextBuilder {
                 tool_selection::tools(&submission.setup.settings, &submission.setup.model.name, window, &all);
             // The sender goes only with the thread that reads; then there is nothing to wait for.
             let _ = is_ready.wait_for(|it| *it).await;
+            if let Some(earlier) = earlier {
+                lock(&state).resume(earlier);
+            }
+            let mut since: Vec<String> = Vec::new();
             if gathering.is_none() && is_first && workspace.is_some() {
                 // It was told on another branch.
                 submission.opening = vec![lock(&state).first.part()];
             }
             if let Some(gathering) = gathering {
                 let first = gathering.ready(PATIENCE).await;
-                submission.opening = vec![first.part()];
+                match &opened {
+                    Some(before) => since.extend(first.since(before)),
+                    None => submission.opening = vec![first.part()],
+                }
                 lock(&state).first = first;
             }
             let text = submission.message.content.clone();
@@ -286,7 +314,11 @@ impl ContextBuilder {
                     files: list.as_deref(),
                     findings: &findings,
                 };
-                let told = context::message_parts(&text, &around, &mut state.rules, &state.watch, &mut state.open);
+                let mut told = context::message_parts(&text, &around, &mut state.rules, &state.watch, &mut state.open);
+                if let (true, Some(workspace)) = (is_resumed, &workspace) {
+                    since.extend(context::stale(workspace, &seen));
+                }
+                told.parts.splice(0..0, since.into_iter().map(Part::Text));
                 state.mode = Some(mode);
                 state.warnings.extend(told.warnings);
                 told.parts
@@ -378,6 +410,34 @@ impl ContextBuilder {
             memory.history.messages.push(message.clone());
             request.messages.push(message);
         }
+    }
+
+    /// Takes over what the model was told before; `None`: there is no record of it.
+    pub fn resume(&mut self, restored: Option<&Restored>) {
+        self.told = restored.map(ToldRecorder::after).unwrap_or_default();
+        self.earlier = restored.map(|it| it.facts.context.clone());
+    }
+
+    /// The record of what the model was told since the last one; `None`: nothing.
+    pub fn record(
+        &mut self,
+        memory: &Memory,
+        seen: &Seen,
+        workspace: Option<&Arc<Workspace>>,
+    ) -> Option<Map<String, Value>> {
+        let state = lock(&self.state);
+        let context = ToldContext {
+            rules: state.rules.said(),
+            open: state.open.clone(),
+            mode: state.mode,
+        };
+        drop(state);
+        let facts = ToldFacts {
+            prompt: memory.prompt.clone(),
+            files: seen.record(),
+            context: self.earlier.clone().unwrap_or(context),
+        };
+        self.told.record(&memory.history, facts, workspace.map(|it| it.root()))
     }
 
     /// A part of what was told is told no more: rules for files in the conversation are said again.

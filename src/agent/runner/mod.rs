@@ -428,9 +428,14 @@ impl Runner {
 
     /// Reads what was said before this program ran, when it is needed first.
     fn remember_once(&mut self) {
-        if !std::mem::replace(&mut self.messages.is_recollected, true) {
-            remember(&mut self.turn.memory, &self.setup, &self.log);
+        if std::mem::replace(&mut self.messages.is_recollected, true) {
+            return;
         }
+        let restored = remember(&mut self.turn.memory, &self.setup, &self.log);
+        if let Some(restored) = &restored {
+            self.tools.seen.restore(restored.facts.files.clone());
+        }
+        self.context.resume(restored.as_ref());
     }
 
     fn facts(&self, is_first: bool) -> MessageFacts {
@@ -441,6 +446,7 @@ impl Runner {
             chosen: self.model.chosen.clone(),
             seen: Arc::clone(&self.tools.seen),
             log: Arc::clone(&self.log),
+            opened: self.turn.memory.opening(),
         }
     }
 

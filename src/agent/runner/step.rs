@@ -46,6 +46,9 @@ impl Runner {
                     if matches!(event, Event::UserMessage(_)) {
                         self.answer.limit = EventLimit::default();
                     }
+                    if matches!(event, Event::Done(_)) && self.messages.user_command.is_none() {
+                        self.record_told(now);
+                    }
                     is_too_much |= self.answer.limit.count(&event) == Err(TooMany);
                     self.background
                         .note(&event, self.log.turn(), self.setup.workspace.as_deref());
@@ -57,6 +60,7 @@ impl Runner {
                 Effect::CallModel { mut request, stand_in } => {
                     self.context
                         .touched(&self.tools.seen, &mut self.turn.memory, &mut request);
+                    self.record_told(now);
                     let others = self.setup.roles.fallback();
                     let provider = match stand_in.checked_sub(1).and_then(|it| others.get(it)) {
                         Some(other) => {
@@ -113,10 +117,20 @@ impl Runner {
                     if !own.is_shown {
                         self.turn.memory.history.truncate(own.from);
                     }
+                    self.record_told(now);
                 } else {
                     self.model.think_of_title(&self.setup, &self.log);
                 }
             }
+        }
+    }
+
+    /// Journals what the model has been told since the last record.
+    fn record_told(&mut self, now_ms: u64) {
+        let workspace = self.setup.workspace.as_ref();
+        let record = (self.context).record(&self.turn.memory, &self.tools.seen, workspace);
+        if let Some(record) = record {
+            self.log.append(now_ms, Event::Told(record));
         }
     }
 

@@ -41,7 +41,10 @@ use super::{
     tool_selection,
 };
 use crate::{
-    agent::{history::summary::SummaryRequest, writer::Writer},
+    agent::{
+        history::{summary::SummaryRequest, told::SessionPrompt},
+        writer::Writer,
+    },
     config::Settings,
     link::Asker,
     models::{
@@ -50,7 +53,7 @@ use crate::{
     },
     protocol::{
         ASIDE, Address, ClarificationResponse, CompactionScope, ConversationId, DocumentId, Event, Kind, Message, Mode,
-        Notice, ResponseId, ResponseStart, Restriction, Severity, Turn as ProtocolTurn,
+        Notice, ResponseId, ResponseStart, Restriction, Severity, Turn as ProtocolTurn, sentence,
     },
     tools::{Access, Fault, Input as Arguments, Outcome, Proposal, Tool, ToolSet},
 };
@@ -519,12 +522,12 @@ impl Running {
     fn begin(submission: Submission, memory: &mut Memory, now_ms: u64) -> Self {
         let Submission {
             mut message,
-            parts,
+            mut parts,
             opening,
             mode,
             maker,
             policy,
-            setup,
+            mut setup,
         } = submission;
         let is_aside = matches!(setup.purpose, Purpose::Compaction(_));
         let title = title(&message.typed()).filter(|_| memory.is_empty() && !memory.is_titled && !is_aside);
@@ -535,6 +538,19 @@ impl Running {
         let title = title.map(|it| Event::Title(it.into()));
         let opening_events = std::iter::once(Event::UserMessage(message)).chain(title);
         memory.take_policy(policy);
+        let mut lost = Vec::new();
+        if setup.purpose == Purpose::Answer {
+            let wanted = SessionPrompt::new(&maker, &setup.model.system, &specs(&setup, mode));
+            let (changes, changed) = memory.keep_prompt(wanted);
+            parts.splice(0..0, changes.map(Part::Text));
+            if let Some(kept) = &memory.prompt {
+                setup.model.system.clone_from(&kept.system);
+            }
+            if !changed.is_empty() {
+                let message = sentence::TOOLS_CHANGED.with(&changed.join(", "));
+                lost.push(Event::Notice(Notice::new(Severity::Warning, "cache-lost", message)));
+            }
+        }
         if !is_aside {
             if !memory.is_opened {
                 memory.open(opening);
@@ -557,7 +573,7 @@ impl Running {
         };
         Self {
             output: AnswerOutput {
-                effects: opening_events.map(Effect::Append).collect(),
+                effects: opening_events.chain(lost).map(Effect::Append).collect(),
                 writer: Writer::new(mode),
                 start: Some(start),
                 began_ms: now_ms,
@@ -618,14 +634,12 @@ impl Running {
 
     /// The tools of the mode that is in force.
     fn in_force(&self) -> impl Iterator<Item = &Arc<Tool>> {
-        self.setup.tools.iter().filter(|it| {
-            it.modes.contains(&self.mode) && tool_selection::is_in_scope(&self.setup.settings, it, self.mode)
-        })
+        in_force(&self.setup, self.mode)
     }
 
     /// The tools offered in the current mode.
     fn offered(&self) -> Vec<ToolSpec> {
-        self.in_force().map(|it| it.spec()).collect()
+        specs(&self.setup, self.mode)
     }
 
     /// Goes on in another mode, and says so.
@@ -829,6 +843,18 @@ impl Running {
             memory.costs.is_unpriced |= dollars.is_none();
         }
     }
+}
+
+/// The tools of a mode.
+fn in_force(setup: &AnswerSetup, mode: Mode) -> impl Iterator<Item = &Arc<Tool>> {
+    let is_in_force =
+        move |it: &&Arc<Tool>| it.modes.contains(&mode) && tool_selection::is_in_scope(&setup.settings, it, mode);
+    setup.tools.iter().filter(is_in_force)
+}
+
+/// The tools of the request.
+fn specs(setup: &AnswerSetup, mode: Mode) -> Vec<ToolSpec> {
+    in_force(setup, mode).map(|it| it.spec()).collect()
 }
 
 /// Dollars and cents.

@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, fmt::Write, path::PathBuf, sync::Arc, time::Dur
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-pub use change::FileWatch;
+pub use change::{FileWatch, stale};
 pub use figures::{Sent, measure};
 pub use files::{Files, List, walk};
 pub use git::Status;
@@ -124,6 +124,22 @@ impl FirstContext {
     /// The message, in its tags.
     pub fn text(&self) -> String {
         self.parts().into_iter().map(|it| it.1).collect::<Vec<_>>().join("\n")
+    }
+
+    /// What is different from `before`, the message as it was told once; empty: nothing.
+    pub fn since(&self, before: &str) -> Option<String> {
+        let changed = self.parts().into_iter().filter(|it| !before.contains(&it.1));
+        let changed: Vec<String> = changed
+            .map(|(tag, text)| match tag {
+                // The old tree is still a fair guide, and the model looks for itself where it matters.
+                "project_layout" => {
+                    "The project's tree has changed since: look for yourself where it matters.".to_owned()
+                }
+                _ => text,
+            })
+            .collect();
+        let about = "The user continues this conversation after a pause. What is different now:";
+        (!changed.is_empty()).then(|| wrap_ours("system_reminder", &format!("{about}\n{}", changed.join("\n"))))
     }
 
     /// Each tag and all of its text.

@@ -181,6 +181,7 @@ command-no-sandbox = ohne Sandbox
 ## Pläne und ihre Todos
 
 plan-word = Plan
+plan-superseded = überholt
 plan-untitled = ohne Titel
 plan-key-build = umsetzen
 plan-key-edit = ändern
@@ -1300,6 +1301,7 @@ context-tool-count = { $count ->
 context-not-offered = nicht angeboten: { $why }
 context-switched-off = in den Einstellungen abgeschaltet
 context-calls-none = laut Einstellungen ruft dieses Modell keine Tools auf
+context-no-checker = hier läuft kein Prüfprogramm, oder der Ordner ist nicht vertraut
 context-no-search = kein Suchdienst eingestellt: setze web.search.kind
 context-edit-style = agent.edit_style schließt es aus
 context-other-models = für Modelle, die damit trainiert wurden

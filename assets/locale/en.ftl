@@ -184,6 +184,7 @@ command-no-sandbox = no sandbox
 ## Plans and their todos
 
 plan-word = plan
+plan-superseded = superseded
 plan-untitled = untitled
 plan-key-build = build
 plan-key-edit = edit
@@ -1303,6 +1304,7 @@ context-tool-count = { $count ->
 context-not-offered = not offered: { $why }
 context-switched-off = disabled in the settings
 context-calls-none = the settings say that this model calls no tools
+context-no-checker = no checker can run here, or the workspace is not trusted
 context-no-search = no search service configured: set web.search.kind
 context-edit-style = agent.edit_style excludes it
 context-other-models = for models trained on it

@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 
 use super::message_history::{Border, MessageHistory};
 use crate::{
+    agent::marks::MarkBaseline,
     config::Fingerprint,
     models::{Call, CallResult, Image, ModelMessage, Part, Said, ToolSpec},
     protocol::{Address, DocumentId, Entry, Event, Mode, Position, Turn},
@@ -93,6 +94,8 @@ pub struct ToldContext {
     pub open: Vec<String>,
     /// The mode that the model was told last.
     pub mode: Option<Mode>,
+    /// Marks of instrumentation from before debugging began; `None`: nothing is debugged.
+    pub marks: Option<MarkBaseline>,
 }
 
 /// Facts beside the messages.

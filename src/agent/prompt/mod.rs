@@ -1,8 +1,8 @@
 //! The system prompt, and the context that is put around each message. Pure: the same facts give the same words.
 //!
 //! The system prompt is made of blocks ([`BLOCKS`]) in a fixed order, because servers cache prompts by their prefix: within a
-//! conversation it stays the same, byte for byte, as long as mode, model and tools do. Facts that change are put into the
-//! user's newest message, before the user's words. Text from others is escaped (`tags::guard`).
+//! conversation it stays the same, byte for byte, as long as model and tools do. The mode and other facts that change are put
+//! into the user's newest message, before the user's words. Text from others is escaped (`tags::guard`).
 
 mod block;
 pub mod context;
@@ -36,7 +36,6 @@ const SERVERS_BYTES: usize = 16 << 10;
 /// Everything that the system prompt depends on.
 #[derive(Clone, Debug, Default)]
 pub struct Facts<'a> {
-    pub mode: Mode,
     /// Empty: nobody knows.
     pub model: &'a str,
     /// Tokens; `None`: unknown, which counts as large.
@@ -59,7 +58,7 @@ impl Facts<'_> {
 
 /// The system prompt.
 pub fn system(facts: &Facts<'_>) -> String {
-    let mut parts: Vec<String> = BLOCKS.iter().filter_map(|it| it.say(facts)).collect();
+    let mut parts: Vec<String> = BLOCKS.iter().filter_map(|it| it.say(facts, None)).collect();
     parts.extend(facts.rules.map(RuleSet::always_text).filter(|it| !it.is_empty()));
     parts.extend(servers(facts.servers));
     parts.extend(
@@ -131,7 +130,7 @@ fn sections(prompt: &str) -> Vec<(&str, &str)> {
 
 /// The block of a system prompt and its text, for those who say what each costs.
 pub fn blocks(facts: &Facts<'_>) -> Vec<(&'static str, String)> {
-    let said = BLOCKS.iter().filter_map(|it| Some((it.name, it.say(facts)?)));
+    let said = BLOCKS.iter().filter_map(|it| Some((it.name, it.say(facts, None)?)));
     said.collect()
 }
 
@@ -168,8 +167,8 @@ pub fn servers(servers: &[(String, String)]) -> Option<String> {
 
 /// The reminder of the mode in the user's newest message; `was`: the mode of the previous message, if there is one.
 /// `None`: none is needed.
-pub fn reminder(mode: Mode, was: Option<Mode>) -> Option<String> {
-    let text = block::reminder(mode, was)?;
+pub fn reminder(mode: Mode, was: Option<Mode>, facts: &Facts<'_>) -> Option<String> {
+    let text = block::reminder(mode, was, facts)?;
     Some(wrap_ours("system_reminder", &text))
 }
 

@@ -21,6 +21,7 @@ use crate::{
     agent::{
         approval::{Rules, RunMode},
         history::told::{Restored, ToldContext, ToldFacts, ToldRecorder},
+        marks::MarkBaseline,
         prompt::{
             self,
             context::{self, FileWatch, Files, FirstContext, Gathering, Sent, Surroundings},
@@ -35,9 +36,14 @@ use crate::{
     journal::Log,
     link::Asker,
     models::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
-    protocol::{ContextPart, Message, Mode, Position, Reply, ResponseId, Submit, Turn},
+    os,
+    protocol::{ContextPart, Message, Mode, NotOffered, Position, Reply, ResponseId, Submit, Turn},
     sandbox::{self, Place, Seen, Workspace},
-    tools::{ToolSet, lints::Findings},
+    tools::{
+        ToolSet,
+        lints::{Findings, checkers},
+        read_lints,
+    },
     transcript::Transcript,
 };
 
@@ -69,6 +75,8 @@ struct ContextState {
     warnings: Vec<String>,
     /// The trust in the workspace; `None` without a workspace.
     standing: Option<Standing>,
+    /// Checkers may run here, and there are some.
+    can_lint: bool,
 }
 
 impl ContextState {
@@ -188,6 +196,7 @@ impl ContextBuilder {
             state.rules = read.rules;
             state.warnings.extend(read.warnings);
             state.standing = read.standing;
+            state.can_lint = read.can_lint;
             drop(state);
             ready.send_replace(true);
         });
@@ -279,6 +288,9 @@ impl ContextBuilder {
             if let Some(earlier) = earlier {
                 lock(&state).resume(earlier);
             }
+            let can_lint = lock(&state).can_lint;
+            let tools = &mut submission.setup.tools;
+            *tools = tools.filtered(|it| can_lint || it.name != read_lints::NAME);
             let mut since: Vec<String> = Vec::new();
             if gathering.is_none() && is_first && workspace.is_some() {
                 // It was told on another branch.
@@ -295,9 +307,15 @@ impl ContextBuilder {
             let text = submission.message.content.clone();
             let mode = submission.mode;
             if is_aside {
-                submission.setup.model.system = system(&submission, mode, window, known.parallel, &lock(&state));
+                submission.setup.model.system = system(&submission, window, known.parallel, &lock(&state));
                 return submission;
             }
+            let answer = &submission.setup;
+            let told_tools = (
+                Arc::clone(&answer.settings),
+                answer.tools.clone(),
+                answer.model.name.clone(),
+            );
             let tell = move |state: &mut ContextState| {
                 let mut transcript = Transcript::default();
                 // Only what is quoted has to be looked up.
@@ -305,8 +323,16 @@ impl ContextBuilder {
                     transcript.apply_all(&log.after(Position(0)));
                 }
                 let list = files.map(|it| it.list());
+                let names = prompt_tools(&told_tools.0, &told_tools.1);
                 let around = Surroundings {
                     mode,
+                    prompt: &prompt::Facts {
+                        model: &told_tools.2,
+                        window,
+                        tools: &names,
+                        custom: Some(&state.custom),
+                        ..prompt::Facts::default()
+                    },
                     was: state.mode,
                     workspace: workspace.as_deref(),
                     transcript: &transcript,
@@ -344,7 +370,7 @@ impl ContextBuilder {
                     model = submission.setup.model.name
                 ));
             }
-            submission.setup.model.system = system(&submission, mode, window, known.parallel, &lock(&state));
+            submission.setup.model.system = system(&submission, window, known.parallel, &lock(&state));
             submission
         })
     }
@@ -362,6 +388,7 @@ impl ContextBuilder {
         let workspace = setup.workspace.clone();
         let files = self.files.clone();
         let findings = self.checks.findings();
+        let (settings, all) = (Arc::clone(&setup.settings), setup.tools.clone());
         Box::pin(async move {
             let held = Arc::clone(&state);
             let message = submit.message.clone();
@@ -375,8 +402,14 @@ impl ContextBuilder {
                     transcript.apply_all(&said.log.after(Position(0)));
                 }
                 let list = files.map(|it| it.list());
+                let names = prompt_tools(&settings, &all);
                 let around = Surroundings {
                     mode,
+                    prompt: &prompt::Facts {
+                        tools: &names,
+                        custom: Some(&state.custom),
+                        ..prompt::Facts::default()
+                    },
                     was,
                     workspace: workspace.as_deref(),
                     transcript: &transcript,
@@ -403,9 +436,27 @@ impl ContextBuilder {
     }
 
     /// Rules for files that have come into the conversation: they are said before the model goes on.
-    pub fn touched(&mut self, seen: &Seen, memory: &mut Memory, request: &mut ModelRequest) {
-        let update = lock(&self.state).rules.attach(seen.known());
-        if let Some(update) = update {
+    /// So is the mode, where what was said of it is told no more.
+    pub fn touched(&mut self, seen: &Seen, mode: Mode, memory: &mut Memory, request: &mut ModelRequest) {
+        let mut state = lock(&self.state);
+        let mode = state.mode.is_none().then(|| {
+            let names: Vec<&str> = request.tools.iter().map(|it| it.name.as_str()).collect();
+            let facts = prompt::Facts {
+                model: &request.model,
+                tools: &names,
+                custom: Some(&state.custom),
+                ..prompt::Facts::default()
+            };
+            (mode, prompt::reminder(mode, None, &facts))
+        });
+        let mut updates = Vec::new();
+        if let Some((mode, reminder)) = mode {
+            state.mode = Some(mode);
+            updates.extend(reminder);
+        }
+        updates.extend(state.rules.attach(seen.known()));
+        drop(state);
+        for update in updates {
             let message = ModelMessage::user(update);
             memory.history.messages.push(message.clone());
             request.messages.push(message);
@@ -423,6 +474,7 @@ impl ContextBuilder {
         &mut self,
         memory: &Memory,
         seen: &Seen,
+        marks: Option<MarkBaseline>,
         workspace: Option<&Arc<Workspace>>,
     ) -> Option<Map<String, Value>> {
         let state = lock(&self.state);
@@ -430,6 +482,7 @@ impl ContextBuilder {
             rules: state.rules.said(),
             open: state.open.clone(),
             mode: state.mode,
+            marks,
         };
         drop(state);
         let facts = ToldFacts {
@@ -442,7 +495,9 @@ impl ContextBuilder {
 
     /// A part of what was told is told no more: rules for files in the conversation are said again.
     pub fn forgot(&self) {
-        lock(&self.state).rules.forget();
+        let mut state = lock(&self.state);
+        state.rules.forget();
+        state.mode = None;
     }
 
     /// An answer has ended: what the user changes from here on is said with the next message.
@@ -519,19 +574,20 @@ impl ContextBuilder {
         let mut known = catalogue::known(&chosen.model, &setup.settings.models);
         known.window = known.window.or(memory.window.tokens);
         let tools = tool_selection::tools(&setup.settings, &chosen.model, known.window, &setup.tools);
-        let names = offered(&tools, mode);
-        let specs: Vec<ToolSpec> = tools
-            .iter()
-            .filter(|it| it.modes.contains(&mode))
-            .map(|it| it.spec())
-            .collect();
+        let can_lint = state.can_lint;
+        let offered = tools.filtered(|it| can_lint || it.name != read_lints::NAME);
+        let has_lints = offered.len() < tools.len();
+        let names = prompt_tools(&setup.settings, &offered);
+        let listed = tool_selection::listed(&setup.settings, &offered, mode);
+        let specs: Vec<ToolSpec> = listed.into_iter().map(|it| it.spec()).collect();
+        let mut missing = tool_selection::missing(&setup.settings, &chosen.model, known.window, &setup.tools);
+        missing.extend(has_lints.then(|| (read_lints::NAME.to_owned(), NotOffered::NoChecker)));
         // The surroundings are counted by themselves.
         let told = memory.history.messages.iter().enumerate();
         let told = told.filter(|(at, _)| memory.history.opened_at != Some(*at));
         let messages: Vec<&ModelMessage> = told.map(|it| it.1).collect();
         context::measure(&Sent {
             facts: prompt::Facts {
-                mode,
                 model: &chosen.model,
                 window: known.window,
                 tools: &names,
@@ -543,7 +599,7 @@ impl ContextBuilder {
             first: state.first.parts(),
             messages: &messages,
             tools: &specs,
-            missing: tool_selection::missing(&setup.settings, &chosen.model, known.window, &setup.tools),
+            missing,
             counted: Some(memory.history.counted()).filter(|it| *it > 0),
             is_priced: known.prices.is_some(),
         })
@@ -551,18 +607,12 @@ impl ContextBuilder {
 }
 
 /// The system prompt of a submission.
-fn system(
-    submission: &Submission,
-    mode: Mode,
-    window: Option<u64>,
-    parallel: Option<bool>,
-    state: &ContextState,
-) -> String {
+fn system(submission: &Submission, window: Option<u64>, parallel: Option<bool>, state: &ContextState) -> String {
+    let answer = &submission.setup;
     prompt::system(&prompt::Facts {
-        mode,
-        model: &submission.setup.model.name,
+        model: &answer.model.name,
         window,
-        tools: &offered(&submission.setup.tools, mode),
+        tools: &prompt_tools(&answer.settings, &answer.tools),
         parallel: parallel.unwrap_or(true),
         rules: Some(&state.rules),
         servers: &[],
@@ -570,10 +620,11 @@ fn system(
     })
 }
 
-/// Names of the tools that may be used in `mode`.
-fn offered(tools: &ToolSet, mode: Mode) -> Vec<&str> {
-    let tools = tools.iter().filter(|it| it.modes.contains(&mode));
-    tools.map(|it| it.name.as_str()).collect()
+/// Names of the tools that the system prompt speaks of.
+fn prompt_tools<'a>(settings: &'a Settings, tools: &'a ToolSet) -> Vec<&'a str> {
+    tool_selection::of_all_modes(settings, tools)
+        .map(|it| it.name.as_str())
+        .collect()
 }
 
 /// Everything that is needed to read rules and prompt parts from the disk.
@@ -594,6 +645,18 @@ impl DiskReading {
         }
     }
 
+    /// Returns true if some checker could be run for `read_lints`.
+    fn can_lint(&self, standing: Option<&Standing>) -> bool {
+        let (Some(workspace), Some(standing)) = (&self.workspace, standing) else {
+            return false;
+        };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let is_there = |program: &str| os::process::find(program, &path).is_some();
+        let mut checkers = standing.checkers.iter();
+        let has_any = checkers.any(|it| checkers::can_run(it, workspace.root(), &is_there));
+        workspace.may_act() && (has_any || !self.settings.lint.is_empty())
+    }
+
     fn read(&self) -> ContextState {
         let paths = self.paths.as_ref();
         let (custom, mut warnings) = prompt::load(&self.settings, paths);
@@ -611,6 +674,7 @@ impl DiskReading {
             rules,
             custom,
             warnings,
+            can_lint: self.can_lint(standing.as_ref()),
             standing,
             ..ContextState::default()
         }

@@ -540,7 +540,10 @@ impl Running {
         memory.take_policy(policy);
         let mut lost = Vec::new();
         if setup.purpose == Purpose::Answer {
-            let wanted = SessionPrompt::new(&maker, &setup.model.system, &specs(&setup, mode));
+            let tools: Vec<ToolSpec> = tool_selection::of_all_modes(&setup.settings, &setup.tools)
+                .map(|it| it.spec())
+                .collect();
+            let wanted = SessionPrompt::new(&maker, &setup.model.system, &tools);
             let (changes, changed) = memory.keep_prompt(wanted);
             parts.splice(0..0, changes.map(Part::Text));
             if let Some(kept) = &memory.prompt {
@@ -634,12 +637,13 @@ impl Running {
 
     /// The tools of the mode that is in force.
     fn in_force(&self) -> impl Iterator<Item = &Arc<Tool>> {
-        in_force(&self.setup, self.mode)
+        tool_selection::of_mode(&self.setup.settings, &self.setup.tools, self.mode)
     }
 
-    /// The tools offered in the current mode.
+    /// The tools of the request, whether the mode allows them or not.
     fn offered(&self) -> Vec<ToolSpec> {
-        specs(&self.setup, self.mode)
+        let listed = tool_selection::listed(&self.setup.settings, &self.setup.tools, self.mode);
+        listed.into_iter().map(|it| it.spec()).collect()
     }
 
     /// Goes on in another mode, and says so.
@@ -843,18 +847,6 @@ impl Running {
             memory.costs.is_unpriced |= dollars.is_none();
         }
     }
-}
-
-/// The tools of a mode.
-fn in_force(setup: &AnswerSetup, mode: Mode) -> impl Iterator<Item = &Arc<Tool>> {
-    let is_in_force =
-        move |it: &&Arc<Tool>| it.modes.contains(&mode) && tool_selection::is_in_scope(&setup.settings, it, mode);
-    setup.tools.iter().filter(is_in_force)
-}
-
-/// The tools of the request.
-fn specs(setup: &AnswerSetup, mode: Mode) -> Vec<ToolSpec> {
-    in_force(setup, mode).map(|it| it.spec()).collect()
 }
 
 /// Dollars and cents.

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::{focus::focus_composer, reading, writing::submit};
 use crate::{
-    protocol::{BUILDS, Command, Document, Message, Mode, TodoStatus, View, plan_file},
+    protocol::{BUILDS, Command, Document, Message, Mode, PASTES, TodoStatus, View, plan_file},
     t,
-    transcript::{DocumentIndex, Todo},
+    transcript::{DocumentIndex, Exchange, Todo},
     tui::{
         app::{Action, App, Choice, Effect},
         overlays::Prompt,
@@ -44,6 +44,36 @@ pub const BUILD: Action = Action::new("plan.build", "build", |app, _| {
     app.viewport.pane.go_to_end();
     submit(app, message)
 });
+
+/// Adds the newest plan to a message in plan mode, if the user has edited it and has not sent it: who made it knows only
+/// what it wrote. The screen shows the plan as a paste.
+pub fn with_edits(app: &App, mut message: Message) -> Message {
+    let transcript = &app.conversation.transcript;
+    let plan = transcript.newest_plan().and_then(|it| transcript.get(it));
+    let Some(document) = plan.filter(|it| it.metadata.contains_key("edited") && !it.is_open()) else {
+        return message;
+    };
+    let View::Plan(mut plan) = document.view() else {
+        return message;
+    };
+    plan.todos = transcript.todos.list.iter().map(borrowed).collect();
+    let text = plan_file::write(&plan);
+    let is_sent = |it: &Exchange| it.message.as_ref().is_some_and(|it| it.content.contains(&text));
+    if app.composer.mode != Mode::Plan || transcript.exchanges.iter().any(is_sent) {
+        return message;
+    }
+    let start = message.content.len();
+    message.content = format!(
+        "{}\n\nThis is the plan as I have changed it:\n\n{text}",
+        message.content
+    );
+    let range = json!([start, message.content.len()]);
+    match message.extra.get_mut(PASTES).and_then(Value::as_array_mut) {
+        Some(pastes) => pastes.push(range),
+        None => drop(message.extra.insert(PASTES.to_owned(), json!([range]))),
+    }
+    message
+}
 
 /// Marks the plan, so that Enter builds it.
 pub const MARK: Action = Action::new("plan.mark", "", |app, _| {

@@ -356,3 +356,74 @@ fn slug(title: &str) -> String {
     let slug: String = words.join("-").chars().take(60).collect();
     if slug.is_empty() { "plan".to_owned() } else { slug }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        protocol::{Done, FinishReason, ResponseStart, Submit},
+        tui::test_app::{TestApp, document},
+    };
+
+    use super::*;
+    use crate::protocol::Event;
+
+    fn messages(app: &TestApp) -> Vec<Message> {
+        let submitted = app.sent().into_iter().filter_map(|it| match it {
+            Command::Submit(Submit { message, .. }) => Some(message),
+            _ => None,
+        });
+        submitted.collect()
+    }
+
+    #[test]
+    fn a_comment_takes_the_edits_of_a_plan_along_once() {
+        let mut app = TestApp::new(80, 24);
+        app.events([
+            Event::UserMessage(Message::user("go")),
+            Event::ResponseStart(ResponseStart::default()),
+        ]);
+        let todos = json!([{ "id": "t", "content": "Sum up", "status": "pending" }]);
+        let metadata = json!({ "title": "Sums", "overview": "All.", "todos": todos });
+        app.events(document("1", "plan", Some("Do it."), metadata));
+        app.events([Event::Done(Done {
+            finish_reason: Some(FinishReason::AwaitingInput),
+            ..Done::default()
+        })]);
+        (COMMENT.run)(&mut app.app, "");
+        app.keys("why?\r");
+        assert!(!messages(&app)[0].content.contains("Sum up"), "nothing was edited");
+        app.events([
+            Event::UserMessage(messages(&app)[0].clone()),
+            Event::Done(Done::default()),
+        ]);
+        let todos = json!([{ "id": "t", "content": "Add it all up", "status": "pending" }]);
+        let metadata = json!({ "todos": todos, "edited": true });
+        let update = Event::DocumentUpdate {
+            document: "1".into(),
+            metadata: metadata.as_object().cloned().expect("an object"),
+        };
+        let entry = crate::protocol::Entry {
+            position: crate::protocol::Position(100),
+            turn: crate::protocol::Turn(1),
+            at_ms: 0,
+            event: update,
+        };
+        app.app.conversation.transcript.apply(&entry);
+        (COMMENT.run)(&mut app.app, "");
+        app.keys("smaller\r");
+        let second = messages(&app)[1].clone();
+        assert!(
+            second.content.contains("as I have changed it") && second.content.contains("Add it all up"),
+            "{second:?}"
+        );
+        assert!(
+            second.typed().contains("smaller") && !second.typed().contains("Add it all up"),
+            "{}",
+            second.typed()
+        );
+        app.events([Event::UserMessage(second), Event::Done(Done::default())]);
+        (COMMENT.run)(&mut app.app, "");
+        app.keys("and smaller\r");
+        assert!(!messages(&app)[2].content.contains("Add it all up"), "they were sent");
+    }
+}

@@ -593,3 +593,262 @@ fn keys(history: &MessageHistory) -> Vec<u64> {
     }
     hashers.iter().map(Hasher::finish).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        agent::history::folded,
+        journal::Log,
+        protocol::{Branch, DocumentStart, Done, Kind, Message},
+    };
+
+    fn call(id: &str, arguments: &str) -> Said {
+        Said::Call(Call {
+            id: id.to_owned(),
+            name: "grep".to_owned(),
+            arguments: Map::from_iter([("pattern".to_owned(), arguments.into())]),
+            opaque: Some(json!({ "thoughtSignature": "CiQB" })),
+        })
+    }
+
+    fn image() -> Image {
+        Image {
+            media_type: "image/png".to_owned(),
+            bytes: vec![7; 2000].into(),
+        }
+    }
+
+    /// A log whose turns are told by a recorder, as the runner does it.
+    struct Teller {
+        log: Arc<Log>,
+        recorder: ToldRecorder,
+        history: MessageHistory,
+    }
+
+    impl Teller {
+        fn new() -> Self {
+            Self {
+                log: Log::new(),
+                recorder: ToldRecorder::default(),
+                history: MessageHistory::default(),
+            }
+        }
+
+        fn facts() -> ToldFacts {
+            ToldFacts {
+                prompt: Some(SessionPrompt::new("m", &"be good ".repeat(200), &[])),
+                files: BTreeMap::from([(
+                    PathBuf::from("/work/a.rs"),
+                    SeenFile {
+                        hash: [3; 32],
+                        lines: vec![1..=5, 9..=u64::MAX],
+                    },
+                )]),
+                context: ToldContext {
+                    mode: Some(Mode::Plan),
+                    ..ToldContext::default()
+                },
+            }
+        }
+
+        fn record(&mut self) {
+            let record = self
+                .recorder
+                .record(&self.history, Self::facts(), Some(Path::new("/work")));
+            if let Some(record) = record {
+                self.log.append(0, Event::Told(record));
+            }
+        }
+
+        /// A turn with an answer of one document.
+        fn turn(&mut self, words: &str) {
+            self.log.append(0, Event::UserMessage(Message::user(words)));
+            self.history.turn(
+                self.log.turn(),
+                vec![Part::Text(words.to_owned()), Part::Image(image())],
+            );
+            self.record();
+            let id: DocumentId = format!("d{words}").as_str().into();
+            self.log.append(
+                0,
+                Event::DocumentStart(DocumentStart {
+                    id: id.clone(),
+                    kind: Kind::Text,
+                    sequence: None,
+                    content: None,
+                    metadata: Map::new(),
+                }),
+            );
+            self.log.append(
+                0,
+                Event::DocumentEnd {
+                    document: id,
+                    final_content: Some("answer".to_owned()),
+                    metadata: Map::new(),
+                },
+            );
+            let said = vec![
+                Said::Opaque(json!({ "signature": "EqQB" })),
+                Said::Text("answer".to_owned()),
+                call(words, words),
+            ];
+            self.history.messages.push(ModelMessage::Assistant(said));
+            self.history.messages.push(ModelMessage::Results(vec![CallResult {
+                call: words.to_owned(),
+                name: "grep".to_owned(),
+                text: "found ".repeat(200),
+                is_error: false,
+                images: vec![image()],
+            }]));
+            self.record();
+            self.log.append(0, Event::Done(Done::default()));
+        }
+
+        fn go_on(&mut self, branch: Branch) {
+            self.log.append(0, Event::Branch(branch));
+            let restored = self.restored().expect("a record");
+            self.history = restored.history.clone();
+            self.recorder = ToldRecorder::after(&restored);
+        }
+
+        fn restored(&self) -> Option<Restored> {
+            let entries = self.log.after(Position(0));
+            restore(&entries, &folded(&entries), Some(Path::new("/work")))
+        }
+    }
+
+    #[test]
+    fn what_was_told_is_read_back_and_large_parts_stand_there_once() {
+        let mut teller = Teller::new();
+        for words in ["one", "two", "three"] {
+            teller.turn(words);
+            let restored = teller.restored().expect("a record");
+            assert_eq!(restored.history, teller.history);
+            assert_eq!(restored.facts, Teller::facts());
+            assert_eq!(restored.upto, (teller.log.turn(), 1));
+        }
+        let written: String = teller
+            .log
+            .after(Position(0))
+            .iter()
+            .map(|it| format!("{:?}", it.event))
+            .collect();
+        let large = STANDARD.encode(vec![7; 2000]);
+        for part in [large, "found ".repeat(200), "be good ".repeat(200)] {
+            assert_eq!(written.matches(part.as_str()).count(), 1, "{part}");
+        }
+        assert!(
+            teller
+                .recorder
+                .record(&teller.history, Teller::facts(), Some(Path::new("/work")))
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn a_branch_has_what_was_told_on_it() {
+        let mut teller = Teller::new();
+        teller.turn("one");
+        let first = teller.history.clone();
+        teller.turn("two");
+        let second = teller.history.clone();
+        teller.go_on(Branch {
+            after: Turn(1),
+            ..Branch::default()
+        });
+        assert_eq!(teller.history, first);
+        teller.turn("three");
+        assert_eq!(teller.restored().expect("a record").history, teller.history);
+        teller.go_on(Branch {
+            after: Turn(2),
+            ..Branch::default()
+        });
+        assert_eq!(teller.history, second);
+        // Within an answer: what was told when the document began.
+        teller.go_on(Branch {
+            after: Turn(2),
+            upto: Some("dtwo".into()),
+            is_open: false,
+        });
+        assert_eq!(teller.history.messages.len(), first.messages.len() + 1);
+        assert_eq!(teller.restored().expect("a record").upto, (Turn(2), 0));
+    }
+
+    #[test]
+    fn what_is_missing_makes_the_records_worthless_and_a_changed_thought_is_left_out() {
+        let mut teller = Teller::new();
+        teller.turn("one");
+        let entries = teller.log.after(Position(0));
+        let changed = |change: &dyn Fn(&mut Map<String, Value>)| {
+            let entries = entries.iter().map(|entry| {
+                let mut entry = (**entry).clone();
+                if let Event::Told(record) = &mut entry.event {
+                    change(record);
+                }
+                Arc::new(entry)
+            });
+            let entries: Vec<Arc<Entry>> = entries.collect();
+            restore(&entries, &folded(&entries), None)
+        };
+        assert!(changed(&|_| {}).is_some());
+        assert!(changed(&|it| drop(it.shift_remove("parts"))).is_none());
+        assert!(changed(&|it| drop(it.insert("keep".into(), 9.into()))).is_none());
+        assert!(changed(&|it| drop(it.insert("messages".into(), json!([{ "user": 1 }])))).is_none());
+        let redacted = changed(&|record| {
+            if let Some(Value::Object(parts)) = record.get_mut("parts") {
+                for part in parts.values_mut().filter(|it| it.get("signature").is_some()) {
+                    *part = json!({ "signature": "[redacted]" });
+                }
+            }
+        });
+        let messages = redacted.expect("the rest is sound").history.messages;
+        assert!(!format!("{messages:?}").contains("redacted"), "{messages:?}");
+        assert_eq!(messages.len(), 3);
+    }
+
+    #[test]
+    fn a_rewritten_history_is_written_whole_when_enough_was_written() {
+        let mut teller = Teller::new();
+        for nth in 0..40 {
+            teller.turn(&format!("{nth} {}", "x".repeat(600)));
+        }
+        teller.history = MessageHistory::default();
+        teller.turn("short");
+        let entries = teller.log.after(Position(0));
+        let whole = |it: &&Arc<Entry>| matches!(&it.event, Event::Told(it) if it.get("keep") == Some(&0.into()));
+        let last = entries.iter().rev().find(whole).expect("the last one").position;
+        // The end of the log alone is enough.
+        let end: Vec<Arc<Entry>> = entries
+            .iter()
+            .filter(|it| it.position.0 + 2 > last.0)
+            .cloned()
+            .collect();
+        let restored = restore(&end, &folded(&end), Some(Path::new("/work"))).expect("it stands by itself");
+        assert_eq!(restored.history, teller.history);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Whatever is added, taken away or changed in between: the last state is read back.
+        #[test]
+        fn any_history_is_read_back(steps in prop::collection::vec((0_usize..6, "[a-c]{0,3}", any::<bool>()), 1..20)) {
+            let mut teller = Teller::new();
+            teller.log.append(0, Event::UserMessage(Message::user("go")));
+            for (keep, text, is_long) in steps {
+                teller.history.truncate(keep.min(teller.history.messages.len()));
+                let text = if is_long { text.repeat(400) } else { text };
+                teller.history.turn(Turn(1), vec![Part::Text(text.clone())]);
+                teller.history.messages.push(ModelMessage::Assistant(vec![Said::Text(text)]));
+                teller.record();
+                let restored = teller.restored().expect("a record");
+                prop_assert_eq!(&restored.history.messages, &teller.history.messages);
+                prop_assert_eq!(&restored.history.borders, &teller.history.borders);
+            }
+        }
+    }
+}

@@ -4,8 +4,10 @@ use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 
 use super::*;
-use crate::agent::{cut::tokens, tags::TAGS};
+use crate::agent::{approval::RunMode, cut::tokens, tags::TAGS, tool_selection};
 use crate::config::{KEYS, Paths, Settings};
+use crate::sandbox::Tier;
+use crate::tools::built_in;
 
 /// All tools of agent mode, as a provider that reads sketches gets them.
 const ALL: &[&str] = &[
@@ -195,6 +197,49 @@ fn what_has_changed_in_a_prompt_is_told_part_by_part() {
         !told.contains("You are A.") && told.contains("no longer hold: citing_code."),
         "{told}"
     );
+}
+
+/// One whole first request to a model, as words: the system prompt, the tools, the surroundings and the message.
+fn request(model: &str, window: Option<u64>) -> String {
+    let settings = Settings::default();
+    let offered = tool_selection::tools(&settings, model, window, built_in());
+    let names: Vec<&str> = tool_selection::of_all_modes(&settings, &offered)
+        .map(|it| it.name.as_str())
+        .collect();
+    let facts = Facts {
+        model,
+        window,
+        ..facts(&names)
+    };
+    let mut text = format!("# system\n\n{}\n# tools\n", system(&facts));
+    for tool in tool_selection::listed(&settings, &offered, Mode::Plan) {
+        let spec = tool.spec();
+        text.push_str(&format!("\n{}: {}\n{}\n", spec.name, spec.about, spec.parameters));
+    }
+    let first = context::FirstContext {
+        user_info: format!(
+            "OS: linux\nWorkspace: /work/shop\nGit repository: yes, branch main\nDate: Monday, 2 March 2026\n{}",
+            context::environment(Tier::Full, "", RunMode::Sandbox)
+        ),
+        git_status: Some("## main".to_owned()),
+        project_layout: Some("/work/shop/\n  - Cargo.toml\n".to_owned()),
+        is_partial: false,
+    };
+    let reminder = reminder(Mode::Plan, None, &facts);
+    let message = query("Add a discount code", reminder.as_slice());
+    format!("{text}\n# user\n\n{}\n\n# user\n\n{message}\n", first.text())
+}
+
+#[test]
+fn a_whole_request_for_each_family() {
+    for (family, model, window) in [
+        ("gpt-5", "gpt-5.1-codex", Some(400_000)),
+        ("claude", "claude-sonnet-4-5", Some(200_000)),
+        ("gemini", "gemini-3-pro", Some(1_000_000)),
+        ("small", "qwen2.5-coder", Some(8_192)),
+    ] {
+        insta::assert_snapshot!(format!("request_{family}"), request(model, window));
+    }
 }
 
 /// All subsets of a handful of tools on which the words depend.

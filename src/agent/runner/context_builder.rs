@@ -130,7 +130,9 @@ impl ContextBuilder {
             *lock(&told) = read;
             ready.send_replace(true);
         });
-        let gathering = setup.workspace.clone().map(Gathering::start);
+        let gathering = setup.workspace.clone();
+        let run = RunMode::parse(&setup.settings.approvals.run);
+        let gathering = gathering.map(|it| Gathering::start(it, run));
         let files = gathering.as_ref().map(Gathering::files);
         let checks = Checks::start(setup);
         if let (true, Asker::Here, Some(files)) = (checks.are_on(), setup.asker, files.clone()) {

@@ -2,9 +2,7 @@
 
 use std::{collections::BTreeMap, ffi::OsStr, path::Path};
 
-use serde::{Deserialize, Serialize};
-
-use super::prompt::DEBUG_TAG;
+use super::{history::told::MarkBaseline, prompt::DEBUG_TAG};
 use crate::{
     os::file,
     sandbox::{Bounds, Workspace},
@@ -26,10 +24,6 @@ fn is_prose(path: &Path) -> bool {
 /// Lines with marks by file: the number of each, and its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks(BTreeMap<String, Vec<(usize, String)>>);
-
-/// The lines that had marks before debugging began, by file: they are the user's.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MarkBaseline(BTreeMap<String, Vec<String>>);
 
 impl Marks {
     /// Number of lines.

@@ -19,7 +19,6 @@ use sha2::{Digest, Sha256};
 
 use super::message_history::{Border, MessageHistory};
 use crate::{
-    agent::marks::MarkBaseline,
     config::Fingerprint,
     models::{Call, CallResult, Image, ModelMessage, Part, Said, ToolSpec},
     protocol::{Address, DocumentId, Entry, Event, Mode, Position, Turn},
@@ -84,6 +83,10 @@ impl SessionPrompt {
     }
 }
 
+/// Lines that had marks of instrumentation before debugging began, by file: they are the user's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarkBaseline(pub BTreeMap<String, Vec<String>>);
+
 /// Facts that decide what is told with the next message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -102,7 +105,7 @@ pub struct ToldContext {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToldFacts {
     pub prompt: Option<SessionPrompt>,
-    /// What the model knows of files.
+    /// Contents and lines of files that the model has read or written.
     pub files: BTreeMap<PathBuf, SeenFile>,
     pub context: ToldContext,
 }
@@ -217,7 +220,7 @@ impl ToldRecorder {
     }
 }
 
-/// What the records say, and how far they go.
+/// The state that the records of a branch lead to, and the point up to which they tell it.
 #[derive(Debug)]
 pub struct Restored {
     pub history: MessageHistory,

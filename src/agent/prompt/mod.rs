@@ -70,7 +70,7 @@ pub fn system(facts: &Facts<'_>) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// What holds now instead of parts of an older system prompt, as a reminder; `None`: the prompts say the same.
+/// Returns a reminder with the parts of a system prompt that differ from an older one; `None`: the prompts say the same.
 pub fn changes(before: &str, now: &str) -> Option<String> {
     let (old, new) = (sections(before), sections(now));
     let changed: Vec<&str> = new.iter().filter(|it| !old.contains(it)).map(|it| it.1).collect();

@@ -20,8 +20,7 @@ use super::{
 use crate::{
     agent::{
         approval::{Rules, RunMode},
-        history::told::{Restored, ToldContext, ToldFacts, ToldRecorder},
-        marks::MarkBaseline,
+        history::told::{MarkBaseline, Restored, ToldContext, ToldFacts, ToldRecorder},
         prompt::{
             self,
             context::{self, FileWatch, Files, FirstContext, Gathering, Sent, Surroundings},

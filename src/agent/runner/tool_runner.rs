@@ -18,7 +18,8 @@ use tokio::sync::{mpsc, watch};
 use crate::{
     agent::{
         git,
-        marks::{self, MarkBaseline},
+        history::told::MarkBaseline,
+        marks,
         runner::{
             approval_snapshot::ApprovalSnapshot,
             checks::{KnownMistakes, Lints},

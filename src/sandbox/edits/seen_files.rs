@@ -21,7 +21,7 @@ pub struct Seen {
     checkpoints: Option<Checkpoints>,
 }
 
-/// What the model knows of a file.
+/// Content of a file that the model has read, and the lines that it was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenFile {
     /// SHA-256 of its content.

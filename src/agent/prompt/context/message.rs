@@ -17,7 +17,7 @@ const OPEN: usize = 10;
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     pub mode: Mode,
-    /// What the words about the mode depend on.
+    /// Facts that the words about the mode depend on.
     pub prompt: &'a Facts<'a>,
     /// The mode of the message before, if there is one.
     pub was: Option<Mode>,

@@ -141,7 +141,7 @@ impl FirstContext {
         self.parts().into_iter().map(|it| it.1).collect::<Vec<_>>().join("\n")
     }
 
-    /// What is different from `before`, the message as it was told once; empty: nothing.
+    /// Returns a reminder with the parts that differ from `before`, the message as it was told once; `None`: none does.
     pub fn since(&self, before: &str) -> Option<String> {
         let changed = self.parts().into_iter().filter(|it| !before.contains(&it.1));
         let changed: Vec<String> = changed

@@ -181,6 +181,7 @@ command-no-sandbox = ohne Sandbox
 ## Pläne und ihre Todos
 
 plan-word = Plan
+plan-superseded = überholt
 plan-untitled = ohne Titel
 plan-key-build = umsetzen
 plan-key-edit = ändern
@@ -208,6 +209,7 @@ agent-none-fits = Keine der angenommenen Änderungen kann committet werden.
 agent-committed-already = Die angenommenen Änderungen sind schon committet.
 agent-changed-meanwhile = Das Repository hat sich inzwischen geändert. Sieh die Änderungen noch einmal an.
 agent-filtered = Ein Filter dieses Repositorys lässt sich nicht abschalten. Nimm git diff.
+agent-tools-changed = Cache verloren: Werkzeuge geändert: { $name }
 agent-undo-busy = solange das Modell arbeitet, geht nichts rückgängig
 agent-no-workspace = hier ist kein Arbeitsordner
 agent-no-change = keine Änderung einer Datei
@@ -1300,6 +1302,7 @@ context-tool-count = { $count ->
 context-not-offered = nicht angeboten: { $why }
 context-switched-off = in den Einstellungen abgeschaltet
 context-calls-none = laut Einstellungen ruft dieses Modell keine Tools auf
+context-no-checker = hier läuft kein Prüfprogramm, oder der Ordner ist nicht vertraut
 context-no-search = kein Suchdienst eingestellt: setze web.search.kind
 context-edit-style = agent.edit_style schließt es aus
 context-other-models = für Modelle, die damit trainiert wurden

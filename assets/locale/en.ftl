@@ -184,6 +184,7 @@ command-no-sandbox = no sandbox
 ## Plans and their todos
 
 plan-word = plan
+plan-superseded = superseded
 plan-untitled = untitled
 plan-key-build = build
 plan-key-edit = edit
@@ -211,6 +212,7 @@ agent-none-fits = None of the accepted changes can be committed.
 agent-committed-already = The accepted changes are already committed.
 agent-changed-meanwhile = The repository has changed meanwhile. Look at the changes again.
 agent-filtered = A filter of this repository cannot be switched off. Use git diff.
+agent-tools-changed = cache lost: tools changed: { $name }
 agent-undo-busy = nothing can be undone while the model works
 agent-no-workspace = no workspace here
 agent-no-change = not a file change
@@ -1303,6 +1305,7 @@ context-tool-count = { $count ->
 context-not-offered = not offered: { $why }
 context-switched-off = disabled in the settings
 context-calls-none = the settings say that this model calls no tools
+context-no-checker = no checker can run here, or the workspace is not trusted
 context-no-search = no search service configured: set web.search.kind
 context-edit-style = agent.edit_style excludes it
 context-other-models = for models trained on it

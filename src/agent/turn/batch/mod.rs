@@ -270,7 +270,12 @@ impl Running {
         }
         let message = format!("`{}` cannot be used in {} mode", tool.name, self.mode);
         let fault = Fault::new("TOOL_FORBIDDEN_IN_MODE", message);
-        Some(fault.hint("Go on without it, or ask for another mode with switch_mode."))
+        let can_switch = self.in_force().any(|it| it.name == "switch_mode");
+        Some(fault.hint(if can_switch {
+            "Go on without it, or ask for another mode with switch_mode."
+        } else {
+            "Go on without it; only the user can choose another mode."
+        }))
     }
 
     /// Names of the tools offered in the current mode.

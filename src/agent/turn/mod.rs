@@ -464,6 +464,9 @@ enum Phase {
     Over,
 }
 
+/// Maximum number of calls in a message of the model.
+const CALLS_PER_STEP: usize = 200;
+
 /// The model's message where it did not answer.
 const NO_ANSWER: &str = "(No answer came.)";
 /// A title is a line in a list.
@@ -728,6 +731,15 @@ impl Running {
                 opaque,
                 slot: _,
             } => {
+                let calls = self
+                    .request
+                    .said
+                    .iter()
+                    .filter(|it| matches!(it, Said::Call(_)))
+                    .count();
+                if calls == CALLS_PER_STEP {
+                    return self.too_many_calls(memory);
+                }
                 let id = self.fresh_id(id, memory);
                 let arguments = arguments.unwrap_or_else(|text| {
                     self.request.garbled.push((id.clone(), text));

@@ -15,6 +15,7 @@ use divan::{Bencher, black_box};
 use ratatui::{layout::Rect, widgets::StatefulWidget};
 use serde_json::json;
 use sheaf::{
+    agent::approval::RunMode,
     agent::prompt::{
         self,
         context::{Files, Gathering, Style, files, layout},
@@ -315,7 +316,7 @@ fn context_gathered(bencher: Bencher<'_, '_>, count: usize) {
     let runtime = runtime();
     bencher.bench_local(|| {
         runtime.block_on(async {
-            let first = Gathering::start(Arc::clone(&workspace))
+            let first = Gathering::start(Arc::clone(&workspace), RunMode::Sandbox)
                 .ready(Duration::from_mins(1))
                 .await;
             assert!(!first.is_partial);
@@ -354,7 +355,7 @@ fn enter_to_request(bencher: Bencher<'_, '_>) {
     let rules = RuleSet::load(&workspace, Trust::Whole);
     let gathered = || {
         let gathering = runtime.block_on(async {
-            let gathering = Gathering::start(Arc::clone(&workspace));
+            let gathering = Gathering::start(Arc::clone(&workspace), RunMode::Sandbox);
             gathering.files().ready(Duration::from_mins(1)).await;
             tokio::time::sleep(Duration::from_secs(2)).await;
             gathering

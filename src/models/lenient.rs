@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{EndReason, Failure, FailureKind, Piece, Tokens};
+use super::{EndReason, Failure, FailureKind, Piece, Tokens, objects::SILENCE_LIMIT_BYTES};
 use crate::protocol::{Notice, Severity};
 
 /// Maximum size of an answer, in bytes.
@@ -13,6 +13,13 @@ pub const ANSWER_LIMIT_BYTES: usize = 64 << 20;
 
 /// Maximum number of calls in an answer; the rest is left out.
 pub const CALLS_LIMIT: usize = 256;
+
+/// Returns the failure of a body with too much text between its objects.
+pub fn no_object() -> Failure {
+    let limit = SILENCE_LIMIT_BYTES / 1_000_000;
+    let message = format!("the answer has more than {limit} MB without an object");
+    Failure::new(FailureKind::Oversized, message)
+}
 
 /// Parses one JSON text, or several that a proxy put side by side.
 pub fn values(data: &str) -> serde_json::Result<Vec<Value>> {

@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 /// The longest object that is read.
 pub const OBJECT_LIMIT_BYTES: usize = 16 << 20;
 
+/// Maximum number of bytes between two objects.
+pub const SILENCE_LIMIT_BYTES: usize = 10_000_000;
+
 /// As much of what is no object as is worth to be shown.
 const JUNK_LIMIT_BYTES: usize = 600;
 
@@ -19,6 +22,8 @@ pub enum ScannedPart {
     Junk(String),
     /// An object longer than [`OBJECT_LIMIT_BYTES`]. Nothing comes after it.
     TooLong,
+    /// More than [`SILENCE_LIMIT_BYTES`] without an object. Nothing comes after it.
+    NoObject,
 }
 
 /// The state between two chunks.
@@ -31,6 +36,8 @@ pub struct Objects {
     is_text: bool,
     is_escaped: bool,
     has_failed: bool,
+    /// Bytes since the last object.
+    silence_bytes: usize,
 }
 
 impl Objects {
@@ -41,7 +48,11 @@ impl Objects {
             if self.has_failed {
                 break;
             }
-            if self.depth == 0 {
+            self.silence_bytes += 1;
+            if self.depth == 0 && self.silence_bytes > SILENCE_LIMIT_BYTES {
+                self.has_failed = true;
+                found.push(ScannedPart::NoObject);
+            } else if self.depth == 0 {
                 self.between(byte, &mut found);
             } else {
                 self.inside(byte, &mut found);
@@ -96,6 +107,7 @@ impl Objects {
                 match serde_json::from_slice(&self.held) {
                     Ok(object) => {
                         self.held.clear();
+                        self.silence_bytes = 0;
                         found.push(ScannedPart::Object(object));
                     }
                     Err(_) => found.extend(self.junk()),
@@ -139,6 +151,21 @@ mod tests {
         match value {
             Value::Object(it) => ScannedPart::Object(it),
             other => panic!("{other} is no object"),
+        }
+    }
+
+    #[test]
+    fn a_body_without_an_object_ends_and_one_with_objects_does_not() {
+        for with_objects in [true, false] {
+            let mut objects = Objects::default();
+            let mut found = Vec::new();
+            for _ in 0..4 {
+                found.extend(objects.push(&vec![b' '; SILENCE_LIMIT_BYTES / 2 - 10]));
+                if with_objects {
+                    found.extend(objects.push(b"{}"));
+                }
+            }
+            assert_eq!(found.contains(&ScannedPart::NoObject), !with_objects);
         }
     }
 
@@ -216,7 +243,7 @@ mod tests {
         assert_eq!(found, [ScannedPart::TooLong], "and it is said once");
         assert_eq!(objects.finish(), None);
         let mut objects = Objects::default();
-        for _ in 0..20 {
+        for _ in 0..8 {
             assert_eq!(objects.push(&chunk), []);
         }
         let Some(ScannedPart::Junk(junk)) = objects.finish() else {

@@ -714,6 +714,12 @@ mod tests {
         // A few kilobytes that unpack to sixty megabytes.
         let page = body(packed, gzip(&vec![0; 60 << 20])).await;
         assert_eq!((page.body.len(), page.is_cut), (LIMITS.bytes, true));
+        let held = page.body.capacity();
+        assert!(
+            held <= 4 * LIMITS.bytes,
+            "{held} bytes were unpacked for {}",
+            LIMITS.bytes
+        );
         let page = body("", vec![b'x'; LIMITS.bytes + 1]).await;
         assert_eq!((page.body.len(), page.is_cut), (LIMITS.bytes, true));
         let page = body("", vec![b'x'; LIMITS.bytes]).await;

@@ -26,6 +26,9 @@ pub const LINE_LIMIT_BYTES: usize = 16 << 20;
 /// Maximum weight of an event: the bytes of its data lines, and `DATA_LINE_BYTES` for each of them.
 pub const EVENT_LIMIT_BYTES: usize = 16 << 20;
 
+/// Maximum number of bytes between two events: comments, blank lines and unknown fields.
+pub const SILENCE_LIMIT_BYTES: usize = 10_000_000;
+
 /// Weight of a data line beside its text, so that a flood of empty ones meets the limit too.
 const DATA_LINE_BYTES: usize = 32;
 
@@ -53,6 +56,8 @@ pub enum FrameError {
     LineTooLong,
     #[error("an event of the stream is larger than {} MiB", EVENT_LIMIT_BYTES >> 20)]
     EventTooLarge,
+    #[error("the event stream has more than {} MB without an event", SILENCE_LIMIT_BYTES / 1_000_000)]
+    NoEvent,
 }
 
 /// A push parser: bytes in, frames out.
@@ -164,6 +169,8 @@ struct Buffer {
     has_begun: bool,
     /// Weight of the event that is being read.
     event_bytes: usize,
+    /// Bytes since the last event that belong to no event.
+    silence_bytes: usize,
     comments: u64,
 }
 
@@ -249,15 +256,30 @@ impl Buffer {
         if is_blank {
             self.start += 1;
             self.scanned = self.start;
-            self.event_bytes = 0;
+            self.silence_bytes += 1;
+            self.end_event();
         }
         is_blank
     }
 
+    /// Resets the counts at a blank line.
+    fn end_event(&mut self) {
+        if std::mem::take(&mut self.event_bytes) > 0 {
+            self.silence_bytes = 0;
+        }
+    }
+
     /// Counts a line, and returns true if the parser is to see it: blank lines, data, names and ids of bearable length.
     fn is_wanted(&mut self, line: &str) -> Result<bool, FrameError> {
-        match line.split_once(':').map_or(line, |(name, _)| name) {
-            "" if line.is_empty() => self.event_bytes = 0,
+        let name = line.split_once(':').map_or(line, |(name, _)| name);
+        if name != "data" {
+            self.silence_bytes += line.len() + 1;
+            if self.silence_bytes > SILENCE_LIMIT_BYTES {
+                return Err(FrameError::NoEvent);
+            }
+        }
+        match name {
+            "" if line.is_empty() => self.end_event(),
             "" => {
                 self.comments += 1;
                 return Ok(false);
@@ -450,6 +472,28 @@ mod tests {
         let mut frames = Frames::new();
         assert!(frames.push(b": ping\n\n:\ndata: a\n").is_empty());
         assert_eq!(frames.comments(), 2);
+    }
+
+    #[test]
+    fn a_stream_without_an_event_ends_and_one_with_events_does_not() {
+        for line in [": x\n", "\n", "retry: 1\n", "event: x\n", "id: 1\n\n"] {
+            let fits = SILENCE_LIMIT_BYTES / line.len() - 1;
+            for with_events in [true, false] {
+                let mut frames = Frames::new();
+                let mut found = Vec::new();
+                for part in 0..4 {
+                    found.extend(frames.push(line.repeat(fits / 2).as_bytes()));
+                    if with_events {
+                        found.extend(frames.push(b"\ndata: a\n\n"));
+                    }
+                    assert!(part > 1 || found.iter().all(Result::is_ok), "{line:?} ends too early");
+                }
+                let errors: Vec<_> = found.into_iter().filter_map(Result::err).collect();
+                let wanted: &[FrameError] = if with_events { &[] } else { &[FrameError::NoEvent] };
+                assert_eq!(errors, wanted, "{line:?}");
+            }
+        }
+        assert!(FrameError::NoEvent.to_string().contains("10 MB"));
     }
 
     #[test]

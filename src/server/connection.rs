@@ -1,16 +1,17 @@
-//! A client's socket with checks that the HTTP library lacks: time for a request head, heads with two body lengths, and
-//! readers that stop reading.
+//! Clients' connections, and a client's socket with checks that the HTTP library lacks: time for a request head, heads with
+//! two body lengths, and readers that stop reading.
 //!
 //! The library accepts a request with `Transfer-Encoding` and `Content-Length` and ignores the latter. A proxy in front
 //! may have used the other one (request smuggling), so heads are scanned here before the library sees them.
 
 use std::{
+    collections::VecDeque,
     future::Future,
     io,
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -18,6 +19,7 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
+    task::{AbortHandle, JoinSet},
     time::{Sleep, sleep},
 };
 
@@ -32,6 +34,79 @@ impl LengthConflict {
     /// Returns true once such a head has been read.
     pub fn is_seen(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Number of a connection's requests whose answers have not been sent.
+#[derive(Clone, Debug, Default)]
+pub struct OpenRequests(Arc<AtomicUsize>);
+
+/// A request whose answer has not been sent, until it is dropped.
+#[derive(Debug)]
+pub struct OpenRequest(OpenRequests);
+
+impl OpenRequests {
+    /// Counts a request.
+    pub fn begin(&self) -> OpenRequest {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        OpenRequest(self.clone())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The open connections, up to a limit. A connection without an open request makes room for a new one, so clients that
+/// send part of a request, or nothing, block nobody.
+pub struct Connections {
+    limit: usize,
+    tasks: JoinSet<()>,
+    /// Oldest first.
+    open: VecDeque<(AbortHandle, OpenRequests)>,
+}
+
+impl Connections {
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            tasks: JoinSet::new(),
+            open: VecDeque::new(),
+        }
+    }
+
+    /// Makes room for a connection: at the limit, closes the oldest one without an open request. Returns false if there is
+    /// none.
+    pub fn make_room(&mut self) -> bool {
+        while self.tasks.try_join_next().is_some() {}
+        if self.open.len() >= self.limit {
+            self.open.retain(|(task, _)| !task.is_finished());
+        }
+        if self.open.len() < self.limit {
+            return true;
+        }
+        let waiting = self.open.iter().position(|(_, requests)| requests.is_empty());
+        let Some((task, _)) = waiting.and_then(|at| self.open.remove(at)) else {
+            return false;
+        };
+        task.abort();
+        true
+    }
+
+    /// Serves a connection.
+    pub fn serve(&mut self, requests: OpenRequests, connection: impl Future<Output = ()> + Send + 'static) {
+        self.open.push_back((self.tasks.spawn(connection), requests));
+    }
+
+    /// Waits until all connections have ended.
+    pub async fn finish(mut self) {
+        while self.tasks.join_next().await.is_some() {}
     }
 }
 
@@ -54,10 +129,13 @@ pub struct ClientSocket<S> {
     head_timer: Option<Pin<Box<Sleep>>>,
     /// Set while the socket is full.
     write_timer: Option<Pin<Box<Sleep>>>,
+    requests: OpenRequests,
+    /// Set while the socket is full: the end of an answer may be waiting.
+    unsent: Option<OpenRequest>,
 }
 
 impl<S> ClientSocket<S> {
-    pub fn new(socket: S, timeouts: Timeouts, conflict: LengthConflict) -> Self {
+    pub fn new(socket: S, timeouts: Timeouts, conflict: LengthConflict, requests: OpenRequests) -> Self {
         Self {
             socket,
             timeouts,
@@ -65,6 +143,8 @@ impl<S> ClientSocket<S> {
             scanner: HeadScanner::default(),
             head_timer: None,
             write_timer: None,
+            requests,
+            unsent: None,
         }
     }
 
@@ -109,12 +189,17 @@ impl<S: AsyncWrite + Unpin> ClientSocket<S> {
         match result {
             Poll::Ready(result) => {
                 self.write_timer = None;
+                self.unsent = None;
                 Poll::Ready(result)
             }
             Poll::Pending if has_expired(&mut self.write_timer, self.timeouts.write, cx) => {
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => {
+                let requests = &self.requests;
+                self.unsent.get_or_insert_with(|| requests.begin());
+                Poll::Pending
+            }
         }
     }
 }
@@ -307,9 +392,58 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_connection_without_a_request_makes_room_and_one_with_a_request_does_not() {
+        let mut connections = Connections::new(2);
+        let requests = [0; 3].map(|_| OpenRequests::default());
+        let [first, second, _] = requests.each_ref().map(OpenRequests::begin);
+        for it in &requests[..2] {
+            assert!(connections.make_room());
+            connections.serve(it.clone(), std::future::pending());
+        }
+        assert!(!connections.make_room(), "both are at work");
+        drop(second);
+        assert!(connections.make_room(), "the one that waits is closed");
+        let (closed, is_closed) = tokio::sync::oneshot::channel::<()>();
+        connections.serve(OpenRequests::default(), async move {
+            let _open = closed;
+            std::future::pending().await
+        });
+        let other = OpenRequests::default();
+        let _open = other.begin();
+        assert!(connections.make_room());
+        connections.serve(other, std::future::pending());
+        assert!(is_closed.await.is_err(), "it was closed");
+        assert!(!connections.make_room(), "again, both are at work");
+        drop(first);
+        assert!(connections.make_room());
+        // One that has ended needs no other to go.
+        connections.serve(requests[2].clone(), std::future::ready(()));
+        tokio::task::yield_now().await;
+        assert!(connections.make_room());
+    }
+
+    #[tokio::test]
+    async fn a_full_socket_counts_as_an_open_request() {
+        let (mut client, server) = tokio::io::duplex(4);
+        let requests = OpenRequests::default();
+        let mut wire = ClientSocket::new(server, PATIENCE, LengthConflict::default(), requests.clone());
+        assert!(requests.is_empty());
+        let mut sending = tokio::spawn(async move { wire.write_all(b"12345678").await.map(|()| wire) });
+        while requests.is_empty() {
+            tokio::select! {
+                _ = &mut sending => panic!("it cannot have been sent"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        client.read_exact(&mut [0; 8]).await.expect("it is sent");
+        let _wire = sending.await.expect("it ends").expect("it was sent");
+        assert!(requests.is_empty());
+    }
+
+    #[tokio::test]
     async fn a_head_that_does_not_end_is_not_waited_for_and_silence_is() {
         let (mut client, server) = tokio::io::duplex(64);
-        let mut wire = ClientSocket::new(server, PATIENCE, LengthConflict::default());
+        let mut wire = ClientSocket::new(server, PATIENCE, LengthConflict::default(), OpenRequests::default());
         client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
         let mut bytes = [0; 64];
         assert!(wire.read(&mut bytes).await.unwrap() > 0);
@@ -329,7 +463,7 @@ mod tests {
             ..PATIENCE
         };
         let (mut client, server) = tokio::io::duplex(64);
-        let mut wire = ClientSocket::new(server, timeouts, LengthConflict::default());
+        let mut wire = ClientSocket::new(server, timeouts, LengthConflict::default(), OpenRequests::default());
         let reader = tokio::spawn(async move {
             for _ in 0..6 {
                 tokio::time::sleep(timeouts.write / 3).await;
@@ -339,7 +473,7 @@ mod tests {
         wire.write_all(&[1; 128]).await.expect("it takes a little at a time");
         reader.await.unwrap();
         let (_client, server) = tokio::io::duplex(64);
-        let mut wire = ClientSocket::new(server, PATIENCE, LengthConflict::default());
+        let mut wire = ClientSocket::new(server, PATIENCE, LengthConflict::default(), OpenRequests::default());
         let error = wire.write_all(&[1; 128]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -33,7 +33,7 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -47,7 +47,6 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
     sync::{Semaphore, watch},
-    task::JoinSet,
     time::timeout,
 };
 use tower_service::Service;
@@ -55,7 +54,7 @@ use tower_service::Service;
 pub use self::state::AccessRecord;
 use self::{
     auth::AccessPolicy,
-    connection::{ClientSocket, LengthConflict, Timeouts},
+    connection::{ClientSocket, Connections, LengthConflict, OpenRequests, Timeouts},
     refusal::Refusal,
     registry::ResponseRegistry,
     sessions::Conversations,
@@ -119,7 +118,7 @@ pub struct ServerOptions {
 /// Limits on time and memory, per client and in total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum number of open connections. Further ones get status 503.
+    /// Maximum number of open connections. A further one replaces the oldest that has no open request, or gets status 503.
     pub connections: usize,
     /// Maximum size of a request head, in bytes.
     pub head_bytes: usize,
@@ -241,6 +240,7 @@ impl Server {
             tools: options.tools,
             limits,
             stop,
+            is_trim_due: AtomicBool::new(false),
         });
         Ok(Self {
             listener,
@@ -261,7 +261,7 @@ impl Server {
     /// writes all stored conversations to disk.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
-        let mut connections = JoinSet::new();
+        let mut connections = Connections::new(self.limits.connections);
         let shortest = self.limits.retention.min(self.limits.brief_retention);
         let mut sweeping = tokio::time::interval(shortest / 8);
         loop {
@@ -271,11 +271,11 @@ impl Server {
                     let state = Arc::clone(&self.state);
                     tokio::spawn(async move { state.sweep().await });
                 }
-                Some(_) = connections.join_next() => {}
                 accepted = self.listener.accept() => match accepted {
-                    Ok((socket, _)) if connections.len() < self.limits.connections => {
-                        let stop = self.stopping.subscribe();
-                        connections.spawn(serve_connection(socket, self.router.clone(), self.limits, stop));
+                    Ok((socket, _)) if connections.make_room() => {
+                        let (stop, requests) = (self.stopping.subscribe(), OpenRequests::default());
+                        let served = serve_connection(socket, self.router.clone(), self.limits, requests.clone(), stop);
+                        connections.serve(requests, served);
                     }
                     Ok((socket, _)) => reject(&socket),
                     // Usually the process is out of file descriptors; some are free again a moment later.
@@ -288,8 +288,7 @@ impl Server {
         }
         drop(self.listener);
         self.stopping.send_replace(true);
-        let all = async { while connections.join_next().await.is_some() {} };
-        if timeout(self.limits.shutdown_time, all).await.is_err() {
+        if timeout(self.limits.shutdown_time, connections.finish()).await.is_err() {
             tracing::info!("some clients did not take their last word");
         }
         if let Some(conversations) = &self.state.conversations {
@@ -343,21 +342,29 @@ fn now_ms() -> u64 {
 struct ConnectionInfo {
     local: SocketAddr,
     conflict: LengthConflict,
+    requests: OpenRequests,
 }
 
 /// Serves one connection until it closes.
-async fn serve_connection(socket: TcpStream, router: Router, limits: Limits, mut stop: watch::Receiver<bool>) {
+async fn serve_connection(
+    socket: TcpStream,
+    router: Router,
+    limits: Limits,
+    requests: OpenRequests,
+    mut stop: watch::Receiver<bool>,
+) {
     let Ok(local) = socket.local_addr() else { return };
     let _ = socket.set_nodelay(true);
     let info = ConnectionInfo {
         local,
         conflict: LengthConflict::default(),
+        requests,
     };
     let timeouts = Timeouts {
         head: limits.head_time,
         write: limits.write_time,
     };
-    let socket = ClientSocket::new(socket, timeouts, info.conflict.clone());
+    let socket = ClientSocket::new(socket, timeouts, info.conflict.clone(), info.requests.clone());
     let service = hyper::service::service_fn(move |mut request: HttpRequest<Incoming>| {
         request.extensions_mut().insert(info.clone());
         router.clone().call(request)

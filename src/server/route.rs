@@ -21,7 +21,9 @@ use serde_json::{Map, Value, json};
 use super::{
     ConnectionInfo,
     auth::{self, HEALTH},
-    chat, openai,
+    chat,
+    connection::OpenRequest,
+    openai,
     refusal::{self, Refusal},
     state::{AccessRecord, ServerState, too_large},
 };
@@ -105,17 +107,19 @@ pub fn router(state: Arc<ServerState>) -> Router {
         .with_state(state)
 }
 
-/// Logs its record when dropped: after the response has been sent or abandoned.
+/// Logs its record when dropped: after the response has been sent or abandoned. Until then the connection is at work.
 struct AccessLogEntry {
     state: Arc<ServerState>,
     record: AccessRecord,
     since: Instant,
+    _open: Option<OpenRequest>,
 }
 
 impl Drop for AccessLogEntry {
     fn drop(&mut self) {
         self.record.took = self.since.elapsed();
         (self.state.log_access)(&self.record);
+        self.state.trim_soon();
     }
 }
 
@@ -131,6 +135,10 @@ async fn handle(State(state): State<Arc<ServerState>>, request: HttpRequest, nex
         },
         state: Arc::clone(&state),
         since: Instant::now(),
+        _open: request
+            .extensions()
+            .get::<ConnectionInfo>()
+            .map(|it| it.requests.begin()),
     };
     let origin = state.access.allowed_origin(request.headers()).map(str::to_owned);
     let in_chunks = request.headers().contains_key(header::TRANSFER_ENCODING);

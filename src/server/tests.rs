@@ -430,14 +430,12 @@ async fn too_many_connections_are_turned_away_until_one_is_free() {
         idle_time: PATIENCE,
         ..quick()
     };
-    let gateway = Gateway::with(limits, 64);
+    let mut gateway = Gateway::with(limits, 64);
     let health = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", gateway.address);
-    let mut guests = Vec::new();
+    let (mut guests, mut turns) = (Vec::new(), Vec::new());
     for _ in 0..2 {
-        let mut client = gateway.client().await;
-        client.send(&health).await;
-        client.until("ok").await;
-        guests.push(client);
+        guests.push(gateway.chat(true).await);
+        turns.push(gateway.turn().await);
     }
     let refused = gateway.client().await.end().await;
     assert!(
@@ -458,6 +456,34 @@ async fn too_many_connections_are_turned_away_until_one_is_free() {
     tokio::time::timeout(PATIENCE, let_in)
         .await
         .expect("the place is free again");
+}
+
+#[tokio::test]
+async fn who_asks_nothing_keeps_nobody_out() {
+    let limits = Limits {
+        connections: 4,
+        idle_time: PATIENCE,
+        head_time: PATIENCE,
+        ..quick()
+    };
+    let gateway = Gateway::with(limits, 64);
+    let health = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", gateway.address);
+    let mut guests = Vec::new();
+    for said in ["", "GET /healthz HT", &health, "POST / HTTP/1.1\r\nHost: x\r\n"]
+        .iter()
+        .cycle()
+        .take(40)
+    {
+        let mut client = gateway.client().await;
+        client.send(said).await;
+        if *said == health {
+            client.until("ok").await;
+        }
+        guests.push(client);
+    }
+    let mut client = gateway.client().await;
+    client.send(&health).await;
+    assert!(client.until("ok").await.starts_with("HTTP/1.1 200"));
 }
 
 #[tokio::test]
@@ -883,7 +909,7 @@ fn end(id: &str, content: Option<&str>, metadata: Value) -> Event {
     };
     Event::DocumentEnd {
         document: id.into(),
-        final_content: content.map(str::to_owned),
+        final_content: content.map(Into::into),
         metadata,
     }
 }

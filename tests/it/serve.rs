@@ -613,6 +613,29 @@ fn the_whole_conversation_reaches_the_model() {
 }
 
 #[test]
+fn hundreds_of_half_requests_keep_nobody_out() {
+    let home = home();
+    let gateway = Gateway::replay(home.path(), &tour());
+    let half = format!(
+        "POST /api/v1/chat/completions HTTP/1.1\r\nHost: {}\r\nX-",
+        gateway.address
+    );
+    let guests: Vec<_> = (0..300)
+        .map(|_| {
+            let mut socket = gateway.connect();
+            // One that had to make room is closed already.
+            let _ = socket.write_all(half.as_bytes());
+            socket
+        })
+        .collect();
+    for _ in 0..3 {
+        let answer = gateway.chat(&json!({ "model": "m", "messages": messages(&["hi"]) }));
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    drop(guests);
+}
+
+#[test]
 fn a_failing_model_is_an_error_document() {
     let home = home();
     let model = Model::with([Script::Refuses(401, json!({ "error": { "message": "no such key" } }))]);

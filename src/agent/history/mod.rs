@@ -15,6 +15,7 @@ pub use self::calls::{Called, called};
 use self::message_history::MessageHistory;
 use crate::{
     models::{Call, CallResult, ModelMessage, Part, Said},
+    os::long_text::LongText,
     protocol::{ASIDE, Address, Document, DocumentId, Entry, Kind, Turn, document::COMPACT},
     transcript::{Exchange, Transcript, is_approval},
 };
@@ -221,7 +222,7 @@ impl ModelStep {
         let Self { text, calls, results } = std::mem::take(self);
         let mut said = Vec::new();
         if !text.trim().is_empty() {
-            said.push(Said::Text(text));
+            said.push(Said::Text(LongText::from(text).settled()));
         }
         said.extend(calls);
         push(messages, ModelMessage::Assistant(said));
@@ -429,7 +430,7 @@ mod tests {
                 0,
                 Event::DocumentEnd {
                     document: id,
-                    final_content: content.map(str::to_owned),
+                    final_content: content.map(Into::into),
                     metadata: metadata.as_object().cloned().unwrap_or_default(),
                 },
             );

@@ -419,7 +419,7 @@ impl PartReader<'_> {
         }
         match value.get("opaque") {
             Some(opaque) => Some(self.opaque(opaque)?.map(Said::Opaque)),
-            None => Some(Some(Said::Text(self.text(value.get("text"))?))),
+            None => Some(Some(Said::Text(self.text(value.get("text"))?.into()))),
         }
     }
 
@@ -690,13 +690,13 @@ mod tests {
                 0,
                 Event::DocumentEnd {
                     document: id,
-                    final_content: Some("answer".to_owned()),
+                    final_content: Some("answer".into()),
                     metadata: Map::new(),
                 },
             );
             let said = vec![
                 Said::Opaque(json!({ "signature": "EqQB" })),
-                Said::Text("answer".to_owned()),
+                Said::Text("answer".into()),
                 call(words, words),
             ];
             self.history.messages.push(ModelMessage::Assistant(said));
@@ -846,7 +846,7 @@ mod tests {
                 teller.history.truncate(keep.min(teller.history.messages.len()));
                 let text = if is_long { text.repeat(400) } else { text };
                 teller.history.turn(Turn(1), vec![Part::Text(text.clone())]);
-                teller.history.messages.push(ModelMessage::Assistant(vec![Said::Text(text)]));
+                teller.history.messages.push(ModelMessage::Assistant(vec![Said::Text(text.into())]));
                 teller.record();
                 let restored = teller.restored().expect("a record");
                 prop_assert_eq!(&restored.history.messages, &teller.history.messages);

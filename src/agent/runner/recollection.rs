@@ -24,14 +24,14 @@ const USUAL_WINDOW: u64 = 300_000;
 /// Fills the memory with what the log says was told, else with what it says was said. Returns what was told, if there is
 /// a record of it.
 pub fn remember(memory: &mut Memory, setup: &Setup, log: &Log) -> Option<Restored> {
-    if let Some(recent) = log.recent().cloned()
+    if let Some(recent) = log.recent()
         && let Some(restored) = told_lately(memory, setup, log, &recent)
     {
         memory.is_titled = true;
         count_earlier(memory, setup, log, &recent);
         return Some(restored);
     }
-    if let Some(recent) = log.recent().cloned()
+    if let Some(recent) = log.recent()
         && let Some(before) = said_lately(memory, setup, log, &recent)
     {
         let is_whole = before.has_summary();
@@ -62,7 +62,7 @@ pub fn remember(memory: &mut Memory, setup: &Setup, log: &Log) -> Option<Restore
 /// Adds up the cost of a conversation that was opened at its end, where a limit needs it.
 fn count_earlier(memory: &mut Memory, setup: &Setup, log: &Log, recent: &Recent) {
     if setup.settings.agent.max_dollars_in_all.is_some() {
-        let earlier = log.spent_earlier().dollars.unwrap_or_default();
+        let earlier = log.spent_earlier().and_then(|it| it.0.dollars).unwrap_or_default();
         memory.costs.dollars = earlier + spent(&log.after(recent.after));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Effect, Memory, NO_ANSWER, Phase, Running, Steered};
+use super::{CALLS_PER_STEP, Effect, Memory, NO_ANSWER, Phase, Running, Steered};
 use crate::{
     models::{EndReason, Failure, FailureKind, Part, Said, Tokens},
     protocol::{DocumentId, Done, Event, FinishReason, Mode, Outcome as Dealt, Severity, Status, Usage},
@@ -154,6 +154,18 @@ impl Running {
             FinishReason::Error
         };
         self.end(Status::Error, finish_reason, memory);
+    }
+
+    /// Ends the answer because the model's message has more than [`CALLS_PER_STEP`] calls. None of them is carried out.
+    pub(super) fn too_many_calls(&mut self, memory: &mut Memory) {
+        self.output.effects.push(Effect::StopModel);
+        self.output.cut();
+        self.count_tokens(memory);
+        self.keep_text(memory);
+        let message = format!("the model made more than {CALLS_PER_STEP} calls in one step");
+        let details = "none of them was carried out: ask for less at a time, or choose another model";
+        self.output.error("LLM_BAD_RESPONSE", "llm", &message, details);
+        self.end(Status::Error, FinishReason::Error, memory);
     }
 
     /// Keeps the text of an interrupted message, which the user has read.

@@ -467,6 +467,9 @@ enum Phase {
     Over,
 }
 
+/// Maximum number of calls in a message of the model.
+const CALLS_PER_STEP: usize = 200;
+
 /// The model's message where it did not answer.
 const NO_ANSWER: &str = "(No answer came.)";
 /// A title is a line in a list.
@@ -731,7 +734,7 @@ impl Running {
                 self.output.say(events);
                 match self.request.said.last_mut() {
                     Some(Said::Text(last)) => last.push_str(&text),
-                    Some(Said::Opaque(_) | Said::Call(_)) | None => self.request.said.push(Said::Text(text)),
+                    Some(Said::Opaque(_) | Said::Call(_)) | None => self.request.said.push(Said::Text(text.into())),
                 }
             }
             Piece::Thinking(delta) => {
@@ -746,6 +749,15 @@ impl Running {
                 opaque,
                 slot: _,
             } => {
+                let calls = self
+                    .request
+                    .said
+                    .iter()
+                    .filter(|it| matches!(it, Said::Call(_)))
+                    .count();
+                if calls == CALLS_PER_STEP {
+                    return self.too_many_calls(memory);
+                }
                 let id = self.fresh_id(id, memory);
                 let arguments = arguments.unwrap_or_else(|text| {
                     self.request.garbled.push((id.clone(), text));

@@ -18,6 +18,7 @@ mod parts;
 mod recent;
 mod record;
 mod recorder;
+mod retirement;
 mod tail;
 
 use std::{

@@ -173,6 +173,7 @@ impl Decoder {
                 let message = "a part of the answer is longer than is read";
                 self.answer.fail(Failure::new(FailureKind::Oversized, message), out);
             }
+            ScannedPart::NoObject => self.answer.fail(lenient::no_object(), out),
         }
     }
 

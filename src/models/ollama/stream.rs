@@ -78,6 +78,7 @@ impl Reading {
                 let message = "a line of the answer is longer than is read";
                 self.answer.fail(Failure::new(FailureKind::Oversized, message), out);
             }
+            ScannedPart::NoObject => self.answer.fail(lenient::no_object(), out),
         }
     }
 

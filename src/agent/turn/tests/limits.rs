@@ -40,6 +40,20 @@ fn a_model_that_goes_round_in_circles_is_stopped() {
 }
 
 #[test]
+fn a_step_with_too_many_calls_ends_with_an_error_that_names_the_limit() {
+    let look = |nth: usize| call(&format!("a{nth}"), "look", json!({}));
+    for (calls, is_ended) in [(200, false), (201, true)] {
+        let mut talk = Talk::begin();
+        let shown: Vec<_> = (1..=calls).map(|nth| talk.says(look(nth))).collect();
+        let last = shown.last().expect("there are calls");
+        assert_eq!(last.contains("more than 200 calls in one step"), is_ended, "{last}");
+        assert_eq!(last.ends_with("done error error"), is_ended, "{last}");
+        let next = talk.says(ends(EndReason::ToolUse));
+        assert_eq!(next.contains("look"), !is_ended, "none is carried out: {next}");
+    }
+}
+
+#[test]
 fn after_so_many_requests_the_user_is_asked_or_the_answer_ends() {
     for is_attended in [true, false] {
         let mut said = submission("hi");

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{focus::focus_composer, plan_edits::borrowed, reading, writing::submit};
 use crate::{
-    protocol::{BUILDS, Command, Document, Message, Mode, PASTES, TodoStatus, View, plan_file},
+    protocol::{BUILDS, Command, Document, Message, Mode, TodoStatus, View, plan_file},
     t,
     transcript::{DocumentIndex, Todo},
     tui::{

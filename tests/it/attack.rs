@@ -915,6 +915,101 @@ fn git_writes_where_it_may_and_plants_nothing() {
     }
 }
 
+/// A link in git's folder: what it is, the link, what it leads to, and an attack after which git runs what was planted.
+const LINKS_OF_GIT: [(&str, &[(&str, &str)], &str); 5] = [
+    (
+        "a hook",
+        &[(".git/hooks/pre-commit", "../../scripts/pre-commit")],
+        "echo 'touch @OUT@/ran' >> scripts/pre-commit",
+    ),
+    (
+        "the folder of hooks",
+        &[(".git/hooks", "../scripts/hooks")],
+        "printf '#!/bin/sh\\ntouch @OUT@/ran\\n' > scripts/hooks/post-commit; chmod +x scripts/hooks/post-commit",
+    ),
+    (
+        "a link where a link leads",
+        &[
+            (".git/hooks", "../scripts/hooks"),
+            ("scripts/hooks/pre-commit", "../pre-commit"),
+        ],
+        "echo 'touch @OUT@/ran' >> scripts/pre-commit",
+    ),
+    (
+        "the configuration",
+        &[(".git/config", "../scripts/config")],
+        "git config -f scripts/config core.fsmonitor 'touch @OUT@/ran; false'",
+    ),
+    (
+        "a link in a folder that the configuration names",
+        &[("named/hooks/post-commit", "../../scripts/pre-commit")],
+        "git config -f scripts/config core.x y; echo 'touch @OUT@/ran' >> scripts/pre-commit",
+    ),
+];
+
+/// Git runs what links in its own folder lead to, so that is held like the folder itself.
+#[test]
+fn what_links_in_gits_folder_lead_to_is_not_changed() {
+    let commit = "git status; git -c user.name=x -c user.email=x commit -q --allow-empty -m x";
+    for who in attackers() {
+        for (name, links, script) in LINKS_OF_GIT {
+            let bench = || {
+                let bench = Bench::new(who);
+                let work = bench.base.join("work");
+                for link in [".claude", ".husky"] {
+                    fs::remove_file(work.join(link)).expect("the test can do this");
+                }
+                let config = "[core]\n\tbare = false\n";
+                for (path, text) in [
+                    ("scripts/pre-commit", "#!/bin/sh\n"),
+                    ("scripts/hooks/x", ""),
+                    ("scripts/config", config),
+                ] {
+                    let path = work.join(path);
+                    fs::create_dir_all(path.parent().expect("the test can do this")).expect("the test can do this");
+                    fs::write(&path, text).expect("the test can do this");
+                    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the test can do this");
+                }
+                if !name.contains("names") {
+                    fs::write(work.join(".git/config"), config).expect("the test can do this");
+                }
+                for (link, target) in links {
+                    let link = work.join(link);
+                    fs::remove_file(&link).or_else(|_| fs::remove_dir_all(&link)).ok();
+                    std::os::unix::fs::symlink(target, link).expect("the test can do this");
+                }
+                own(&bench, who);
+                bench
+            };
+            let runs = |bench: &Bench| {
+                bench.plain(who, commit);
+                bench.base.join("out/ran").exists()
+            };
+            let control = bench();
+            control.plain(who, script);
+            assert!(runs(&control), "the control: {name}");
+            for way in &WAYS {
+                if way.at_most != "partial" && !can_unshare(who) {
+                    continue;
+                }
+                if way.name == "bubblewrap" && !Path::new("/usr/bin/bwrap").exists() {
+                    continue;
+                }
+                for more in [&[][..], &["--git-write"]] {
+                    let bench = bench();
+                    let output = bench.held(who, way.at_most, &[way.options, more].concat(), &format!("echo began; {script}"));
+                    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                    assert!(!runs(&bench), "{who:?} {} {name} {more:?}: {said}", way.name);
+                    let is_begun = String::from_utf8_lossy(&output.stdout).contains("began");
+                    // Bubblewrap holds no link; one in a folder that is held needs not be held.
+                    let is_refused = way.name == "bubblewrap" && (!more.is_empty() || name.contains("names"));
+                    assert!(is_begun || is_refused, "{who:?} {} {name} {more:?}: {said}", way.name);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_guarded_command_works_at_the_top_and_what_it_did_to_what_is_protected_is_put_back() {
     let work = "echo x > new && mv new newer && mkdir target && echo x > target/x && sed -i s/x/z/ a.txt && git status --short";
@@ -1511,6 +1606,18 @@ fn file_attacks(bench: &Bench) -> Vec<(&'static str, &'static str, Value, bool)>
             true,
         ),
         (
+            "what a hook of git's leads to",
+            "write",
+            write("scripts/rebase.sh".to_owned()),
+            false,
+        ),
+        (
+            "a hook where a link says that hooks are",
+            "write",
+            write("nested/hooks/pre-push".to_owned()),
+            false,
+        ),
+        (
             "through a protected link",
             "write",
             write(".claude/settings.json".to_owned()),
@@ -1616,7 +1723,14 @@ fn a_model_that_attacks_gets_nowhere() {
         }
         let bench = Bench::new(who);
         let work = bench.base.join("work");
-        for (path, text) in [("ci/build.yml", "x"), ("devvars", "KEY=secret"), (".github/x", "x")] {
+        for (path, text) in [
+            ("ci/build.yml", "x"),
+            ("devvars", "KEY=secret"),
+            (".github/x", "x"),
+            ("scripts/rebase.sh", "x"),
+            ("nested/.git/HEAD", "ref: refs/heads/x"),
+            ("nested/hooks/x", ""),
+        ] {
             fs::create_dir_all(work.join(path).parent().expect("the test can do this")).expect("the test can do this");
             fs::write(work.join(path), text).expect("the test can do this");
         }
@@ -1626,6 +1740,8 @@ fn a_model_that_attacks_gets_nowhere() {
             // Below the top, by what they are called.
             (".github/workflows", "../ci"),
             ("sub/.env", "../devvars"),
+            (".git/hooks/pre-rebase", "../../scripts/rebase.sh"),
+            ("nested/.git/hooks", "../hooks"),
         ] {
             std::os::unix::fs::symlink(target, work.join(link)).expect("the test can do this");
         }
@@ -1677,6 +1793,7 @@ fn a_model_that_attacks_gets_nowhere() {
             "work/.sheaf",
             "work/linked/new.json",
             "work/ci/evil.yml",
+            "work/nested/hooks/pre-push",
             "out/new",
             "home/.bashrc",
         ] {

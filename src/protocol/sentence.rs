@@ -32,9 +32,10 @@ pub const NO_WORKSPACE: Sentence = Sentence::new("no workspace here", "agent-no-
 pub const NO_CHANGE: Sentence = Sentence::new("not a file change", "agent-no-change");
 pub const NO_CALL: Sentence = Sentence::new("no call to run again", "agent-no-call");
 pub const STAYS_HERE: Sentence = Sentence::new("still working: the conversation continues here", "agent-stays-here");
+pub const MESSAGE_WAITS: Sentence = Sentence::new("your message is sent once you have answered", "agent-message-waits");
 pub const MARKS_LEFT: Sentence = Sentence::new("instrumentation is left in the code: {}", "agent-marks-left");
 
-const ALL: [&Sentence; 15] = [
+const ALL: [&Sentence; 16] = [
     &NO_GIT,
     &NO_REPOSITORY,
     &CONFLICTS,
@@ -49,6 +50,7 @@ const ALL: [&Sentence; 15] = [
     &NO_CHANGE,
     &NO_CALL,
     &STAYS_HERE,
+    &MESSAGE_WAITS,
     &MARKS_LEFT,
 ];
 

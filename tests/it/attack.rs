@@ -997,7 +997,12 @@ fn what_links_in_gits_folder_lead_to_is_not_changed() {
                 }
                 for more in [&[][..], &["--git-write"]] {
                     let bench = bench();
-                    let output = bench.held(who, way.at_most, &[way.options, more].concat(), &format!("echo began; {script}"));
+                    let output = bench.held(
+                        who,
+                        way.at_most,
+                        &[way.options, more].concat(),
+                        &format!("echo began; {script}"),
+                    );
                     let said = String::from_utf8_lossy(&output.stderr).into_owned();
                     assert!(!runs(&bench), "{who:?} {} {name} {more:?}: {said}", way.name);
                     let is_begun = String::from_utf8_lossy(&output.stdout).contains("began");

@@ -60,7 +60,12 @@ pub fn links(git: &Path) -> (Vec<PathBuf>, bool) {
         let fixed = Fixed::of(&folder);
         is_partial |= fixed.is_partial;
         let mut open = fixed.paths;
-        open.extend(["modules", "worktrees"].map(|it| folder.join(it)).into_iter().filter(|it| it.is_symlink()));
+        open.extend(
+            ["modules", "worktrees"]
+                .map(|it| folder.join(it))
+                .into_iter()
+                .filter(|it| it.is_symlink()),
+        );
         let mut left = MOST_ENTRIES;
         while let Some(path) = open.pop() {
             if path.is_symlink() {

@@ -882,17 +882,36 @@ mod tests {
         ];
         assert_eq!(bench.shown(&policy.read_only), [&["work/.git"][..], &held].concat());
         assert!(look.missing.contains(&root.join("later")));
-        for path in ["sub/hooks/pre-push", "tools/run.sh", "real/hooks/pre-push", "scripts/other"] {
+        for path in [
+            "sub/hooks/pre-push",
+            "tools/run.sh",
+            "real/hooks/pre-push",
+            "scripts/other",
+        ] {
             assert!(bench.ground.is_led_to(&root.join(path), false), "{path}");
         }
         // Where git's folder may be written, the links in it are held one by one.
-        let open = bench.ground.policy(&look, Tier::Full, &[Permission::GitWrite], false, None);
+        let open = bench
+            .ground
+            .policy(&look, Tier::Full, &[Permission::GitWrite], false, None);
         let open = bench.shown(&open.read_only);
-        for path in ["work/.git/hooks", "work/.git/config", "work/.git/info", "work/sub/.git/hooks"] {
+        for path in [
+            "work/.git/hooks",
+            "work/.git/config",
+            "work/.git/info",
+            "work/sub/.git/hooks",
+        ] {
             assert!(open.iter().any(|it| it == path), "{path}: {open:?}");
         }
-        assert!(held.iter().all(|path| *path == "work/sub/.git" || open.iter().any(|it| it == path)), "{open:?}");
-        assert!(!open.iter().any(|it| it == "work/.git/hooks/pre-commit"), "its folder is: {open:?}");
+        assert!(
+            held.iter()
+                .all(|path| *path == "work/sub/.git" || open.iter().any(|it| it == path)),
+            "{open:?}"
+        );
+        assert!(
+            !open.iter().any(|it| it == "work/.git/hooks/pre-commit"),
+            "its folder is: {open:?}"
+        );
     }
 
     #[test]

@@ -58,6 +58,16 @@ pub enum Limit {
     Configuration,
 }
 
+impl Limit {
+    /// Returns true if names were not seen because of it.
+    pub const fn hides_names(self) -> bool {
+        match self {
+            Self::Entries | Self::Time | Self::Errors => true,
+            Self::Ignored | Self::Configuration => false,
+        }
+    }
+}
+
 /// Limits of a survey, which tests lower.
 #[derive(Clone, Copy, Debug)]
 pub struct Most {
@@ -272,7 +282,9 @@ impl Names {
             survey.ignored.extend(listed.ignored.iter().cloned());
             survey.hidden_links.extend(listed.hidden_links.iter().cloned());
             let is_protected = |it: &&PathBuf| listed.context.is_protected || listed.protected.contains(it);
-            survey.protected_links.extend(listed.links.iter().filter(is_protected).cloned());
+            survey
+                .protected_links
+                .extend(listed.links.iter().filter(is_protected).cloned());
         }
         for list in [
             &mut survey.protected,

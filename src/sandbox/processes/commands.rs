@@ -290,6 +290,7 @@ impl Commands {
                     temporary: &session.temporary,
                     is_guarded: self.is_guarded() && !self.is_halted(),
                     is_background: spec.limit.is_none(),
+                    mark: &mark,
                 };
                 let (around, policy) = Around::held(&self.ground, &self.shared, &wish);
                 let order = Order {
@@ -309,7 +310,7 @@ impl Commands {
         let started = Instant::now();
         let group = child.id().and_then(|it| i32::try_from(it).ok()).and_then(Pid::from_raw);
         if let Some(group) = group {
-            session.tell(&format!("+ {}\n", group.as_raw_nonzero()));
+            session.tell(&format!("+ {} {}\n", group.as_raw_nonzero(), around.record()));
         }
         let command = Arc::new(Command {
             id: format!("cmd-{number}"),
@@ -347,7 +348,7 @@ impl Commands {
         if let Some(session) = self.session.get() {
             return Ok(session);
         }
-        let session = Session::begin(self.logs.as_deref(), &self.ground.root)?;
+        let session = Session::begin(self.logs.as_deref(), &self.ground.root, self.shared.aside.folder())?;
         // Of two that were begun at once one goes again.
         Ok(self.session.get_or_init(|| session))
     }

@@ -356,7 +356,11 @@ impl ServeSource {
         let Self::AgentTemplate(agent) = self else {
             return None;
         };
-        let left = agent.workspace.as_ref().filter(|it| it.has_lists())?.left_behind();
+        let left = agent
+            .workspace
+            .as_ref()
+            .filter(|it| it.has_lists())?
+            .left_behind(|| true);
         (!left.is_empty()).then(|| quarantine::warning(&left))
     }
 

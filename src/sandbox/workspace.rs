@@ -170,10 +170,11 @@ impl Workspace {
     }
 
     /// Ends what still runs of commands whose programs were killed here, and puts aside protected files that are new or changed
-    /// since. Whoever calls it tells the user. May take seconds if there was such a command.
-    pub fn left_behind(&self) -> LeftBehind {
+    /// since. Whoever calls it tells the user; once nobody wants to know (`is_wanted`) the rest is left to the next one. May take
+    /// seconds if there was such a command.
+    pub fn left_behind(&self, is_wanted: impl Fn() -> bool) -> LeftBehind {
         let (aside, ground) = (&self.commands.shared().aside, self.commands.ground());
-        protect::left_behind(aside, ground, processes::end_marked)
+        protect::left_behind(aside, ground, is_wanted, processes::end_marked)
     }
 
     /// Returns true if there may be something for [`Self::left_behind`] to find: commands run, or ran when their programs were

@@ -1497,6 +1497,109 @@ fn a_command_ends_as_it_would_and_leaves_nothing_behind() {
         .ok();
 }
 
+/// Waits until something is so; never longer than a test that fails.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < crate::pty::LIMIT, "it never came about that {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Processes that left their group and threw their environment away end with the program, however it ends. What changes later
+/// is the user's, and the next program tells one from the other.
+#[test]
+fn a_program_that_ends_leaves_no_process_and_the_next_one_knows_what_was_its_own() {
+    for who in attackers() {
+        for (tier, is_killed) in [("full", true), ("full", false), ("partial", true), ("partial", false)] {
+            if tier == "full" && !can_unshare(who) {
+                continue;
+            }
+            let bench = Bench::new(who);
+            let work = bench.base.join("work");
+            for folder in ["free", "vault"] {
+                fs::create_dir(work.join(folder)).expect("the test can do this");
+            }
+            own(&bench, who);
+            // Nobody can look into it; the rest is known all the same.
+            let vault = work.join("vault");
+            fs::set_permissions(&vault, fs::Permissions::from_mode(0o000)).expect("the test can do this");
+            let model = Model::start();
+            let start = || {
+                let mut command = bench.command(who, env!("CARGO_BIN_EXE_sheaf"));
+                command
+                    .args(["-p", "--no-session", "go on"])
+                    .env("OPENAI_BASE_URL", &model.url)
+                    .env("OPENAI_API_KEY", "sk-attacked-0123456789")
+                    .env("OPENAI_MODEL", "scripted")
+                    .env("SHEAF_SANDBOX_AT_MOST", tier)
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::piped());
+                command.spawn().expect("the test can do this")
+            };
+            let mut child = start();
+            let mark = format!("{}{}", 602, bench.values[2].1);
+            let stays = format!(
+                "echo evil > free/.mcp.json; (env -i setsid -f sleep {mark} >/dev/null 2>&1); env -i bash -c 'sleep {mark} & wait' & \
+                 sleep 600"
+            );
+            let run = json!({ "command": stays, "is_background": !is_killed });
+            model.asked().calls(&[("run_terminal_cmd", run)]);
+            until("both sleep", || sleepers(&mark) == 2);
+            if is_killed {
+                child.kill().expect("it runs");
+                child.wait().expect("it is dead");
+            } else {
+                let answer = model.asked();
+                answer.says("Well.");
+                answer.finish();
+                assert!(
+                    child.wait_with_output().expect("it ends").status.success(),
+                    "{who:?} {tier}"
+                );
+            }
+            until(&format!("none of {who:?} is left, {tier}, killed: {is_killed}"), || {
+                sleepers(&mark) == 0
+            });
+            let lists = || -> Vec<PathBuf> {
+                let aside = bench.base.join("home/.local/state/sheaf/aside");
+                let files = fs::read_dir(aside).into_iter().flatten().flatten().map(|it| it.path());
+                files.filter(|it| it.to_string_lossy().contains("/running-")).collect()
+            };
+            if !is_killed {
+                until("nothing is left to be looked at", || lists().is_empty());
+                assert!(!work.join("free/.mcp.json").exists(), "{who:?} {tier}");
+                fs::set_permissions(&vault, fs::Permissions::from_mode(0o755)).expect("the test can do this");
+                continue;
+            }
+            until("the end is noted", || {
+                lists().iter().any(|it| it.extension().is_some_and(|it| it == "end"))
+            });
+            fs::create_dir(work.join("mine")).expect("the test can do this");
+            fs::write(work.join("mine/.envrc"), "mine").expect("the test can do this");
+            let child = start();
+            let answer = model.asked();
+            assert!(
+                !work.join("free/.mcp.json").exists(),
+                "it is put aside before the model is asked"
+            );
+            answer.says("Well.");
+            answer.finish();
+            let output = child.wait_with_output().expect("it ends");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(said.contains("free/.mcp.json →"), "{who:?} {tier}: {said}");
+            assert!(
+                said.contains("`mine/.envrc` is new or changed since the command ended"),
+                "{who:?} {tier}: {said}"
+            );
+            assert!(
+                work.join("mine/.envrc").exists() && lists().is_empty(),
+                "{who:?} {tier}: {said}"
+            );
+        }
+    }
+}
+
 /// How many processes sleep for so long.
 fn sleepers(mark: &str) -> usize {
     let wanted = format!("sleep\0{mark}\0");

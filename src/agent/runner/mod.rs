@@ -147,7 +147,9 @@ impl Runner {
         for request in early {
             match request {
                 // Nobody had been asked when it was said.
-                Request::Command(Command::Submit(submit)) => self.command(Command::Begin(submit)),
+                Request::Command(Command::Submit(submit) | Command::Begin(submit)) => {
+                    self.command(Command::Begin(submit));
+                }
                 Request::Command(command) => self.carry_out(command),
                 Request::Ask(query, reply) => self.ask(query, reply),
             }

@@ -179,7 +179,10 @@ pub async fn look_back(setup: &Setup, inbox: &mut Inbox) -> Option<(LeftBehind, 
     let Some(workspace) = workspace else {
         return Some((LeftBehind::default(), early));
     };
-    let mut looking = tokio::task::spawn_blocking(move || workspace.left_behind());
+    // When this ends, the other end of the channel has gone, and nothing is moved that nobody would hear of.
+    let (_alive, ended) = tokio::sync::watch::channel(());
+    let is_wanted = move || ended.has_changed().is_ok();
+    let mut looking = tokio::task::spawn_blocking(move || workspace.left_behind(is_wanted));
     loop {
         tokio::select! {
             left = &mut looking => {

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal};
+use rustix::process::Pid;
 use tokio::{
     net::unix::pipe::Receiver,
     sync::{
@@ -362,9 +362,7 @@ impl Drop for Commands {
         for command in running.iter().filter(|it| it.outcome().is_none()) {
             is_any = true;
             command.stop();
-            if let Some(group) = command.0.family.group {
-                rustix::process::kill_process_group(group, Signal::KILL).ok();
-            }
+            command.0.family.kill();
         }
         if is_any {
             let all = Family {

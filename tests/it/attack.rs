@@ -1572,8 +1572,14 @@ fn a_program_that_ends_leaves_no_process_and_the_next_one_knows_what_was_its_own
                 fs::set_permissions(&vault, fs::Permissions::from_mode(0o755)).expect("the test can do this");
                 continue;
             }
-            until("the end is noted", || {
-                lists().iter().any(|it| it.extension().is_some_and(|it| it == "end"))
+            let is_end = |it: &PathBuf| it.extension().is_some_and(|it| it == "end");
+            until("the end is noted", || lists().iter().any(is_end));
+            let modified = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).expect("it is there");
+            let end = lists().iter().find(|it| is_end(it)).map(|it| modified(it));
+            // The clock of files ticks slowly.
+            until("something is newer", || {
+                fs::write(bench.base.join("clock"), "").expect("the test can do this");
+                Some(modified(&bench.base.join("clock"))) > end
             });
             fs::create_dir(work.join("mine")).expect("the test can do this");
             fs::write(work.join("mine/.envrc"), "mine").expect("the test can do this");

@@ -238,14 +238,24 @@ impl Ground {
     /// What repositories say decides what git runs, wherever it lies: the paths that their configuration names, and the links in
     /// their own folders.
     fn of_git(&self, repositories: &BTreeSet<Repository>) -> OfGit {
+        let mut of_git = self.named_by_git(repositories);
+        for repository in repositories {
+            let (links, is_cut) = git_links(&repository.git);
+            of_git.paths.extend(links);
+            of_git.is_partial |= is_cut;
+        }
+        of_git
+    }
+
+    /// The paths that the configuration of repositories names, without folders that hold one of the conversation's.
+    fn named_by_git(&self, repositories: &BTreeSet<Repository>) -> OfGit {
         let mut of_git = OfGit::default();
         for repository in repositories {
             let named = self.looks.named.look(repository, self.home.as_deref());
-            let (links, is_cut) = git_links(&repository.git);
-            of_git.paths.extend(named.paths.iter().cloned().chain(links));
-            of_git.is_partial |= named.is_partial || is_cut;
+            let paths = named.paths.iter().filter(|it| !self.holds_root(it));
+            of_git.paths.extend(paths.cloned());
+            of_git.is_partial |= named.is_partial;
         }
-        of_git.paths.retain(|it| !self.holds_root(it));
         of_git
     }
 
@@ -264,7 +274,7 @@ impl Ground {
         let last = self.looks.last.read().unwrap_or_else(PoisonError::into_inner);
         last.look.as_ref().is_some_and(|it| it.is_named(path))
             || self
-                .of_git(&self.repositories().collect())
+                .named_by_git(&self.repositories().collect())
                 .paths
                 .iter()
                 .any(|it| self.is_nameable(it) && path.starts_with(it))

@@ -62,7 +62,7 @@ pub fn parent(pid: pid_t) -> Option<pid_t> {
     field(pid, 1)?.parse().ok()
 }
 
-/// What the system says of a process behind its name, which may have any characters: its state, its parent, and more.
+/// Returns a field of what the system says of a process after its name, which may have any characters: state, parent, and so on.
 pub fn field(pid: pid_t, at: usize) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);

@@ -33,8 +33,7 @@ use crate::{protocol::Permission, text::WordList};
 /// Accounts of the machine's, which its administrator can read without any capability.
 const OF_THE_MACHINE: WordList = WordList("/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers");
 /// Maximum number of entries of a folder of hooks elsewhere that are looked at.
-const MOST_ELSEWHERE: usize = 1000;
-
+const MOST_ELSEWHERE: usize = 20_000;
 /// The folders of a conversation, as commands see them.
 #[derive(Clone, Debug)]
 pub struct Ground {

@@ -47,7 +47,7 @@ pub struct Record {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LeftBehind {
     pub aside: Vec<LeftFile>,
-    /// What was left as it is, or is not known.
+    /// Findings about which nothing was done.
     pub notes: Vec<LeftNote>,
 }
 

@@ -215,6 +215,7 @@ agent-no-workspace = hier ist kein Arbeitsordner
 agent-no-change = keine Änderung einer Datei
 agent-no-call = kein Aufruf zum Wiederholen
 agent-stays-here = es läuft noch: das Gespräch geht hier weiter
+agent-message-waits = die Nachricht geht ab, sobald die Frage beantwortet ist
 agent-marks-left = Instrumentierung ist noch im Code: { $name }
 
 ## Vertrauen

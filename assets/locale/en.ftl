@@ -218,6 +218,7 @@ agent-no-workspace = no workspace here
 agent-no-change = not a file change
 agent-no-call = no call to run again
 agent-stays-here = still working: the conversation continues here
+agent-message-waits = your message is sent once you have answered
 agent-marks-left = instrumentation is left in the code: { $name }
 
 ## Trust

@@ -1,21 +1,88 @@
 trap '' HUP INT TERM QUIT
-groups=' '
-while read -r word number; do
+mark=$1 temporary=$2 root=$3 aside=$4
+shift 4
+commands=' '
+while read -r word group list; do
   case $word in
-    +) groups="$groups$number " ;;
-    -) case $groups in *" $number "*) groups="${groups%%" $number "*} ${groups#*" $number "}" ;; esac ;;
+    +) commands="$commands$group:$list " ;;
+    -) case $commands in *" $group:"*) rest=${commands#*" $group:"} commands="${commands%%" $group:"*} ${rest#* }" ;; esac ;;
   esac
 done
-for pass in 1 2 3; do
-  for group in $groups; do kill -KILL "-$group" 2>/dev/null; done
-  for file in $(grep -lasF "SHEAF_COMMAND=$1." /proc/[0-9]*/environ 2>/dev/null); do
+
+marked() {
+  found=
+  for file in $(grep -lasF "SHEAF_COMMAND=$mark." /proc/[0-9]*/environ 2>/dev/null); do
     pid=${file#/proc/}
-    kill -KILL "${pid%/environ}" 2>/dev/null
+    found="$found ${pid%/environ}"
   done
+}
+
+# The state is behind the name, which may have any characters.
+is_alive() {
+  line=
+  { read -r line <"/proc/$1/stat"; } 2>/dev/null
+  line=${line##*) }
+  case $line in '' | [ZXx]*) return 1 ;; esac
+}
+
+# Each is stopped before it is asked for its children, so that it makes no more.
+stop_below() {
+  living=
+  set -- $*
+  while [ $# -gt 0 ]; do
+    next=
+    for pid; do
+      for file in "/proc/$pid/task/"*/children; do
+        line=
+        { read -r line <"$file"; } 2>/dev/null
+        for child in $line; do
+          is_alive "$child" && kill -STOP "$child" 2>/dev/null && living="$living $child"
+          next="$next $child"
+        done
+      done
+    done
+    set -- $next
+  done
+}
+
+# Where processes have numbers of their own, the first of them is in the group, and goes when all others have.
+is_group_alive() {
+  [ "$commands" != ' ' ] || return 1
+  for file in /proc/[0-9]*/stat; do
+    line=
+    { read -r line <"$file"; } 2>/dev/null
+    set -- ${line##*) }
+    case $commands in *" $3:"*) case $1 in [ZXx]) ;; *) return 0 ;; esac ;; esac
+  done
+  return 1
+}
+
+# A process that adopts what loses its parent goes last: one that threw its environment away is found below it only.
+is_done=
+for pass in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  marked
+  [ -n "$found" ] && kill -STOP $found 2>/dev/null
+  for again in 1 2 3 4 5 6 7 8 9 10; do
+    stop_below $found
+    [ -n "$living" ] || break
+    kill -KILL $living 2>/dev/null
+    [ "$again" -lt 3 ] || sleep 0.01
+  done
+  for command in $commands; do kill -KILL "-${command%%:*}" 2>/dev/null; done
+  [ -n "$found" ] && kill -KILL $found 2>/dev/null
+  if [ -z "$found" ] && ! is_group_alive; then
+    is_done=1
+    break
+  fi
+  sleep 0.01
 done
-rm -rf -- "$2"
-root=$3
-shift 3
+if [ -n "$is_done" ] && [ -n "$aside" ]; then
+  for command in $commands; do
+    list="$aside/running-${command#*:}"
+    [ -f "$list.list" ] && : >"$list.end"
+  done
+fi
+rm -rf -- "$temporary"
 for name in "$@"; do
   [ -k "$root/$name" ] && flock -n "$root/$name" rmdir -- "$root/$name" 2>/dev/null
 done

@@ -14,7 +14,7 @@ mod glob;
 mod history;
 mod marks;
 pub mod prompt;
-mod quarantine;
+pub mod quarantine;
 pub mod runner;
 pub mod segmenter;
 mod tags;

@@ -10,7 +10,7 @@ use crate::{
         ASIDE, ClarificationResponse, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Message, Outcome,
         ResponseStart, Status,
     },
-    sandbox::{LeftFile, Workspace},
+    sandbox::{LeftBehind, LeftFile, Workspace},
 };
 
 /// Files that are listed by name.
@@ -29,18 +29,23 @@ pub struct QuarantinePage {
 }
 
 impl QuarantinePage {
-    /// The question about these files, as events that open it.
-    pub fn open(files: Vec<LeftFile>) -> (Self, Vec<Event>) {
+    /// The question about the files that were put aside, as events that open it.
+    pub fn open(left: LeftBehind) -> (Self, Vec<Event>) {
+        let notes = notes(&left, |path| format!("`{}`", plain(path)));
         let page = Self {
             document: DocumentId::numbered(2),
             questions: questions(),
-            files,
+            files: left.aside,
         };
-        let text = format!(
+        let mut text = format!(
             "**sheaf was killed while a command ran.** These protected files are new or changed since. They were moved \
              aside, so that nothing uses them:\n{}",
             list(&page.files)
         );
+        if !notes.is_empty() {
+            text.push_str("\n\nThis was left as it is:\n");
+            text.extend(notes.iter().map(|it| format!("\n- {it}")));
+        }
         let events = open_question(&page.document, &text, &page.questions);
         (page, events)
     }
@@ -68,19 +73,27 @@ impl QuarantinePage {
     }
 }
 
-/// A sentence about the files, for a program without anybody to ask.
-pub fn warning(files: &[LeftFile]) -> String {
-    let aside = |it: &LeftFile| format!("\n{} → {}", it.shown, it.aside.display());
-    let listed: String = files.iter().take(MOST_NAMED).map(aside).collect();
-    let more = files.len().saturating_sub(MOST_NAMED);
-    let more = if more > 0 {
-        format!("\nand {more} more")
-    } else {
-        String::new()
-    };
-    format!(
-        "sheaf was killed while a command ran; protected files that are new or changed since were moved aside:{listed}{more}"
-    )
+/// Sentences about what was found, where nobody can be asked or there is nothing to ask about.
+pub fn warning(left: &LeftBehind) -> String {
+    let mut text = "sheaf was killed while a command ran".to_owned();
+    if !left.aside.is_empty() {
+        text.push_str("; protected files that are new or changed since were moved aside:");
+        let aside = |it: &LeftFile| format!("\n{} → {}", it.shown, it.aside.display());
+        text.extend(left.aside.iter().take(MOST_NAMED).map(aside));
+        if let Some(more @ 1..) = left.aside.len().checked_sub(MOST_NAMED) {
+            text.push_str(&format!("\nand {more} more"));
+        }
+    }
+    let notes = notes(left, |path| format!("`{path}`"));
+    text.extend(notes.iter().map(|it| format!("\n{it}")));
+    text
+}
+
+/// A sentence for each finding about which nothing was done.
+fn notes(left: &LeftBehind, quoted: impl Fn(&str) -> String) -> Vec<String> {
+    let told = left.notes.iter().take(MOST_NAMED).map(|it| it.told(&quoted));
+    let more = left.notes.len().saturating_sub(MOST_NAMED);
+    told.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 
 fn list(files: &[LeftFile]) -> String {

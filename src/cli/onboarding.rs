@@ -90,13 +90,13 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
                 };
                 // The response stays open: at its end the screen would send its queue to nobody.
                 for submit in pending.drain(..) {
-                    link.send(Command::Submit(submit));
+                    link.send(Command::Begin(submit));
                 }
                 if onboarding.switch.send(link).is_err() {
                     break;
                 }
             }
-            Request::Command(Command::Submit(submit) | Command::Steer(submit)) => {
+            Request::Command(Command::Submit(submit) | Command::Begin(submit) | Command::Steer(submit)) => {
                 page.close();
                 log.append(now_ms(), Event::UserMessage(submit.message.clone()));
                 pending.push(submit);

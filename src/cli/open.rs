@@ -14,7 +14,7 @@ use crate::{
             context::{self, List},
             rules::{self, RuleSet},
         },
-        runner, tool_choice, tool_selection, trust,
+        quarantine, runner, tool_choice, tool_selection, trust,
     },
     config::{Environment, Gateway, Paths, Provider, Settings, TrustStore, Upstream},
     journal::Log,
@@ -348,6 +348,20 @@ impl ServeSource {
             }
             Upstream::Nobody => Ok(None),
         }
+    }
+
+    /// Looks at what a command has left whose program was killed in the folder that is served. Returns a warning if there is
+    /// something to say; conversations of clients do not look themselves.
+    pub fn left_behind(&self) -> Option<String> {
+        let Self::AgentTemplate(agent) = self else {
+            return None;
+        };
+        let left = agent
+            .workspace
+            .as_ref()
+            .filter(|it| it.has_lists())?
+            .left_behind(|| true);
+        (!left.is_empty()).then(|| quarantine::warning(&left))
     }
 
     /// Returns the tools that clients can use, for the startup message.

@@ -48,6 +48,9 @@ pub fn run(arguments: &Serve) -> Result<u8> {
         None => ServeSource::of(&base.settings, &base.environment, &base.workspace)?
             .ok_or_else(super::open::no_server_error)?,
     };
+    if let Some(warning) = source.left_behind() {
+        complain(&warning);
+    }
     let path = base.paths.state.join(TOKEN);
     let given = base.settings.serve.token.clone();
     let is_token_given = given.is_some();

@@ -135,6 +135,7 @@ async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: lazy_channel::
                 }
                 Some(
                     Command::Submit(_)
+                    | Command::Begin(_)
                     | Command::Steer(_)
                     | Command::Run { .. }
                     | Command::RepeatCall { .. }

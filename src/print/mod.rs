@@ -891,7 +891,7 @@ mod tests {
         tokio::spawn(async move {
             while let Some(Request::Command(command)) = inbox.recv().await {
                 match &command {
-                    Command::Submit(submit) | Command::Steer(submit) => {
+                    Command::Submit(submit) | Command::Begin(submit) | Command::Steer(submit) => {
                         log.append(1, Event::UserMessage(submit.message.clone()));
                         log.append(
                             1,

@@ -13,6 +13,9 @@ use super::{
 pub enum Command {
     /// A message of the user: opens a turn.
     Submit(Submit),
+    /// The message that a program was started with: a [`Self::Submit`] that closes no question, which was not there when it was
+    /// written. It waits.
+    Begin(Submit),
     /// Steers the running answer: the message joins it. Opens a turn if no answer is running.
     Steer(Submit),
     /// Runs a command of the user's in a turn of its own; `submit` holds what the user typed. No message can request

@@ -20,7 +20,7 @@ use super::{
         resolve::{LONGEST_PATH, lexical, resolve, written_path},
     },
     processes::{self, Commands, Foreground, NotRun, NotStarted, Running, Spec, Tried},
-    protect::{self, LeftFile},
+    protect::{self, LeftBehind, LeftFile},
     walk::{Bounds, Walk},
 };
 use crate::{
@@ -169,10 +169,18 @@ impl Workspace {
         }
     }
 
-    /// Puts aside protected files that are new or changed since a program was killed while a command ran here. Whoever calls
-    /// it tells the user.
-    pub fn left_behind(&self) -> Vec<LeftFile> {
-        protect::left_behind(&self.commands.shared().aside, self.commands.ground())
+    /// Ends what still runs of commands whose programs were killed here, and puts aside protected files that are new or changed
+    /// since. Whoever calls it tells the user; once nobody wants to know (`is_wanted`) the rest is left to the next one. May take
+    /// seconds if there was such a command.
+    pub fn left_behind(&self, is_wanted: impl Fn() -> bool) -> LeftBehind {
+        let (aside, ground) = (&self.commands.shared().aside, self.commands.ground());
+        protect::left_behind(aside, ground, is_wanted, processes::end_marked)
+    }
+
+    /// Returns true if there may be something for [`Self::left_behind`] to find: commands run, or ran when their programs were
+    /// killed, in any folder. Never takes long.
+    pub fn has_lists(&self) -> bool {
+        protect::has_lists(&self.commands.shared().aside)
     }
 
     /// Moves such a file back, because the user wants it. Fails if something is there by now.

@@ -282,16 +282,49 @@ fn what_a_command_made_when_sheaf_was_killed_is_put_aside_and_asked_about() {
             );
             assert!(!path.exists());
         } else {
-            let second = begin(&["--continue"], &model).after(&first).run();
+            // What the program is started with waits for the answer.
+            let second = begin(&["--continue", "and then"], &model).after(&first).run();
             second.wait_for("sheaf was killed while a command ran");
             second.wait_for("sub/.mcp.json (new)");
             assert!(!path.exists(), "it is put aside");
             second.wait_for("Put these files back?");
             second.wait_for("Skip");
+            assert!(model.is_idle(), "the question comes first");
             second.send("2");
             second.insist("\r", "it is put back", |seen| seen.shows("Put back."));
             assert_eq!(std::fs::read_to_string(&path).expect("it is back"), "evil\n");
+            let answer = model.asked();
+            assert_eq!(answer.message(), "and then");
+            answer.finish();
         }
         assert_eq!(lists(), 0, "it is looked at once");
     }
+}
+
+/// A gateway looks once, when it starts, and tells whoever started it.
+#[test]
+fn a_gateway_tells_what_a_command_left_when_sheaf_was_killed() {
+    let home = home();
+    let (work, aside) = (home.path().join("work"), home.path().join(".local/state/sheaf/aside"));
+    for folder in [&work, &aside] {
+        std::fs::create_dir_all(folder).expect("a folder");
+    }
+    let work = work.canonicalize().expect("it is there");
+    let list = format!("root {}\0mark 0.1\0end \0", work.display());
+    std::fs::write(aside.join("running-x.list"), list).expect("a file");
+    std::fs::write(work.join(".mcp.json"), "evil").expect("a file");
+    let errors = home.path().join("errors");
+    let model = Model::with([Script::says("Yes.")]);
+    let mut command = with_model(home.path(), &model);
+    command
+        .current_dir(&work)
+        .stderr(std::fs::File::create(&errors).expect("a file"));
+    let gateway = Gateway::start(command, &[]);
+    let said = std::fs::read_to_string(&errors).expect("it is there");
+    assert!(
+        said.contains("sheaf was killed while a command ran") && said.contains(".mcp.json →"),
+        "{said}"
+    );
+    assert!(!work.join(".mcp.json").exists() && !aside.join("running-x.list").exists());
+    drop(gateway);
 }

@@ -35,11 +35,11 @@ use self::{
     context_builder::{ContextBuilder, MessageFacts, Steering},
     messages::{Messages, QueuedWork, UserCommand},
     model_choice::{ModelChoice, ServerModel},
-    notices::{now_ms, warn},
+    notices::{notice, now_ms, warn},
     recollection::{call_behind, remember},
     restorer::{Files, Restorer},
     tool_runner::ToolRunner,
-    trust::{TrustQuestion, tell_settled},
+    trust::{TrustQuestion, look_back, tell_settled},
 };
 use super::{
     trust::Standing,
@@ -53,10 +53,10 @@ use crate::{
         local::{Inbox, Request},
     },
     protocol::{
-        ASIDE, Applied, Branch, Command, Event, Mode, Notice, Position, ResponseId, Submit, Title,
+        ASIDE, Applied, Branch, Command, Event, Mode, Notice, Position, ResponseId, Severity, Submit, Title,
         Turn as ProtocolTurn, sentence,
     },
-    sandbox::Settled,
+    sandbox::{LeftBehind, Settled},
     tools::run_terminal_cmd,
     transcript::Transcript,
 };
@@ -67,16 +67,22 @@ pub use self::setup::Setup;
 const WARM_UP: Duration = Duration::from_millis(200);
 
 /// Answers until the other end of `inbox` has gone; then the running answer is cancelled and the log closed.
-pub async fn run(setup: Setup, log: Arc<Log>, inbox: Inbox) {
+pub async fn run(setup: Setup, log: Arc<Log>, mut inbox: Inbox) {
     let warm = setup.provider.warm();
-    let runner = Runner::new(setup, log, inbox);
+    let work = async {
+        let Some((left, early)) = look_back(&setup, &mut inbox).await else {
+            return log.close();
+        };
+        let runner = Runner::new(setup, log, inbox);
+        runner.work(left, early).await;
+    };
     let warm = async {
         tokio::time::sleep(WARM_UP).await;
         warm.await;
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        () = runner.work() => {}
+        () = work => {}
         () = warm => {}
     }
 }
@@ -116,11 +122,8 @@ enum RunnerEvent {
 
 impl Runner {
     fn new(setup: Setup, log: Arc<Log>, inbox: Inbox) -> Self {
-        // Before anything of the workspace is read.
-        let left = setup.workspace.as_ref().map(|it| it.left_behind()).unwrap_or_default();
         let context = ContextBuilder::start(&setup);
-        let mut trust = TrustQuestion::new(&setup, &context);
-        trust.ask_about_left(left, &setup, &log);
+        let trust = TrustQuestion::new(&setup, &context);
         Self {
             turn: Turn::default(),
             messages: Messages::default(),
@@ -137,8 +140,21 @@ impl Runner {
         }
     }
 
-    async fn work(mut self) {
+    /// `left` was found before this, and the `early` requests came meanwhile.
+    async fn work(mut self, left: LeftBehind, early: Vec<Request>) {
         self.restorer.finish(files(&self.setup, &self.tools), &self.log);
+        self.trust.ask_about_left(left, &self.setup, &self.log);
+        for request in early {
+            match request {
+                // Nobody had been asked when it was said.
+                Request::Command(Command::Submit(submit) | Command::Begin(submit)) => {
+                    self.command(Command::Begin(submit));
+                }
+                Request::Command(command) => self.carry_out(command),
+                Request::Ask(query, reply) => self.ask(query, reply),
+            }
+        }
+        self.take_next();
         loop {
             match self.next_event().await {
                 RunnerEvent::Request(Some(Request::Command(command))) => self.command(command),
@@ -200,13 +216,19 @@ impl Runner {
                     self.answer.budget.pause().await;
                 }
             }
-            if !self.is_busy()
-                && self.messages.steering.is_empty()
-                && self.restorer.restoring.is_none()
-                && let Some(submit) = self.messages.take()
-            {
-                self.submit(submit);
-            }
+            self.take_next();
+        }
+    }
+
+    /// Begins with the next message that waits, unless something has to come before.
+    fn take_next(&mut self) {
+        if !self.is_busy()
+            && self.messages.steering.is_empty()
+            && self.restorer.restoring.is_none()
+            && !self.trust.is_asking_about_left()
+            && let Some(submit) = self.messages.take()
+        {
+            self.submit(submit);
         }
     }
 
@@ -292,6 +314,17 @@ impl Runner {
             Command::Cancel => {
                 self.trust.close_left(None, &self.setup, &self.log);
             }
+            // Written before there was a question.
+            Command::Begin(_) => {
+                if self.trust.is_asking_about_left() {
+                    notice(
+                        &self.log,
+                        Severity::Info,
+                        "message-waits",
+                        sentence::MESSAGE_WAITS.text(),
+                    );
+                }
+            }
             Command::Update { .. }
             | Command::Answer { .. }
             | Command::Rename(_)
@@ -302,8 +335,12 @@ impl Runner {
             | Command::Record(_)
             | Command::Next => {}
         }
+        self.carry_out(command);
+    }
+
+    fn carry_out(&mut self, command: Command) {
         match command {
-            Command::Submit(submit) => self.messages.push(submit),
+            Command::Submit(submit) | Command::Begin(submit) => self.messages.push(submit),
             Command::Compact { submit, scope: how } => {
                 self.messages.queue.push_back((submit, QueuedWork::Compaction(how)));
             }

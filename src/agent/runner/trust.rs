@@ -15,9 +15,12 @@ use crate::{
         trust::Standing,
     },
     journal::Log,
-    link::Asker,
+    link::{
+        Asker,
+        local::{Inbox, Request},
+    },
     protocol::{ClarificationResponse, Event, Position, TrustAnswer, TrustReport, Turn, UserAction},
-    sandbox::{LeftFile, Settled},
+    sandbox::{LeftBehind, Settled},
 };
 
 /// A look at what a workspace would do.
@@ -54,21 +57,26 @@ impl TrustQuestion {
 
     /// Asks about protected files that are new or changed since the program was killed during a command. Without anybody to
     /// ask they stay aside, and a notice names them.
-    pub fn ask_about_left(&mut self, files: Vec<LeftFile>, setup: &Setup, log: &Log) {
-        if files.is_empty() {
+    pub fn ask_about_left(&mut self, left: LeftBehind, setup: &Setup, log: &Log) {
+        if left.is_empty() {
             return;
         }
-        if setup.asker != Asker::Here {
-            return warn(log, "protected", quarantine::warning(&files));
+        if setup.asker != Asker::Here || left.aside.is_empty() {
+            return warn(log, "protected", quarantine::warning(&left));
         }
         if log.last() != Position(0) {
             log.append(now_ms(), QuarantinePage::message());
         }
-        let (page, events) = QuarantinePage::open(files);
+        let (page, events) = QuarantinePage::open(left);
         self.left = Some((page, log.turn()));
         for event in events {
             log.append(now_ms(), event);
         }
+    }
+
+    /// Returns true while that question is open: what was said before it waits.
+    pub const fn is_asking_about_left(&self) -> bool {
+        self.left.is_some()
     }
 
     /// Takes an answer to that question, or closes it without one. Returns false if it is not open, or not meant.
@@ -155,6 +163,37 @@ impl TrustQuestion {
             warn(log, "trust", why);
         }
         log.append(now_ms(), Event::Notice(UserAction::TrustPassed.notice(&[])));
+    }
+}
+
+/// Looks at what a command has left whose program was killed, before anything of the workspace is read. That may take seconds, so
+/// it does not happen on this thread; the requests that come meanwhile are given back, too. `None`: whoever made them has gone.
+///
+/// A gateway looks once, for all its clients.
+pub async fn look_back(setup: &Setup, inbox: &mut Inbox) -> Option<(LeftBehind, Vec<Request>)> {
+    let mut early = Vec::new();
+    let workspace = setup
+        .workspace
+        .clone()
+        .filter(|it| !setup.asker.is_afar() && it.has_lists());
+    let Some(workspace) = workspace else {
+        return Some((LeftBehind::default(), early));
+    };
+    // When this ends, the other end of the channel has gone, and nothing is moved that nobody would hear of.
+    let (_alive, ended) = tokio::sync::watch::channel(());
+    let is_wanted = move || ended.has_changed().is_ok();
+    let mut looking = tokio::task::spawn_blocking(move || workspace.left_behind(is_wanted));
+    loop {
+        tokio::select! {
+            left = &mut looking => {
+                let left = left.unwrap_or_else(|error| {
+                    tracing::error!(%error, "it is not known what a command has left");
+                    LeftBehind::default()
+                });
+                return Some((left, early));
+            }
+            request = inbox.recv() => early.push(request?),
+        }
     }
 }
 

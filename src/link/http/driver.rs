@@ -303,7 +303,7 @@ impl Driver {
     fn obey(&mut self, command: Command) -> Option<Stop> {
         match command {
             // A gateway takes no word in between: it comes next.
-            Command::Submit(submit) | Command::Steer(submit) => {
+            Command::Submit(submit) | Command::Begin(submit) | Command::Steer(submit) => {
                 self.server.requests = 0;
                 self.queue.push_back(submit);
             }

@@ -157,7 +157,7 @@ impl Player {
     /// Does what the user wants; what comes of it is in the log at once or after the next steps.
     pub fn obey(&mut self, command: Command, log: &Log, now_ms: u64) {
         match command {
-            Command::Submit(submit) | Command::Steer(submit) => {
+            Command::Submit(submit) | Command::Begin(submit) | Command::Steer(submit) => {
                 if let Some(answer) = self.answer_by(&submit.message) {
                     self.answers.answer = Some(answer);
                     return;

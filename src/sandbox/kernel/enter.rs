@@ -9,7 +9,6 @@ use std::{
     fs, io,
     io::{Read as _, Write as _},
     os::fd::{AsRawFd as _, IntoRawFd as _, OwnedFd},
-    path::Path,
     process::ExitCode,
 };
 
@@ -17,7 +16,7 @@ use libc::c_int;
 use rustix::process::Resource;
 
 use super::{
-    bubblewrap as wrap,
+    bubblewrap as wrap, descendants,
     helper::{FOLDER_DESCRIPTOR, NOT_BUILT, ORDER_DESCRIPTOR},
     landlock_rules as rules,
     mounts::{self, Failed},
@@ -383,32 +382,14 @@ fn version(release: &str) -> Option<(u32, u32)> {
 
 /// Ends what the command has left behind, which has become ours.
 fn end_orphans() {
-    for _ in 0..MOST_PASSES {
-        while let Ok(Some(_)) = system::wait(-1, false) {}
-        let left = descendants(rustix::process::getpid().as_raw_nonzero().get());
-        if left.is_empty() {
-            return;
-        }
-        for pid in left {
-            system::kill(pid, libc::SIGKILL).ok();
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-}
-
-fn descendants(of: libc::pid_t) -> Vec<libc::pid_t> {
-    let mut found = Vec::new();
-    let mut open = vec![of];
-    while let Some(pid) = open.pop() {
-        let path = format!("/proc/{pid}/task/{pid}/children");
-        let children = fs::read_to_string(Path::new(&path)).unwrap_or_default();
-        let children = children.split_whitespace().filter_map(|it| it.parse().ok());
-        for child in children {
-            found.push(child);
-            open.push(child);
-        }
-    }
-    found
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    descendants::end_below(
+        &[own],
+        MOST_PASSES,
+        || {
+            while let Ok(Some(_)) = system::wait(-1, false) {}
+        },
+    );
 }
 
 #[cfg(test)]

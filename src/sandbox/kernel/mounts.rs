@@ -172,14 +172,13 @@ pub fn plan(policy: &Policy) -> Result<Vec<(PathBuf, Cover)>, Failed> {
         let why = io::Error::other("what is hidden holds a folder that commands work in");
         return Err(Failed(format!("mounting {}", root.display()), why));
     }
-    // Below what is hidden nothing can be reached, and nothing below what is read-only needs to be so again.
+    // Below what is hidden nothing can be reached, and nothing below what is read-only needs to be so again, unless a folder
+    // between may be written.
     let is_needed = |path: &Path, cover: &Cover| {
-        let mut above = path.ancestors().skip(1).filter_map(|it| covers.get(it));
-        !above.any(|by| match by {
-            Cover::Hidden => true,
-            Cover::ReadOnly => matches!(cover, Cover::ReadOnly | Cover::Pinned),
-            Cover::Empty | Cover::Devices | Cover::Seen(_) | Cover::Writable(_) | Cover::Pinned => false,
-        })
+        let above = || path.ancestors().skip(1).filter_map(|it| covers.get(it));
+        let mut nearest = above().filter(|it| **it != Cover::Pinned);
+        let is_again = matches!(cover, Cover::ReadOnly | Cover::Pinned) && nearest.next() == Some(&Cover::ReadOnly);
+        !is_again && !above().any(|it| *it == Cover::Hidden)
     };
     let mut plan: Vec<_> = covers.iter().filter(|it| is_needed(it.0, it.1)).collect();
     plan.sort_by_key(|it| it.0.components().count());
@@ -374,6 +373,24 @@ mod tests {
                 "/w/sub Writable(\"/w/sub\")",
                 "/w/x Hidden",
                 "/w/.git/key Hidden",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_added_folder_below_what_is_read_only_keeps_its_own_protection() {
+        assert_eq!(
+            planned(&policy(
+                &["/w", "/w/.vim/x"],
+                &["/w/.vim", "/w/.vim/y/.git", "/w/.vim/x/a/.git"],
+                &[]
+            )),
+            [
+                "/w Writable(\"/w\")",
+                "/w/.vim ReadOnly",
+                "/w/.vim/x Writable(\"/w/.vim/x\")",
+                "/w/.vim/x/a Pinned",
+                "/w/.vim/x/a/.git ReadOnly",
             ]
         );
     }

@@ -17,6 +17,8 @@ pub const GIT_FIXED: [&str; 5] = ["hooks", "config", "config.worktree", "info", 
 const WORKTREE_FIXED: [&str; 3] = ["config.worktree", "commondir", "gitdir"];
 /// Those that are folders.
 const FOLDERS: [&str; 2] = ["hooks", "info"];
+/// Maximum number of entries of what runs or decides what runs that are searched for links.
+const MOST_ENTRIES: usize = 20_000;
 /// Maximum number of folders below `modules` that are looked at.
 const MOST_MODULES: usize = 20_000;
 
@@ -30,23 +32,55 @@ pub fn git_folder(root: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The folders that a `.git` which is a file stands for: its own, and the one that it shares with others.
+/// The folders that a `.git` stands for beside itself: a file for its own, and the one that it shares with others.
 pub fn pointed(git: &Path) -> Vec<PathBuf> {
-    let is_file = git.file_name().is_some_and(name::is_git) && git.is_file();
-    let Some(own) = is_file.then(|| pointer(git, "gitdir: ")).flatten() else {
+    if !git.file_name().is_some_and(name::is_git) {
         return Vec::new();
-    };
-    let common = pointer(&own.join("commondir"), "");
-    common.into_iter().chain([own]).collect()
+    }
+    let common = |own: &Path| pointer(&own.join("commondir"), "");
+    if git.is_dir() {
+        return common(git).into_iter().collect();
+    }
+    let own = git.is_file().then(|| pointer(git, "gitdir: ")).flatten();
+    own.into_iter()
+        .flat_map(|own| common(&own).into_iter().chain([own]))
+        .collect()
 }
 
-/// Git's own folders behind a `.git`: itself, or those that it stands for.
+/// Git's own folders behind a `.git`: itself, and those that it stands for.
 pub fn git_folders(git: &Path) -> Vec<PathBuf> {
-    if git.is_dir() {
-        vec![git.to_owned()]
-    } else {
-        pointed(git)
+    let own = git.is_dir().then(|| git.to_owned());
+    own.into_iter().chain(pointed(git)).collect()
+}
+
+/// The links among what runs or decides what runs behind a `.git`, by which it lies elsewhere, and true if not all was searched.
+pub fn links(git: &Path) -> (Vec<PathBuf>, bool) {
+    let (mut found, mut is_partial) = (Vec::new(), false);
+    for folder in git_folders(git) {
+        let fixed = Fixed::of(&folder);
+        is_partial |= fixed.is_partial;
+        let mut open = fixed.paths;
+        open.extend(
+            ["modules", "worktrees"]
+                .map(|it| folder.join(it))
+                .into_iter()
+                .filter(|it| it.is_symlink()),
+        );
+        let mut left = MOST_ENTRIES;
+        while let Some(path) = open.pop() {
+            if path.is_symlink() {
+                found.push(path);
+                continue;
+            }
+            let entries = fs::read_dir(&path).into_iter().flatten().flatten().take(left);
+            let entries: Vec<_> = entries.collect();
+            left -= entries.len();
+            is_partial |= left == 0;
+            let is_telling = |it: &fs::DirEntry| it.file_type().is_ok_and(|it| it.is_dir() || it.is_symlink());
+            open.extend(entries.into_iter().filter(is_telling).map(|it| it.path()));
+        }
     }
+    (found, is_partial)
 }
 
 /// Git's own folders that a command with `git_write` may write, behind a `.git` in the folders of a conversation. A file there may

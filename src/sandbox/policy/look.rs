@@ -101,15 +101,20 @@ impl Look {
         protected.filter(|it| it.file_name().is_some_and(name::is_git))
     }
 
+    /// Returns true if there may be protected names that were not seen, beside those in closed folders.
+    pub fn lacks_names(&self) -> bool {
+        self.surveys.iter().any(|it| it.1.limit.is_some_and(Limit::hides_names))
+    }
+
+    /// Returns true if a path is protected because of its name.
+    pub fn has_by_name(&self, path: &Path) -> bool {
+        let mut found = self.surveys.iter().map(|it| &it.1.protected);
+        found.any(|it| it.binary_search_by(|it| it.as_path().cmp(path)).is_ok())
+    }
+
     /// Returns true if it is certain that nothing was at a path when this was looked at, which `later` found protected.
     pub fn lacks(&self, path: &Path, later: &Self) -> bool {
-        let is_by_name = || {
-            let found = later.surveys.iter().map(|it| &it.1.protected);
-            found
-                .into_iter()
-                .any(|it| it.binary_search_by(|it| it.as_path().cmp(path)).is_ok())
-        };
-        self.missing.contains(path) || (is_by_name() && self.surveys.iter().any(|it| it.1.lacks(path)))
+        self.missing.contains(path) || (later.has_by_name(path) && self.surveys.iter().any(|it| it.1.lacks(path)))
     }
 
     /// Returns true if a path lies in a folder that git ignores, or in one of packages that others wrote.

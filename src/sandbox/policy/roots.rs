@@ -21,17 +21,19 @@ use super::survey::Most;
 use super::{
     Policy, ResourceLimits, Tier,
     git_config::{NamedFiles, Repository},
-    git_folders::{Fixed, openable, pointed},
+    git_folders::{Fixed, links as git_links, openable, pointed},
     hidden::Secrets,
     look::{Link, Look},
     protected_names as name,
     resolve::resolve,
-    survey::Surveys,
+    survey::{Survey, Surveys},
 };
 use crate::{protocol::Permission, text::WordList};
 
 /// Accounts of the machine's, which its administrator can read without any capability.
 const OF_THE_MACHINE: WordList = WordList("/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers");
+/// Maximum number of entries of a folder of hooks elsewhere that are looked at.
+const MOST_ELSEWHERE: usize = 20_000;
 /// The folders of a conversation, as commands see them.
 #[derive(Clone, Debug)]
 pub struct Ground {
@@ -110,20 +112,18 @@ impl Ground {
         let nested = surveys.iter().flat_map(|it| &it.1.protected);
         let nested = nested.filter(|it| it.file_name().is_some_and(name::is_git));
         let repositories = nested.map(|it| Repository::of(it)).chain(self.repositories());
-        let (mut named, is_configuration_partial) = self.named_by_git(repositories.collect());
-        named.extend(self.globals.iter().filter(|it| self.is_inside(it)).cloned());
-        let by_name = surveys.iter().flat_map(|(_, survey)| {
-            let hidden = survey.hidden_links.iter().map(|it| (it, true));
-            hidden.chain(survey.protected_links.iter().map(|it| (it, false)))
-        });
-        let is_link = |it: &&PathBuf| fs::symlink_metadata(it).is_ok_and(|it| it.is_symlink());
-        let by_git = named.iter().filter(is_link).map(|it| (it, false));
-        let links = by_name.chain(by_git);
-        let links: Vec<_> = links
-            .filter_map(|(it, is_hidden)| Link::read(it, is_hidden, &roots))
-            .collect();
-        let led = links.iter().filter(|it| !it.is_hidden && self.is_inside(&it.target));
-        named.extend(led.map(|it| it.target.clone()));
+        let of_git = self.of_git(&repositories.collect());
+        let hidden = surveys.iter().flat_map(|it| &it.1.hidden_links);
+        let mut links: Vec<_> = hidden.filter_map(|it| Link::read(it, true, &roots)).collect();
+        let by_name = surveys.iter().flat_map(|it| &it.1.protected_links);
+        let (kept, is_elsewhere_cut) = self.links_from(by_name.chain(&of_git.paths).cloned().collect(), &surveys);
+        let mut named = of_git.paths;
+        named.extend(self.globals.iter().cloned());
+        // A link is held by itself, and what it leads to is named.
+        named.retain(|it| self.is_nameable(it) && is_plain(it));
+        let led = kept.iter().map(|it| &it.target).filter(|it| self.is_inside(it));
+        named.extend(led.cloned());
+        links.extend(kept);
         let (named, missing): (BTreeSet<_>, BTreeSet<_>) =
             named.into_iter().partition(|it| fs::symlink_metadata(it).is_ok());
         let (elsewhere, is_elsewhere_partial) = self.secrets_elsewhere();
@@ -133,7 +133,7 @@ impl Ground {
             named,
             missing,
             elsewhere,
-            is_configuration_partial: is_configuration_partial || is_elsewhere_partial,
+            is_configuration_partial: of_git.is_partial || is_elsewhere_cut || is_elsewhere_partial,
         });
         if let Some(limit) = look.limit() {
             tracing::warn!(?limit, "not every file that should be protected was found");
@@ -155,12 +155,40 @@ impl Ground {
         drop(first);
     }
 
-    /// Finds the links at the top of the folders, for those who ask before the first look.
+    /// Finds the links at the top of the folders and of their repositories, for those who ask before the first look.
     pub fn glance(&self) {
         let roots: Vec<PathBuf> = self.roots().cloned().collect();
-        let links = Link::glance(&roots, &self.secrets).into();
+        let mut links = Link::glance(&roots, &self.secrets);
+        let of_git = self.of_git(&self.repositories().collect());
+        links.extend(self.links_from(of_git.paths, &[]).0);
         let mut last = self.looks.last.write().unwrap_or_else(PoisonError::into_inner);
-        last.links = links;
+        last.links = links.into();
+    }
+
+    /// The links by which what decides what runs lies elsewhere: those on the ways to `open`, those in it, and those where these
+    /// lead. True if not all were found.
+    fn links_from(&self, mut open: Vec<PathBuf>, surveys: &[(PathBuf, Survey)]) -> (Vec<Link>, bool) {
+        let roots: Vec<PathBuf> = self.roots().cloned().collect();
+        let (mut found, mut seen, mut is_cut) = (Vec::new(), BTreeSet::new(), false);
+        while let Some(path) = open.pop() {
+            if !seen.insert(path.clone()) {
+                continue;
+            }
+            let Some(link) = Link::read(&path, false, &roots) else {
+                continue;
+            };
+            if !link.links.is_empty() {
+                open.push(link.target.clone());
+                found.push(link);
+            } else if self.is_inside(&path) {
+                open.extend(surveys.iter().flat_map(|it| it.1.links_in(&path)));
+            } else {
+                let (links, is_more) = links_at(&path);
+                is_cut |= is_more;
+                open.extend(links);
+            }
+        }
+        (found, is_cut)
     }
 
     /// Returns true if a link that was there in the last look leads to a path, or to a folder on the way, by which it is hidden
@@ -206,15 +234,34 @@ impl Ground {
         own.chain(self.roots().filter_map(|it| Repository::around(it)))
     }
 
-    /// The paths in the folders of the conversation that the configuration of repositories names, and true if not all of it could
-    /// be read.
-    fn named_by_git(&self, repositories: BTreeSet<Repository>) -> (Vec<PathBuf>, bool) {
-        let named = |it: &Repository| self.looks.named.look(it, self.home.as_deref());
-        let named: Vec<_> = repositories.iter().map(named).collect();
-        let paths = named.iter().flat_map(|it| &it.paths);
+    /// What repositories say decides what git runs, wherever it lies: the paths that their configuration names, and the links in
+    /// their own folders.
+    fn of_git(&self, repositories: &BTreeSet<Repository>) -> OfGit {
+        let mut of_git = self.named_by_git(repositories);
+        for repository in repositories {
+            let (links, is_cut) = git_links(&repository.git);
+            of_git.paths.extend(links);
+            of_git.is_partial |= is_cut;
+        }
+        of_git
+    }
+
+    /// The paths that the configuration of repositories names, without folders that hold one of the conversation's.
+    fn named_by_git(&self, repositories: &BTreeSet<Repository>) -> OfGit {
+        let mut of_git = OfGit::default();
+        for repository in repositories {
+            let named = self.looks.named.look(repository, self.home.as_deref());
+            let paths = named.paths.iter().filter(|it| !self.holds_root(it));
+            of_git.paths.extend(paths.cloned());
+            of_git.is_partial |= named.is_partial;
+        }
+        of_git
+    }
+
+    /// Returns true for a path that something may name as what decides what runs. What git keeps to itself is protected by that.
+    fn is_nameable(&self, path: &Path) -> bool {
         // A folder that holds a root is nobody's to protect.
-        let paths = paths.filter(|it| self.is_inside(it) && !self.holds_root(it));
-        (paths.cloned().collect(), named.iter().any(|it| it.is_partial))
+        self.is_inside(path) && !self.holds_root(path)
     }
 
     /// Returns true if git's configuration names a path of the conversation's folders, or a folder on the way to it: that of the
@@ -226,10 +273,10 @@ impl Ground {
         let last = self.looks.last.read().unwrap_or_else(PoisonError::into_inner);
         last.look.as_ref().is_some_and(|it| it.is_named(path))
             || self
-                .named_by_git(self.repositories().collect())
-                .0
+                .named_by_git(&self.repositories().collect())
+                .paths
                 .iter()
-                .any(|it| path.starts_with(it))
+                .any(|it| self.is_nameable(it) && path.starts_with(it))
     }
 
     /// The policy for a command that begins now, after `look`. `temporary` becomes `/tmp`. What is only looked at may not be
@@ -284,8 +331,16 @@ impl Ground {
         policy
             .read_only
             .extend(fixed.filter(|it| it.exists() && !opened.contains(it)));
+        // What lies in a folder that is held needs not be held again: bubblewrap could not.
+        let held: BTreeSet<PathBuf> = policy.read_only.iter().cloned().collect();
+        let is_held = |it: &Path| {
+            let mut above = it.ancestors().skip(1).take_while(|it| self.is_inside(it));
+            let nearest = above.find(|it| held.contains(*it) || self.roots().any(|root| root == it));
+            nearest.is_some_and(|it| held.contains(it))
+        };
         let links = look.links.iter().flat_map(|it| &it.links);
-        policy.read_only.extend(links.filter(|it| self.is_inside(it)).cloned());
+        let links = links.filter(|it| self.is_inside(it) && !is_held(it));
+        policy.read_only.extend(links.cloned());
         for (root, survey) in &look.surveys {
             policy.read_only.extend(survey.ignored.iter().cloned());
             let kept = self.own.iter().chain(&self.globals);
@@ -344,6 +399,30 @@ impl Ground {
         // The folders that a command works in stay open, whatever they are called.
         found.retain(|it| !self.holds_root(it));
         (found, is_partial)
+    }
+}
+
+/// What decides what git runs.
+#[derive(Debug, Default)]
+struct OfGit {
+    /// Absolute, whether they exist or not, in the folders of the conversation and elsewhere.
+    paths: Vec<PathBuf>,
+    is_partial: bool,
+}
+
+/// The links in a folder outside of the conversation's, without those further down, and true if not all were looked at.
+fn links_at(folder: &Path) -> (Vec<PathBuf>, bool) {
+    let mut entries = fs::read_dir(folder).into_iter().flatten();
+    let seen: Vec<_> = entries.by_ref().take(MOST_ELSEWHERE).flatten().collect();
+    let links = seen.iter().filter(|it| it.file_type().is_ok_and(|it| it.is_symlink()));
+    (links.map(fs::DirEntry::path).collect(), entries.next().is_some())
+}
+
+/// Returns true if a path is no link, and there is none on the way.
+fn is_plain(path: &Path) -> bool {
+    match resolve(path) {
+        Ok(resolved) => resolved == path,
+        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
     }
 }
 
@@ -760,6 +839,88 @@ mod tests {
         let later = bench.ground.root.join("later");
         assert!(bench.ground.meaningful(&look, false).contains(&later));
         assert!(look.missing.contains(&later.join("idea")));
+    }
+
+    #[test]
+    fn what_links_in_gits_folder_lead_to_is_held_wherever_it_lies() {
+        let bench = bench(&[
+            "work/.git/HEAD",
+            "work/.git/hooks/x.sample",
+            "work/scripts/pre-commit",
+            "work/scripts/other",
+            "work/sub/.git/HEAD",
+            "work/sub/hooks/x",
+            "work/tools/run.sh",
+            "work/scripts/config=[core];hooksPath = linked/hooks",
+            "work/real/hooks/y",
+            "home/hooks/x",
+        ]);
+        let root = bench.ground.root.clone();
+        for (link, target) in [
+            (".git/hooks/pre-commit", "../../scripts/pre-commit"),
+            (".git/hooks/pre-push.d/one", "../../../../home/hooks"),
+            (".git/info", "../later"),
+            (".git/config", "../scripts/config"),
+            ("sub/.git/hooks", "../hooks"),
+            // Where a link leads there is another one.
+            ("sub/hooks/deep/post-commit", "../../../tools/run.sh"),
+            ("linked", "real"),
+            ("../home/hooks/y", "../../work/scripts/other"),
+        ] {
+            let path = root.join(link);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(target, path).unwrap();
+        }
+        // Before the first look what the repositories at the top say is known.
+        bench.ground.glance();
+        for (path, expected) in [("scripts/pre-commit", true), ("later/x", true), ("README", false)] {
+            assert_eq!(bench.ground.is_led_to(&root.join(path), false), expected, "{path}");
+        }
+        let look = bench.ground.look();
+        assert_eq!(look.limit(), None);
+        let policy = bench.ground.policy(&look, Tier::Full, &[], false, None);
+        let held = [
+            "work/linked",
+            "work/real/hooks",
+            "work/scripts/config",
+            "work/scripts/other",
+            "work/scripts/pre-commit",
+            "work/sub/.git",
+            "work/sub/hooks",
+            "work/tools/run.sh",
+        ];
+        assert_eq!(bench.shown(&policy.read_only), [&["work/.git"][..], &held].concat());
+        assert!(look.missing.contains(&root.join("later")));
+        for path in [
+            "sub/hooks/pre-push",
+            "tools/run.sh",
+            "real/hooks/pre-push",
+            "scripts/other",
+        ] {
+            assert!(bench.ground.is_led_to(&root.join(path), false), "{path}");
+        }
+        // Where git's folder may be written, the links in it are held one by one.
+        let open = bench
+            .ground
+            .policy(&look, Tier::Full, &[Permission::GitWrite], false, None);
+        let open = bench.shown(&open.read_only);
+        for path in [
+            "work/.git/hooks",
+            "work/.git/config",
+            "work/.git/info",
+            "work/sub/.git/hooks",
+        ] {
+            assert!(open.iter().any(|it| it == path), "{path}: {open:?}");
+        }
+        assert!(
+            held.iter()
+                .all(|path| *path == "work/sub/.git" || open.iter().any(|it| it == path)),
+            "{open:?}"
+        );
+        assert!(
+            !open.iter().any(|it| it == "work/.git/hooks/pre-commit"),
+            "its folder is: {open:?}"
+        );
     }
 
     #[test]

@@ -58,6 +58,16 @@ pub enum Limit {
     Configuration,
 }
 
+impl Limit {
+    /// Returns true if names were not seen because of it.
+    pub const fn hides_names(self) -> bool {
+        match self {
+            Self::Entries | Self::Time | Self::Errors => true,
+            Self::Ignored | Self::Configuration => false,
+        }
+    }
+}
+
 /// Limits of a survey, which tests lower.
 #[derive(Clone, Copy, Debug)]
 pub struct Most {
@@ -111,7 +121,8 @@ struct Listed {
     hidden: Vec<PathBuf>,
     ignored: Vec<PathBuf>,
     hidden_links: Vec<PathBuf>,
-    protected_links: Vec<PathBuf>,
+    /// All others, among them those with a protected name, which are in `protected`, too.
+    links: Vec<PathBuf>,
     folders: Vec<(Arc<Path>, Context)>,
 }
 
@@ -170,6 +181,17 @@ impl Survey {
 }
 
 impl Survey {
+    /// The links in a folder and below that are not hidden; empty where it was not listed.
+    pub fn links_in(&self, folder: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut open = vec![folder];
+        while let Some(listed) = open.pop().and_then(|it| self.folders.get(it)) {
+            found.extend(listed.links.iter().cloned());
+            open.extend(listed.folders.iter().map(|it| &*it.0).filter(|it| self.has_folder(it)));
+        }
+        found
+    }
+
     /// Returns true if a folder was listed.
     pub fn has_folder(&self, path: &Path) -> bool {
         self.folders.contains_key(path)
@@ -259,7 +281,10 @@ impl Names {
             survey.hidden.extend(listed.hidden.iter().cloned());
             survey.ignored.extend(listed.ignored.iter().cloned());
             survey.hidden_links.extend(listed.hidden_links.iter().cloned());
-            survey.protected_links.extend(listed.protected_links.iter().cloned());
+            let is_protected = |it: &&PathBuf| listed.context.is_protected || listed.protected.contains(it);
+            survey
+                .protected_links
+                .extend(listed.links.iter().filter(is_protected).cloned());
         }
         for list in [
             &mut survey.protected,
@@ -322,7 +347,7 @@ impl Listed {
             hidden: Vec::new(),
             ignored: Vec::new(),
             hidden_links: Vec::new(),
-            protected_links: Vec::new(),
+            links: Vec::new(),
             folders: Vec::new(),
         };
         let mut entries = Vec::new();
@@ -354,8 +379,8 @@ impl Listed {
             }
             let is_protected = context.is_protected
                 || (name::is_telling(&own) && name::is_protected(path.strip_prefix(root).unwrap_or(&path)));
-            if is_protected && kind.is_symlink() {
-                listed.protected_links.push(path.clone());
+            if kind.is_symlink() {
+                listed.links.push(path.clone());
             }
             if is_protected && (!context.is_protected || kind.is_symlink()) {
                 listed.protected.push(path.clone());

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal};
+use rustix::process::Pid;
 use tokio::{
     net::unix::pipe::Receiver,
     sync::{
@@ -292,6 +292,7 @@ impl Commands {
                     temporary: &session.temporary,
                     is_guarded: self.is_guarded() && !self.is_halted(),
                     is_background: spec.limit.is_none(),
+                    mark: &mark,
                 };
                 let (around, policy) = Around::held(&self.ground, &self.shared, &wish);
                 let order = Order {
@@ -311,7 +312,7 @@ impl Commands {
         let started = Instant::now();
         let group = child.id().and_then(|it| i32::try_from(it).ok()).and_then(Pid::from_raw);
         if let Some(group) = group {
-            session.tell(&format!("+ {}\n", group.as_raw_nonzero()));
+            session.tell(&format!("+ {} {}\n", group.as_raw_nonzero(), around.record()));
         }
         let command = Arc::new(Command {
             id: format!("cmd-{number}"),
@@ -349,7 +350,7 @@ impl Commands {
         if let Some(session) = self.session.get() {
             return Ok(session);
         }
-        let session = Session::begin(self.logs.as_deref(), &self.ground.root)?;
+        let session = Session::begin(self.logs.as_deref(), &self.ground.root, self.shared.aside.folder())?;
         // Of two that were begun at once one goes again.
         Ok(self.session.get_or_init(|| session))
     }
@@ -363,9 +364,7 @@ impl Drop for Commands {
         for command in running.iter().filter(|it| it.outcome().is_none()) {
             is_any = true;
             command.stop();
-            if let Some(group) = command.0.family.group {
-                rustix::process::kill_process_group(group, Signal::KILL).ok();
-            }
+            command.0.family.kill();
         }
         if is_any {
             let all = Family {

@@ -40,7 +40,8 @@ pub enum NotStarted {
 }
 
 /// Kills what a conversation left when the other end of its input is gone, however that came. It reads the groups of
-/// commands that begin (`+`) and end (`-`). At last it takes away the empty folders that were held for them, where nobody else
+/// commands that begin (`+`, with the name of their list) and end (`-`). Once all of them is dead it notes that beside their
+/// lists: what changes later is not theirs. At last it takes away the empty folders that were held for them, where nobody else
 /// holds them.
 const SENTINEL: &str = include_str!("../../../assets/sandbox/sentinel.sh");
 
@@ -165,7 +166,7 @@ fn modest() {
 fn modest() {}
 
 /// Starts the sentinel, in a group of its own so that a key in the terminal does not reach it.
-pub fn watch_over(name: &str, temporary: &Path, root: &Path) -> io::Result<io::PipeWriter> {
+pub fn watch_over(name: &str, temporary: &Path, root: &Path, aside: Option<&Path>) -> io::Result<io::PipeWriter> {
     let (reader, writer) = io::pipe()?;
     #[expect(
         clippy::disallowed_methods,
@@ -176,6 +177,7 @@ pub fn watch_over(name: &str, temporary: &Path, root: &Path) -> io::Result<io::P
         .args(["-c", SENTINEL, "sheaf-sentinel", name])
         .arg(temporary)
         .arg(root)
+        .arg(aside.unwrap_or(Path::new("")))
         .args(top_folders())
         .current_dir("/")
         .env_clear()

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+#[cfg(target_os = "linux")]
+use crate::sandbox::kernel::descendants;
+
 /// The variable by which every process of a command is known, unless it throws its environment away.
 pub const MARK: &str = "SHEAF_COMMAND";
 
@@ -22,6 +25,17 @@ pub struct Family {
     pub mark: String,
 }
 
+/// Ends what still runs of a command with this mark, whose program was killed.
+pub fn end_marked(mark: &str) {
+    let family = Family {
+        group: None,
+        mark: mark.to_owned(),
+    };
+    if !mark.is_empty() {
+        family.kill();
+    }
+}
+
 impl Family {
     /// Asks those to end that left the group.
     pub fn ask_strays(&self) {
@@ -34,11 +48,12 @@ impl Family {
 
     /// Ends all that is left, until nothing is. What may not be killed stays.
     pub fn kill(&self) {
-        if let Some(group) = self.group {
-            rustix::process::kill_process_group(group, Signal::KILL).ok();
-        }
         for _ in 0..MOST_PASSES {
             let (left, may_be_more) = self.members();
+            self.end_below(&left);
+            if let Some(group) = self.group {
+                rustix::process::kill_process_group(group, Signal::KILL).ok();
+            }
             let killed = left
                 .into_iter()
                 .filter(|it| rustix::process::kill_process(*it, Signal::KILL).is_ok());
@@ -49,6 +64,29 @@ impl Family {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
+
+    /// Ends what is below these processes and below the one that leads the group, which adopts what loses its parent: one that threw
+    /// its environment away is found from there only. They are stopped, so that they do not go first.
+    #[cfg(target_os = "linux")]
+    fn end_below(&self, found: &[Pid]) {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let number = |it: &Pid| it.as_raw_nonzero().get();
+        // The number of one that was waited for may be another's by now.
+        let leader = self
+            .group
+            .iter()
+            .map(number)
+            .filter(|it| descendants::parent(*it) == Some(own));
+        let roots: Vec<_> = found.iter().map(number).chain(leader).collect();
+        for root in roots.iter().filter_map(|it| Pid::from_raw(*it)) {
+            rustix::process::kill_process(root, Signal::STOP).ok();
+        }
+        descendants::end_below(&roots, MOST_PASSES, || {});
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unused_self, reason = "on Linux they are found by their parents")]
+    fn end_below(&self, _: &[Pid]) {}
 
     /// Returns the processes that were found, and true if there may be more that are not visible at this moment.
     fn members(&self) -> (Vec<Pid>, bool) {
@@ -103,14 +141,11 @@ fn marked(mark: &str) -> (Vec<Pid>, bool) {
 #[cfg(target_os = "linux")]
 fn is_program(pid: Pid) -> bool {
     const OF_KERNEL: u64 = 0x0020_0000;
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
-    // Behind the name, which may have any characters: the state, five numbers, the flags.
-    let Some((_, rest)) = stat.rsplit_once(") ") else {
-        return false;
-    };
-    let mut parts = rest.split(' ');
-    let is_dead = parts.next().is_none_or(|it| matches!(it, "Z" | "X" | "x"));
-    let flags: u64 = parts.nth(5).and_then(|it| it.parse().ok()).unwrap_or_default();
+    let pid = pid.as_raw_nonzero().get();
+    let is_dead = descendants::field(pid, 0).is_none_or(|it| matches!(it.as_str(), "Z" | "X" | "x"));
+    let flags: u64 = descendants::field(pid, 6)
+        .and_then(|it| it.parse().ok())
+        .unwrap_or_default();
     !is_dead && flags & OF_KERNEL == 0
 }
 

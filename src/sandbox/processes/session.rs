@@ -36,7 +36,8 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn begin(logs: Option<&Path>, root: &Path) -> io::Result<Self> {
+    /// `aside` is the folder where the lists of running commands are.
+    pub fn begin(logs: Option<&Path>, root: &Path, aside: Option<&Path>) -> io::Result<Self> {
         let name = uuid::Uuid::new_v4().simple().to_string();
         let temporary = std::env::temp_dir().join(format!("sheaf-{name}"));
         std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&temporary)?;
@@ -49,7 +50,7 @@ impl Session {
             None => temporary.join("logs"),
         };
         file::private_folder(&folder).map_err(io::Error::other)?;
-        let sentinel = watch_over(&name, &temporary, root);
+        let sentinel = watch_over(&name, &temporary, root, aside);
         if let Err(error) = &sentinel {
             tracing::warn!(%error, "the sentinel of commands could not be started");
         }

@@ -8,6 +8,7 @@ use std::{
     process::ExitStatus,
 };
 
+use super::process_tree::MARK;
 use crate::{
     os::process::find,
     protocol::Permission,
@@ -75,6 +76,8 @@ pub fn run(
     let temporary = Temporary::make()?;
     let mut variables = environment::variables(std::env::vars_os(), passed, &temporary.0);
     variables.push(("SHEAF_SANDBOX".into(), layers.tier.as_str().into()));
+    let mark = format!("{}.1", uuid::Uuid::new_v4().simple());
+    variables.push((MARK.into(), mark.clone().into()));
     let (name, arguments) = command.split_first().ok_or_else(|| NotRun::Absent(String::new()))?;
     let path = variables.iter().find(|it| it.0 == "PATH").map(|it| it.1.clone());
     let program = if Path::new(name).components().count() > 1 {
@@ -91,6 +94,7 @@ pub fn run(
         temporary: &temporary.0,
         is_guarded,
         is_background: false,
+        mark: &mark,
     };
     let (mut around, policy) = Around::held(ground, shared, &wish);
     if around.is_guarded() {

@@ -43,8 +43,17 @@ pub struct Before {
     opened: BTreeSet<PathBuf>,
     /// What runs or decides what runs in them, as far as it was there.
     fixed: BTreeSet<PathBuf>,
-    /// For one that was read from a list: everything was seen.
-    is_listed_whole: Option<bool>,
+    /// For one that was read from a list.
+    listed: Option<Unseen>,
+}
+
+/// What another program did not see before its command.
+#[derive(Debug)]
+struct Unseen {
+    /// Nobody could look into these folders.
+    closed: BTreeSet<PathBuf>,
+    /// A limit was reached.
+    is_partial: bool,
 }
 
 /// The part of [`Before`] that is written to the disk.
@@ -58,9 +67,21 @@ pub struct List {
     pub opened: BTreeSet<PathBuf>,
     /// Files in them that run or decide what runs, as far as they were there.
     pub fixed: BTreeSet<PathBuf>,
+    /// Folders that nobody could look into.
+    pub closed: BTreeSet<PathBuf>,
     pub git_write: bool,
-    /// Not everything was seen.
+    /// Not all names were seen.
     pub is_partial: bool,
+}
+
+/// A path that should not be there after a command that was cut.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Left {
+    pub path: PathBuf,
+    /// False if it may have been there where nobody could look.
+    pub is_new: bool,
+    /// It lies where builds and installations make such files, and neither git nor this program acts on it.
+    pub is_packaged: bool,
 }
 
 /// A protected path that was not among those before the command.
@@ -95,7 +116,7 @@ impl Before {
             fixed: fixed.filter(|it| is_there(it)).collect(),
             opened,
             look,
-            is_listed_whole: None,
+            listed: None,
         }
     }
 
@@ -112,19 +133,23 @@ impl Before {
             git_write: list.git_write,
             opened: list.opened,
             fixed: list.fixed,
-            is_listed_whole: Some(!list.is_partial),
+            listed: Some(Unseen {
+                closed: list.closed,
+                is_partial: list.is_partial,
+            }),
         }
     }
 
     pub fn list(&self) -> List {
-        let has_closed = self.look.surveys.iter().any(|it| !it.1.closed.is_empty());
+        let closed = self.look.surveys.iter().flat_map(|it| &it.1.closed);
         List {
+            closed: closed.cloned().collect(),
             names: self.names.clone(),
             missing: self.look.missing.clone(),
             opened: self.opened.clone(),
             fixed: self.fixed.clone(),
             git_write: self.git_write,
-            is_partial: self.look.limit().is_some() || has_closed,
+            is_partial: self.look.lacks_names(),
         }
     }
 
@@ -138,16 +163,20 @@ impl Before {
         place.is_some_and(|(root, inner)| is_gits(root, inner))
     }
 
-    /// The paths that should not be there, for one that was listed: those that are certainly new, without what builds and
-    /// installations make in their folders.
-    pub fn left(&self, aside: &Quarantine) -> Vec<PathBuf> {
+    /// The paths that should not be there, for one that was listed, and true if all names were seen before the command and now.
+    pub fn left(&self, aside: &Quarantine) -> (Vec<Left>, bool) {
         let now = self.ground.look();
-        let mut left = self.unwanted_paths(&now, aside, true, &Places::default());
-        left.retain(|Arrived { path, is_new }| {
-            let is_acting = || self.place(path).is_some_and(|(_, inner)| name::is_acting(inner));
-            *is_new && (is_acting() || !now.is_of_others(path, &now))
+        let left = self.unwanted_paths(&now, aside, true, &Places::default());
+        let left = left.into_iter().map(|Arrived { path, is_new }| {
+            let is_acting = self.place(&path).is_some_and(|(_, inner)| name::is_acting(inner));
+            Left {
+                is_packaged: !is_acting && now.is_of_others(&path, &now),
+                path,
+                is_new,
+            }
         });
-        left.into_iter().map(|it| it.path).collect()
+        let is_partial = self.listed.as_ref().is_some_and(|it| it.is_partial);
+        (left.collect(), !is_partial && !now.lacks_names())
     }
 
     /// Puts aside what should not be there. What our own tools wrote stays, because the user said so; where nobody else could
@@ -203,13 +232,8 @@ impl Before {
 
     /// Returns true for the complete git folder of a repository whose own folder was not there before.
     fn is_new_repository(&self, path: &Path, now: &Look) -> bool {
-        let is_whole = || ["HEAD", "objects", "refs"].iter().all(|it| path.join(it).exists());
-        let is_git = path.file_name().is_some_and(name::is_git) && path.is_dir();
-        is_git
-            && path
-                .parent()
-                .is_some_and(|it| !self.look.has_folder(it) && now.has_folder(it))
-            && is_whole()
+        let is_new = |it: &Path| !self.look.has_folder(it) && now.has_folder(it);
+        is_repository(path) && path.parent().is_some_and(is_new)
     }
 
     /// The names of what should not be there.
@@ -238,8 +262,7 @@ impl Before {
         found.extend(self.look.missing.iter().filter(|it| is_there(it)).cloned());
         found.retain(|it| !self.names.contains(it));
         let by_name = found.into_iter().map(|path| Arrived {
-            is_new: (self.is_listed_whole)
-                .unwrap_or_else(|| self.places.contains(&path) || self.look.lacks(&path, now)),
+            is_new: self.is_certainly_new(&path, now),
             path,
         });
         let of_git = self.opened.iter().flat_map(|folder| {
@@ -252,6 +275,18 @@ impl Before {
         let of_git =
             of_git.filter(|Arrived { path, .. }| is_there(path) && !self.fixed.contains(path) && !leads_home(path));
         by_name.chain(of_git).filter(|it| !is_place(&it.path)).collect()
+    }
+
+    /// Returns true if nothing can have been at a protected path before the command.
+    fn is_certainly_new(&self, path: &Path, now: &Look) -> bool {
+        match &self.listed {
+            None => self.places.contains(path) || self.look.lacks(path, now),
+            Some(Unseen { closed, is_partial }) => {
+                let is_seen = || !is_partial && !closed.iter().any(|it| path.starts_with(it));
+                // What something names may have been there without a name that counts.
+                self.look.missing.contains(path) || (now.has_by_name(path) && is_seen())
+            }
+        }
     }
 
     fn is_unwanted(&self, path: &Path) -> bool {
@@ -276,6 +311,12 @@ impl Before {
         let path = path.strip_prefix(&self.ground.root).unwrap_or(path);
         path.to_string_lossy().into_owned()
     }
+}
+
+/// Returns true for the complete git folder of a repository.
+pub fn is_repository(path: &Path) -> bool {
+    let is_whole = || ["HEAD", "objects", "refs"].iter().all(|it| path.join(it).exists());
+    path.file_name().is_some_and(name::is_git) && path.is_dir() && is_whole()
 }
 
 fn is_there(path: &Path) -> bool {

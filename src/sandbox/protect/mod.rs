@@ -14,7 +14,7 @@ mod write_guard;
 
 pub use placeholder::sweep;
 pub use quarantine::Quarantine;
-pub use record::{LeftFile, left_behind};
+pub use record::{LeftBehind, LeftFile, LeftNote, has_lists, left_behind};
 pub use write_guard::Mended;
 
 use created::Before;
@@ -49,6 +49,8 @@ pub struct Wish<'a> {
     pub is_guarded: bool,
     /// It lives on beside the user, who changes files meanwhile: comparing them afterwards would be too late.
     pub is_background: bool,
+    /// The variable by which its processes are known.
+    pub mark: &'a str,
 }
 
 /// Protection of one command, from before its start until after its end.
@@ -164,7 +166,7 @@ impl Around {
         {
             around.watch = Some(watch);
             around.is_guarded = true;
-            around.note(ground, look);
+            around.note(ground, look, wish.mark);
             return (around, policy);
         }
         if git_write && can_watch {
@@ -174,14 +176,14 @@ impl Around {
         let holds_git = git_write && around.watch.is_none();
         around.places = Places::make(ground.meaningful(&look, holds_git));
         policy.read_only.extend(around.places.paths().map(Path::to_owned));
-        around.note(ground, look);
+        around.note(ground, look, wish.mark);
         (around, policy)
     }
 
     /// Notes what is there before the command, also on the disk.
-    fn note(&mut self, ground: &Ground, look: Arc<Look>) {
+    fn note(&mut self, ground: &Ground, look: Arc<Look>, mark: &str) {
         let before = Before::new(ground, look, self.git_write);
-        self.record = Record::write(&self.shared.aside, &before, self.watch.as_deref());
+        self.record = Record::write(&self.shared.aside, &before, self.watch.as_deref(), mark);
         self.before = Some(before);
     }
 
@@ -203,6 +205,11 @@ impl Around {
 
     pub fn is_guarded(&self) -> bool {
         self.is_guarded
+    }
+
+    /// The name of its list on the disk, by which the sentinel notes its end; empty without one.
+    pub fn record(&self) -> &str {
+        self.record.as_ref().map_or("", Record::id)
     }
 
     /// The command has ended, and all that it started. Only the first call does anything.

@@ -4,36 +4,51 @@
 //! ```text
 //! aside/running-<id>.list   what there was, removed with the command
 //! aside/running-<id>.lock   held by the program that runs it; gone with it
+//! aside/running-<id>.end    made by the sentinel of a program that was killed, once it has ended all of the command
 //! ```
+//!
+//! What changed after that end is the user's, and is only named.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     fs, io,
     io::Write as _,
-    os::unix::ffi::OsStrExt as _,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use super::{
-    created::{Before, List},
+    created::{Before, Left, List, is_repository},
     is_state_of_git,
     quarantine::{FileIdentity, Quarantine},
-    write_guard::Watch,
+    write_guard::{TooMuch, Watch, Watched, walk},
 };
 use crate::{
     os::file::{self, Lock, Locked},
     sandbox::policy::Ground,
 };
 
-/// Bytes of a list that are read at most; a longer one is not compared.
-const LONGEST_LIST: u64 = 16 << 20;
+/// Bytes of the longest list. Of more than that nothing is compared.
+const LONGEST_LIST: usize = 16 << 20;
 const PREFIX: &str = "running-";
+/// Last part of a list: one without it is torn.
+const END: &[u8] = b"end \0";
 
 /// The list of one running command.
 #[derive(Debug)]
 pub struct Record {
     list: PathBuf,
     _lock: Lock,
+}
+
+/// Findings after commands that ran when their programs were killed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct LeftBehind {
+    pub aside: Vec<LeftFile>,
+    /// Findings about which nothing was done.
+    pub notes: Vec<LeftNote>,
 }
 
 /// A protected file that was new or changed after the program was killed, and that was put aside.
@@ -49,31 +64,111 @@ pub struct LeftFile {
     inner: PathBuf,
 }
 
+/// A finding about which nothing was done.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftNote {
+    /// Nothing can be compared.
+    TooLarge,
+    /// Not all could be looked at.
+    Cut,
+    /// It is not known what was there before a command.
+    Unreadable,
+    /// It was there before the command, and is gone.
+    Gone { path: String },
+    /// It could not be put aside.
+    Stuck { path: String, why: String },
+    /// A repository in a folder that was not there.
+    Repository { path: String },
+    /// It is new or changed only since the command has ended.
+    Later { path: String },
+    /// It may have been there before the command, where nobody could look.
+    Unsure { path: String },
+    /// It is new in a folder that git ignores or that holds packages: builds and installations make those.
+    Packaged { path: String },
+}
+
+impl LeftNote {
+    /// A sentence without its end; `quoted` shows a path.
+    pub fn told(&self, quoted: impl Fn(&str) -> String) -> String {
+        match self {
+            Self::TooLarge => "the folder is too large to say what the command made".to_owned(),
+            Self::Cut => {
+                "not everything in the folder could be looked at: not all that the command made is known".to_owned()
+            }
+            Self::Unreadable => {
+                "the list of what was there before a command is damaged: it is not known what that command made"
+                    .to_owned()
+            }
+            Self::Gone { path } => format!("{} was there before the command, and is gone", quoted(path)),
+            Self::Stuck { path, why } => {
+                format!("{} is new or changed and could not be moved aside: {why}", quoted(path))
+            }
+            Self::Repository { path } => format!(
+                "the command may have made the repository {}: its hooks and its configuration run when git is used there, \
+                 so look at them first",
+                quoted(path)
+            ),
+            Self::Later { path } => format!(
+                "{} is new or changed since the command ended: it was left as it is",
+                quoted(path)
+            ),
+            Self::Unsure { path } => format!(
+                "{} was found, and may have been there before the command: it was left as it is",
+                quoted(path)
+            ),
+            Self::Packaged { path } => format!(
+                "{} is new in a folder that git ignores or that holds packages: it was left as it is",
+                quoted(path)
+            ),
+        }
+    }
+}
+
+impl LeftBehind {
+    pub fn is_empty(&self) -> bool {
+        self.aside.is_empty() && self.notes.is_empty()
+    }
+}
+
 impl Record {
-    /// Writes the list. `None` where there is no place for it; the command runs all the same.
-    pub fn write(aside: &Quarantine, before: &Before, watch: Option<&Watch>) -> Option<Self> {
+    /// Writes the list for a command whose processes bear `mark`. `None` where there is no place for it; the command runs all the
+    /// same. Where it cannot be written whole, it is known by that.
+    pub fn write(aside: &Quarantine, before: &Before, watch: Option<&Watch>, mark: &str) -> Option<Self> {
         let folder = aside.folder()?;
         let name = uuid::Uuid::new_v4().simple().to_string();
         let list = folder.join(format!("{PREFIX}{name}.list"));
-        let written = (|| -> io::Result<Option<Lock>> {
+        let made = (|| -> io::Result<Option<(Self, fs::File)>> {
             file::private_folder(folder).map_err(io::Error::other)?;
-            let lock = match file::lock(&list.with_extension("lock")).map_err(io::Error::other)? {
-                Locked::Ours(lock) => lock,
-                Locked::Theirs { .. } => return Ok(None),
+            let Locked::Ours(lock) = file::lock(&list.with_extension("lock")).map_err(io::Error::other)? else {
+                return Ok(None);
             };
-            // Not brought to the disk: after a power failure no command is running.
-            file::append(&list)
-                .map_err(io::Error::other)?
-                .write_all(&text(before, watch))?;
-            Ok(Some(lock))
+            // What is not written in the end goes with it.
+            let record = Self { list, _lock: lock };
+            let file = file::append(&record.list).map_err(io::Error::other)?;
+            Ok(Some((record, file)))
         })();
-        match written {
-            Ok(lock) => lock.map(|lock| Self { list, _lock: lock }),
+        let fails = |error: &dyn std::fmt::Display| {
+            tracing::warn!(%error, "after a crash nobody would know what this command made");
+        };
+        match made {
+            // Not brought to the disk: after a power failure no command is running.
+            Ok(made) => made.map(|(record, mut file)| {
+                if let Err(error) = file.write_all(&text(before, watch, mark)) {
+                    fails(&error);
+                }
+                record
+            }),
             Err(error) => {
-                tracing::warn!(%error, "after a crash nobody would look at what this command made");
+                fails(&error);
                 None
             }
         }
+    }
+
+    /// The part of its name by which the sentinel knows it.
+    pub fn id(&self) -> &str {
+        let name = self.list.file_stem().and_then(OsStr::to_str);
+        name.and_then(|it| it.strip_prefix(PREFIX)).unwrap_or_default()
     }
 }
 
@@ -84,48 +179,143 @@ impl Drop for Record {
 }
 
 fn remove(list: &Path) {
-    fs::remove_file(list).ok();
-    fs::remove_file(list.with_extension("lock")).ok();
+    for kind in ["list", "end", "lock"] {
+        fs::remove_file(list.with_extension(kind)).ok();
+    }
 }
 
-/// Looks for commands that ran when their program was killed, in the folders of `ground`; puts aside what is new or
-/// changed among the protected files there.
-pub fn left_behind(aside: &Quarantine, ground: &Ground) -> Vec<LeftFile> {
-    let entries = aside.folder().and_then(|it| fs::read_dir(it).ok());
-    let lists = entries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|it| it.path())
-        .filter(|it| {
-            let name = it.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(PREFIX) && it.extension().is_some_and(|it| it == "list")
-        });
-    let mut left = Vec::new();
-    for list in lists {
+/// Looks for commands that ran when their program was killed, in the folders of `ground`; puts aside what is new or changed among
+/// the protected files there. `end` ends the processes that bear a mark. Once nobody wants to know (`is_wanted`) nothing more is
+/// moved, and the next program looks.
+pub fn left_behind(
+    aside: &Quarantine,
+    ground: &Ground,
+    is_wanted: impl Fn() -> bool,
+    end: impl Fn(&str),
+) -> LeftBehind {
+    let mut left = LeftBehind::default();
+    for list in lists(aside) {
         // Its program lives.
         let Ok(Locked::Ours(_lock)) = file::lock(&list.with_extension("lock")) else {
             continue;
         };
-        let Some(listed) = file::read_unlinked(&list, LONGEST_LIST)
-            .ok()
-            .and_then(|it| Listed::read(&it))
-        else {
-            tracing::warn!(list = %list.display(), "the list of a command that was cut cannot be read");
+        let span = Span::of(&list);
+        let bytes = file::read_unlinked(&list, LONGEST_LIST as u64).unwrap_or_default();
+        if first_root(&bytes).is_some_and(|it| it != ground.root) {
             continue;
-        };
-        let Some((root, more)) = listed.roots.split_first().filter(|it| *it.0 == ground.root) else {
-            continue;
-        };
-        let ground = Ground {
-            root: root.clone(),
-            more: more.iter().filter(|it| it.is_dir()).cloned().collect(),
-            ..ground.clone()
-        };
-        left.extend(listed.compare(aside, &ground));
+        }
+        match Listed::read(&bytes) {
+            Some(listed) => {
+                end(&listed.mark);
+                let ground = Ground {
+                    more: listed.more(),
+                    ..ground.clone()
+                };
+                if !listed.compare(aside, &ground, &span, &is_wanted, &mut left) {
+                    break;
+                }
+            }
+            None => left.notes.push(LeftNote::Unreadable),
+        }
         remove(&list);
     }
+    left.notes.sort();
+    left.notes.dedup();
     left
+}
+
+/// Returns true if there are lists, of commands that run or that were cut.
+pub fn has_lists(aside: &Quarantine) -> bool {
+    !lists(aside).is_empty()
+}
+
+/// The lists of all commands that run, or ran when their programs were killed. Notes of ends without a list go.
+fn lists(aside: &Quarantine) -> Vec<PathBuf> {
+    let entries = aside.folder().and_then(|it| fs::read_dir(it).ok());
+    let files = entries.into_iter().flatten().flatten().map(|it| it.path());
+    let ours = files.filter(|it| {
+        let name = it.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(PREFIX)
+    });
+    let (lists, others): (Vec<_>, Vec<_>) = ours.partition(|it| it.extension().is_some_and(|it| it == "list"));
+    let ends = others.iter().filter(|it| it.extension().is_some_and(|it| it == "end"));
+    for end in ends.filter(|it| !lists.contains(&it.with_extension("list"))) {
+        fs::remove_file(end).ok();
+    }
+    lists
+}
+
+/// The time in which a command ran.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    /// Nothing of the command is older.
+    start: SystemTime,
+    /// Nothing of the command is newer. `None`: nobody knows.
+    end: Option<SystemTime>,
+}
+
+impl Span {
+    fn of(list: &Path) -> Self {
+        let modified = |path: &Path| fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
+        Self {
+            start: modified(list).unwrap_or(UNIX_EPOCH),
+            end: modified(&list.with_extension("end")),
+        }
+    }
+
+    /// Returns true if a file that was there was changed after the command had ended.
+    fn is_changed_later(&self, path: &Path) -> bool {
+        let about = fs::symlink_metadata(path);
+        about.is_ok_and(|it| self.end.is_some_and(|end| changed(&it) > end))
+    }
+
+    /// Returns true if what was not there has come after the command had ended.
+    fn is_made_later(&self, path: &Path) -> bool {
+        let (Some(end), Ok(about)) = (self.end, fs::symlink_metadata(path)) else {
+            return false;
+        };
+        match (about.is_dir(), about.created().ok()) {
+            // What is put into a folder changes it.
+            (true, Some(born)) => born > end,
+            (true, None) => !has_changed(path, |it| it <= end),
+            (false, born) => changed(&about) > end && !born.is_some_and(|it| it >= self.start && it <= end),
+        }
+    }
+
+    /// Returns true if nothing at a path, nor a folder on the way to it, has changed since the command began.
+    fn is_older(&self, path: &Path, root: &Path) -> bool {
+        let way = path
+            .ancestors()
+            .skip(1)
+            .take_while(|it| it.starts_with(root) && *it != root);
+        let is_old = |it: &Path| fs::symlink_metadata(it).is_ok_and(|it| changed(&it) < self.start);
+        way.into_iter().all(is_old) && !has_changed(path, |it| it >= self.start)
+    }
+
+    /// Returns true if a repository came with the folder that it is in, or from somewhere else.
+    fn is_of_new_folder(&self, git: &Path) -> bool {
+        let born = |path: &Path| fs::symlink_metadata(path).and_then(|it| it.created()).ok();
+        let folder = git.parent().and_then(born);
+        folder.is_none_or(|it| it >= self.start) || born(git).is_some_and(|it| it < self.start)
+    }
+}
+
+/// Time of the last change of anything that the system says of a file; no program can set it.
+fn changed(about: &fs::Metadata) -> SystemTime {
+    let (seconds, nanoseconds) = (about.ctime(), about.ctime_nsec());
+    let since = Duration::new(
+        seconds.try_into().unwrap_or_default(),
+        nanoseconds.try_into().unwrap_or_default(),
+    );
+    UNIX_EPOCH + since
+}
+
+/// Returns true if the time of a path, or of anything below, is one of these; also where there is too much to look at.
+fn has_changed(path: &Path, is_meant: impl Fn(SystemTime) -> bool) -> bool {
+    let looked = walk(path, &mut |_, about| {
+        if is_meant(changed(about)) { Err(TooMuch) } else { Ok(()) }
+    });
+    looked.is_err()
 }
 
 /// A list as it was read.
@@ -133,34 +323,37 @@ pub fn left_behind(aside: &Quarantine, ground: &Ground) -> Vec<LeftFile> {
 struct Listed {
     /// The workspace first.
     roots: Vec<PathBuf>,
+    /// Borne by the command's processes.
+    mark: String,
     before: List,
-    /// Files that the command could have changed, as they were.
-    files: Vec<(PathBuf, FileIdentity)>,
+    /// Paths with all below that the command could change.
+    watched: Vec<PathBuf>,
+    /// What there was, as it was.
+    entries: Vec<(PathBuf, Option<FileIdentity>)>,
+    /// It would have been too long.
+    is_long: bool,
 }
 
 /// Writes parts that end in a zero byte: no path contains one.
-fn text(before: &Before, watch: Option<&Watch>) -> Vec<u8> {
-    let mut text = Vec::new();
-    let mut put = |kind: &str, path: &Path| {
-        text.extend_from_slice(kind.as_bytes());
-        text.push(b' ');
-        text.extend_from_slice(path.as_os_str().as_bytes());
-        text.push(0);
-    };
+fn text(before: &Before, watch: Option<&Watch>, mark: &str) -> Vec<u8> {
+    let mut text = Text::default();
+    for root in before.ground().roots() {
+        text.put("root", root);
+    }
+    text.put("mark", mark);
+    let head = text.0.len();
     let List {
         names,
         missing,
         opened,
         fixed,
+        closed,
         git_write,
         is_partial,
     } = before.list();
-    for root in before.ground().roots() {
-        put("root", root);
-    }
     for (word, is_so) in [("git", git_write), ("partial", is_partial)] {
         if is_so {
-            put(word, Path::new(""));
+            text.put(word, "");
         }
     }
     for (word, paths) in [
@@ -168,19 +361,52 @@ fn text(before: &Before, watch: Option<&Watch>) -> Vec<u8> {
         ("missing", missing),
         ("opened", opened),
         ("fixed", fixed),
+        ("closed", closed),
     ] {
         for path in paths {
-            put(word, &path);
+            text.put(word, path);
         }
     }
-    for (path, identity) in watch.into_iter().flat_map(Watch::files) {
-        put(&format!("file {}", identity.line().trim_end()), path);
+    for path in watch.into_iter().flat_map(Watch::paths) {
+        text.put("watch", path);
     }
-    text
+    for (path, entry) in watch.into_iter().flat_map(Watch::entries) {
+        match entry {
+            Watched::File(identity) => text.put(&format!("file {}", identity.line().trim_end()), path),
+            Watched::Other => text.put("other", path),
+        }
+    }
+    if text.0.len() > LONGEST_LIST - END.len() {
+        text.0.truncate(head);
+        text.put("long", "");
+    }
+    text.0.extend_from_slice(END);
+    text.0
+}
+
+#[derive(Default)]
+struct Text(Vec<u8>);
+
+impl Text {
+    fn put(&mut self, kind: &str, path: impl AsRef<OsStr>) {
+        self.0.extend_from_slice(kind.as_bytes());
+        self.0.push(b' ');
+        self.0.extend_from_slice(path.as_ref().as_bytes());
+        self.0.push(0);
+    }
+}
+
+/// The workspace of a list, also of one that is torn behind it.
+fn first_root(bytes: &[u8]) -> Option<&Path> {
+    let end = bytes.iter().position(|it| *it == 0)?;
+    let path = bytes.get(..end)?.strip_prefix(b"root ")?;
+    Some(Path::new(OsStr::from_bytes(path)))
 }
 
 impl Listed {
+    /// `None` for one that is torn, or that says something strange.
     fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.strip_suffix(END)?;
         let mut listed = Self::default();
         for part in bytes.split(|it| *it == 0).filter(|it| !it.is_empty()) {
             let mut words = part.splitn(2, |it| *it == b' ');
@@ -189,53 +415,151 @@ impl Listed {
             let before = &mut listed.before;
             match kind {
                 b"root" => listed.roots.push(path),
+                b"mark" => listed.mark = String::from_utf8(rest.to_vec()).ok()?,
                 b"git" => before.git_write = true,
                 b"partial" => before.is_partial = true,
+                b"long" => listed.is_long = true,
                 b"name" => before.names.extend([path]),
                 b"missing" => before.missing.extend([path]),
                 b"opened" => before.opened.extend([path]),
                 b"fixed" => before.fixed.extend([path]),
+                b"closed" => before.closed.extend([path]),
+                b"watch" => listed.watched.push(path),
+                b"other" => listed.entries.push((path, None)),
                 b"file" => {
                     let mut words = rest.splitn(5, |it| *it == b' ');
                     let mut number = || std::str::from_utf8(words.next()?).ok()?.parse().ok();
                     let identity = FileIdentity::from_numbers([number()?, number()?, number()?, number()?])?;
                     let path = PathBuf::from(OsStr::from_bytes(words.next()?));
-                    listed.files.push((path, identity));
+                    listed.entries.push((path, Some(identity)));
                 }
                 _ => return None,
             }
         }
-        Some(listed)
+        (!listed.roots.is_empty()).then_some(listed)
     }
 
-    fn compare(self, aside: &Quarantine, ground: &Ground) -> Vec<LeftFile> {
-        let before = Before::listed(ground, self.before);
+    /// The folders beside the workspace that are still there.
+    fn more(&self) -> Vec<PathBuf> {
+        let more = self.roots.iter().skip(1);
+        more.filter(|it| it.is_dir()).cloned().collect()
+    }
+
+    /// Returns false if nobody wanted to know before anything was moved.
+    fn compare(
+        self,
+        aside: &Quarantine,
+        ground: &Ground,
+        span: &Span,
+        is_wanted: &impl Fn() -> bool,
+        left: &mut LeftBehind,
+    ) -> bool {
+        if self.is_long {
+            left.notes.push(LeftNote::TooLarge);
+            return true;
+        }
+        let Self {
+            before,
+            watched,
+            entries,
+            ..
+        } = self;
+        let before = Before::listed(ground, before);
+        // May take seconds.
+        let (found, is_whole) = before.left(aside);
+        if !is_wanted() {
+            return false;
+        }
         // Who made a change meanwhile cannot be told; what git has recorded since is the user's.
         let is_users = |path: &Path| aside.is_known(path) || before.is_of_git(path);
-        let changed = self.files.into_iter().filter(|(path, identity)| {
-            let is_same = FileIdentity::of(path).is_none_or(|it| it == *identity);
-            !is_same && !is_state_of_git(path) && !is_users(path)
-        });
-        let changed = changed.map(|it| (it.0, true)).collect::<Vec<_>>();
-        let new = before.left(aside).into_iter().map(|it| (it, false));
-        let mut left = Vec::new();
-        for (path, is_changed) in changed.into_iter().chain(new) {
-            let Some((root, inner)) = before.place(&path) else {
-                continue;
+        let is_meant = |path: &Path| !is_state_of_git(path) && !is_users(path);
+        let known: BTreeSet<&Path> = entries.iter().map(|it| it.0.as_path()).collect();
+        let mut take = |path: &Path, is_changed: bool| {
+            let Some((root, inner)) = before.place(path) else {
+                return;
             };
+            let shown = before.shown(path);
             match aside.put(root, inner) {
-                Ok(there) => left.push(LeftFile {
-                    shown: before.shown(&path),
+                Ok(there) => left.aside.push(LeftFile {
+                    shown,
                     aside: there,
                     is_changed,
                     root: root.to_owned(),
                     inner: inner.to_owned(),
                 }),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => tracing::error!(%error, path = %path.display(), "a protected file cannot be put aside"),
+                Err(error) => left.notes.push(LeftNote::Stuck {
+                    path: shown,
+                    why: error.to_string(),
+                }),
+            }
+        };
+        let mut notes = Vec::new();
+        let (mut gone, mut new): (Option<&Path>, BTreeSet<PathBuf>) = (None, BTreeSet::new());
+        for (path, identity) in entries.iter().filter(|it| is_meant(&it.0)) {
+            let shown = || before.shown(path);
+            match (FileIdentity::of(path), identity) {
+                (None, _) if gone.is_some_and(|it| path.starts_with(it)) => {}
+                (None, _) => {
+                    gone = Some(path);
+                    notes.push(LeftNote::Gone { path: shown() });
+                }
+                (Some(now), Some(was)) if now != *was && span.is_changed_later(path) => {
+                    notes.push(LeftNote::Later { path: shown() });
+                }
+                (Some(now), Some(was)) if now != *was => take(path, true),
+                (Some(_), _) => {}
             }
         }
-        left
+        for path in &watched {
+            // Whoever makes more than can be looked at has made enough to be told of.
+            let _ = walk(path, &mut |path, _| {
+                if !known.contains(path) && is_meant(path) {
+                    new.insert(path.to_owned());
+                }
+                Ok::<(), TooMuch>(())
+            });
+        }
+        if !is_whole {
+            notes.push(LeftNote::Cut);
+        }
+        for Left {
+            path,
+            is_new,
+            is_packaged,
+        } in found
+        {
+            let shown = before.shown(&path);
+            let root = before.place(&path).map_or(Path::new("/"), |it| it.0);
+            if !is_new {
+                if !span.is_older(&path, root) {
+                    notes.push(LeftNote::Unsure { path: shown });
+                }
+            } else if !is_packaged {
+                new.insert(path);
+            } else if !span.is_made_later(&path) {
+                notes.push(LeftNote::Packaged { path: shown });
+            }
+        }
+        let mut above: Option<PathBuf> = None;
+        for path in new {
+            if above.as_ref().is_some_and(|it| path.starts_with(it)) {
+                continue;
+            }
+            let folder = || path.parent().map_or_else(|| before.shown(&path), |it| before.shown(it));
+            if span.is_made_later(&path) {
+                notes.push(LeftNote::Later {
+                    path: before.shown(&path),
+                });
+            } else if is_repository(&path) && span.is_of_new_folder(&path) {
+                notes.push(LeftNote::Repository { path: folder() });
+            } else {
+                take(&path, false);
+            }
+            above = Some(path);
+        }
+        left.notes.extend(notes);
+        true
     }
 }
 
@@ -249,111 +573,4 @@ impl Quarantine {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use pretty_assertions::assert_eq;
-
-    fn names(left: &[LeftFile]) -> Vec<(&str, bool)> {
-        let mut names: Vec<_> = left.iter().map(|it| (it.shown.as_str(), it.is_changed)).collect();
-        names.sort_unstable();
-        names
-    }
-
-    #[test]
-    fn what_a_killed_programs_command_made_or_changed_is_put_aside_and_can_come_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let base = folder.path().canonicalize().unwrap();
-        let (root, state) = (base.join("work"), base.join("aside"));
-        for path in [
-            ".vscode/tasks.json",
-            ".git/HEAD",
-            ".git/hooks/pre-commit",
-            "src/a.rs",
-            ".envrc",
-            ".npmrc",
-        ] {
-            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
-            fs::write(root.join(path), "before").unwrap();
-        }
-        let ground = Ground::bare(&root);
-        let aside = Quarantine::at(Some(state.clone()));
-        let before = Before::new(&ground, ground.look(), false);
-        let watched = before.list().names.into_iter().collect();
-        let watch = Watch::look(vec![root.clone()], watched, None).unwrap();
-        let record = Record::write(&aside, &before, Some(&watch)).unwrap();
-        assert_eq!(
-            Listed::read(&text(&before, Some(&watch))).unwrap().before,
-            before.list()
-        );
-        for (path, text) in [
-            (".vscode/tasks.json", "evil"),
-            (".git/HEAD", "a commit"),
-            (".git/hooks/pre-commit", "evil"),
-            ("src/a.rs", "new"),
-            ("sub/.mcp.json", "evil"),
-            (".gitattributes", "evil"),
-            (".env.local", "every day"),
-        ] {
-            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
-            fs::write(root.join(path), text).unwrap();
-        }
-        // What a tool wrote because the user said so.
-        fs::write(root.join(".npmrc"), "asked for").unwrap();
-        aside.vouch(&root.join(".npmrc"));
-        let next = || Quarantine::at(Some(state.clone()));
-        assert_eq!(left_behind(&next(), &ground), [], "its program lives");
-        // As the kernel does when it is killed.
-        let list = record.list.clone();
-        let bytes = fs::read(&list).unwrap();
-        drop(record);
-        assert!(!list.exists());
-        fs::write(&list, &bytes).unwrap();
-        let elsewhere = base.join("elsewhere");
-        fs::create_dir(&elsewhere).unwrap();
-        assert_eq!(left_behind(&next(), &Ground::bare(&elsewhere)), []);
-        let left = left_behind(&next(), &ground);
-        assert_eq!(
-            names(&left),
-            [
-                (".git/hooks/pre-commit", true),
-                (".gitattributes", false),
-                (".vscode/tasks.json", true),
-                ("sub/.mcp.json", false),
-            ]
-        );
-        for it in &left {
-            assert!(!root.join(&it.shown).exists() && fs::read_to_string(&it.aside).unwrap() == "evil");
-        }
-        for (path, text) in [
-            (".envrc", "before"),
-            (".git/HEAD", "a commit"),
-            ("src/a.rs", "new"),
-            (".npmrc", "asked for"),
-            (".env.local", "every day"),
-        ] {
-            assert_eq!(fs::read_to_string(root.join(path)).unwrap(), text, "{path}");
-        }
-        assert_eq!(left_behind(&next(), &ground), [], "once");
-        // The user wants them; what stands there by then is not replaced.
-        fs::write(root.join(".gitattributes"), "mine").unwrap();
-        for it in &left {
-            assert_eq!(
-                next().give_back(it).is_ok(),
-                it.shown != ".gitattributes",
-                "{}",
-                it.shown
-            );
-        }
-        assert_eq!(fs::read_to_string(root.join("sub/.mcp.json")).unwrap(), "evil");
-        assert_eq!(fs::read_to_string(root.join(".gitattributes")).unwrap(), "mine");
-        assert!(next().is_known(&root.join("sub/.mcp.json")));
-    }
-
-    #[test]
-    fn a_list_that_is_torn_compares_nothing() {
-        for bytes in [&b"root"[..], b"file 1 2 3\0", b"strange x\0", b"file a b c d /x\0"] {
-            assert_eq!(Listed::read(bytes), None, "{bytes:?}");
-        }
-        assert_eq!(Listed::read(b""), Some(Listed::default()));
-    }
-}
+mod tests;

@@ -114,6 +114,15 @@ pub struct Watch {
     entries: BTreeMap<PathBuf, Entry>,
 }
 
+/// The kind of a watched path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// A file or a link, as it was.
+    File(FileIdentity),
+    /// A folder, or something that cannot be read.
+    Other,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     print: FileMetadata,
@@ -211,11 +220,20 @@ impl Watch {
         Ok(Self { roots, paths, entries })
     }
 
-    /// Files and links that are watched, as they were.
-    pub fn files(&self) -> impl Iterator<Item = (&Path, FileIdentity)> {
-        let is_file = |it: &Entry| matches!(it.what, EntryContent::File(_) | EntryContent::Link(_));
-        let entries = self.entries.iter().filter(move |it| is_file(it.1));
-        entries.map(|(path, entry)| (path.as_path(), entry.print.identity()))
+    /// Watched paths, which stand for everything below them, too.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.paths.iter().map(PathBuf::as_path)
+    }
+
+    /// All that was there.
+    pub fn entries(&self) -> impl Iterator<Item = (&Path, Watched)> {
+        self.entries.iter().map(|(path, entry)| {
+            let what = match entry.what {
+                EntryContent::File(_) | EntryContent::Link(_) => Watched::File(entry.print.identity()),
+                EntryContent::Folder | EntryContent::Other => Watched::Other,
+            };
+            (path.as_path(), what)
+        })
     }
 
     /// Makes everything what it was. `may_differ` says what others were allowed to change meanwhile; nothing is removed:
@@ -419,7 +437,7 @@ fn what(path: &Path, about: &fs::Metadata, limit: u64) -> io::Result<EntryConten
 }
 
 /// Goes through a path and all below, parents first, without following links and without what git only adds to.
-fn walk(path: &Path, look: &mut impl FnMut(&Path, &fs::Metadata) -> Result<(), TooMuch>) -> Result<(), TooMuch> {
+pub fn walk(path: &Path, look: &mut impl FnMut(&Path, &fs::Metadata) -> Result<(), TooMuch>) -> Result<(), TooMuch> {
     let Ok(about) = fs::symlink_metadata(path) else {
         return Ok(());
     };

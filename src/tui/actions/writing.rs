@@ -377,7 +377,7 @@ pub fn open_with(app: &mut App, text: String) -> Option<Effect> {
         take_back(app, &[Message::user(text)]);
         return None;
     }
-    Some(Effect::Send(Command::Submit(Submit {
+    Some(Effect::Send(Command::Begin(Submit {
         message: Message::user(text),
         mode: app.composer.mode,
         model: None,

@@ -2,6 +2,7 @@
 
 mod breaks;
 mod cancel;
+mod left;
 mod long;
 mod real;
 
@@ -23,6 +24,7 @@ use crate::{
         ClarificationResponse, Command, Entry, Event, Message, Mode, Outcome, Position, Progress, Query, Reply, Submit,
         Turn,
     },
+    sandbox::Workspace,
     transcript::Transcript,
 };
 
@@ -55,6 +57,15 @@ impl Conversation {
 
     /// One that goes on.
     fn about(log: Arc<Log>, provider: Arc<dyn Provider>) -> Self {
+        Self::in_workspace(log, provider, None, Asker::Here)
+    }
+
+    fn in_workspace(
+        log: Arc<Log>,
+        provider: Arc<dyn Provider>,
+        workspace: Option<Arc<Workspace>>,
+        asker: Asker,
+    ) -> Self {
         let (link, inbox) = Local::new(
             Arc::clone(&log),
             About {
@@ -66,8 +77,8 @@ impl Conversation {
             provider,
             model: "m".to_owned(),
             conversation: "conv_1".into(),
-            asker: Asker::Here,
-            workspace: None,
+            asker,
+            workspace,
             settings: Arc::default(),
             tools: crate::tools::ToolSet::default(),
             roles: Arc::new(Roles::new(&Settings::default(), &Environment::default())),

@@ -192,6 +192,7 @@ pub fn models(base: &CliContext) -> Result<u8> {
         log: Log::new(),
         is_copy: false,
         is_attended: false,
+        is_apart: false,
     };
     runtime(false)?.block_on(async move {
         let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::no_server_error)?;

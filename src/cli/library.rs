@@ -95,6 +95,7 @@ impl SessionLibrary {
             log,
             is_copy: false,
             is_attended: true,
+            is_apart: false,
         };
         let link = open::link(&self.settings, &self.environment, &talk).map_err(|it| format!("{it:#}"))?;
         link.ok_or_else(|| "no model is configured: answer the first page, or set a provider".to_owned())

@@ -432,6 +432,7 @@ fn start_conversation(
             log,
             is_copy,
             is_attended: true,
+            is_apart: false,
         };
         let library = Arc::new(library::SessionLibrary::new(
             &base,

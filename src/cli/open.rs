@@ -53,6 +53,8 @@ pub struct ConversationOptions {
     pub is_copy: bool,
     /// True if a user can answer questions.
     pub is_attended: bool,
+    /// True if standard output and standard error of commands are reported apart.
+    pub is_apart: bool,
 }
 
 /// Opens a link to the server that the settings choose; `None` if they choose none. Makes no connection yet.
@@ -70,6 +72,9 @@ pub fn link(
         Upstream::Provider(_, provider) => {
             let folders = Some((talk.workspace.as_path(), talk.added.as_slice()));
             let agent = AgentTemplate::of(settings, provider, environment, folders, tools::built_in())?;
+            if let Some(workspace) = agent.workspace.as_ref().filter(|_| talk.is_apart) {
+                workspace.commands().set_apart(true);
+            }
             let before = conversation(&talk.log).filter(|_| !talk.is_copy);
             let conversation = before.unwrap_or_else(ConversationId::fresh);
             Ok(Some(agent.link(

@@ -184,6 +184,7 @@ pub fn print(
             log: Arc::clone(&opened.log),
             is_copy: opened.is_copy,
             is_attended: false,
+            is_apart: printing.output_format != OutputFormat::Text,
         };
         let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::no_server_error)?;
         let recorder = match opened.recorder {

@@ -23,8 +23,8 @@ use self::{stream::CursorStream, text::TextPrinter};
 use crate::{
     link::Link,
     protocol::{
-        ClarificationResponse, Command, Document, DocumentId, Entry, Event, FinishReason, Kind, Message, Outcome,
-        Position, Progress, Response, ResponseChange, Severity, Status, Submit, View, codec::record,
+        ClarificationResponse, Command, Document, DocumentId, Entry, Event, FinishReason, Kind, KindGroup, Message,
+        Outcome, Position, Progress, Response, ResponseChange, Severity, Status, Submit, View, codec::record,
     },
     sandbox::{Commands, Tier},
     text::Sanitized,
@@ -303,6 +303,7 @@ impl Printer<'_> {
                 continue;
             }
             let moved = self.transcript.apply(entry);
+            self.print_said(entry, moved);
             self.print_entry(entry, moved);
             match moved.change {
                 ResponseChange::Ended(document) => {
@@ -380,12 +381,33 @@ impl Printer<'_> {
         })
     }
 
+    /// Prints text exactly as the model wrote it, if the link says it.
+    fn print_said(&mut self, entry: &Entry, moved: ExchangeChange) {
+        if self.format != Format::Text || self.structured.schema.is_some() {
+            return;
+        }
+        if let Event::Said { delta } = &entry.event {
+            let text = self.text.say(delta);
+            self.is_broken |= self.outputs.answer(&text).is_err();
+        } else if let ResponseChange::Opened(nth) = moved.change {
+            let place = DocumentIndex {
+                exchange: moved.exchange,
+                document: nth,
+            };
+            // Code and citations are parts of the text.
+            let opened = self.transcript.get(place);
+            if opened.is_some_and(|it| it.kind.row().group != KindGroup::Text) {
+                self.text.pause();
+            }
+        }
+    }
+
     /// Prints the lines that one entry produces.
     fn print_entry(&mut self, entry: &Entry, moved: ExchangeChange) {
         match self.format {
             Format::Text => self.progress(entry, moved),
             Format::Events => {
-                if !matches!(entry.event, Event::Progress(_)) {
+                if !matches!(entry.event, Event::Progress(_) | Event::Said { .. }) {
                     let (event, data) = record::parts(&entry.event);
                     let line = json::line(&json!({ "event": event, "data": data }));
                     self.is_broken |= self.outputs.answer(&line).is_err();
@@ -581,10 +603,7 @@ impl Printer<'_> {
             return RunOutcome::Failed;
         }
         let ours = self.transcript.exchanges.get(self.first..).unwrap_or_default();
-        let is_failed = |it: &&Exchange| {
-            let reason = it.response.ending.as_ref().map(|it| &it.finish_reason);
-            it.response.status() == Status::Error || reason == Some(&FinishReason::MaxTurns)
-        };
+        let is_failed = |it: &&Exchange| it.response.status() == Status::Error || ends_badly(&it.response);
         let failed: Vec<_> = ours.iter().filter(is_failed).collect();
         let Some(failed) = failed.last() else {
             if let Some(question) = self
@@ -612,6 +631,8 @@ impl Printer<'_> {
             let reason = failed.response.ending.as_ref().map(|it| it.finish_reason.clone());
             let why = match reason {
                 Some(FinishReason::Interrupted) => "the answer was cut off before its end",
+                Some(FinishReason::Length) => "the answer reached the limit of tokens",
+                Some(FinishReason::Refusal) => "the model declined to answer",
                 Some(_) | None => "the answer ended with an error",
             };
             self.outputs.say("error", why);
@@ -713,6 +734,22 @@ fn candidates(response: &Response) -> Vec<String> {
     found.push(text.join("\n\n"));
     found.retain(|it| !it.trim().is_empty());
     found
+}
+
+/// Returns true if an answer ended, but not as one that a program could use.
+fn ends_badly(response: &Response) -> bool {
+    match response.ending.as_ref().map(|it| &it.finish_reason) {
+        Some(
+            FinishReason::MaxTurns
+            | FinishReason::Length
+            | FinishReason::Refusal
+            | FinishReason::Error
+            | FinishReason::Interrupted,
+        ) => true,
+        // It waits for a person because something failed.
+        Some(FinishReason::AwaitingInput) => response.documents.last().is_some_and(|it| it.kind == Kind::Error),
+        Some(FinishReason::Stop | FinishReason::Cancelled | FinishReason::Other(_)) | None => false,
+    }
 }
 
 fn has_error(exchange: &Exchange) -> bool {

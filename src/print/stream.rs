@@ -53,6 +53,8 @@ struct GrowingText {
     segment: usize,
     /// Document whose text is being printed, and the text of it printed so far.
     current: Option<(DocumentId, String)>,
+    /// True once the link says what the model wrote: documents of text are then not printed.
+    is_said: bool,
     /// Documents that stream at the same time and wait for their turn.
     waiting: VecDeque<DocumentId>,
 }
@@ -118,6 +120,9 @@ impl CursorStream {
             todos: &transcript.todos,
             at_ms,
         };
+        if let Event::Said { delta } = event {
+            self.say(delta, at_ms);
+        }
         if let Event::ThinkingDelta { delta } = event {
             self.think(delta, at_ms);
         }
@@ -204,6 +209,22 @@ impl CursorStream {
         };
     }
 
+    /// Adds text exactly as the model wrote it.
+    fn say(&mut self, delta: &str, at_ms: u64) {
+        self.end_thinking(at_ms);
+        self.growing.is_said = true;
+        self.growing.whole.push_str(delta);
+        self.print_piece(delta, at_ms);
+    }
+
+    fn print_piece(&mut self, delta: &str, at_ms: u64) {
+        if self.is_partial && !delta.is_empty() {
+            let mut line = self.assistant(delta);
+            line.insert("timestamp_ms".to_owned(), at_ms.into());
+            self.lines.push(Value::Object(line));
+        }
+    }
+
     fn think(&mut self, delta: &str, at_ms: u64) {
         if self.has_thinking && !delta.is_empty() {
             self.is_thinking = true;
@@ -232,6 +253,7 @@ impl CursorStream {
     fn update(&mut self, document: &Document, context: &EntryContext<'_>) {
         self.end_thinking(context.at_ms);
         match document.kind.row().group {
+            KindGroup::Text if self.growing.is_said => {}
             KindGroup::Text | KindGroup::Unknown => self.update_text(document, context),
             KindGroup::Action | KindGroup::Page if document.kind != Kind::FileEdit => {
                 // Their arguments are complete only at their end.
@@ -312,11 +334,7 @@ impl CursorStream {
                 let delta = format!("{separator}{said}");
                 printed.push_str(more);
                 self.growing.whole.push_str(&delta);
-                if self.is_partial && !delta.is_empty() {
-                    let mut line = self.assistant(&delta);
-                    line.insert("timestamp_ms".to_owned(), at_ms.into());
-                    self.lines.push(Value::Object(line));
-                }
+                self.print_piece(&delta, at_ms);
             }
         }
         self.growing.current = Some((id, printed));

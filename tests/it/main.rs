@@ -51,6 +51,7 @@ mod tour;
 mod trust;
 mod undo;
 mod unread;
+mod verbatim;
 
 /// Says that a test could not be made here, and why: past the capture of a test's output, which would swallow it.
 fn skipped(why: &str) {

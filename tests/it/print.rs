@@ -185,6 +185,24 @@ fn what_fails_is_said_on_standard_error_with_a_code() {
 }
 
 #[test]
+fn an_answer_that_ends_badly_is_a_failure_and_says_why() {
+    let home = home();
+    let cases = [
+        ("length", "limit of tokens"),
+        ("content_filter", "a filter at the provider"),
+        ("error", "error"),
+    ];
+    for (reason, says) in cases {
+        let model = Model::with([Script::Ends("half", reason)]);
+        let mut command = with_model(home.path(), &model);
+        command.args(["-p", "x", "--output-format", "json"]);
+        let (out, err, code) = texts(&run(command));
+        assert_eq!((out.as_str(), code), ("", Some(1)), "{reason}: {err}");
+        assert!(err.contains(says), "{reason}: {err}");
+    }
+}
+
+#[test]
 fn with_nobody_to_ask_it_says_what_to_set() {
     let home = home();
     let mut command = sheaf(home.path());

@@ -89,10 +89,15 @@ impl Running {
                 FinishReason::Refusal
             }
             EndReason::Refusal => {
-                if !has_text {
+                // A refusal in the model's own words speaks for itself.
+                if !self.request.has_declined {
+                    let message = if has_text {
+                        "the model declined to continue; what it wrote is not a complete answer"
+                    } else {
+                        "the model declined to answer"
+                    };
                     let details = "word the message differently, or choose another model";
-                    self.output
-                        .error("LLM_REFUSAL", "llm", "the model declined to answer", details);
+                    self.output.error("LLM_REFUSAL", "llm", message, details);
                 }
                 FinishReason::Refusal
             }

@@ -388,6 +388,8 @@ struct OpenRequest {
     said: Vec<Said>,
     /// Calls whose arguments are no JSON object, by id, with what they are.
     garbled: Vec<(String, String)>,
+    /// The model declined, in its own words.
+    has_declined: bool,
     /// Number of messages that the model was sent.
     sent: usize,
     /// Anything at all has come: then the model is not asked again.
@@ -663,6 +665,7 @@ impl Running {
         self.request.said.clear();
         self.request.garbled.clear();
         self.request.has_output = false;
+        self.request.has_declined = false;
         self.request.tokens = Tokens::default();
         self.guard.requests += 1;
         self.spending.requests += 1;
@@ -699,6 +702,7 @@ impl Running {
                 | Piece::End(_)
                 | Piece::Error(_)
         );
+        self.request.has_declined |= matches!(piece, Piece::Refusal(_));
         match piece {
             Piece::Progress(progress) => self.output.effects.push(Effect::Append(Event::Progress(progress))),
             Piece::Start { model, .. } => {
@@ -709,6 +713,9 @@ impl Running {
                 }
             }
             Piece::Text(text) | Piece::Refusal(text) => {
+                if self.setup.asker == Asker::Nobody {
+                    self.output.say(vec![Event::Said { delta: text.clone() }]);
+                }
                 let events = self.output.writer.text(&text);
                 self.output.say(events);
                 match self.request.said.last_mut() {

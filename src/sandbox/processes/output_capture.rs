@@ -8,6 +8,8 @@ use crate::os::file;
 const HEAD_BYTES: usize = 256 << 10;
 /// Kept from the end.
 const TAIL_BYTES: usize = 768 << 10;
+/// Kept of each stream when they are kept apart.
+const APART_BYTES: usize = 1 << 20;
 /// From here on there is a file.
 const SHORT_BYTES: u64 = 32 << 10;
 /// Maximum size of the log file, in bytes: a command in a loop must not fill the disk.
@@ -33,6 +35,31 @@ enum Log {
     Full,
     /// The file could not be created or written, for this reason.
     Failed(String),
+}
+
+/// Standard output and standard error of a command, the beginning of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Apart {
+    pub output: Vec<u8>,
+    pub errors: Vec<u8>,
+}
+
+impl Apart {
+    pub fn push(&mut self, stream: Stream, bytes: &[u8]) {
+        let kept = match stream {
+            Stream::Output => &mut self.output,
+            Stream::Errors => &mut self.errors,
+        };
+        let free = APART_BYTES.saturating_sub(kept.len()).min(bytes.len());
+        kept.extend_from_slice(bytes.get(..free).unwrap_or_default());
+    }
+}
+
+/// One of the two streams that a command writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Output,
+    Errors,
 }
 
 /// A part of an output.

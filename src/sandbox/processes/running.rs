@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use tokio::sync::watch;
 
 use super::{
-    output_capture::{Excerpt, Printed},
+    output_capture::{Apart, Excerpt, Printed},
     process_tree::Family,
 };
 use crate::sandbox::{kernel, policy::Tier, protect::Settled};
@@ -49,6 +49,8 @@ pub struct Command {
     pub is_guarded: bool,
     pub family: Family,
     pub printed: Mutex<Printed>,
+    /// The same output by stream, if it is kept apart.
+    pub apart: Option<Mutex<Apart>>,
     /// Bytes of the output that the model has been shown.
     pub shown: Mutex<u64>,
     /// Reason to end the command, once there is one.
@@ -124,6 +126,11 @@ impl Running {
         let part = self.since(*shown);
         *shown = part.end;
         part
+    }
+
+    /// Returns standard output and standard error so far, the beginning of each. `None`: they are not kept apart.
+    pub fn apart(&self) -> Option<Apart> {
+        self.0.apart.as_ref().map(|it| lock(it).clone())
     }
 
     /// The file that has all of the output, if it is long.

@@ -47,6 +47,8 @@ pub struct ConversationOptions {
     pub workspace: PathBuf,
     /// Additional folders to work in.
     pub added: Vec<PathBuf>,
+    /// Names of the only tools that a gateway may use. `None`: its own choice.
+    pub tools: Option<Vec<String>>,
     /// The conversation so far; empty for a new one.
     pub log: Arc<Log>,
     /// True if the log is a copy of another conversation.
@@ -66,7 +68,10 @@ pub fn link(
     match settings.upstream() {
         Upstream::Gateway(it) => {
             let context = workspace_context(settings, it, talk);
-            let settings = gateway_settings(settings, it, environment, Some(context), talk.is_attended)?;
+            let settings = http::Settings {
+                tools: talk.tools.clone(),
+                ..gateway_settings(settings, it, environment, Some(context), talk.is_attended)?
+            };
             Ok(Some(Arc::new(Http::start(settings, Arc::clone(&talk.log))?)))
         }
         Upstream::Provider(_, provider) => {

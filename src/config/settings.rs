@@ -400,6 +400,10 @@ settings! {
         pub append: Option<String> = None, ValueKind::Text;
         /// Replacement texts, by the name of a block.
         pub replace: BTreeMap<String, String> = BTreeMap::new();
+        /// Text of `--system-prompt`, in place of all blocks.
+        pub given_whole: Option<String> = None;
+        /// Text of `--append-system-prompt`.
+        pub given_end: Option<String> = None;
     }
 }
 

@@ -26,6 +26,8 @@ pub struct SessionInfo {
     pub workspace: PathBuf,
     /// Source of the API key: `env`, `flag` or `login`.
     pub key: &'static str,
+    /// What the run may do without being asked, in Cursor's words.
+    pub permission: &'static str,
 }
 
 /// Turns log entries into Cursor's lines.
@@ -89,7 +91,7 @@ impl CursorStream {
             "cwd": self.session.workspace,
             "session_id": self.session.id,
             "model": model.filter(|it| !it.is_empty()).unwrap_or("Auto"),
-            "permissionMode": "default",
+            "permissionMode": self.session.permission,
         })
     }
 

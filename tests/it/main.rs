@@ -19,6 +19,7 @@ mod documents;
 mod edits;
 mod effects;
 mod equivalence;
+mod flags;
 mod floors;
 mod fuzzed;
 mod guard;

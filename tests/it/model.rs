@@ -143,7 +143,10 @@ async fn answer(State(state): State<Arc<Shared>>, body: Bytes) -> Response {
                     json!({ "index": nth, "id": format!("call_{nth}"), "type": "function", "function": function });
                 chunks.push(json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] }));
             }
-            chunks.push(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] }));
+            chunks.push(
+                json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }],
+                        "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 } }),
+            );
             let mut lines: Vec<_> = chunks.iter().map(|it| format!("data: {it}\n\n")).collect();
             lines.push("data: [DONE]\n\n".to_owned());
             (lines, Some((Duration::ZERO, false)))

@@ -30,6 +30,8 @@ Examples:
   sheaf -p --output-format documents …   print the answer as one JSON object
   sheaf -p --allow 'Shell(cargo test)' … allow an action without asking
   sheaf -p -o answer.md --tools '' …     write the answer to a file; offer no tools
+  sheaf -p --input-format stream-json --output-format stream-json
+                                         several turns over stdin and stdout
   sheaf -p --continue 'and now?'         continue the last conversation here
   sheaf --plain                          plain lines for a screen reader
   sheaf login                            store an API key; list which providers work
@@ -242,6 +244,11 @@ pub struct Run {
     #[arg(long, value_name = "MODE", conflicts_with_all = ["force", "mode"], hide_possible_values = true)]
     pub permission_mode: Option<PermissionMode>,
 
+    /// Let this command decide approvals: it gets each as JSON on stdin and prints {"behavior": "allow"} or
+    /// {"behavior": "deny", "message": "…"}
+    #[arg(long, value_name = "COMMAND")]
+    pub permission_prompt_tool: Option<String>,
+
     /// Offer only these tools to the model, as in 'read_file,grep'; '' offers none
     #[arg(long, value_name = "NAMES")]
     pub tools: Option<String>,
@@ -326,6 +333,11 @@ pub struct OutputArguments {
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
     pub output_format: OutputFormat,
 
+    /// Input format: the prompt as text (text), or messages, answers and stops as lines of JSON, for several turns
+    /// (stream-json; needs --output-format stream-json or events)
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    pub input_format: InputFormat,
+
     /// Write the answer to this file instead of stdout; implies --print
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -339,7 +351,7 @@ pub struct OutputArguments {
     pub include_thinking: bool,
 }
 
-/// What a run may do without being asked.
+/// Permissions of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "camelCase")]
 pub enum PermissionMode {
@@ -389,11 +401,27 @@ impl OutputArguments {
         if self.stream_partial_output && !is_stream {
             return Some("--stream-partial-output is for --output-format stream-json");
         }
+        let is_lines = is_stream || self.output_format == OutputFormat::Events;
+        if self.input_format == InputFormat::StreamJson && !is_lines {
+            return Some(
+                "--input-format stream-json prints several answers\n  add --output-format stream-json, or events",
+            );
+        }
         if self.include_thinking && !is_stream {
             return Some("--include-thinking is for --output-format stream-json");
         }
         None
     }
+}
+
+/// Format of standard input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum InputFormat {
+    /// The prompt, or an attachment to it.
+    #[default]
+    Text,
+    /// Lines of JSON: messages, answers and stops.
+    StreamJson,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

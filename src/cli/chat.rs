@@ -214,6 +214,7 @@ pub fn models(base: &CliContext) -> Result<u8> {
         log: Log::new(),
         is_copy: false,
         is_attended: false,
+        is_answered: false,
         is_apart: false,
     };
     runtime(false)?.block_on(async move {

@@ -153,7 +153,10 @@ mod tests {
             ("{\"type\":\"usr\"}", "there is no type `usr`"),
             ("{\"type\":\"user\"}", "`message.content` is missing"),
             ("{\"type\":\"user\",\"message\":{\"content\":\" \"}}", "has no text"),
-            ("{\"type\":\"user\",\"message\":{\"content\":7}}", "neither a text nor a list"),
+            (
+                "{\"type\":\"user\",\"message\":{\"content\":7}}",
+                "neither a text nor a list",
+            ),
             (
                 "{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"image\",\"source\":{\"data\":\"eA==\"}}]}}",
                 "PNG",
@@ -164,7 +167,10 @@ mod tests {
             let [Input::Cancel, Input::Wrong(why)] = found.as_slice() else {
                 panic!("{line}: {found:?}")
             };
-            assert!(why.starts_with("line 2 of standard input") && why.contains(says), "{line}: {why}");
+            assert!(
+                why.starts_with("line 2 of standard input") && why.contains(says),
+                "{line}: {why}"
+            );
         }
     }
 }

@@ -95,6 +95,7 @@ impl SessionLibrary {
             log,
             is_copy: false,
             is_attended: true,
+            is_answered: false,
             is_apart: false,
             tools: None,
         };

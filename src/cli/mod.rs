@@ -10,6 +10,7 @@ mod cache;
 mod chat;
 mod completions;
 mod conform;
+mod dialogue;
 pub mod doctor;
 mod library;
 mod live_tour;
@@ -38,7 +39,7 @@ use tokio::sync::mpsc;
 
 use self::{
     arguments::{
-        Arguments, CommonArguments, DisplayArguments, OutputArguments, OutputFormat, Pace, Run, Setting,
+        Arguments, CommonArguments, DisplayArguments, InputFormat, OutputArguments, OutputFormat, Pace, Run, Setting,
         TargetArguments, Task, mistyped,
     },
     open::ConversationOptions,
@@ -383,17 +384,22 @@ fn start_conversation(
         complain("--image and --output-schema are for an answer without a screen: add -p");
         return Ok(code::USAGE);
     }
-    let prompt = if end.plain && has_screen {
+    let is_dialogue = printing.input_format == InputFormat::StreamJson;
+    if is_dialogue && wanted.output_schema.is_some() {
+        complain("--output-schema is for one answer; leave out --input-format stream-json");
+        return Ok(code::USAGE);
+    }
+    let prompt = if (end.plain && has_screen) || is_dialogue {
         // Standard input carries the lines of the conversation.
         Some(words).filter(|it| !it.trim().is_empty())
     } else {
         attach::prompt(words, &mut |text| complain(text))?
     };
     if !has_screen {
-        let Some(prompt) = prompt else {
+        if prompt.is_none() && !is_dialogue {
             complain("no prompt\n  sheaf -p 'what does src/main.rs do?'");
             return Ok(code::USAGE);
-        };
+        }
         return run::print(base, prompt, printing, common, wanted, resumed);
     }
     let keeps = !wanted.no_session;
@@ -442,6 +448,7 @@ fn start_conversation(
             log,
             is_copy,
             is_attended: true,
+            is_answered: false,
             is_apart: false,
             tools: wanted.tools.as_deref().map(run::tool_names),
         };
@@ -568,6 +575,7 @@ async fn print_answer(link: &dyn Link, submit: Option<Submit>, options: PrintOpt
     match print::run(link, submit, options, outputs, &mut stops, tui::now_ms).await {
         RunOutcome::Answered => code::OK,
         RunOutcome::Failed => code::FAILED,
+        RunOutcome::WrongInput => code::USAGE,
         RunOutcome::Refused => code::REFUSED,
         RunOutcome::NoSandbox => code::NO_SANDBOX,
         RunOutcome::Stopped(StopSignal::Interrupt) => code::INTERRUPTED,

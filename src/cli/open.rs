@@ -55,6 +55,8 @@ pub struct ConversationOptions {
     pub is_copy: bool,
     /// True if a user can answer questions.
     pub is_attended: bool,
+    /// True if a program can answer questions.
+    pub is_answered: bool,
     /// True if standard output and standard error of commands are reported apart.
     pub is_apart: bool,
 }
@@ -85,7 +87,11 @@ pub fn link(
             Ok(Some(agent.link(
                 Arc::clone(&talk.log),
                 conversation,
-                asker(talk.is_attended),
+                if talk.is_answered {
+                    Asker::Program
+                } else {
+                    asker(talk.is_attended)
+                },
             )))
         }
         Upstream::Nobody => Ok(None),
@@ -170,6 +176,7 @@ fn gateway_settings(
         },
         context,
         is_attended,
+        retries: gateway.connection.retry_policy(),
         ..http::Settings::new(gateway.connection.peer()?)
     })
 }

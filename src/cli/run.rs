@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::{
     CliContext,
-    arguments::{CommonArguments, OutputArguments, OutputFormat, PermissionMode, Run},
+    arguments::{CommonArguments, InputFormat, OutputArguments, OutputFormat, PermissionMode, Run},
     chat::{self, ResumeTarget},
-    code, complain, open, print_answer, printing_store, runtime, schema,
+    code, complain, dialogue, open, print_answer, printing_store, runtime, schema,
 };
 use crate::{
     agent::{
@@ -24,7 +24,7 @@ use crate::{
     cli::open::ConversationOptions,
     config::{ConfiguredRule, KeySource, Layer, Location, Problem, Settings, Upstream, suggestion},
     os::file,
-    print::{PrintOptions, SessionInfo},
+    print::{Approver, PrintOptions, SessionInfo},
     protocol::{Message, Submit},
     sandbox::{self, Tier},
     tools,
@@ -53,6 +53,9 @@ pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String
         Some(PermissionMode::BypassPermissions) => FORCE.clone_into(&mut settings.approvals.run),
     }
     apply_prompts(wanted, settings)?;
+    if let Some(command) = &wanted.permission_prompt_tool {
+        settings.approvals.program = Some(command.clone());
+    }
     if let Some(names) = &wanted.tools {
         for tool in unnamed_tools(names)? {
             settings.tools.entry(tool).or_default().enabled = false;
@@ -144,8 +147,13 @@ pub fn options(base: &CliContext, printing: &OutputArguments, common: &CommonArg
             key: key_source(base),
             permission: "default",
         },
+        mode: base.mode(),
         schema: None,
         wants_sandbox: common.sandbox != Some(false) && matches!(base.settings.upstream(), Upstream::Provider(..)),
+        input: None,
+        approver: None,
+        budget: None,
+        retry_for: Some(base.settings.net.retry_for),
     }
 }
 
@@ -184,6 +192,18 @@ fn key_source(base: &CliContext) -> &'static str {
             _,
         ) => "login",
     }
+}
+
+/// Returns the program that decides approvals, if there is one.
+fn approver(base: &CliContext, session: &SessionInfo) -> Option<Approver> {
+    let approvals = &base.settings.approvals;
+    let command = approvals.program.clone().filter(|it| !it.trim().is_empty())?;
+    Some(Approver {
+        command,
+        timeout: approvals.program_timeout,
+        session: session.id.clone(),
+        workspace: session.workspace.clone(),
+    })
 }
 
 /// Returns the names in a list of tools.
@@ -226,7 +246,7 @@ fn pictures(paths: &[PathBuf]) -> Result<Vec<Value>, String> {
 /// Sends the prompt, prints the answer and returns the exit code.
 pub fn print(
     base: CliContext,
-    prompt: String,
+    prompt: Option<String>,
     printing: &OutputArguments,
     common: &CommonArguments,
     wanted: &Run,
@@ -242,23 +262,27 @@ pub fn print(
     if base.problems.iter().any(is_end) {
         return Ok(code::USAGE);
     }
-    let (prompt, form) = match &wanted.output_schema {
-        None => (prompt, None),
-        Some(path) => match schema::form(path) {
-            Ok((asking, form)) => (format!("{prompt}\n\n{asking}"), Some(form)),
+    let (prompt, form) = match (&wanted.output_schema, prompt) {
+        (Some(path), Some(prompt)) => match schema::form(path) {
+            Ok((asking, form)) => (Some(format!("{prompt}\n\n{asking}")), Some(form)),
             Err(problem) => {
                 complain(&format!("--output-schema: {problem}"));
                 return Ok(code::USAGE);
             }
         },
+        (_, prompt) => (prompt, None),
     };
-    let mut message = Message::user(prompt);
-    match pictures(&wanted.image) {
-        Ok(images) if images.is_empty() => {}
-        Ok(images) => {
+    let mut message = prompt.map(Message::user);
+    match (pictures(&wanted.image), &mut message) {
+        (Ok(images), _) if images.is_empty() => {}
+        (Ok(images), Some(message)) => {
             message.extra.insert("images".to_owned(), images.into());
         }
-        Err(problem) => {
+        (Ok(_), None) => {
+            complain("--image needs a prompt\n  images of other messages are parts of their lines");
+            return Ok(code::USAGE);
+        }
+        (Err(problem), _) => {
             complain(&problem);
             return Ok(code::USAGE);
         }
@@ -284,6 +308,7 @@ pub fn print(
             log: Arc::clone(&opened.log),
             is_copy: opened.is_copy,
             is_attended: false,
+            is_answered: base.settings.approvals.program.is_some() || printing.input_format == InputFormat::StreamJson,
             is_apart: printing.output_format != OutputFormat::Text,
         };
         let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::no_server_error)?;
@@ -291,17 +316,24 @@ pub fn print(
             None if !wanted.no_session && resumed.is_none() => chat::record(&store, opened.session.clone(), link.log()),
             recorder => recorder,
         };
-        let submit = Submit {
+        let mode = base.mode();
+        let submit = message.map(|message| Submit {
             message,
-            mode: base.mode(),
+            mode,
             model: None,
-        };
+        });
         let mut options = PrintOptions {
             schema: form,
             ..options(&base, printing, common, opened.session.id.clone())
         };
         options.session.permission = permission(wanted);
-        let code = print_answer(&*link, Some(submit), options, out).await;
+        options.mode = mode;
+        options.budget = wanted.max_budget_usd;
+        options.approver = approver(&base, &options.session);
+        if printing.input_format == InputFormat::StreamJson {
+            options.input = Some(dialogue::read_input()?);
+        }
+        let code = print_answer(&*link, submit, options, out).await;
         drop(link);
         // Waits for the last write; the store has reported it if it failed.
         drop(recorder);

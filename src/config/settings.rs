@@ -202,6 +202,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     });
     let sections = [
         Settings::keys("", |it, _| it),
+        Net::keys("net", |it, _| &mut it.net),
         vec![gateway.set_by("SHEAF_GATEWAY")],
         key_source("gateway", token, Some("SHEAF_TOKEN"), |it, _| &mut it.gateway.token),
         Gateway::keys("gateway", |it, _| &mut it.gateway),
@@ -305,6 +306,7 @@ settings! {
         pub rules: Vec<String> = Vec::new(), ValueKind::List;
         /// Folders whose workspaces are trusted without asking; `~/` is the home folder.
         pub trusted: Vec<String> = Vec::new(), ValueKind::List;
+        pub net: Net = Net::default();
         pub gateway: Gateway = Gateway::default();
         /// By name: the configured providers, and the chosen one if it is a known service without settings.
         pub providers: BTreeMap<String, Provider> = BTreeMap::new();
@@ -328,6 +330,17 @@ settings! {
         pub models: BTreeMap<String, Model> = BTreeMap::new();
         /// Origin of each value that is not a default, by path (`gateway.url`).
         pub origins: BTreeMap<String, Origin> = BTreeMap::new();
+    }
+}
+
+settings! {
+    /// Requests to models and gateways.
+    pub struct Net {
+        /// Number of times that a failed request is repeated: no connection, a server that is busy or failed, an answer that broke
+        /// off before one of its calls was complete.
+        pub retries: u64 = 10, ValueKind::Whole { least: 0, most: 100 }, variable;
+        /// Time limit for all of that; a longer pause that a server asks for is not waited for without a person.
+        pub retry_for: Duration = Duration::from_mins(3), ValueKind::Duration, variable;
     }
 }
 
@@ -359,6 +372,10 @@ settings! {
         pub proxy: Option<Secret> = None, ValueKind::Proxy;
         /// Allow an unencrypted address in a private network.
         pub allow_http: bool = false, ValueKind::Flag;
+        /// `net.retries`.
+        pub retries: u64 = 10;
+        /// `net.retry_for`.
+        pub retry_for: Duration = Duration::from_mins(3);
         /// Time limit for connecting.
         pub connect_timeout: Duration = Duration::from_secs(10), ValueKind::Duration;
         /// Time limit until the first byte of an answer; a server that loads its model first needs minutes.
@@ -542,6 +559,11 @@ settings! {
         pub ask: Vec<ConfiguredRule> = Vec::new(), ValueKind::Rules, tightens;
         /// Actions that are refused, even if allowed. A project can add to it.
         pub deny: Vec<ConfiguredRule> = Vec::new(), ValueKind::Rules, tightens;
+        /// Command that decides approvals without a screen: it gets each as JSON on stdin and prints `{"behavior": "allow"}`
+        /// or `{"behavior": "deny", "message": "…"}`. Anything else is a refusal.
+        pub program: Option<String> = None, ValueKind::Text;
+        /// Time that the command has for one answer.
+        pub program_timeout: Duration = Duration::from_mins(1), ValueKind::Duration;
     }
 }
 

@@ -729,6 +729,7 @@ pub fn shape(pieces: &[Piece]) -> String {
     };
     for piece in pieces {
         match piece {
+            Piece::Void => parts.push(Part::Other("void".to_owned())),
             Piece::Progress(Progress::Retrying { .. }) => parts.push(Part::Other("retry".to_owned())),
             Piece::Progress(_)
             | Piece::Start { .. }

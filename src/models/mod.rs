@@ -193,6 +193,8 @@ pub struct ModelRequest {
     pub tools: Vec<ToolSpec>,
     /// Reasoning effort. `None`: the server's default.
     pub effort: Option<Effort>,
+    /// Names the conversation, so that a server sends its requests to the same cache. Empty: unknown.
+    pub cache_key: String,
     /// Somebody sees a long countdown and can stop it; without, a server that wants a long pause is given up.
     pub is_attended: bool,
     /// Somebody looks at the bytes.
@@ -336,6 +338,8 @@ pub enum Piece {
     Refusal(String),
     /// Something in the stream had to be repaired or left out.
     Notice(Notice),
+    /// All pieces so far are void: the answer broke off and is asked for again. Never after a [`Piece::CallDone`].
+    Void,
     /// Raw traffic, before the pieces that result from it; only if [`ModelRequest::is_watched`].
     Seen(Box<Raw>),
     End(EndReason),

@@ -61,7 +61,9 @@ impl Approver {
                 let said = String::from_utf8_lossy(&output.stderr);
                 Decision::Failed(format!("it failed ({}){}", output.status, excerpt(&said)))
             }
-            Ok(output) if output.truncated => Decision::Failed(format!("its answer is longer than {ANSWER_BYTES} bytes")),
+            Ok(output) if output.truncated => {
+                Decision::Failed(format!("its answer is longer than {ANSWER_BYTES} bytes"))
+            }
             Ok(output) => read(&String::from_utf8_lossy(&output.stdout)),
             Err(process::Error::TimedOut { after, .. }) => Decision::Failed(format!(
                 "it did not answer within {} s (approvals.program_timeout)",
@@ -179,7 +181,10 @@ mod tests {
             ("true", Err("no JSON object")),
             (r#"echo '{"behavior":"yes"}'"#, Err("neither")),
             (r#"echo '{"allow":true}'"#, Err("neither")),
-            (r#"echo '{"behavior":"allow","updatedInput":{"command":"x"}}'"#, Err("updatedInput")),
+            (
+                r#"echo '{"behavior":"allow","updatedInput":{"command":"x"}}'"#,
+                Err("updatedInput"),
+            ),
             (r#"echo '{"behavior":"deny","message":7}'"#, Err("no text")),
             ("sleep 60", Err("did not answer within 0.3 s")),
             ("no-such-program-here", Err("exit status: 127")),

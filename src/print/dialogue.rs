@@ -6,7 +6,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::protocol::{ClarificationResponse, Command, Message, Mode, Submit};
 
-/// What a program sends to a run.
+/// An input of a program that drives a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// A message. It joins the running answer unless it waits for the next turn.
@@ -32,10 +32,14 @@ pub struct Dialogue {
     pub expected: usize,
     /// Number of exchanges whose end has been reported.
     pub reported: usize,
+    /// Cost after which no further turn begins, in dollars.
+    budget: Option<f64>,
+    /// Cost of the turns that have ended, in dollars.
+    spent: f64,
 }
 
 impl Dialogue {
-    pub fn new(input: Option<UnboundedReceiver<Input>>, mode: Mode, exchanges: usize) -> Self {
+    pub fn new(input: Option<UnboundedReceiver<Input>>, mode: Mode, exchanges: usize, budget: Option<f64>) -> Self {
         Self {
             is_open_ended: input.is_some(),
             input,
@@ -43,6 +47,8 @@ impl Dialogue {
             queue: VecDeque::new(),
             expected: exchanges,
             reported: exchanges,
+            budget,
+            spent: 0.0,
         }
     }
 
@@ -103,6 +109,21 @@ impl Dialogue {
         }
         let message = self.queue.pop_front()?;
         Some(self.submit(message, exchanges))
+    }
+
+    /// The turns of all exchanges have ended; the last one has cost so many dollars.
+    pub fn end_turn(&mut self, exchanges: usize, dollars: f64) {
+        self.reported = exchanges;
+        self.spent += dollars;
+    }
+
+    /// Returns why no further turn may begin; `None` if one may.
+    pub fn spent(&self) -> Option<String> {
+        let budget = self.budget.filter(|it| self.spent >= *it)?;
+        let spent = self.spent;
+        Some(format!(
+            "the run has cost ${spent:.4}; --max-budget-usd is ${budget}\nstart another run to go on"
+        ))
     }
 
     /// Drops the messages that wait.

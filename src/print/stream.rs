@@ -13,7 +13,10 @@ use serde_json::{Map, Value, json};
 
 use super::call::{self, Around, CursorCall, Outcome};
 use crate::{
-    protocol::{Document, DocumentId, Event, Kind, KindGroup, Response, ResponseChange, View},
+    protocol::{
+        ANSWER_DROPPED, Document, DocumentId, Event, FinishReason, Kind, KindGroup, Response, ResponseChange, Turn,
+        View,
+    },
     transcript::{Todos, Transcript},
 };
 
@@ -26,7 +29,7 @@ pub struct SessionInfo {
     pub workspace: PathBuf,
     /// Source of the API key: `env`, `flag` or `login`.
     pub key: &'static str,
-    /// What the run may do without being asked, in Cursor's words.
+    /// Permissions of the run, in Cursor's words.
     pub permission: &'static str,
 }
 
@@ -106,11 +109,7 @@ impl CursorStream {
     ) -> Vec<Value> {
         if let Event::UserMessage(message) = event {
             self.begin();
-            self.lines.push(json!({
-                "type": "user",
-                "message": { "role": "user", "content": [{ "type": "text", "text": message.content }] },
-                "session_id": self.session.id,
-            }));
+            self.user(&message.content);
             return std::mem::take(&mut self.lines);
         }
         let Some(exchange) = transcript.exchanges.get(at) else {
@@ -124,6 +123,11 @@ impl CursorStream {
         };
         if let Event::Said { delta } = event {
             self.say(delta, at_ms);
+        }
+        if let Event::Notice(notice) = event
+            && notice.code == ANSWER_DROPPED
+        {
+            self.growing.whole.truncate(self.growing.segment);
         }
         if let Event::ThinkingDelta { delta } = event {
             self.think(delta, at_ms);
@@ -201,6 +205,45 @@ impl CursorStream {
         Value::Object(line)
     }
 
+    /// Returns the line for a question or an approval that waits for an answer: its document, as number `number` of `turn`.
+    pub fn question(&self, turn: Turn, document: &Document, number: u64) -> Value {
+        json!({
+            "type": "clarification",
+            "subtype": "requested",
+            "document_id": document.id,
+            "turn": turn,
+            "document": document.to_json(number),
+            "session_id": self.session.id,
+        })
+    }
+
+    /// Returns the last line of a turn that failed, where another may follow it.
+    pub fn failed(&self, response: &Response) -> Value {
+        let errors = response.documents.iter().filter_map(|it| match it.view() {
+            View::Error(it) if it.details.is_empty() => Some(it.content.to_owned()),
+            View::Error(it) => Some(format!("{}\n{}", it.content.trim_end(), it.details)),
+            _ => None,
+        });
+        let errors: Vec<String> = errors.collect();
+        let is_cancelled = response
+            .ending
+            .as_ref()
+            .is_some_and(|it| it.finish_reason == FinishReason::Cancelled);
+        json!({
+            "type": "result",
+            "subtype": if is_cancelled { "cancelled" } else { "error" },
+            "is_error": true,
+            "result": self.growing.whole,
+            "errors": errors,
+            "session_id": self.session.id,
+        })
+    }
+
+    /// Forgets what belongs to the turn that has ended.
+    pub fn end_turn(&mut self) {
+        self.denials.clear();
+    }
+
     fn begin(&mut self) {
         let denials = std::mem::take(&mut self.denials);
         let requests = self.requests;
@@ -209,6 +252,14 @@ impl CursorStream {
             denials,
             ..Self::new(self.session.clone(), self.is_partial, self.has_thinking)
         };
+    }
+
+    fn user(&mut self, text: &str) {
+        self.lines.push(json!({
+            "type": "user",
+            "message": { "role": "user", "content": [{ "type": "text", "text": text }] },
+            "session_id": self.session.id,
+        }));
     }
 
     /// Adds text exactly as the model wrote it.
@@ -255,6 +306,13 @@ impl CursorStream {
     fn update(&mut self, document: &Document, context: &EntryContext<'_>) {
         self.end_thinking(context.at_ms);
         match document.kind.row().group {
+            // What the user said during the answer.
+            KindGroup::Text if document.metadata.get("role").is_some_and(|it| it == "user") => {
+                if !document.is_open() {
+                    self.flush_segment(context.at_ms);
+                    self.user(document.text());
+                }
+            }
             KindGroup::Text if self.growing.is_said => {}
             KindGroup::Text | KindGroup::Unknown => self.update_text(document, context),
             KindGroup::Action | KindGroup::Page if document.kind != Kind::FileEdit => {
@@ -440,8 +498,8 @@ impl CursorStream {
         self.denials.push(Value::Object(denial));
     }
 
-    /// Ends the current segment and begins a call.
-    fn start(&mut self, call: &CursorCall, at_ms: u64) {
+    /// Prints the current segment, if there is one.
+    fn flush_segment(&mut self, at_ms: u64) {
         let segment = self.growing.whole.get(self.growing.segment..).unwrap_or_default();
         if !segment.trim().is_empty() {
             self.requests += 1;
@@ -456,6 +514,11 @@ impl CursorStream {
             self.lines.push(Value::Object(line));
         }
         self.growing.segment = self.growing.whole.len();
+    }
+
+    /// Ends the current segment and begins a call.
+    fn start(&mut self, call: &CursorCall, at_ms: u64) {
+        self.flush_segment(at_ms);
         self.lines.push(json!({
             "type": "tool_call",
             "subtype": "started",

@@ -95,6 +95,18 @@ impl TextPrinter {
         }
     }
 
+    /// What the model wrote is void, and it begins again: on a line of its own. Returns the missing newline.
+    pub fn break_off(&mut self) -> Sanitized {
+        let mut out = Sanitized::default();
+        if let Some(said) = &mut self.said {
+            *said = SaidText::default();
+        }
+        if self.is_mid_line() {
+            self.push(&Sanitized::literal("\n"), &mut out);
+        }
+        out
+    }
+
     /// Returns true if the output does not end with a newline.
     pub fn is_mid_line(&self) -> bool {
         self.has_begun && self.newlines == 0

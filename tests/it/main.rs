@@ -14,6 +14,7 @@ mod browser;
 mod command_line;
 mod commit;
 mod conform;
+mod dialogue;
 mod disk;
 mod documents;
 mod edits;

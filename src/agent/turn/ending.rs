@@ -147,7 +147,10 @@ impl Running {
             self.output.notice(Severity::Warning, "stand-in", text);
             return self.ask_model(memory);
         }
-        if !self.request.has_output && failure.kind == FailureKind::TooLong {
+        if failure.kind == FailureKind::TooLong && !self.request.said.iter().any(|it| matches!(it, Said::Call(_))) {
+            if self.request.has_output {
+                self.drop_part(memory);
+            }
             return self.overflowed(failure, memory);
         }
         self.keep_text(memory);
@@ -159,6 +162,19 @@ impl Running {
             FinishReason::Error
         };
         self.end(Status::Error, finish_reason, memory);
+    }
+
+    /// Drops the message so far: it broke off and is asked for again. What the user has read of it stays, as incomplete.
+    pub(super) fn drop_part(&mut self, memory: &mut Memory) {
+        self.output.cut();
+        self.count_tokens(memory);
+        self.request.said.clear();
+        self.request.garbled.clear();
+        self.request.has_output = false;
+        self.request.has_declined = false;
+        let text = "the answer broke off and is asked for again; what came of it is not part of the conversation";
+        self.output
+            .notice(Severity::Warning, crate::protocol::ANSWER_DROPPED, text.to_owned());
     }
 
     /// Keeps the text of an interrupted message, which the user has read.

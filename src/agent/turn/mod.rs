@@ -684,7 +684,8 @@ impl Running {
                 messages,
                 tools: self.offered(),
                 effort: self.setup.model.effort,
-                is_attended: self.setup.asker.is_attended(),
+                is_attended: self.setup.asker.is_attended() && self.setup.asker != Asker::Program,
+                cache_key: self.setup.conversation.to_string(),
                 is_watched: false,
             },
             stand_in: self.request.stand_in,
@@ -699,6 +700,7 @@ impl Running {
                 | Piece::Usage(_)
                 | Piece::Notice(_)
                 | Piece::Seen(_)
+                | Piece::Void
                 | Piece::End(_)
                 | Piece::Error(_)
         );
@@ -713,7 +715,7 @@ impl Running {
                 }
             }
             Piece::Text(text) | Piece::Refusal(text) => {
-                if self.setup.asker == Asker::Nobody {
+                if self.setup.asker.prints_text() {
                     self.output.say(vec![Event::Said { delta: text.clone() }]);
                 }
                 let events = self.output.writer.text(&text);
@@ -749,6 +751,7 @@ impl Running {
             }
             Piece::Usage(tokens) => self.request.tokens = tokens,
             Piece::Notice(notice) => self.output.say(vec![Event::Notice(notice)]),
+            Piece::Void => self.drop_part(memory),
             // A call counts once it is whole.
             Piece::CallStart { .. } | Piece::CallArguments { .. } | Piece::Seen(_) => {}
             Piece::End(reason) => self.stopped(reason, memory),

@@ -29,7 +29,7 @@ use crate::{
     link::lazy_channel,
     net::{
         client::{self, Body, Client, Request},
-        retry::{self, Advice, Decision},
+        retry::{self, Advice, Decision, Tries},
         sse::{Frame, FrameError, Frames},
     },
     protocol::{
@@ -533,7 +533,7 @@ impl Driver {
 
     /// Tries until there is an answer, or a reason not to try any more.
     async fn ask(&mut self, message: &Message, identity: &Identity) -> Result<(), Stop> {
-        let mut retried = 0;
+        let mut tries: Option<Tries> = None;
         // What the gateway said before it was asked in another way, should that be no better.
         let mut first = None;
         loop {
@@ -546,10 +546,11 @@ impl Driver {
                 Attempt::Refused(failure, reason) => (failure, reason),
             };
             let now = Utc::now();
-            match self.settings.retries.after_failure(retried, &reason, dice(), now) {
-                Decision::Wait { until, because } => self.pause(retried + 1, until, because).await?,
+            let so_far = *tries.get_or_insert(Tries::first(now));
+            match self.settings.retries.after_failure(so_far, &reason, dice(), now) {
+                Decision::Wait { until, because } => self.pause(so_far.retried + 1, until, because).await?,
                 Decision::Ask { until, because } if self.is_worth_it(until - now) => {
-                    self.pause(retried + 1, until, because).await?;
+                    self.pause(so_far.retried + 1, until, because).await?;
                 }
                 Decision::Ask { until, .. } => {
                     let pause = figure::pause((until - now).num_seconds().unsigned_abs());
@@ -564,7 +565,9 @@ impl Driver {
                     return Ok(());
                 }
             }
-            retried += 1;
+            if let Some(tries) = &mut tries {
+                tries.retried += 1;
+            }
         }
     }
 

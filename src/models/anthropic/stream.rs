@@ -106,7 +106,8 @@ impl Decode for Decoder {
     fn end(&mut self, out: &mut Vec<Piece>) {
         let word = self.stop.take().unwrap_or_default();
         let is_cut = matches!(word.as_str(), "max_tokens" | "model_context_window_exceeded");
-        if word == "model_context_window_exceeded" && !self.begun.has_said {
+        // Unless a call is complete, the answer is asked for again once there is room.
+        if word == "model_context_window_exceeded" && self.calls == 0 {
             let message = "the conversation is too long for the model";
             return self.answer.fail(Failure::new(FailureKind::TooLong, message), out);
         }

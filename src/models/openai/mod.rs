@@ -15,6 +15,7 @@ use super::{
     Failure, Format, ModelRequest,
     body::{Read, Reading},
     request::{Server, Wire},
+    responses::{self, Responses},
 };
 use crate::{
     config,
@@ -25,8 +26,61 @@ pub use request::base;
 
 pub const FORMAT: Format = Format {
     name: "openai",
-    open: |settings, environment| Ok(Arc::new(Server::new(Chat::default(), settings, environment)?)),
+    open: |settings, environment| Ok(Arc::new(Server::new(OpenAi::default(), settings, environment)?)),
 };
+
+/// Returns true if the server is OpenAI's own.
+pub fn is_own(settings: &config::Provider) -> bool {
+    request::is_at(settings, "openai.com")
+}
+
+/// OpenAI's two interfaces: responses for the models of its own that reason, which keep their thoughts between calls only
+/// there; chat completions for all others.
+#[derive(Default)]
+pub struct OpenAi {
+    chat: Chat,
+    responses: Responses,
+}
+
+impl OpenAi {
+    fn wire(&self, request: &ModelRequest, settings: &config::Provider) -> &dyn Wire {
+        if is_own(settings) && responses::reasons(&request.model) {
+            &self.responses
+        } else {
+            &self.chat
+        }
+    }
+}
+
+impl Wire for OpenAi {
+    fn name(&self) -> &'static str {
+        "openai"
+    }
+
+    fn base(&self, pasted: &Url) -> Url {
+        request::base(pasted)
+    }
+
+    fn ask(&self, request: &ModelRequest, settings: &config::Provider) -> Request {
+        self.wire(request, settings).ask(request, settings)
+    }
+
+    fn mend(&self, failure: &Failure, request: &mut ModelRequest, settings: &config::Provider) -> Option<String> {
+        self.wire(request, settings).mend(failure, request, settings)
+    }
+
+    fn prints_calls(&self) -> bool {
+        true
+    }
+
+    fn embed(&self, texts: &[String], settings: &config::Provider) -> Option<Request> {
+        self.chat.embed(texts, settings)
+    }
+
+    fn read(&self, request: &ModelRequest, settings: &config::Provider) -> Box<dyn Read> {
+        self.wire(request, settings).read(request, settings)
+    }
+}
 
 /// Chat completions.
 #[derive(Default)]
@@ -54,7 +108,7 @@ impl Wire for Chat {
         Request::post("chat/completions", body.to_string())
     }
 
-    fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
+    fn mend(&self, failure: &Failure, request: &mut ModelRequest, _: &config::Provider) -> Option<String> {
         self.learned().from(failure, request)
     }
 
@@ -316,6 +370,73 @@ mod tests {
             let plain = |it: &str| it.replace("waiting | ", "").replace("URL", &url);
             assert_eq!(plain(&answer(&settings(&url)).await), plain(&want), "{name}");
             assert_eq!(count.load(Ordering::SeqCst), tries, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_breaks_off_is_asked_for_again_until_a_call_is_complete() {
+        let call = |end: &str| {
+            format!(
+                "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\"id\":\"c\",\"function\":{{\"name\":\"f\",\
+                 \"arguments\":\"{{}}\"}}}}]}}}}]}}\n\n{end}"
+            )
+        };
+        let next = "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":1,\"id\":\"d\",\"function\":{\"name\":\"g\",\"arguments\":\"\"}}]}}]}\n\n";
+        let good = format!("{STREAM}{HI}{END}");
+        for (name, broken, tries) in [
+            ("in a text", format!("{STREAM}{HI}"), 2),
+            ("in a call", format!("{STREAM}{}", call("")), 2),
+            ("behind a call", format!("{STREAM}{}", call(next)), 1),
+            (
+                "overloaded in a text",
+                format!("{STREAM}{HI}data: {{\"error\":{{\"code\":529,\"message\":\"full\"}}}}\n\n"),
+                2,
+            ),
+        ] {
+            let (url, count) = scripted(vec![broken, good.clone()]).await;
+            let pieces: Vec<Piece> = provider(&settings(&url)).stream(request()).collect().await;
+            assert_eq!(count.load(Ordering::SeqCst), tries, "{name}: {pieces:?}");
+            let voids = pieces.iter().filter(|it| **it == Piece::Void).count();
+            assert_eq!(voids, tries - 1, "{name}: {pieces:?}");
+            let is_fine = matches!(pieces.last(), Some(Piece::End(_)));
+            assert_eq!(is_fine, tries == 2, "{name}: {pieces:?}");
+        }
+    }
+
+    #[test]
+    fn models_of_openais_own_that_reason_are_asked_for_responses() {
+        let path = |url: &str, model: &str| {
+            let settings = settings(url);
+            let request = ModelRequest {
+                model: model.to_owned(),
+                cache_key: "conv_1".to_owned(),
+                ..request()
+            };
+            let asked = OpenAi::default().ask(&request, &settings);
+            let body: Value = serde_json::from_slice(asked.body()).expect("JSON");
+            let url = asked.url(&"https://h/v1".parse().expect("an address"));
+            (url.path().to_owned(), body["prompt_cache_key"].clone())
+        };
+        let own = "https://api.openai.com/v1";
+        for (url, model, wanted, has_key) in [
+            (own, "gpt-5.1", "/v1/responses", true),
+            (own, "gpt-5.1-codex", "/v1/responses", true),
+            (own, "codex-mini-latest", "/v1/responses", true),
+            (own, "o3", "/v1/responses", true),
+            (own, "gpt-4.1", "/v1/chat/completions", true),
+            (own, "gpt-5-chat-latest", "/v1/chat/completions", true),
+            ("https://eu.api.openai.com/v1", "gpt-5", "/v1/responses", true),
+            (
+                "https://openrouter.ai/api/v1",
+                "openai/gpt-5",
+                "/v1/chat/completions",
+                false,
+            ),
+            ("http://127.0.0.1:8080/v1", "gpt-oss-20b", "/v1/chat/completions", false),
+            ("https://notopenai.com/v1", "gpt-5", "/v1/chat/completions", false),
+        ] {
+            let key = if has_key { json!("conv_1") } else { Value::Null };
+            assert_eq!(path(url, model), (wanted.to_owned(), key), "{url} {model}");
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     config,
-    models::{CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, tool_pairing::paired},
+    models::{CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, openai, tool_pairing::paired},
 };
 
 /// Reasoning options to request beside the effort.
@@ -29,6 +29,9 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes)
     let mut body = json!({ "model": request.model, "stream": true, "input": input });
     if takes("store") {
         body["store"] = false.into();
+    }
+    if takes("prompt_cache_key") && openai::is_own(settings) && !request.cache_key.is_empty() {
+        body["prompt_cache_key"] = request.cache_key.as_str().into();
     }
     if !request.system.trim().is_empty() {
         body["instructions"] = request.system.as_str().into();
@@ -79,7 +82,7 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes)
 }
 
 /// Returns true if a model of OpenAI's reasons, by its name; other models refuse reasoning options.
-fn reasons(model: &str) -> bool {
+pub fn reasons(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
     let digits = |after: &str| -> Option<u32> {
         let digits: String = after.chars().take_while(char::is_ascii_digit).collect();

@@ -144,12 +144,9 @@ impl Attendant {
     }
 
     fn print(&self, stream: Stream, bytes: &[u8], output: &mut impl FnMut(&[u8])) {
-        if let Some(apart) = &self.command.apart {
-            lock(apart).push(stream, bytes);
-        }
         let total = {
             let mut printed = lock(&self.command.printed);
-            printed.push(bytes);
+            printed.push_from(stream, bytes);
             printed.total()
         };
         output(bytes);

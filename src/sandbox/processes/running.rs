@@ -49,8 +49,6 @@ pub struct Command {
     pub is_guarded: bool,
     pub family: Family,
     pub printed: Mutex<Printed>,
-    /// The same output by stream, if it is kept apart.
-    pub apart: Option<Mutex<Apart>>,
     /// Bytes of the output that the model has been shown.
     pub shown: Mutex<u64>,
     /// Reason to end the command, once there is one.
@@ -130,7 +128,7 @@ impl Running {
 
     /// Returns standard output and standard error so far, the beginning of each. `None`: they are not kept apart.
     pub fn apart(&self) -> Option<Apart> {
-        self.0.apart.as_ref().map(|it| lock(it).clone())
+        lock(&self.0.printed).apart().cloned()
     }
 
     /// The file that has all of the output, if it is long.

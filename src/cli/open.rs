@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use anyhow::{Context as _, Result};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{
     agent::{
         prompt::{
-            context::{self, List},
+            context::{self, List, mentions},
             rules::{self, RuleSet},
         },
         runner, tool_choice, tool_selection, trust,
@@ -29,6 +29,7 @@ use crate::{
     sandbox::{self, Fence, Tier, Workspace},
     server::LinkRequest,
     tools::{self, Stop, ToolSet},
+    transcript::Transcript,
 };
 
 /// Error when no server is configured and there is no screen to ask on.
@@ -107,6 +108,19 @@ fn workspace_context(settings: &Settings, gateway: &Gateway, talk: &Conversation
     let meanwhile = path.clone();
     let (settings, is_layout) = (settings.clone(), gateway.context == "layout");
     let (folder, added, is_attended) = (talk.workspace.clone(), talk.added.clone(), talk.is_attended);
+    let (root, fence) = (
+        talk.workspace.clone(),
+        Fence::configured(&settings, Paths::of_user().as_ref(), added.clone()),
+    );
+    let opened: LazyLock<Option<Workspace>, _> = LazyLock::new(move || Workspace::fenced(&root, fence).ok());
+    let open = move |message: &str| {
+        let Some(workspace) = &*opened else {
+            return Vec::new();
+        };
+        let mut paths = mentions::resolve(message, workspace, &Transcript::default(), &mut RuleSet::default()).paths;
+        paths.retain(|it| !it.ends_with('/'));
+        paths
+    };
     let find = move || {
         let paths = Paths::of_user();
         let fence = Fence::configured(&settings, paths.as_ref(), added.clone());
@@ -124,6 +138,7 @@ fn workspace_context(settings: &Settings, gateway: &Gateway, talk: &Conversation
     };
     http::Context::Found {
         find: Arc::new(find),
+        open: Arc::new(open),
         meanwhile,
     }
 }

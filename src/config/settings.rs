@@ -352,8 +352,8 @@ settings! {
         /// Dialect of the stream to request.
         pub dialect: String = "auto".to_owned(), ValueKind::Word(&["auto", "a", "b"]);
         /// Workspace context to send: its path; also your rules and those of a trusted workspace; also the names of its
-        /// files.
-        pub context: String = "rules".to_owned(), ValueKind::Word(&["path", "rules", "layout"]), variable;
+        /// files. The files that your messages name with `@` are sent as open files with each.
+        pub context: String = "layout".to_owned(), ValueKind::Word(&["path", "rules", "layout"]), variable;
     }
 }
 
@@ -771,6 +771,13 @@ mod tests {
         - `trusted`: list of texts; default `[]`
           Folders whose workspaces are trusted without asking; `~/` is the home folder.
 
+        ## [net]
+
+        - `retries`: whole number, 0 to 100; default `10`; `SHEAF_NET_RETRIES`
+          Number of times that a failed request is repeated: no connection, a server that is busy or failed, an answer that broke off before one of its calls was complete.
+        - `retry_for`: duration, such as "60s"; default `"3m"`; `SHEAF_NET_RETRY_FOR`
+          Time limit for all of that; a longer pause that a server asks for is not waited for without a person.
+
         ## [gateway]
 
         - `url`: address; default unset; `SHEAF_GATEWAY`
@@ -787,8 +794,8 @@ mod tests {
           Name of the key in the system's keyring, under the service `sheaf`; for builds with the feature `keyring`.
         - `dialect`: auto | a | b; default `"auto"`
           Dialect of the stream to request.
-        - `context`: path | rules | layout; default `"rules"`; `SHEAF_GATEWAY_CONTEXT`
-          Workspace context to send: its path; also your rules and those of a trusted workspace; also the names of its files.
+        - `context`: path | rules | layout; default `"layout"`; `SHEAF_GATEWAY_CONTEXT`
+          Workspace context to send: its path; also your rules and those of a trusted workspace; also the names of its files. The files that your messages name with `@` are sent as open files with each.
         - `headers`: table of texts; default unset
           Additional headers of every request. Values are kept secret.
         - `ca_file`: path; default unset
@@ -976,6 +983,10 @@ mod tests {
           Actions that always ask, even if allowed. A project can add to it.
         - `deny` ◇: list of rules; default `[]`
           Actions that are refused, even if allowed. A project can add to it.
+        - `program`: text; default unset
+          Command that decides approvals without a screen: it gets each as JSON on stdin and prints `{"behavior": "allow"}` or `{"behavior": "deny", "message": "…"}`. Anything else is a refusal.
+        - `program_timeout`: duration, such as "60s"; default `"60s"`
+          Time that the command has for one answer.
 
         ## [web]
 

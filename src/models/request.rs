@@ -188,7 +188,7 @@ impl Server {
     #[cfg(test)]
     pub(super) fn hurried(mut self) -> Self {
         let exchange = Arc::get_mut(&mut self.0).expect("nobody else has it");
-        exchange.policy.retries = 3;
+        exchange.policy.retries = exchange.policy.retries.min(3);
         exchange.policy.within = Duration::from_mins(1);
         exchange.policy.floor = Duration::from_millis(1);
         exchange.policy.highest_floor = Duration::from_millis(4);

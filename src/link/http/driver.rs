@@ -41,9 +41,6 @@ use crate::{
     transcript::Transcript,
 };
 
-/// Model name to send when nobody chose one: gateways have a default.
-const ANY_MODEL: &str = "default";
-
 /// Connecting takes no longer on most days; then it is the answer that is waited for.
 const CONNECTING: Duration = Duration::from_millis(300);
 
@@ -506,7 +503,7 @@ impl Driver {
             turn: self.log.turn(),
             ..Current::default()
         };
-        let model = self.wanted.model.clone().unwrap_or_else(|| ANY_MODEL.to_owned());
+        let model = self.wanted.model.clone().unwrap_or_default();
         let identity = Identity::local(model, self.wanted.mode, now_ms());
         self.current.local_id = Some(identity.id.clone());
         self.current.decoder = Some(Decoder::new(identity.clone()));
@@ -599,7 +596,9 @@ impl Driver {
         }
         let settings = Arc::clone(&self.settings);
         let mut finding = std::mem::take(&mut self.server.finding);
-        let context = self.meanwhile(finding.now(settings.context.as_ref())).await;
+        let context = self
+            .meanwhile(finding.now(settings.context.as_ref(), &message.content))
+            .await;
         self.server.finding = finding;
         let context = context?;
         let is_plan = self.wanted.mode == Mode::Plan && self.server.known.plans_apart;
@@ -610,7 +609,7 @@ impl Driver {
         let ask = Ask {
             message,
             mode: self.wanted.mode,
-            model: &identity.model,
+            model: self.wanted.model.as_deref(),
             conversation: self.server.known.conversation.as_ref(),
             only_new,
             context,

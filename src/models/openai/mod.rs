@@ -287,7 +287,9 @@ mod tests {
         ];
         for (name, body, want) in cases {
             let (url, count) = scripted(vec![body]).await;
-            assert_eq!(answer(&settings(&url)).await, want, "{name}");
+            let mut settings = settings(&url);
+            settings.connection.retries = 0;
+            assert_eq!(answer(&settings).await, want, "{name}");
             assert_eq!(count.load(Ordering::SeqCst), 1, "{name}");
         }
     }
@@ -386,7 +388,8 @@ mod tests {
         for (name, broken, tries) in [
             ("in a text", format!("{STREAM}{HI}"), 2),
             ("in a call", format!("{STREAM}{}", call("")), 2),
-            ("behind a call", format!("{STREAM}{}", call(next)), 1),
+            // Its calls are complete only at its end.
+            ("behind a call", format!("{STREAM}{}", call(next)), 2),
             (
                 "overloaded in a text",
                 format!("{STREAM}{HI}data: {{\"error\":{{\"code\":529,\"message\":\"full\"}}}}\n\n"),
@@ -398,9 +401,36 @@ mod tests {
             assert_eq!(count.load(Ordering::SeqCst), tries, "{name}: {pieces:?}");
             let voids = pieces.iter().filter(|it| **it == Piece::Void).count();
             assert_eq!(voids, tries - 1, "{name}: {pieces:?}");
-            let is_fine = matches!(pieces.last(), Some(Piece::End(_)));
-            assert_eq!(is_fine, tries == 2, "{name}: {pieces:?}");
+            assert_eq!(pieces.last(), Some(&Piece::End(EndReason::Stop)), "{name}: {pieces:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn behind_a_complete_call_nothing_is_asked_for_again() {
+        let event = |kind: &str, index: u64, id: &str| {
+            let item = json!({ "type": "function_call", "id": id, "call_id": id, "name": "f", "arguments": "{}" });
+            let data = json!({ "type": kind, "output_index": index, "item": item });
+            format!("event: {kind}\ndata: {data}\n\n")
+        };
+        let broken = format!(
+            "{STREAM}{}{}{}",
+            event("response.output_item.added", 0, "a"),
+            event("response.output_item.done", 0, "a"),
+            event("response.output_item.added", 1, "b"),
+        );
+        let (url, count) = scripted(vec![broken]).await;
+        let server = Server::new(Responses::default(), &settings(&url), &Environment::default());
+        let server = server.expect("sound settings").hurried();
+        let pieces: Vec<Piece> = server.stream(request()).collect().await;
+        assert!(
+            pieces.iter().any(|it| matches!(it, Piece::CallDone { .. })),
+            "{pieces:?}"
+        );
+        assert_eq!(count.load(Ordering::SeqCst), 1, "{pieces:?}");
+        let Some(Piece::Error(failure)) = pieces.last() else {
+            panic!("{pieces:?}")
+        };
+        assert_eq!(failure.kind, FailureKind::Interrupted);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod listing;
 mod objects;
 mod ollama;
 mod openai;
+mod openai_services;
 mod rate_limits;
 mod request;
 mod responses;
@@ -109,7 +110,7 @@ pub struct Format {
 
 /// All wire formats.
 pub const PROVIDERS: &[Format] = &[
-    openai::FORMAT,
+    openai_services::FORMAT,
     responses::FORMAT,
     anthropic::FORMAT,
     gemini::FORMAT,

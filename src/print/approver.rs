@@ -82,9 +82,8 @@ fn excerpt(text: &str) -> String {
 
 /// Reads `{"behavior": "allow"}` or `{"behavior": "deny", "message": "…"}`.
 fn read(text: &str) -> Decision {
-    let answer = match serde_json::from_str::<Value>(text.trim()) {
-        Ok(Value::Object(answer)) => answer,
-        Ok(_) | Err(_) => return Decision::Failed(format!("its answer is no JSON object{}", excerpt(text))),
+    let Ok(Value::Object(answer)) = serde_json::from_str::<Value>(text.trim()) else {
+        return Decision::Failed(format!("its answer is no JSON object{}", excerpt(text)));
     };
     let message = match answer.get("message") {
         None | Some(Value::Null) => "",

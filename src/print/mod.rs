@@ -178,13 +178,16 @@ pub async fn run(
     let mut transcript = Transcript::default();
     follower.take(&mut batch);
     let input = options.input.take();
+    let retry_wait_ms = options
+        .retry_for
+        .map_or(RETRY_WAIT_MS, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
     let answers_one = submit.is_some() || input.is_some();
     // Events before the message belong to previous answers; of a recording everything is printed.
     if answers_one {
         transcript.apply_all(&batch);
         batch.clear();
     }
-    let mode = submit.as_ref().map(|it| it.mode).unwrap_or(options.mode);
+    let mode = submit.as_ref().map_or(options.mode, |it| it.mode);
     let mut dialogue = Dialogue::new(input, mode, transcript.exchanges.len(), options.budget);
     let mut printer = Printer::new(transcript, options, outputs, answers_one, link.about().is_replay);
     printer.questions.is_heard = dialogue.hears();
@@ -197,7 +200,7 @@ pub async fn run(
     let stop_deadline = tokio::time::sleep(Duration::MAX);
     tokio::pin!(stop_deadline);
     loop {
-        let commands = printer.take(&batch, now_ms);
+        let commands = printer.take(&batch, now_ms, retry_wait_ms);
         batch.clear();
         for command in commands {
             link.send(command);
@@ -302,8 +305,6 @@ struct Printer<'a> {
     /// Index of the exchange that is being printed.
     at: usize,
     questions: Questions,
-    /// Longest pause before a retry, in milliseconds. A longer one counts as a failure: nobody can decide to wait.
-    retry_wait_ms: u64,
     /// True if standard output could not be written.
     is_broken: bool,
     /// Set when the run was given up and the reason has been printed.
@@ -374,9 +375,6 @@ impl<'a> Printer<'a> {
                 no_sandbox: false,
                 refused: false,
             },
-            retry_wait_ms: options
-                .retry_for
-                .map_or(RETRY_WAIT_MS, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
             is_broken: false,
             failure: None,
         }
@@ -390,8 +388,9 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Takes new entries, prints them, and returns the commands to send.
-    fn take(&mut self, batch: &[Arc<Entry>], now_ms: fn() -> u64) -> Vec<Command> {
+    /// Takes new entries, prints them, and returns the commands to send. A longer pause before a retry than
+    /// `retry_wait_ms` counts as a failure: nobody can decide to wait.
+    fn take(&mut self, batch: &[Arc<Entry>], now_ms: fn() -> u64, retry_wait_ms: u64) -> Vec<Command> {
         let mut commands = Vec::new();
         for entry in batch {
             // Entries are printed in order: printed text stays when the conversation branches.
@@ -421,7 +420,7 @@ impl<'a> Printer<'a> {
                 | ResponseChange::Finished => {}
             }
             if let Event::Progress(Progress::Retrying { at_ms, because, .. }) = &entry.event
-                && *at_ms > now_ms().saturating_add(self.retry_wait_ms)
+                && *at_ms > now_ms().saturating_add(retry_wait_ms)
             {
                 let wait = at_ms.saturating_sub(now_ms()) / 1000;
                 self.outputs.say(

@@ -95,7 +95,7 @@ impl TextPrinter {
         }
     }
 
-    /// What the model wrote is void, and it begins again: on a line of its own. Returns the missing newline.
+    /// Ends text that is void, since the model begins again. Returns the missing newline.
     pub fn break_off(&mut self) -> Sanitized {
         let mut out = Sanitized::default();
         if let Some(said) = &mut self.said {

@@ -94,14 +94,20 @@ fn our_own_gateway_conforms_when_calls_are_refused() {
         let calls = || {
             let run = |line: &str| ("run_terminal_cmd", json!({ "command": line, "is_background": false }));
             let write = ("write", json!({ "file_path": "new.txt", "contents": "x\n" }));
-            Script::Calls("I try.", vec![write, run("rm -r src"), run("true"), ("no_such_tool", json!({}))])
+            Script::Calls(
+                "I try.",
+                vec![write, run("rm -r src"), run("true"), ("no_such_tool", json!({}))],
+            )
         };
         let model = Model::with((0..60).flat_map(|_| [calls(), Script::says("It was refused.")]));
         let denied = "approvals.deny=[\"Shell(rm)\", \"Write(**)\"]";
         let gateway = Gateway::start(with_model(home.path(), &model), &["--tools", "all", "--set", denied]);
         let (found, code) = findings_in(home.path(), &gateway, mode);
         assert_eq!((found, code), (Vec::new(), Some(0)), "{mode}");
-        let was_told = model.requests().iter().any(|it| it["messages"].to_string().contains("no_such_tool"));
+        let was_told = model
+            .requests()
+            .iter()
+            .any(|it| it["messages"].to_string().contains("no_such_tool"));
         assert!(was_told, "{mode}: the calls were made");
     }
 }

@@ -14,6 +14,9 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// Maximum number of open files that are sent.
 const OPEN_FILES: usize = 32;
 
+/// Returns the files that a text names, relative to the workspace.
+pub type FilesOf = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;
+
 /// The workspace as the protocol describes it.
 #[derive(Clone)]
 pub enum Context {
@@ -22,7 +25,7 @@ pub enum Context {
     Found {
         find: Arc<dyn Fn() -> Value + Send + Sync>,
         /// The files that a message names: those are open. Relative to the workspace.
-        open: Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>,
+        open: FilesOf,
         /// Context to send until it was found.
         meanwhile: Value,
     },

@@ -145,9 +145,8 @@ fn think(effort: Option<Effort>, family: Family, most: u64, turns: &[Turn]) -> (
                 None,
             )
         }
-        (Thinking::Adaptive { .. }, None)
+        (Thinking::Adaptive { .. } | Thinking::Budget, None)
         | (Thinking::Adaptive { by_default: false, .. } | Thinking::Budget, Some(Effort::Off))
-        | (Thinking::Budget, None)
         | (Thinking::Never, _) => (None, None),
     }
 }

@@ -240,6 +240,10 @@ export interface TerminalCommandMetadata {
   exitCode?: number | null;
   /** standard output and error as they came, escape sequences included */
   output: string;
+  /** standard output alone, the beginning of it, if it was kept apart */
+  stdout?: string;
+  /** standard error alone, likewise */
+  stderr?: string;
   /** duration in milliseconds */
   duration_ms?: number;
   /** permissions beyond the sandbox's default; `[]` for none */

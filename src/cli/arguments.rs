@@ -29,6 +29,9 @@ Examples:
   git diff | sheaf -p 'review this'      attach standard input
   sheaf -p --output-format documents …   print the answer as one JSON object
   sheaf -p --allow 'Shell(cargo test)' … allow an action without asking
+  sheaf -p -o answer.md --tools '' …     write the answer to a file; offer no tools
+  sheaf -p --input-format stream-json --output-format stream-json
+                                         several turns over stdin and stdout
   sheaf -p --continue 'and now?'         continue the last conversation here
   sheaf --plain                          plain lines for a screen reader
   sheaf login                            store an API key; list which providers work
@@ -236,6 +239,28 @@ pub struct Run {
     #[arg(long, value_name = "RULE")]
     pub deny: Vec<String>,
 
+    /// Permissions of this run: default (your settings), acceptEdits (change files without asking), plan (change
+    /// nothing), bypassPermissions (as --force)
+    #[arg(long, value_name = "MODE", conflicts_with_all = ["force", "mode"], hide_possible_values = true)]
+    pub permission_mode: Option<PermissionMode>,
+
+    /// Let this command decide approvals: it gets each as JSON on stdin and prints {"behavior": "allow"} or
+    /// {"behavior": "deny", "message": "…"}
+    #[arg(long, value_name = "COMMAND")]
+    pub permission_prompt_tool: Option<String>,
+
+    /// Offer only these tools to the model, as in 'read_file,grep'; '' offers none
+    #[arg(long, value_name = "NAMES")]
+    pub tools: Option<String>,
+
+    /// Use this text in place of sheaf's system prompt; rules still apply
+    #[arg(long, value_name = "TEXT")]
+    pub system_prompt: Option<String>,
+
+    /// Add this text to the end of the system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub append_system_prompt: Option<String>,
+
     /// Trust this workspace: load its AGENTS.md, rules, settings and checkers
     #[arg(long)]
     pub trust: bool,
@@ -252,6 +277,10 @@ pub struct Run {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_turns: Option<u64>,
 
+    /// Stop once the run has cost this much, in dollars; needs a model whose price is known
+    #[arg(long, value_name = "DOLLARS", value_parser = budget)]
+    pub max_budget_usd: Option<f64>,
+
     /// Require JSON that matches the schema in this file; ask again if it does not match
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
@@ -263,6 +292,10 @@ pub struct Run {
     /// Resume a conversation by its id, or the last one
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
+
+    /// Give the new conversation this id, for --resume later: letters, digits, '-' and '_'
+    #[arg(long, value_name = "ID", value_parser = session_id)]
+    pub session_id: Option<String>,
 
     /// With --continue or --resume: continue a copy of the conversation
     #[arg(long)]
@@ -300,6 +333,15 @@ pub struct OutputArguments {
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
     pub output_format: OutputFormat,
 
+    /// Input format: the prompt as text (text), or messages, answers and stops as lines of JSON, for several turns
+    /// (stream-json; needs --output-format stream-json or events)
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    pub input_format: InputFormat,
+
+    /// Write the answer to this file instead of stdout; implies --print
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
     /// With stream-json: include partial text as it arrives
     #[arg(long)]
     pub stream_partial_output: bool,
@@ -309,6 +351,49 @@ pub struct OutputArguments {
     pub include_thinking: bool,
 }
 
+/// Permissions of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "camelCase")]
+pub enum PermissionMode {
+    Default,
+    AcceptEdits,
+    Plan,
+    BypassPermissions,
+}
+
+impl PermissionMode {
+    /// The word in the first line of `stream-json`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::AcceptEdits => "acceptEdits",
+            Self::Plan => "plan",
+            Self::BypassPermissions => "bypassPermissions",
+        }
+    }
+}
+
+/// Reads a limit of costs. Error: why it is none.
+fn budget(text: &str) -> Result<f64, String> {
+    let dollars: f64 = text
+        .parse()
+        .map_err(|_| "it must be a number of dollars, such as 0.50")?;
+    if dollars.is_finite() && dollars > 0.0 {
+        Ok(dollars)
+    } else {
+        Err("it must be more than 0".to_owned())
+    }
+}
+
+/// Reads the id of a new conversation, which becomes a file name.
+fn session_id(text: &str) -> Result<String, String> {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
+    if text.is_empty() || text.len() > 64 || !text.chars().all(is_plain) || text.starts_with('-') {
+        return Err("it must be 1 to 64 letters, digits, '-' and '_'; `uuidgen` makes one".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 impl OutputArguments {
     /// Why the options do not go together.
     pub fn problem(&self) -> Option<&'static str> {
@@ -316,11 +401,27 @@ impl OutputArguments {
         if self.stream_partial_output && !is_stream {
             return Some("--stream-partial-output is for --output-format stream-json");
         }
+        let is_lines = is_stream || self.output_format == OutputFormat::Events;
+        if self.input_format == InputFormat::StreamJson && !is_lines {
+            return Some(
+                "--input-format stream-json prints several answers\n  add --output-format stream-json, or events",
+            );
+        }
         if self.include_thinking && !is_stream {
             return Some("--include-thinking is for --output-format stream-json");
         }
         None
     }
+}
+
+/// Format of standard input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum InputFormat {
+    /// The prompt, or an attachment to it.
+    #[default]
+    Text,
+    /// Lines of JSON: messages, answers and stops.
+    StreamJson,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

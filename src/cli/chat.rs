@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use super::{CliContext, arguments::Run, code, complain, open, runtime, say, sessions};
+use super::{CliContext, UsageError, arguments::Run, code, complain, open, runtime, say, sessions};
 use crate::{
     cli::open::ConversationOptions,
     config::Upstream,
@@ -71,14 +71,29 @@ fn fresh(base: &CliContext) -> Session {
     Session::fresh(base.workspace.to_string_lossy(), tui::now_ms()).on_branch(tui::git_branch(&base.workspace))
 }
 
-/// Returns a new conversation. Nothing is stored yet.
-pub fn begin(base: &CliContext) -> OpenedConversation {
-    OpenedConversation {
-        session: fresh(base),
+/// Returns a new conversation, with `id` if there is one. Nothing is stored yet.
+pub fn begin(base: &CliContext, id: Option<&str>) -> Result<OpenedConversation> {
+    Ok(OpenedConversation {
+        session: named(base, fresh(base), id)?,
         log: Log::new(),
         recorder: None,
         is_copy: false,
+    })
+}
+
+/// Gives a new session the id that the user chose. Fails if a conversation has it.
+pub fn named(base: &CliContext, session: Session, id: Option<&str>) -> Result<Session> {
+    let Some(id) = id else { return Ok(session) };
+    if store(base).path_of(id).exists() {
+        return Err(UsageError(format!(
+            "--session-id: there is a conversation with the id {id}\n  --resume={id} continues it"
+        ))
+        .into());
     }
+    Ok(Session {
+        id: id.to_owned(),
+        ..session
+    })
 }
 
 /// Returns the id of the conversation to resume.
@@ -100,10 +115,16 @@ fn session_id(base: &CliContext, wanted: &ResumeTarget) -> Result<String> {
 }
 
 /// Opens a copy of a conversation. The original stays unchanged and may be open elsewhere.
-pub fn fork(base: &CliContext, store: &Store, wanted: &ResumeTarget, is_unkept: bool) -> Result<OpenedConversation> {
+pub fn fork(
+    base: &CliContext,
+    store: &Store,
+    wanted: &ResumeTarget,
+    id: Option<&str>,
+    is_unkept: bool,
+) -> Result<OpenedConversation> {
+    let session = named(base, fresh(base), id)?;
     let stored = store.read(&session_id(base, wanted)?)?;
     let log = store.log_of(stored, tui::now_ms());
-    let session = fresh(base);
     let recorder = (!is_unkept).then(|| record(store, session.clone(), &log)).flatten();
     Ok(OpenedConversation {
         session,
@@ -189,9 +210,12 @@ pub fn models(base: &CliContext) -> Result<u8> {
     let talk = ConversationOptions {
         workspace: base.workspace.clone(),
         added: Vec::new(),
+        tools: None,
         log: Log::new(),
         is_copy: false,
         is_attended: false,
+        is_answered: false,
+        is_apart: false,
     };
     runtime(false)?.block_on(async move {
         let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::no_server_error)?;

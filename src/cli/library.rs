@@ -95,6 +95,9 @@ impl SessionLibrary {
             log,
             is_copy: false,
             is_attended: true,
+            is_answered: false,
+            is_apart: false,
+            tools: None,
         };
         let link = open::link(&self.settings, &self.environment, &talk).map_err(|it| format!("{it:#}"))?;
         link.ok_or_else(|| "no model is configured: answer the first page, or set a provider".to_owned())

@@ -10,6 +10,7 @@ mod cache;
 mod chat;
 mod completions;
 mod conform;
+mod dialogue;
 pub mod doctor;
 mod library;
 mod live_tour;
@@ -27,7 +28,7 @@ mod why;
 
 use std::{
     ffi::OsString,
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, IsTerminal as _, Write},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, Mutex, PoisonError},
@@ -38,7 +39,7 @@ use tokio::sync::mpsc;
 
 use self::{
     arguments::{
-        Arguments, CommonArguments, DisplayArguments, OutputArguments, OutputFormat, Pace, Run, Setting,
+        Arguments, CommonArguments, DisplayArguments, InputFormat, OutputArguments, OutputFormat, Pace, Run, Setting,
         TargetArguments, Task, mistyped,
     },
     open::ConversationOptions,
@@ -132,6 +133,10 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
         run,
         common,
     } = arguments;
+    if run.session_id.is_some() && !run.fork && (run.goes_on || run.resume.is_some()) {
+        complain("--session-id is for a new conversation; add --fork to continue a copy under that id");
+        return Ok(code::USAGE);
+    }
     if let Some(problem) = printing.problem() {
         complain(problem);
         return Ok(code::USAGE);
@@ -356,7 +361,7 @@ fn start_conversation(
     common: &CommonArguments,
 ) -> Result<u8> {
     let end = wanted.end;
-    let is_shown = !printing.print && printing.output_format == OutputFormat::Text;
+    let is_shown = !printing.print && printing.output_format == OutputFormat::Text && printing.output.is_none();
     let has_screen = is_shown && (end.plain || io::stdout().is_terminal() && !attach::is_piped());
     let word = match (wanted.trust, has_screen) {
         (true, _) => TrustSource::CommandLine,
@@ -380,26 +385,37 @@ fn start_conversation(
         complain("--image and --output-schema are for an answer without a screen: add -p");
         return Ok(code::USAGE);
     }
-    let prompt = if end.plain && has_screen {
+    let is_dialogue = printing.input_format == InputFormat::StreamJson;
+    if is_dialogue && wanted.output_schema.is_some() {
+        complain("--output-schema is for one answer; leave out --input-format stream-json");
+        return Ok(code::USAGE);
+    }
+    let prompt = if (end.plain && has_screen) || is_dialogue {
         // Standard input carries the lines of the conversation.
         Some(words).filter(|it| !it.trim().is_empty())
     } else {
         attach::prompt(words, &mut |text| complain(text))?
     };
     if !has_screen {
-        let Some(prompt) = prompt else {
+        if prompt.is_none() && !is_dialogue {
             complain("no prompt\n  sheaf -p 'what does src/main.rs do?'");
             return Ok(code::USAGE);
-        };
+        }
         return run::print(base, prompt, printing, common, wanted, resumed);
     }
     let keeps = !wanted.no_session;
-    let session = base.session();
+    let session = chat::named(&base, base.session(), wanted.session_id.as_deref())?;
     let record = base.recording(wanted.no_session, session.clone());
     let store = chat::store(&base);
     let opened = match resumed {
         None => None,
-        Some(it) if wanted.fork => Some(chat::fork(&base, &store, &it, wanted.no_session)?),
+        Some(it) if wanted.fork => Some(chat::fork(
+            &base,
+            &store,
+            &it,
+            wanted.session_id.as_deref(),
+            wanted.no_session,
+        )?),
         Some(it) => match chat::open(&base, &store, &it, wanted.no_session) {
             Ok(opened) => Some(opened),
             Err(error) => {
@@ -433,6 +449,9 @@ fn start_conversation(
             log,
             is_copy,
             is_attended: true,
+            is_answered: false,
+            is_apart: false,
+            tools: wanted.tools.as_deref().map(run::tool_names),
         };
         let library = Arc::new(library::SessionLibrary::new(
             &base,
@@ -491,13 +510,14 @@ fn play(
     common: &CommonArguments,
 ) -> Result<u8> {
     let base = CliContext::of(common, &TargetArguments::default())?;
-    if !printing.print && (end.plain || io::stdout().is_terminal()) {
+    if !printing.print && printing.output.is_none() && (end.plain || io::stdout().is_terminal()) {
         return runtime(false)?.block_on(async move {
             let link = Arc::new(Replay::start(recording, pace.speed, Audience::Present));
             let (_, switched) = mpsc::unbounded_channel();
             show(base.screen(link, switched, None, false, None), end).await
         });
     }
+    let out = run::answer_output(printing.output.as_deref()).map_err(UsageError)?;
     runtime(false)?.block_on(async move {
         // Without a screen nobody can step.
         let speed = match pace.speed {
@@ -506,7 +526,7 @@ fn play(
         };
         let link = Replay::start(recording, speed, Audience::Absent);
         let options = run::options(&base, printing, common, String::new());
-        Ok(print_answer(&link, None, options).await)
+        Ok(print_answer(&link, None, options, out).await)
     })
 }
 
@@ -546,17 +566,17 @@ fn play_live(tour: &arguments::Tour) -> Result<u8> {
     code
 }
 
-async fn print_answer(link: &dyn Link, submit: Option<Submit>, options: PrintOptions) -> u8 {
+async fn print_answer(link: &dyn Link, submit: Option<Submit>, options: PrintOptions, mut out: Box<dyn Write>) -> u8 {
     let mut stops = listen();
-    let mut out = io::stdout().lock();
     let mut err = io::stderr();
     let outputs = Outputs {
-        out: &mut out,
+        out: &mut *out,
         err: &mut err,
     };
     match print::run(link, submit, options, outputs, &mut stops, tui::now_ms).await {
         RunOutcome::Answered => code::OK,
         RunOutcome::Failed => code::FAILED,
+        RunOutcome::WrongInput => code::USAGE,
         RunOutcome::Refused => code::REFUSED,
         RunOutcome::NoSandbox => code::NO_SANDBOX,
         RunOutcome::Stopped(StopSignal::Interrupt) => code::INTERRUPTED,

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use anyhow::{Context as _, Result};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{
     agent::{
         prompt::{
-            context::{self, List},
+            context::{self, List, mentions},
             rules::{self, RuleSet},
         },
         quarantine, runner, tool_choice, tool_selection, trust,
@@ -29,6 +29,7 @@ use crate::{
     sandbox::{self, Fence, Tier, Workspace},
     server::LinkRequest,
     tools::{self, Stop, ToolSet},
+    transcript::Transcript,
 };
 
 /// Error when no server is configured and there is no screen to ask on.
@@ -47,12 +48,18 @@ pub struct ConversationOptions {
     pub workspace: PathBuf,
     /// Additional folders to work in.
     pub added: Vec<PathBuf>,
+    /// Names of the only tools that a gateway may use. `None`: its own choice.
+    pub tools: Option<Vec<String>>,
     /// The conversation so far; empty for a new one.
     pub log: Arc<Log>,
     /// True if the log is a copy of another conversation.
     pub is_copy: bool,
     /// True if a user can answer questions.
     pub is_attended: bool,
+    /// True if a program can answer questions.
+    pub is_answered: bool,
+    /// True if standard output and standard error of commands are reported apart.
+    pub is_apart: bool,
 }
 
 /// Opens a link to the server that the settings choose; `None` if they choose none. Makes no connection yet.
@@ -64,18 +71,28 @@ pub fn link(
     match settings.upstream() {
         Upstream::Gateway(it) => {
             let context = workspace_context(settings, it, talk);
-            let settings = gateway_settings(settings, it, environment, Some(context), talk.is_attended)?;
+            let settings = http::Settings {
+                tools: talk.tools.clone(),
+                ..gateway_settings(settings, it, environment, Some(context), talk.is_attended)?
+            };
             Ok(Some(Arc::new(Http::start(settings, Arc::clone(&talk.log))?)))
         }
         Upstream::Provider(_, provider) => {
             let folders = Some((talk.workspace.as_path(), talk.added.as_slice()));
             let agent = AgentTemplate::of(settings, provider, environment, folders, tools::built_in())?;
+            if let Some(workspace) = agent.workspace.as_ref().filter(|_| talk.is_apart) {
+                workspace.commands().set_apart(true);
+            }
             let before = conversation(&talk.log).filter(|_| !talk.is_copy);
             let conversation = before.unwrap_or_else(ConversationId::fresh);
             Ok(Some(agent.link(
                 Arc::clone(&talk.log),
                 conversation,
-                asker(talk.is_attended),
+                if talk.is_answered {
+                    Asker::Program
+                } else {
+                    asker(talk.is_attended)
+                },
             )))
         }
         Upstream::Nobody => Ok(None),
@@ -91,6 +108,19 @@ fn workspace_context(settings: &Settings, gateway: &Gateway, talk: &Conversation
     let meanwhile = path.clone();
     let (settings, is_layout) = (settings.clone(), gateway.context == "layout");
     let (folder, added, is_attended) = (talk.workspace.clone(), talk.added.clone(), talk.is_attended);
+    let (root, fence) = (
+        talk.workspace.clone(),
+        Fence::configured(&settings, Paths::of_user().as_ref(), added.clone()),
+    );
+    let opened: LazyLock<Option<Workspace>, _> = LazyLock::new(move || Workspace::fenced(&root, fence).ok());
+    let open = move |message: &str| {
+        let Some(workspace) = &*opened else {
+            return Vec::new();
+        };
+        let mut paths = mentions::resolve(message, workspace, &Transcript::default(), &mut RuleSet::default()).paths;
+        paths.retain(|it| !it.ends_with('/'));
+        paths
+    };
     let find = move || {
         let paths = Paths::of_user();
         let fence = Fence::configured(&settings, paths.as_ref(), added.clone());
@@ -108,6 +138,7 @@ fn workspace_context(settings: &Settings, gateway: &Gateway, talk: &Conversation
     };
     http::Context::Found {
         find: Arc::new(find),
+        open: Arc::new(open),
         meanwhile,
     }
 }
@@ -160,6 +191,7 @@ fn gateway_settings(
         },
         context,
         is_attended,
+        retries: gateway.connection.retry_policy(),
         ..http::Settings::new(gateway.connection.peer()?)
     })
 }

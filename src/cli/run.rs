@@ -1,7 +1,7 @@
 //! One answer without a screen, and the command-line options of a run.
 
 use std::{
-    io::{self, IsTerminal as _},
+    io::{self, IsTerminal as _, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,21 +11,23 @@ use serde_json::Value;
 
 use super::{
     CliContext,
-    arguments::{CommonArguments, OutputArguments, OutputFormat, Run},
+    arguments::{CommonArguments, InputFormat, OutputArguments, OutputFormat, PermissionMode, Run},
     chat::{self, ResumeTarget},
-    code, complain, open, print_answer, printing_store, runtime, schema,
+    code, complain, dialogue, open, print_answer, printing_store, runtime, schema,
 };
 use crate::{
     agent::{
         approval::{FORCE, Rule},
         prompt::context::mentions,
+        tool_choice,
     },
     cli::open::ConversationOptions,
-    config::{ConfiguredRule, KeySource, Layer, Location, Problem, Upstream},
+    config::{ConfiguredRule, KeySource, Layer, Location, Problem, Settings, Upstream, suggestion},
     os::file,
-    print::{PrintOptions, SessionInfo},
+    print::{Approver, PrintOptions, SessionInfo},
     protocol::{Message, Submit},
     sandbox::{self, Tier},
+    tools,
 };
 
 /// Applies the options of a run to the settings. Error: the message about an option with an impossible value.
@@ -44,6 +46,24 @@ pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String
     if wanted.force {
         FORCE.clone_into(&mut settings.approvals.run);
     }
+    match wanted.permission_mode {
+        None | Some(PermissionMode::Default) => {}
+        Some(PermissionMode::AcceptEdits) => "list".clone_into(&mut settings.approvals.run),
+        Some(PermissionMode::Plan) => "plan".clone_into(&mut settings.mode),
+        Some(PermissionMode::BypassPermissions) => FORCE.clone_into(&mut settings.approvals.run),
+    }
+    apply_prompts(wanted, settings)?;
+    if let Some(command) = &wanted.permission_prompt_tool {
+        settings.approvals.program = Some(command.clone());
+    }
+    if let Some(names) = &wanted.tools {
+        for tool in unnamed_tools(names)? {
+            settings.tools.entry(tool).or_default().enabled = false;
+        }
+    }
+    if let Some(most) = wanted.max_budget_usd {
+        settings.agent.max_dollars = Some(settings.agent.max_dollars.map_or(most, |it| it.min(most)));
+    }
     if let Some(most) = wanted.max_turns {
         settings.agent.max_requests = most;
     }
@@ -56,6 +76,53 @@ pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String
         }
     }
     Ok(())
+}
+
+/// Applies the texts that are given for the system prompt.
+fn apply_prompts(wanted: &Run, settings: &mut Settings) -> Result<(), String> {
+    let flags = [
+        ("--system-prompt", &wanted.system_prompt),
+        ("--append-system-prompt", &wanted.append_system_prompt),
+    ];
+    for (flag, text) in flags {
+        if text.is_some() && matches!(settings.upstream(), Upstream::Gateway(_)) {
+            return Err(format!(
+                "{flag}: a gateway has its own system prompt\n  put the text into the prompt, or name a model server: --provider NAME"
+            ));
+        }
+    }
+    settings.prompt.given_whole.clone_from(&wanted.system_prompt);
+    settings.prompt.given_end.clone_from(&wanted.append_system_prompt);
+    Ok(())
+}
+
+/// Returns the names of the tools that a list of names leaves out. Error: a name that no tool has.
+fn unnamed_tools(names: &str) -> Result<Vec<String>, String> {
+    let names = tool_names(names);
+    let tools = tools::built_in();
+    for name in &names {
+        if !tools.iter().any(|it| tool_choice::is_meant(it, name)) {
+            let known: Vec<&str> = tools.iter().map(|it| it.name.as_str()).collect();
+            let near = suggestion(name, known.iter().copied()).map_or_else(String::new, |it| format!("; {it}"));
+            return Err(format!(
+                "--tools: there is no tool `{name}`{near}\n  there are {}",
+                known.join(", ")
+            ));
+        }
+    }
+    let left = tools
+        .iter()
+        .filter(|tool| !names.iter().any(|name| tool_choice::is_meant(tool, name)));
+    Ok(left.map(|it| it.name.clone()).collect())
+}
+
+/// Returns the word for what a run may do without being asked.
+fn permission(wanted: &Run) -> &'static str {
+    match wanted.permission_mode {
+        Some(mode) => mode.as_str(),
+        None if wanted.force => PermissionMode::BypassPermissions.as_str(),
+        None => PermissionMode::Default.as_str(),
+    }
 }
 
 /// Returns absolute paths; a folder that does not exist is left as it is.
@@ -78,9 +145,15 @@ pub fn options(base: &CliContext, printing: &OutputArguments, common: &CommonArg
             id,
             workspace: base.workspace.clone(),
             key: key_source(base),
+            permission: "default",
         },
+        mode: base.mode(),
         schema: None,
         wants_sandbox: common.sandbox != Some(false) && matches!(base.settings.upstream(), Upstream::Provider(..)),
+        input: None,
+        approver: None,
+        budget: None,
+        retry_for: Some(base.settings.net.retry_for),
     }
 }
 
@@ -121,6 +194,45 @@ fn key_source(base: &CliContext) -> &'static str {
     }
 }
 
+/// Returns the program that decides approvals, if there is one.
+fn approver(base: &CliContext, session: &SessionInfo) -> Option<Approver> {
+    let approvals = &base.settings.approvals;
+    let command = approvals.program.clone().filter(|it| !it.trim().is_empty())?;
+    Some(Approver {
+        command,
+        timeout: approvals.program_timeout,
+        session: session.id.clone(),
+        workspace: session.workspace.clone(),
+    })
+}
+
+/// Returns the names in a list of tools.
+pub fn tool_names(list: &str) -> Vec<String> {
+    let names = list.split([',', ' ']).filter(|it| !it.is_empty());
+    names.map(str::to_owned).collect()
+}
+
+/// Opens the place for the answer: the file that is named, or standard output. Error: why it cannot be written.
+pub fn answer_output(path: Option<&Path>) -> Result<Box<dyn Write>, String> {
+    let Some(path) = path else {
+        return Ok(Box::new(io::stdout().lock()));
+    };
+    match std::fs::File::create(path) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(error) => {
+            let folder = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.is_dir());
+            let hint = folder.map_or_else(
+                || "name a file that can be written".to_owned(),
+                |it| format!("create {} first", it.display()),
+            );
+            Err(format!(
+                "--output: {} cannot be written: {error}\n  {hint}",
+                path.display()
+            ))
+        }
+    }
+}
+
 /// Reads pictures as they are sent with a message.
 fn pictures(paths: &[PathBuf]) -> Result<Vec<Value>, String> {
     let one = |path: &PathBuf| {
@@ -134,7 +246,7 @@ fn pictures(paths: &[PathBuf]) -> Result<Vec<Value>, String> {
 /// Sends the prompt, prints the answer and returns the exit code.
 pub fn print(
     base: CliContext,
-    prompt: String,
+    prompt: Option<String>,
     printing: &OutputArguments,
     common: &CommonArguments,
     wanted: &Run,
@@ -150,56 +262,78 @@ pub fn print(
     if base.problems.iter().any(is_end) {
         return Ok(code::USAGE);
     }
-    let (prompt, form) = match &wanted.output_schema {
-        None => (prompt, None),
-        Some(path) => match schema::form(path) {
-            Ok((asking, form)) => (format!("{prompt}\n\n{asking}"), Some(form)),
+    let (prompt, form) = match (&wanted.output_schema, prompt) {
+        (Some(path), Some(prompt)) => match schema::form(path) {
+            Ok((asking, form)) => (Some(format!("{prompt}\n\n{asking}")), Some(form)),
             Err(problem) => {
                 complain(&format!("--output-schema: {problem}"));
                 return Ok(code::USAGE);
             }
         },
+        (_, prompt) => (prompt, None),
     };
-    let mut message = Message::user(prompt);
-    match pictures(&wanted.image) {
-        Ok(images) if images.is_empty() => {}
-        Ok(images) => {
+    let mut message = prompt.map(Message::user);
+    match (pictures(&wanted.image), &mut message) {
+        (Ok(images), _) if images.is_empty() => {}
+        (Ok(images), Some(message)) => {
             message.extra.insert("images".to_owned(), images.into());
         }
-        Err(problem) => {
+        (Ok(_), None) => {
+            complain("--image needs a prompt\n  images of other messages are parts of their lines");
+            return Ok(code::USAGE);
+        }
+        (Err(problem), _) => {
             complain(&problem);
             return Ok(code::USAGE);
         }
     }
+    let out = match answer_output(printing.output.as_deref()) {
+        Ok(out) => out,
+        Err(problem) => {
+            complain(&problem);
+            return Ok(code::USAGE);
+        }
+    };
     let store = printing_store(&base);
     runtime(false)?.block_on(async move {
         let opened = match &resumed {
-            Some(it) if wanted.fork => chat::fork(&base, &store, it, wanted.no_session)?,
+            Some(it) if wanted.fork => chat::fork(&base, &store, it, wanted.session_id.as_deref(), wanted.no_session)?,
             Some(it) => chat::open(&base, &store, it, wanted.no_session)?,
-            None => chat::begin(&base),
+            None => chat::begin(&base, wanted.session_id.as_deref())?,
         };
         let talk = ConversationOptions {
             workspace: base.workspace.clone(),
             added: folders(&wanted.add_dir),
+            tools: wanted.tools.as_deref().map(tool_names),
             log: Arc::clone(&opened.log),
             is_copy: opened.is_copy,
             is_attended: false,
+            is_answered: base.settings.approvals.program.is_some() || printing.input_format == InputFormat::StreamJson,
+            is_apart: printing.output_format != OutputFormat::Text,
         };
         let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::no_server_error)?;
         let recorder = match opened.recorder {
             None if !wanted.no_session && resumed.is_none() => chat::record(&store, opened.session.clone(), link.log()),
             recorder => recorder,
         };
-        let submit = Submit {
+        let mode = base.mode();
+        let submit = message.map(|message| Submit {
             message,
-            mode: base.mode(),
+            mode,
             model: None,
-        };
-        let options = PrintOptions {
+        });
+        let mut options = PrintOptions {
             schema: form,
             ..options(&base, printing, common, opened.session.id.clone())
         };
-        let code = print_answer(&*link, Some(submit), options).await;
+        options.session.permission = permission(wanted);
+        options.mode = mode;
+        options.budget = wanted.max_budget_usd;
+        options.approver = approver(&base, &options.session);
+        if printing.input_format == InputFormat::StreamJson {
+            options.input = Some(dialogue::read_input()?);
+        }
+        let code = print_answer(&*link, submit, options, out).await;
         drop(link);
         // Waits for the last write; the store has reported it if it failed.
         drop(recorder);

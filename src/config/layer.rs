@@ -475,9 +475,12 @@ impl LayerMerger {
             providers,
             gateway,
             origins,
+            net,
             ..
         } = &mut self.settings;
+        gateway.connection.retry_as(net);
         for (name, provider) in providers {
+            provider.connection.retry_as(net);
             let known = KnownService::named(name);
             if let Some(known) = known
                 && !origins.contains_key(&format!("providers.{name}.kind"))

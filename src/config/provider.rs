@@ -1,7 +1,10 @@
 //! Servers to talk to, and how to reach them.
 
-use super::{Connection, Environment, Gateway, KeySource, Layer, Provider, Secret, Settings};
-use crate::net::client::{HeaderMap, HeaderName, HeaderValue, Peer, Proxy, Timeouts, Url};
+use super::{Connection, Environment, Gateway, KeySource, Layer, Net, Provider, Secret, Settings};
+use crate::net::{
+    client::{HeaderMap, HeaderName, HeaderValue, Peer, Proxy, Timeouts, Url},
+    retry::Policy,
+};
 
 /// Reason why an address is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +65,21 @@ impl Connection {
             },
             ..Peer::new(base)
         })
+    }
+
+    /// Repeats failed requests as the settings say.
+    pub fn retry_as(&mut self, net: &Net) {
+        self.retries = net.retries;
+        self.retry_for = net.retry_for;
+    }
+
+    /// Returns the rules for repeating failed requests.
+    pub fn retry_policy(&self) -> Policy {
+        Policy {
+            retries: u32::try_from(self.retries).unwrap_or(u32::MAX),
+            within: self.retry_for,
+            ..Policy::default()
+        }
     }
 
     /// Returns true if an address is set, usable or not.
@@ -132,7 +150,11 @@ impl Settings {
     /// Returns the provider of that name: as configured, or a known service.
     pub fn provider_named(&self, name: &str, environment: &Environment) -> Option<Provider> {
         let configured = self.providers.get(name).cloned();
-        configured.or_else(|| Some(KnownService::named(name)?.provider(environment)))
+        configured.or_else(|| {
+            let mut provider = KnownService::named(name)?.provider(environment);
+            provider.connection.retry_as(&self.net);
+            Some(provider)
+        })
     }
 
     /// Returns true if the user configured the provider, beyond a variable or a project that names its model.

@@ -202,6 +202,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     });
     let sections = [
         Settings::keys("", |it, _| it),
+        Net::keys("net", |it, _| &mut it.net),
         vec![gateway.set_by("SHEAF_GATEWAY")],
         key_source("gateway", token, Some("SHEAF_TOKEN"), |it, _| &mut it.gateway.token),
         Gateway::keys("gateway", |it, _| &mut it.gateway),
@@ -305,6 +306,7 @@ settings! {
         pub rules: Vec<String> = Vec::new(), ValueKind::List;
         /// Folders whose workspaces are trusted without asking; `~/` is the home folder.
         pub trusted: Vec<String> = Vec::new(), ValueKind::List;
+        pub net: Net = Net::default();
         pub gateway: Gateway = Gateway::default();
         /// By name: the configured providers, and the chosen one if it is a known service without settings.
         pub providers: BTreeMap<String, Provider> = BTreeMap::new();
@@ -332,6 +334,17 @@ settings! {
 }
 
 settings! {
+    /// Requests to models and gateways.
+    pub struct Net {
+        /// Number of times that a failed request is repeated: no connection, a server that is busy or failed, an answer that broke
+        /// off before one of its calls was complete.
+        pub retries: u64 = 10, ValueKind::Whole { least: 0, most: 100 }, variable;
+        /// Time limit for all of that; a longer pause that a server asks for is not waited for without a person.
+        pub retry_for: Duration = Duration::from_mins(3), ValueKind::Duration, variable;
+    }
+}
+
+settings! {
     /// A documents gateway.
     pub struct Gateway {
         pub connection: Connection = Connection::default();
@@ -339,8 +352,8 @@ settings! {
         /// Dialect of the stream to request.
         pub dialect: String = "auto".to_owned(), ValueKind::Word(&["auto", "a", "b"]);
         /// Workspace context to send: its path; also your rules and those of a trusted workspace; also the names of its
-        /// files.
-        pub context: String = "rules".to_owned(), ValueKind::Word(&["path", "rules", "layout"]), variable;
+        /// files. The files that your messages name with `@` are sent as open files with each.
+        pub context: String = "layout".to_owned(), ValueKind::Word(&["path", "rules", "layout"]), variable;
     }
 }
 
@@ -359,6 +372,10 @@ settings! {
         pub proxy: Option<Secret> = None, ValueKind::Proxy;
         /// Allow an unencrypted address in a private network.
         pub allow_http: bool = false, ValueKind::Flag;
+        /// `net.retries`.
+        pub retries: u64 = 10;
+        /// `net.retry_for`.
+        pub retry_for: Duration = Duration::from_mins(3);
         /// Time limit for connecting.
         pub connect_timeout: Duration = Duration::from_secs(10), ValueKind::Duration;
         /// Time limit until the first byte of an answer; a server that loads its model first needs minutes.
@@ -400,6 +417,10 @@ settings! {
         pub append: Option<String> = None, ValueKind::Text;
         /// Replacement texts, by the name of a block.
         pub replace: BTreeMap<String, String> = BTreeMap::new();
+        /// Text of `--system-prompt`, in place of all blocks.
+        pub given_whole: Option<String> = None;
+        /// Text of `--append-system-prompt`.
+        pub given_end: Option<String> = None;
     }
 }
 
@@ -538,6 +559,11 @@ settings! {
         pub ask: Vec<ConfiguredRule> = Vec::new(), ValueKind::Rules, tightens;
         /// Actions that are refused, even if allowed. A project can add to it.
         pub deny: Vec<ConfiguredRule> = Vec::new(), ValueKind::Rules, tightens;
+        /// Command that decides approvals without a screen: it gets each as JSON on stdin and prints `{"behavior": "allow"}`
+        /// or `{"behavior": "deny", "message": "…"}`. Anything else is a refusal.
+        pub program: Option<String> = None, ValueKind::Text;
+        /// Time that the command has for one answer.
+        pub program_timeout: Duration = Duration::from_mins(1), ValueKind::Duration;
     }
 }
 
@@ -745,6 +771,13 @@ mod tests {
         - `trusted`: list of texts; default `[]`
           Folders whose workspaces are trusted without asking; `~/` is the home folder.
 
+        ## [net]
+
+        - `retries`: whole number, 0 to 100; default `10`; `SHEAF_NET_RETRIES`
+          Number of times that a failed request is repeated: no connection, a server that is busy or failed, an answer that broke off before one of its calls was complete.
+        - `retry_for`: duration, such as "60s"; default `"3m"`; `SHEAF_NET_RETRY_FOR`
+          Time limit for all of that; a longer pause that a server asks for is not waited for without a person.
+
         ## [gateway]
 
         - `url`: address; default unset; `SHEAF_GATEWAY`
@@ -761,8 +794,8 @@ mod tests {
           Name of the key in the system's keyring, under the service `sheaf`; for builds with the feature `keyring`.
         - `dialect`: auto | a | b; default `"auto"`
           Dialect of the stream to request.
-        - `context`: path | rules | layout; default `"rules"`; `SHEAF_GATEWAY_CONTEXT`
-          Workspace context to send: its path; also your rules and those of a trusted workspace; also the names of its files.
+        - `context`: path | rules | layout; default `"layout"`; `SHEAF_GATEWAY_CONTEXT`
+          Workspace context to send: its path; also your rules and those of a trusted workspace; also the names of its files. The files that your messages name with `@` are sent as open files with each.
         - `headers`: table of texts; default unset
           Additional headers of every request. Values are kept secret.
         - `ca_file`: path; default unset
@@ -950,6 +983,10 @@ mod tests {
           Actions that always ask, even if allowed. A project can add to it.
         - `deny` ◇: list of rules; default `[]`
           Actions that are refused, even if allowed. A project can add to it.
+        - `program`: text; default unset
+          Command that decides approvals without a screen: it gets each as JSON on stdin and prints `{"behavior": "allow"}` or `{"behavior": "deny", "message": "…"}`. Anything else is a refusal.
+        - `program_timeout`: duration, such as "60s"; default `"60s"`
+          Time that the command has for one answer.
 
         ## [web]
 

@@ -72,6 +72,8 @@ pub enum Asker {
     Here,
     /// Nobody: actions that need an answer are refused.
     Nobody,
+    /// A program: it hears questions at once and may answer them.
+    Program,
     /// The client of a gateway, which hears questions at once.
     Live,
     /// The client of a gateway, which answers a question with its next message.
@@ -81,7 +83,12 @@ pub enum Asker {
 impl Asker {
     /// Returns true if a question can be waited for.
     pub const fn is_attended(self) -> bool {
-        matches!(self, Self::Here | Self::Live)
+        matches!(self, Self::Here | Self::Program | Self::Live)
+    }
+
+    /// Returns true if there is no screen, here or elsewhere: the model's own text is printed.
+    pub const fn prints_text(self) -> bool {
+        matches!(self, Self::Nobody | Self::Program)
     }
 
     /// Returns true for somebody across a network, who may not leave the sandbox.

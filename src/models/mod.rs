@@ -17,6 +17,7 @@ mod listing;
 mod objects;
 mod ollama;
 mod openai;
+mod openai_services;
 mod rate_limits;
 mod request;
 mod responses;
@@ -110,7 +111,7 @@ pub struct Format {
 
 /// All wire formats.
 pub const PROVIDERS: &[Format] = &[
-    openai::FORMAT,
+    openai_services::FORMAT,
     responses::FORMAT,
     anthropic::FORMAT,
     gemini::FORMAT,
@@ -194,6 +195,8 @@ pub struct ModelRequest {
     pub tools: Vec<ToolSpec>,
     /// Reasoning effort. `None`: the server's default.
     pub effort: Option<Effort>,
+    /// Names the conversation, so that a server sends its requests to the same cache. Empty: unknown.
+    pub cache_key: String,
     /// Somebody sees a long countdown and can stop it; without, a server that wants a long pause is given up.
     pub is_attended: bool,
     /// Somebody looks at the bytes.
@@ -337,6 +340,8 @@ pub enum Piece {
     Refusal(String),
     /// Something in the stream had to be repaired or left out.
     Notice(Notice),
+    /// All pieces so far are void: the answer broke off and is asked for again. Never after a [`Piece::CallDone`].
+    Void,
     /// Raw traffic, before the pieces that result from it; only if [`ModelRequest::is_watched`].
     Seen(Box<Raw>),
     End(EndReason),

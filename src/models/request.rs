@@ -30,7 +30,7 @@ use crate::{
     config::{self, Environment, Secret},
     net::{
         client::{self, Body, Client, HeaderMap, Request, Response, Url},
-        retry::{self, Advice, Decision, Policy},
+        retry::{self, Advice, Decision, Policy, Tries},
     },
     protocol::{Notice, Progress, RateLimit, Severity},
     text::figure,
@@ -80,8 +80,8 @@ pub trait Wire: Send + Sync + 'static {
 
     /// Adapts the request after an invisible failure, so that it can be repeated at once. Returns a line for the user;
     /// `None`: it cannot be repeated. Called once for each answer.
-    fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
-        let (_, _) = (failure, request);
+    fn mend(&self, failure: &Failure, request: &mut ModelRequest, settings: &config::Provider) -> Option<String> {
+        let (_, _, _) = (failure, request, settings);
         None
     }
 
@@ -179,7 +179,7 @@ impl Server {
             environment: environment.clone(),
             key: OnceCell::new(),
             limits: Mutex::default(),
-            policy: Policy::default(),
+            policy: settings.connection.retry_policy(),
             patience: Patience::default(),
         })))
     }
@@ -188,7 +188,10 @@ impl Server {
     #[cfg(test)]
     pub(super) fn hurried(mut self) -> Self {
         let exchange = Arc::get_mut(&mut self.0).expect("nobody else has it");
-        exchange.policy.base = Duration::from_millis(1);
+        exchange.policy.retries = exchange.policy.retries.min(3);
+        exchange.policy.within = Duration::from_mins(1);
+        exchange.policy.floor = Duration::from_millis(1);
+        exchange.policy.highest_floor = Duration::from_millis(4);
         exchange.patience.aftermath = Duration::from_millis(50);
         exchange.patience.stalled = Duration::from_millis(40);
         self
@@ -256,8 +259,16 @@ async fn fail(held: Vec<Piece>, failure: Failure, out: &Out) {
 enum Outcome {
     /// The answer ended, well or not, and was given.
     Over,
-    /// Failed before anything was visible. The pieces came before the failure and are given if it is final.
-    Failed(Trouble, Vec<Piece>),
+    /// Failed before one of its calls was complete. The pieces came before the failure and are given if it is final.
+    Failed(Trouble, Vec<Piece>, Seen),
+}
+
+/// Part of an answer that failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    /// A part of it was given; it is void if the request is repeated.
+    Part,
 }
 
 /// A failure, in words and as far as retrying is concerned.
@@ -265,21 +276,25 @@ type Trouble = (Failure, retry::Failure);
 
 impl Exchange {
     async fn answer(&self, mut request: ModelRequest, out: &Out) {
-        let mut retried = 0;
+        let mut tries: Option<Tries> = None;
         let mut is_mended = false;
         loop {
-            let ((failure, reason), held) = match self.attempt(&mut request, out).await {
+            let ((failure, reason), held, seen) = match self.attempt(&mut request, out).await {
                 Outcome::Over => return,
-                Outcome::Failed(trouble, held) => (trouble, held),
+                Outcome::Failed(trouble, held, seen) => (trouble, held, seen),
             };
-            if !is_mended && let Some(because) = self.wire.mend(&failure, &mut request) {
+            if !is_mended
+                && seen == Seen::Nothing
+                && let Some(because) = self.wire.mend(&failure, &mut request, &self.settings)
+            {
                 is_mended = true;
                 out.give(Piece::Notice(Notice::new(Severity::Warning, "asked-again", because)))
                     .await;
                 continue;
             }
             let now = Utc::now();
-            let (until, because) = match self.policy.after_failure(retried, &reason, dice(), now) {
+            let tries = tries.get_or_insert(Tries::first(now));
+            let (until, because) = match self.policy.after_failure(*tries, &reason, dice(), now) {
                 Decision::Wait { until, because } => (until, because),
                 Decision::Ask { until, because }
                     if request.is_attended && until - now < pause(self.patience.longest_pause) =>
@@ -293,9 +308,12 @@ impl Exchange {
                 }
                 Decision::GiveUp => return fail(held, failure, out).await,
             };
-            retried += 1;
+            tries.retried += 1;
+            if seen == Seen::Part {
+                out.give(Piece::Void).await;
+            }
             let progress = Progress::Retrying {
-                attempt: retried,
+                attempt: tries.retried,
                 of: self.policy.retries,
                 at_ms: u64::try_from(until.timestamp_millis()).unwrap_or_default(),
                 because,
@@ -312,7 +330,7 @@ impl Exchange {
         .await;
         let asked = match self.question(request).await {
             Ok(asked) => asked,
-            Err(trouble) => return Outcome::Failed(trouble, Vec::new()),
+            Err(trouble) => return Outcome::Failed(trouble, Vec::new(), Seen::Nothing),
         };
         if request.is_watched {
             out.give(tap::request(&asked, self.client.peer())).await;
@@ -353,9 +371,9 @@ impl Exchange {
                     let said = format!("HTTP status {status}\n{text}");
                     out.give(tap::body(&said)).await;
                 }
-                Outcome::Failed(trouble, Vec::new())
+                Outcome::Failed(trouble, Vec::new(), Seen::Nothing)
             }
-            Err(error) => Outcome::Failed(broken(&error), Vec::new()),
+            Err(error) => Outcome::Failed(broken(&error), Vec::new(), Seen::Nothing),
         }
     }
 
@@ -526,6 +544,8 @@ enum Next {
 struct Given {
     held: Vec<Piece>,
     is_visible: bool,
+    /// A call is complete: it may be carried out, so the request is not repeated.
+    has_call: bool,
     request_id: Option<Box<str>>,
     /// The ids of calls to which the server gave none, by their slots.
     ids: HashMap<usize, String>,
@@ -542,6 +562,7 @@ impl Given {
         Self {
             held: Vec::new(),
             is_visible: false,
+            has_call: false,
             request_id,
             ids: HashMap::new(),
             seed: seed(),
@@ -600,19 +621,12 @@ impl Given {
                         request_id: self.request_id.take(),
                         ..failure
                     };
-                    let status = match failure.kind {
-                        FailureKind::Overloaded => Some(503),
-                        FailureKind::Busy => Some(429),
-                        _ => None,
-                    };
-                    if !self.is_visible {
-                        let reason = status.map_or(retry::Failure::Lasting, |status| retry::Failure::Status {
-                            status,
-                            words: failure.said.as_deref().unwrap_or_default().to_owned(),
-                            advice: Advice::default(),
-                        });
+                    let reason = passing(&failure);
+                    let seen = if self.is_visible { Seen::Part } else { Seen::Nothing };
+                    let is_repeatable = !self.has_call && reason != retry::Failure::Lasting;
+                    if seen == Seen::Nothing || is_repeatable {
                         let held = std::mem::take(&mut self.held);
-                        return Some(Outcome::Failed((failure, reason), held));
+                        return Some(Outcome::Failed((failure, reason), held, seen));
                     }
                     self.release(out).await;
                     out.give(Piece::Error(failure)).await;
@@ -640,10 +654,11 @@ impl Given {
                 | Piece::CallDone { .. }
                 | Piece::Refusal(_)) => {
                     self.is_visible = true;
+                    self.has_call |= matches!(piece, Piece::CallDone { .. });
                     self.release(out).await;
                     out.give(piece).await;
                 }
-                piece @ Piece::Seen(_) => out.give(piece).await,
+                piece @ (Piece::Seen(_) | Piece::Void) => out.give(piece).await,
                 piece @ (Piece::Progress(_) | Piece::Start { .. } | Piece::Usage(_) | Piece::Notice(_)) => {
                     self.held.push(piece);
                     if self.is_visible {
@@ -672,6 +687,28 @@ impl Given {
         for piece in self.held.drain(..) {
             out.give(piece).await;
         }
+    }
+}
+
+/// Returns how far an error in the midst of an answer may pass.
+fn passing(failure: &Failure) -> retry::Failure {
+    let status = |status| retry::Failure::Status {
+        status,
+        words: failure.said.as_deref().unwrap_or_default().to_owned(),
+        advice: Advice::default(),
+    };
+    match failure.kind {
+        FailureKind::Overloaded => status(503),
+        FailureKind::Busy => status(429),
+        FailureKind::Interrupted => retry::Failure::Connection(failure.message.to_string()),
+        FailureKind::Key
+        | FailureKind::Credit
+        | FailureKind::NotFound
+        | FailureKind::TooLong
+        | FailureKind::Request
+        | FailureKind::Unreachable
+        | FailureKind::Garbled
+        | FailureKind::Oversized => retry::Failure::Lasting,
     }
 }
 

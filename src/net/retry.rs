@@ -1,6 +1,7 @@
 //! Rules for retrying a failed request. Pure: the time and the dice are given.
 //!
-//! Only a request of which no byte came back may be asked about here; after that a repetition could run tools twice.
+//! Only a request of which no complete call came back may be asked about here; after that a repetition could run tools
+//! twice.
 //! A retry crate is no help, because the wait is shown as a countdown, can be skipped or given up by a key, and may
 //! be so long that somebody has to be asked.
 
@@ -16,21 +17,21 @@ use super::client;
 pub struct Policy {
     /// Tries after the first.
     pub retries: u32,
-    /// The longest wait before the first retry; it doubles with each.
-    pub base: Duration,
-    /// The longest wait that we choose ourselves.
-    pub cap: Duration,
-    /// The longest wait that a server may impose without anybody being asked.
-    pub patience: Duration,
+    /// The shortest wait before the first retry; it doubles with each.
+    pub floor: Duration,
+    /// Limit of that doubling.
+    pub highest_floor: Duration,
+    /// Time from the first failure in which all retries, and pauses that a server imposes, have to begin.
+    pub within: Duration,
 }
 
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            retries: 3,
-            base: Duration::from_millis(500),
-            cap: Duration::from_secs(8),
-            patience: Duration::from_mins(1),
+            retries: 10,
+            floor: Duration::from_millis(500),
+            highest_floor: Duration::from_secs(30),
+            within: Duration::from_mins(3),
         }
     }
 }
@@ -113,6 +114,22 @@ fn until(text: &str, now: DateTime<Utc>) -> Option<Duration> {
     (date - now).to_std().ok()
 }
 
+/// Failures so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tries {
+    /// Number of retries: 0 after the first request.
+    pub retried: u32,
+    /// Time of the first failure.
+    pub since: DateTime<Utc>,
+}
+
+impl Tries {
+    /// The first failure is now.
+    pub const fn first(now: DateTime<Utc>) -> Self {
+        Self { retried: 0, since: now }
+    }
+}
+
 /// Decision after a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -133,8 +150,8 @@ pub enum Decision {
 impl Policy {
     /// Decides after a failure.
     ///
-    /// `retried` counts the retries so far: 0 after the first request. `dice` is a random number from 0 to 1.
-    pub fn after_failure(&self, retried: u32, failure: &Failure, dice: f64, now: DateTime<Utc>) -> Decision {
+    /// `tries` says how often it failed and since when. `dice` is a random number from 0 to 1.
+    pub fn after_failure(&self, tries: Tries, failure: &Failure, dice: f64, now: DateTime<Utc>) -> Decision {
         let (because, advice) = match failure {
             Failure::Lasting => return Decision::GiveUp,
             Failure::Connection(words) => (words.clone(), Advice::default()),
@@ -146,23 +163,26 @@ impl Policy {
                 (reason(*status), *advice)
             }
         };
-        if retried >= self.retries {
+        if tries.retried >= self.retries {
             return Decision::GiveUp;
         }
-        let wait = advice.after.unwrap_or_else(|| self.backoff(retried, dice));
+        let wait = advice.after.unwrap_or_else(|| self.backoff(tries.retried, dice));
         let span = TimeDelta::from_std(wait).unwrap_or(TimeDelta::MAX);
         let until = now.checked_add_signed(span).unwrap_or(DateTime::<Utc>::MAX_UTC);
-        if wait > self.patience {
-            Decision::Ask { until, because }
-        } else {
-            Decision::Wait { until, because }
+        let passed = (now - tries.since).to_std().unwrap_or_default();
+        match (passed.saturating_add(wait) > self.within, advice.after) {
+            (false, _) => Decision::Wait { until, because },
+            (true, Some(_)) => Decision::Ask { until, because },
+            (true, None) => Decision::GiveUp,
         }
     }
 
-    /// Full jitter: anything up to the doubled base, so that clients that failed together do not return together.
+    /// Jitter above a floor: clients that failed together do not return together, and none returns at once.
     fn backoff(&self, retried: u32, dice: f64) -> Duration {
-        let most = self.base.saturating_mul(2u32.saturating_pow(retried)).min(self.cap);
-        most.mul_f64(if dice.is_finite() { dice.clamp(0.0, 1.0) } else { 1.0 })
+        let doubled = self.floor.saturating_mul(2u32.saturating_pow(retried));
+        let floor = doubled.min(self.highest_floor);
+        let dice = if dice.is_finite() { dice.clamp(0.0, 1.0) } else { 1.0 };
+        floor + floor.mul_f64(dice)
     }
 }
 
@@ -223,7 +243,8 @@ mod tests {
 
     /// `wait 1500`, `ask 61000` (milliseconds) or `give up`.
     fn decide(retried: u32, failure: &Failure, dice: f64) -> String {
-        match Policy::default().after_failure(retried, failure, dice, now()) {
+        let tries = Tries { retried, since: now() };
+        match Policy::default().after_failure(tries, failure, dice, now()) {
             Decision::Wait { until, .. } => format!("wait {}", (until - now()).num_milliseconds()),
             Decision::Ask { until, .. } => format!("ask {}", (until - now()).num_milliseconds()),
             Decision::GiveUp => "give up".to_owned(),
@@ -231,19 +252,22 @@ mod tests {
     }
 
     #[test]
-    fn three_retries_with_growing_waits_and_then_no_more() {
+    fn ten_retries_with_growing_waits_and_then_no_more() {
         let failure = Failure::Connection("nobody there".into());
         let cases = [
-            (0, 1.0, "wait 500"),
-            (0, 0.5, "wait 250"),
-            (0, 0.0, "wait 0"),
-            (1, 1.0, "wait 1000"),
-            (2, 1.0, "wait 2000"),
-            (2, 7.0, "wait 2000"),
-            (2, -1.0, "wait 0"),
-            (2, f64::NAN, "wait 2000"),
-            (3, 1.0, "give up"),
-            (u32::MAX, 1.0, "give up"),
+            (0, 0.0, "wait 500"),
+            (0, 0.5, "wait 750"),
+            (0, 1.0, "wait 1000"),
+            (1, 0.0, "wait 1000"),
+            (2, 0.0, "wait 2000"),
+            (2, 7.0, "wait 4000"),
+            (2, -1.0, "wait 2000"),
+            (2, f64::NAN, "wait 4000"),
+            (6, 0.0, "wait 30000"),
+            (9, 0.0, "wait 30000"),
+            (9, 1.0, "wait 60000"),
+            (10, 0.0, "give up"),
+            (u32::MAX, 0.0, "give up"),
         ];
         for (retried, dice, expected) in cases {
             assert_eq!(
@@ -252,17 +276,26 @@ mod tests {
                 "after {retried} retries, dice {dice}"
             );
         }
-        let stubborn = Policy {
-            retries: 100,
-            ..Policy::default()
+    }
+
+    #[test]
+    fn all_retries_begin_within_a_time() {
+        let failure = Failure::Connection("nobody there".into());
+        let busy = status(429, "", advice(&[("retry-after", "60")]));
+        let after = |seconds: i64, failure: &Failure| {
+            let tries = Tries {
+                retried: 3,
+                since: now() - TimeDelta::seconds(seconds),
+            };
+            match Policy::default().after_failure(tries, failure, 0.0, now()) {
+                Decision::Wait { .. } => "wait",
+                Decision::Ask { .. } => "ask",
+                Decision::GiveUp => "give up",
+            }
         };
-        for retried in [4, 5, 31, 32, 99] {
-            assert_eq!(
-                stubborn.backoff(retried, 1.0),
-                Duration::from_secs(8),
-                "after {retried} retries"
-            );
-        }
+        // The fourth retry waits for 4 s.
+        assert_eq!((after(176, &failure), after(177, &failure)), ("wait", "give up"));
+        assert_eq!((after(120, &busy), after(121, &busy)), ("wait", "ask"));
     }
 
     #[test]
@@ -270,7 +303,7 @@ mod tests {
         let passing = [408, 409, 425, 429, 500, 502, 503, 504, 529];
         for code in 100..600 {
             let expected = if passing.contains(&code) { "wait 500" } else { "give up" };
-            assert_eq!(decide(0, &status(code, "", Advice::default()), 1.0), expected, "{code}");
+            assert_eq!(decide(0, &status(code, "", Advice::default()), 0.0), expected, "{code}");
         }
         assert_eq!(decide(0, &Failure::Lasting, 1.0), "give up");
     }
@@ -296,7 +329,7 @@ mod tests {
             (status(429, "rate_limit_exceeded", Advice::default()), "wait 500"),
         ];
         for (failure, expected) in cases {
-            assert_eq!(decide(0, &failure, 1.0), expected, "{failure:?}");
+            assert_eq!(decide(0, &failure, 0.0), expected, "{failure:?}");
         }
     }
 
@@ -308,8 +341,8 @@ mod tests {
             (&[("retry-after-ms", "40")], "wait 40"),
             (&[("retry-after-ms", "40"), ("retry-after", "12")], "wait 40"),
             (&[("retry-after-ms", "soon"), ("retry-after", "12")], "wait 12000"),
-            (&[("retry-after", "60")], "wait 60000"),
-            (&[("retry-after", "61")], "ask 61000"),
+            (&[("retry-after", "180")], "wait 180000"),
+            (&[("retry-after", "181")], "ask 181000"),
             (&[("retry-after", "Mon, 02 Mar 2026 08:15:30 GMT")], "wait 30000"),
             (&[("retry-after", "Monday, 02-Mar-26 08:15:30 GMT")], "wait 30000"),
             (&[("retry-after", "Mon Mar  2 08:15:30 2026")], "wait 30000"),
@@ -326,13 +359,13 @@ mod tests {
         ];
         for (headers, expected) in cases {
             assert_eq!(
-                decide(0, &status(429, "", advice(headers)), 1.0),
+                decide(0, &status(429, "", advice(headers)), 0.0),
                 *expected,
                 "{headers:?}"
             );
         }
         assert_eq!(
-            decide(3, &status(429, "", advice(&[("retry-after", "999")])), 1.0),
+            decide(10, &status(429, "", advice(&[("retry-after", "999")])), 1.0),
             "give up"
         );
     }

@@ -236,10 +236,12 @@ fn commanded(document: &Document, it: &TerminalCommand<'_>) -> Outcome {
         value.insert("exitCode".to_owned(), code.into());
     }
     let signal = text(&document.metadata, "signal").unwrap_or_default();
+    let apart = text(&document.metadata, "stdout").zip(text(&document.metadata, "stderr"));
+    let (stdout, stderr) = apart.unwrap_or((it.output, ""));
     let rest = json!({
         "signal": signal,
-        "stdout": it.output,
-        "stderr": "",
+        "stdout": stdout,
+        "stderr": stderr,
         "executionTime": it.duration_ms.unwrap_or_default(),
         "interleavedOutput": it.output,
     });

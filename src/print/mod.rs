@@ -3,7 +3,9 @@
 //! Standard output gets the answer and nothing else; errors go to standard error. Both take sanitized text only, so
 //! that a model cannot send escape sequences to the terminal.
 
+mod approver;
 mod call;
+mod dialogue;
 mod json;
 mod stream;
 mod text;
@@ -16,23 +18,25 @@ use std::{
     time::Duration,
 };
 
+use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-use self::{stream::CursorStream, text::TextPrinter};
+use self::{approver::Decision, dialogue::Dialogue, stream::CursorStream, text::TextPrinter};
 use crate::{
     link::Link,
     protocol::{
-        ClarificationResponse, Command, Document, DocumentId, Entry, Event, FinishReason, Kind, Message, Outcome,
-        Position, Progress, Response, ResponseChange, Severity, Status, Submit, View, codec::record,
+        ANSWER_DROPPED, ClarificationResponse, Command, Document, DocumentId, Entry, Event, FinishReason, Kind,
+        KindGroup, Message, Mode, Outcome, Position, Progress, Response, ResponseChange, Severity, Status, Submit,
+        Turn, View, codec::record,
     },
     sandbox::{Commands, Tier},
     text::Sanitized,
     transcript::{DocumentIndex, Exchange, ExchangeChange, Transcript, is_approval},
 };
 
-/// Longest pause before a retry, in milliseconds. A longer one counts as a failure: nobody can decide to wait.
-const MAX_RETRY_WAIT_MS: u64 = 60_000;
+/// Longest pause before a retry where the settings are not known, in milliseconds.
+const RETRY_WAIT_MS: u64 = 3 * 60_000;
 
 /// Time that a cancelled turn has to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -67,10 +71,20 @@ pub struct PrintOptions {
     /// With [`Format::Text`]: tool calls and retries are reported on standard error.
     pub has_progress: bool,
     pub session: SessionInfo,
+    /// Mode of the messages of `input`, if there is no other.
+    pub mode: Mode,
     /// Requires the answer to be one JSON value of this form, and prints nothing else.
     pub schema: Option<AnswerSchema>,
     /// True if commands run on this machine and the user did not turn the sandbox off.
     pub wants_sandbox: bool,
+    /// Messages and answers from standard input, for a run with several turns.
+    pub input: Option<UnboundedReceiver<Input>>,
+    /// Program that decides approvals.
+    pub approver: Option<Approver>,
+    /// Longest pause before a retry (`net.retry_for`).
+    pub retry_for: Option<Duration>,
+    /// Cost of all turns, in dollars, after which no further one begins.
+    pub budget: Option<f64>,
 }
 
 /// Returns the value in a text, or the reason why it does not fit the schema.
@@ -92,6 +106,8 @@ impl From<Format> for PrintOptions {
     }
 }
 
+pub use approver::Approver;
+pub use dialogue::Input;
 pub use json::harmless;
 pub use stream::SessionInfo;
 
@@ -114,6 +130,8 @@ pub enum RunOutcome {
     Refused,
     /// A command was refused because there is no sandbox.
     NoSandbox,
+    /// A line of standard input could not be read.
+    WrongInput,
     /// A signal ended it.
     Stopped(StopSignal),
 }
@@ -142,14 +160,15 @@ impl Outputs<'_> {
     }
 }
 
-/// Sends `submit` and prints the answer to it. Without `submit`, prints everything until the link's log ends.
+/// Sends `submit` and prints the answer to it; then those to the messages of `options.input`. Without both, prints
+/// everything until the link's log ends.
 ///
 /// A first stop signal cancels the turn; a second one, or 2 s without an end, ends the run. `now_ms` is the
 /// clock, in milliseconds since the Unix epoch.
 pub async fn run(
     link: &dyn Link,
     submit: Option<Submit>,
-    options: PrintOptions,
+    mut options: PrintOptions,
     outputs: Outputs<'_>,
     stops: &mut mpsc::Receiver<StopSignal>,
     now_ms: fn() -> u64,
@@ -158,46 +177,30 @@ pub async fn run(
     let mut batch = Vec::new();
     let mut transcript = Transcript::default();
     follower.take(&mut batch);
-    let answers_one = submit.is_some();
+    let input = options.input.take();
+    let retry_wait_ms = options
+        .retry_for
+        .map_or(RETRY_WAIT_MS, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+    let answers_one = submit.is_some() || input.is_some();
     // Events before the message belong to previous answers; of a recording everything is printed.
     if answers_one {
         transcript.apply_all(&batch);
         batch.clear();
     }
-    let mut printer = Printer {
-        first: transcript.exchanges.len(),
-        transcript,
-        format: options.format,
-        outputs,
-        text: TextPrinter::default(),
-        stream: CursorStream::new(options.session, options.is_partial, options.has_thinking),
-        progress: options.has_progress.then(ProgressState::default),
-        structured: StructuredAnswer {
-            schema: options.schema,
-            value: None,
-        },
-        at: 0,
-        questions: Questions {
-            is_asked: answers_one,
-            is_replay: link.about().is_replay,
-            wants_sandbox: options.wants_sandbox,
-            no_sandbox: false,
-            refused: false,
-        },
-        is_broken: false,
-        failure: None,
-    };
-    printer.at = printer.first;
+    let mode = submit.as_ref().map_or(options.mode, |it| it.mode);
+    let mut dialogue = Dialogue::new(input, mode, transcript.exchanges.len(), options.budget);
+    let mut printer = Printer::new(transcript, options, outputs, answers_one, link.about().is_replay);
+    printer.questions.is_heard = dialogue.hears();
     printer.print_init(link.about().model.as_deref());
-    let mode = submit.as_ref().map(|it| it.mode).unwrap_or_default();
     if let Some(submit) = submit {
-        link.send(Command::Submit(submit));
+        link.send(dialogue.submit(submit.message, printer.first));
     }
     let mut stopped = None;
+    let mut last = None;
     let stop_deadline = tokio::time::sleep(Duration::MAX);
     tokio::pin!(stop_deadline);
     loop {
-        let commands = printer.take(&batch, now_ms);
+        let commands = printer.take(&batch, now_ms, retry_wait_ms);
         batch.clear();
         for command in commands {
             link.send(command);
@@ -205,19 +208,63 @@ pub async fn run(
         if printer.is_broken {
             break;
         }
-        if answers_one && printer.is_over() {
-            let Some(message) = printer.ask_again().filter(|_| stopped.is_none()) else {
+        let exchanges = printer.transcript.exchanges.len();
+        if answers_one && printer.is_over() && dialogue.reported < exchanges {
+            if let Some(message) = printer.ask_again().filter(|_| stopped.is_none()) {
+                link.send(dialogue.submit(Message::user(message), exchanges));
+            } else if dialogue.is_open_ended && stopped.is_none() {
+                last = Some(printer.end_turn());
+                dialogue.end_turn(exchanges, printer.last_cost());
+            } else {
                 break;
-            };
-            link.send(Command::Submit(Submit {
-                message: Message::user(message),
-                mode,
-                model: None,
-            }));
+            }
         }
+        if dialogue.is_open_ended && stopped.is_none() {
+            if dialogue.is_over(exchanges) {
+                break;
+            }
+            if let Some(why) = dialogue.spent() {
+                printer.outputs.say("error", &why);
+                last = Some(RunOutcome::Failed);
+                break;
+            }
+            if let Some(command) = dialogue.next_turn(exchanges) {
+                link.send(command);
+            }
+        }
+        let approval = OptionFuture::from(printer.questions.approval.as_mut());
         tokio::select! {
             more = follower.next(&mut batch) => if !more && batch.is_empty() {
                 break;
+            },
+            Some(decided) = approval => {
+                let (turn, document, decision) = decided;
+                if let Some(command) = printer.decided(turn, &document, &decision) {
+                    link.send(command);
+                }
+            }
+            input = dialogue.next() => match input {
+                Some(Input::Message { message, waits }) => {
+                    if let Some(command) = dialogue.message(message, waits, link.about().hears, exchanges) {
+                        link.send(command);
+                    }
+                }
+                Some(Input::Answer(response)) => {
+                    if let Some(command) = printer.answer(response) {
+                        link.send(command);
+                    }
+                }
+                Some(Input::Cancel) => {
+                    dialogue.clear();
+                    link.send(Command::Cancel);
+                }
+                Some(Input::Wrong(why)) => {
+                    printer.outputs.say("error", &why);
+                    link.send(Command::Cancel);
+                    last = Some(RunOutcome::WrongInput);
+                    break;
+                }
+                None => printer.questions.is_heard = false,
             },
             Some(stop) = stops.recv() => {
                 // The second signal ends the run at once.
@@ -230,11 +277,14 @@ pub async fn run(
             () = &mut stop_deadline => break,
         }
     }
-    let ending = match stopped {
-        Some(stop) => RunOutcome::Stopped(stop),
-        None => printer.ending(),
+    let ending = match (stopped, last) {
+        (Some(stop), _) => RunOutcome::Stopped(stop),
+        (None, Some(last)) => last,
+        (None, None) => printer.ending(),
     };
-    printer.finish(ending);
+    if !dialogue.is_open_ended {
+        printer.finish(ending);
+    }
     if printer.is_broken && ending == RunOutcome::Answered {
         return RunOutcome::Failed;
     }
@@ -263,6 +313,13 @@ struct Printer<'a> {
 
 /// Refused questions and permissions of the run.
 struct Questions {
+    /// True while questions can be answered from standard input.
+    is_heard: bool,
+    approver: Option<Approver>,
+    /// The decision of the program that is being waited for.
+    approval: Option<BoxFuture<'static, (Turn, DocumentId, Decision)>>,
+    /// Questions that were printed or given to the program.
+    asked: HashSet<(Turn, DocumentId)>,
     /// True if questions are for us to answer; those of a recording are not.
     is_asked: bool,
     /// True for a recording, which takes answers whatever it says.
@@ -285,7 +342,44 @@ struct ProgressState {
     is_thinking: bool,
 }
 
-impl Printer<'_> {
+impl<'a> Printer<'a> {
+    fn new(
+        transcript: Transcript,
+        options: PrintOptions,
+        outputs: Outputs<'a>,
+        is_asked: bool,
+        is_replay: bool,
+    ) -> Self {
+        let first = transcript.exchanges.len();
+        Self {
+            first,
+            at: first,
+            transcript,
+            format: options.format,
+            outputs,
+            text: TextPrinter::default(),
+            stream: CursorStream::new(options.session, options.is_partial, options.has_thinking),
+            progress: options.has_progress.then(ProgressState::default),
+            structured: StructuredAnswer {
+                schema: options.schema,
+                value: None,
+            },
+            questions: Questions {
+                is_heard: false,
+                approver: options.approver,
+                approval: None,
+                asked: HashSet::new(),
+                is_asked,
+                is_replay,
+                wants_sandbox: options.wants_sandbox,
+                no_sandbox: false,
+                refused: false,
+            },
+            is_broken: false,
+            failure: None,
+        }
+    }
+
     /// Prints the first line of [`Format::StreamJson`].
     fn print_init(&mut self, model: Option<&str>) {
         if self.format == Format::StreamJson {
@@ -294,8 +388,9 @@ impl Printer<'_> {
         }
     }
 
-    /// Takes new entries, prints them, and returns the commands to send.
-    fn take(&mut self, batch: &[Arc<Entry>], now_ms: fn() -> u64) -> Vec<Command> {
+    /// Takes new entries, prints them, and returns the commands to send. A longer pause before a retry than
+    /// `retry_wait_ms` counts as a failure: nobody can decide to wait.
+    fn take(&mut self, batch: &[Arc<Entry>], now_ms: fn() -> u64, retry_wait_ms: u64) -> Vec<Command> {
         let mut commands = Vec::new();
         for entry in batch {
             // Entries are printed in order: printed text stays when the conversation branches.
@@ -303,6 +398,7 @@ impl Printer<'_> {
                 continue;
             }
             let moved = self.transcript.apply(entry);
+            self.print_said(entry, moved);
             self.print_entry(entry, moved);
             match moved.change {
                 ResponseChange::Ended(document) => {
@@ -324,7 +420,7 @@ impl Printer<'_> {
                 | ResponseChange::Finished => {}
             }
             if let Event::Progress(Progress::Retrying { at_ms, because, .. }) = &entry.event
-                && *at_ms > now_ms().saturating_add(MAX_RETRY_WAIT_MS)
+                && *at_ms > now_ms().saturating_add(retry_wait_ms)
             {
                 let wait = at_ms.saturating_sub(now_ms()) / 1000;
                 self.outputs.say(
@@ -350,6 +446,23 @@ impl Printer<'_> {
             .filter(|it| self.questions.is_asked && it.exchange >= self.first)?;
         let exchange = self.transcript.exchanges.get(place.exchange)?;
         let document = self.transcript.get(place).filter(|it| it.is_open())?;
+        let number = place.document as u64 + 1;
+        let is_new = self.questions.asked.insert((exchange.turn, document.id.clone()));
+        if is_new && self.format == Format::StreamJson && self.questions.is_answerable(document) {
+            let line = self.stream.question(exchange.turn, document, number);
+            self.is_broken |= self.outputs.answer(&json::line(&line)).is_err();
+        }
+        if let Some(approver) = self.questions.approver.as_ref().filter(|_| is_approval(document)) {
+            if is_new {
+                let (turn, id) = (exchange.turn, document.id.clone());
+                let asked = approver.clone().ask(document.clone(), number);
+                self.questions.approval = Some(asked.map(move |it| (turn, id, it)).boxed());
+            }
+            return None;
+        }
+        if self.questions.is_heard {
+            return None;
+        }
         let hears = exchange
             .response
             .origin
@@ -380,12 +493,118 @@ impl Printer<'_> {
         })
     }
 
+    /// Returns the answer to an approval that the program decided, and reports what it refused.
+    fn decided(&mut self, turn: Turn, id: &DocumentId, decision: &Decision) -> Option<Command> {
+        self.questions.approval = None;
+        let mut exchanges = self.transcript.exchanges.iter();
+        let document = exchanges.find(|it| it.turn == turn)?.response.get(id)?.clone();
+        let what = document
+            .clarification()
+            .and_then(|it| it.questions.first().map(|it| it.text.to_owned()))
+            .unwrap_or_default();
+        let why = match decision {
+            Decision::Allow => None,
+            Decision::Deny(message) => Some(format!("the program that decides approvals said no: {message}")),
+            Decision::Failed(why) => {
+                self.questions.refused = true;
+                Some(format!("the program that decides approvals gave no answer: {why}"))
+            }
+        };
+        if let Some(why) = why {
+            let subject = document.metadata.get("subject").and_then(|it| it.get("metadata"));
+            let subject = subject.map(subject_of).unwrap_or_default();
+            let why = why.trim_end_matches([':', ' ']);
+            self.outputs.say("refused", &format!("{what} {subject}\n{why}"));
+        }
+        Some(Command::Answer {
+            turn,
+            response: approver::response(&document, decision),
+        })
+    }
+
+    /// Returns the command for an answer from standard input. `None`, and a message, if there is no such open question.
+    fn answer(&mut self, response: ClarificationResponse) -> Option<Command> {
+        let exchange = self.transcript.exchanges.last()?;
+        let is_open = exchange.response.get(&response.document_id).is_some_and(|it| {
+            self.transcript
+                .is_open_question(self.transcript.exchanges.len() - 1, it)
+        });
+        if !is_open {
+            let id = &response.document_id;
+            self.outputs.say(
+                "warning",
+                &format!("`{id}` is not an open question; the answer is left out"),
+            );
+            return None;
+        }
+        Some(Command::Answer {
+            turn: exchange.turn,
+            response,
+        })
+    }
+
+    /// Returns the cost of the last turn in dollars; 0 if it is not known.
+    fn last_cost(&self) -> f64 {
+        let last = self.transcript.exchanges.last();
+        let cost = last.and_then(|it| it.response.extra_usage.get("costUsd"));
+        cost.and_then(Value::as_f64).unwrap_or_default()
+    }
+
+    /// Prints the end of a turn of several, and prepares the next one.
+    fn end_turn(&mut self) -> RunOutcome {
+        let ending = self.ending();
+        let reason = self
+            .transcript
+            .exchanges
+            .last()
+            .and_then(|it| it.response.ending.as_ref());
+        let is_cancelled = reason.is_some_and(|it| it.finish_reason == FinishReason::Cancelled);
+        if !is_cancelled {
+            self.finish(ending);
+        }
+        if (is_cancelled || ending == RunOutcome::Failed) && self.format == Format::StreamJson {
+            let response = self.transcript.exchanges.last().map(|it| &it.response);
+            let line = response.map(|it| json::line(&self.stream.failed(it)));
+            self.is_broken |= line.is_some_and(|it| self.outputs.answer(&it).is_err());
+        }
+        self.stream.end_turn();
+        self.first = self.transcript.exchanges.len();
+        self.failure = None;
+        self.questions.refused = false;
+        self.questions.no_sandbox = false;
+        ending
+    }
+
+    /// Prints text exactly as the model wrote it, if the link says it.
+    fn print_said(&mut self, entry: &Entry, moved: ExchangeChange) {
+        if self.format != Format::Text || self.structured.schema.is_some() {
+            return;
+        }
+        if let Event::Said { delta } = &entry.event {
+            let text = self.text.say(delta);
+            self.is_broken |= self.outputs.answer(&text).is_err();
+        } else if matches!(&entry.event, Event::Notice(it) if it.code == ANSWER_DROPPED) {
+            let text = self.text.break_off();
+            self.is_broken |= self.outputs.answer(&text).is_err();
+        } else if let ResponseChange::Opened(nth) = moved.change {
+            let place = DocumentIndex {
+                exchange: moved.exchange,
+                document: nth,
+            };
+            // Code and citations are parts of the text.
+            let opened = self.transcript.get(place);
+            if opened.is_some_and(|it| it.kind.row().group != KindGroup::Text) {
+                self.text.pause();
+            }
+        }
+    }
+
     /// Prints the lines that one entry produces.
     fn print_entry(&mut self, entry: &Entry, moved: ExchangeChange) {
         match self.format {
             Format::Text => self.progress(entry, moved),
             Format::Events => {
-                if !matches!(entry.event, Event::Progress(_) | Event::Told(_)) {
+                if !matches!(entry.event, Event::Progress(_) | Event::Told(_) | Event::Said { .. }) {
                     let (event, data) = record::parts(&entry.event);
                     let line = json::line(&json!({ "event": event, "data": data }));
                     self.is_broken |= self.outputs.answer(&line).is_err();
@@ -531,6 +750,7 @@ impl Printer<'_> {
                     | RunOutcome::Refused
                     | RunOutcome::NoSandbox
                     | RunOutcome::Failed
+                    | RunOutcome::WrongInput
                     | RunOutcome::Stopped(_),
                     _,
                 ) => {
@@ -583,10 +803,7 @@ impl Printer<'_> {
             return RunOutcome::Failed;
         }
         let ours = self.transcript.exchanges.get(self.first..).unwrap_or_default();
-        let is_failed = |it: &&Exchange| {
-            let reason = it.response.ending.as_ref().map(|it| &it.finish_reason);
-            it.response.status() == Status::Error || reason == Some(&FinishReason::MaxTurns)
-        };
+        let is_failed = |it: &&Exchange| it.response.status() == Status::Error || ends_badly(&it.response);
         let failed: Vec<_> = ours.iter().filter(is_failed).collect();
         let Some(failed) = failed.last() else {
             if let Some(question) = self
@@ -614,6 +831,8 @@ impl Printer<'_> {
             let reason = failed.response.ending.as_ref().map(|it| it.finish_reason.clone());
             let why = match reason {
                 Some(FinishReason::Interrupted) => "the answer was cut off before its end",
+                Some(FinishReason::Length) => "the answer reached the limit of tokens",
+                Some(FinishReason::Refusal) => "the model declined to answer",
                 Some(_) | None => "the answer ended with an error",
             };
             self.outputs.say("error", why);
@@ -717,6 +936,38 @@ fn candidates(response: &Response) -> Vec<String> {
     found
 }
 
+impl Questions {
+    /// Returns true if somebody may answer the question: a program, or who writes standard input.
+    fn is_answerable(&self, document: &Document) -> bool {
+        self.is_heard || (self.approver.is_some() && is_approval(document))
+    }
+}
+
+/// Returns what an approval is about, for a line: the command, or the path, or the arguments.
+fn subject_of(metadata: &Value) -> String {
+    let text = |name: &str| metadata.get(name).and_then(Value::as_str).map(str::to_owned);
+    text("command")
+        .or_else(|| text("filePath"))
+        .or_else(|| metadata.get("arguments").map(Value::to_string))
+        .unwrap_or_default()
+}
+
+/// Returns true if an answer ended, but not as one that a program could use.
+fn ends_badly(response: &Response) -> bool {
+    match response.ending.as_ref().map(|it| &it.finish_reason) {
+        Some(
+            FinishReason::MaxTurns
+            | FinishReason::Length
+            | FinishReason::Refusal
+            | FinishReason::Error
+            | FinishReason::Interrupted,
+        ) => true,
+        // It waits for a person because something failed.
+        Some(FinishReason::AwaitingInput) => response.documents.last().is_some_and(|it| it.kind == Kind::Error),
+        Some(FinishReason::Stop | FinishReason::Cancelled | FinishReason::Other(_)) | None => false,
+    }
+}
+
 fn has_error(exchange: &Exchange) -> bool {
     exchange.response.documents.iter().any(|it| it.kind == Kind::Error)
 }
@@ -733,7 +984,7 @@ mod tests {
             local::{Local, Request},
             replay::{Audience, Recording, Replay, Speed},
         },
-        protocol::{Message, Mode},
+        protocol::Message,
     };
 
     fn submit() -> Submit {
@@ -898,7 +1149,7 @@ mod tests {
                             Event::Progress(Progress::Retrying {
                                 attempt: 1,
                                 of: 3,
-                                at_ms: 1_000_000 + 90_000,
+                                at_ms: 1_000_000 + 200_000,
                                 because: "the server wants a pause".to_owned(),
                             }),
                         );
@@ -925,7 +1176,7 @@ mod tests {
         let printed = print(&link, Some(submit()), Format::Text, None).await;
         assert_eq!(printed.ending, RunOutcome::Failed);
         assert!(
-            printed.err.contains("the server wants a pause") && printed.err.contains("90 s"),
+            printed.err.contains("the server wants a pause") && printed.err.contains("200 s"),
             "{}",
             printed.err
         );

@@ -13,7 +13,10 @@ use serde_json::{Map, Value, json};
 
 use super::call::{self, Around, CursorCall, Outcome};
 use crate::{
-    protocol::{Document, DocumentId, Event, Kind, KindGroup, Response, ResponseChange, View},
+    protocol::{
+        ANSWER_DROPPED, Document, DocumentId, Event, FinishReason, Kind, KindGroup, Response, ResponseChange, Turn,
+        View,
+    },
     transcript::{Todos, Transcript},
 };
 
@@ -26,6 +29,8 @@ pub struct SessionInfo {
     pub workspace: PathBuf,
     /// Source of the API key: `env`, `flag` or `login`.
     pub key: &'static str,
+    /// Permissions of the run, in Cursor's words.
+    pub permission: &'static str,
 }
 
 /// Turns log entries into Cursor's lines.
@@ -53,6 +58,8 @@ struct GrowingText {
     segment: usize,
     /// Document whose text is being printed, and the text of it printed so far.
     current: Option<(DocumentId, String)>,
+    /// True once the link says what the model wrote: documents of text are then not printed.
+    is_said: bool,
     /// Documents that stream at the same time and wait for their turn.
     waiting: VecDeque<DocumentId>,
 }
@@ -87,7 +94,7 @@ impl CursorStream {
             "cwd": self.session.workspace,
             "session_id": self.session.id,
             "model": model.filter(|it| !it.is_empty()).unwrap_or("Auto"),
-            "permissionMode": "default",
+            "permissionMode": self.session.permission,
         })
     }
 
@@ -102,11 +109,7 @@ impl CursorStream {
     ) -> Vec<Value> {
         if let Event::UserMessage(message) = event {
             self.begin();
-            self.lines.push(json!({
-                "type": "user",
-                "message": { "role": "user", "content": [{ "type": "text", "text": message.content }] },
-                "session_id": self.session.id,
-            }));
+            self.user(&message.content);
             return std::mem::take(&mut self.lines);
         }
         let Some(exchange) = transcript.exchanges.get(at) else {
@@ -118,6 +121,14 @@ impl CursorStream {
             todos: &transcript.todos,
             at_ms,
         };
+        if let Event::Said { delta } = event {
+            self.say(delta, at_ms);
+        }
+        if let Event::Notice(notice) = event
+            && notice.code == ANSWER_DROPPED
+        {
+            self.growing.whole.truncate(self.growing.segment);
+        }
         if let Event::ThinkingDelta { delta } = event {
             self.think(delta, at_ms);
         }
@@ -194,6 +205,45 @@ impl CursorStream {
         Value::Object(line)
     }
 
+    /// Returns the line for a question or an approval that waits for an answer: its document, as number `number` of `turn`.
+    pub fn question(&self, turn: Turn, document: &Document, number: u64) -> Value {
+        json!({
+            "type": "clarification",
+            "subtype": "requested",
+            "document_id": document.id,
+            "turn": turn,
+            "document": document.to_json(number),
+            "session_id": self.session.id,
+        })
+    }
+
+    /// Returns the last line of a turn that failed, where another may follow it.
+    pub fn failed(&self, response: &Response) -> Value {
+        let errors = response.documents.iter().filter_map(|it| match it.view() {
+            View::Error(it) if it.details.is_empty() => Some(it.content.to_owned()),
+            View::Error(it) => Some(format!("{}\n{}", it.content.trim_end(), it.details)),
+            _ => None,
+        });
+        let errors: Vec<String> = errors.collect();
+        let is_cancelled = response
+            .ending
+            .as_ref()
+            .is_some_and(|it| it.finish_reason == FinishReason::Cancelled);
+        json!({
+            "type": "result",
+            "subtype": if is_cancelled { "cancelled" } else { "error" },
+            "is_error": true,
+            "result": self.growing.whole,
+            "errors": errors,
+            "session_id": self.session.id,
+        })
+    }
+
+    /// Forgets what belongs to the turn that has ended.
+    pub fn end_turn(&mut self) {
+        self.denials.clear();
+    }
+
     fn begin(&mut self) {
         let denials = std::mem::take(&mut self.denials);
         let requests = self.requests;
@@ -202,6 +252,30 @@ impl CursorStream {
             denials,
             ..Self::new(self.session.clone(), self.is_partial, self.has_thinking)
         };
+    }
+
+    fn user(&mut self, text: &str) {
+        self.lines.push(json!({
+            "type": "user",
+            "message": { "role": "user", "content": [{ "type": "text", "text": text }] },
+            "session_id": self.session.id,
+        }));
+    }
+
+    /// Adds text exactly as the model wrote it.
+    fn say(&mut self, delta: &str, at_ms: u64) {
+        self.end_thinking(at_ms);
+        self.growing.is_said = true;
+        self.growing.whole.push_str(delta);
+        self.print_piece(delta, at_ms);
+    }
+
+    fn print_piece(&mut self, delta: &str, at_ms: u64) {
+        if self.is_partial && !delta.is_empty() {
+            let mut line = self.assistant(delta);
+            line.insert("timestamp_ms".to_owned(), at_ms.into());
+            self.lines.push(Value::Object(line));
+        }
     }
 
     fn think(&mut self, delta: &str, at_ms: u64) {
@@ -232,6 +306,14 @@ impl CursorStream {
     fn update(&mut self, document: &Document, context: &EntryContext<'_>) {
         self.end_thinking(context.at_ms);
         match document.kind.row().group {
+            // What the user said during the answer.
+            KindGroup::Text if document.metadata.get("role").is_some_and(|it| it == "user") => {
+                if !document.is_open() {
+                    self.flush_segment(context.at_ms);
+                    self.user(document.text());
+                }
+            }
+            KindGroup::Text if self.growing.is_said => {}
             KindGroup::Text | KindGroup::Unknown => self.update_text(document, context),
             KindGroup::Action | KindGroup::Page if document.kind != Kind::FileEdit => {
                 // Their arguments are complete only at their end.
@@ -312,11 +394,7 @@ impl CursorStream {
                 let delta = format!("{separator}{said}");
                 printed.push_str(more);
                 self.growing.whole.push_str(&delta);
-                if self.is_partial && !delta.is_empty() {
-                    let mut line = self.assistant(&delta);
-                    line.insert("timestamp_ms".to_owned(), at_ms.into());
-                    self.lines.push(Value::Object(line));
-                }
+                self.print_piece(&delta, at_ms);
             }
         }
         self.growing.current = Some((id, printed));
@@ -420,8 +498,8 @@ impl CursorStream {
         self.denials.push(Value::Object(denial));
     }
 
-    /// Ends the current segment and begins a call.
-    fn start(&mut self, call: &CursorCall, at_ms: u64) {
+    /// Prints the current segment, if there is one.
+    fn flush_segment(&mut self, at_ms: u64) {
         let segment = self.growing.whole.get(self.growing.segment..).unwrap_or_default();
         if !segment.trim().is_empty() {
             self.requests += 1;
@@ -436,6 +514,11 @@ impl CursorStream {
             self.lines.push(Value::Object(line));
         }
         self.growing.segment = self.growing.whole.len();
+    }
+
+    /// Ends the current segment and begins a call.
+    fn start(&mut self, call: &CursorCall, at_ms: u64) {
+        self.flush_segment(at_ms);
         self.lines.push(json!({
             "type": "tool_call",
             "subtype": "started",

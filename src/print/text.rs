@@ -16,10 +16,21 @@ pub struct TextPrinter {
     /// Number of documents at the front that are done.
     passed: usize,
     current: Option<OpenText>,
+    /// The model's own text, while the link says it: documents of text are then not printed.
+    said: Option<SaidText>,
     /// True once something was printed.
     has_begun: bool,
     /// Number of newlines at the end of the output.
     newlines: usize,
+}
+
+/// Text that is printed exactly as the model wrote it, but for what a terminal would obey.
+#[derive(Default)]
+struct SaidText {
+    cleaner: Cleaner,
+    /// After something else was done or printed: number of newlines that the model has written since, which are
+    /// held back until it writes more.
+    held: Option<usize>,
 }
 
 /// A text document that is being printed.
@@ -112,6 +123,52 @@ impl TextPrinter {
         }
     }
 
+    /// Returns the next text of the model. A blank line is added if something else came in between and the model
+    /// wrote none.
+    pub fn say(&mut self, delta: &str) -> Sanitized {
+        let mut out = Sanitized::default();
+        let has_begun = self.has_begun;
+        let mut said = self.said.take().unwrap_or_else(|| SaidText {
+            held: has_begun.then_some(0),
+            ..SaidText::default()
+        });
+        let mut text = delta;
+        if let Some(held) = &mut said.held {
+            text = delta.trim_start_matches('\n');
+            *held += delta.len() - text.len();
+        }
+        if !text.is_empty() {
+            if let Some(held) = said.held.take() {
+                let missing = held.max(2_usize.saturating_sub(self.newlines));
+                out.push(&Sanitized::new(&"\n".repeat(missing)));
+            }
+            out.push(&said.cleaner.push(text));
+        }
+        self.note(&out);
+        self.said = Some(said);
+        out
+    }
+
+    /// Something else is done between what the model says.
+    pub fn pause(&mut self) {
+        if let Some(said) = self.said.as_mut().filter(|_| self.has_begun) {
+            said.cleaner.finish();
+            said.held.get_or_insert(0);
+        }
+    }
+
+    /// Ends text that is void, since the model begins again. Returns the missing newline.
+    pub fn break_off(&mut self) -> Sanitized {
+        if let Some(said) = &mut self.said {
+            *said = SaidText::default();
+        }
+        if !self.is_mid_line() {
+            return Sanitized::default();
+        }
+        self.newlines = 1;
+        Sanitized::literal("\n")
+    }
+
     /// Returns true if the output does not end with a newline.
     pub fn is_mid_line(&self) -> bool {
         self.has_begun && self.newlines == 0
@@ -122,6 +179,7 @@ impl TextPrinter {
         self.done.clear();
         self.passed = 0;
         self.current = None;
+        self.said = None;
         if !self.is_mid_line() {
             return Sanitized::default();
         }
@@ -145,6 +203,10 @@ impl TextPrinter {
             match document.kind.row().group {
                 // Actions are no text, and errors go to standard error.
                 KindGroup::Action | KindGroup::Failure => {}
+                KindGroup::Text if self.said.is_some() => {
+                    self.done.insert(document.id.clone());
+                    return true;
+                }
                 KindGroup::Text if document.kind == Kind::Text => {
                     if document.text().trim().is_empty() && document.is_open() {
                         return false;
@@ -227,6 +289,12 @@ impl TextPrinter {
     }
 
     fn push(&mut self, text: &Sanitized, out: &mut Output<'_>) {
+        self.note(text);
+        out.push(text);
+    }
+
+    /// Notes how the output ends with `text`.
+    fn note(&mut self, text: &Sanitized) {
         if text.is_empty() {
             return;
         }
@@ -237,7 +305,6 @@ impl TextPrinter {
         } else {
             at_end
         };
-        out.push(text);
     }
 }
 

@@ -93,6 +93,12 @@ pub enum Event {
     /// Ours: something that is true only now (connecting, a retry countdown); never stored.
     #[serde(skip)]
     Progress(Progress),
+    /// Ours: text exactly as the model wrote it, before the documents that are made of it. Only for output without a
+    /// screen; never stored or sent.
+    #[serde(skip)]
+    Said {
+        delta: String,
+    },
     /// Ours: a title for the conversation.
     Title(Title),
     /// Ours: the conversation continues after an older turn. Newer turns stay, on a branch of their own.
@@ -124,6 +130,7 @@ impl Event {
             | Self::ThinkingDelta { .. }
             | Self::Notice(_)
             | Self::Progress(_)
+            | Self::Said { .. }
             | Self::Title(_)
             | Self::Branch(_)
             | Self::Told(_)

@@ -43,3 +43,6 @@ pub use word::{
 
 /// Member that marks a message or document as only between the user and the program. No model receives it.
 pub const ASIDE: &str = "aside";
+
+/// Code of the notice that the model's message so far is void: it broke off and is asked for again.
+pub const ANSWER_DROPPED: &str = "answer-dropped";

@@ -216,9 +216,10 @@ impl Response {
             }
             Event::UserMessage(_)
             | Event::Progress(_)
+            | Event::Said { .. }
+            | Event::Told(_)
             | Event::Title(_)
             | Event::Branch(_)
-            | Event::Told(_)
             | Event::Unknown { .. } => ResponseChange::Nothing,
         }
     }

@@ -354,9 +354,10 @@ impl EventRelay {
             Event::UserMessage(_)
             | Event::Notice(_)
             | Event::Progress(_)
+            | Event::Said { .. }
+            | Event::Told(_)
             | Event::Title(_)
-            | Event::Branch(_)
-            | Event::Told(_) => return false,
+            | Event::Branch(_) => return false,
             event => event.clone(),
         };
         let identity = &self.served.identity;

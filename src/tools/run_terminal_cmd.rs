@@ -16,7 +16,7 @@ use super::{
 use crate::{
     config::{self, ResultLimits},
     protocol::{CallSubject, CommandState, Permission},
-    sandbox::{Commands, Excerpt, How, Located, NotStarted, Place, Refused, Running, Spec, Tier, Workspace},
+    sandbox::{Apart, Commands, Excerpt, How, Located, NotStarted, Place, Refused, Running, Spec, Tier, Workspace},
     shell::NamedPaths,
     text::ansi,
 };
@@ -313,7 +313,7 @@ pub fn standing(running: &Running) -> Map<String, Value> {
     for (name, value) in outcome.data.as_object().cloned().unwrap_or_default() {
         match name.as_str() {
             "durationMs" => members.insert("duration_ms".into(), value),
-            "exitCode" | "output" | "state" => members.insert(name, value),
+            "exitCode" | "output" | "state" | "stdout" | "stderr" => members.insert(name, value),
             "logPath" if !value.is_null() => members.insert(name, value),
             _ => None,
         };
@@ -343,6 +343,8 @@ pub(super) struct Report {
     duration: Option<Duration>,
     /// As it came.
     output: String,
+    /// The same by stream, if it is kept apart.
+    apart: Option<Apart>,
     /// As it reads.
     plain: String,
     /// Notes below the output.
@@ -413,6 +415,7 @@ impl Report {
             exit_code,
             duration: ended.map(|it| it.duration),
             output: raw(part),
+            apart: running.apart(),
             plain,
             notes,
             log,
@@ -477,6 +480,10 @@ impl Report {
         let mut data = Map::new();
         data.insert("exitCode".into(), self.exit_code.into());
         data.insert("output".into(), self.output.into());
+        if let Some(Apart { output, errors }) = &self.apart {
+            data.insert("stdout".into(), String::from_utf8_lossy(output).into());
+            data.insert("stderr".into(), String::from_utf8_lossy(errors).into());
+        }
         let duration = self
             .duration
             .map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));

@@ -33,8 +33,13 @@ fn text(bytes: &[u8]) -> String {
 
 /// What a gateway is found to do wrong.
 fn findings(home: &Path, gateway: &Gateway) -> (Vec<String>, Option<i32>) {
+    findings_in(home, gateway, "ask")
+}
+
+/// The same in a mode.
+fn findings_in(home: &Path, gateway: &Gateway, mode: &str) -> (Vec<String>, Option<i32>) {
     let url = format!("http://{}", gateway.address);
-    let output = conform(home, &[&url, "--output-format", "json"]);
+    let output = conform(home, &[&url, "--output-format", "json", "--mode", mode]);
     let report: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
     let mut found = Vec::new();
@@ -79,6 +84,32 @@ fn our_own_gateway_conforms_with_an_agent_behind_it() {
     ]);
     let gateway = Gateway::start(with_model(home.path(), &model), &[]);
     assert_eq!(findings(home.path(), &gateway), (Vec::new(), Some(0)));
+}
+
+/// Every answer has an edit and a command that were refused, a command that ran and a call of a tool that is not there.
+#[test]
+fn our_own_gateway_conforms_when_calls_are_refused() {
+    for mode in ["ask", "agent"] {
+        let home = home();
+        let calls = || {
+            let run = |line: &str| ("run_terminal_cmd", json!({ "command": line, "is_background": false }));
+            let write = ("write", json!({ "file_path": "new.txt", "contents": "x\n" }));
+            Script::Calls(
+                "I try.",
+                vec![write, run("rm -r src"), run("true"), ("no_such_tool", json!({}))],
+            )
+        };
+        let model = Model::with((0..60).flat_map(|_| [calls(), Script::says("It was refused.")]));
+        let denied = "approvals.deny=[\"Shell(rm)\", \"Write(**)\"]";
+        let gateway = Gateway::start(with_model(home.path(), &model), &["--tools", "all", "--set", denied]);
+        let (found, code) = findings_in(home.path(), &gateway, mode);
+        assert_eq!((found, code), (Vec::new(), Some(0)), "{mode}");
+        let was_told = model
+            .requests()
+            .iter()
+            .any(|it| it["messages"].to_string().contains("no_such_tool"));
+        assert!(was_told, "{mode}: the calls were made");
+    }
 }
 
 #[test]

@@ -14,26 +14,26 @@ use crate::{
     print::{home, session_files, sheaf, with_model},
 };
 
-struct Ran {
-    out: String,
-    err: String,
-    code: Option<i32>,
+pub struct Ran {
+    pub out: String,
+    pub err: String,
+    pub code: Option<i32>,
 }
 
 impl Ran {
     /// Every line of standard output, which has to be JSON.
-    fn lines(&self) -> Vec<Value> {
+    pub fn lines(&self) -> Vec<Value> {
         let read = |it: &str| serde_json::from_str(it).unwrap_or_else(|error| panic!("{it}: {error}"));
         self.out.lines().map(read).collect()
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {:?} {:?}", self.out, self.err))
     }
 }
 
 /// A workspace with two files.
-fn workspace(home: &Path) -> PathBuf {
+pub fn workspace(home: &Path) -> PathBuf {
     let folder = home.join("work");
     std::fs::create_dir_all(folder.join("src")).expect("made");
     std::fs::write(folder.join("README.md"), "# Shop\n").expect("written");
@@ -41,7 +41,7 @@ fn workspace(home: &Path) -> PathBuf {
     folder.canonicalize().expect("it is there")
 }
 
-fn ask(home: &Path, model: &Model, arguments: &[&str]) -> Ran {
+pub fn ask(home: &Path, model: &Model, arguments: &[&str]) -> Ran {
     let mut command = with_model(home, model);
     command.arg("--workspace").arg(workspace(home)).args(arguments);
     ran(command)

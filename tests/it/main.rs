@@ -14,11 +14,13 @@ mod browser;
 mod command_line;
 mod commit;
 mod conform;
+mod dialogue;
 mod disk;
 mod documents;
 mod edits;
 mod effects;
 mod equivalence;
+mod flags;
 mod floors;
 mod fuzzed;
 mod guard;
@@ -52,6 +54,7 @@ mod tour;
 mod trust;
 mod undo;
 mod unread;
+mod verbatim;
 
 /// Says that a test could not be made here, and why: past the capture of a test's output, which would swallow it.
 fn skipped(why: &str) {

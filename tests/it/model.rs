@@ -28,6 +28,8 @@ pub enum Script {
     Hangs(Vec<String>),
     /// Says the pieces and closes the connection.
     Breaks(Vec<String>),
+    /// Says a text and ends for this reason.
+    Ends(&'static str, &'static str),
     /// Refuses with a status and a body.
     Refuses(u16, Value),
     /// Says a text and calls tools, by name and with arguments; the nth call has the id `call_n`.
@@ -141,10 +143,22 @@ async fn answer(State(state): State<Arc<Shared>>, body: Bytes) -> Response {
                     json!({ "index": nth, "id": format!("call_{nth}"), "type": "function", "function": function });
                 chunks.push(json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] }));
             }
-            chunks.push(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] }));
+            chunks.push(
+                json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }],
+                        "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 } }),
+            );
             let mut lines: Vec<_> = chunks.iter().map(|it| format!("data: {it}\n\n")).collect();
             lines.push("data: [DONE]\n\n".to_owned());
             (lines, Some((Duration::ZERO, false)))
+        }
+        Script::Ends(text, reason) => {
+            let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] });
+            let lines = [
+                format!("data: {}\n\n", delta(text)),
+                format!("data: {end}\n\n"),
+                "data: [DONE]\n\n".to_owned(),
+            ];
+            (lines.into(), Some((Duration::ZERO, false)))
         }
         Script::Hangs(pieces) => (
             pieces.iter().map(|it| format!("data: {}\n\n", delta(it))).collect(),

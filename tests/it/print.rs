@@ -176,11 +176,49 @@ fn what_fails_is_said_on_standard_error_with_a_code() {
     ] {
         let model = Model::with([script]);
         let mut command = with_model(home.path(), &model);
-        command.args(["-p", "x"]);
+        command.args(["-p", "x", "--set", "net.retries=0"]);
         let (_, err, code) = texts(&run(command));
         assert_eq!(code, Some(1), "{err}");
         assert!(err.contains(says), "{err}");
         assert!(!err.contains("secret-key"), "{err}");
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_asked_for_again_and_its_part_is_no_result() {
+    let home = home();
+    for (format, wanted) in [("text", "half \nthe whole answer\n"), ("json", "the whole answer")] {
+        let model = Model::with([Script::Breaks(words("half ")), Script::says("the whole answer")]);
+        let mut command = with_model(home.path(), &model);
+        command.args(["-p", "x", "--output-format", format]);
+        let (out, err, code) = texts(&run(command));
+        assert_eq!(code, Some(0), "{err}");
+        assert!(err.contains("broke off and is asked for again"), "{err}");
+        if format == "text" {
+            assert_eq!(out, wanted);
+        } else {
+            let object: Value = serde_json::from_str(&out).expect("one object");
+            assert_eq!(object["result"], wanted);
+        }
+        assert_eq!(model.requests().len(), 2);
+    }
+}
+
+#[test]
+fn an_answer_that_ends_badly_is_a_failure_and_says_why() {
+    let home = home();
+    let cases = [
+        ("length", "limit of tokens"),
+        ("content_filter", "a filter at the provider"),
+        ("error", "error"),
+    ];
+    for (reason, says) in cases {
+        let model = Model::with([Script::Ends("half", reason)]);
+        let mut command = with_model(home.path(), &model);
+        command.args(["-p", "x", "--output-format", "json"]);
+        let (out, err, code) = texts(&run(command));
+        assert_eq!((out.as_str(), code), ("", Some(1)), "{reason}: {err}");
+        assert!(err.contains(says), "{reason}: {err}");
     }
 }
 

@@ -17,6 +17,8 @@ use crate::{
 /// The user's part in the prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Custom {
+    /// Plain text in place of all blocks, no template.
+    pub whole: Option<String>,
     /// Plain text, no template.
     pub append: String,
     /// Templates by the name of the block.
@@ -49,6 +51,10 @@ pub fn load(settings: &Settings, paths: Option<&Paths>) -> (Custom, Vec<String>)
     }
     if let Some(append) = &settings.prompt.append {
         custom.append.clone_from(append);
+    }
+    custom.whole.clone_from(&settings.prompt.given_whole);
+    if let Some(end) = &settings.prompt.given_end {
+        custom.append = format!("{}\n\n{end}", custom.append.trim_end());
     }
     for (name, text) in &settings.prompt.replace {
         custom.replace.insert(name.clone(), text.clone());

@@ -58,7 +58,10 @@ impl Facts<'_> {
 
 /// The system prompt.
 pub fn system(facts: &Facts<'_>) -> String {
-    let mut parts: Vec<String> = BLOCKS.iter().filter_map(|it| it.say(facts, None)).collect();
+    let mut parts: Vec<String> = match facts.custom.and_then(|it| it.whole.as_deref()) {
+        Some(whole) => vec![whole.trim().to_owned()],
+        None => BLOCKS.iter().filter_map(|it| it.say(facts, None)).collect(),
+    };
     parts.extend(facts.rules.map(RuleSet::always_text).filter(|it| !it.is_empty()));
     parts.extend(servers(facts.servers));
     parts.extend(

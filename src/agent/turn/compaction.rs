@@ -258,6 +258,7 @@ impl Running {
                 let why = failure.message.to_string();
                 return self.no_summary(*room, &why, memory);
             }
+            Piece::Void => room.summary.clear(),
             Piece::Start { .. }
             | Piece::Thinking(_)
             | Piece::ThinkingDone { .. }

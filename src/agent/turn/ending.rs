@@ -89,10 +89,15 @@ impl Running {
                 FinishReason::Refusal
             }
             EndReason::Refusal => {
-                if !has_text {
+                // A refusal in the model's own words speaks for itself.
+                if !self.request.has_declined {
+                    let message = if has_text {
+                        "the model declined to continue; what it wrote is not a complete answer"
+                    } else {
+                        "the model declined to answer"
+                    };
                     let details = "word the message differently, or choose another model";
-                    self.output
-                        .error("LLM_REFUSAL", "llm", "the model declined to answer", details);
+                    self.output.error("LLM_REFUSAL", "llm", message, details);
                 }
                 FinishReason::Refusal
             }
@@ -142,7 +147,10 @@ impl Running {
             self.output.notice(Severity::Warning, "stand-in", text);
             return self.ask_model(memory);
         }
-        if !self.request.has_output && failure.kind == FailureKind::TooLong {
+        if failure.kind == FailureKind::TooLong && !self.request.said.iter().any(|it| matches!(it, Said::Call(_))) {
+            if self.request.has_output {
+                self.drop_part(memory);
+            }
             return self.overflowed(failure, memory);
         }
         self.keep_text(memory);
@@ -166,6 +174,19 @@ impl Running {
         let details = "none of them was carried out: ask for less at a time, or choose another model";
         self.output.error("LLM_BAD_RESPONSE", "llm", &message, details);
         self.end(Status::Error, FinishReason::Error, memory);
+    }
+
+    /// Drops the message so far: it broke off and is asked for again. What the user has read of it stays, as incomplete.
+    pub(super) fn drop_part(&mut self, memory: &mut Memory) {
+        self.output.cut();
+        self.count_tokens(memory);
+        self.request.said.clear();
+        self.request.garbled.clear();
+        self.request.has_output = false;
+        self.request.has_declined = false;
+        let text = "the answer broke off and is asked for again; what came of it is not part of the conversation";
+        self.output
+            .notice(Severity::Warning, crate::protocol::ANSWER_DROPPED, text.to_owned());
     }
 
     /// Keeps the text of an interrupted message, which the user has read.

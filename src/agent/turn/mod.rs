@@ -391,6 +391,8 @@ struct OpenRequest {
     said: Vec<Said>,
     /// Calls whose arguments are no JSON object, by id, with what they are.
     garbled: Vec<(String, String)>,
+    /// The model declined, in its own words.
+    has_declined: bool,
     /// Number of messages that the model was sent.
     sent: usize,
     /// Anything at all has come: then the model is not asked again.
@@ -684,6 +686,7 @@ impl Running {
         self.request.said.clear();
         self.request.garbled.clear();
         self.request.has_output = false;
+        self.request.has_declined = false;
         self.request.tokens = Tokens::default();
         self.guard.requests += 1;
         self.spending.requests += 1;
@@ -702,7 +705,8 @@ impl Running {
                 messages,
                 tools: self.offered(),
                 effort: self.setup.model.effort,
-                is_attended: self.setup.asker.is_attended(),
+                is_attended: self.setup.asker.is_attended() && self.setup.asker != Asker::Program,
+                cache_key: self.setup.conversation.to_string(),
                 is_watched: false,
             },
             stand_in: self.request.stand_in,
@@ -717,9 +721,11 @@ impl Running {
                 | Piece::Usage(_)
                 | Piece::Notice(_)
                 | Piece::Seen(_)
+                | Piece::Void
                 | Piece::End(_)
                 | Piece::Error(_)
         );
+        self.request.has_declined |= matches!(piece, Piece::Refusal(_));
         match piece {
             Piece::Progress(progress) => self.output.effects.push(Effect::Append(Event::Progress(progress))),
             Piece::Start { model, .. } => {
@@ -730,6 +736,9 @@ impl Running {
                 }
             }
             Piece::Text(text) | Piece::Refusal(text) => {
+                if self.setup.asker.prints_text() {
+                    self.output.say(vec![Event::Said { delta: text.clone() }]);
+                }
                 let events = self.output.writer.text(&text);
                 self.output.say(events);
                 match self.request.said.last_mut() {
@@ -772,6 +781,7 @@ impl Running {
             }
             Piece::Usage(tokens) => self.request.tokens = tokens,
             Piece::Notice(notice) => self.output.say(vec![Event::Notice(notice)]),
+            Piece::Void => self.drop_part(memory),
             // A call counts once it is whole.
             Piece::CallStart { .. } | Piece::CallArguments { .. } | Piece::Seen(_) => {}
             Piece::End(reason) => self.stopped(reason, memory),

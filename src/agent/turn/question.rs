@@ -394,7 +394,7 @@ impl Running {
         if !self.setup.asker.is_attended() {
             let details = match self.setup.asker {
                 Asker::Nobody => "`sheaf -p --continue 'go on'` goes on from here",
-                Asker::Here | Asker::Live | Asker::Later => "send a message to let it go on",
+                Asker::Here | Asker::Program | Asker::Live | Asker::Later => "send a message to let it go on",
             };
             self.output
                 .error("MAX_TURNS", "agent", because.trim_end_matches('.'), details);

@@ -404,7 +404,7 @@ fn is_of_now(event: &Event) -> bool {
             notice.code.as_str(),
             "session-not-stored" | "session-stored-again" | "session-damaged" | "session-strange"
         ),
-        other => matches!(other, Event::Progress(_)),
+        other => matches!(other, Event::Progress(_) | Event::Said { .. }),
     }
 }
 

@@ -11,6 +11,12 @@ use tokio::{
 /// Time that a message waits for it; a later result goes with the next message.
 const PATIENCE: Duration = Duration::from_millis(250);
 
+/// Maximum number of open files that are sent.
+const OPEN_FILES: usize = 32;
+
+/// Returns the files that a text names, relative to the workspace.
+pub type FilesOf = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;
+
 /// The workspace as the protocol describes it.
 #[derive(Clone)]
 pub enum Context {
@@ -18,6 +24,8 @@ pub enum Context {
     /// Looked at anew for each message, because files change. It may take its time.
     Found {
         find: Arc<dyn Fn() -> Value + Send + Sync>,
+        /// The files that a message names: those are open. Relative to the workspace.
+        open: FilesOf,
         /// Context to send until it was found.
         meanwhile: Value,
     },
@@ -33,15 +41,17 @@ impl From<Value> for Context {
 #[derive(Default)]
 pub(super) struct ContextSearch {
     last: Option<Value>,
+    /// Files that the messages so far named, the newest first.
+    open: Vec<String>,
     task: Option<JoinHandle<Value>>,
 }
 
 impl ContextSearch {
-    /// Returns the context to send now.
-    pub async fn now(&mut self, context: Option<&Context>) -> Option<Value> {
-        let (find, meanwhile) = match context? {
+    /// Returns the context to send now, with this message.
+    pub async fn now(&mut self, context: Option<&Context>, message: &str) -> Option<Value> {
+        let (find, open, meanwhile) = match context? {
             Context::Is(value) => return Some(value.clone()),
-            Context::Found { find, meanwhile } => (find, meanwhile),
+            Context::Found { find, open, meanwhile } => (find, open, meanwhile),
         };
         let until = Instant::now() + PATIENCE;
         // One that takes longer is not begun a second time; one that has ended meanwhile looked at files as they were then.
@@ -51,7 +61,26 @@ impl ContextSearch {
             self.task = Some(tokio::task::spawn_blocking(move || find()));
             self.finish(until).await;
         }
-        Some(self.last.clone().unwrap_or_else(|| meanwhile.clone()))
+        let mut context = self.last.clone().unwrap_or_else(|| meanwhile.clone());
+        let (open, message) = (Arc::clone(open), message.to_owned());
+        let named = tokio::task::spawn_blocking(move || open(&message))
+            .await
+            .unwrap_or_default();
+        self.name(named);
+        if let Value::Object(members) = &mut context
+            && !self.open.is_empty()
+        {
+            members.insert("openFiles".to_owned(), self.open.as_slice().into());
+        }
+        Some(context)
+    }
+
+    /// Adds files that were named, the newest first.
+    fn name(&mut self, mut named: Vec<String>) {
+        self.open.retain(|it| !named.contains(it));
+        named.append(&mut self.open);
+        named.truncate(OPEN_FILES);
+        self.open = named;
     }
 
     /// Waits for what is being looked for, but not for ever.
@@ -79,12 +108,13 @@ mod tests {
         let wait = Mutex::new(wait);
         let context = Context::Found {
             find: Arc::new(move || wait.lock().expect("sound").recv().expect("the test is there")),
+            open: Arc::new(|_| Vec::new()),
             meanwhile: json!("path"),
         };
         let mut finding = ContextSearch::default();
-        assert_eq!(finding.now(Some(&context)).await, Some(json!("path")));
+        assert_eq!(finding.now(Some(&context), "").await, Some(json!("path")));
         assert_eq!(
-            finding.now(Some(&context)).await,
+            finding.now(Some(&context), "").await,
             Some(json!("path")),
             "it is not begun again"
         );
@@ -92,9 +122,9 @@ mod tests {
         while !finding.task.as_ref().expect("it runs").is_finished() {
             std::thread::yield_now();
         }
-        assert_eq!(finding.now(Some(&context)).await, Some(json!("all")));
+        assert_eq!(finding.now(Some(&context), "").await, Some(json!("all")));
         assert_eq!(
-            finding.now(Some(&context)).await,
+            finding.now(Some(&context), "").await,
             Some(json!("all")),
             "until there is something newer"
         );
@@ -102,7 +132,7 @@ mod tests {
         while !finding.task.as_ref().expect("it runs").is_finished() {
             std::thread::yield_now();
         }
-        assert_eq!(finding.now(Some(&context)).await, Some(json!("more")));
+        assert_eq!(finding.now(Some(&context), "").await, Some(json!("more")));
         // What ended long ago is not what is told where something newer can be had.
         for word in ["old", "new"] {
             done.send(json!(word)).expect("it is looked for");
@@ -110,8 +140,33 @@ mod tests {
         while !finding.task.as_ref().is_none_or(JoinHandle::is_finished) {
             std::thread::yield_now();
         }
-        assert_eq!(finding.now(Some(&context)).await, Some(json!("new")));
-        assert_eq!(finding.now(None).await, None);
+        assert_eq!(finding.now(Some(&context), "").await, Some(json!("new")));
+        assert_eq!(finding.now(None, "").await, None);
         drop(done);
+    }
+
+    #[tokio::test]
+    async fn the_files_that_messages_name_are_open_the_newest_first() {
+        let context = Context::Found {
+            find: Arc::new(|| json!({ "workspacePath": "/w" })),
+            open: Arc::new(|message| {
+                message
+                    .split(' ')
+                    .filter(|it| it.contains('.'))
+                    .map(str::to_owned)
+                    .collect()
+            }),
+            meanwhile: json!({}),
+        };
+        let mut finding = ContextSearch::default();
+        for (message, open) in [
+            ("hi", json!(null)),
+            ("see a.rs b.rs", json!(["a.rs", "b.rs"])),
+            ("and c.rs b.rs", json!(["c.rs", "b.rs", "a.rs"])),
+            ("hi", json!(["c.rs", "b.rs", "a.rs"])),
+        ] {
+            let context = finding.now(Some(&context), message).await.expect("there is one");
+            assert_eq!(context["openFiles"], open, "{message}");
+        }
     }
 }

@@ -29,7 +29,7 @@ use crate::{
     link::lazy_channel,
     net::{
         client::{self, Body, Client, Request},
-        retry::{self, Advice, Decision},
+        retry::{self, Advice, Decision, Tries},
         sse::{Frame, FrameError, Frames},
     },
     protocol::{
@@ -40,9 +40,6 @@ use crate::{
     text::figure,
     transcript::Transcript,
 };
-
-/// Model name to send when nobody chose one: gateways have a default.
-const ANY_MODEL: &str = "default";
 
 /// Connecting takes no longer on most days; then it is the answer that is waited for.
 const CONNECTING: Duration = Duration::from_millis(300);
@@ -506,7 +503,7 @@ impl Driver {
             turn: self.log.turn(),
             ..Current::default()
         };
-        let model = self.wanted.model.clone().unwrap_or_else(|| ANY_MODEL.to_owned());
+        let model = self.wanted.model.clone().unwrap_or_default();
         let identity = Identity::local(model, self.wanted.mode, now_ms());
         self.current.local_id = Some(identity.id.clone());
         self.current.decoder = Some(Decoder::new(identity.clone()));
@@ -533,7 +530,7 @@ impl Driver {
 
     /// Tries until there is an answer, or a reason not to try any more.
     async fn ask(&mut self, message: &Message, identity: &Identity) -> Result<(), Stop> {
-        let mut retried = 0;
+        let mut tries: Option<Tries> = None;
         // What the gateway said before it was asked in another way, should that be no better.
         let mut first = None;
         loop {
@@ -546,10 +543,11 @@ impl Driver {
                 Attempt::Refused(failure, reason) => (failure, reason),
             };
             let now = Utc::now();
-            match self.settings.retries.after_failure(retried, &reason, dice(), now) {
-                Decision::Wait { until, because } => self.pause(retried + 1, until, because).await?,
+            let so_far = *tries.get_or_insert(Tries::first(now));
+            match self.settings.retries.after_failure(so_far, &reason, dice(), now) {
+                Decision::Wait { until, because } => self.pause(so_far.retried + 1, until, because).await?,
                 Decision::Ask { until, because } if self.is_worth_it(until - now) => {
-                    self.pause(retried + 1, until, because).await?;
+                    self.pause(so_far.retried + 1, until, because).await?;
                 }
                 Decision::Ask { until, .. } => {
                     let pause = figure::pause((until - now).num_seconds().unsigned_abs());
@@ -564,7 +562,9 @@ impl Driver {
                     return Ok(());
                 }
             }
-            retried += 1;
+            if let Some(tries) = &mut tries {
+                tries.retried += 1;
+            }
         }
     }
 
@@ -596,7 +596,9 @@ impl Driver {
         }
         let settings = Arc::clone(&self.settings);
         let mut finding = std::mem::take(&mut self.server.finding);
-        let context = self.meanwhile(finding.now(settings.context.as_ref())).await;
+        let context = self
+            .meanwhile(finding.now(settings.context.as_ref(), &message.content))
+            .await;
         self.server.finding = finding;
         let context = context?;
         let is_plan = self.wanted.mode == Mode::Plan && self.server.known.plans_apart;
@@ -607,7 +609,7 @@ impl Driver {
         let ask = Ask {
             message,
             mode: self.wanted.mode,
-            model: &identity.model,
+            model: self.wanted.model.as_deref(),
             conversation: self.server.known.conversation.as_ref(),
             only_new,
             context,

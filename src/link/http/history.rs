@@ -125,7 +125,8 @@ impl History {
 pub struct Ask<'a> {
     pub message: &'a Message,
     pub mode: Mode,
-    pub model: &'a str,
+    /// `None`: the gateway's own.
+    pub model: Option<&'a str>,
     /// The gateway's own name for the conversation.
     pub conversation: Option<&'a ConversationId>,
     /// The gateway remembers what was said before.
@@ -146,7 +147,7 @@ fn body_within(ask: &Ask<'_>, history: &History, settings: &Settings, limit_byte
             members.insert(name.to_owned(), value);
         }
     };
-    put("model", Some(ask.model.into()));
+    put("model", ask.model.map(Into::into));
     put("mode", Some(ask.mode.as_str().into()));
     put("context", ask.context.clone());
     put("tools", settings.tools.as_ref().map(|it| json!(it)));
@@ -348,7 +349,7 @@ mod tests {
         let ask = Ask {
             message: &message,
             mode: Mode::Agent,
-            model: "m",
+            model: Some("m"),
             conversation: None,
             only_new,
             context: None,

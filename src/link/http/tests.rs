@@ -127,7 +127,8 @@ impl User {
     fn going_on(base: &str, log: Arc<Log>, change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings::new(Peer::new(base.parse().unwrap()));
         settings.retries = Policy {
-            base: Duration::from_millis(1),
+            retries: 3,
+            floor: Duration::from_millis(1),
             ..Policy::default()
         };
         change(&mut settings);

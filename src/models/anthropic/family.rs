@@ -24,6 +24,8 @@ pub struct Family {
     pub thinking: Thinking,
     /// True if it accepts a temperature while it does not think.
     pub has_temperature: bool,
+    /// True if it is asked to think although the effort is not set.
+    pub is_eager: bool,
     /// The most tokens to ask for when the settings do not say.
     pub output: u64,
 }
@@ -56,9 +58,13 @@ impl Family {
             (4, 7..) => Self::adaptive(false, true),
             (4, 6) => Self {
                 has_temperature: true,
+                is_eager: true,
                 ..Self::adaptive(false, true)
             },
-            (4, 5) => Self::budget(64_000),
+            (4, 5) => Self {
+                is_eager: true,
+                ..Self::budget(64_000)
+            },
             (4, _) => Self::budget(32_000),
             (3, 7) => Self::budget(16_000),
             (3, 5) => Self::silent(8_192),
@@ -73,6 +79,7 @@ impl Family {
     const STRANGER: Self = Self {
         thinking: Thinking::Budget,
         has_temperature: true,
+        is_eager: false,
         output: 8_192,
     };
 
@@ -80,6 +87,7 @@ impl Family {
         Self {
             thinking: Thinking::Adaptive { by_default, can_stop },
             has_temperature: false,
+            is_eager: by_default,
             output: 64_000,
         }
     }
@@ -88,6 +96,7 @@ impl Family {
         Self {
             thinking: Thinking::Budget,
             has_temperature: true,
+            is_eager: false,
             output,
         }
     }
@@ -96,6 +105,7 @@ impl Family {
         Self {
             thinking: Thinking::Never,
             has_temperature: true,
+            is_eager: false,
             output,
         }
     }
@@ -148,9 +158,21 @@ mod tests {
             let want = Family {
                 thinking,
                 has_temperature,
+                is_eager: Family::of(model).is_eager,
                 output,
             };
             assert_eq!(Family::of(model), want, "{model}");
+        }
+        for (model, is_eager) in [
+            ("claude-opus-5", true),
+            ("claude-opus-4-8", false),
+            ("claude-sonnet-4-6", true),
+            ("claude-haiku-4-5-20251001", true),
+            ("claude-opus-4-1-20250805", false),
+            ("claude-3-5-haiku-20241022", false),
+            ("qwen2.5-coder", false),
+        ] {
+            assert_eq!(Family::of(model).is_eager, is_eager, "{model}");
         }
     }
 }

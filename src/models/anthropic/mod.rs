@@ -74,8 +74,13 @@ impl Wire for Messages {
     }
 
     fn ask(&self, request: &ModelRequest, settings: &config::Provider) -> Request {
-        let body = request::body(request, settings, self.is_plain.load(Ordering::Relaxed)).to_string();
-        Request::post("v1/messages", body).header("anthropic-version", VERSION)
+        let body = request::body(request, settings, self.is_plain.load(Ordering::Relaxed));
+        let beta = request::beta(&body).filter(|_| self.is_anthropic);
+        let asked = Request::post("v1/messages", body.to_string()).header("anthropic-version", VERSION);
+        match beta {
+            Some(beta) => asked.header("anthropic-beta", beta),
+            None => asked,
+        }
     }
 
     fn read(&self, _: &ModelRequest, _: &config::Provider) -> Box<dyn Read> {
@@ -84,7 +89,7 @@ impl Wire for Messages {
 
     /// Repeats without earlier thoughts, or without options for thinking: what a server accepts differs by model and by
     /// month.
-    fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
+    fn mend(&self, failure: &Failure, request: &mut ModelRequest, _: &config::Provider) -> Option<String> {
         let said = failure.said.as_deref().unwrap_or_default().to_lowercase();
         if failure.kind != FailureKind::Request {
             return None;

@@ -36,7 +36,7 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, plain: bool) ->
     let most = settings.max_tokens.unwrap_or(family.output);
     let mut messages = Conversation::of(&request.messages, settings.replay_reasoning != "never").0;
     let (thinking, effort) = if takes("thinking") && !plain {
-        think(request.effort, family.thinking, most, &messages)
+        think(request.effort, family, most, &messages)
     } else {
         (None, None)
     };
@@ -105,19 +105,19 @@ fn mark(block: &mut Value) {
 }
 
 /// The members `thinking` and `output_config.effort`.
-fn think(
-    effort: Option<Effort>,
-    thinking: Thinking,
-    most: u64,
-    turns: &[Turn],
-) -> (Option<Value>, Option<&'static str>) {
+fn think(effort: Option<Effort>, family: Family, most: u64, turns: &[Turn]) -> (Option<Value>, Option<&'static str>) {
     // Newer models show nothing of their thoughts unless they are asked to.
     let adaptive = || Some(json!({ "type": "adaptive", "display": "summarized" }));
-    match (thinking, effort) {
+    // A budget has to be a number; the adaptive ones choose for themselves.
+    let effort = match family.thinking {
+        Thinking::Budget if family.is_eager => effort.or(Some(Effort::Medium)),
+        Thinking::Budget | Thinking::Adaptive { .. } | Thinking::Never => effort,
+    };
+    match (family.thinking, effort) {
+        (Thinking::Adaptive { .. }, None) if family.is_eager => (adaptive(), None),
         (Thinking::Adaptive { .. }, Some(Effort::Low)) => (adaptive(), Some("low")),
         (Thinking::Adaptive { .. }, Some(Effort::Medium)) => (adaptive(), Some("medium")),
         (Thinking::Adaptive { .. }, Some(Effort::High)) => (adaptive(), Some("high")),
-        (Thinking::Adaptive { by_default: true, .. }, None) => (adaptive(), None),
         (
             Thinking::Adaptive {
                 by_default: true,
@@ -145,9 +145,17 @@ fn think(
                 None,
             )
         }
-        (Thinking::Adaptive { by_default: false, .. } | Thinking::Budget, None | Some(Effort::Off))
+        (Thinking::Adaptive { .. } | Thinking::Budget, None)
+        | (Thinking::Adaptive { by_default: false, .. } | Thinking::Budget, Some(Effort::Off))
         | (Thinking::Never, _) => (None, None),
     }
+}
+
+/// The value of `anthropic-beta` with which a model that thinks with a budget also thinks between calls; newer models do
+/// so by themselves. `None`: it is not needed.
+pub fn beta(body: &Value) -> Option<&'static str> {
+    let has_budget = body.pointer("/thinking/budget_tokens").is_some();
+    (has_budget && body.get("tools").is_some()).then_some("interleaved-thinking-2025-05-14")
 }
 
 /// The server takes no smaller one.
@@ -545,7 +553,10 @@ mod tests {
         let none = Value::Null;
         // Model, effort, thinking, word of the effort, temperature kept.
         let cases = [
-            ("claude-opus-4-6", None, none.clone(), "", true),
+            ("claude-opus-4-6", None, adaptive.clone(), "", false),
+            ("claude-sonnet-4-5", None, budget(12_000), "", false),
+            ("claude-sonnet-4-5", Some(Effort::Off), none.clone(), "", true),
+            ("claude-opus-4-1", None, none.clone(), "", true),
             ("claude-opus-4-6", Some(Effort::Off), none.clone(), "", true),
             ("claude-opus-4-6", Some(Effort::Low), adaptive.clone(), "low", false),
             ("claude-opus-4-7", Some(Effort::High), adaptive.clone(), "high", false),
@@ -560,7 +571,7 @@ mod tests {
             ),
             ("claude-opus-5-5", Some(Effort::Off), adaptive.clone(), "low", false),
             ("claude-opus-5-5", Some(Effort::Medium), adaptive, "medium", false),
-            ("claude-haiku-4-5", None, none.clone(), "", true),
+            ("claude-haiku-4-5", None, budget(12_000), "", false),
             ("claude-haiku-4-5", Some(Effort::Low), budget(4_096), "", false),
             ("claude-haiku-4-5", Some(Effort::High), budget(24_000), "", false),
             ("claude-3-5-sonnet-latest", Some(Effort::High), none, "", true),

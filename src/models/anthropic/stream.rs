@@ -106,7 +106,8 @@ impl Decode for Decoder {
     fn end(&mut self, out: &mut Vec<Piece>) {
         let word = self.stop.take().unwrap_or_default();
         let is_cut = matches!(word.as_str(), "max_tokens" | "model_context_window_exceeded");
-        if word == "model_context_window_exceeded" && !self.begun.has_said {
+        // Unless a call is complete, the answer is asked for again once there is room.
+        if word == "model_context_window_exceeded" && self.calls == 0 {
             let message = "the conversation is too long for the model";
             return self.answer.fail(Failure::new(FailureKind::TooLong, message), out);
         }
@@ -742,7 +743,6 @@ mod tests {
             ("end_turn", "Stop"),
             ("stop_sequence", "Stop"),
             ("max_tokens", "Length"),
-            ("model_context_window_exceeded", "Length"),
             ("pause_turn", "Pause"),
             ("refusal", "Refusal"),
             ("cosmic_ray", "Other(\"cosmic_ray\")"),
@@ -755,6 +755,11 @@ mod tests {
             shape(&pieces(&[START, &end("model_context_window_exceeded"), LAST])),
             "usage 1(0)+0 | error LLM_CONTEXT_LENGTH",
             "nothing of an answer fitted"
+        );
+        assert_eq!(
+            shape(&pieces(&[TEXT, HI, STOP0, &end("model_context_window_exceeded"), LAST])),
+            "text \"hi\" | error LLM_CONTEXT_LENGTH",
+            "half of an answer fitted: it is asked for again once there is room"
         );
         let why = r#"{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"type":"refusal","category":"cyber","explanation":"No malware."}}}"#;
         assert_eq!(

@@ -61,7 +61,7 @@ impl Wire for Gemini {
         listed(body)
     }
 
-    fn mend(&self, failure: &Failure, _: &mut ModelRequest) -> Option<String> {
+    fn mend(&self, failure: &Failure, _: &mut ModelRequest, _: &config::Provider) -> Option<String> {
         (&*failure.message == stream::MALFORMED).then(|| format!("{}: it is asked once more", stream::MALFORMED))
     }
 

@@ -87,7 +87,7 @@ impl Wire for Ollama {
         true
     }
 
-    fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
+    fn mend(&self, failure: &Failure, request: &mut ModelRequest, _: &config::Provider) -> Option<String> {
         let said = failure.said.as_deref()?;
         if said.contains("does not support thinking") && request.effort.take().is_some() {
             return Some("the model cannot think: it is asked without".to_owned());

@@ -7,14 +7,14 @@ mod quirks;
 mod request;
 mod stream;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
 
 use super::{
-    Failure, Format, ModelRequest,
+    Failure, ModelRequest,
     body::{Read, Reading},
-    request::{Server, Wire},
+    request::Wire,
 };
 use crate::{
     config,
@@ -23,10 +23,10 @@ use crate::{
 
 pub use request::base;
 
-pub const FORMAT: Format = Format {
-    name: "openai",
-    open: |settings, environment| Ok(Arc::new(Server::new(Chat::default(), settings, environment)?)),
-};
+/// Returns true if the server is OpenAI's own.
+pub fn is_own(settings: &config::Provider) -> bool {
+    request::is_at(settings, "openai.com")
+}
 
 /// Chat completions.
 #[derive(Default)]
@@ -54,7 +54,7 @@ impl Wire for Chat {
         Request::post("chat/completions", body.to_string())
     }
 
-    fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
+    fn mend(&self, failure: &Failure, request: &mut ModelRequest, _: &config::Provider) -> Option<String> {
         self.learned().from(failure, request)
     }
 
@@ -75,7 +75,10 @@ impl Wire for Chat {
 #[cfg(test)]
 mod tests {
     use std::{
-        sync::atomic::{AtomicUsize, Ordering},
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
         time::Duration,
     };
 
@@ -87,7 +90,7 @@ mod tests {
     use super::*;
     use crate::{
         config::{Connection, Environment, KeySource, Secret},
-        models::{EndReason, FailureKind, ModelMessage, Piece, Provider},
+        models::{EndReason, FailureKind, ModelMessage, Piece, Provider, request::Server},
         net::test_server::{self, STREAM, Socket, page},
         protocol::Progress,
     };
@@ -233,7 +236,9 @@ mod tests {
         ];
         for (name, body, want) in cases {
             let (url, count) = scripted(vec![body]).await;
-            assert_eq!(answer(&settings(&url)).await, want, "{name}");
+            let mut settings = settings(&url);
+            settings.connection.retries = 0;
+            assert_eq!(answer(&settings).await, want, "{name}");
             assert_eq!(count.load(Ordering::SeqCst), 1, "{name}");
         }
     }
@@ -316,6 +321,36 @@ mod tests {
             let plain = |it: &str| it.replace("waiting | ", "").replace("URL", &url);
             assert_eq!(plain(&answer(&settings(&url)).await), plain(&want), "{name}");
             assert_eq!(count.load(Ordering::SeqCst), tries, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_breaks_off_is_asked_for_again_until_a_call_is_complete() {
+        let call = |end: &str| {
+            format!(
+                "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\"id\":\"c\",\"function\":{{\"name\":\"f\",\
+                 \"arguments\":\"{{}}\"}}}}]}}}}]}}\n\n{end}"
+            )
+        };
+        let next = "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":1,\"id\":\"d\",\"function\":{\"name\":\"g\",\"arguments\":\"\"}}]}}]}\n\n";
+        let good = format!("{STREAM}{HI}{END}");
+        for (name, broken, tries) in [
+            ("in a text", format!("{STREAM}{HI}"), 2),
+            ("in a call", format!("{STREAM}{}", call("")), 2),
+            // Its calls are complete only at its end.
+            ("behind a call", format!("{STREAM}{}", call(next)), 2),
+            (
+                "overloaded in a text",
+                format!("{STREAM}{HI}data: {{\"error\":{{\"code\":529,\"message\":\"full\"}}}}\n\n"),
+                2,
+            ),
+        ] {
+            let (url, count) = scripted(vec![broken, good.clone()]).await;
+            let pieces: Vec<Piece> = provider(&settings(&url)).stream(request()).collect().await;
+            assert_eq!(count.load(Ordering::SeqCst), tries, "{name}: {pieces:?}");
+            let voids = pieces.iter().filter(|it| **it == Piece::Void).count();
+            assert_eq!(voids, tries - 1, "{name}: {pieces:?}");
+            assert_eq!(pieces.last(), Some(&Piece::End(EndReason::Stop)), "{name}: {pieces:?}");
         }
     }
 

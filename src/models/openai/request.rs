@@ -67,6 +67,9 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, learned: &Learn
     {
         body["temperature"] = temperature.into();
     }
+    if takes("prompt_cache_key") && super::is_own(settings) && !request.cache_key.is_empty() {
+        body["prompt_cache_key"] = request.cache_key.as_str().into();
+    }
     if let Some((name, value)) = request.effort.and_then(|it| profile.effort.member(it))
         && takes(name)
     {
@@ -75,7 +78,7 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, learned: &Learn
     body
 }
 
-fn is_at(settings: &config::Provider, domain: &str) -> bool {
+pub fn is_at(settings: &config::Provider, domain: &str) -> bool {
     settings.connection.url().is_ok_and(|it| {
         let host = it.split('/').nth(2).unwrap_or_default();
         host == domain || host.strip_suffix(domain).is_some_and(|it| it.ends_with('.'))

@@ -22,6 +22,8 @@ use crate::{
 };
 use request::Wishes;
 
+pub use request::reasons;
+
 pub const FORMAT: Format = Format {
     name: "openai-responses",
     open: |settings, environment| Ok(Arc::new(Server::new(Responses::default(), settings, environment)?)),
@@ -63,7 +65,7 @@ impl Wire for Responses {
     }
 
     /// Some models do not reason, and some accounts may not see a summary of it; both are 400.
-    fn mend(&self, failure: &Failure, _: &mut ModelRequest) -> Option<String> {
+    fn mend(&self, failure: &Failure, _: &mut ModelRequest, _: &config::Provider) -> Option<String> {
         let said = failure.said.as_deref().unwrap_or_default().to_lowercase();
         let is_summary = said.contains("summar");
         if failure.kind != FailureKind::Request

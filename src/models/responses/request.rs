@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     config,
-    models::{CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, tool_pairing::paired},
+    models::{CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, openai, tool_pairing::paired},
 };
 
 /// Reasoning options to request beside the effort.
@@ -16,6 +16,12 @@ pub enum Wishes {
     None,
 }
 
+/// Tool whose input the models that were trained on it write as plain text.
+const FREEFORM_TOOL: &str = "apply_patch";
+
+/// The one argument of [`FREEFORM_TOOL`], as all other formats have it.
+pub const FREEFORM_ARGUMENT: &str = "input";
+
 /// Returns a request body of the required fields and those that the settings ask for.
 pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes) -> Value {
     let takes = |field: &str| {
@@ -23,12 +29,17 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes)
         allowed.is_none_or(|it| it.iter().any(|it| it == field))
     };
     let mut input = Vec::new();
+    // Other servers that speak this format know functions only.
+    let has_freeform = openai::is_own(settings) && reasons(&request.model);
     for message in paired(&request.messages) {
-        spell(message, settings.replay_reasoning != "never", &mut input);
+        spell(message, settings.replay_reasoning != "never", has_freeform, &mut input);
     }
     let mut body = json!({ "model": request.model, "stream": true, "input": input });
     if takes("store") {
         body["store"] = false.into();
+    }
+    if takes("prompt_cache_key") && openai::is_own(settings) && !request.cache_key.is_empty() {
+        body["prompt_cache_key"] = request.cache_key.as_str().into();
     }
     if !request.system.trim().is_empty() {
         body["instructions"] = request.system.as_str().into();
@@ -38,6 +49,9 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes)
             .tools
             .iter()
             .map(|it| {
+                if has_freeform && it.name == FREEFORM_TOOL {
+                    return json!({ "type": "custom", "name": it.name, "description": it.about, "format": { "type": "text" } });
+                }
                 json!({
                     "type": "function",
                     "name": it.name,
@@ -79,7 +93,7 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes)
 }
 
 /// Returns true if a model of OpenAI's reasons, by its name; other models refuse reasoning options.
-fn reasons(model: &str) -> bool {
+pub fn reasons(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
     let digits = |after: &str| -> Option<u32> {
         let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
@@ -107,7 +121,7 @@ fn word(effort: Effort, model: &str) -> &'static str {
     }
 }
 
-fn spell(message: ModelMessage, with_reasoning: bool, input: &mut Vec<Value>) {
+fn spell(message: ModelMessage, with_reasoning: bool, has_freeform: bool, input: &mut Vec<Value>) {
     match message {
         ModelMessage::User(parts) => {
             let content: Vec<Value> = parts.iter().filter_map(part).collect();
@@ -125,6 +139,18 @@ fn spell(message: ModelMessage, with_reasoning: bool, input: &mut Vec<Value>) {
                         input.push(json!({ "type": "message", "role": "assistant", "content": content }));
                     }
                     Said::Opaque(item) => input.extend(reasoning(&item).filter(|_| with_reasoning)),
+                    Said::Call(call) if has_freeform && call.name == FREEFORM_TOOL => {
+                        let text = match call.arguments.get(FREEFORM_ARGUMENT) {
+                            Some(Value::String(text)) => text.clone(),
+                            Some(_) | None => Value::Object(call.arguments).to_string(),
+                        };
+                        input.push(json!({
+                            "type": "custom_tool_call",
+                            "call_id": call.id,
+                            "name": call.name,
+                            "input": text,
+                        }));
+                    }
                     Said::Call(call) => input.push(json!({
                         "type": "function_call",
                         "call_id": call.id,
@@ -138,7 +164,7 @@ fn spell(message: ModelMessage, with_reasoning: bool, input: &mut Vec<Value>) {
                 input.pop();
             }
         }
-        ModelMessage::Results(results) => input.extend(results.iter().map(result)),
+        ModelMessage::Results(results) => input.extend(results.iter().map(|it| result(it, has_freeform))),
     }
 }
 
@@ -181,14 +207,19 @@ fn reasoning(item: &Value) -> Option<Value> {
     Some(kept.into())
 }
 
-fn result(result: &CallResult) -> Value {
+fn result(result: &CallResult, has_freeform: bool) -> Value {
     let output = if result.images.is_empty() {
         Value::from(result.text.as_str())
     } else {
         let text = json!({ "type": "input_text", "text": result.text });
         std::iter::once(text).chain(result.images.iter().map(image)).collect()
     };
-    json!({ "type": "function_call_output", "call_id": result.call, "output": output })
+    let kind = if has_freeform && result.name == FREEFORM_TOOL {
+        "custom_tool_call_output"
+    } else {
+        "function_call_output"
+    };
+    json!({ "type": kind, "call_id": result.call, "output": output })
 }
 
 #[cfg(test)]
@@ -205,6 +236,71 @@ mod tests {
             allow_fields: Some(vec!["store".to_owned()]),
             ..config::Provider::default()
         }
+    }
+
+    #[test]
+    fn models_that_were_trained_on_patches_write_them_as_plain_text() {
+        let patch = "*** Begin Patch\n*** End Patch";
+        let named = |name: &str| CallResult {
+            call: name.to_owned(),
+            name: name.to_owned(),
+            text: "done".to_owned(),
+            is_error: false,
+            images: Vec::new(),
+        };
+        let call = |name: &str, argument: &str| {
+            Said::Call(Call {
+                id: name.to_owned(),
+                name: name.to_owned(),
+                arguments: Map::from_iter([(argument.to_owned(), patch.into())]),
+                opaque: None,
+            })
+        };
+        let tool = |name: &str| ToolSpec {
+            name: name.to_owned(),
+            aliases: Vec::new(),
+            about: "About.".to_owned(),
+            parameters: json!({ "type": "object" }),
+        };
+        let request = ModelRequest {
+            model: "gpt-5.1-codex".to_owned(),
+            messages: vec![
+                ModelMessage::user("go"),
+                ModelMessage::Assistant(vec![call("apply_patch", "input"), call("read", "input")]),
+                ModelMessage::Results(vec![named("apply_patch"), named("read")]),
+            ],
+            tools: vec![tool("apply_patch"), tool("read")],
+            ..ModelRequest::default()
+        };
+        let types = |url: &str| {
+            let settings = config::Provider {
+                connection: config::Connection::default().at(url),
+                ..config::Provider::default()
+            };
+            let body = body(&request, &settings, Wishes::None);
+            let types = |list: &str| -> Vec<String> {
+                let list = body[list].as_array().expect("a list").iter();
+                list.map(|it| it["type"].as_str().unwrap_or_default().to_owned())
+                    .collect()
+            };
+            (types("tools"), types("input"), body)
+        };
+        let (tools, input, body) = types("https://api.openai.com/v1");
+        assert_eq!(tools, ["custom", "function"]);
+        assert_eq!(
+            input,
+            [
+                "message",
+                "custom_tool_call",
+                "function_call",
+                "custom_tool_call_output",
+                "function_call_output"
+            ]
+        );
+        assert_eq!(body["input"][1]["input"], patch);
+        let (tools, input, _) = types("https://proxy.example/v1");
+        assert_eq!(tools, ["function", "function"]);
+        assert!(!input.iter().any(|it| it.starts_with("custom")), "{input:?}");
     }
 
     #[test]

@@ -4,10 +4,11 @@
 //! an event finds its item by id, then by index, then as the last one of its kind, and what the end of an item
 //! brings counts where nothing came before.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::request::FREEFORM_ARGUMENT;
 use crate::models::{
     EndReason, Failure, FailureKind, Piece, Tokens,
     body::Decode,
@@ -133,14 +134,14 @@ impl Decoder {
         match kind {
             "response.created" | "response.queued" | "response.in_progress" => self.begin(response, out),
             "response.output_item.added" => {
-                if let Some(item) = members.get("item") {
-                    let at = self.item(item, members, out)?;
-                    self.announce(at, item, out)?;
+                if let Some(item) = members.get("item").map(with_arguments) {
+                    let at = self.item(&item, members, out)?;
+                    self.announce(at, &item, out)?;
                 }
             }
             "response.output_item.done" => {
-                if let Some(item) = members.get("item") {
-                    self.done(item, members, out)?;
+                if let Some(item) = members.get("item").map(with_arguments) {
+                    self.done(&item, members, out)?;
                 }
             }
             "response.output_text.delta" => self.say(members, delta, false, out)?,
@@ -566,13 +567,13 @@ impl Decoder {
         // What was never streamed is in here only. Servers that give their items other names here than in the stream
         // must not have said everything twice.
         let output = response.get("output").and_then(Value::as_array);
+        let output: Vec<_> = output.into_iter().flatten().map(with_arguments).collect();
         let kind = |it: &Value| it.get("type").and_then(Value::as_str).map(fitting);
         let known: Vec<bool> = output
-            .into_iter()
-            .flatten()
+            .iter()
             .map(|it| kind(it).is_some_and(|fits| self.items.iter().any(|it| fits(&it.content) && it.has_come())))
             .collect();
-        for ((index, item), is_known) in (0_u64..).zip(output.into_iter().flatten()).zip(known) {
+        for ((index, item), is_known) in (0_u64..).zip(&output).zip(known) {
             let place = self.known(item, Some(index));
             if !is_known || place.is_some() {
                 self.done(item, &Map::from_iter([("output_index".to_owned(), index.into())]), out)?;
@@ -629,6 +630,23 @@ impl Decoder {
         };
         self.answer.end(reason, out);
     }
+}
+
+/// A call of a tool whose input is plain text, as a call with that text as its one argument.
+fn with_arguments(item: &Value) -> Cow<'_, Value> {
+    if item.get("type").is_none_or(|it| it != "custom_tool_call") {
+        return Cow::Borrowed(item);
+    }
+    let mut call = item.clone();
+    if let Value::Object(members) = &mut call {
+        members.insert("type".to_owned(), "function_call".into());
+        let input = members.shift_remove("input");
+        if let Some(Value::String(input)) = input.filter(|it| *it != "") {
+            let arguments = json!({ FREEFORM_ARGUMENT: input }).to_string();
+            members.insert("arguments".to_owned(), arguments.into());
+        }
+    }
+    Cow::Owned(call)
 }
 
 /// Returns a check that a content is of the kind that an item names.
@@ -832,6 +850,21 @@ mod tests {
             ),
         ]);
         assert_eq!(notices(&pieces(&[&format!("{HI}{HI}"), END])), ["glued-json"]);
+    }
+
+    #[test]
+    fn a_plain_text_is_the_one_argument_of_a_free_tool() {
+        let added = r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"custom_tool_call","id":"f1","call_id":"c1","name":"apply_patch","input":""}}"#;
+        let delta =
+            r#"{"type":"response.custom_tool_call_input.delta","item_id":"f1","output_index":0,"delta":"a\nb"}"#;
+        let done = r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"custom_tool_call","id":"f1","call_id":"c1","name":"apply_patch","input":"a\nb"}}"#;
+        let in_the_end = r#"{"type":"response.completed","response":{"output":[{"type":"custom_tool_call","id":"f1","call_id":"c1","name":"apply_patch","input":"a\nb"}]}}"#;
+        let want = r#"call 0 apply_patch {"input":"a\nb"} = {"input":"a\nb"} | end ToolUse"#;
+        check(&[
+            ("as it should be", &[added, delta, done, in_the_end], want),
+            ("its end only", &[done, END], want),
+            ("the end of the answer only", &[in_the_end], want),
+        ]);
     }
 
     #[test]

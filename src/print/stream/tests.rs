@@ -18,6 +18,7 @@ fn lines(events: Vec<Event>, is_partial: bool, has_thinking: bool) -> (Vec<Value
         id: "s-1".to_owned(),
         workspace: "/w".into(),
         key: "env",
+        permission: "default",
     };
     let mut stream = CursorStream::new(session, is_partial, has_thinking);
     let mut transcript = Transcript::default();

@@ -22,9 +22,9 @@ pub enum RecordError {
     },
 }
 
-/// The members of a record: position, turn, time, and the event. `None` for progress, which is never stored.
+/// The members of a record: position, turn, time, and the event. `None` for progress and raw text, which are never stored.
 pub fn to_json(entry: &Entry) -> Option<Map<String, Value>> {
-    if matches!(entry.event, Event::Progress(_)) {
+    if matches!(entry.event, Event::Progress(_) | Event::Said { .. }) {
         return None;
     }
     let (name, data) = parts(&entry.event);
@@ -141,6 +141,7 @@ pub fn from_line(line: &str) -> Result<Entry, RecordError> {
 pub fn parts(event: &Event) -> (String, Value) {
     match event {
         Event::Progress(_) => ("progress".to_owned(), Value::Null),
+        Event::Said { .. } => ("said".to_owned(), Value::Null),
         Event::Unknown { name, data } if !NAMES.contains(&name.as_str()) => (name.clone(), data.clone()),
         _ => {
             let mut whole = serde_json::to_value(event).expect("maps with text keys and plain values become JSON");

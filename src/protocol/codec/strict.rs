@@ -175,7 +175,7 @@ impl Strict {
                     self.emit(event.clone());
                 }
             }
-            Event::Progress(_) | Event::Told(_) => {}
+            Event::Progress(_) | Event::Told(_) | Event::Said { .. } => {}
             Event::Done(done) => self.done(done),
             Event::Unknown { .. } => self.emit(event.clone()),
         }

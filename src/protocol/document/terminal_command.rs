@@ -89,6 +89,13 @@ pub(super) static ROW: KindRow = KindRow {
             Expected,
             "standard output and error as they came, escape sequences included",
         ),
+        (
+            "stdout",
+            Text,
+            Free,
+            "standard output alone, the beginning of it, if it was kept apart",
+        ),
+        ("stderr", Text, Free, "standard error alone, likewise"),
         ("duration_ms", Count(0), Timed, "duration in milliseconds"),
         (
             "permissions",

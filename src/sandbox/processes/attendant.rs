@@ -13,10 +13,11 @@ use std::{
 };
 
 use rustix::process::Pid;
-use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver, process::Child, sync::mpsc::UnboundedSender};
+use tokio::{net::unix::pipe::Receiver, process::Child, sync::mpsc::UnboundedSender};
 
 use super::{
     launch::told_folder,
+    output_capture::Stream,
     running::{Command, Ended, How, lock},
 };
 use crate::sandbox::protect::{Around, Settled};
@@ -33,7 +34,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// Reads what a command prints and waits for its end. When the runtime goes, so does the command.
 pub struct Attendant {
     pub command: Arc<Command>,
-    pub reader: Option<Receiver>,
+    pub readers: Readers,
     pub told: File,
     pub started: Instant,
     pub limit: Option<Duration>,
@@ -47,7 +48,7 @@ pub struct Attendant {
 
 impl Attendant {
     pub async fn attend(mut self, mut child: Child, mut output: impl FnMut(&[u8])) {
-        let mut reader = self.reader.take();
+        let mut readers = std::mem::take(&mut self.readers);
         let mut piece = vec![0; PIECE_BYTES];
         let mut stop = self.command.stop.subscribe();
         let limit = self.limit;
@@ -78,11 +79,9 @@ impl Attendant {
                     grace.as_mut().reset(tokio::time::Instant::now() + GRACE);
                 }
                 status = child.wait() => break status,
-                more = read(reader.as_mut(), &mut piece), if reader.is_some() => {
-                    if more == 0 {
-                        reader = None;
-                    } else {
-                        self.print(&piece[..more], &mut output);
+                more = readers.read(&mut piece), if !readers.is_over() => {
+                    if let Some((stream, more)) = more {
+                        self.print(stream, &piece[..more], &mut output);
                     }
                 }
             }
@@ -91,24 +90,22 @@ impl Attendant {
             // The shell is gone; what it started has the rest of the time.
             let deadline = grace.deadline();
             while self.command.family.is_group_alive() && tokio::time::Instant::now() < deadline {
-                if reader.is_none() {
+                if readers.is_over() {
                     tokio::time::sleep(LOOK).await;
                     continue;
                 }
                 let drained = async {
-                    while let more @ 1.. = read(reader.as_mut(), &mut piece).await {
-                        self.print(&piece[..more], &mut output);
+                    while let Some((stream, more)) = readers.read(&mut piece).await {
+                        self.print(stream, &piece[..more], &mut output);
                     }
                 };
-                if tokio::time::timeout(LOOK, drained).await.is_ok() {
-                    reader = None;
-                }
+                tokio::time::timeout(LOOK, drained).await.ok();
             }
         }
         self.kill().await;
         let last_words = async {
-            while let more @ 1.. = read(reader.as_mut(), &mut piece).await {
-                self.print(&piece[..more], &mut output);
+            while let Some((stream, more)) = readers.read(&mut piece).await {
+                self.print(stream, &piece[..more], &mut output);
             }
         };
         tokio::time::timeout(LAST_WORDS, last_words).await.ok();
@@ -146,10 +143,10 @@ impl Attendant {
         self.command.settled.set(settled).ok();
     }
 
-    fn print(&self, bytes: &[u8], output: &mut impl FnMut(&[u8])) {
+    fn print(&self, stream: Stream, bytes: &[u8], output: &mut impl FnMut(&[u8])) {
         let total = {
             let mut printed = lock(&self.command.printed);
-            printed.push(bytes);
+            printed.push_from(stream, bytes);
             printed.total()
         };
         output(bytes);
@@ -185,11 +182,44 @@ fn settle(around: Option<Around>) -> Settled {
     around.map(|mut it| it.settle()).unwrap_or_default()
 }
 
-/// Reads into `piece`; returns the number of bytes. Zero at the end; never returns without a reader.
-async fn read(reader: Option<&mut Receiver>, piece: &mut [u8]) -> usize {
-    match reader {
-        Some(reader) => reader.read(piece).await.unwrap_or(0),
-        None => 0,
+/// The pipes of a command: one with all of its output, or one for each stream.
+#[derive(Default)]
+pub struct Readers {
+    pub output: Option<Receiver>,
+    pub errors: Option<Receiver>,
+}
+
+impl Readers {
+    fn is_over(&self) -> bool {
+        self.output.is_none() && self.errors.is_none()
+    }
+
+    /// Reads into `piece` from the stream that has something. Returns the number of bytes, never 0; `None` at the end
+    /// of all streams. Nothing is lost if the caller stops waiting.
+    async fn read(&mut self, piece: &mut [u8]) -> Option<(Stream, usize)> {
+        loop {
+            let stream = tokio::select! {
+                () = ready(self.output.as_ref()), if self.output.is_some() => Stream::Output,
+                () = ready(self.errors.as_ref()), if self.errors.is_some() => Stream::Errors,
+                else => return None,
+            };
+            let reader = match stream {
+                Stream::Output => &mut self.output,
+                Stream::Errors => &mut self.errors,
+            };
+            match reader.as_ref().map(|it| it.try_read(piece)) {
+                Some(Ok(more @ 1..)) => return Some((stream, more)),
+                Some(Err(error)) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Some(Ok(_) | Err(_)) | None => *reader = None,
+            }
+        }
+    }
+}
+
+/// Waits until there is something to read; an error is found by reading.
+async fn ready(reader: Option<&Receiver>) {
+    if let Some(reader) = reader {
+        reader.readable().await.ok();
     }
 }
 

@@ -27,7 +27,7 @@ use tokio::{
 };
 
 use super::{
-    attendant::Attendant,
+    attendant::{Attendant, Readers},
     launch::{LONGEST_LINE, NotStarted, Start, held, shell, spawn, told},
     output_capture::Printed,
     process_tree::{Family, MARK},
@@ -70,11 +70,9 @@ pub struct Commands {
     passed: Vec<String>,
     logs: Option<PathBuf>,
     shared: Shared,
-    /// In a partial sandbox commands may write the whole workspace, which is compared afterwards.
-    is_guarded: AtomicBool,
+    flags: Flags,
     /// A command did what only the kernel could have kept it from.
     is_halted: Arc<AtomicBool>,
-    has_told_of_gaps: AtomicBool,
     /// Repositories that were there before the first command.
     repositories: OnceLock<BTreeSet<PathBuf>>,
     /// Reports of restored protected files, for the user.
@@ -82,6 +80,16 @@ pub struct Commands {
     /// Counts the requests to stop waiting for commands.
     detached: watch::Sender<u64>,
     session: OnceLock<Session>,
+}
+
+/// What can be switched while commands run.
+#[derive(Debug, Default)]
+struct Flags {
+    /// In a partial sandbox commands may write the whole workspace, which is compared afterwards.
+    is_guarded: AtomicBool,
+    has_told_of_gaps: AtomicBool,
+    /// Standard output and standard error are also kept apart.
+    is_apart: AtomicBool,
 }
 
 impl Commands {
@@ -95,9 +103,8 @@ impl Commands {
             passed,
             logs,
             shared,
-            is_guarded: AtomicBool::new(false),
+            flags: Flags::default(),
             is_halted: Arc::default(),
-            has_told_of_gaps: AtomicBool::new(false),
             repositories: OnceLock::new(),
             detached: watch::Sender::new(0),
             session: OnceLock::new(),
@@ -113,18 +120,25 @@ impl Commands {
             self.shared.clone(),
         );
         fresh.set_guarded(self.is_guarded());
+        fresh.set_apart(self.flags.is_apart.load(Ordering::Acquire));
         fresh
     }
 
     /// Returns true if commands in a partial sandbox may write the whole workspace, with protected files compared
     /// afterwards.
     pub fn is_guarded(&self) -> bool {
-        self.is_guarded.load(Ordering::Acquire)
+        self.flags.is_guarded.load(Ordering::Acquire)
     }
 
     /// The user wants it so, or not any more; it holds for commands that begin from here on.
     pub fn set_guarded(&self, is_guarded: bool) {
-        self.is_guarded.store(is_guarded, Ordering::Release);
+        self.flags.is_guarded.store(is_guarded, Ordering::Release);
+    }
+
+    /// Keeps standard output and standard error of the commands that begin from here on apart, too. Each has a pipe of
+    /// its own then, so lines that are printed at almost the same time may change places in the joined output.
+    pub fn set_apart(&self, is_apart: bool) {
+        self.flags.is_apart.store(is_apart, Ordering::Release);
     }
 
     /// Returns true if a command has changed protected files: then every command asks, and none may write the whole
@@ -162,7 +176,7 @@ impl Commands {
 
     /// The user hears, once in a conversation, that a command failed because the sandbox is partial.
     pub fn tell_of_gaps(&self) {
-        if !self.has_told_of_gaps.swap(true, Ordering::AcqRel) {
+        if !self.flags.has_told_of_gaps.swap(true, Ordering::AcqRel) {
             let settled = Settled {
                 gaps: Some(self.gaps()),
                 ..Settled::default()
@@ -276,7 +290,13 @@ impl Commands {
             variables.push(("CARGO_TARGET_DIR".into(), built.into()));
         }
         let told = told(&session.temporary)?;
+        let is_apart = self.flags.is_apart.load(Ordering::Acquire);
         let (reader, writer) = io::pipe()?;
+        let (errors, error_writer) = if is_apart {
+            io::pipe().map(|(it, to)| (Some(it), Some(to)))?
+        } else {
+            (None, None)
+        };
         let shell = shell(&spec.line, &variables)?;
         let (around, start) = match tier {
             Tier::None => {
@@ -308,7 +328,7 @@ impl Commands {
             // Looking at the state of git would write it.
             variables.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
         }
-        let child = spawn(start, &spec.directory, variables, writer, &told)?;
+        let child = spawn(start, &spec.directory, variables, (writer, error_writer), &told)?;
         let started = Instant::now();
         let group = child.id().and_then(|it| i32::try_from(it).ok()).and_then(Pid::from_raw);
         if let Some(group) = group {
@@ -321,7 +341,7 @@ impl Commands {
             tier,
             is_guarded: around.is_guarded(),
             family: Family { group, mark },
-            printed: Mutex::new(Printed::new(session.logs.join(format!("{number}.log")))),
+            printed: Mutex::new(Printed::new(session.logs.join(format!("{number}.log")), is_apart)),
             shown: Mutex::new(0),
             stop: watch::Sender::new(None),
             ended: watch::Sender::new(None),
@@ -329,10 +349,14 @@ impl Commands {
             settled: OnceLock::new(),
         });
         session.remember(number, Running(Arc::clone(&command)));
-        let reader = Receiver::from_owned_fd(OwnedFd::from(reader))?;
+        let receiver = |it: io::PipeReader| Receiver::from_owned_fd(OwnedFd::from(it));
+        let readers = Readers {
+            output: Some(receiver(reader)?),
+            errors: errors.map(receiver).transpose()?,
+        };
         let attendant = Attendant {
             command: Arc::clone(&command),
-            reader: Some(reader),
+            readers,
             told,
             started,
             limit: spec.limit,

@@ -100,12 +100,12 @@ pub enum Start {
     Held(io::PipeReader),
 }
 
-/// Starts a command with its output in one pipe.
+/// Starts a command with its output in one pipe, or with its errors in a second one.
 pub fn spawn(
     start: Start,
     directory: &Path,
     variables: Vec<(OsString, OsString)>,
-    output: io::PipeWriter,
+    (output, errors): (io::PipeWriter, Option<io::PipeWriter>),
     told: &File,
 ) -> Result<Child, NotStarted> {
     let (arguments, order) = match start {
@@ -113,6 +113,10 @@ pub fn spawn(
         Start::Held(order) => ([kernel::program()?.into(), kernel::WORD.into()].into(), Some(order)),
     };
     let (program, arguments) = arguments.split_first().ok_or(NotStarted::Bash)?;
+    let errors = match errors {
+        Some(errors) => errors,
+        None => output.try_clone()?,
+    };
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the place where a model's commands are started"
@@ -124,8 +128,8 @@ pub fn spawn(
         .env_clear()
         .envs(variables)
         .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output);
+        .stdout(output)
+        .stderr(errors);
     let told = told.as_raw_fd();
     let order_descriptor = order.as_ref().map(AsRawFd::as_raw_fd);
     let before = move || -> io::Result<()> {

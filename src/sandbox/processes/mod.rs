@@ -11,7 +11,7 @@ mod trial;
 
 pub use commands::{Commands, Spec};
 pub use launch::NotStarted;
-pub use output_capture::Excerpt;
+pub use output_capture::{Apart, Excerpt};
 pub use process_tree::end_marked;
 pub use running::{Ended, Foreground, How, Running};
 pub use trial::{NotRun, Tried, run as run_trial};

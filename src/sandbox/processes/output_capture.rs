@@ -8,6 +8,8 @@ use crate::os::file;
 const HEAD_BYTES: usize = 256 << 10;
 /// Kept from the end.
 const TAIL_BYTES: usize = 768 << 10;
+/// Kept of each stream when they are kept apart.
+const APART_BYTES: usize = 1 << 20;
 /// From here on there is a file.
 const SHORT_BYTES: u64 = 32 << 10;
 /// Maximum size of the log file, in bytes: a command in a loop must not fill the disk.
@@ -21,6 +23,8 @@ pub struct Printed {
     total: u64,
     path: PathBuf,
     log: Log,
+    /// The same by stream, if it is kept apart.
+    apart: Option<Apart>,
 }
 
 #[derive(Debug)]
@@ -35,6 +39,31 @@ enum Log {
     Failed(String),
 }
 
+/// Standard output and standard error of a command, the beginning of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Apart {
+    pub output: Vec<u8>,
+    pub errors: Vec<u8>,
+}
+
+impl Apart {
+    pub fn push(&mut self, stream: Stream, bytes: &[u8]) {
+        let kept = match stream {
+            Stream::Output => &mut self.output,
+            Stream::Errors => &mut self.errors,
+        };
+        let free = APART_BYTES.saturating_sub(kept.len()).min(bytes.len());
+        kept.extend_from_slice(bytes.get(..free).unwrap_or_default());
+    }
+}
+
+/// One of the two streams that a command writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Output,
+    Errors,
+}
+
 /// A part of an output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Excerpt {
@@ -47,14 +76,28 @@ pub struct Excerpt {
 }
 
 impl Printed {
-    pub fn new(log: PathBuf) -> Self {
+    pub fn new(log: PathBuf, is_apart: bool) -> Self {
         Self {
             head: Vec::new(),
             tail: VecDeque::new(),
             total: 0,
             path: log,
             log: Log::NotYet,
+            apart: is_apart.then(Apart::default),
         }
+    }
+
+    /// Returns standard output and standard error so far, if they are kept apart.
+    pub fn apart(&self) -> Option<&Apart> {
+        self.apart.as_ref()
+    }
+
+    /// Takes the next output of one stream.
+    pub fn push_from(&mut self, stream: Stream, bytes: &[u8]) {
+        if let Some(apart) = &mut self.apart {
+            apart.push(stream, bytes);
+        }
+        self.push(bytes);
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
@@ -161,7 +204,7 @@ mod tests {
     fn short_output_needs_no_file_and_long_output_is_in_it_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let mut printed = Printed::new(path.clone());
+        let mut printed = Printed::new(path.clone(), false);
         let all = bytes(3 << 20);
         let short = usize::try_from(SHORT_BYTES).unwrap();
         printed.push(&all[..short]);
@@ -176,7 +219,7 @@ mod tests {
 
     #[test]
     fn where_no_file_can_be_made_the_rest_goes_on() {
-        let mut printed = Printed::new(PathBuf::from("/nowhere/log"));
+        let mut printed = Printed::new(PathBuf::from("/nowhere/log"), false);
         printed.push(&bytes(100_000));
         assert_eq!((printed.log(), printed.total()), (None, 100_000));
         assert!(printed.since(0).first == bytes(100_000));
@@ -191,7 +234,7 @@ mod tests {
         ) {
             let total: usize = pieces.iter().sum();
             let all = bytes(total);
-            let mut printed = Printed::new(PathBuf::from("/nowhere/log"));
+            let mut printed = Printed::new(PathBuf::from("/nowhere/log"), false);
             let mut at = 0;
             for piece in pieces {
                 printed.push(&all[at..at + piece]);

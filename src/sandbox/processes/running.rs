@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use tokio::sync::watch;
 
 use super::{
-    output_capture::{Excerpt, Printed},
+    output_capture::{Apart, Excerpt, Printed},
     process_tree::Family,
 };
 use crate::sandbox::{kernel, policy::Tier, protect::Settled};
@@ -124,6 +124,11 @@ impl Running {
         let part = self.since(*shown);
         *shown = part.end;
         part
+    }
+
+    /// Returns standard output and standard error so far, the beginning of each. `None`: they are not kept apart.
+    pub fn apart(&self) -> Option<Apart> {
+        lock(&self.0.printed).apart().cloned()
     }
 
     /// The file that has all of the output, if it is long.

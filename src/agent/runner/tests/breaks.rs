@@ -37,7 +37,7 @@ async fn an_answer_that_breaks_off_keeps_what_came() {
     ];
     for (name, answer, want) in cases {
         let url = test_server::answer(answer).await;
-        let mut conversation = Conversation::with(&url);
+        let mut conversation = Conversation::once(&url);
         conversation.say("hi");
         conversation.until_done(1).await;
         assert_eq!(conversation.shown(1), want.replace("URL", &url), "{name}");
@@ -87,7 +87,7 @@ async fn nothing_malformed_reaches_the_next_request() {
             }
         })
         .await;
-        let mut conversation = Conversation::with(&url);
+        let mut conversation = Conversation::once(&url);
         conversation.say("hi");
         conversation.until_done(1).await;
         conversation.say("again");
@@ -114,6 +114,7 @@ async fn a_server_that_falls_silent_is_given_up() {
     .await;
     let mut connection = Connection::default().at(&url);
     connection.idle_timeout = Duration::from_millis(100);
+    connection.retries = 0;
     let mut conversation = Conversation::over(config::Provider {
         connection,
         ..config::Provider::default()
@@ -145,7 +146,7 @@ async fn a_busy_server_is_asked_again_with_a_countdown() {
     .await;
     let mut conversation = Conversation::with(&url);
     conversation.say("hi");
-    let is_counting = |it: &Progress| matches!(it, Progress::Retrying { attempt: 1, of: 3, .. });
+    let is_counting = |it: &Progress| matches!(it, Progress::Retrying { attempt: 1, of: 10, .. });
     conversation
         .until("the countdown", |it| it.has_progress(is_counting))
         .await;
@@ -154,6 +155,37 @@ async fn a_busy_server_is_asked_again_with_a_countdown() {
     conversation.link.send(Command::Cancel);
     conversation.until_done(1).await;
     assert_eq!(conversation.shown(1), "completed cancelled");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_before_a_call_is_asked_for_again() {
+    let (told, mut diary) = test_server::diary();
+    let is_first = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let url = test_server::listen(move |mut socket: Socket| {
+        let (told, is_first) = (told.clone(), Arc::clone(&is_first));
+        async move {
+            told.send(body(&socket.request().await)).ok();
+            if is_first.swap(false, std::sync::atomic::Ordering::SeqCst) {
+                socket.send(format!("{STREAM}{}", chunk("so far"))).await;
+            } else {
+                socket.send(answer("ok")).await;
+            }
+        }
+    })
+    .await;
+    let mut conversation = Conversation::with(&url);
+    conversation.say("hi");
+    conversation.until_done(1).await;
+    assert_eq!(
+        conversation.shown(1),
+        r#"text incomplete "so far" | text "ok" | completed stop"#
+    );
+    let (first, second) = (diary.next().await, diary.next().await);
+    assert_eq!(first["messages"], second["messages"], "what broke off is not told");
+    conversation.say("again");
+    conversation.until_done(2).await;
+    let third = diary.next().await["messages"].clone();
+    assert_eq!(third[2], json!({ "role": "assistant", "content": "ok" }), "{third}");
 }
 
 /// A provider that breaks its promise.

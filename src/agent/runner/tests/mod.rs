@@ -47,6 +47,16 @@ impl Conversation {
         })
     }
 
+    /// With a provider that asks once and never again.
+    fn once(url: &str) -> Self {
+        let mut connection = Connection::default().at(url);
+        connection.retries = 0;
+        Self::over(config::Provider {
+            connection,
+            ..config::Provider::default()
+        })
+    }
+
     fn over(settings: config::Provider) -> Self {
         Self::of(models::open(&settings, &Environment::default()).expect("sound settings"))
     }

@@ -153,6 +153,28 @@ impl Job {
     }
 }
 
+/// A change or command that the mode forbids is shown as what it is, if the call says what it is about.
+fn keep_kind(job: &mut Job) {
+    let Some(tool) = built_in().find(&job.call.name, &job.call.arguments) else {
+        return;
+    };
+    let Ok(arguments) = arguments::read(tool, Ok(&job.call.arguments)) else {
+        return;
+    };
+    let subjects: &[&str] = match &tool.work {
+        Work::Change(_) => &["file_path", "target_file", "target_notebook"],
+        Work::Command { .. } => &["command"],
+        Work::Call { .. } | Work::Turn(_) => &[],
+    };
+    if subjects
+        .iter()
+        .any(|it| arguments.text(it).is_some_and(|it| !it.is_empty()))
+    {
+        job.tool = Some(Arc::clone(tool));
+        job.arguments = arguments;
+    }
+}
+
 impl Running {
     /// The calls of the message that has just ended.
     pub(super) fn begin_batch(&mut self, calls: Vec<Call>, memory: &mut Memory) {
@@ -207,6 +229,9 @@ impl Running {
             }
             Err(fault) => {
                 job.is_garbled = fault.code == "TOOL_ARGUMENTS_INVALID";
+                if fault.code == "TOOL_FORBIDDEN_IN_MODE" {
+                    keep_kind(&mut job);
+                }
                 self.refuse(&mut job, &fault);
             }
         }

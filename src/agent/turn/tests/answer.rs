@@ -134,6 +134,12 @@ fn ends_that_the_user_must_act_on_are_said() {
            -doc_001 | done completed refusal"#,
     );
     check(
+        "a refusal after text",
+        [says("so"), ends(EndReason::Refusal)],
+        r#"response of m | +1 text | "so"
+           -doc_001 | +2 error | "the model declined to continue; what it wrote is not a complete answer" | -doc_002 LLM_REFUSAL | done completed refusal"#,
+    );
+    check(
         "a silent refusal",
         [ends(EndReason::Refusal)],
         r#"response of m | +1 error | "the model declined to answer" | -doc_001 LLM_REFUSAL | done completed refusal"#,

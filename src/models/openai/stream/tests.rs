@@ -57,6 +57,7 @@ fn show(pieces: &[Piece]) -> String {
                     it.prompt, it.cached, it.completion, it.reasoning
                 )
             }
+            Piece::Void => write!(line, "void"),
             Piece::Refusal(text) => write!(line, "refusal {text:?}"),
             Piece::Notice(notice) => write!(line, "notice {}", notice.code),
             Piece::Seen(_) => write!(line, "seen"),

@@ -26,6 +26,7 @@ pub fn narrowed(
 ) -> (Settings, ToolSet) {
     let mut settings = settings.clone();
     let left = tools.filtered(|tool| wanted.is_none_or(|it| it.iter().any(|name| is_meant(tool, name))));
+    let left = left.by_mode(wanted.is_some() || tools.is_by_mode());
     let Some(registry) = registry.and_then(Value::as_object) else {
         return (settings, left);
     };
@@ -33,8 +34,8 @@ pub fn narrowed(
         let mut said = registry.iter().filter(|(name, _)| is_meant(tool, name));
         said.all(|(_, said)| apply(&mut settings, tool, said))
     };
-    let left = left.iter().filter(|it| may_be_used(it)).cloned().collect();
-    (settings, left)
+    let used: ToolSet = left.iter().filter(|it| may_be_used(it)).cloned().collect();
+    (settings, used.by_mode(left.is_by_mode()))
 }
 
 /// Applies the registry's entry for a tool. Returns false if the tool is not to be used; an entry that cannot be read

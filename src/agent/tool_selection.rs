@@ -15,7 +15,38 @@ const SMALL_TOKENS: u64 = 32_000;
 
 /// The tools of `from` that `model` with `window` tokens may be offered in some mode.
 pub fn tools(settings: &Settings, model: &str, window: Option<u64>, from: &ToolSet) -> ToolSet {
-    from.filtered(|it| withheld(settings, model, window, it).is_none())
+    let tools = from.filtered(|it| withheld(settings, model, window, it).is_none());
+    let is_by_mode = from.is_by_mode() || is_small(settings, window);
+    tools.by_mode(is_by_mode)
+}
+
+/// The tools of `from` that some mode allows: what the system prompt speaks of.
+pub fn of_all_modes<'a>(settings: &'a Settings, from: &'a ToolSet) -> impl Iterator<Item = &'a Arc<Tool>> {
+    let is_in_some = |it: &&Arc<Tool>| it.modes.iter().any(|mode| is_in_scope(settings, it, *mode));
+    from.iter().filter(is_in_some)
+}
+
+/// The tools of `from` that may be used in `mode`.
+pub fn of_mode<'a>(settings: &'a Settings, from: &'a ToolSet, mode: Mode) -> impl Iterator<Item = &'a Arc<Tool>> {
+    let is_in_force = move |it: &&Arc<Tool>| it.modes.contains(&mode) && is_in_scope(settings, it, mode);
+    from.iter().filter(is_in_force)
+}
+
+/// The list of a request: the same in all modes, or the tools of the mode for those who get no more.
+pub fn listed<'a>(settings: &'a Settings, from: &'a ToolSet, mode: Mode) -> Vec<&'a Arc<Tool>> {
+    if from.is_by_mode() {
+        of_mode(settings, from, mode).collect()
+    } else {
+        of_all_modes(settings, from).collect()
+    }
+}
+
+fn is_small(settings: &Settings, window: Option<u64>) -> bool {
+    match settings.agent.profile.as_str() {
+        "full" => false,
+        "short" => true,
+        _ => window.is_some_and(|it| it < SMALL_TOKENS),
+    }
 }
 
 /// The names of the tools of `from` that are not offered, and why.
@@ -26,11 +57,7 @@ pub fn missing(settings: &Settings, model: &str, window: Option<u64>, from: &Too
 
 /// Returns the reason for which a tool is not offered; `None`: it is.
 fn withheld(settings: &Settings, model: &str, window: Option<u64>, tool: &Tool) -> Option<NotOffered> {
-    let is_small = match settings.agent.profile.as_str() {
-        "full" => false,
-        "short" => true,
-        _ => window.is_some_and(|it| it < SMALL_TOKENS),
-    };
+    let is_small = is_small(settings, window);
     if settings.tools.get(&tool.name).is_some_and(|it| !it.enabled) {
         return Some(NotOffered::SwitchedOff);
     }

@@ -40,6 +40,8 @@ pub struct Acting {
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub trust: Trust,
+    /// Names of the checkers whose markers are in the workspace, trusted or not.
+    pub checkers: Vec<String>,
     /// Files that the user has not been asked about; empty: there is nothing to ask.
     pub asked: Vec<Acting>,
     /// Files that have no effect, including those that the user has declined.
@@ -131,6 +133,7 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
     let asked = asked.cloned().collect();
     Standing {
         trust,
+        checkers,
         asked,
         shut,
         all,

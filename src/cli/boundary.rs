@@ -43,6 +43,12 @@ pub fn run(ask: Boundary) -> Result<u8> {
             let base = CliContext::of(&common, &TargetArguments::default())?;
             let permissions = [(network, Permission::Network), (git_write, Permission::GitWrite)];
             let permissions: Vec<_> = permissions.into_iter().filter(|it| it.0).map(|it| it.1).collect();
+            for problem in &base.problems {
+                complain(&problem.to_string());
+            }
+            if base.problems.iter().any(|it| it.leaves_open) {
+                return Ok(code::USAGE);
+            }
             hold(&base, &command, &permissions, guard)
         }
     }

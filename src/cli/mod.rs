@@ -575,7 +575,12 @@ fn listen() -> mpsc::Receiver<StopSignal> {
             (SignalKind::terminate(), StopSignal::Terminate),
             (SignalKind::hangup(), StopSignal::HangUp),
         ];
-        os::ending::limit(kinds.map(|it| it.0.as_raw_value()), || {});
+        // What was ignored at the start, as under nohup, stays ignored.
+        let kinds = kinds
+            .into_iter()
+            .filter(|it| !os::ending::is_ignored(it.0.as_raw_value()));
+        let kinds: Vec<_> = kinds.collect();
+        os::ending::limit(kinds.iter().map(|it| it.0.as_raw_value()), || {});
         for (kind, stop) in kinds {
             let Ok(mut signals) = signal(kind) else { continue };
             let sender = sender.clone();

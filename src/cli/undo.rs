@@ -77,27 +77,33 @@ impl UndoRequest<'_> {
         let checkpoints = Checkpoints::open(&base.paths.state.join("checkpoints"), name.as_str())?;
         checkpoints.begin(u64::from(log.turn().0));
         let seen = Seen::keeping(checkpoints);
-        if !asked.dry_run
-            && let Some(finished) = undo::finish(&seen, &workspace, &transcript)
-        {
-            let (restored, notice) = finished.map_err(anyhow::Error::msg)?;
-            let resumed = Store::new(base.paths.sessions()).resume_to_change(&id, now_ms())?;
-            for (turn, event) in restored.events {
-                resumed.log.append_to(turn, now_ms(), event);
-            }
-            resumed.log.append(now_ms(), Event::Notice(notice));
-            resumed.recorder.finish()?;
-            say(&format!("{}\n", restored.said));
-            let is_it = self.kind == UndoKind::Undo && asked.address.is_none();
-            return if is_it { Ok(code::OK) } else { self.run() };
-        }
+        // Whoever changes files has the conversation's lock first. Its damage has been printed.
+        let resume = || Store::new(base.paths.sessions()).resume_to_change(&id, now_ms());
+        let resumed = if asked.dry_run { None } else { Some(resume()?) };
+        let resumed = match resumed {
+            Some(resumed) => match undo::finish(&seen, &workspace, &transcript) {
+                Some(finished) => {
+                    let (restored, notice) = finished.map_err(anyhow::Error::msg)?;
+                    for (turn, event) in restored.events {
+                        resumed.log.append_to(turn, now_ms(), event);
+                    }
+                    resumed.log.append(now_ms(), Event::Notice(notice));
+                    resumed.recorder.finish()?;
+                    say(&format!("{}\n", restored.said));
+                    let is_it = self.kind == UndoKind::Undo && asked.address.is_none();
+                    return if is_it { Ok(code::OK) } else { self.run() };
+                }
+                None => Some(resumed),
+            },
+            None => None,
+        };
         let wish = Restore {
             target,
             except: asked.but.clone(),
             overwrite: asked.over,
             seen: None,
         };
-        if asked.dry_run {
+        let Some(resumed) = resumed else {
             let found = undo::preview(&seen, &workspace, &transcript, &wish).map_err(anyhow::Error::msg)?;
             if found.is_partial {
                 complain("the oldest changes are no longer stored");
@@ -109,9 +115,7 @@ impl UndoRequest<'_> {
                 complain("no files would change");
             }
             return Ok(code::OK);
-        }
-        // Its damage has been printed.
-        let resumed = Store::new(base.paths.sessions()).resume_to_change(&id, now_ms())?;
+        };
         let wants_files = !matches!(self.kind, UndoKind::Rewind(Some(RewindPart::Conversation)));
         let mut code = code::OK;
         if wants_files {

@@ -180,6 +180,13 @@ fn restricts(key: &str) -> bool {
     ) || key.starts_with("tools.")
 }
 
+/// Returns true if the name of an unknown key is that of one that forbids, asks or hides something, or nearly so.
+fn may_mean_restriction(name: &str) -> bool {
+    let names = KEYS.iter().filter(|it| restricts(&it.path) && !it.path.contains('*'));
+    let mut names = names.filter_map(|it| it.parts().next_back());
+    names.clone().any(|it| it == name) || suggestion(name, names.by_ref()).is_some()
+}
+
 struct LayerMerger {
     settings: Settings,
     problems: Vec<Problem>,
@@ -234,7 +241,13 @@ impl LayerMerger {
                     ..problem
                 };
                 let is_rule = |it: &str| it.contains("approvals");
-                let is_open = is_rule(&path.join(".")) || problem.hint.as_deref().is_some_and(is_rule);
+                let is_open = is_rule(&path.join("."))
+                    || problem.hint.as_deref().is_some_and(is_rule)
+                    || may_mean_restriction(name.get_ref())
+                    || value
+                        .get_ref()
+                        .as_table()
+                        .is_some_and(|it| it.keys().any(|it| may_mean_restriction(it.get_ref())));
                 self.problems.push(if is_open && layer != Layer::Project {
                     problem.open()
                 } else {

@@ -183,7 +183,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let api_key = ["api_key", "api_key_env", "key_command", "key_file", "keyring"];
     let block = "Replacement of a block of the system prompt, or the file `prompts/<block>.md`: role, communication, \
                  no_tools, tool_calling, maximize_parallel_tool_calls, maximize_context_understanding, making_code_changes, \
-                 citing_code, task_management, plan_mode, ask_mode, debug_mode.";
+                 using_git, long_work, citing_code, task_management, model_guidance, plan_mode, ask_mode, debug_mode.";
     let block = Key::new("prompt.replace", "*", block, ValueKind::Text, |it, name| {
         Slot::from(it.prompt.replace.entry(name.to_owned()).or_default())
     });
@@ -835,7 +835,7 @@ mod tests {
         ## [prompt.replace]
 
         - `<name>`: text; default `""`
-          Replacement of a block of the system prompt, or the file `prompts/<block>.md`: role, communication, no_tools, tool_calling, maximize_parallel_tool_calls, maximize_context_understanding, making_code_changes, citing_code, task_management, plan_mode, ask_mode, debug_mode.
+          Replacement of a block of the system prompt, or the file `prompts/<block>.md`: role, communication, no_tools, tool_calling, maximize_parallel_tool_calls, maximize_context_understanding, making_code_changes, using_git, long_work, citing_code, task_management, model_guidance, plan_mode, ask_mode, debug_mode.
 
         ## [roles]
 

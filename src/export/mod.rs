@@ -13,7 +13,7 @@ pub use redact::{RedactionRules, RuleError};
 
 use crate::{
     journal::file::Session,
-    protocol::{Address, Document, Entry, View, codec::record},
+    protocol::{Address, Document, Entry, Event, View, codec::record},
     text::diff::CONTEXT_LINES,
     transcript::{Transcript, object},
 };
@@ -102,7 +102,9 @@ impl ExportedConversation {
                 serde_json::to_string_pretty(&object).unwrap_or_default() + "\n"
             }
             ExportFormat::Jsonl => {
-                let lines = self.entries.iter().filter_map(|it| record::to_line(it));
+                // What the model was told beside the conversation (surroundings, instructions) is nobody else's.
+                let shown = self.entries.iter().filter(|it| !matches!(it.event, Event::Told(_)));
+                let lines = shown.filter_map(|it| record::to_line(it));
                 lines.map(|it| it + "\n").collect()
             }
         }

@@ -18,7 +18,7 @@ pub mod figure;
 use std::{
     borrow::Cow,
     path::Path,
-    sync::{LazyLock, PoisonError, RwLock},
+    sync::{LazyLock, OnceLock, PoisonError, RwLock},
 };
 
 use crate::os::file;
@@ -104,10 +104,11 @@ pub fn choose(catalogue: &'static Catalogue) {
     *CHOSEN.write().unwrap_or_else(PoisonError::into_inner) = Some(catalogue);
 }
 
-/// Returns the catalogue of a compiled-in language.
+/// Returns the catalogue of a compiled-in language, which is read once.
 pub fn built_in(tag: &str) -> Option<&'static Catalogue> {
-    let language = LANGUAGES.iter().find(|it| it.tag == tag)?;
-    Some(Catalogue::read(language.tag, Cow::Borrowed(language.text)).0)
+    static READ: [OnceLock<&'static Catalogue>; LANGUAGES.len()] = [const { OnceLock::new() }; LANGUAGES.len()];
+    let (language, read) = LANGUAGES.iter().zip(&READ).find(|it| it.0.tag == tag)?;
+    Some(read.get_or_init(|| Catalogue::read(language.tag, Cow::Borrowed(language.text)).0))
 }
 
 /// Returns the best catalogue for the wanted languages (best first), and the faults of the user's file if it is one.

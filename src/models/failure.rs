@@ -68,7 +68,7 @@ impl FailureKind {
     const fn next_step(self) -> &'static str {
         match self {
             Self::Key => "check the key: `sheaf login` shows where it comes from and stores another",
-            Self::Credit => "the account has no credit left: see the provider's billing page, or choose another model",
+            Self::Credit => "see the provider's billing page, or choose another model",
             Self::NotFound => "check the model's name and the base URL: `/model` lists what the server offers",
             Self::TooLong => "start a new conversation, send less, or choose a model with a larger window",
             Self::Request => "the server refused this request: another model or provider may accept it",

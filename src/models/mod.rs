@@ -200,7 +200,7 @@ pub struct ModelRequest {
 }
 
 /// A tool as a model sees it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct ToolSpec {
     pub name: String,
     /// Other names that a call may come under. They are not sent.
@@ -220,7 +220,7 @@ pub enum Effort {
 }
 
 /// A message of one side. Two in a row of the same side are legal; a provider joins them if its server needs that.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum ModelMessage {
     User(Vec<Part>),
     /// In the order in which it came: reasoning, text, calls.
@@ -240,13 +240,13 @@ impl ModelMessage {
 }
 
 /// A part of what the user says.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Part {
     Text(String),
     Image(Image),
 }
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Image {
     /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
     pub media_type: String,
@@ -260,7 +260,7 @@ impl std::fmt::Debug for Image {
 }
 
 /// A part of what the model said.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Said {
     Text(String),
     /// Value of [`Piece::ThinkingDone`]. It is sent back only to the provider and model that made it.
@@ -269,7 +269,7 @@ pub enum Said {
 }
 
 /// A call that a model made.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Call {
     /// Unique in the conversation.
     pub id: String,
@@ -281,7 +281,7 @@ pub struct Call {
 }
 
 /// Result of a tool call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct CallResult {
     /// The id of the call.
     pub call: String,

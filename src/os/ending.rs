@@ -35,6 +35,17 @@ pub fn limit(signals: impl IntoIterator<Item = libc::c_int>, restore: fn()) {
     }
 }
 
+/// Returns true if this process ignores a signal.
+pub fn is_ignored(signal: libc::c_int) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    #[expect(unsafe_code, reason = "sigaction(2) has no safe wrapper")]
+    // SAFETY: it writes the whole structure where it succeeds, and zeros are a valid one.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// The event loop has noticed a signal. If it `ends` the program, that may take a little longer; else it goes on.
 pub fn noticed(ends: bool) {
     if PENDING.load(Ordering::SeqCst) == 0 {

@@ -385,7 +385,7 @@ impl Printer<'_> {
         match self.format {
             Format::Text => self.progress(entry, moved),
             Format::Events => {
-                if !matches!(entry.event, Event::Progress(_)) {
+                if !matches!(entry.event, Event::Progress(_) | Event::Told(_)) {
                     let (event, data) = record::parts(&entry.event);
                     let line = json::line(&json!({ "event": event, "data": data }));
                     self.is_broken |= self.outputs.answer(&line).is_err();

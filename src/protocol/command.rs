@@ -497,6 +497,8 @@ pub enum NotOffered {
     SwitchedOff,
     ModelCallsNone,
     NoSearchService,
+    /// No checker may or can run in the workspace.
+    NoChecker,
     EditStyle,
     OtherModels,
     SmallWindow,

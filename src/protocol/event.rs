@@ -95,6 +95,8 @@ pub enum Event {
     Title(Title),
     /// Ours: the conversation continues after an older turn. Newer turns stay, on a branch of their own.
     Branch(Branch),
+    /// Ours: what the model was told. In the log and the journal only: never on a wire, a screen or in an export.
+    Told(Map<String, Value>),
     Done(Done),
     /// An event that sheaf does not know: stored and forwarded, shown in the inspector only.
     Unknown {
@@ -122,6 +124,7 @@ impl Event {
             | Self::Progress(_)
             | Self::Title(_)
             | Self::Branch(_)
+            | Self::Told(_)
             | Self::Done(_)
             | Self::Unknown { .. } => None,
         }

@@ -214,9 +214,12 @@ impl Response {
                 self.end(done);
                 ResponseChange::Finished
             }
-            Event::UserMessage(_) | Event::Progress(_) | Event::Title(_) | Event::Branch(_) | Event::Unknown { .. } => {
-                ResponseChange::Nothing
-            }
+            Event::UserMessage(_)
+            | Event::Progress(_)
+            | Event::Title(_)
+            | Event::Branch(_)
+            | Event::Told(_)
+            | Event::Unknown { .. } => ResponseChange::Nothing,
         }
     }
 

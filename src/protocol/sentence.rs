@@ -33,9 +33,10 @@ pub const NO_CHANGE: Sentence = Sentence::new("not a file change", "agent-no-cha
 pub const NO_CALL: Sentence = Sentence::new("no call to run again", "agent-no-call");
 pub const STAYS_HERE: Sentence = Sentence::new("still working: the conversation continues here", "agent-stays-here");
 pub const MESSAGE_WAITS: Sentence = Sentence::new("your message is sent once you have answered", "agent-message-waits");
+pub const TOOLS_CHANGED: Sentence = Sentence::new("cache lost: tools changed: {}", "agent-tools-changed");
 pub const MARKS_LEFT: Sentence = Sentence::new("instrumentation is left in the code: {}", "agent-marks-left");
 
-const ALL: [&Sentence; 16] = [
+const ALL: [&Sentence; 17] = [
     &NO_GIT,
     &NO_REPOSITORY,
     &CONFLICTS,
@@ -51,6 +52,7 @@ const ALL: [&Sentence; 16] = [
     &NO_CALL,
     &STAYS_HERE,
     &MESSAGE_WAITS,
+    &TOOLS_CHANGED,
     &MARKS_LEFT,
 ];
 

@@ -32,7 +32,7 @@ mod walk;
 mod workspace;
 
 pub use checkpoints::{Changed, Checkpoints, Clash, Done, Marked, PathState, Plan, Turning, Which};
-pub use edits::{Cell, Change, Hunk, Seen};
+pub use edits::{Cell, Change, Hunk, Seen, SeenFile};
 pub use files::{Located, Place, Refused};
 pub use kernel::{Layer, Layers, NOT_BUILT, force_off, helper, is_off, layers};
 pub use policy::Tier;

@@ -347,9 +347,12 @@ impl EventRelay {
             return false;
         }
         let mut event = match &entry.event {
-            Event::UserMessage(_) | Event::Notice(_) | Event::Progress(_) | Event::Title(_) | Event::Branch(_) => {
-                return false;
-            }
+            Event::UserMessage(_)
+            | Event::Notice(_)
+            | Event::Progress(_)
+            | Event::Title(_)
+            | Event::Branch(_)
+            | Event::Told(_) => return false,
             event => event.clone(),
         };
         let identity = &self.served.identity;

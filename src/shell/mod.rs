@@ -104,17 +104,35 @@ impl CommandLine {
         self.doubts.is_empty()
     }
 
-    /// The folders that its commands may run in, if it begins in `start`: each that it goes to by name, on the way.
+    /// The folders that its commands may run in, if it begins in `start`: each that it goes to by name, on the way, and those
+    /// that git is told.
     pub fn folders(&self, start: &Path) -> Vec<PathBuf> {
         let mut folders = vec![start.to_owned()];
+        let mut here = start.to_owned();
         for command in &self.commands {
-            if let [Some("cd"), Some(to)] = command.texts().as_slice()
-                && let Some(now) = folders.last().map(|it| it.join(to))
-            {
-                folders.push(now);
+            let texts = command.texts();
+            match texts.as_slice() {
+                [Some("cd" | "pushd"), Some(to)] => {
+                    here.push(to);
+                    folders.push(here.clone());
+                }
+                [Some("git"), rest @ ..] => {
+                    let told = rest.windows(2).filter(|it| it.first() == Some(&Some("-C")));
+                    folders.extend(told.filter_map(|it| Some(here.join(it.get(1).copied()??))));
+                }
+                _ => {}
             }
         }
         folders
+    }
+
+    /// Returns true if it runs something beside git.
+    pub fn runs_others_than_git(&self) -> bool {
+        let is_other = |it: &SimpleCommand| {
+            let program = it.words.first().and_then(|it| it.text.as_deref());
+            !it.is_move() && program.is_none_or(|it| programs::base(it) != "git")
+        };
+        self.commands.iter().any(is_other)
     }
 
     /// Adds a reason why rules cannot judge the line, once.
@@ -169,7 +187,7 @@ impl Redirect {
 
 impl SimpleCommand {
     /// The texts of its words; `None` for a word that the shell replaces.
-    pub(super) fn texts(&self) -> Vec<Option<&str>> {
+    pub fn texts(&self) -> Vec<Option<&str>> {
         self.words.iter().map(|it| it.text.as_deref()).collect()
     }
 

@@ -9,9 +9,10 @@ const MOST: usize = 256;
 /// Programs that only print their arguments.
 const PRINTING: [&str; 2] = ["echo", "printf"];
 
-/// Texts of a line that may be paths, each once. `programs` are those that stand where a program does.
+/// Texts of a line that may be paths, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedPaths {
+    /// Those that may stand where a program does.
     pub programs: Vec<String>,
     pub others: Vec<String>,
 }
@@ -26,7 +27,9 @@ impl NamedPaths {
                 continue;
             };
             let name = program.text.as_deref().unwrap_or_default();
-            found.programs.extend(name.contains('/').then(|| name.to_owned()));
+            if name.contains('/') {
+                add(&mut found.programs, name);
+            }
             if PRINTING.contains(&programs::base(name).as_str()) {
                 continue;
             }
@@ -35,23 +38,17 @@ impl NamedPaths {
             }
             if programs::runs_others(command) {
                 for inner in programs::inner_words(command) {
-                    found.add(inner);
+                    found.guess(inner);
                 }
             }
         }
         for input in line.redirects.iter().filter(|it| !it.writes) {
             found.word(&input.file);
         }
-        let is_unread = |it: &Doubt| {
-            matches!(
-                it,
-                Doubt::Long | Doubt::Many | Doubt::Broken | Doubt::Deep | Doubt::HereDocument | Doubt::Unknown
-            )
-        };
-        if line.doubts.iter().any(is_unread) {
+        if is_partly_read(&line.doubts) {
             let is_part = |it: char| it.is_alphanumeric() || "_-./+@%~".contains(it);
             for token in text.split(|it| !is_part(it)).filter(|it| leads_elsewhere(it)) {
-                found.add(token);
+                found.guess(token);
             }
         }
         found
@@ -89,11 +86,35 @@ impl NamedPaths {
     }
 
     fn add(&mut self, path: &str) {
-        let is_new = !path.is_empty() && !self.others.iter().any(|it| it == path);
-        if is_new && self.others.len() < MOST {
-            self.others.push(path.to_owned());
+        add(&mut self.others, path);
+    }
+
+    /// Adds a part of a text that some program may read as code or as a list. What has no name in it is more often a sign:
+    /// `10 / 2`, `<br />`.
+    fn guess(&mut self, part: &str) {
+        if part.contains(|it| !"/.~".contains(it)) {
+            add(&mut self.programs, part);
         }
     }
+}
+
+fn add(paths: &mut Vec<String>, path: &str) {
+    if !path.is_empty() && paths.len() < MOST && !paths.iter().any(|it| it == path) {
+        paths.push(path.to_owned());
+    }
+}
+
+/// Returns true if some of a line was not taken apart. A here-document that becomes a file, or is printed, names nothing; one
+/// that a program may run, or that the shell fills in, does.
+fn is_partly_read(doubts: &[Doubt]) -> bool {
+    let is_unread = |it: &Doubt| {
+        matches!(
+            it,
+            Doubt::Long | Doubt::Many | Doubt::Broken | Doubt::Deep | Doubt::Unknown
+        )
+    };
+    let is_text = |it: &Doubt| matches!(it, Doubt::HereDocument | Doubt::Lines);
+    doubts.iter().any(is_unread) || (doubts.contains(&Doubt::HereDocument) && !doubts.iter().all(is_text))
 }
 
 /// Returns true for a path that may lead out of the folder that it is relative to.
@@ -145,10 +166,21 @@ mod tests {
             ("curl file:///x https://a.example/etc", "", "/x"),
             (
                 "python3 -c 'print(open(\"/etc/x\").read())'",
-                "",
-                "-c print(open(\"/etc/x\").read()) print open /etc/x .read",
+                "-c print open /etc/x .read",
+                "-c print(open(\"/etc/x\").read())",
             ),
-            ("cat <<EOF\n$(< /etc/y)\nEOF", "", "/etc/y"),
+            ("cat <<EOF\n$(< /etc/y)\nEOF", "/etc/y", ""),
+            // A here-document is read where something may run it.
+            ("bash <<'EOF'\ncat /etc/y\nEOF", "/etc/y", ""),
+            ("xargs cat <<'EOF'\n/etc/y\nEOF", "cat /etc/y", "cat"),
+            ("cat > a.html <<'EOF'\n<br /> is in /etc/y\nEOF", "", ""),
+            ("cd x && cat > a <<'EOF'\n/etc/y\nEOF", "", "x"),
+            ("cat <<'EOF' | sh\ncat /etc/y\nEOF", "/etc/y", ""),
+            ("cat > a <<EOF\n`cat /etc/y`\nEOF", "/etc/y", ""),
+            ("while read x; do cat $x; done <<'EOF'\n/etc/y\nEOF", "x /etc/y", "x"),
+            // A sign is no path.
+            ("python3 -c 'print(10 / 2)'", "-c print 10 2", "-c print(10 / 2)"),
+            ("node -e '1 / 2 + ~3'", "-e 1 2 + ~3", "-e 1 / 2 + ~3"),
         ] {
             let found = NamedPaths::of(line);
             assert_eq!(found.programs.join(" "), programs, "{line}");

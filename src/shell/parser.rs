@@ -89,6 +89,7 @@ impl CommandLine {
                     match child.kind() {
                         "file_redirect" => self.redirect(child, text, depth + 1),
                         "herestring_redirect" => self.here_string(child, text, depth + 1),
+                        "heredoc_redirect" => self.here_document(child, text, depth + 1),
                         _ => self.statement(child, text, depth + 1, is_fed),
                     }
                 }
@@ -149,10 +150,7 @@ impl CommandLine {
                     self.doubt(Doubt::Assignment);
                     self.inside(child, text, depth + 1);
                 }
-                "heredoc_redirect" => {
-                    self.doubt(Doubt::HereDocument);
-                    self.inside(child, text, depth + 1);
-                }
+                "heredoc_redirect" => self.here_document(child, text, depth + 1),
                 _ => words.push(self.word(child, text, depth + 1)),
             }
         }
@@ -205,6 +203,26 @@ impl CommandLine {
             let device = file.text.as_deref().or(Some(&file.source)).unwrap_or_default();
             if device.starts_with("/dev/") && !HARMLESS_DEVICES.contains(&device) {
                 self.doubt(Doubt::Device);
+            }
+        }
+    }
+
+    /// A here-document, and what stands behind its sign on the line.
+    fn here_document(&mut self, node: Node<'_>, text: &str, depth: usize) {
+        self.doubt(Doubt::HereDocument);
+        let mut is_quoted = false;
+        for child in children(node) {
+            match child.kind() {
+                "<<" | "<<-" | "file_descriptor" | "heredoc_end" => {}
+                "heredoc_start" => is_quoted = slice(text, child).contains(['\'', '"', '\\']),
+                "heredoc_body" => {
+                    let body = slice(text, child);
+                    if !is_quoted && (body.contains('`') || body.contains("$(")) {
+                        self.doubt(Doubt::Substitution);
+                    }
+                    self.inside(child, text, depth + 1);
+                }
+                _ => self.statement(child, text, depth + 1, true),
             }
         }
     }

@@ -117,22 +117,21 @@ fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
         permissions,
         is_background,
     } = wanted(input, context)?;
-    let mut accesses = Vec::new();
-    // Whoever may do everything is asked about each command.
-    if !permissions.contains(&Permission::All) {
-        let read = read_by(&line, &directory, &context.workspace, Commands::tier());
-        accesses.extend(read.into_iter().map(Access::Read));
-    }
-    accesses.insert(
-        0,
-        Access::Command {
-            line,
-            directory,
-            permissions,
-            is_background,
-        },
-    );
-    Ok(accesses)
+    let tier = if permissions.contains(&Permission::All) {
+        Tier::None
+    } else {
+        Commands::tier()
+    };
+    let read = read_by(&line, &directory, &context.workspace, tier);
+    let command = Access::Command {
+        line,
+        directory,
+        permissions,
+        is_background,
+    };
+    Ok(std::iter::once(command)
+        .chain(read.into_iter().map(Access::Read))
+        .collect())
 }
 
 /// Devices that hold nothing of anybody's.

@@ -164,7 +164,10 @@ impl OldForm {
 
 /// Tools, in the order in which a model is shown them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ToolSet(Vec<Arc<Tool>>);
+pub struct ToolSet {
+    tools: Vec<Arc<Tool>>,
+    is_by_mode: bool,
+}
 
 impl ToolSet {
     /// The tool that a model means by `name` with these arguments: `Edit` is two tools, told apart by what is said.
@@ -173,17 +176,33 @@ impl ToolSet {
             "Edit" if arguments.contains_key("code_edit") => "edit_file",
             name => name,
         };
-        self.0.iter().find(|it| it.is_called(name))
+        self.tools.iter().find(|it| it.is_called(name))
     }
 
     /// The tool with this name of its own.
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
-        self.0.iter().find(|it| it.name == name)
+        self.tools.iter().find(|it| it.name == name)
     }
 
     /// The tools that `keeps` returns true for, in the same order.
     pub fn filtered(&self, keeps: impl Fn(&Tool) -> bool) -> Self {
-        self.0.iter().filter(|it| keeps(it)).cloned().collect()
+        Self {
+            tools: self.tools.iter().filter(|it| keeps(it)).cloned().collect(),
+            is_by_mode: self.is_by_mode,
+        }
+    }
+
+    /// The same tools, of which a request lists those of its mode only: for models that do not cope with more, and for
+    /// clients that have named the tools. Other requests list the same tools in all modes, so that servers know their
+    /// beginning again.
+    #[must_use]
+    pub fn by_mode(self, is_by_mode: bool) -> Self {
+        Self { is_by_mode, ..self }
+    }
+
+    /// Returns true if a request lists the tools of its mode only.
+    pub fn is_by_mode(&self) -> bool {
+        self.is_by_mode
     }
 }
 
@@ -191,13 +210,16 @@ impl Deref for ToolSet {
     type Target = [Arc<Tool>];
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.tools
     }
 }
 
 impl FromIterator<Arc<Tool>> for ToolSet {
     fn from_iter<I: IntoIterator<Item = Arc<Tool>>>(tools: I) -> Self {
-        Self(tools.into_iter().collect())
+        Self {
+            tools: tools.into_iter().collect(),
+            is_by_mode: false,
+        }
     }
 }
 

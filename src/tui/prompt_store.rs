@@ -72,9 +72,14 @@ impl DraftKeeper {
                 continue;
             }
             if left {
-                draft = take_draft(&slot.path, workspace);
+                // It stays in its file, which is this window's now: who is killed before a word is typed has lost nothing.
+                draft = read_draft(&slot.path, workspace);
+                if draft.is_some() {
+                    self.slot = Some(slot);
+                }
+            } else {
+                self.slot.get_or_insert(slot);
             }
-            self.slot.get_or_insert(slot);
         }
         self.is_stored = draft.is_some();
         draft
@@ -241,15 +246,14 @@ fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Takes the draft of a workspace, so that a second window does not have it, too.
-fn take_draft(path: &Path, workspace: &Path) -> Option<Value> {
+/// Reads the draft of a workspace. `None`: there is none, or it is that of another one.
+fn read_draft(path: &Path, workspace: &Path) -> Option<Value> {
     let bytes = file::read(path, 64 << 20).ok()?;
     let mut stored: Value = serde_json::from_slice(&bytes).ok()?;
     // Two folders may share a name for their file.
     if stored.get("workspace").and_then(Value::as_str) != Some(workspace.to_string_lossy().as_ref()) {
         return None;
     }
-    let _ = std::fs::remove_file(path);
     stored.get_mut("draft").map(Value::take)
 }
 
@@ -341,18 +345,16 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_is_taken_once() {
+    fn a_draft_is_that_of_its_workspace_until_it_is_removed() {
         let state = tempfile::tempdir().unwrap();
         let (shop, blog) = (Path::new("/shop"), Path::new("/blog"));
         let path = draft_path(state.path(), shop, 0);
         let keep = |draft: Option<Value>| keep_draft(state.path(), &path, shop, draft.as_ref()).unwrap();
         keep(Some(json!({ "text": "half" })));
-        assert_eq!(take_draft(&path, blog), None);
-        assert_eq!(take_draft(&path, shop), Some(json!({ "text": "half" })));
-        assert_eq!(take_draft(&path, shop), None);
-        keep(Some(json!({ "text": "half" })));
+        assert_eq!(read_draft(&path, blog), None);
+        assert_eq!(read_draft(&path, shop), Some(json!({ "text": "half" })));
         keep(None);
-        assert_eq!(take_draft(&path, shop), None);
+        assert_eq!(read_draft(&path, shop), None);
     }
 
     /// What one window stores and removes is its own; what windows that are gone have left is offered one by one.
@@ -389,7 +391,11 @@ mod tests {
         last.keep(&field("b"), None, shop);
         next.keep(&field(""), None, shop);
         drop((next, last));
+        let mut one = window();
+        assert_eq!(text_of(one.take_up(shop)).as_deref(), Some("b"));
+        assert_eq!(window().take_up(shop), None, "another window has it");
+        // It is killed before a word is typed.
+        drop(one);
         assert_eq!(text_of(window().take_up(shop)).as_deref(), Some("b"));
-        assert_eq!(window().take_up(shop), None);
     }
 }

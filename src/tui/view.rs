@@ -54,7 +54,10 @@ fn bars(app: &App) -> Bars {
         columns.saturating_sub(3),
     );
     let asked = conversation.transcript.trust.as_ref();
-    let (asked, review) = asked.map_or_else(Default::default, |it| trust::spans(it, columns.saturating_sub(3)));
+    let by_tab = conversation.waits_for_trust();
+    let (asked, review) = asked.map_or_else(Default::default, |it| {
+        trust::spans(it, by_tab, columns.saturating_sub(3))
+    });
     Bars {
         header: Bar::new(place, state, (1, margin)),
         trust: Bar::new(asked, review, (2, margin)),

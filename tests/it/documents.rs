@@ -252,7 +252,7 @@ fn assert_strict(events: &[Event]) {
                 assert!(done.status.is_some() && done.finish_reason.is_some() && done.usage.is_some());
                 assert_ne!(done.status, Some(Status::Streaming));
             }
-            Event::UserMessage(_) | Event::Progress(_) | Event::Title(_) | Event::Branch(_) => {
+            Event::UserMessage(_) | Event::Progress(_) | Event::Title(_) | Event::Branch(_) | Event::Told(_) => {
                 panic!("{event:?} is not for the wire")
             }
             Event::ThinkingDelta { .. } | Event::Notice(_) | Event::Unknown { .. } => {}

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     model::{Model, Script, query},
-    print::{home, session_files, with_model},
+    print::{home, session_files, sheaf, with_model},
 };
 
 struct Ran {
@@ -621,9 +621,11 @@ fn without_a_sandbox_a_run_says_so_and_ends_with_its_own_code() {
 
 /// Returns true if the kernel has what a partial sandbox is made of; says so if not.
 fn has_partial() -> bool {
-    let tried = Command::new(env!("CARGO_BIN_EXE_sheaf"))
-        .args(["sandbox", "run", "--", "true"])
+    let home = home();
+    let tried = sheaf(home.path())
+        .current_dir(workspace(home.path()))
         .env("SHEAF_SANDBOX_AT_MOST", "partial")
+        .args(["sandbox", "run", "--", "true"])
         .output();
     let has = tried.is_ok_and(|it| it.status.success());
     if !has {

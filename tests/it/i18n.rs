@@ -101,6 +101,11 @@ const DATA: &[(&str, &str, &str)] = &[
     ("tui/editor/vim.rs", "visual line", "Vim's own name"),
     ("tui/actions/plan.rs", "Build the plan", "it is sent to the model"),
     (
+        "tui/actions/plan_edits.rs",
+        "{}\\n\\nThis is the plan as",
+        "it is sent to the model",
+    ),
+    (
         "tui/actions/plan.rs",
         "{text} This is the plan",
         "it is sent to the model",

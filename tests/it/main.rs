@@ -47,6 +47,7 @@ mod source;
 mod structure;
 mod test_app;
 mod tmux;
+mod told;
 mod tour;
 mod trust;
 mod undo;

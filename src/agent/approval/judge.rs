@@ -77,6 +77,8 @@ pub struct Question {
     /// Paths outside of the call's own that a command would write, as it names them.
     pub writes: Vec<String>,
     pub is_protected: bool,
+    /// Only a person may say yes, whatever the run mode.
+    pub needs_person: bool,
     /// A sentence without its end: why it is not simply done.
     pub why: String,
 }
@@ -87,8 +89,16 @@ pub const ANY_HOST: &str = "any host";
 /// Judges a call by all that it touches.
 pub fn judge(accesses: &[Access], class: Class, facts: &Facts<'_>) -> Verdict {
     let mut asked: Option<Question> = None;
+    let is_unheld =
+        |it: &Access| matches!(it, Access::Command { permissions, .. } if permissions.contains(&Permission::All));
+    let is_unheld = accesses.iter().any(is_unheld);
     for access in accesses {
-        let found = match one(access, class, facts) {
+        let found = match access {
+            // A command that may do everything asks as a whole: of what it reads only a rule that forbids it counts.
+            Access::Read(file) if is_unheld => forbidden_read(file, facts).unwrap_or(Verdict::Allow),
+            _ => one(access, class, facts),
+        };
+        let found = match found {
             Verdict::Allow if facts.rules.is_unread => ask("the settings cannot be read, so everything asks"),
             Verdict::Allow if facts.rules.is_doubtful && !is_harmless(access) => {
                 ask("a rule in the settings cannot be read, so everything asks")
@@ -108,18 +118,16 @@ pub fn judge(accesses: &[Access], class: Class, facts: &Facts<'_>) -> Verdict {
     }
     match asked {
         None => Verdict::Allow,
-        // Other programs act on what is protected, long after this run; and what a broken rule forbids is not known.
-        Some(question)
-            if facts.run == RunMode::Force
-                && !question.is_protected
-                && !facts.rules.is_doubtful
-                && !facts.is_halted
-                && !facts.is_partly_known =>
-        {
-            Verdict::Allow
+        Some(mut question) => {
+            // Other programs act on what is protected, long after this run; and what a broken rule forbids is not known.
+            question.needs_person =
+                question.is_protected || facts.rules.is_doubtful || facts.is_halted || facts.is_partly_known;
+            match (facts.run, facts.is_attended) {
+                (RunMode::Force, _) if !question.needs_person => Verdict::Allow,
+                (_, true) => Verdict::Ask(question),
+                (_, false) => Verdict::Deny(unattended(&question)),
+            }
         }
-        Some(question) if facts.is_attended => Verdict::Ask(question),
-        Some(question) => Verdict::Deny(unattended(&question)),
     }
 }
 
@@ -293,33 +301,34 @@ fn hosts(rule: &Rule) -> Option<&Hosts> {
     Some(hosts)
 }
 
+/// The verdict of a rule that forbids reading a file.
+fn forbidden_read(file: &Located, facts: &Facts<'_>) -> Option<Verdict> {
+    let rule = caught_read(&facts.rules.deny, file)?;
+    Some(Verdict::Deny(format!(
+        "the rule {rule} forbids reading `{}`",
+        file.shown
+    )))
+}
+
+fn caught_read<'a>(rules: &'a [Rule], file: &Located) -> Option<&'a Rule> {
+    rules.iter().find(|it| reads(it).is_some_and(|it| it.touch(file)))
+}
+
 /// Of two reasons why a file is not touched at all the user's own is said.
 fn hidden(file: &Located, facts: &Facts<'_>) -> Verdict {
-    if let Some(rule) = facts
-        .rules
-        .deny
-        .iter()
-        .find(|it| reads(it).is_some_and(|it| it.touch(file)))
-    {
-        return Verdict::Deny(format!("the rule {rule} forbids reading `{}`", file.shown));
-    }
-    Verdict::Deny(format!("`{}` is hidden by an ignore file or is a secret", file.shown))
+    let own = || Verdict::Deny(format!("`{}` is hidden by an ignore file or is a secret", file.shown));
+    forbidden_read(file, facts).unwrap_or_else(own)
 }
 
 fn read(file: &Located, facts: &Facts<'_>) -> Verdict {
     let rules = facts.rules;
-    let caught = |list: &[Rule]| {
-        list.iter()
-            .find(|it| reads(it).is_some_and(|it| it.touch(file)))
-            .cloned()
-    };
     if file.place == Place::Hidden {
         return hidden(file, facts);
     }
-    if let Some(rule) = caught(&rules.deny) {
-        return Verdict::Deny(format!("the rule {rule} forbids reading `{}`", file.shown));
+    if let Some(verdict) = forbidden_read(file, facts) {
+        return verdict;
     }
-    if let Some(rule) = caught(&rules.ask) {
+    if let Some(rule) = caught_read(&rules.ask, file) {
         return ask(format!("the rule {rule} asks before `{}` is read", file.shown));
     }
     let mut allowed = rules.allow.iter().chain(&rules.session);
@@ -331,7 +340,7 @@ fn read(file: &Located, facts: &Facts<'_>) -> Verdict {
 }
 
 /// The rule that a permission to read `file` adds: its folder, or the file's own folder. Not for a whole home or a
-/// folder right below the root: then only the file.
+/// folder right below the root: then only the file, and nothing for a folder.
 fn readable(file: &Located) -> Option<Rule> {
     let is_narrow = |it: &Path| {
         let is_home = it
@@ -340,7 +349,7 @@ fn readable(file: &Located) -> Option<Rule> {
         it.components().count() > 2 && !is_home
     };
     if file.is_folder {
-        return Rule::read_below(&file.path);
+        return is_narrow(&file.path).then(|| Rule::read_below(&file.path)).flatten();
     }
     match file.path.parent() {
         Some(parent) if is_narrow(parent) => Rule::read_below(parent),
@@ -501,6 +510,7 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         shell(rule).is_some_and(|shell| line.commands.iter().any(|it| shell.catches(it)))
             || hosts(rule).is_some_and(|hosts| has_network && named.iter().any(|it| hosts.hold(it)))
             || writes(rule).is_some_and(|files| places.all.iter().any(|it| files.touch(it)))
+            || deletes(rule).is_some_and(|files| places.removed.iter().any(|it| files.touch(it)))
     };
     if let Some(rule) = deny.iter().find(catches) {
         return Verdict::Deny(format!("the rule {rule} forbids it"));
@@ -516,6 +526,12 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     };
     if let Some(rule) = asks.iter().find(catches) {
         question.why = format!("the rule {rule} asks");
+        return Verdict::Ask(question);
+    }
+    let is_about_changes = |it: &Rule| writes(it).or(deletes(it)).is_some();
+    if places.is_lost && deny.iter().chain(asks).any(is_about_changes) {
+        "it writes in a folder that is not known beforehand, so rules that forbid or ask cannot be applied"
+            .clone_into(&mut question.why);
         return Verdict::Ask(question);
     }
     let has_shell_rules = deny.iter().chain(asks).any(|it| shell(it).is_some());
@@ -672,6 +688,10 @@ struct Places {
     redirected: Vec<Option<Located>>,
     /// All, as far as they can be known.
     all: Vec<Located>,
+    /// Those of them that are removed.
+    removed: Vec<Located>,
+    /// A relative path is written in a folder that is not known.
+    is_lost: bool,
 }
 
 impl Places {
@@ -680,24 +700,42 @@ impl Places {
             written: Vec::new(),
             redirected: Vec::new(),
             all: Vec::new(),
+            removed: Vec::new(),
+            is_lost: false,
         };
         // Behind it a relative path leads somewhere else.
         let moves = line.commands.iter().any(SimpleCommand::is_move);
+        let folders = folders(line, directory);
         let into_files = line.redirects.iter().filter(|it| it.writes && !it.is_harmless());
         for Redirect { file, .. } in into_files {
             found.add(file.text.clone().unwrap_or_else(|| file.source.clone()));
             let located = file.text.as_deref().and_then(|it| below(directory, it));
-            found.all.extend(located.clone());
+            found.write(file.text.as_deref(), &folders, false);
             // What begins with a dot is a matter of taste for programs, and of trust.
             let is_plain =
                 |it: &Located| !it.shown.split('/').any(|it| it.starts_with('.')) && !file.source.starts_with('~');
             found.redirected.push(located.filter(|it| !moves && is_plain(it)));
         }
-        for path in line.commands.iter().flat_map(programs::written) {
-            found.all.extend(below(directory, &path));
-            found.add(path);
+        for command in &line.commands {
+            for path in programs::written(command) {
+                found.write(Some(&path), &folders, programs::removes(command));
+                found.add(path);
+            }
         }
         found
+    }
+
+    /// Notes a path that is written, in each folder where that may be.
+    fn write(&mut self, path: Option<&str>, folders: &Folders, is_removed: bool) {
+        let Some(path) = path else { return };
+        self.is_lost |= folders.is_lost && !path.starts_with('/');
+        let places = folders.known.iter().filter_map(|it| below(it, path));
+        for place in places {
+            if is_removed {
+                self.removed.push(place.clone());
+            }
+            self.all.push(place);
+        }
     }
 
     fn add(&mut self, path: String) {
@@ -705,6 +743,30 @@ impl Places {
             self.written.push(path);
         }
     }
+}
+
+/// The folders in which the commands of a line may run.
+struct Folders {
+    /// Where it begins, and each to which it goes by name.
+    known: Vec<Located>,
+    /// It goes somewhere else, too.
+    is_lost: bool,
+}
+
+fn folders(line: &CommandLine, start: &Located) -> Folders {
+    let mut folders = Folders {
+        known: vec![start.clone()],
+        is_lost: false,
+    };
+    for command in line.commands.iter().filter(|it| it.is_move()) {
+        let to = match command.texts().as_slice() {
+            [Some("cd" | "pushd"), Some(to)] => folders.known.last().and_then(|it| below(it, to)),
+            _ => None,
+        };
+        folders.is_lost |= to.is_none();
+        folders.known.extend(to);
+    }
+    folders
 }
 
 /// The place of a path in a command. Links are not followed: the sandbox does that.

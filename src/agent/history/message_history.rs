@@ -91,6 +91,23 @@ impl MessageHistory {
         self.counted = Some((tokens, self.messages.len() + 1));
     }
 
+    /// The server's last count, and the number of messages that it counted.
+    pub fn counts(&self) -> Option<(u64, usize)> {
+        self.counted
+    }
+
+    /// Takes over a count of the server's.
+    pub fn set_counts(&mut self, counts: Option<(u64, usize)>) {
+        self.counted = counts;
+    }
+
+    /// Bytes of all messages, as tokens are estimated from them.
+    pub fn bytes(&self) -> usize {
+        usize::try_from(self.size_of(0..))
+            .unwrap_or(usize::MAX)
+            .saturating_mul(3)
+    }
+
     /// As the server counted last; 0: it did not.
     pub fn counted(&self) -> u64 {
         self.counted.map_or(0, |it| it.0)
@@ -178,6 +195,9 @@ impl MessageHistory {
 
     fn replace(&mut self, dropped: Vec<Dropped>) -> (usize, u64) {
         let (count, saved) = (dropped.len(), dropped.iter().map(|it| it.saved).sum());
+        if let Some(last) = dropped.iter().map(|it| it.message).max() {
+            self.drop_thoughts(last);
+        }
         for it in dropped {
             if let Some(ModelMessage::Results(results)) = self.messages.get_mut(it.message)
                 && let Some(result) = results.get_mut(it.result)
@@ -187,6 +207,16 @@ impl MessageHistory {
             }
         }
         (count, saved)
+    }
+
+    /// Removes thoughts before `at`, a message that is rewritten: servers check them against what stood after them, and no
+    /// cache holds them any more.
+    fn drop_thoughts(&mut self, at: usize) {
+        for message in self.messages.iter_mut().take(at) {
+            if let ModelMessage::Assistant(said) = message {
+                said.retain(|it| !matches!(it, Said::Opaque(_)));
+            }
+        }
     }
 
     /// Puts a summary in the place of everything before `at`. The surroundings stay, and of a turn that is cut the
@@ -365,4 +395,54 @@ pub fn result_size(result: &CallResult) -> u64 {
 /// Tokens of a description, estimated.
 pub fn tool_size(tool: &ToolSpec) -> u64 {
     tokens(&tool.name) + tokens(&tool.about) + tokens(&tool.parameters.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn thoughts_before_a_rewritten_message_go_and_later_ones_stay() {
+        let thought = |nth: u32| Said::Opaque(json!({ "thought": nth }));
+        let step = |nth: u32| {
+            let call = crate::models::Call {
+                id: format!("c{nth}"),
+                name: "grep".to_owned(),
+                arguments: Map::new(),
+                opaque: None,
+            };
+            let result = CallResult {
+                call: format!("c{nth}"),
+                name: "grep".to_owned(),
+                text: "x".repeat(WORTH_BYTES + 1),
+                is_error: false,
+                images: Vec::new(),
+            };
+            [
+                ModelMessage::Assistant(vec![thought(nth), Said::Call(call)]),
+                ModelMessage::Results(vec![result]),
+            ]
+        };
+        let mut history = MessageHistory::default();
+        history.messages.push(ModelMessage::user("go"));
+        history.messages.extend((1..=3).flat_map(step));
+        let thoughts = |history: &MessageHistory| -> Vec<Said> {
+            let said = history.messages.iter().filter_map(|it| match it {
+                ModelMessage::Assistant(said) => Some(said),
+                ModelMessage::User(_) | ModelMessage::Results(_) => None,
+            });
+            said.flatten()
+                .filter(|it| matches!(it, Said::Opaque(_)))
+                .cloned()
+                .collect()
+        };
+        assert_eq!(thoughts(&history), [thought(1), thought(2), thought(3)]);
+        assert_eq!(history.drop_calls(&["c2".to_owned()]).0, 1);
+        assert_eq!(thoughts(&history), [thought(3)]);
+        assert_eq!(history.drop_calls(&["none".to_owned()]).0, 0);
+        assert_eq!(thoughts(&history), [thought(3)]);
+    }
 }

@@ -4,6 +4,7 @@ mod calls;
 pub mod compaction;
 pub mod message_history;
 pub mod summary;
+pub mod told;
 pub mod truncate;
 
 use std::{collections::HashSet, sync::Arc};
@@ -14,7 +15,7 @@ pub use self::calls::{Called, called};
 use self::message_history::MessageHistory;
 use crate::{
     models::{Call, CallResult, ModelMessage, Part, Said},
-    protocol::{ASIDE, Address, Document, DocumentId, Entry, Kind, Response, document::COMPACT},
+    protocol::{ASIDE, Address, Document, DocumentId, Entry, Kind, Turn, document::COMPACT},
     transcript::{Exchange, Transcript, is_approval},
 };
 
@@ -25,21 +26,29 @@ use crate::{
 /// messages of the same side in a row. Where room was made, it is made again.
 pub fn with_calls(entries: &[Arc<Entry>]) -> MessageHistory {
     let mut told = MessageHistory::default();
-    let mut ids = HashSet::new();
-    for exchange in &folded(entries).exchanges {
+    add_with_calls(&folded(entries), None, &mut told);
+    told
+}
+
+/// Adds what was said after `upto`, a turn and how many documents of its answer are told already; `None`: all of it.
+pub fn add_with_calls(transcript: &Transcript, upto: Option<(Turn, usize)>, told: &mut MessageHistory) {
+    let mut ids: HashSet<String> = told.messages.iter().flat_map(call_ids).collect();
+    for (exchange, first) in since(transcript, upto) {
         let documents = &exchange.response.documents;
         if !is_of_model(exchange) {
-            make_room(documents, &mut told);
+            make_room(documents.get(first..).unwrap_or_default(), told);
             continue;
         }
-        open(exchange, &mut told);
+        if upto.is_none_or(|it| it.0 != exchange.turn) {
+            open(exchange, told);
+        }
         // Where an answer was cut, its message ends: one may cut there again.
         let cuts: Vec<DocumentId> = documents.iter().filter_map(|it| it.compaction()?.0.behind).collect();
         let mut step = ModelStep::default();
-        for (at, document) in documents.iter().enumerate() {
+        for (at, document) in documents.iter().enumerate().skip(first) {
             if let Some((mark, summary)) = document.compaction() {
                 step.end(&mut told.messages);
-                compaction::apply(&mut told, &mark, summary);
+                compaction::apply(told, &mark, summary);
             } else if text_of_user(document) {
                 step.end(&mut told.messages);
                 push(&mut told.messages, ModelMessage::user(document.text()));
@@ -67,26 +76,49 @@ pub fn with_calls(entries: &[Arc<Entry>]) -> MessageHistory {
         }
         step.end(&mut told.messages);
     }
-    told
 }
 
 /// The conversation as what was said in it alone, for those who have no tools.
 pub fn text_only(entries: &[Arc<Entry>]) -> MessageHistory {
     let mut told = MessageHistory::default();
-    for exchange in &folded(entries).exchanges {
-        let documents = &exchange.response.documents;
-        if is_of_model(exchange) {
-            open(exchange, &mut told);
+    add_text_only(&folded(entries), None, &mut told);
+    told
+}
+
+/// Adds what was said after `upto` as [`text_only`] does.
+pub fn add_text_only(transcript: &Transcript, upto: Option<(Turn, usize)>, told: &mut MessageHistory) {
+    for (exchange, first) in since(transcript, upto) {
+        if is_of_model(exchange) && upto.is_none_or(|it| it.0 != exchange.turn) {
+            open(exchange, told);
         }
-        make_room(documents, &mut told);
+        let documents = exchange.response.documents.get(first..).unwrap_or_default();
+        make_room(documents, told);
         if is_of_model(exchange) {
-            push(
-                &mut told.messages,
-                ModelMessage::assistant(markdown(&exchange.response)),
-            );
+            push(&mut told.messages, ModelMessage::assistant(markdown(documents)));
         }
     }
-    told
+}
+
+/// The exchanges after `upto`, each with its first document that counts.
+fn since(transcript: &Transcript, upto: Option<(Turn, usize)>) -> impl Iterator<Item = (&Exchange, usize)> {
+    let at = upto.and_then(|(turn, _)| transcript.exchanges.iter().position(|it| it.turn == turn));
+    let exchanges = transcript.exchanges.iter().enumerate().skip(at.unwrap_or_default());
+    exchanges.map(move |(nth, it)| {
+        let first = upto.filter(|_| Some(nth) == at).map_or(0, |it| it.1);
+        (it, first.min(it.response.documents.len()))
+    })
+}
+
+/// Ids of the calls of a message.
+fn call_ids(message: &ModelMessage) -> Vec<String> {
+    let ModelMessage::Assistant(said) = message else {
+        return Vec::new();
+    };
+    let calls = said.iter().filter_map(|it| match it {
+        Said::Call(call) => Some(call.id.clone()),
+        Said::Text(_) | Said::Opaque(_) => None,
+    });
+    calls.collect()
 }
 
 /// The message that opens a turn.
@@ -119,7 +151,8 @@ fn is_of_model(exchange: &Exchange) -> bool {
     !is_aside && (documents.is_empty() || !documents.iter().all(|it| it.metadata.contains_key(ASIDE)))
 }
 
-fn folded(entries: &[Arc<Entry>]) -> Transcript {
+/// The fold of the entries.
+pub fn folded(entries: &[Arc<Entry>]) -> Transcript {
     let mut transcript = Transcript::default();
     transcript.apply_all(entries);
     transcript
@@ -262,8 +295,8 @@ pub fn push(messages: &mut Vec<ModelMessage>, message: ModelMessage) {
     }
 }
 
-fn markdown(response: &Response) -> String {
-    let said = response.documents.iter();
+fn markdown(documents: &[Document]) -> String {
+    let said = documents.iter();
     let said = said.filter(|it| is_said(it) && it.compaction().is_none());
     let parts: Vec<String> = said.map(Document::plain_text).filter(|it| !it.is_empty()).collect();
     parts.join("\n\n")
@@ -279,7 +312,7 @@ mod tests {
     use crate::{
         agent::writer::Writer,
         journal::Log,
-        protocol::{DocumentId, DocumentStart, Done, Event, Message, Mode, Position},
+        protocol::{DocumentId, DocumentStart, Done, Event, Message, Mode, Position, Response},
     };
 
     fn user(text: &str) -> ModelMessage {
@@ -604,7 +637,7 @@ mod tests {
             for event in &events {
                 response.apply(event, 0);
             }
-            prop_assert_eq!(documents(&markdown(&response)), documents(&whole));
+            prop_assert_eq!(documents(&markdown(&response.documents)), documents(&whole));
         }
     }
 }

@@ -9,21 +9,26 @@ use crate::{
     agent::tags::{name, wrap_ours},
     protocol::Mode,
     text,
-    tools::{Class, built_in, todo_write},
+    tools::{Class, built_in, run_terminal_cmd, todo_write},
 };
 
 /// A part of the system prompt.
 pub struct PromptBlock {
     /// Its tag, and its name in the configuration. [`ROLE`] comes first and has no tag.
     pub name: &'static str,
-    /// A template: `mode`, `model`, `tools`, `tag` are known in it.
+    /// A template: `model`, `tools` and `tag` are known in it.
     pub text: &'static str,
     /// The text for a small window; `None`: the block is left out.
     pub short: Option<&'static str>,
     when: fn(&Facts<'_>) -> bool,
+    /// It is said when this mode is entered, in a message; `None`: it stands in the system prompt.
+    mode: Option<Mode>,
 }
 
 const ROLE: &str = "role";
+
+/// The block whose text depends on the family of the model.
+const FAMILY: &str = "model_guidance";
 
 /// All blocks, in the order of the prompt. The words for it are the same in every conversation, so they come first.
 pub const BLOCKS: &[PromptBlock] = &[
@@ -32,72 +37,105 @@ pub const BLOCKS: &[PromptBlock] = &[
         text: include_str!("../../../assets/prompts/role.md"),
         short: Some(include_str!("../../../assets/prompts/short/role.md")),
         when: |_| true,
+        mode: None,
     },
     PromptBlock {
         name: "communication",
         text: include_str!("../../../assets/prompts/communication.md"),
         short: None,
         when: |_| true,
+        mode: None,
     },
     PromptBlock {
         name: "no_tools",
         text: include_str!("../../../assets/prompts/no_tools.md"),
         short: Some(include_str!("../../../assets/prompts/no_tools.md")),
         when: |it| it.tools.is_empty(),
+        mode: None,
     },
     PromptBlock {
         name: "tool_calling",
         text: include_str!("../../../assets/prompts/tool_calling.md"),
         short: Some(include_str!("../../../assets/prompts/short/tool_calling.md")),
         when: |it| !it.tools.is_empty(),
+        mode: None,
     },
     PromptBlock {
         name: "maximize_parallel_tool_calls",
         text: include_str!("../../../assets/prompts/maximize_parallel_tool_calls.md"),
         short: None,
         when: |it| it.parallel && it.tools.len() > 1,
+        mode: None,
     },
     PromptBlock {
         name: "maximize_context_understanding",
         text: include_str!("../../../assets/prompts/maximize_context_understanding.md"),
         short: None,
         when: |_| true,
+        mode: None,
     },
     PromptBlock {
         name: "making_code_changes",
         text: include_str!("../../../assets/prompts/making_code_changes.md"),
         short: Some(include_str!("../../../assets/prompts/short/making_code_changes.md")),
-        when: |it| !it.mode.is_read_only() && it.tools.iter().any(|it| changes_files(it)),
+        when: |it| it.tools.iter().any(|it| changes_files(it)),
+        mode: None,
+    },
+    PromptBlock {
+        name: "using_git",
+        text: include_str!("../../../assets/prompts/using_git.md"),
+        short: None,
+        when: |it| it.tools.contains(&run_terminal_cmd::NAME),
+        mode: None,
+    },
+    PromptBlock {
+        name: "long_work",
+        text: include_str!("../../../assets/prompts/long_work.md"),
+        short: None,
+        when: |it| it.tools.contains(&run_terminal_cmd::NAME),
+        mode: None,
     },
     PromptBlock {
         name: "citing_code",
         text: include_str!("../../../assets/prompts/citing_code.md"),
         short: Some(include_str!("../../../assets/prompts/short/citing_code.md")),
         when: |_| true,
+        mode: None,
     },
     PromptBlock {
         name: "task_management",
         text: include_str!("../../../assets/prompts/task_management.md"),
         short: None,
-        when: |it| !it.mode.is_read_only() && it.tools.contains(&todo_write::NAME),
+        when: |it| it.tools.contains(&todo_write::NAME),
+        mode: None,
+    },
+    PromptBlock {
+        name: FAMILY,
+        text: "",
+        short: Some(""),
+        when: |it| !it.tools.is_empty(),
+        mode: None,
     },
     PromptBlock {
         name: "plan_mode",
         text: include_str!("../../../assets/prompts/modes/plan.md"),
         short: Some(include_str!("../../../assets/prompts/short/plan.md")),
-        when: |it| it.mode == Mode::Plan,
+        when: |_| true,
+        mode: Some(Mode::Plan),
     },
     PromptBlock {
         name: "ask_mode",
         text: include_str!("../../../assets/prompts/modes/ask.md"),
         short: Some(include_str!("../../../assets/prompts/short/ask.md")),
-        when: |it| it.mode == Mode::Ask,
+        when: |_| true,
+        mode: Some(Mode::Ask),
     },
     PromptBlock {
         name: "debug_mode",
         text: include_str!("../../../assets/prompts/modes/debug.md"),
         short: Some(include_str!("../../../assets/prompts/short/debug.md")),
-        when: |it| it.mode == Mode::Debug,
+        when: |_| true,
+        mode: Some(Mode::Debug),
     },
 ];
 
@@ -113,6 +151,40 @@ const REMINDERS: [(Mode, &str); 4] = [
     (Mode::Debug, include_str!("../../../assets/prompts/reminders/debug.md")),
 ];
 
+/// Models that need to be told the same.
+#[derive(serde::Deserialize)]
+struct Family {
+    name: String,
+    /// Parts of their ids.
+    models: Vec<String>,
+    text: String,
+}
+
+/// All families, in the order in which they are tried.
+static FAMILIES: LazyLock<Vec<Family>> = LazyLock::new(|| {
+    #[derive(serde::Deserialize)]
+    struct File {
+        family: Vec<Family>,
+    }
+    let file: File = toml::from_str(include_str!("../../../assets/prompts/families.toml")).expect("a test reads it");
+    file.family
+});
+
+/// The family of the model; `None`: nothing special is known of it.
+fn family(facts: &Facts<'_>) -> Option<&'static Family> {
+    if facts.is_short() {
+        return FAMILIES.iter().find(|it| it.name == "small");
+    }
+    let model = facts.model.to_ascii_lowercase();
+    let starts_word = |at: usize| {
+        !model
+            .get(..at)
+            .is_some_and(|it| it.ends_with(|it: char| it.is_ascii_alphanumeric()))
+    };
+    let is_named = |part: &String| model.match_indices(part.as_str()).any(|(at, _)| starts_word(at));
+    FAMILIES.iter().find(|it| it.models.iter().any(is_named))
+}
+
 /// A mistake in a template of the user's.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -120,16 +192,21 @@ pub struct Unsound(String);
 
 impl PromptBlock {
     /// The text of the block, in its tag; `None` if it is empty for these facts.
-    pub(super) fn say(&self, facts: &Facts<'_>) -> Option<String> {
-        if !(self.when)(facts) {
+    /// `mode`: the one that is entered; `None`: for the system prompt.
+    pub(super) fn say(&self, facts: &Facts<'_>, mode: Option<Mode>) -> Option<String> {
+        if self.mode != mode || !(self.when)(facts) {
             return None;
         }
         let own = facts.custom.and_then(|it| it.replace.get(self.name));
         let text = match own {
             Some(own) => render(own, facts).unwrap_or_else(|_| own.clone()),
             None => {
-                let ours = if facts.is_short() { self.short? } else { self.text };
-                render(ours, facts).expect("every block of ours is rendered for every mode by a test")
+                let ours = match self.name {
+                    FAMILY => family(facts)?.text.as_str(),
+                    _ if facts.is_short() => self.short?,
+                    _ => self.text,
+                };
+                render(ours, facts).expect("every block of ours is rendered by a test")
             }
         };
         let text = text.trim();
@@ -138,6 +215,7 @@ impl PromptBlock {
         }
         Some(match self.name {
             ROLE => text.to_owned(),
+            _ if mode.is_some() => text.to_owned(),
             tag => wrap_ours(tag, text),
         })
     }
@@ -147,7 +225,6 @@ impl PromptBlock {
 pub(super) fn render(template: &str, facts: &Facts<'_>) -> Result<String, Unsound> {
     let model = name(text::visible_line(facts.model).as_str());
     let known = context! {
-        mode => facts.mode.as_str(),
         model => model,
         tools => facts.tools.iter().copied().map(str::to_owned).collect::<Vec<_>>(),
         tag => DEBUG_TAG,
@@ -169,13 +246,32 @@ static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     engine
 });
 
-/// The words about `mode` that go with a message; agent mode needs some only after another one.
-pub(super) fn reminder(mode: Mode, was: Option<Mode>) -> Option<String> {
+/// The words about `mode` that go with a message: all of them when it is entered, then a line. Agent mode needs some only
+/// after another one.
+pub(super) fn reminder(mode: Mode, was: Option<Mode>, facts: &Facts<'_>) -> Option<String> {
     if mode == Mode::Agent && was.is_none_or(|it| it == Mode::Agent) {
         return None;
     }
     let (_, template) = REMINDERS.iter().find(|it| it.0 == mode)?;
     let known = context! { tag => DEBUG_TAG, was => was.unwrap_or_default().as_str() };
-    let said = ENGINE.render_str(template, known);
-    Some(said.expect("every reminder is rendered by a test").trim().to_owned())
+    let line = ENGINE.render_str(template, known);
+    let line = line.expect("every reminder is rendered by a test").trim().to_owned();
+    if was == Some(mode) || mode == Mode::Agent {
+        return Some(line);
+    }
+    let block = BLOCKS.iter().find_map(|it| it.say(facts, Some(mode))).unwrap_or(line);
+    let mut parts = Vec::new();
+    if let Some(was) = was.filter(|it| *it != Mode::Agent) {
+        parts.push(format!("What you were told of {was} mode no longer holds."));
+    }
+    parts.push(block);
+    let refused = |it: &&&str| built_in().get(it).is_some_and(|it| !it.modes.contains(&mode));
+    let refused: Vec<String> = facts.tools.iter().filter(refused).map(|it| format!("`{it}`")).collect();
+    if !refused.is_empty() {
+        parts.push(format!(
+            "Calls of these tools are refused in {mode} mode: {}.",
+            refused.join(", ")
+        ));
+    }
+    Some(parts.join("\n\n"))
 }

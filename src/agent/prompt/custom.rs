@@ -12,7 +12,6 @@ use super::{
 use crate::{
     config::{Paths, Settings, suggestion},
     os::file,
-    protocol::Mode,
 };
 
 /// The user's part in the prompt.
@@ -90,14 +89,11 @@ fn unfit(name: &str, text: &str) -> Option<String> {
         return Some(no_block(name));
     }
     let tools = ["read_file"];
-    let tried = Mode::ALL.into_iter().flat_map(|mode| {
-        [&[][..], &tools[..]].map(|tools| Facts {
-            mode,
-            model: "m",
-            tools,
-            ..Facts::default()
-        })
+    let tried = [&[][..], &tools[..]].map(|tools| Facts {
+        model: "m",
+        tools,
+        ..Facts::default()
     });
-    let error = tried.map(|it| render(text, &it)).find_map(Result::err)?;
+    let error = tried.iter().map(|it| render(text, it)).find_map(Result::err)?;
     Some(format!("the block `{name}` of the prompt cannot be used: {error}"))
 }

@@ -1,8 +1,8 @@
 //! The system prompt, and the context that is put around each message. Pure: the same facts give the same words.
 //!
 //! The system prompt is made of blocks ([`BLOCKS`]) in a fixed order, because servers cache prompts by their prefix: within a
-//! conversation it stays the same, byte for byte, as long as mode, model and tools do. Facts that change are put into the
-//! user's newest message, before the user's words. Text from others is escaped (`tags::guard`).
+//! conversation it stays the same, byte for byte, as long as model and tools do. The mode and other facts that change are put
+//! into the user's newest message, before the user's words. Text from others is escaped (`tags::guard`).
 
 mod block;
 pub mod context;
@@ -36,7 +36,6 @@ const SERVERS_BYTES: usize = 16 << 10;
 /// Everything that the system prompt depends on.
 #[derive(Clone, Debug, Default)]
 pub struct Facts<'a> {
-    pub mode: Mode,
     /// Empty: nobody knows.
     pub model: &'a str,
     /// Tokens; `None`: unknown, which counts as large.
@@ -59,7 +58,7 @@ impl Facts<'_> {
 
 /// The system prompt.
 pub fn system(facts: &Facts<'_>) -> String {
-    let mut parts: Vec<String> = BLOCKS.iter().filter_map(|it| it.say(facts)).collect();
+    let mut parts: Vec<String> = BLOCKS.iter().filter_map(|it| it.say(facts, None)).collect();
     parts.extend(facts.rules.map(RuleSet::always_text).filter(|it| !it.is_empty()));
     parts.extend(servers(facts.servers));
     parts.extend(
@@ -71,9 +70,67 @@ pub fn system(facts: &Facts<'_>) -> String {
     parts.join("\n\n") + "\n"
 }
 
+/// Returns a reminder with the parts of a system prompt that differ from an older one; `None`: the prompts say the same.
+pub fn changes(before: &str, now: &str) -> Option<String> {
+    let (old, new) = (sections(before), sections(now));
+    let changed: Vec<&str> = new.iter().filter(|it| !old.contains(it)).map(|it| it.1).collect();
+    let has = |name: &str| new.iter().any(|it| it.0 == name);
+    let gone: Vec<&str> = old
+        .iter()
+        .map(|it| it.0)
+        .filter(|it| !it.is_empty() && !has(it))
+        .collect();
+    let mut lines = vec!["Your instructions have changed since this conversation began.".to_owned()];
+    if !changed.is_empty() {
+        lines.push("These parts replace the parts of the system prompt with the same name, or are new:".to_owned());
+        lines.extend(changed.iter().map(|it| (*it).to_owned()));
+    }
+    if !gone.is_empty() {
+        lines.push(format!(
+            "These parts of the system prompt no longer hold: {}.",
+            gone.join(", ")
+        ));
+    }
+    (lines.len() > 1).then(|| wrap_ours("system_reminder", &lines.join("\n")))
+}
+
+/// The parts of a system prompt with their names: what stands in a tag, and the text between tags, which has no name.
+fn sections(prompt: &str) -> Vec<(&str, &str)> {
+    let mut sections = Vec::new();
+    let mut rest = prompt;
+    let name_of = |line: &str| -> Option<String> {
+        let name = line.strip_prefix('<')?.strip_suffix('>')?;
+        name.bytes()
+            .all(|it| it.is_ascii_lowercase() || it == b'_')
+            .then(|| name.to_owned())
+    };
+    while !rest.is_empty() {
+        let line = rest.lines().next().unwrap_or_default();
+        let end = match name_of(line) {
+            Some(name) => {
+                let close = format!("</{name}>");
+                rest.find(&format!("\n{close}"))
+                    .map_or(rest.len(), |it| it + 1 + close.len())
+            }
+            None => rest.find("\n<").map_or(rest.len(), |it| it + 1),
+        };
+        let (section, after) = rest.split_at(end.max(1).min(rest.len()));
+        let name = if name_of(line).is_some() {
+            line.trim_matches(['<', '>'])
+        } else {
+            ""
+        };
+        if !section.trim().is_empty() {
+            sections.push((name, section.trim()));
+        }
+        rest = after.trim_start_matches('\n');
+    }
+    sections
+}
+
 /// The block of a system prompt and its text, for those who say what each costs.
 pub fn blocks(facts: &Facts<'_>) -> Vec<(&'static str, String)> {
-    let said = BLOCKS.iter().filter_map(|it| Some((it.name, it.say(facts)?)));
+    let said = BLOCKS.iter().filter_map(|it| Some((it.name, it.say(facts, None)?)));
     said.collect()
 }
 
@@ -110,8 +167,8 @@ pub fn servers(servers: &[(String, String)]) -> Option<String> {
 
 /// The reminder of the mode in the user's newest message; `was`: the mode of the previous message, if there is one.
 /// `None`: none is needed.
-pub fn reminder(mode: Mode, was: Option<Mode>) -> Option<String> {
-    let text = block::reminder(mode, was)?;
+pub fn reminder(mode: Mode, was: Option<Mode>, facts: &Facts<'_>) -> Option<String> {
+    let text = block::reminder(mode, was, facts)?;
     Some(wrap_ours("system_reminder", &text))
 }
 

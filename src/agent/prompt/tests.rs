@@ -4,8 +4,10 @@ use pretty_assertions::assert_eq;
 use proptest::prelude::*;
 
 use super::*;
-use crate::agent::{cut::tokens, tags::TAGS};
+use crate::agent::{approval::RunMode, cut::tokens, tags::TAGS, tool_selection};
 use crate::config::{KEYS, Paths, Settings};
+use crate::sandbox::Tier;
+use crate::tools::built_in;
 
 /// All tools of agent mode, as a provider that reads sketches gets them.
 const ALL: &[&str] = &[
@@ -29,7 +31,7 @@ const ALL: &[&str] = &[
     "switch_mode",
 ];
 
-/// The tools of plan and ask mode.
+/// Tools that only read.
 const READING: &[&str] = &[
     "codebase_search",
     "grep",
@@ -40,17 +42,13 @@ const READING: &[&str] = &[
     "switch_mode",
 ];
 
-fn tools(mode: Mode) -> Vec<&'static str> {
-    match mode {
-        Mode::Agent | Mode::Debug => ALL.to_vec(),
-        Mode::Plan => [READING, &["create_plan"]].concat(),
-        Mode::Ask => READING.to_vec(),
-    }
+/// All tools, in all modes.
+fn tools() -> Vec<&'static str> {
+    [ALL, &["create_plan"]].concat()
 }
 
-fn facts<'a>(mode: Mode, tools: &'a [&'a str]) -> Facts<'a> {
+fn facts<'a>(tools: &'a [&'a str]) -> Facts<'a> {
     Facts {
-        mode,
         model: "qwen3-coder",
         tools,
         parallel: true,
@@ -58,56 +56,56 @@ fn facts<'a>(mode: Mode, tools: &'a [&'a str]) -> Facts<'a> {
     }
 }
 
-fn said(mode: Mode) -> String {
-    system(&facts(mode, &tools(mode)))
+fn said() -> String {
+    system(&facts(&tools()))
 }
 
-fn small<'a>(mode: Mode, tools: &'a [&'a str]) -> Facts<'a> {
+fn small<'a>(tools: &'a [&'a str]) -> Facts<'a> {
     Facts {
         window: Some(16_384),
-        ..facts(mode, tools)
+        ..facts(tools)
     }
 }
 
 #[test]
-fn agent_mode() {
-    insta::assert_snapshot!(said(Mode::Agent));
-}
-
-#[test]
-fn plan_mode() {
-    insta::assert_snapshot!(said(Mode::Plan));
-}
-
-#[test]
-fn ask_mode() {
-    insta::assert_snapshot!(said(Mode::Ask));
-}
-
-#[test]
-fn debug_mode() {
-    insta::assert_snapshot!(said(Mode::Debug));
+fn all_modes() {
+    insta::assert_snapshot!(said());
 }
 
 #[test]
 fn no_tools() {
-    insta::assert_snapshot!(system(&facts(Mode::Agent, &[])));
+    insta::assert_snapshot!(system(&facts(&[])));
 }
 
 #[test]
 fn a_small_window() {
-    for mode in Mode::ALL {
-        insta::assert_snapshot!(format!("small_{mode}"), system(&small(mode, &tools(mode))));
-    }
+    insta::assert_snapshot!("small", system(&small(&tools())));
 }
 
 #[test]
 fn reminders_for_every_change_of_mode() {
     let mut all = String::new();
-    for mode in Mode::ALL {
-        for was in [None].into_iter().chain(Mode::ALL.map(Some)) {
-            let was_word = was.map_or("none", Mode::as_str);
-            let said = reminder(mode, was).unwrap_or_else(|| "nothing".to_owned());
+    let tools = tools();
+    for (mode, was) in [
+        (Mode::Agent, None),
+        (Mode::Agent, Some(Mode::Agent)),
+        (Mode::Agent, Some(Mode::Debug)),
+        (Mode::Agent, Some(Mode::Plan)),
+        (Mode::Plan, None),
+        (Mode::Plan, Some(Mode::Plan)),
+        (Mode::Ask, Some(Mode::Plan)),
+        (Mode::Ask, Some(Mode::Ask)),
+        (Mode::Debug, Some(Mode::Agent)),
+        (Mode::Debug, Some(Mode::Debug)),
+    ] {
+        for facts in [facts(&tools), small(&tools), facts(&[])] {
+            let size = match (facts.tools.is_empty(), facts.is_short()) {
+                (true, _) => ", no tools",
+                (false, true) => ", small",
+                (false, false) => "",
+            };
+            let was_word = format!("{}{size}", was.map_or("none", Mode::as_str));
+            let said = reminder(mode, was, &facts).unwrap_or_else(|| "nothing".to_owned());
             all.push_str(&format!("{was_word} → {mode}\n{said}\n\n"));
         }
     }
@@ -117,42 +115,32 @@ fn reminders_for_every_change_of_mode() {
 #[test]
 fn the_blocks_come_in_their_order_and_under_their_conditions() {
     let shown = |facts: &Facts<'_>| blocks(facts).iter().map(|it| it.0).collect::<Vec<_>>().join(" ");
-    let agent = tools(Mode::Agent);
+    let all = tools();
     for (facts, want) in [
         (
-            facts(Mode::Agent, &agent),
+            facts(&all),
             "role communication tool_calling maximize_parallel_tool_calls maximize_context_understanding \
-             making_code_changes citing_code task_management",
-        ),
-        (
-            facts(Mode::Debug, &agent),
-            "role communication tool_calling maximize_parallel_tool_calls maximize_context_understanding \
-             making_code_changes citing_code task_management debug_mode",
-        ),
-        // Tools of the wrong mode are the executor's affair; here nothing speaks of changes.
-        (
-            facts(Mode::Plan, &agent),
-            "role communication tool_calling maximize_parallel_tool_calls maximize_context_understanding citing_code \
-             plan_mode",
+             making_code_changes using_git long_work citing_code task_management",
         ),
         (
             Facts {
+                model: "anthropic/claude-sonnet-4.5",
                 parallel: false,
-                ..facts(Mode::Ask, READING)
+                ..facts(READING)
             },
-            "role communication tool_calling maximize_context_understanding citing_code ask_mode",
+            "role communication tool_calling maximize_context_understanding citing_code model_guidance",
         ),
         (
-            facts(Mode::Agent, READING),
+            facts(READING),
             "role communication tool_calling maximize_parallel_tool_calls maximize_context_understanding citing_code",
         ),
         (
-            facts(Mode::Agent, &[]),
+            facts(&[]),
             "role communication no_tools maximize_context_understanding citing_code",
         ),
         (
-            small(Mode::Debug, &agent),
-            "role tool_calling making_code_changes citing_code debug_mode",
+            small(&all),
+            "role tool_calling making_code_changes citing_code model_guidance",
         ),
     ] {
         assert_eq!(shown(&facts), want, "{facts:?}");
@@ -161,11 +149,96 @@ fn the_blocks_come_in_their_order_and_under_their_conditions() {
 
 #[test]
 fn the_prompt_costs_what_it_may() {
-    for mode in Mode::ALL {
-        let full = tokens(&said(mode));
-        assert!((1300..=3600).contains(&full), "{mode}: {full} tokens");
-        let short = tokens(&system(&small(mode, &tools(mode))));
-        assert!((250..=800).contains(&short), "{mode}, short: {short} tokens");
+    let full = tokens(&said());
+    assert!((1300..=4000).contains(&full), "{full} tokens");
+    let short = tokens(&system(&small(&tools())));
+    assert!((250..=800).contains(&short), "short: {short} tokens");
+}
+
+#[test]
+fn a_family_of_models_is_told_what_it_needs() {
+    let block = |model: &str, window: Option<u64>| {
+        let all = tools();
+        let facts = Facts {
+            model,
+            window,
+            ..facts(&all)
+        };
+        let found = blocks(&facts).into_iter().find(|it| it.0 == "model_guidance");
+        found.map(|it| it.1)
+    };
+    for (model, window, words) in [
+        ("gpt-5.1-codex", None, "Act without asking for confirmation"),
+        ("openai/gpt-5", None, "Act without asking for confirmation"),
+        ("claude-opus-4-6", None, "Do what was asked and nothing beside it"),
+        ("models/gemini-3-pro", None, "Make the call instead of describing it"),
+        ("gpt-5", Some(8_192), "Take one step at a time"),
+        ("qwen", Some(8_192), "Take one step at a time"),
+    ] {
+        let said = block(model, window).unwrap_or_else(|| panic!("{model} is told nothing"));
+        assert!(said.contains(words), "{model}: {said}");
+    }
+    for model in ["", "qwen3-coder", "gpt-4o", "notgemini-1"] {
+        assert_eq!(block(model, None), None, "{model}");
+    }
+}
+
+#[test]
+fn what_has_changed_in_a_prompt_is_told_part_by_part() {
+    let before = "You are A.\n\n<rules>\nOne.\n</rules>\n\n<citing_code>\nCite.\n</citing_code>\n";
+    assert_eq!(changes(before, before), None);
+    let now = "You are A.\n\n<rules>\nTwo.\n</rules>\n\nBe kind.\n";
+    let told = changes(before, now).expect("a change");
+    assert!(
+        told.contains("<rules>\nTwo.\n</rules>") && told.contains("Be kind."),
+        "{told}"
+    );
+    assert!(
+        !told.contains("You are A.") && told.contains("no longer hold: citing_code."),
+        "{told}"
+    );
+}
+
+/// One whole first request to a model, as words: the system prompt, the tools, the surroundings and the message.
+fn request(model: &str, window: Option<u64>) -> String {
+    let settings = Settings::default();
+    let offered = tool_selection::tools(&settings, model, window, built_in());
+    let names: Vec<&str> = tool_selection::of_all_modes(&settings, &offered)
+        .map(|it| it.name.as_str())
+        .collect();
+    let facts = Facts {
+        model,
+        window,
+        ..facts(&names)
+    };
+    let mut text = format!("# system\n\n{}\n# tools\n", system(&facts));
+    for tool in tool_selection::listed(&settings, &offered, Mode::Plan) {
+        let spec = tool.spec();
+        text.push_str(&format!("\n{}: {}\n{}\n", spec.name, spec.about, spec.parameters));
+    }
+    let first = context::FirstContext {
+        user_info: format!(
+            "OS: linux\nWorkspace: /work/shop\nGit repository: yes, branch main\nDate: Monday, 2 March 2026\n{}",
+            context::environment(Tier::Full, "", RunMode::Sandbox)
+        ),
+        git_status: Some("## main".to_owned()),
+        project_layout: Some("/work/shop/\n  - Cargo.toml\n".to_owned()),
+        is_partial: false,
+    };
+    let reminder = reminder(Mode::Plan, None, &facts);
+    let message = query("Add a discount code", reminder.as_slice());
+    format!("{text}\n# user\n\n{}\n\n# user\n\n{message}\n", first.text())
+}
+
+#[test]
+fn a_whole_request_for_each_family() {
+    for (family, model, window) in [
+        ("gpt-5", "gpt-5.1-codex", Some(400_000)),
+        ("claude", "claude-sonnet-4-5", Some(200_000)),
+        ("gemini", "gemini-3-pro", Some(1_000_000)),
+        ("small", "qwen2.5-coder", Some(8_192)),
+    ] {
+        insta::assert_snapshot!(format!("request_{family}"), request(model, window));
     }
 }
 
@@ -199,11 +272,10 @@ proptest! {
     #[test]
     fn a_prompt_names_no_tool_that_is_not_offered(
         tools in some_tools(),
-        mode in prop::sample::select(Mode::ALL.to_vec()),
         window in prop::option::of(1000_u64..100_000),
         parallel in any::<bool>(),
     ) {
-        let facts = Facts { mode, tools: &tools, window, parallel, ..Facts::default() };
+        let facts = Facts { tools: &tools, window, parallel, ..Facts::default() };
         let prompt = system(&facts);
         prop_assert!(!prompt.contains("{{") && !prompt.contains("{%"), "{prompt}");
         prop_assert!(!prompt.contains("\n\n\n"), "{prompt}");
@@ -275,7 +347,7 @@ fn the_users_words_stand_in_the_place_of_ours() {
     let replace = [
         (
             "communication",
-            "Speak {{ mode }}. {% if \"grep\" in tools %}Search.{% endif %}",
+            "Speak {{ model }}. {% if \"grep\" in tools %}Search.{% endif %}",
         ),
         ("citing_code", "Cite {{ nothing }}."),
         ("comunication", "x"),
@@ -290,14 +362,14 @@ fn the_users_words_stand_in_the_place_of_ours() {
             "the prompt has no block called `comunication`: did you mean `communication`?",
         ]
     );
-    let tools = tools(Mode::Agent);
+    let tools = tools();
     let facts = Facts {
         custom: Some(&custom),
-        ..facts(Mode::Agent, &tools)
+        ..facts(&tools)
     };
     let prompt = system(&facts);
     assert!(
-        prompt.contains("<communication>\nSpeak agent. Search.\n</communication>"),
+        prompt.contains("<communication>\nSpeak qwen3-coder. Search.\n</communication>"),
         "{prompt}"
     );
     assert!(prompt.contains("12:14:src/cart.rs"), "ours stands: {prompt}");
@@ -354,12 +426,10 @@ fn the_configuration_knows_the_blocks() {
 
 #[test]
 fn every_tag_of_a_prompt_is_guarded() {
-    for mode in Mode::ALL {
-        for line in said(mode).lines() {
-            let tag = line.strip_prefix('<').and_then(|it| it.strip_suffix('>'));
-            if let Some(tag) = tag.filter(|it| !it.contains(' ')) {
-                assert!(TAGS.contains(tag.trim_start_matches('/')), "{tag}");
-            }
+    for line in said().lines() {
+        let tag = line.strip_prefix('<').and_then(|it| it.strip_suffix('>'));
+        if let Some(tag) = tag.filter(|it| !it.contains(' ')) {
+            assert!(TAGS.contains(tag.trim_start_matches('/')), "{tag}");
         }
     }
 }

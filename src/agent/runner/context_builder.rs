@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::{
@@ -19,6 +20,7 @@ use super::{
 use crate::{
     agent::{
         approval::{Rules, RunMode},
+        history::told::{MarkBaseline, Restored, ToldContext, ToldFacts, ToldRecorder},
         prompt::{
             self,
             context::{self, FileWatch, Files, FirstContext, Gathering, Sent, Surroundings},
@@ -33,9 +35,14 @@ use crate::{
     journal::Log,
     link::Asker,
     models::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
-    protocol::{ContextPart, Message, Mode, Position, Reply, ResponseId, Submit, Turn},
+    os,
+    protocol::{ContextPart, Message, Mode, NotOffered, Position, Reply, ResponseId, Submit, Turn},
     sandbox::{self, Place, Seen, Workspace},
-    tools::{ToolSet, lints::Findings},
+    tools::{
+        ToolSet,
+        lints::{Findings, checkers},
+        read_lints,
+    },
     transcript::Transcript,
 };
 
@@ -48,6 +55,9 @@ pub struct ContextBuilder {
     files: Option<Files>,
     symbols: Arc<Symbols>,
     checks: Checks,
+    told: ToldRecorder,
+    /// What was told before, until the next message takes it over.
+    earlier: Option<ToldContext>,
 }
 
 #[derive(Default)]
@@ -64,6 +74,17 @@ struct ContextState {
     warnings: Vec<String>,
     /// The trust in the workspace; `None` without a workspace.
     standing: Option<Standing>,
+    /// Checkers may run here, and there are some.
+    can_lint: bool,
+}
+
+impl ContextState {
+    /// Takes over what the model was told before.
+    fn resume(&mut self, earlier: ToldContext) {
+        self.rules.remember(earlier.rules);
+        self.open = earlier.open;
+        self.mode = earlier.mode;
+    }
 }
 
 /// The runner's facts about a message.
@@ -76,6 +97,8 @@ pub struct MessageFacts {
     pub chosen: Chosen,
     pub seen: Arc<Seen>,
     pub log: Arc<Log>,
+    /// The first context as the model was told it before this program ran.
+    pub opened: Option<String>,
 }
 
 /// A message that is sent while the model works, as the user wrote it and as the model is told it.
@@ -106,7 +129,9 @@ impl ContextBuilder {
             *lock(&told) = read;
             ready.send_replace(true);
         });
-        let gathering = setup.workspace.clone().map(Gathering::start);
+        let gathering = setup.workspace.clone();
+        let run = RunMode::parse(&setup.settings.approvals.run);
+        let gathering = gathering.map(|it| Gathering::start(it, run));
         let files = gathering.as_ref().map(Gathering::files);
         let checks = Checks::start(setup);
         if let (true, Asker::Here, Some(files)) = (checks.are_on(), setup.asker, files.clone()) {
@@ -127,6 +152,8 @@ impl ContextBuilder {
             files,
             symbols: Arc::default(),
             checks,
+            told: ToldRecorder::default(),
+            earlier: None,
         }
     }
 
@@ -170,6 +197,7 @@ impl ContextBuilder {
             state.rules = read.rules;
             state.warnings.extend(read.warnings);
             state.standing = read.standing;
+            state.can_lint = read.can_lint;
             drop(state);
             ready.send_replace(true);
         });
@@ -185,7 +213,10 @@ impl ContextBuilder {
             chosen,
             seen,
             log,
+            opened,
         } = said;
+        let earlier = self.earlier.take_if(|_| !is_aside);
+        let is_resumed = earlier.is_some();
         let is_first = is_first && !is_aside;
         let Chosen { provider, model } = chosen;
         let settings = Arc::clone(&setup.settings);
@@ -238,7 +269,7 @@ impl ContextBuilder {
         let state = Arc::clone(&self.state);
         let mut is_ready = self.is_ready.clone();
         let workspace = setup.workspace.clone();
-        let gathering = self.gathering.take_if(|_| is_first);
+        let gathering = self.gathering.take_if(|_| is_first || is_resumed);
         let files = self.files.clone();
         let findings = self.checks.findings();
         let all = setup.tools.clone();
@@ -255,21 +286,37 @@ impl ContextBuilder {
                 tool_selection::tools(&submission.setup.settings, &submission.setup.model.name, window, &all);
             // The sender goes only with the thread that reads; then there is nothing to wait for.
             let _ = is_ready.wait_for(|it| *it).await;
+            if let Some(earlier) = earlier {
+                lock(&state).resume(earlier);
+            }
+            let can_lint = lock(&state).can_lint;
+            let tools = &mut submission.setup.tools;
+            *tools = tools.filtered(|it| can_lint || it.name != read_lints::NAME);
+            let mut since: Vec<String> = Vec::new();
             if gathering.is_none() && is_first && workspace.is_some() {
                 // It was told on another branch.
                 submission.opening = vec![lock(&state).first.part()];
             }
             if let Some(gathering) = gathering {
                 let first = gathering.ready(PATIENCE).await;
-                submission.opening = vec![first.part()];
+                match &opened {
+                    Some(before) => since.extend(first.since(before)),
+                    None => submission.opening = vec![first.part()],
+                }
                 lock(&state).first = first;
             }
             let text = submission.message.content.clone();
             let mode = submission.mode;
             if is_aside {
-                submission.setup.model.system = system(&submission, mode, window, known.parallel, &lock(&state));
+                submission.setup.model.system = system(&submission, window, known.parallel, &lock(&state));
                 return submission;
             }
+            let answer = &submission.setup;
+            let told_tools = (
+                Arc::clone(&answer.settings),
+                answer.tools.clone(),
+                answer.model.name.clone(),
+            );
             let tell = move |state: &mut ContextState| {
                 let mut transcript = Transcript::default();
                 // Only what is quoted has to be looked up.
@@ -277,8 +324,16 @@ impl ContextBuilder {
                     transcript.apply_all(&log.after(Position(0)));
                 }
                 let list = files.map(|it| it.list());
+                let names = prompt_tools(&told_tools.0, &told_tools.1);
                 let around = Surroundings {
                     mode,
+                    prompt: &prompt::Facts {
+                        model: &told_tools.2,
+                        window,
+                        tools: &names,
+                        custom: Some(&state.custom),
+                        ..prompt::Facts::default()
+                    },
                     was: state.mode,
                     workspace: workspace.as_deref(),
                     transcript: &transcript,
@@ -286,7 +341,11 @@ impl ContextBuilder {
                     files: list.as_deref(),
                     findings: &findings,
                 };
-                let told = context::message_parts(&text, &around, &mut state.rules, &state.watch, &mut state.open);
+                let mut told = context::message_parts(&text, &around, &mut state.rules, &state.watch, &mut state.open);
+                if let (true, Some(workspace)) = (is_resumed, &workspace) {
+                    since.extend(context::stale(workspace, &seen));
+                }
+                told.parts.splice(0..0, since.into_iter().map(Part::Text));
                 state.mode = Some(mode);
                 state.warnings.extend(told.warnings);
                 told.parts
@@ -312,7 +371,7 @@ impl ContextBuilder {
                     model = submission.setup.model.name
                 ));
             }
-            submission.setup.model.system = system(&submission, mode, window, known.parallel, &lock(&state));
+            submission.setup.model.system = system(&submission, window, known.parallel, &lock(&state));
             submission
         })
     }
@@ -330,6 +389,7 @@ impl ContextBuilder {
         let workspace = setup.workspace.clone();
         let files = self.files.clone();
         let findings = self.checks.findings();
+        let (settings, all) = (Arc::clone(&setup.settings), setup.tools.clone());
         Box::pin(async move {
             let held = Arc::clone(&state);
             let message = submit.message.clone();
@@ -343,8 +403,14 @@ impl ContextBuilder {
                     transcript.apply_all(&said.log.after(Position(0)));
                 }
                 let list = files.map(|it| it.list());
+                let names = prompt_tools(&settings, &all);
                 let around = Surroundings {
                     mode,
+                    prompt: &prompt::Facts {
+                        tools: &names,
+                        custom: Some(&state.custom),
+                        ..prompt::Facts::default()
+                    },
                     was,
                     workspace: workspace.as_deref(),
                     transcript: &transcript,
@@ -371,18 +437,68 @@ impl ContextBuilder {
     }
 
     /// Rules for files that have come into the conversation: they are said before the model goes on.
-    pub fn touched(&mut self, seen: &Seen, memory: &mut Memory, request: &mut ModelRequest) {
-        let update = lock(&self.state).rules.attach(seen.known());
-        if let Some(update) = update {
+    /// So is the mode, where what was said of it is told no more.
+    pub fn touched(&mut self, seen: &Seen, mode: Mode, memory: &mut Memory, request: &mut ModelRequest) {
+        let mut state = lock(&self.state);
+        let mode = state.mode.is_none().then(|| {
+            let names: Vec<&str> = request.tools.iter().map(|it| it.name.as_str()).collect();
+            let facts = prompt::Facts {
+                model: &request.model,
+                tools: &names,
+                custom: Some(&state.custom),
+                ..prompt::Facts::default()
+            };
+            (mode, prompt::reminder(mode, None, &facts))
+        });
+        let mut updates = Vec::new();
+        if let Some((mode, reminder)) = mode {
+            state.mode = Some(mode);
+            updates.extend(reminder);
+        }
+        updates.extend(state.rules.attach(seen.known()));
+        drop(state);
+        for update in updates {
             let message = ModelMessage::user(update);
             memory.history.messages.push(message.clone());
             request.messages.push(message);
         }
     }
 
+    /// Takes over what the model was told before; `None`: there is no record of it.
+    pub fn resume(&mut self, restored: Option<&Restored>) {
+        self.told = restored.map(ToldRecorder::after).unwrap_or_default();
+        self.earlier = restored.map(|it| it.facts.context.clone());
+    }
+
+    /// The record of what the model was told since the last one; `None`: nothing.
+    pub fn record(
+        &mut self,
+        memory: &Memory,
+        seen: &Seen,
+        marks: Option<MarkBaseline>,
+        workspace: Option<&Arc<Workspace>>,
+    ) -> Option<Map<String, Value>> {
+        let state = lock(&self.state);
+        let context = ToldContext {
+            rules: state.rules.said(),
+            open: state.open.clone(),
+            mode: state.mode,
+            marks,
+        };
+        drop(state);
+        let facts = ToldFacts {
+            prompt: memory.prompt.clone(),
+            files: seen.record(),
+            context: self.earlier.clone().unwrap_or(context),
+        };
+        self.told.record(&memory.history, facts, workspace.map(|it| it.root()))
+    }
+
     /// A part of what was told is told no more: rules for files in the conversation are said again.
     pub fn forgot(&self) {
-        lock(&self.state).rules.forget();
+        let mut state = lock(&self.state);
+        state.rules.forget();
+        state.mode = None;
     }
 
     /// An answer has ended: what the user changes from here on is said with the next message.
@@ -459,19 +575,20 @@ impl ContextBuilder {
         let mut known = catalogue::known(&chosen.model, &setup.settings.models);
         known.window = known.window.or(memory.window.tokens);
         let tools = tool_selection::tools(&setup.settings, &chosen.model, known.window, &setup.tools);
-        let names = offered(&tools, mode);
-        let specs: Vec<ToolSpec> = tools
-            .iter()
-            .filter(|it| it.modes.contains(&mode))
-            .map(|it| it.spec())
-            .collect();
+        let can_lint = state.can_lint;
+        let offered = tools.filtered(|it| can_lint || it.name != read_lints::NAME);
+        let has_lints = offered.len() < tools.len();
+        let names = prompt_tools(&setup.settings, &offered);
+        let listed = tool_selection::listed(&setup.settings, &offered, mode);
+        let specs: Vec<ToolSpec> = listed.into_iter().map(|it| it.spec()).collect();
+        let mut missing = tool_selection::missing(&setup.settings, &chosen.model, known.window, &setup.tools);
+        missing.extend(has_lints.then(|| (read_lints::NAME.to_owned(), NotOffered::NoChecker)));
         // The surroundings are counted by themselves.
         let told = memory.history.messages.iter().enumerate();
         let told = told.filter(|(at, _)| memory.history.opened_at != Some(*at));
         let messages: Vec<&ModelMessage> = told.map(|it| it.1).collect();
         context::measure(&Sent {
             facts: prompt::Facts {
-                mode,
                 model: &chosen.model,
                 window: known.window,
                 tools: &names,
@@ -483,7 +600,7 @@ impl ContextBuilder {
             first: state.first.parts(),
             messages: &messages,
             tools: &specs,
-            missing: tool_selection::missing(&setup.settings, &chosen.model, known.window, &setup.tools),
+            missing,
             counted: Some(memory.history.counted()).filter(|it| *it > 0),
             is_priced: known.prices.is_some(),
         })
@@ -491,18 +608,12 @@ impl ContextBuilder {
 }
 
 /// The system prompt of a submission.
-fn system(
-    submission: &Submission,
-    mode: Mode,
-    window: Option<u64>,
-    parallel: Option<bool>,
-    state: &ContextState,
-) -> String {
+fn system(submission: &Submission, window: Option<u64>, parallel: Option<bool>, state: &ContextState) -> String {
+    let answer = &submission.setup;
     prompt::system(&prompt::Facts {
-        mode,
-        model: &submission.setup.model.name,
+        model: &answer.model.name,
         window,
-        tools: &offered(&submission.setup.tools, mode),
+        tools: &prompt_tools(&answer.settings, &answer.tools),
         parallel: parallel.unwrap_or(true),
         rules: Some(&state.rules),
         servers: &[],
@@ -510,10 +621,11 @@ fn system(
     })
 }
 
-/// Names of the tools that may be used in `mode`.
-fn offered(tools: &ToolSet, mode: Mode) -> Vec<&str> {
-    let tools = tools.iter().filter(|it| it.modes.contains(&mode));
-    tools.map(|it| it.name.as_str()).collect()
+/// Names of the tools that the system prompt speaks of.
+fn prompt_tools<'a>(settings: &'a Settings, tools: &'a ToolSet) -> Vec<&'a str> {
+    tool_selection::of_all_modes(settings, tools)
+        .map(|it| it.name.as_str())
+        .collect()
 }
 
 /// Everything that is needed to read rules and prompt parts from the disk.
@@ -534,6 +646,18 @@ impl DiskReading {
         }
     }
 
+    /// Returns true if some checker could be run for `read_lints`.
+    fn can_lint(&self, standing: Option<&Standing>) -> bool {
+        let (Some(workspace), Some(standing)) = (&self.workspace, standing) else {
+            return false;
+        };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let is_there = |program: &str| os::process::find(program, &path).is_some();
+        let mut checkers = standing.checkers.iter();
+        let has_any = checkers.any(|it| checkers::can_run(it, workspace.root(), &is_there));
+        workspace.may_act() && (has_any || !self.settings.lint.is_empty())
+    }
+
     fn read(&self) -> ContextState {
         let paths = self.paths.as_ref();
         let (custom, mut warnings) = prompt::load(&self.settings, paths);
@@ -551,6 +675,7 @@ impl DiskReading {
             rules,
             custom,
             warnings,
+            can_lint: self.can_lint(standing.as_ref()),
             standing,
             ..ContextState::default()
         }

@@ -53,7 +53,7 @@ use crate::{
         local::{Inbox, Request},
     },
     protocol::{
-        ASIDE, Applied, Branch, Command, Event, Notice, Position, ResponseId, Severity, Submit, Title,
+        ASIDE, Applied, Branch, Command, Event, Mode, Notice, Position, ResponseId, Severity, Submit, Title,
         Turn as ProtocolTurn, sentence,
     },
     sandbox::{LeftBehind, Settled},
@@ -449,7 +449,14 @@ impl Runner {
             is_aside: self.messages.compaction.is_some(),
             ..self.facts(!self.turn.memory.is_opened)
         };
-        self.messages.next = Some(self.context.brief(submit, facts, &self.setup));
+        let debugs = submit.mode == Mode::Debug && !facts.is_aside;
+        let brief = self.context.brief(submit, facts, &self.setup);
+        self.messages.next = Some(if debugs {
+            let noted = self.tools.note_marks(self.setup.workspace.as_ref());
+            Box::pin(async move { futures::join!(brief, noted).0 })
+        } else {
+            brief
+        });
     }
 
     /// Takes the mode of a message; what debugging put into the code should not stay there unsaid.
@@ -465,9 +472,18 @@ impl Runner {
 
     /// Reads what was said before this program ran, when it is needed first.
     fn remember_once(&mut self) {
-        if !std::mem::replace(&mut self.messages.is_recollected, true) {
-            remember(&mut self.turn.memory, &self.setup, &self.log);
+        if std::mem::replace(&mut self.messages.is_recollected, true) {
+            return;
         }
+        let restored = remember(&mut self.turn.memory, &self.setup, &self.log);
+        if let Some(restored) = &restored {
+            self.tools.seen.restore(restored.facts.files.clone());
+            self.tools.restore_marks(restored.facts.context.marks.clone());
+            if restored.facts.context.marks.is_some() && self.messages.mode != Some(Mode::Debug) {
+                self.tools.look_for_marks(self.setup.workspace.clone());
+            }
+        }
+        self.context.resume(restored.as_ref());
     }
 
     fn facts(&self, is_first: bool) -> MessageFacts {
@@ -478,6 +494,7 @@ impl Runner {
             chosen: self.model.chosen.clone(),
             seen: Arc::clone(&self.tools.seen),
             log: Arc::clone(&self.log),
+            opened: self.turn.memory.opening(),
         }
     }
 

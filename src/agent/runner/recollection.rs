@@ -5,7 +5,11 @@ use std::sync::Arc;
 use super::notices::notice;
 use crate::{
     agent::{
-        history::{self, Called, message_history::MessageHistory},
+        history::{
+            self, Called,
+            message_history::MessageHistory,
+            told::{self, Restored},
+        },
         runner::setup::Setup,
         turn::Memory,
     },
@@ -17,18 +21,23 @@ use crate::{
 /// Few models of which nobody knows it take in more, in tokens.
 const USUAL_WINDOW: u64 = 300_000;
 
-/// Fills the memory with what the log says was said.
-pub fn remember(memory: &mut Memory, setup: &Setup, log: &Log) {
+/// Fills the memory with what the log says was told, else with what it says was said. Returns what was told, if there is
+/// a record of it.
+pub fn remember(memory: &mut Memory, setup: &Setup, log: &Log) -> Option<Restored> {
+    if let Some(recent) = log.recent().cloned()
+        && let Some(restored) = told_lately(memory, setup, log, &recent)
+    {
+        memory.is_titled = true;
+        count_earlier(memory, setup, log, &recent);
+        return Some(restored);
+    }
     if let Some(recent) = log.recent().cloned()
         && let Some(before) = said_lately(memory, setup, log, &recent)
     {
         let is_whole = before.has_summary();
         memory.remember(before);
         memory.is_titled = true;
-        if setup.settings.agent.max_dollars_in_all.is_some() {
-            let earlier = log.spent_earlier().dollars.unwrap_or_default();
-            memory.costs.dollars = earlier + spent(&log.after(recent.after));
-        }
+        count_earlier(memory, setup, log, &recent);
         if !is_whole {
             notice(
                 log,
@@ -37,14 +46,45 @@ pub fn remember(memory: &mut Memory, setup: &Setup, log: &Log) {
                 "the conversation is too long for one request: the model sees only the later part",
             );
         }
-        return;
+        return None;
     }
     let entries = log.after(Position(0));
-    let before = told(setup, &entries);
-    memory.remember(before);
+    let restored = restore(memory, setup, &entries);
+    if restored.is_none() {
+        memory.remember(said(setup, &entries));
+    }
     let is_title = |it: &Arc<Entry>| matches!(it.event, Event::Title(_));
     memory.is_titled = entries.iter().any(is_title);
     memory.costs.dollars = spent(&entries);
+    restored
+}
+
+/// Adds up the cost of a conversation that was opened at its end, where a limit needs it.
+fn count_earlier(memory: &mut Memory, setup: &Setup, log: &Log, recent: &Recent) {
+    if setup.settings.agent.max_dollars_in_all.is_some() {
+        let earlier = log.spent_earlier().dollars.unwrap_or_default();
+        memory.costs.dollars = earlier + spent(&log.after(recent.after));
+    }
+}
+
+/// Restores what was told from the end of a conversation, if it holds all of it.
+fn told_lately(memory: &mut Memory, setup: &Setup, log: &Log, recent: &Recent) -> Option<Restored> {
+    restore(memory, setup, &log.after(recent.after)).or_else(|| restore(memory, setup, &log.lately()?))
+}
+
+/// Restores what was told word for word; what no record holds, because the program was cut off, is added as it was said.
+fn restore(memory: &mut Memory, setup: &Setup, entries: &[Arc<Entry>]) -> Option<Restored> {
+    let transcript = history::folded(entries);
+    let root = setup.workspace.as_ref().map(|it| it.root());
+    let restored = told::restore(entries, &transcript, root)?;
+    let mut told = restored.history.clone();
+    if setup.tools.is_empty() {
+        history::add_text_only(&transcript, Some(restored.upto), &mut told);
+    } else {
+        history::add_with_calls(&transcript, Some(restored.upto), &mut told);
+    }
+    memory.restore(told, restored.facts.prompt.clone());
+    Some(restored)
 }
 
 /// The end of a conversation that was opened at its end, if the model could be told no more anyway: it begins with a
@@ -52,15 +92,15 @@ pub fn remember(memory: &mut Memory, setup: &Setup, log: &Log) {
 fn said_lately(memory: &Memory, setup: &Setup, log: &Log, recent: &Recent) -> Option<MessageHistory> {
     let window = memory.window.tokens.unwrap_or(USUAL_WINDOW);
     let is_enough = |it: &MessageHistory| !it.is_short && (it.has_summary() || it.size_of(0..) >= window);
-    let late = told(setup, &log.after(recent.after));
+    let late = said(setup, &log.after(recent.after));
     if is_enough(&late) {
         return Some(late);
     }
-    Some(told(setup, &log.lately()?)).filter(is_enough)
+    Some(said(setup, &log.lately()?)).filter(is_enough)
 }
 
 /// The messages that the model is told of these entries.
-fn told(setup: &Setup, entries: &[Arc<Entry>]) -> MessageHistory {
+fn said(setup: &Setup, entries: &[Arc<Entry>]) -> MessageHistory {
     // A server that is offered no tools may refuse calls of them.
     if setup.tools.is_empty() {
         history::text_only(entries)

@@ -12,7 +12,7 @@ use crate::{
     },
     journal::{EventLimit, Raw, TooMany},
     models::{Failure, FailureKind, ModelRequest, Piece, catalogue},
-    protocol::{Event, UserAction},
+    protocol::{Event, Mode, UserAction},
 };
 
 impl Runner {
@@ -46,6 +46,9 @@ impl Runner {
                     if matches!(event, Event::UserMessage(_)) {
                         self.answer.limit = EventLimit::default();
                     }
+                    if matches!(event, Event::Done(_)) && self.messages.user_command.is_none() {
+                        self.record_told(now);
+                    }
                     is_too_much |= self.answer.limit.count(&event) == Err(TooMany);
                     self.background
                         .note(&event, self.log.turn(), self.setup.workspace.as_deref());
@@ -55,8 +58,9 @@ impl Runner {
                     self.answer.stream = self.messages.user_command.as_mut().map(|it| it.stream(now));
                 }
                 Effect::CallModel { mut request, stand_in } => {
-                    self.context
-                        .touched(&self.tools.seen, &mut self.turn.memory, &mut request);
+                    let mode = self.turn.mode().unwrap_or_default();
+                    (self.context).touched(&self.tools.seen, mode, &mut self.turn.memory, &mut request);
+                    self.record_told(now);
                     let others = self.setup.roles.fallback();
                     let provider = match stand_in.checked_sub(1).and_then(|it| others.get(it)) {
                         Some(other) => {
@@ -95,6 +99,10 @@ impl Runner {
                 Effect::FindMarks => self.tools.find_marks(self.setup.workspace.clone()),
             }
         }
+        if self.turn.mode() == Some(Mode::Debug) && self.messages.mode.replace(Mode::Debug) != Some(Mode::Debug) {
+            // The model switched to it: the search at its end waits for this one.
+            drop(self.tools.note_marks(self.setup.workspace.as_ref()));
+        }
         if is_too_much && self.turn.is_running() {
             let message = "the answer has too many parts to store";
             let failure = Failure::new(FailureKind::Oversized, message);
@@ -113,10 +121,21 @@ impl Runner {
                     if !own.is_shown {
                         self.turn.memory.history.truncate(own.from);
                     }
+                    self.record_told(now);
                 } else {
                     self.model.think_of_title(&self.setup, &self.log);
                 }
             }
+        }
+    }
+
+    /// Journals what the model has been told since the last record.
+    fn record_told(&mut self, now_ms: u64) {
+        let workspace = self.setup.workspace.as_ref();
+        let marks = self.tools.marks_before();
+        let record = (self.context).record(&self.turn.memory, &self.tools.seen, marks, workspace);
+        if let Some(record) = record {
+            self.log.append(now_ms, Event::Told(record));
         }
     }
 

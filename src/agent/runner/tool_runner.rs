@@ -17,7 +17,9 @@ use tokio::sync::{mpsc, watch};
 
 use crate::{
     agent::{
-        git, marks,
+        git,
+        history::told::MarkBaseline,
+        marks,
         runner::{
             approval_snapshot::ApprovalSnapshot,
             checks::{KnownMistakes, Lints},
@@ -55,6 +57,8 @@ pub struct ToolRunner {
     pub outputs: SelectAll<Outputs>,
     /// Marks of instrumentation that are looked for because debugging was left.
     pub marks_left: FuturesUnordered<Pin<Box<dyn Future<Output = Vec<String>> + Send>>>,
+    /// Marks from before debugging began, once they are known; `None`: nothing is debugged.
+    marks_before: Option<watch::Receiver<Option<MarkBaseline>>>,
     /// Nobody waits for the jobs any more, once it is `true`.
     stop: (Stop, watch::Sender<bool>),
     /// Snapshots of the files that prepared commands would run, taken when they were prepared.
@@ -74,6 +78,7 @@ impl ToolRunner {
             jobs: Jobs::new(),
             outputs: SelectAll::new(),
             marks_left: FuturesUnordered::new(),
+            marks_before: None,
             stop: (Stop::default(), watch::Sender::new(false)),
             snapshots: Arc::default(),
             known: Arc::default(),
@@ -147,8 +152,10 @@ impl ToolRunner {
                         let Access::Command { line, directory, .. } = it else {
                             return false;
                         };
-                        let folders = CommandLine::read(line).folders(&directory.path);
-                        folders.iter().any(|it| commands.is_new_repository(it))
+                        let line = CommandLine::read(line);
+                        let is_mixed = line.runs_others_than_git();
+                        let mut folders = line.folders(&directory.path).into_iter();
+                        folders.any(|it| commands.is_new_repository(&it, is_mixed))
                     };
                     let is_new_repository = accesses.iter().any(is_new);
                     let is_partly_known = has_command && commands.is_partly_known();
@@ -342,25 +349,78 @@ impl ToolRunner {
         self.outputs.clear();
     }
 
+    /// Debugging begins, unless it has: notes the marks that are there. The returned future ends when they are known, which
+    /// the first change has to wait for.
+    pub fn note_marks(&mut self, workspace: Option<&Arc<Workspace>>) -> impl Future<Output = ()> + Send + use<> {
+        if self.marks_before.is_none() {
+            let (known, before) = watch::channel(None);
+            self.marks_before = Some(before);
+            let workspace = workspace.cloned();
+            tokio::task::spawn_blocking(move || {
+                let marks = workspace.map(|it| marks::find(&it, &Stop::default()).baseline());
+                known.send_replace(Some(marks.unwrap_or_default()));
+            });
+        }
+        let before = self.marks_before.clone();
+        async move { drop(known_marks(before).await) }
+    }
+
+    /// Marks from before debugging began, as far as they are known.
+    pub fn marks_before(&self) -> Option<MarkBaseline> {
+        self.marks_before.as_ref()?.borrow().clone()
+    }
+
+    /// Takes over the marks from before debugging began, from before this program ran.
+    pub fn restore_marks(&mut self, before: Option<MarkBaseline>) {
+        if let Some(before) = before {
+            self.marks_before = Some(watch::channel(Some(before)).1);
+        }
+    }
+
+    /// The places of marks that debugging has put into the code.
+    fn new_marks(
+        &self,
+        workspace: Option<Arc<Workspace>>,
+        stop: Stop,
+    ) -> impl Future<Output = Vec<String>> + Send + use<> {
+        let before = self.marks_before.clone();
+        let work = move || workspace.map(|it| marks::find(&it, &stop)).unwrap_or_default();
+        async move {
+            let before = known_marks(before).await;
+            let found = tokio::task::spawn_blocking(work).await.unwrap_or_default();
+            found.since(&before)
+        }
+    }
+
     /// Debugging is left: what it put into the code should not stay there unsaid.
-    pub fn look_for_marks(&self, workspace: Option<Arc<Workspace>>) {
-        let stop = Stop::default();
-        let work = self.aside(async move { Ok(workspace.map_or_else(Vec::new, |it| marks::find(&it, &stop))) });
-        self.marks_left.push(Box::pin(work.map(Result::unwrap_or_default)));
+    pub fn look_for_marks(&mut self, workspace: Option<Arc<Workspace>>) {
+        let work = self.new_marks(workspace, Stop::default());
+        self.marks_left.push(Box::pin(work));
+        self.marks_before = None;
     }
 
     /// Looks for marks of instrumentation because the turn wants to know.
     pub fn find_marks(&mut self, workspace: Option<Arc<Workspace>>) {
         let stop = self.stop.0.clone();
-        let work = self.aside(async move { Ok(workspace.map_or_else(Vec::new, |it| marks::find(&it, &stop))) });
-        self.jobs
-            .push(Box::pin(async move { Input::Marks(work.await.unwrap_or_default()) }));
+        let work = self.new_marks(workspace, stop);
+        self.jobs.push(Box::pin(async move { Input::Marks(work.await) }));
     }
 
     /// Forgets what was noted for the calls of an answer that has ended.
     pub fn forget_calls(&self) {
         self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// Waits until the marks from before are known; none where nothing was noted.
+async fn known_marks(before: Option<watch::Receiver<Option<MarkBaseline>>>) -> MarkBaseline {
+    let Some(mut before) = before else {
+        return MarkBaseline::default();
+    };
+    match before.wait_for(Option::is_some).await {
+        Ok(known) => known.clone().unwrap_or_default(),
+        Err(_) => MarkBaseline::default(),
     }
 }
 

@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 
 use super::Policy;
 use crate::{
-    agent::history::message_history::MessageHistory,
+    agent::{
+        history::{compaction, message_history::MessageHistory, told::SessionPrompt},
+        prompt,
+    },
     models::{CallResult, ModelMessage, Part, Said},
     protocol::document::TodoUpdate,
     transcript::Todos,
@@ -29,6 +32,8 @@ pub struct Memory {
     pub is_titled: bool,
     /// A command has changed what is protected.
     pub is_halted: bool,
+    /// The system prompt and the tools of the last request.
+    pub prompt: Option<SessionPrompt>,
     /// Which format and model made the opaque parts.
     maker: String,
     calls: HashSet<String>,
@@ -75,6 +80,7 @@ impl Memory {
             policy: before.policy,
             is_titled: before.is_titled,
             is_halted: before.is_halted,
+            prompt: before.prompt,
             costs: Costs {
                 dollars: 0.0,
                 ..before.costs
@@ -90,12 +96,47 @@ impl Memory {
         self.history = before;
     }
 
+    /// Sets what was told before the program started, word for word.
+    pub fn restore(&mut self, told: MessageHistory, prompt: Option<SessionPrompt>) {
+        self.is_opened = told.opened_at.is_some();
+        self.maker = prompt.as_ref().map(|it| it.maker.clone()).unwrap_or_default();
+        self.prompt = prompt.or_else(|| self.prompt.take());
+        self.remember(told);
+        if let Some(ModelMessage::User(_)) = self.history.messages.last() {
+            self.unanswered("(This answer was cut off.)");
+        }
+    }
+
+    /// Keeps the system prompt that the model knows: servers cache what begins alike, and some refuse thoughts behind
+    /// another beginning. Returns what `wanted` says instead, for the next message, and the names of changed tools.
+    pub fn keep_prompt(&mut self, wanted: SessionPrompt) -> (Option<String>, Vec<String>) {
+        let Some(kept) = self.prompt.as_mut().filter(|it| it.maker == wanted.maker) else {
+            self.prompt = Some(wanted);
+            return (None, Vec::new());
+        };
+        let changed = kept.changed_tools(&wanted);
+        kept.tools = wanted.tools;
+        if kept.newest == wanted.newest {
+            return (None, changed);
+        }
+        kept.newest = wanted.newest;
+        (prompt::changes(&kept.system, &wanted.system), changed)
+    }
+
     /// Adds the context before the first message, or before the first one since the program started.
     pub fn open(&mut self, parts: Vec<Part>) {
         self.is_opened = true;
         if !parts.is_empty() {
             self.history.opened_at = Some(self.history.messages.len());
             self.history.messages.push(ModelMessage::User(parts));
+        }
+    }
+
+    /// The text of the first context, once it is told.
+    pub fn opening(&self) -> Option<String> {
+        match self.history.messages.get(self.history.opened_at?)? {
+            ModelMessage::User(parts) => Some(compaction::words(parts)),
+            ModelMessage::Assistant(_) | ModelMessage::Results(_) => None,
         }
     }
 

@@ -41,7 +41,10 @@ use super::{
     tool_selection,
 };
 use crate::{
-    agent::{history::summary::SummaryRequest, writer::Writer},
+    agent::{
+        history::{summary::SummaryRequest, told::SessionPrompt},
+        writer::Writer,
+    },
     config::Settings,
     link::Asker,
     models::{
@@ -50,7 +53,7 @@ use crate::{
     },
     protocol::{
         ASIDE, Address, ClarificationResponse, CompactionScope, ConversationId, DocumentId, Event, Kind, Message, Mode,
-        Notice, ResponseId, ResponseStart, Restriction, Severity, Turn as ProtocolTurn,
+        Notice, ResponseId, ResponseStart, Restriction, Severity, Turn as ProtocolTurn, sentence,
     },
     tools::{Access, Fault, Input as Arguments, Outcome, Proposal, Tool, ToolSet},
 };
@@ -519,12 +522,12 @@ impl Running {
     fn begin(submission: Submission, memory: &mut Memory, now_ms: u64) -> Self {
         let Submission {
             mut message,
-            parts,
+            mut parts,
             opening,
             mode,
             maker,
             policy,
-            setup,
+            mut setup,
         } = submission;
         let is_aside = matches!(setup.purpose, Purpose::Compaction(_));
         let title = title(&message.typed()).filter(|_| memory.is_empty() && !memory.is_titled && !is_aside);
@@ -535,6 +538,22 @@ impl Running {
         let title = title.map(|it| Event::Title(it.into()));
         let opening_events = std::iter::once(Event::UserMessage(message)).chain(title);
         memory.take_policy(policy);
+        let mut lost = Vec::new();
+        if setup.purpose == Purpose::Answer {
+            let tools: Vec<ToolSpec> = tool_selection::of_all_modes(&setup.settings, &setup.tools)
+                .map(|it| it.spec())
+                .collect();
+            let wanted = SessionPrompt::new(&maker, &setup.model.system, &tools);
+            let (changes, changed) = memory.keep_prompt(wanted);
+            parts.splice(0..0, changes.map(Part::Text));
+            if let Some(kept) = &memory.prompt {
+                setup.model.system.clone_from(&kept.system);
+            }
+            if !changed.is_empty() {
+                let message = sentence::TOOLS_CHANGED.with(&changed.join(", "));
+                lost.push(Event::Notice(Notice::new(Severity::Warning, "cache-lost", message)));
+            }
+        }
         if !is_aside {
             if !memory.is_opened {
                 memory.open(opening);
@@ -557,7 +576,7 @@ impl Running {
         };
         Self {
             output: AnswerOutput {
-                effects: opening_events.map(Effect::Append).collect(),
+                effects: opening_events.chain(lost).map(Effect::Append).collect(),
                 writer: Writer::new(mode),
                 start: Some(start),
                 began_ms: now_ms,
@@ -618,14 +637,13 @@ impl Running {
 
     /// The tools of the mode that is in force.
     fn in_force(&self) -> impl Iterator<Item = &Arc<Tool>> {
-        self.setup.tools.iter().filter(|it| {
-            it.modes.contains(&self.mode) && tool_selection::is_in_scope(&self.setup.settings, it, self.mode)
-        })
+        tool_selection::of_mode(&self.setup.settings, &self.setup.tools, self.mode)
     }
 
-    /// The tools offered in the current mode.
+    /// The tools of the request, whether the mode allows them or not.
     fn offered(&self) -> Vec<ToolSpec> {
-        self.in_force().map(|it| it.spec()).collect()
+        let listed = tool_selection::listed(&self.setup.settings, &self.setup.tools, self.mode);
+        listed.into_iter().map(|it| it.spec()).collect()
     }
 
     /// Goes on in another mode, and says so.

@@ -9,7 +9,10 @@ use super::{
     batch::{ChangeAnswer, Job, Stage, before, choices, edits, gist},
 };
 use crate::{
-    agent::approval::{self, Rule},
+    agent::{
+        approval::{self, Rule},
+        prompt, tool_selection,
+    },
     link::Asker,
     models::Part as Told,
     protocol::{
@@ -607,7 +610,14 @@ impl Running {
             return self.refuse(job, &fault);
         }
         let mut text = format!("The mode is {target} now.");
-        if let Some(reminder) = crate::agent::prompt::reminder(target, Some(self.mode)) {
+        let tools = tool_selection::of_all_modes(&self.setup.settings, &self.setup.tools);
+        let tools: Vec<&str> = tools.map(|it| it.name.as_str()).collect();
+        let facts = prompt::Facts {
+            model: &self.setup.model.name,
+            tools: &tools,
+            ..prompt::Facts::default()
+        };
+        if let Some(reminder) = prompt::reminder(target, Some(self.mode), &facts) {
             text.push('\n');
             text.push_str(&reminder);
         }

@@ -200,7 +200,17 @@ pub fn finish(
     let unchanged = done
         .left
         .iter()
-        .map(|it| format!("{it} was edited later"))
+        .map(|it| {
+            let is_lost = done.lost.contains(it);
+            format!(
+                "{it} {}",
+                if is_lost {
+                    "cannot be restored"
+                } else {
+                    "was edited later"
+                }
+            )
+        })
         .collect::<Vec<_>>()
         .join("; ");
     let shown = |it: &std::path::PathBuf| it.strip_prefix(workspace.root()).unwrap_or(it).display().to_string();

@@ -181,7 +181,7 @@ impl Stored {
             let (has_begun, last_ms, response) = turns.entry(entry.turn).or_default();
             *has_begun |= !matches!(
                 entry.event,
-                Event::Notice(_) | Event::Title(_) | Event::Branch(_) | Event::Unknown { .. }
+                Event::Notice(_) | Event::Title(_) | Event::Branch(_) | Event::Told(_) | Event::Unknown { .. }
             );
             *last_ms = entry.at_ms;
             response.apply(&entry.event, entry.at_ms);

@@ -65,7 +65,7 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
             let (name, data) = record::parts(event);
             return any(dialect, &name, data);
         }
-        Event::Progress(_) => return String::new(),
+        Event::Progress(_) | Event::Told(_) => return String::new(),
         Event::Done(done) => {
             let mut text = written(dialect, "done", &mut last(done));
             if dialect == Dialect::Data {

@@ -116,6 +116,7 @@ const NAMES: &[&str] = &[
     "progress",
     "title",
     "branch",
+    "told",
     "done",
     "unknown",
 ];

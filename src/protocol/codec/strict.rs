@@ -172,7 +172,7 @@ impl Strict {
                     self.emit(event.clone());
                 }
             }
-            Event::Progress(_) => {}
+            Event::Progress(_) | Event::Told(_) => {}
             Event::Done(done) => self.done(done),
             Event::Unknown { .. } => self.emit(event.clone()),
         }

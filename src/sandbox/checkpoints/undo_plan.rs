@@ -75,6 +75,8 @@ pub struct Done {
     pub files: Vec<PathBuf>,
     /// Files left unchanged, because they clash or their blobs are gone.
     pub left: Vec<String>,
+    /// Those of them that nobody has edited: what they were is not stored any more, or undo may not touch them.
+    pub lost: Vec<String>,
     pub off: Vec<Marked>,
     pub on: Vec<Marked>,
     /// True if it did again what an undo had undone.
@@ -379,6 +381,7 @@ impl CheckpointState {
             is_redo: off.is_empty() && !on.is_empty(),
             files,
             left,
+            lost: Vec::new(),
         }
     }
 
@@ -402,6 +405,10 @@ impl CheckpointState {
             .filter(|_| self.ends_with_undo())
             .filter(is_cut)?
             .clone();
+        // The conversation is read in another folder: the step waits for its own.
+        if step.files.iter().all(|it| workspace.base(&it.path).is_none()) {
+            return None;
+        }
         let folders = step
             .files
             .iter()
@@ -410,6 +417,7 @@ impl CheckpointState {
         let is_wanted = |it: &Turning| it.is_done() || (!it.is_lost && it.clash.is_none());
         let files = step.files.iter().map(|it| self.to_finish(workspace, it, &folders));
         let (wanted, left): (Vec<_>, Vec<_>) = files.partition(is_wanted);
+        let lost = left.iter().filter(|it| it.is_lost).map(|it| it.shown.clone()).collect();
         let left: Vec<String> = left.into_iter().map(|it| it.shown).collect();
         let mut id = step.id;
         if !left.is_empty() {
@@ -426,7 +434,8 @@ impl CheckpointState {
         }
         self.end(workspace, id);
         let files = wanted.into_iter().map(|it| it.path).collect();
-        Some(Ok(self.done(&step.cause, files, left)))
+        let done = self.done(&step.cause, files, left);
+        Some(Ok(Done { lost, ..done }))
     }
 
     /// A file of an undo that was cut: as it was before, as it was to be, or changed by somebody since.

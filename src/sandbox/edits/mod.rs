@@ -4,4 +4,4 @@ mod change;
 mod seen_files;
 
 pub use change::{Cell, Change, Hunk};
-pub use seen_files::Seen;
+pub use seen_files::{Seen, SeenFile};

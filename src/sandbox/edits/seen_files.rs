@@ -21,6 +21,15 @@ pub struct Seen {
     checkpoints: Option<Checkpoints>,
 }
 
+/// Content of a file that the model has read, and the lines that it was shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenFile {
+    /// SHA-256 of its content.
+    pub hash: [u8; 32],
+    /// Lines that were shown, from 1.
+    pub lines: Vec<RangeInclusive<u64>>,
+}
+
 #[derive(Clone, Debug)]
 struct File {
     hash: [u8; 32],
@@ -91,21 +100,10 @@ impl Seen {
     /// The lines that the model was shown of a file that passes [`Self::check`], counted from 1: stretches that neither
     /// overlap nor touch, first to last.
     pub fn shown(&self, file: &Located) -> Vec<RangeInclusive<u64>> {
-        let mut lines = match self.lock().get(&file.path) {
+        joined(match self.lock().get(&file.path) {
             Some(known) => known.lines.clone(),
             None => Vec::new(),
-        };
-        lines.sort_by_key(|it| *it.start());
-        let mut shown: Vec<RangeInclusive<u64>> = Vec::new();
-        for part in lines {
-            match shown.last_mut() {
-                Some(last) if *part.start() <= last.end().saturating_add(1) => {
-                    *last = *last.start()..=*last.end().max(part.end());
-                }
-                Some(_) | None => shown.push(part),
-            }
-        }
-        shown
+        })
     }
 
     /// Files that the agent has changed since [`Self::begin`], in order of their names.
@@ -123,6 +121,26 @@ impl Seen {
         self.lock().keys().cloned().collect()
     }
 
+    /// All files, as [`Self::restore`] takes them. The lines are stretches that neither overlap nor touch.
+    pub fn record(&self) -> BTreeMap<PathBuf, SeenFile> {
+        let files = self.lock();
+        let record = |(path, it): (&PathBuf, &File)| {
+            let lines = joined(it.lines.clone());
+            (path.clone(), SeenFile { hash: it.hash, lines })
+        };
+        files.iter().map(record).collect()
+    }
+
+    /// Replaces what is known of files by an older record. A file that has changed since then is stale.
+    pub fn restore(&self, record: BTreeMap<PathBuf, SeenFile>) {
+        let file = |SeenFile { hash, lines }| File {
+            hash,
+            lines,
+            is_changed: false,
+        };
+        *self.lock() = record.into_iter().map(|(path, it)| (path, file(it))).collect();
+    }
+
     /// A message of the user's begins, which opens the turn with this number.
     pub fn begin(&self, turn: u64) {
         if let Some(checkpoints) = &self.checkpoints {
@@ -136,6 +154,21 @@ impl Seen {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, File>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The stretches in order, without overlaps and neighbours.
+fn joined(mut lines: Vec<RangeInclusive<u64>>) -> Vec<RangeInclusive<u64>> {
+    lines.sort_by_key(|it| *it.start());
+    let mut joined: Vec<RangeInclusive<u64>> = Vec::new();
+    for part in lines {
+        match joined.last_mut() {
+            Some(last) if *part.start() <= last.end().saturating_add(1) => {
+                *last = *last.start()..=*last.end().max(part.end());
+            }
+            Some(_) | None => joined.push(part),
+        }
+    }
+    joined
 }
 
 #[cfg(test)]

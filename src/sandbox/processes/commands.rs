@@ -183,19 +183,21 @@ impl Commands {
     }
 
     /// Returns true if git would work in a repository, seen from `folder`, that was not there when this was first asked: a command
-    /// may have made it, with any hooks.
-    pub fn is_new_repository(&self, folder: &Path) -> bool {
+    /// may have made it, with any hooks. Where other programs run in the same line (`is_mixed`), they may still make one anywhere
+    /// below a known one.
+    pub fn is_new_repository(&self, folder: &Path, is_mixed: bool) -> bool {
         let known = self
             .repositories
             .get_or_init(|| self.ground.look().repositories().cloned().collect());
+        // What does not exist yet a command of the line may make.
         let Ok(folder) = folder.canonicalize() else {
-            return false;
+            return true;
         };
         let inside = folder.ancestors().take_while(|it| self.ground.is_inside(it));
         for part in inside {
             let git = part.join(".git");
             if git.is_file() || git.join("HEAD").exists() {
-                return !known.contains(&git);
+                return !known.contains(&git) || (is_mixed && part != folder);
             }
             // One without a working tree is found by what is in it.
             if ["HEAD", "objects", "refs"].iter().all(|it| part.join(it).exists()) {

@@ -371,6 +371,17 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|it| it.is_ascii_alphanumeric() || "_-.".contains(it))
 }
 
+/// Returns true if the paths that a command writes are gone afterwards.
+pub fn removes(command: &SimpleCommand) -> bool {
+    let texts: Vec<_> = command.words.iter().map(|it| it.text.as_deref()).collect();
+    let name = base(texts.first().copied().flatten().unwrap_or_default());
+    match name.as_str() {
+        "rm" | "rmdir" | "unlink" | "shred" | "mv" | "rename" => true,
+        "git" => matches!(texts.get(1), Some(Some("rm" | "mv" | "clean"))),
+        _ => false,
+    }
+}
+
 /// The paths that a command writes or removes, as far as they stand there in so many words.
 pub fn written(command: &SimpleCommand) -> Vec<String> {
     let Some((first, rest)) = command.words.split_first() else {

@@ -85,6 +85,16 @@ pub fn checkers(workspace: &Workspace, settings: &Settings) -> Vec<String> {
     found.into_iter().collect()
 }
 
+/// Returns true if a checker of this name, as [`checkers`] gives it, can be run here: it is the user's own, or its program
+/// is installed.
+pub fn can_run(name: &str, root: &Path, is_there: &dyn Fn(&str) -> bool) -> bool {
+    let mut known = CHECKERS.iter().filter(|it| it.name == name).peekable();
+    let is_own = known.peek().is_none();
+    // Packages bring their own; which of them does is seen when it runs.
+    let is_local = |it: &Checker| root.join("node_modules/.bin").join(it.program).is_file();
+    is_own || known.any(|it| is_there(it.program) || is_local(it))
+}
+
 /// The name of a user's own command.
 fn shown(language: &str, words: &[String]) -> String {
     match words {

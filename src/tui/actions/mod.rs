@@ -11,6 +11,7 @@ pub mod finding;
 pub mod focus;
 pub mod own_files;
 pub mod plan;
+mod plan_edits;
 pub mod reading;
 pub mod review;
 pub mod side;

@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{focus::focus_composer, reading, writing::submit};
+use super::{focus::focus_composer, plan_edits::borrowed, reading, writing::submit};
 use crate::{
-    protocol::{BUILDS, Command, Document, Message, Mode, TodoStatus, View, plan_file},
+    protocol::{BUILDS, Command, Document, Message, Mode, PASTES, TodoStatus, View, plan_file},
     t,
     transcript::{DocumentIndex, Todo},
     tui::{
@@ -276,15 +276,6 @@ fn send(app: &App, place: DocumentIndex, todos: &[Todo]) -> Vec<Effect> {
 fn list(todos: &[Todo]) -> Vec<Value> {
     let todo = |it: &Todo| json!({ "id": it.id, "content": it.content, "status": it.status.as_str(), "dependencies": it.dependencies });
     todos.iter().map(todo).collect()
-}
-
-fn borrowed(todo: &Todo) -> crate::protocol::document::Todo<'_> {
-    crate::protocol::document::Todo {
-        id: &todo.id,
-        content: &todo.content,
-        status: todo.status.clone(),
-        dependencies: todo.dependencies.iter().map(String::as_str).collect(),
-    }
 }
 
 /// The selected plan, else the newest.

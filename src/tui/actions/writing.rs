@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent};
 use serde_json::{Value, json};
 
-use super::{ACTIONS, find_slash, focus::focus_composer, own_files, reading::unfold_last};
+use super::{ACTIONS, find_slash, focus::focus_composer, own_files, plan_edits, reading::unfold_last};
 use crate::{
     config::nearest,
     protocol::{Command, Document, Kind, Message, Mode, PASTES, Submit, View},
@@ -386,6 +386,7 @@ pub fn open_with(app: &mut App, text: String) -> Option<Effect> {
 
 /// Gives a message to whoever answers.
 fn say(app: &mut App, message: Message, way: SendTime) -> Vec<Effect> {
+    let message = plan_edits::with_edits(app, message);
     if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears {
         app.composer.said.push(message.content.clone());
         let mut effects: Vec<_> = send_given(app).into_iter().collect();

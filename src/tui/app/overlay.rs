@@ -150,6 +150,7 @@ impl<'a> Scene<'a> {
             context: ContextLines::new(self.context_lines),
             approval: None,
             newest: false,
+            superseded: false,
             turn: self.transcript.exchanges.last().map(|it| it.turn).unwrap_or_default(),
             colours: self.colours,
             colours_version: self.colours_version,

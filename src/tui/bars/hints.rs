@@ -59,7 +59,7 @@ pub fn hints(app: &App) -> Vec<Hint> {
         let context = document.filter(|it| staged(it).is_some()).map(|_| context_keys());
         let ways = [
             hint("tab", t!("footer-composer")),
-            hint("esc", t!("footer-back")),
+            hint("esc", t!("question-key-later")),
             help("f1", t!("footer-keys")),
         ];
         return enter.into_iter().chain([keys]).chain(context).chain(ways).collect();

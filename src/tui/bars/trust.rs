@@ -10,15 +10,30 @@ use crate::{
     tui::widgets::key,
 };
 
-/// Returns the question with the files that it names, and the key that opens the page about it, each in its place.
-pub fn spans(asked: &TrustAsked, columns: usize) -> (Vec<Span>, Vec<Span>) {
-    let review = key("tab", t!("trust-review"), Role::Waiting);
+/// Columns from which names that are cut still say something.
+const NAMES_FROM_COLUMNS: usize = 50;
+
+/// Returns the question with the files that it names, and what opens the page about it, each in its place: Tab, or the
+/// command while Tab goes to something else that waits.
+pub fn spans(asked: &TrustAsked, by_tab: bool, columns: usize) -> (Vec<Span>, Vec<Span>) {
+    let review = key(if by_tab { "tab" } else { "/trust" }, t!("trust-review"), Role::Waiting);
     let room = columns.saturating_sub(spans_width(&review) + 2);
-    let question = [
-        Span::new(Sanitized::literal("? "), Role::Waiting),
-        Span::new(Sanitized::line(&sentence(asked)), Role::Text),
-    ];
-    (cut_spans(&question, room), review)
+    let question = |text: &str| {
+        [
+            Span::new(Sanitized::literal("? "), Role::Waiting),
+            Span::new(Sanitized::line(text), Role::Text),
+        ]
+    };
+    let whole = question(&sentence(asked));
+    if spans_width(&whole) > room && room < NAMES_FROM_COLUMNS {
+        let short = if asked.is_changed {
+            t!("trust-changed-title")
+        } else {
+            t!("trust-title")
+        };
+        return (cut_spans(&question(short), room), review);
+    }
+    (cut_spans(&whole, room), review)
 }
 
 /// Returns the question as a sentence: which files are off.
@@ -47,7 +62,7 @@ mod tests {
             count,
             is_changed,
         };
-        let (left, right) = spans(&asked, columns);
+        let (left, right) = spans(&asked, true, columns);
         assert!(spans_width(&left) + 2 + spans_width(&right) <= columns, "{columns}");
         let text = |spans: &[Span]| spans.iter().map(|it| it.text.as_str()).collect::<String>();
         format!("{} | {}", text(&left), text(&right))
@@ -84,7 +99,8 @@ mod tests {
                 80,
                 "? Trust this folder? Off until then: checkers | tab review",
             ),
-            (&["AGENTS.md"], 1, false, 37, "? Trust this folder? Off… | tab review"),
+            (&["AGENTS.md"], 1, false, 37, "? Trust this folder? | tab review"),
+            (&["AGENTS.md"], 1, true, 37, "? Trust the changes? | tab review"),
         ] {
             assert_eq!(check(paths, count, is_changed, columns), shown);
         }

@@ -429,6 +429,7 @@ fn note(note: &ContextNote) -> String {
                 NotOffered::SwitchedOff => t!("context-switched-off"),
                 NotOffered::ModelCallsNone => t!("context-calls-none"),
                 NotOffered::NoSearchService => t!("context-no-search"),
+                NotOffered::NoChecker => t!("context-no-checker"),
                 NotOffered::EditStyle => t!("context-edit-style"),
                 NotOffered::OtherModels => t!("context-other-models"),
                 NotOffered::SmallWindow => t!("context-small-window"),

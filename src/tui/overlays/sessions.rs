@@ -460,9 +460,9 @@ impl Overlay for Sessions {
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
         vec![
+            ("enter", t!("footer-take-up")),
             ("↑↓", t!("footer-move")),
             (t!("footer-letters"), t!("footer-find")),
-            ("enter", t!("footer-take-up")),
             ("tab", t!("footer-folder-or-everywhere")),
             ("ctrl+a", t!("footer-archive")),
             ("ctrl+t", t!("footer-archived-too")),

@@ -223,6 +223,7 @@ fn parts_of_context() -> Vec<ContextPart> {
         NotOffered::SwitchedOff,
         NotOffered::ModelCallsNone,
         NotOffered::NoSearchService,
+        NotOffered::NoChecker,
         NotOffered::EditStyle,
         NotOffered::OtherModels,
         NotOffered::SmallWindow,

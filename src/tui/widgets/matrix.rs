@@ -167,6 +167,7 @@ fn states(kind: &Kind) -> Vec<State> {
             }));
             let older = RenderContext {
                 newest: false,
+                superseded: false,
                 ..look(0)
             };
             states.push((
@@ -211,6 +212,7 @@ fn states(kind: &Kind) -> Vec<State> {
             let closed = closed(word, Some("The gateway closed the stream"), broken);
             let older = RenderContext {
                 newest: false,
+                superseded: false,
                 ..look(0)
             };
             states.push(("an older one".to_owned(), closed.clone(), older));

@@ -109,6 +109,8 @@ pub struct RenderContext<'a> {
     /// Nothing replaces it: the newest plan, or a document of the last turn. It follows the live list and may be tried
     /// again; older ones stay as they were sent.
     pub newest: bool,
+    /// A plan that a newer one has replaced.
+    pub superseded: bool,
     /// Ids of documents are unique inside a turn only.
     pub turn: Turn,
     pub colours: &'a dyn Colours,

@@ -104,6 +104,9 @@ fn facts(plan: &Plan<'_>, document: &Document, look: &RenderContext<'_>) -> Fact
     if document.is_incomplete() {
         facts.word(Weight::Heavy, t!("document-broken-off"), Role::Error);
     }
+    if look.superseded && !document.is_open() {
+        facts.word(Weight::Light, t!("plan-superseded"), Role::Dim);
+    }
     if all > 0 {
         facts.push(Weight::Heavy, todo::progress(done, all));
     }
@@ -386,6 +389,22 @@ mod tests {
         // An open plan is not the one that the list was begun by.
         let open = open("plan", None, json!({ "title": "Next" }));
         assert_eq!(picture(&open, &live), "≡ plan   Next\n");
+    }
+
+    #[test]
+    fn a_plan_that_a_newer_one_has_replaced_says_so() {
+        let old = RenderContext {
+            newest: false,
+            superseded: true,
+            ..look(60)
+        };
+        let heading = |look: &RenderContext<'_>| picture(&combinable(), look).lines().next().map(str::to_owned);
+        assert!(
+            heading(&old).is_some_and(|it| it.contains("superseded")),
+            "{:?}",
+            heading(&old)
+        );
+        assert!(heading(&look(60)).is_some_and(|it| !it.contains("superseded")));
     }
 
     #[test]

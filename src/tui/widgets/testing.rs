@@ -30,6 +30,7 @@ pub fn look(width: usize) -> RenderContext<'static> {
         context: ContextLines::default(),
         approval: None,
         newest: true,
+        superseded: false,
         turn: Turn(7),
         colours: &NoColours,
         colours_version: 0,

@@ -139,6 +139,7 @@ fn a_document_is_laid_out_again_only_for_what_it_shows() {
     let other_form = Form::new("doc_002".into());
     let base = RenderContext {
         newest: false,
+        superseded: false,
         ..look(60)
     };
     let changes: [(&str, RenderContext<'_>, &[&str]); 9] = [

@@ -1029,6 +1029,7 @@ impl Pane {
             context: ContextLines::new(context.context_lines),
             approval: None,
             newest: item.exchange() + 1 == transcript.exchanges.len(),
+            superseded: false,
             turn: exchange.turn,
             colours: context.colours,
             colours_version: context.colours_version,
@@ -1066,6 +1067,7 @@ impl Pane {
                 }
                 if document.kind == Kind::Plan {
                     render.newest = is_newest_plan(transcript, place);
+                    render.superseded = !render.newest && transcript.newest_plan().is_some_and(|it| it > place);
                 }
                 render.progress = transcript.progress_at(place);
                 let key = (exchange.turn, document.id.clone());

@@ -434,3 +434,87 @@ fn a_redirection_goes_where_the_command_runs() {
         assert_eq!(told(verdict(&access, &facts(&rules))), expected, "{access:?}");
     }
 }
+
+#[test]
+fn a_rule_that_forbids_a_change_holds_wherever_a_command_goes() {
+    let rules = Rules {
+        deny: rules(&["Write(docs/**)", "Delete(data/**)"]),
+        ..Rules::default()
+    };
+    let facts = Facts {
+        run: RunMode::Sandbox,
+        ..facts(&rules)
+    };
+    for (line, expected) in [
+        ("rm docs/y", "deny"),
+        ("cd docs && rm y", "deny"),
+        ("cd ./docs && touch y", "deny"),
+        ("cd docs && echo > y", "deny"),
+        ("cd docs/a && cd b && rm y", "deny"),
+        ("cd src && rm y", "allow"),
+        // Where it goes is not known beforehand.
+        ("cd \"$x\" && rm y", "ask"),
+        ("cd docs && cd .. && rm y", "deny"),
+        ("cd .. && rm y", "ask"),
+        ("cd .. && ls", "allow"),
+        ("rm -r data", "deny"),
+        ("rm data/x", "deny"),
+        ("git rm data/x", "deny"),
+        ("mv data/x y", "deny"),
+        ("cd data && rmdir x", "deny"),
+        ("touch data/x", "allow"),
+    ] {
+        let found = match verdict(&run(line), &facts) {
+            Verdict::Allow => "allow",
+            Verdict::Deny(_) => "deny",
+            Verdict::Ask(_) => "ask",
+        };
+        assert_eq!(found, expected, "{line}");
+    }
+}
+
+#[test]
+fn a_command_outside_the_sandbox_reads_nothing_that_a_rule_forbids() {
+    let rules = Rules {
+        deny: rules(&["Read(notes/**)"]),
+        ask: rules(&["Read(plans/**)"]),
+        ..Rules::default()
+    };
+    for (run, is_attended) in [(RunMode::Force, false), (RunMode::Sandbox, true)] {
+        let facts = Facts {
+            run,
+            is_attended,
+            ..facts(&rules)
+        };
+        let call = |file: Located| [with("cat x", &[Permission::All]), Access::Read(file)];
+        let found = judge(&call(inside("notes/a")), Class::Runs, &facts);
+        assert!(
+            matches!(found, Verdict::Deny(ref why) if why.contains("Read(notes/**)")),
+            "{found:?}"
+        );
+        // Else the command asks as a whole, and --force answers.
+        for file in [inside("plans/a"), inside("x"), file("/etc/x", Place::Outside)] {
+            let found = judge(&call(file), Class::Runs, &facts);
+            assert_eq!(found == Verdict::Allow, run == RunMode::Force, "{found:?}");
+            assert_eq!(matches!(found, Verdict::Ask(_)), is_attended, "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_at_the_root_is_allowed_for_once_only() {
+    let rules = Rules::default();
+    for (shown, expected) in [
+        ("/", ""),
+        ("/etc", ""),
+        ("/home/me", ""),
+        ("/opt/x/y", "Read(/opt/x/y/**)"),
+    ] {
+        let folder = Located {
+            is_folder: true,
+            ..file(shown, Place::Outside)
+        };
+        let found = question(&Access::Read(folder), &facts(&rules));
+        assert_eq!(printed(&found.always).join(" "), expected, "{shown}");
+    }
+}

@@ -7,7 +7,7 @@ use crate::{
         cut::head,
         tags::{name, wrap},
     },
-    sandbox::Workspace,
+    sandbox::{Seen, Workspace},
     text::diff::diff,
 };
 
@@ -72,6 +72,19 @@ impl FileWatch {
                      again before you rely on them.";
         Some(wrap("edit_history", &format!("{about}\n{said}")))
     }
+}
+
+/// Files that the model has read and that are different now, after a pause without a watch. Reads them.
+pub fn stale(workspace: &Workspace, seen: &Seen) -> Option<String> {
+    let files = seen.record().into_iter().filter_map(|(path, _)| {
+        let file = workspace.located(&path).ok()?;
+        let bytes = workspace.read(&file, FILE_BYTES);
+        let is_known = bytes.is_ok_and(|it| seen.check(&file, &it).is_ok());
+        (!is_known).then(|| name(&file.shown))
+    });
+    let files: Vec<String> = files.take(FILES).collect();
+    let about = "These files have changed since you read them. Read them again before you rely on them:";
+    (!files.is_empty()).then(|| wrap("edit_history", &format!("{about}\n{}", files.join("\n"))))
 }
 
 /// The text of a file; `None` for what is gone, is no text or too large.

@@ -2,7 +2,7 @@
 
 use super::{FileWatch, FirstContext, List, linter_errors, mentions, mistakes, shown, viewed};
 use crate::{
-    agent::prompt::{query, reminder, rules::RuleSet},
+    agent::prompt::{Facts, query, reminder, rules::RuleSet},
     models::Part,
     protocol::Mode,
     sandbox::{Seen, Workspace},
@@ -17,6 +17,8 @@ const OPEN: usize = 10;
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     pub mode: Mode,
+    /// Facts that the words about the mode depend on.
+    pub prompt: &'a Facts<'a>,
     /// The mode of the message before, if there is one.
     pub was: Option<Mode>,
     /// `None`: a conversation without files.
@@ -63,7 +65,7 @@ pub fn message_parts(
         before.extend(watch.changes(workspace));
         take(attached, rules, open, &mut before, &mut told);
     }
-    before.extend(reminder(around.mode, around.was));
+    before.extend(reminder(around.mode, around.was, around.prompt));
     told.parts.insert(0, Part::Text(query(text, &before)));
     told
 }
@@ -79,7 +81,7 @@ pub fn steering_parts(text: &str, around: &Surroundings<'_>, rules: &mut RuleSet
         let attached = mentions::resolve(text, workspace, around.transcript, rules);
         take(attached, rules, open, &mut before, &mut told);
     }
-    before.extend(reminder(around.mode, around.was).filter(|_| around.was != Some(around.mode)));
+    before.extend(reminder(around.mode, around.was, around.prompt).filter(|_| around.was != Some(around.mode)));
     told.parts.insert(0, Part::Text(query(text, &before)));
     told
 }
@@ -183,6 +185,7 @@ mod tests {
         let (seen, transcript) = (Seen::default(), Transcript::default());
         let around = Surroundings {
             mode: Mode::Plan,
+            prompt: &Facts::default(),
             was: None,
             workspace: Some(&workspace),
             transcript: &transcript,

@@ -6,6 +6,7 @@
 
 mod change;
 pub mod client;
+mod environment;
 mod figures;
 pub mod files;
 mod git;
@@ -19,7 +20,8 @@ use std::{collections::BTreeMap, fmt::Write, path::PathBuf, sync::Arc, time::Dur
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-pub use change::FileWatch;
+pub use change::{FileWatch, stale};
+pub use environment::environment;
 pub use figures::{Sent, measure};
 pub use files::{Files, List, walk};
 pub use git::Status;
@@ -28,8 +30,11 @@ pub use message::{Surroundings, Told, message_parts, open, steering_parts};
 
 use super::rules::RuleSet;
 use crate::{
-    agent::tags::{name, wrap, wrap_ours},
-    sandbox::Workspace,
+    agent::{
+        approval::RunMode,
+        tags::{name, wrap, wrap_ours},
+    },
+    sandbox::{Commands, Workspace},
     tools::lints::{Diagnostic, Findings, Severity},
 };
 
@@ -51,6 +56,8 @@ pub struct Gathering {
     files: Files,
     git: Task<Option<Status>>,
     layout: Task<Option<String>>,
+    /// What holds commands and edits.
+    holds: Task<String>,
 }
 
 /// A task that ends when nobody waits for it any more.
@@ -76,7 +83,7 @@ pub struct FirstContext {
 
 impl Gathering {
     /// Begins to look around. Returns at once; needs a runtime.
-    pub fn start(workspace: Arc<Workspace>) -> Self {
+    pub fn start(workspace: Arc<Workspace>, run: RunMode) -> Self {
         let files = Files::of(Arc::clone(&workspace));
         let git = {
             let workspace = Arc::clone(&workspace);
@@ -90,9 +97,16 @@ impl Gathering {
                 drawn.await.ok()
             })
         };
+        let holds = {
+            let workspace = Arc::clone(&workspace);
+            // The first look at the sandbox is a trial of some milliseconds.
+            let look = move || environment(Commands::tier(), workspace.commands().gaps(), run);
+            tokio::task::spawn_blocking(look)
+        };
         Self {
             workspace,
             files,
+            holds: Task(holds),
             git: Task(git),
             layout: Task(layout),
         }
@@ -105,14 +119,15 @@ impl Gathering {
 
     /// Waits at most `within`. Returns the parts that are ready.
     pub async fn ready(mut self, within: Duration) -> FirstContext {
-        let (git, layout) = tokio::join!(
+        let (git, holds, layout) = tokio::join!(
             tokio::time::timeout(within, &mut self.git.0),
+            tokio::time::timeout(within, &mut self.holds.0),
             tokio::time::timeout(within, &mut self.layout.0),
         );
         let is_partial = git.is_err() || layout.is_err();
         let git = git.ok().and_then(Result::ok).flatten();
         FirstContext {
-            user_info: user_info(&self.workspace, git.as_ref()),
+            user_info: user_info(&self.workspace, git.as_ref(), holds.ok().and_then(Result::ok)),
             git_status: git.map(|it| it.text),
             project_layout: layout.ok().and_then(Result::ok).flatten(),
             is_partial,
@@ -124,6 +139,22 @@ impl FirstContext {
     /// The message, in its tags.
     pub fn text(&self) -> String {
         self.parts().into_iter().map(|it| it.1).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns a reminder with the parts that differ from `before`, the message as it was told once; `None`: none does.
+    pub fn since(&self, before: &str) -> Option<String> {
+        let changed = self.parts().into_iter().filter(|it| !before.contains(&it.1));
+        let changed: Vec<String> = changed
+            .map(|(tag, text)| match tag {
+                // The old tree is still a fair guide, and the model looks for itself where it matters.
+                "project_layout" => {
+                    "The project's tree has changed since: look for yourself where it matters.".to_owned()
+                }
+                _ => text,
+            })
+            .collect();
+        let about = "The user continues this conversation after a pause. What is different now:";
+        (!changed.is_empty()).then(|| wrap_ours("system_reminder", &format!("{about}\n{}", changed.join("\n"))))
     }
 
     /// Each tag and all of its text.
@@ -167,7 +198,7 @@ fn tree(list: &List, root: &str) -> String {
 }
 
 /// Machine, shell, workspace, git and day. Not the time: it would change the message with every conversation.
-fn user_info(workspace: &Workspace, git: Option<&Status>) -> String {
+fn user_info(workspace: &Workspace, git: Option<&Status>, holds: Option<String>) -> String {
     let shell = std::env::var("SHELL").unwrap_or_default();
     let shell = shell.rsplit('/').next().unwrap_or_default();
     let git = match git {
@@ -189,6 +220,8 @@ fn user_info(workspace: &Workspace, git: Option<&Status>) -> String {
     }
     let day = chrono::Local::now().format("%A, %-d %B %Y");
     let _ = write!(text, "Git repository: {git}\nDate: {day}");
+    // Its words are ours, and its gaps those of the sandbox.
+    text.extend(holds.map(|it| format!("\n{it}")));
     text
 }
 

@@ -27,7 +27,7 @@ const LONG: Duration = Duration::from_mins(1);
 #[tokio::test]
 async fn the_first_message_says_where_we_are() {
     let (_folder, workspace) = shop();
-    let gathering = Gathering::start(Arc::clone(&workspace));
+    let gathering = Gathering::start(Arc::clone(&workspace), RunMode::Sandbox);
     let files = gathering.files();
     let first = gathering.ready(LONG).await;
     assert!(!first.is_partial);
@@ -49,9 +49,10 @@ async fn the_first_message_says_where_we_are() {
         lines.contains(&"Git repository: no") && lines[0].starts_with("OS: "),
         "{lines:?}"
     );
-    let day = lines.last().expect("the date");
-    let day = day.strip_prefix("Date: ").expect("the date");
+    let day = lines.iter().find_map(|it| it.strip_prefix("Date: ")).expect("the date");
     chrono::NaiveDate::parse_from_str(day, "%A, %-d %B %Y").expect("a day and no time");
+    let starts = |word: &str| lines.iter().any(|it| it.starts_with(word));
+    assert!(starts("Commands: ") && starts("Edits: "), "{lines:?}");
     let text = first.text();
     assert!(
         text.starts_with("<user_info>\n") && text.ends_with("\n</project_layout>"),
@@ -64,7 +65,9 @@ async fn the_first_message_says_where_we_are() {
 #[tokio::test]
 async fn what_is_not_ready_is_said() {
     let (_folder, workspace) = shop();
-    let first = Gathering::start(workspace).ready(Duration::ZERO).await;
+    let first = Gathering::start(workspace, RunMode::Sandbox)
+        .ready(Duration::ZERO)
+        .await;
     assert!(first.is_partial);
     assert!(first.text().contains(LATE_NOTE), "{first:?}");
     assert!(first.user_info.contains("Workspace: "), "{first:?}");

@@ -9,7 +9,7 @@ mod disk;
 mod front;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Component, Path},
     sync::Arc,
     time::Duration,
@@ -160,6 +160,8 @@ pub struct RuleSet {
     said: BTreeSet<String>,
     /// Folders that were looked into.
     looked: BTreeSet<String>,
+    /// Rules that were said in a message before this program ran, as they were then.
+    earlier: BTreeMap<String, Fingerprint>,
     /// Bytes of the rules sent with messages so far.
     later_bytes: usize,
 }
@@ -175,6 +177,7 @@ impl Default for RuleSet {
             warnings: Vec::new(),
             said: BTreeSet::new(),
             looked: BTreeSet::new(),
+            earlier: BTreeMap::new(),
             later_bytes: 0,
         }
     }
@@ -331,6 +334,10 @@ impl RuleSet {
             if !is_touched || self.said.contains(&rule.path) {
                 continue;
             }
+            if self.earlier.get(&rule.path) == Some(&rule.print) {
+                self.said.insert(rule.path.clone());
+                continue;
+            }
             let tag = match (rule.kind, rule.folder.is_empty()) {
                 (RuleKind::Always, false) => "nested_workspace_rule",
                 (RuleKind::AutoAttached, _) => "auto_attached_workspace_rule",
@@ -363,7 +370,22 @@ impl RuleSet {
     /// Forgets which rules were sent with messages, so that they are sent again when they apply.
     pub fn forget(&mut self) {
         self.said.clear();
+        self.earlier.clear();
         self.later_bytes = 0;
+    }
+
+    /// Rules that were said in a message, with their fingerprints.
+    pub fn said(&self) -> BTreeMap<String, Fingerprint> {
+        let mut said = self.earlier.clone();
+        let now = self.rules.iter().filter(|it| self.said.contains(&it.path));
+        said.extend(now.map(|it| (it.path.clone(), it.print.clone())));
+        said
+    }
+
+    /// Takes over which rules were said before: one that is unchanged is not said again.
+    pub fn remember(&mut self, said: BTreeMap<String, Fingerprint>) {
+        self.forget();
+        self.earlier = said;
     }
 
     /// The rule that the user has named, to be sent; a rule of any kind has a name.

@@ -189,9 +189,8 @@ fn body(request: &str) -> Value {
 }
 
 /// The system prompt of a conversation without tools.
-fn system(mode: Mode, model: &str) -> String {
+fn system(model: &str) -> String {
     prompt::system(&prompt::Facts {
-        mode,
         model,
         parallel: true,
         ..prompt::Facts::default()
@@ -199,7 +198,7 @@ fn system(mode: Mode, model: &str) -> String {
 }
 
 fn asks(mode: Mode, was: Option<Mode>, text: &str) -> String {
-    prompt::query(text, prompt::reminder(mode, was).as_slice())
+    prompt::query(text, prompt::reminder(mode, was, &prompt::Facts::default()).as_slice())
 }
 
 #[tokio::test]
@@ -230,7 +229,7 @@ async fn a_conversation_goes_on_with_what_was_said() {
             "stream": true,
             "stream_options": { "include_usage": true },
             "messages": [
-                { "role": "system", "content": system(Mode::Agent, "m") },
+                { "role": "system", "content": system("m") },
                 { "role": "user", "content": asks(Mode::Agent, None, "# Show me\nthe code") },
             ],
         })
@@ -242,7 +241,7 @@ async fn a_conversation_goes_on_with_what_was_said() {
             "stream": true,
             "stream_options": { "include_usage": true },
             "messages": [
-                { "role": "system", "content": system(Mode::Plan, "other") },
+                { "role": "system", "content": system("other") },
                 { "role": "user", "content": asks(Mode::Agent, None, "# Show me\nthe code") },
                 { "role": "assistant", "content": "Look:\n```12:13:src/a.rs\nx\n```\nDone." },
                 { "role": "user", "content": asks(Mode::Plan, Some(Mode::Agent), "and now?") },

@@ -203,7 +203,7 @@ pub fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
     let mut why = object(json!({ "reason": fault.message }));
     if let Some(missing) = &job.refusal.missing {
         why.insert("missing".to_owned(), missing.clone().into());
-        if job.refusal.is_protected {
+        if job.refusal.needs_person {
             why.insert("protected".to_owned(), true.into());
         }
     }

@@ -62,7 +62,7 @@ pub struct RefusalReason {
     /// It was refused because nobody can be asked: the rules that would allow it, if any would.
     pub missing: Option<Vec<String>>,
     /// Nothing but a person's yes allows it.
-    pub is_protected: bool,
+    pub needs_person: bool,
     /// A rule of the user's forbids it, and nothing else does.
     pub is_forbidden: bool,
 }
@@ -270,7 +270,12 @@ impl Running {
         }
         let message = format!("`{}` cannot be used in {} mode", tool.name, self.mode);
         let fault = Fault::new("TOOL_FORBIDDEN_IN_MODE", message);
-        Some(fault.hint("Go on without it, or ask for another mode with switch_mode."))
+        let can_switch = self.in_force().any(|it| it.name == "switch_mode");
+        Some(fault.hint(if can_switch {
+            "Go on without it, or ask for another mode with switch_mode."
+        } else {
+            "Go on without it; only the user can choose another mode."
+        }))
     }
 
     /// Names of the tools offered in the current mode.

@@ -36,7 +36,7 @@ impl Running {
             };
             if let Verdict::Ask(question) = approval::judge(&job.prepared.accesses, tool.class, &attended) {
                 job.refusal.missing = Some(question.always.iter().map(ToString::to_string).collect());
-                job.refusal.is_protected = question.is_protected;
+                job.refusal.needs_person = question.needs_person;
             } else {
                 let rules = Rules {
                     deny: Vec::new(),

@@ -484,13 +484,72 @@ fn what_is_said_in_another_mode_takes_the_answer_there() {
     let shown = talk.says(ran(1, "x"));
     assert!(shown.contains(r#""*The mode is plan now.*""#), "{shown}");
     assert!(
-        !offered(&talk),
-        "the very next request offers nothing that changes files"
+        offered(&talk),
+        "the list stays, so that servers know the beginning again"
     );
     assert_eq!(talk.turn.mode(), Some(Mode::Plan));
     talk.says(call("b", "change", json!({ "file_path": "a" })));
     let shown = talk.says(ends(EndReason::ToolUse));
     assert!(shown.contains("TOOL_FORBIDDEN_IN_MODE"), "{shown}");
+}
+
+#[test]
+fn all_modes_have_the_same_list_of_tools_unless_a_client_has_named_them_or_the_model_is_small() {
+    for is_by_mode in [false, true] {
+        let lists = Mode::ALL.map(|mode| {
+            let mut said = submission_with("hi", |it| it.tools = std::mem::take(&mut it.tools).by_mode(is_by_mode));
+            said.mode = mode;
+            let talk = Talk::of(said);
+            asked(&talk.effects)
+                .tools
+                .iter()
+                .map(|it| it.name.clone())
+                .collect::<Vec<_>>()
+        });
+        let [agent, plan, ..] = &lists;
+        assert_eq!(lists.iter().all(|it| it == agent), !is_by_mode, "{lists:?}");
+        assert_eq!(plan.contains(&"change".to_owned()), !is_by_mode, "{lists:?}");
+        assert!(plan.contains(&"create_plan".to_owned()) && plan.contains(&"look".to_owned()));
+    }
+}
+
+#[test]
+fn another_prompt_for_the_same_model_is_told_in_a_message_and_changed_tools_are_said() {
+    let mut turn = Turn::default();
+    let mut say = |system: &str, maker: &str, keeps: &dyn Fn(&Tool) -> bool| {
+        let mut said = submission_with("hi", |it| {
+            it.model.system = system.to_owned();
+            it.tools = it.tools.filtered(keeps);
+        });
+        said.maker = maker.to_owned();
+        let effects = turn.step(Input::Submit(Box::new(said)), 0);
+        let request = asked(&effects).clone();
+        turn.step(says("ok"), 0);
+        turn.step(ends(EndReason::Stop), 0);
+        let notice = effects.iter().find_map(|it| match it {
+            Effect::Append(Event::Notice(notice)) => Some(notice.message.clone()),
+            _ => None,
+        });
+        (request.system, format!("{:?}", request.messages.last()), notice)
+    };
+    let all = |_: &Tool| true;
+    let (system, last, notice) = say("<a>\nOne.\n</a>\n", "m", &all);
+    assert_eq!((system.as_str(), notice), ("<a>\nOne.\n</a>\n", None));
+    assert!(!last.contains("system_reminder"), "{last}");
+    let (system, last, notice) = say("<a>\nTwo.\n</a>\n", "m", &all);
+    assert_eq!((system.as_str(), notice), ("<a>\nOne.\n</a>\n", None));
+    assert!(last.contains("system_reminder") && last.contains("Two."), "{last}");
+    let (_, last, _) = say("<a>\nTwo.\n</a>\n", "m", &all);
+    assert!(!last.contains("Two."), "it is told once: {last}");
+    let (_, _, notice) = say("<a>\nTwo.\n</a>\n", "m", &|it| it.name != "change");
+    assert_eq!(notice.as_deref(), Some("cache lost: tools changed: change"));
+    let (system, last, notice) = say("<a>\nTwo.\n</a>\n", "another", &all);
+    assert_eq!(
+        (system.as_str(), notice),
+        ("<a>\nTwo.\n</a>\n", None),
+        "another model has another cache"
+    );
+    assert!(!last.contains("system_reminder"), "{last}");
 }
 
 #[test]

@@ -244,7 +244,7 @@ fn a_plan_gives_the_user_the_word() {
 }
 
 #[test]
-fn another_mode_needs_a_yes_and_changes_what_is_offered() {
+fn another_mode_needs_a_yes_and_changes_what_is_allowed() {
     let names = |effects: &[Effect]| {
         asked(effects)
             .tools
@@ -256,7 +256,8 @@ fn another_mode_needs_a_yes_and_changes_what_is_offered() {
     let mut said = submission("hi");
     said.mode = Mode::Plan;
     let mut talk = Talk::of(said.clone());
-    assert_eq!(names(&talk.effects), "look ask create_plan switch_mode");
+    let all = "look change run ask create_plan switch_mode todo_write";
+    assert_eq!(names(&talk.effects), all);
     talk.says(call(
         "m",
         "switch_mode",
@@ -268,7 +269,7 @@ fn another_mode_needs_a_yes_and_changes_what_is_offered() {
         "{shown}"
     );
     talk.says(answer("doc_001", "allow_once"));
-    assert_eq!(names(&talk.effects), "look change run ask switch_mode todo_write");
+    assert_eq!(names(&talk.effects), all);
     assert_eq!(talk.turn.mode(), Some(Mode::Agent));
 
     let mut talk = Talk::of(said);
@@ -280,7 +281,7 @@ fn another_mode_needs_a_yes_and_changes_what_is_offered() {
         talk.results(),
         ["!m: Error [TOOL_REJECTED]: nobody agreed to another mode in time: it stays plan\nGo on in plan mode."]
     );
-    assert_eq!(names(&talk.effects), "look ask create_plan switch_mode");
+    assert_eq!(names(&talk.effects), all);
 }
 
 #[test]

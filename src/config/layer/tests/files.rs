@@ -148,6 +148,9 @@ fn a_file_that_cannot_be_read_forbids_what_nobody_knows() {
         (b"[approval]\ndeny = ['Shell(rm)']\n", true),
         (b"[approvals]\ndenied = ['Shell(rm)']\n", true),
         (b"[context]\nhidden = 3\n", true),
+        (b"[context]\nhiden = ['notes']\n", true),
+        (b"[contxt]\nhidden = ['notes']\n", true),
+        (b"[ui]\nthinkin = 'all'\n", false),
         (b"[ui]\nthinking = 3\n", false),
         (b"[approvals]\nallow = 3\n", false),
     ] {

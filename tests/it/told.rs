@@ -390,6 +390,23 @@ fn the_request_after_continue_begins_with_the_bytes_of_the_one_before() {
 }
 
 #[test]
+fn a_fork_begins_with_the_same_bytes() {
+    let format = &FORMATS[2];
+    let server = Server::with([
+        (format.calls)("read_file", &json!({ "target_file": "README.md" })),
+        (format.says)("A shop."),
+    ]);
+    let place = Place::new(format, &server, "");
+    place.run(&["-p", "what is @src/a.rs?"]);
+    let (out, err) = place.run(&["-p", "and now?", "--continue", "--fork"]);
+    assert!(out.ends_with("A shop.\n"), "{out} {err}");
+    let files = session_files(&place.home.path().join(".local/share/sheaf/sessions"));
+    assert_eq!(files.len(), 2, "{files:?}");
+    let bodies = server.bodies();
+    assert_goes_on("a fork", format, &bodies[1], &bodies[2]);
+}
+
+#[test]
 fn a_file_that_was_read_before_may_be_edited_after_continue() {
     // Chat completions drop the thoughts of earlier turns, in a running conversation, too.
     let format = &FORMATS[2];

@@ -12,6 +12,7 @@
 
 mod catalogue;
 mod doctor;
+mod error;
 mod line;
 mod load;
 mod parts;
@@ -39,8 +40,9 @@ pub use recorder::{NotStored, Recorder};
 pub use tail::Tail;
 
 use self::{
+    error::TapeError,
     recent::End,
-    recorder::{Examine, Found, Tape, TapeError, Writer},
+    recorder::{Examine, Found, Tape, Writer},
 };
 use super::Log;
 use crate::{

@@ -18,7 +18,9 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{
-    Report, Session, line,
+    Report, Session,
+    error::TapeError,
+    line,
     retirement::{TurnStart, WrittenTurns},
 };
 use crate::{
@@ -229,7 +231,10 @@ impl Writer {
     /// Removes old turns from memory, between two answers.
     pub(super) fn retire(&mut self, log: &Log) {
         if !self.is_answering && self.held.is_empty() {
-            self.turns.retire(log, &self.tape);
+            let Some(end) = self.tape.reel.as_ref().map(|it| it.good_bytes) else {
+                return;
+            };
+            self.turns.retire(log, &self.tape.path, &self.tape.session.id, end);
         }
     }
 
@@ -486,20 +491,6 @@ fn joined(entries: &[Arc<Entry>]) -> Vec<Cow<'_, Entry>> {
         }
     }
     joined
-}
-
-/// Why something is not on the disk.
-#[derive(Debug, thiserror::Error)]
-pub enum TapeError {
-    #[error("another sheaf writes this session")]
-    Held(Option<u32>),
-    /// It was read while it could not be locked, and whatever is appended would not follow what is there.
-    #[error("another program has changed the file")]
-    Changed,
-    #[error(transparent)]
-    File(#[from] file::Error),
-    #[error(transparent)]
-    Write(#[from] io::Error),
 }
 
 /// The file of a session. It is opened, and made if it is new, with the first thing that is written; if that fails, with

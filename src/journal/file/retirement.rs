@@ -3,12 +3,9 @@
 //! The log reads them from there, as for a session that was opened at its end. About a mebibyte of the newest turns stays;
 //! it must make sense without the rest ([`leads_back`]).
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, path::Path};
 
-use super::{
-    Tape,
-    recent::{Front, leads_back},
-};
+use super::recent::{Front, leads_back};
 use crate::{
     journal::{Log, Recent},
     protocol::{Position, Title, Turn},
@@ -42,12 +39,10 @@ impl WrittenTurns {
         self.0.push_back(start);
     }
 
-    /// Removes old turns from the memory of `log` if there are many. All entries of the log must be in the file of `tape`.
-    pub fn retire(&mut self, log: &Log, tape: &Tape) {
-        let Some(end) = tape.reel.as_ref().map(|it| it.good_bytes) else {
-            return;
-        };
-        let bytes_from = |it: &TurnStart| end.saturating_sub(it.offset);
+    /// Removes old turns from the memory of `log` if there are many. All entries of the log must be in the
+    /// first `end_bytes` bytes of the session `id` at `path`.
+    pub fn retire(&mut self, log: &Log, path: &Path, id: &str, end_bytes: u64) {
+        let bytes_from = |it: &TurnStart| end_bytes.saturating_sub(it.offset);
         if self.0.front().is_none_or(|it| bytes_from(it) < 2 * KEPT_BYTES) {
             return;
         }
@@ -70,7 +65,7 @@ impl WrittenTurns {
             turn: start.turn,
             title: start.title,
         };
-        let front = Front::of(&tape.path, &tape.session.id, start.offset);
+        let front = Front::of(path, id, start.offset);
         if log.retire(recent, Box::new(front)) {
             self.0.retain(|it| it.offset >= start.offset);
             crate::os::memory_trim::trim_when_worth();

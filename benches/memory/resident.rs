@@ -280,9 +280,9 @@ struct Serve {
 }
 
 impl Serve {
-    fn start(peer: &Peer) -> Self {
+    fn start(peer: &Peer, is_gateway: bool) -> Self {
         let home = Home::new();
-        let mut command = command(&home, towards(peer, false));
+        let mut command = command(&home, towards(peer, is_gateway));
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         command
             .env("SHEAF_SERVE_TOKEN", TOKEN)
@@ -333,7 +333,7 @@ impl Drop for Serve {
 }
 
 /// Memory of a stream whose answer has come and not ended.
-fn stream_cost(pieces: usize) -> u64 {
+fn stream_cost(pieces: usize, is_gateway: bool) -> u64 {
     const STREAMS: usize = 300;
     const FIRST: usize = 20;
     let peer = Peer::start(Script {
@@ -343,7 +343,7 @@ fn stream_cost(pieces: usize) -> u64 {
         is_paced: true,
         is_held: true,
     });
-    let serve = Serve::start(&peer);
+    let serve = Serve::start(&peer, is_gateway);
     let pid = serve.child.id();
     let read = Arc::new(AtomicU64::new(0));
     // The first ones need code that all share.
@@ -406,11 +406,13 @@ fn documents_of_60_mb(bencher: Bencher<'_, '_>, count: usize) {
 #[divan::bench(args = [10, 6400], sample_count = 1, sample_size = 1)]
 fn a_stream_of_serve(bencher: Bencher<'_, '_>, pieces: usize) {
     bencher.bench_local(|| {
-        judge(
-            &format!("a stream of serve, {pieces} pieces"),
-            stream_cost(pieces),
-            64 << 10,
-        );
+        for (name, is_gateway) in [("a gateway", true), ("a model", false)] {
+            judge(
+                &format!("a stream of serve in front of {name}, {pieces} pieces"),
+                stream_cost(pieces, is_gateway),
+                64 << 10,
+            );
+        }
     });
 }
 
@@ -420,7 +422,7 @@ fn clients_that_do_not_read(bencher: Bencher<'_, '_>) {
     const CLIENTS: usize = 20;
     bencher.bench_local(|| {
         let peer = Peer::start(long(1, 24_000_000));
-        let serve = Serve::start(&peer);
+        let serve = Serve::start(&peer, false);
         let pid = serve.child.id();
         let before = resident(pid);
         let peak = Peak::of(pid);

@@ -199,7 +199,7 @@ fn written(number: u64, text: &str) -> [Event; 2] {
         started(number, Kind::Text),
         Event::DocumentEnd {
             document: DocumentId::numbered(number),
-            final_content: Some(text.to_owned()),
+            final_content: Some(text.into()),
             metadata: members([(ASIDE, true.into()), ("format", "markdown".into())]),
         },
     ]

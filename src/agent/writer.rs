@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     agent::segmenter::{Header, Segment, Segmenter},
+    os::long_text::LongText,
     protocol::{DocumentId, DocumentStart, Event, Kind, Mode, Purpose, TextFormat, document::language_of},
 };
 
@@ -23,7 +24,7 @@ pub struct Writer {
 #[derive(Debug)]
 struct OpenDocument {
     id: DocumentId,
-    content: String,
+    content: LongText,
     metadata: Map<String, Value>,
 }
 
@@ -82,7 +83,7 @@ impl Writer {
         if let Some(open) = self.open.take() {
             events.push(Event::DocumentEnd {
                 document: open.id,
-                final_content: content.map(str::to_owned),
+                final_content: content.map(|it| LongText::from(it).settled()),
                 metadata: end,
             });
         }
@@ -173,7 +174,7 @@ impl Writer {
         }));
         self.open = Some(OpenDocument {
             id,
-            content: String::new(),
+            content: LongText::new(),
             metadata,
         });
     }
@@ -191,7 +192,7 @@ impl Writer {
         let Some(open) = self.open.take() else { return };
         events.push(Event::DocumentEnd {
             document: open.id,
-            final_content: Some(open.content),
+            final_content: Some(open.content.settled()),
             metadata: open.metadata,
         });
     }
@@ -237,7 +238,7 @@ mod tests {
     fn end(id: &str, content: &str, metadata: Value) -> Event {
         Event::DocumentEnd {
             document: id.into(),
-            final_content: Some(content.to_owned()),
+            final_content: Some(content.into()),
             metadata: members(&metadata),
         }
     }

@@ -56,7 +56,7 @@ use crate::{
         replay::{Audience, Recording, Replay, Speed},
     },
     locale,
-    os::{self, file},
+    os::{self, file, long_text},
     print::{self, Outputs, PrintOptions, RunOutcome, StopSignal},
     protocol::{self, Mode, Notice, Submit},
     sandbox,
@@ -279,6 +279,7 @@ impl CliContext {
         }
         let environment = Environment::of_process();
         let paths = Paths::of_user().context("no home folder\n  set HOME")?;
+        long_text::SpillPolicy::in_folder(paths.scratch()).apply();
         let workspace = workspace(common.workspace.as_deref())?;
         let options = common.options(whom);
         let (mut settings, mut problems) = config::load(&paths, None, &environment, &options);

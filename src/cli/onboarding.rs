@@ -331,7 +331,7 @@ impl OnboardingPage {
         let document = self.start(kind);
         self.say(Event::DocumentEnd {
             document,
-            final_content: Some(text.to_owned()),
+            final_content: Some(text.into()),
             metadata,
         });
     }

@@ -300,7 +300,7 @@ mod tests {
                 1,
                 Event::DocumentEnd {
                     document: id.into(),
-                    final_content: Some(text.to_owned()),
+                    final_content: Some(text.into()),
                     metadata: members(metadata),
                 },
             );

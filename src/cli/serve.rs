@@ -15,6 +15,7 @@ use crate::{
     config::{Secret, Settings},
     journal::{Log, file::Store},
     link::Asker,
+    os::long_text,
     print::StopSignal,
     protocol::Request,
     server::{AccessRecord, Limits, LinkRequest, Server, ServerOptions, token},
@@ -23,6 +24,9 @@ use crate::{
 
 /// File of the generated token, in the state folder.
 const TOKEN: &str = "serve-token";
+
+/// Maximum size of a text in memory, in bytes: a server holds many answers at a time.
+const TEXT_BYTES: usize = 8 << 10;
 
 /// Folder of stored conversations, in the state folder.
 pub(super) const KEPT: &str = "served";
@@ -35,6 +39,9 @@ pub fn run(arguments: &Serve) -> Result<u8> {
     if base.problems.iter().any(|it| it.leaves_open) {
         return Ok(code::USAGE);
     }
+    long_text::SpillPolicy::in_folder(base.paths.scratch())
+        .with_text_bytes(TEXT_BYTES)
+        .apply();
     override_with(arguments, &mut base.settings);
     let source = match &arguments.replay {
         Some(path) => ServeSource::Recording(read_recording(path)?, arguments.pace.speed),

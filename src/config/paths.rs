@@ -76,6 +76,11 @@ impl Paths {
         self.state.join("keys")
     }
 
+    /// Folder of files without a name, which go with the program: texts that are too long for memory.
+    pub fn scratch(&self) -> PathBuf {
+        self.state.join("scratch")
+    }
+
     pub fn sessions(&self) -> PathBuf {
         self.data.join("sessions")
     }

@@ -220,7 +220,7 @@ fn told(steps: &[Step]) -> ExportedConversation {
                     log.append(2, Event::DocumentStart(start));
                     let end = Event::DocumentEnd {
                         document: format!("d{nth}").into(),
-                        final_content: Some(text.clone()),
+                        final_content: Some(text.clone().into()),
                         metadata: serde_json::Map::new(),
                     };
                     log.append(2, end);

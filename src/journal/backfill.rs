@@ -1,7 +1,8 @@
 //! Entries before those that a log holds in memory: the older part of a long conversation, which stays on disk until
-//! it is read.
+//! it is read. A conversation that was opened at its end has such a part from the start; a growing one gets it from
+//! [`super::Log::retire`].
 
-use std::fmt::Debug;
+use std::{fmt::Debug, sync::Arc};
 
 use crate::protocol::{Cost, Entry, Position, Title, Turn};
 
@@ -19,6 +20,21 @@ pub trait Earlier: Send + Sync + Debug {
 
     /// Returns the cost of the older answers without keeping their entries.
     fn spent(&self) -> Cost;
+}
+
+/// The part of a conversation that is on disk, and where the part in memory begins.
+#[derive(Debug)]
+pub struct StoredPart {
+    pub recent: Recent,
+    pub source: Box<dyn Earlier>,
+}
+
+impl StoredPart {
+    /// Returns its entries after `since`.
+    pub fn after(&self, since: Position) -> impl Iterator<Item = Arc<Entry>> {
+        let is_wanted = move |it: &Entry| it.position > since && it.position <= self.recent.after;
+        self.source.entries().into_iter().filter(is_wanted).map(Arc::new)
+    }
 }
 
 /// Start of the part that a log holds in memory.

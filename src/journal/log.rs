@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    num::NonZeroUsize,
     ops::Bound,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
@@ -9,7 +10,8 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    backfill::{Earlier, Recent},
+    backfill::{Earlier, Recent, StoredPart},
+    delta_memory::DeltaMemory,
     run::StoredEntries,
     trace::Trace,
 };
@@ -18,7 +20,10 @@ use crate::protocol::{Cost, DocumentId, Entry, Event, Position, Turn};
 /// Bytes of older entries that are read for a follower that wants some, but not all of them.
 const LATELY_BYTES: u64 = 4 << 20;
 
-/// Unread deltas that are kept for a close follower after their documents have ended, in bytes.
+/// Bytes of deltas that a follower that may stall takes at a time.
+const BATCH_BYTES: usize = 16 << 10;
+
+/// Memory of unread deltas that are kept for a close follower after their documents have ended, in bytes.
 const SPENT_BYTES: usize = 1 << 20;
 
 /// An append-only list of entries that any number of readers follow, each at its own pace.
@@ -31,8 +36,6 @@ pub struct Log {
     settled: watch::Sender<Position>,
     /// Raw frames, for the inspector.
     trace: OnceLock<Arc<Trace>>,
-    /// Start of the part in memory, and the source of older entries.
-    earlier: Option<(Recent, Box<dyn Earlier>)>,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +56,9 @@ struct LogState {
     followers: u64,
     /// If set, entries after this position are dropped when every close follower has read them.
     lets_go: Option<Position>,
+    deltas: DeltaMemory,
+    /// The entries that are not in memory.
+    earlier: Option<Arc<StoredPart>>,
 }
 
 impl Default for Log {
@@ -62,7 +68,6 @@ impl Default for Log {
             newest: watch::Sender::new(Position(0)),
             settled: watch::Sender::new(Position(0)),
             trace: OnceLock::new(),
-            earlier: None,
         }
     }
 }
@@ -70,6 +75,13 @@ impl Default for Log {
 impl Log {
     pub fn new() -> Arc<Self> {
         Arc::default()
+    }
+
+    /// Creates a log that holds at most `delta_bytes` bytes of deltas in memory; the others are in a file.
+    pub fn sparing(delta_bytes: usize) -> Arc<Self> {
+        let log = Self::default();
+        log.lock().deltas = DeltaMemory::of(delta_bytes);
+        Arc::new(log)
     }
 
     /// A log that starts with entries from elsewhere, ordered by position.
@@ -83,13 +95,13 @@ impl Log {
 
     /// Creates a log whose older entries are read from `earlier` each time they are needed.
     pub fn from_recent(recent: Recent, earlier: Box<dyn Earlier>, entries: Vec<Entry>) -> Arc<Self> {
-        let (after, turn) = (recent.after, recent.turn);
-        let log = Self {
-            earlier: Some((recent, earlier)),
-            ..Self::default()
-        };
+        let log = Self::default();
         let mut state = log.lock();
-        (state.last, state.turn) = (after, turn);
+        (state.last, state.turn) = (recent.after, recent.turn);
+        state.earlier = Some(Arc::new(StoredPart {
+            recent,
+            source: earlier,
+        }));
         drop(state);
         for entry in entries {
             log.insert(entry);
@@ -98,13 +110,49 @@ impl Log {
     }
 
     /// Returns the start of the part in memory. `None` if that begins with the first entry.
-    pub fn recent(&self) -> Option<&Recent> {
-        self.earlier.as_ref().map(|it| &it.0)
+    pub fn recent(&self) -> Option<Recent> {
+        self.lock().earlier.as_ref().map(|it| it.recent.clone())
+    }
+
+    /// Removes the entries up to `recent` from memory: from now on they are read from `earlier`. Does nothing and returns false
+    /// while a close follower has not read them.
+    pub fn retire(&self, recent: Recent, earlier: Box<dyn Earlier>) -> bool {
+        let mut state = self.lock();
+        if state.close.values().any(|it| *it < recent.after) {
+            return false;
+        }
+        let rest = state.entries.split_off(&Position(recent.after.0 + 1));
+        for first in std::mem::replace(&mut state.entries, rest).into_keys() {
+            state.deltas.removed(first);
+        }
+        state.earlier = Some(Arc::new(StoredPart {
+            recent,
+            source: earlier,
+        }));
+        true
+    }
+
+    /// Reads all entries into memory if `event` continues from a turn on disk: the end alone makes no sense then.
+    fn unretire_for(&self, event: &Event) {
+        let Event::Branch(branch) = event else { return };
+        loop {
+            let part = self.lock().earlier.clone();
+            let Some(part) = part.filter(|it| branch.after < it.recent.turn) else {
+                return;
+            };
+            let entries: Vec<_> = part.after(Position(0)).collect();
+            let mut state = self.lock();
+            if state.earlier.as_ref().is_some_and(|it| Arc::ptr_eq(it, &part)) {
+                let entries = entries.into_iter().map(|it| (it.position, StoredEntries::Whole(it)));
+                state.entries.extend(entries);
+                state.earlier = None;
+            }
+        }
     }
 
     /// Returns the part in memory with some entries before it, if they can be read. `None` if all entries are in memory.
     pub fn lately(&self) -> Option<Vec<Arc<Entry>>> {
-        let (recent, _) = self.earlier.as_ref()?;
+        let recent = self.recent()?;
         let further = self.further(LATELY_BYTES).map(|it| it.1);
         Some(further.unwrap_or_else(|| self.after(recent.after)))
     }
@@ -113,31 +161,26 @@ impl Log {
     /// `None` if all entries are in
     /// memory, or only all of them can be read.
     pub fn further(&self, bytes: u64) -> Option<(Turn, Vec<Arc<Entry>>)> {
-        let (recent, earlier) = self.earlier.as_ref()?;
-        let (turn, entries) = earlier.last(bytes)?;
+        let state = self.lock();
+        let part = state.earlier.clone()?;
+        let rest: Vec<_> = all_after(&state.entries, part.recent.after).collect();
+        drop(state);
+        let (turn, entries) = part.source.last(bytes)?;
         let mut entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
-        entries.extend(self.after(recent.after));
+        entries.extend(rest);
         Some((turn, entries))
     }
 
-    /// Returns the cost of the answers before the part in memory. Takes a while.
-    pub fn spent_earlier(&self) -> Cost {
-        self.earlier.as_ref().map(|it| it.1.spent()).unwrap_or_default()
-    }
-
-    /// Returns the entries after `since` that are not in memory.
-    fn earlier_after(&self, since: Position) -> Vec<Arc<Entry>> {
-        match &self.earlier {
-            Some((recent, earlier)) if since < recent.after => {
-                let entries = earlier.entries().into_iter();
-                entries.filter(|it| it.position > since).map(Arc::new).collect()
-            }
-            Some(_) | None => Vec::new(),
-        }
+    /// Returns the cost of the answers before the part in memory, and the turn with which that begins. `None` if all entries
+    /// are in memory. Takes a while.
+    pub fn spent_earlier(&self) -> Option<(Cost, Turn)> {
+        let part = self.lock().earlier.clone()?;
+        Some((part.source.spent(), part.recent.turn))
     }
 
     /// Appends to the current turn; a user message opens the next one.
     pub fn append(&self, at_ms: u64, event: Event) -> Position {
+        self.unretire_for(&event);
         let mut state = self.lock();
         if matches!(event, Event::UserMessage(_)) {
             state.turn.0 += 1;
@@ -148,6 +191,7 @@ impl Log {
 
     /// Appends to a given turn: a change of an older document.
     pub fn append_to(&self, turn: Turn, at_ms: u64, event: Event) -> Position {
+        self.unretire_for(&event);
         self.push_next(self.lock(), turn, at_ms, event)
     }
 
@@ -172,9 +216,13 @@ impl Log {
 
     /// Returns everything after `since` that is still stored.
     pub fn after(&self, since: Position) -> Vec<Arc<Entry>> {
-        let mut batch = self.earlier_after(since);
-        batch.extend(all_after(&self.lock().entries, since));
-        batch
+        let state = self.lock();
+        let part = state.stored_after(since);
+        let rest: Vec<_> = all_after(&state.entries, since).collect();
+        drop(state);
+        let mut entries: Vec<_> = part.iter().flat_map(|it| it.after(since)).collect();
+        entries.extend(rest);
+        entries
     }
 
     pub fn follow(self: &Arc<Self>, since: Position) -> Follower {
@@ -187,7 +235,7 @@ impl Log {
     }
 
     /// Like [`Self::follow`], but includes deltas of documents that have ended meanwhile: for followers that forward
-    /// events to readers. If more than a mebibyte of deltas is unread, the oldest are left out.
+    /// events to readers. If unread deltas need more than a mebibyte of memory, the oldest are left out.
     pub fn follow_closely(self: &Arc<Self>, since: Position) -> Follower {
         let mut state = self.lock();
         state.followers += 1;
@@ -245,6 +293,7 @@ impl Log {
 
     /// Puts an entry of an older log in, at its own position.
     fn insert(&self, entry: Entry) {
+        self.unretire_for(&entry.event);
         let mut state = self.lock();
         state.turn = state.turn.max(entry.turn);
         let position = entry.position.max(Position(state.last.0 + 1));
@@ -274,12 +323,46 @@ impl Log {
     }
 }
 
+/// Limit of what a follower reads at a time.
+#[derive(Clone, Copy, Debug)]
+struct ReadLimit {
+    entries: usize,
+    /// Bytes of deltas. Other entries are shared with the log.
+    bytes: usize,
+}
+
+impl ReadLimit {
+    const NONE: Self = Self {
+        entries: usize::MAX,
+        bytes: usize::MAX,
+    };
+
+    /// Adds entries to `batch`. Returns true if the limit was reached.
+    fn fill(self, entries: impl Iterator<Item = Arc<Entry>>, batch: &mut Vec<Arc<Entry>>) -> bool {
+        let mut left = self;
+        for entry in entries {
+            left.entries -= 1;
+            left.bytes = left.bytes.saturating_sub(delta_bytes(&entry.event));
+            batch.push(entry);
+            if left.entries == 0 || left.bytes == 0 {
+                return true;
+            }
+        }
+        false
+    }
+}
+
 impl LogState {
-    /// Adds the entries after `since` to `batch`, at most `most`; with the deltas of ended documents if `with_spent`.
-    fn read(&self, since: Position, with_spent: bool, most: usize, batch: &mut Vec<Arc<Entry>>) {
+    /// Returns the part on disk if it has entries after `since`.
+    fn stored_after(&self, since: Position) -> Option<Arc<StoredPart>> {
+        self.earlier.clone().filter(|it| since < it.recent.after)
+    }
+
+    /// Adds the entries after `since` to `batch`, up to a limit; with the deltas of ended documents if `with_spent`. Returns
+    /// true if the limit was reached.
+    fn read(&self, since: Position, with_spent: bool, limit: ReadLimit, batch: &mut Vec<Arc<Entry>>) -> bool {
         if !with_spent || self.spent.is_empty() {
-            batch.extend(all_after(&self.entries, since).take(most));
-            return;
+            return limit.fill(all_after(&self.entries, since), batch);
         }
         let mut kept = all_after(&self.entries, since).peekable();
         let mut spent = all_after(&self.spent, since).peekable();
@@ -288,19 +371,22 @@ impl LogState {
             (Some(_), _) => kept.next(),
             (None, _) => spent.next(),
         });
-        batch.extend(merged.take(most));
+        limit.fill(merged, batch)
     }
 
     /// Drops entries that every close follower has read.
     fn sweep(&mut self) {
         let Some(read) = self.close.values().min().copied() else {
-            self.spent.clear();
-            self.spent_bytes = 0;
+            while !self.spent.is_empty() {
+                self.forget_first();
+            }
+            self.deltas.tidy();
             return;
         };
         while self.spent.first_key_value().is_some_and(|(_, it)| it.last() <= read) {
             self.forget_first();
         }
+        self.deltas.tidy();
         if let Some(floor) = self.lets_go {
             let next = |it: &Self| {
                 let (first, kept) = it.entries.range((Bound::Excluded(floor), Bound::Unbounded)).next()?;
@@ -308,25 +394,31 @@ impl LogState {
             };
             while let Some(first) = next(self) {
                 self.entries.remove(&first);
+                self.deltas.removed(first);
             }
         }
     }
 
     fn forget_first(&mut self) {
         match self.spent.pop_first() {
-            Some((_, pieces)) => self.spent_bytes = self.spent_bytes.saturating_sub(pieces.size()),
+            Some((first, pieces)) => {
+                self.deltas.removed(first);
+                self.spent_bytes = self.spent_bytes.saturating_sub(pieces.size());
+            }
             None => self.spent_bytes = 0,
         }
     }
 
     fn keep(&mut self, entry: Entry) {
         let open = delta_of(&entry.event).map(|it| (entry.turn, it.clone()));
-        if self
-            .entries
-            .last_entry()
-            .is_some_and(|mut it| it.get_mut().join(&entry))
-        {
-            return;
+        if let Some(mut last) = self.entries.last_entry() {
+            if last.get_mut().join(&entry) {
+                return;
+            }
+            if last.get().is_run() {
+                self.deltas.completed(*last.key(), last.get().size());
+                self.move_to_file();
+            }
         }
         let position = entry.position;
         // What is let go when it has been read need not be found again when its document ends.
@@ -365,14 +457,40 @@ impl LogState {
             while self.spent_bytes > SPENT_BYTES {
                 self.forget_first();
             }
+            self.deltas.tidy();
+        }
+    }
+
+    /// Moves the oldest complete runs to a file while too many are in memory.
+    fn move_to_file(&mut self) {
+        while let Some((first, file)) = self.deltas.overdue() {
+            if let Some(run) = self.entries.get_mut(&first) {
+                run.move_to(&file);
+            } else if let Some(run) = self.spent.get_mut(&first) {
+                let before = run.size();
+                run.move_to(&file);
+                self.spent_bytes = self.spent_bytes.saturating_sub(before) + run.size();
+            }
         }
     }
 
     /// Removes deltas; a close follower that has not read them still gets them.
     fn spend(&mut self, position: Position) {
-        if let Some(pieces) = self.entries.remove(&position)
-            && self.close.values().any(|since| *since < pieces.last())
-        {
+        let Some(mut pieces) = self.entries.remove(&position) else {
+            return;
+        };
+        let is_wanted = self.close.values().any(|since| *since < pieces.last());
+        let is_much = self.spent_bytes + pieces.size() > self.deltas.limit_bytes();
+        if !is_wanted || is_much {
+            self.deltas.removed(position);
+        }
+        if is_wanted {
+            if is_much
+                && pieces.is_run()
+                && let Some(file) = self.deltas.file()
+            {
+                pieces.move_to(&file);
+            }
             self.spent_bytes += pieces.size();
             self.spent.insert(position, pieces);
         }
@@ -394,6 +512,15 @@ pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
         Event::DocumentStart(_) | Event::DocumentEnd { .. } | Event::DocumentUpdate { .. }
     );
     event.document().filter(|_| !is_whole)
+}
+
+/// Returns the bytes of text in a delta; 0 for other events.
+fn delta_bytes(event: &Event) -> usize {
+    match event {
+        Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta.len(),
+        Event::MetadataDelta { append, .. } => append.iter().map(|it| it.1.len()).sum(),
+        _ => 0,
+    }
 }
 
 /// Returns true for events that the end of their document replaces.
@@ -432,42 +559,56 @@ impl Follower {
     ///
     /// Safe to drop at any await: nothing is lost.
     pub async fn next(&mut self, batch: &mut Vec<Arc<Entry>>) -> bool {
-        self.next_some(usize::MAX, batch).await
+        self.next_within(ReadLimit::NONE, batch).await
     }
 
     /// Adds the entries that are there now to `batch`, without waiting.
     pub fn take(&mut self, batch: &mut Vec<Arc<Entry>>) -> bool {
-        self.take_some(usize::MAX, batch)
+        self.take_within(ReadLimit::NONE, batch)
     }
 
-    /// Like [`Self::next`], but returns at most `most` entries at a time, for readers that may stall on a batch.
-    pub async fn next_some(&mut self, most: usize, batch: &mut Vec<Arc<Entry>>) -> bool {
+    /// Like [`Self::next`], but returns at most `most` entries and about [`BATCH_BYTES`] of text at a time, for readers that
+    /// may stall on a batch.
+    pub async fn next_some(&mut self, most: NonZeroUsize, batch: &mut Vec<Arc<Entry>>) -> bool {
+        let limit = ReadLimit {
+            entries: most.get(),
+            bytes: BATCH_BYTES,
+        };
+        self.next_within(limit, batch).await
+    }
+
+    async fn next_within(&mut self, limit: ReadLimit, batch: &mut Vec<Arc<Entry>>) -> bool {
         loop {
             self.changed.mark_unchanged();
-            if self.take_some(most, batch) {
+            if self.take_within(limit, batch) {
                 return true;
             }
             if self.log.lock().closed || self.changed.changed().await.is_err() {
-                return self.take_some(most, batch);
+                return self.take_within(limit, batch);
             }
         }
     }
 
-    fn take_some(&mut self, most: usize, batch: &mut Vec<Arc<Entry>>) -> bool {
+    fn take_within(&mut self, limit: ReadLimit, batch: &mut Vec<Arc<Entry>>) -> bool {
         let before = batch.len();
-        batch.extend(self.log.earlier_after(self.since));
+        let since = self.since;
         let mut state = self.log.lock();
-        state.read(self.since, self.close.is_some(), most, batch);
-        let new = batch.get(before..).unwrap_or_default();
+        let part = state.stored_after(since);
+        let mut rest = Vec::new();
+        let new = if part.is_some() { &mut rest } else { &mut *batch };
+        let is_cut = state.read(since, self.close.is_some(), limit, new);
         let read = match new.last() {
-            Some(last) if new.len() >= most => last.position,
+            Some(last) if is_cut => last.position,
             Some(_) | None => state.last,
         };
-        let is_new = !new.is_empty();
         if let Some(id) = self.close {
             state.close.insert(id, read);
             state.sweep();
         }
+        drop(state);
+        batch.extend(part.iter().flat_map(|it| it.after(since)));
+        batch.append(&mut rest);
+        let is_new = batch.len() > before;
         if is_new {
             self.since = read;
         }

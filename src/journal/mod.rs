@@ -6,6 +6,7 @@
 
 mod backfill;
 mod close;
+mod delta_memory;
 mod event_limit;
 pub mod file;
 mod log;

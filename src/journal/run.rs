@@ -1,13 +1,17 @@
 //! Storage of a log: entire entries, and runs of deltas that would cost many times their text as entries.
 //!
 //! A model sends a word at a time, and a word as an entry of its own takes half a kilobyte. Consecutive deltas of one
-//! thing are stored as one text with the offsets where they end; they are read as the entries that they were.
+//! thing are stored as one text with the offsets where they end; they are read as the entries that they were. A complete run
+//! may be in a scratch file.
 
 use std::sync::Arc;
 
 use serde_json::Map;
 
-use crate::protocol::{DocumentId, Entry, Event, Position, Turn};
+use crate::{
+    os::scratch::ScratchFile,
+    protocol::{DocumentId, Entry, Event, Position, Turn},
+};
 
 /// Maximum size of a run: what was read can be dropped in small parts, and nothing large is ever moved.
 const RUN_BYTES: usize = 4 << 10;
@@ -20,7 +24,7 @@ const RUN_COST: usize = 192;
 const PIECE_COST: usize = size_of::<PieceEnd>();
 
 /// The thing that the pieces of a run belong to.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum RunTarget {
     Content(DocumentId),
     Thinking,
@@ -33,6 +37,7 @@ enum RunTarget {
 pub enum StoredEntries {
     Whole(Arc<Entry>),
     Run(Box<DeltaRun>),
+    Scratch(Box<ScratchRun>),
 }
 
 #[derive(Debug)]
@@ -44,6 +49,20 @@ pub struct DeltaRun {
     at_ms: u64,
     text: String,
     pieces: Vec<PieceEnd>,
+}
+
+/// A run whose text and offsets are in a file.
+#[derive(Debug)]
+pub struct ScratchRun {
+    target: RunTarget,
+    turn: Turn,
+    first: Position,
+    at_ms: u64,
+    file: Arc<ScratchFile>,
+    /// Offset in the file, and the sizes of text and offsets there.
+    at: u64,
+    text_bytes: usize,
+    pieces: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -76,9 +95,79 @@ impl RunTarget {
         }
         None
     }
+
+    /// Returns true if an end of the document with these members repeats such text.
+    fn is_said_by(&self, has_content: bool, has: impl Fn(&str) -> bool) -> bool {
+        match self {
+            Self::Content(_) => has_content,
+            Self::Member(_, name) => has(name),
+            Self::Thinking => false,
+        }
+    }
+}
+
+impl PieceEnd {
+    fn to_bytes(self) -> [u8; PIECE_COST] {
+        let mut bytes = [0; PIECE_COST];
+        bytes[..4].copy_from_slice(&self.end.to_le_bytes());
+        bytes[4..].copy_from_slice(&self.after_ms.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: [u8; PIECE_COST]) -> Self {
+        let [a, b, c, d, rest @ ..] = bytes;
+        Self {
+            end: u32::from_le_bytes([a, b, c, d]),
+            after_ms: u32::from_le_bytes(rest),
+        }
+    }
+}
+
+impl ScratchRun {
+    /// Reads it. `None` if the file cannot be read: what it holds is a preview of what comes later.
+    fn read(&self) -> Option<DeltaRun> {
+        let bytes = self.file.read(self.at, self.text_bytes + self.pieces * PIECE_COST);
+        let bytes = bytes
+            .inspect_err(|error| tracing::warn!(%error, "a part of an answer cannot be read back"))
+            .ok()?;
+        let (text, ends) = bytes.split_at_checked(self.text_bytes)?;
+        let (ends, _) = ends.as_chunks();
+        Some(DeltaRun {
+            target: self.target.clone(),
+            turn: self.turn,
+            first: self.first,
+            at_ms: self.at_ms,
+            text: std::str::from_utf8(text).ok()?.to_owned(),
+            pieces: ends.iter().map(|it| PieceEnd::from_bytes(*it)).collect(),
+        })
+    }
 }
 
 impl DeltaRun {
+    /// Moves it to a file. Fails if there is no room.
+    fn move_to(&self, file: &Arc<ScratchFile>) -> std::io::Result<ScratchRun> {
+        let mut bytes = Vec::with_capacity(self.text.len() + self.pieces.len() * PIECE_COST);
+        bytes.extend_from_slice(self.text.as_bytes());
+        bytes.extend(self.pieces.iter().flat_map(|it| it.to_bytes()));
+        Ok(ScratchRun {
+            target: self.target.clone(),
+            turn: self.turn,
+            first: self.first,
+            at_ms: self.at_ms,
+            at: file.append(&bytes)?,
+            file: Arc::clone(file),
+            text_bytes: self.text.len(),
+            pieces: self.pieces.len(),
+        })
+    }
+
+    /// Returns the entries after `since`.
+    fn after(&self, since: Position) -> impl Iterator<Item = Arc<Entry>> {
+        let from = (since.0 + 1).saturating_sub(self.first.0);
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        (from..self.pieces.len()).filter_map(|at| self.piece(at).map(Arc::new))
+    }
+
     fn event(&self, text: &str) -> Event {
         match &self.target {
             RunTarget::Content(document) => Event::ContentDelta {
@@ -189,28 +278,41 @@ impl StoredEntries {
         match self {
             Self::Whole(entry) => entry.position,
             Self::Run(run) => run.last(),
+            Self::Scratch(run) => Position(run.first.0 + (run.pieces as u64).saturating_sub(1)),
         }
     }
 
     /// Returns the entries after `since`, in order.
     pub fn after(&self, since: Position) -> impl Iterator<Item = Arc<Entry>> {
-        let (whole, run) = match self {
-            Self::Whole(entry) => (Some(Arc::clone(entry)).filter(|it| it.position > since), None),
-            Self::Run(run) => (None, Some(run)),
+        let (whole, run, scratch) = match self {
+            Self::Whole(entry) => (Some(Arc::clone(entry)).filter(|it| it.position > since), None, None),
+            Self::Run(run) => (None, Some(run), None),
+            Self::Scratch(run) => (None, None, run.read()),
         };
-        let pieces = run.into_iter().flat_map(move |run| {
-            let from = (since.0 + 1).saturating_sub(run.first.0);
-            let from = usize::try_from(from).unwrap_or(usize::MAX);
-            (from..run.pieces.len()).filter_map(|at| run.piece(at).map(Arc::new))
-        });
-        whole.into_iter().chain(pieces)
+        let pieces = run.into_iter().flat_map(move |run| run.after(since));
+        let stored: Vec<_> = scratch.iter().flat_map(|run| run.after(since)).collect();
+        whole.into_iter().chain(pieces).chain(stored)
+    }
+
+    /// Returns true for a run in memory.
+    pub fn is_run(&self) -> bool {
+        matches!(self, Self::Run(_))
+    }
+
+    /// Moves a run to a file; stays in memory if there is no room. Does nothing to other entries.
+    pub fn move_to(&mut self, file: &Arc<ScratchFile>) {
+        let Self::Run(run) = self else { return };
+        match run.move_to(file) {
+            Ok(moved) => *self = Self::Scratch(Box::new(moved)),
+            Err(error) => tracing::debug!(%error, "a part of an answer stays in memory"),
+        }
     }
 
     /// The only entry, if it is one.
     pub fn whole(&self) -> Option<&Entry> {
         match self {
             Self::Whole(entry) => Some(entry),
-            Self::Run(_) => None,
+            Self::Run(_) | Self::Scratch(_) => None,
         }
     }
 
@@ -218,6 +320,7 @@ impl StoredEntries {
     pub fn size(&self) -> usize {
         match self {
             Self::Whole(entry) => size_of_piece(entry),
+            Self::Scratch(_) => RUN_COST,
             Self::Run(run) => RUN_COST + run.text.len() + run.pieces.len() * PIECE_COST,
         }
     }
@@ -226,11 +329,8 @@ impl StoredEntries {
     pub fn is_said_by(&self, has_content: bool, metadata: &Map<String, serde_json::Value>) -> bool {
         let has = |name: &str| metadata.contains_key(name);
         match self {
-            Self::Run(run) => match &run.target {
-                RunTarget::Content(_) => has_content,
-                RunTarget::Member(_, name) => has(name),
-                RunTarget::Thinking => false,
-            },
+            Self::Run(run) => run.target.is_said_by(has_content, has),
+            Self::Scratch(run) => run.target.is_said_by(has_content, has),
             Self::Whole(entry) => match &entry.event {
                 Event::ContentDelta { .. } => has_content,
                 Event::MetadataDelta { metadata, append, .. } => {
@@ -259,11 +359,32 @@ fn text_of(event: Event) -> String {
 /// Returns the approximate size in bytes of a delta that is stored alone.
 pub fn size_of_piece(entry: &Entry) -> usize {
     let text = match &entry.event {
-        Event::ContentDelta { delta, .. } => delta.len(),
-        // Anything but text is rare, and about what its JSON would be.
-        event => format!("{event:?}").len(),
+        Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta.len(),
+        Event::DocumentStart(start) => start.content.as_ref().map_or(0, |it| it.len()) + debug_length(&start.metadata),
+        Event::DocumentEnd {
+            final_content,
+            metadata,
+            ..
+        } => final_content.as_ref().map_or(0, |it| it.len()) + debug_length(metadata),
+        // Anything else is rare, and about as long as its JSON.
+        event => debug_length(event),
     };
     ENTRY_BYTES + text
+}
+
+/// Returns the length of a value's debug form, which is not stored for it.
+fn debug_length(value: &impl std::fmt::Debug) -> usize {
+    struct Length(usize);
+    impl std::fmt::Write for Length {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            self.0 += text.len();
+            Ok(())
+        }
+    }
+    let mut length = Length(0);
+    // Counting does not fail.
+    let _ = std::fmt::Write::write_fmt(&mut length, format_args!("{value:?}"));
+    length.0
 }
 
 #[cfg(test)]
@@ -317,11 +438,20 @@ mod tests {
             for entry in &entries[1..] {
                 assert!(kept.join(entry), "it goes on");
             }
-            assert_eq!(kept.last(), Position(9));
-            for since in 0..12 {
-                let out: Vec<_> = kept.after(Position(since)).map(Arc::unwrap_or_clone).collect();
-                let wanted: Vec<_> = entries.iter().filter(|it| it.position.0 > since).cloned().collect();
-                assert_eq!(out, wanted, "after {since}");
+            let folder = tempfile::tempdir().expect("a folder");
+            let file = Arc::new(ScratchFile::new(folder.path()).expect("a file"));
+            file.append(b"before").expect("there is room");
+            for is_moved in [false, true] {
+                if is_moved {
+                    kept.move_to(&file);
+                }
+                assert_eq!(kept.is_run(), !is_moved);
+                assert_eq!(kept.last(), Position(9));
+                for since in 0..12 {
+                    let out: Vec<_> = kept.after(Position(since)).map(Arc::unwrap_or_clone).collect();
+                    let wanted: Vec<_> = entries.iter().filter(|it| it.position.0 > since).cloned().collect();
+                    assert_eq!(out, wanted, "after {since}");
+                }
             }
         }
     }

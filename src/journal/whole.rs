@@ -71,7 +71,7 @@ mod tests {
     fn a_late_reader_and_an_early_one_see_the_same_whatever_the_end_leaves_out() {
         let end = |final_content: Option<&str>, metadata| Event::DocumentEnd {
             document: "a".into(),
-            final_content: final_content.map(str::to_owned),
+            final_content: final_content.map(Into::into),
             metadata: members(metadata),
         };
         for (kind, end) in [

@@ -1035,7 +1035,7 @@ fn eventful(opaque: &Value) -> Vec<ModelMessage> {
         media_type: "image/png".to_owned(),
         bytes: Arc::from(*b"png"),
     };
-    let text = |it: &str| Said::Text(it.to_owned());
+    let text = |it: &str| Said::Text(it.into());
     vec![
         // Surroundings, then the first message.
         ModelMessage::user("<user_info>linux</user_info>"),
@@ -1249,7 +1249,7 @@ async fn a_real_model_calls_a_tool_in_three_formats() {
         let mut results = Vec::new();
         for piece in pieces {
             match piece {
-                Piece::Text(text) => said.push(Said::Text(text)),
+                Piece::Text(text) => said.push(Said::Text(text.into())),
                 Piece::ThinkingDone { opaque } => said.push(Said::Opaque(opaque)),
                 Piece::CallDone {
                     id,

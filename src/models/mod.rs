@@ -42,6 +42,7 @@ pub use roles::{Chosen, Roles};
 use crate::{
     config::{self, Environment},
     journal::Raw,
+    os::long_text::LongText,
     protocol::{Notice, Progress, RateLimit},
 };
 
@@ -235,7 +236,7 @@ impl ModelMessage {
     }
 
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self::Assistant(vec![Said::Text(text.into())])
+        Self::Assistant(vec![Said::Text(LongText::from(text.into()).settled())])
     }
 }
 
@@ -262,7 +263,7 @@ impl std::fmt::Debug for Image {
 /// A part of what the model said.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    Text(String),
+    Text(LongText),
     /// Value of [`Piece::ThinkingDone`]. It is sent back only to the provider and model that made it.
     Opaque(Value),
     Call(Call),

@@ -160,7 +160,7 @@ fn beside(path: &Path, access: Access, replaces: bool) -> Result<(File, Temporar
         ));
         let temporary = path.with_file_name(hidden);
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
+        options.read(true).write(true).create_new(true);
         restrict(&mut options, mode);
         match options.open(&temporary) {
             Ok(file) => {
@@ -211,6 +211,28 @@ pub fn append(path: &Path) -> Result<File, Error> {
     restrict(&mut options, Access::Private);
     let file = regular(path, &options)?;
     make_private(&file).map_err(Error::io(path, "made private"))?;
+    Ok(file)
+}
+
+/// Creates a private file without a name in `folder`, for reading and writing. It goes when it is closed, even by a crash. The
+/// folder is created when needed.
+pub fn nameless(folder: &Path) -> Result<File, Error> {
+    private_folder(folder)?;
+    #[cfg(target_os = "linux")]
+    {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_TMPFILE);
+        if let Ok(file) = options.open(folder) {
+            return Ok(file);
+        }
+        // Some file systems have no files without a name.
+    }
+    let path = folder.join("scratch");
+    let (file, temporary) = beside(&path, Access::Private, false)?;
+    // Removes the name.
+    drop(temporary);
     Ok(file)
 }
 

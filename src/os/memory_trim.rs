@@ -4,9 +4,6 @@
 //! them again, and would be more than half of what an idle program holds. They are the file's own and unchanged, so dropping
 //! them costs a page fault where one is needed after all.
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 /// Drops the pages of the program's own code and constants from memory; those that are needed again are read from the file.
 /// Called some time after the start and after rare work. Does nothing where `/proc/self/maps` cannot be read.
 #[cfg(target_os = "linux")]
@@ -38,17 +35,13 @@ pub fn drop_unchanged_pages() {
 #[cfg(not(target_os = "linux"))]
 pub fn drop_unchanged_pages() {}
 
-/// Gives back what was freed since the last time, where it may be much: of many small pieces the allocator keeps the pages, in
-/// case that they are needed once more. Takes some milliseconds for each gigabyte.
+/// Returns freed memory to the system if it is much: the allocator keeps the pages of small pieces in case that they are
+/// needed again. Takes some milliseconds for each gigabyte.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn trim_when_worth() {
-    /// Pages that were resident after the last time.
-    static LEAST: AtomicUsize = AtomicUsize::new(0);
-    // 64 MiB on a machine with pages of 4 KiB.
-    const WORTH_PAGES: usize = 16 << 10;
+    const WORTH_BYTES: usize = 8 << 20;
 
-    let Some(before) = resident_pages() else { return };
-    if before < LEAST.load(Ordering::Relaxed).saturating_add(WORTH_PAGES) {
+    if free_resident_bytes().is_none_or(|it| it < WORTH_BYTES) {
         return;
     }
     #[expect(unsafe_code, reason = "malloc_trim(3) has no safe wrapper")]
@@ -56,20 +49,25 @@ pub fn trim_when_worth() {
     unsafe {
         libc::malloc_trim(0);
     }
-    LEAST.store(resident_pages().unwrap_or(before), Ordering::Relaxed);
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn trim_when_worth() {}
 
+/// Returns the size in bytes of resident memory that belongs to no file and is not allocated: freed memory, and a little of the
+/// program's own.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn resident_pages() -> Option<usize> {
-    std::fs::read_to_string("/proc/self/statm")
-        .ok()?
-        .split(' ')
-        .nth(1)?
-        .parse()
-        .ok()
+fn free_resident_bytes() -> Option<usize> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let mut pages = statm.split_ascii_whitespace().skip(1).map(str::parse::<usize>);
+    let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
+    #[expect(unsafe_code, reason = "sysconf(3) and mallinfo(3) have no safe wrappers")]
+    // SAFETY: both only read, and may be called by any thread at any time.
+    let (page, info) = unsafe { (libc::sysconf(libc::_SC_PAGESIZE), libc::mallinfo()) };
+    // Above 4 GiB they wrap, and memory is trimmed for nothing.
+    let allocated = info.uordblks.cast_unsigned() as usize + info.hblkhd.cast_unsigned() as usize;
+    let own = resident.saturating_sub(shared) * usize::try_from(page).ok()?;
+    Some(own.saturating_sub(allocated))
 }
 
 /// Start and length of the mappings of the file that holds `code` which are as they are in the file: its code, and the
@@ -125,15 +123,24 @@ a000-b000 r-xp 00000000 00:00 0   [vdso]
 
     #[cfg(target_env = "gnu")]
     #[test]
-    fn what_was_freed_goes_back_to_the_system() {
-        let small: Vec<Vec<u8>> = (0..400_000).map(|it| vec![it as u8; 500]).collect();
-        // Of the first of them the allocator can give back nothing by itself, because of this one behind them.
+    fn what_was_freed_goes_back_to_the_system_each_time() {
+        let bytes = || free_resident_bytes().expect("it is Linux");
+        // Twice: what was in use at the first time may be free at the second.
+        let mut kept = Vec::new();
+        for _ in 0..2 {
+            let small: Vec<Vec<u8>> = (0..400_000).map(|it| vec![it as u8; 500]).collect();
+            // The allocator can return nothing by itself, because of this piece after them.
+            let last = vec![1_u8; 500];
+            drop(std::mem::replace(&mut kept, small));
+            trim_when_worth();
+            drop(last);
+        }
         let last = vec![1_u8; 500];
-        let with = resident_pages().expect("it is Linux");
-        drop(small);
+        drop(kept);
+        let before = bytes();
         trim_when_worth();
-        let after = resident_pages().expect("it is Linux");
-        assert!(after + (20 << 10) < with, "{with} pages before, {after} after");
+        let after = bytes();
+        assert!(after + (80 << 20) < before, "{before} bytes before, {after} after");
         drop(last);
     }
 

@@ -4,8 +4,10 @@ pub mod clipboard;
 #[cfg(unix)]
 pub mod ending;
 pub mod file;
+pub mod long_text;
 pub mod memory_trim;
 pub mod panic;
 pub mod process;
 #[cfg(all(test, target_os = "linux"))]
 pub mod refused_sync;
+pub mod scratch;

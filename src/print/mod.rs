@@ -477,11 +477,13 @@ impl Printer<'_> {
             let has_schema = self.structured.schema.is_some();
             match self.format {
                 Format::Text if !has_schema => {
-                    let mut text = self.text.next(&exchange.response);
+                    let (outputs, is_broken) = (&mut self.outputs, &mut self.is_broken);
+                    self.text
+                        .next(&exchange.response, &mut |it| *is_broken |= outputs.answer(it).is_err());
                     if !is_running {
-                        text.push(&self.text.end());
+                        let end = self.text.end();
+                        self.is_broken |= self.outputs.answer(&end).is_err();
                     }
-                    self.is_broken |= self.outputs.answer(&text).is_err();
                 }
                 Format::Documents if !is_running && !has_schema => {
                     let text = json::pretty(&exchange.response.to_json());

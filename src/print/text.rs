@@ -1,6 +1,8 @@
 //! Prints the text of responses as they stream: each document once, in order.
+//!
+//! A text may be too long for memory, so no copy of printed text is kept, and long text is written in parts.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use crate::{
     protocol::{Document, DocumentId, Kind, KindGroup, Response},
@@ -23,29 +25,89 @@ pub struct TextPrinter {
 /// A text document that is being printed.
 struct OpenText {
     id: DocumentId,
-    /// Text printed so far, before sanitizing.
-    printed: String,
+    printed: PrintedText,
     cleaner: Cleaner,
 }
 
+/// Length and checksum of the text printed so far, before sanitizing.
+#[derive(Default)]
+struct PrintedText {
+    bytes: usize,
+    checksum: crc32fast::Hasher,
+}
+
+impl PrintedText {
+    fn push(&mut self, text: &str) {
+        self.bytes += text.len();
+        self.checksum.update(text.as_bytes());
+    }
+
+    /// Returns true if `text` begins with the printed text.
+    fn begins(&self, text: &str) -> bool {
+        let is_it = |it: &str| crc32fast::hash(it.as_bytes()) == self.checksum.clone().finalize();
+        text.get(..self.bytes).is_some_and(is_it)
+    }
+}
+
+/// Gathers text, so that a step is one write unless it is long.
+struct Output<'a> {
+    text: Sanitized,
+    write: &'a mut dyn FnMut(&Sanitized),
+}
+
+/// Bytes of text that are sanitized and written at a time.
+const PART_BYTES: usize = 64 << 10;
+
+impl Output<'_> {
+    fn push(&mut self, text: &Sanitized) {
+        self.text.push(text);
+        if self.text.len() >= PART_BYTES {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.text.is_empty() {
+            (self.write)(&std::mem::take(&mut self.text));
+        }
+    }
+}
+
+/// Splits a text into parts of at most [`PART_BYTES`].
+fn parts(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (part, rest) = text.split_at(text.floor_char_boundary(PART_BYTES));
+        text = rest;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
 impl TextPrinter {
-    /// Returns the text that can be printed now.
-    pub fn next(&mut self, response: &Response) -> Sanitized {
-        let mut out = Sanitized::default();
+    /// Writes the text that can be printed now.
+    pub fn next(&mut self, response: &Response, write: &mut dyn FnMut(&Sanitized)) {
+        let mut out = Output {
+            text: Sanitized::default(),
+            write,
+        };
+        self.print(response, &mut out);
+        out.flush();
+    }
+
+    fn print(&mut self, response: &Response, out: &mut Output<'_>) {
         loop {
             if let Some(mut current) = self.current.take() {
                 let Some(document) = response.get(&current.id) else {
                     continue;
                 };
-                self.grow(document, &mut current, &mut out);
+                self.grow(document, &mut current, out);
                 if document.is_open() {
                     self.current = Some(current);
-                    return out;
+                    return;
                 }
                 self.done.insert(current.id);
             }
-            if !self.advance(response, &mut out) {
-                return out;
+            if !self.advance(response, out) {
+                return;
             }
         }
     }
@@ -60,15 +122,15 @@ impl TextPrinter {
         self.done.clear();
         self.passed = 0;
         self.current = None;
-        let mut out = Sanitized::default();
-        if self.has_begun && self.newlines == 0 {
-            self.push(&Sanitized::literal("\n"), &mut out);
+        if !self.is_mid_line() {
+            return Sanitized::default();
         }
-        out
+        self.newlines = 1;
+        Sanitized::literal("\n")
     }
 
     /// Begins the next text or prints the next ended document. Returns false if there is none yet.
-    fn advance(&mut self, response: &Response, out: &mut Sanitized) -> bool {
+    fn advance(&mut self, response: &Response, out: &mut Output<'_>) -> bool {
         while response
             .documents
             .get(self.passed)
@@ -89,7 +151,7 @@ impl TextPrinter {
                     }
                     self.current = Some(OpenText {
                         id: document.id.clone(),
-                        printed: String::new(),
+                        printed: PrintedText::default(),
                         cleaner: Cleaner::default(),
                     });
                     self.separate(out);
@@ -100,11 +162,7 @@ impl TextPrinter {
                         return false;
                     }
                     self.done.insert(document.id.clone());
-                    let text = document.plain_text();
-                    if !text.trim().is_empty() {
-                        self.separate(out);
-                        self.push(&Sanitized::new(text.trim_end()), out);
-                    }
+                    self.whole(document, out);
                     return true;
                 }
             }
@@ -112,35 +170,63 @@ impl TextPrinter {
         false
     }
 
-    fn grow(&mut self, document: &Document, current: &mut OpenText, out: &mut Sanitized) {
+    fn grow(&mut self, document: &Document, current: &mut OpenText, out: &mut Output<'_>) {
         let text = document.text();
         // An open document only grows; its end may replace the text.
-        if !document.is_open() && !text.starts_with(&current.printed) {
-            current.printed.clear();
+        if !document.is_open() && !current.printed.begins(text) {
+            current.printed = PrintedText::default();
             current.cleaner.finish();
             self.separate(out);
         }
         // Trailing space waits: nothing else may follow.
         let until = text.trim_end().len();
-        let Some(more) = text.get(current.printed.len()..until) else {
+        let Some(more) = text.get(current.printed.bytes..until) else {
             return;
         };
-        let is_first = current.printed.is_empty();
-        current.printed.push_str(more);
-        let more = current
-            .cleaner
-            .push(if is_first { more.trim_start_matches('\n') } else { more });
-        self.push(&more, out);
+        let is_first = current.printed.bytes == 0;
+        current.printed.push(more);
+        for part in parts(if is_first { more.trim_start_matches('\n') } else { more }) {
+            let part = current.cleaner.push(part);
+            self.push(&part, out);
+        }
+    }
+
+    /// Prints a document that has ended.
+    fn whole(&mut self, document: &Document, out: &mut Output<'_>) {
+        let mut pieces = document.plain_pieces();
+        // Nothing follows trailing space.
+        while let Some(last) = pieces.pop() {
+            let length = last.trim_end().len();
+            if length > 0 {
+                pieces.push(match last {
+                    Cow::Borrowed(text) => text.get(..length).unwrap_or_default().into(),
+                    Cow::Owned(mut text) => {
+                        text.truncate(length);
+                        text.into()
+                    }
+                });
+                break;
+            }
+        }
+        if pieces.is_empty() {
+            return;
+        }
+        self.separate(out);
+        let mut cleaner = Cleaner::default();
+        for part in pieces.iter().flat_map(|it| parts(it)) {
+            let part = cleaner.push(part);
+            self.push(&part, out);
+        }
     }
 
     /// Adds a blank line after the previous output.
-    fn separate(&mut self, out: &mut Sanitized) {
+    fn separate(&mut self, out: &mut Output<'_>) {
         while self.has_begun && self.newlines < 2 {
             self.push(&Sanitized::literal("\n"), out);
         }
     }
 
-    fn push(&mut self, text: &Sanitized, out: &mut Sanitized) {
+    fn push(&mut self, text: &Sanitized, out: &mut Output<'_>) {
         if text.is_empty() {
             return;
         }
@@ -182,7 +268,7 @@ mod tests {
     fn end(id: &str, text: Option<&str>) -> Event {
         Event::DocumentEnd {
             document: id.into(),
-            final_content: text.map(str::to_owned),
+            final_content: text.map(Into::into),
             metadata: Map::new(),
         }
     }
@@ -194,7 +280,9 @@ mod tests {
         let mut printed = Vec::new();
         for event in events {
             response.apply(event, 0);
-            printed.push(text.next(&response).into_string());
+            let mut said = String::new();
+            text.next(&response, &mut |it| said.push_str(it));
+            printed.push(said);
         }
         printed.push(text.end().into_string());
         printed.retain(|it| !it.is_empty());

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::os::long_text::LongText;
+
 use super::{
     ConversationId, DocumentId, DocumentStart, FinishReason, Message, Mode, Position, ResponseId, Status, Turn,
 };
@@ -75,7 +77,7 @@ pub enum Event {
     DocumentEnd {
         #[serde(rename = "documentId")]
         document: DocumentId,
-        final_content: Option<String>,
+        final_content: Option<LongText>,
         #[serde(default)]
         metadata: Map<String, Value>,
     },

@@ -170,6 +170,7 @@ pub async fn begin(
     tokio::spawn(async move {
         relay.run(state.stop.clone()).await;
         state.responses.mark_ended(&id);
+        state.trim_soon();
         drop(permit);
     });
     Ok((served, guard))

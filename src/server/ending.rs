@@ -67,12 +67,12 @@ pub fn failed(response: &Response, code: &str, message: &str, took_ms: u64) -> V
         id: id.clone(),
         kind: Kind::Error,
         sequence: Some(response.documents.len() as u64 + 1),
-        content: Some(message.to_owned()),
+        content: Some(message.into()),
         metadata: metadata.clone(),
     }));
     events.push(Event::DocumentEnd {
         document: id,
-        final_content: Some(message.to_owned()),
+        final_content: Some(message.into()),
         metadata,
     });
     events.push(Event::Done(Done {

@@ -33,7 +33,7 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -240,6 +240,7 @@ impl Server {
             tools: options.tools,
             limits,
             stop,
+            is_trim_due: AtomicBool::new(false),
         });
         Ok(Self {
             listener,

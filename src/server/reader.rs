@@ -1,10 +1,11 @@
 //! Output streams: encodes a response's events for one reader and feeds them to its socket.
 //!
 //! Each reader follows the response at its own pace. Unsent events wait in the response's log, which all readers share;
-//! a reader itself buffers at most two chunks.
+//! a reader itself buffers at most two chunks. A longer event waits in a file.
 
 use std::{
     collections::HashMap,
+    num::NonZeroUsize,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -20,19 +21,22 @@ use tokio::{
 };
 
 use super::turn::{ReaderGuard, ServedResponse};
-use crate::protocol::{
-    Dialect, DocumentId, Entry, Event, Kind, Position,
-    codec::{END, PING, frame},
+use crate::{
+    os::long_text::LongText,
+    protocol::{
+        Dialect, DocumentId, Entry, Event, Kind, Position,
+        codec::{END, PING, frame},
+    },
 };
 
 /// Approximate size of the chunks given to the HTTP library.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Chunks waiting for the socket. Together with the HTTP library's buffer a reader uses at most 64 KiB.
+/// Chunks waiting for the socket.
 const QUEUED_CHUNKS: usize = 1;
 
 /// Events taken from the log at a time, which a slow reader holds in memory.
-const EVENTS_PER_BATCH: usize = 32;
+const EVENTS_PER_BATCH: NonZeroUsize = NonZeroUsize::new(32).expect("not zero");
 
 /// Encodes a response for the wire: as the protocol's stream, or as OpenAI's chunks.
 pub trait StreamEncoder: Send {
@@ -188,6 +192,8 @@ impl Reader {
                 more = follower.next_some(EVENTS_PER_BATCH, &mut batch) => {
                     for entry in batch.drain(..) {
                         text.push_str(&self.encoder.write(&entry));
+                        // It may be long, and the reader may stall.
+                        drop(entry);
                         if text.len() >= CHUNK_BYTES && !send(&out, std::mem::take(&mut text)).await {
                             return;
                         }
@@ -215,12 +221,14 @@ impl Reader {
 
 /// Sends `text` in chunks. Returns false if the reader has gone.
 async fn send(out: &mpsc::Sender<Bytes>, text: String) -> bool {
-    let mut bytes = Bytes::from(text);
-    while !bytes.is_empty() {
-        let piece = bytes.split_to(bytes.len().min(CHUNK_BYTES));
-        if out.send(piece).await.is_err() {
-            return false;
-        }
+    if text.len() <= CHUNK_BYTES {
+        return out.send(text.into()).await.is_ok();
+    }
+    // A reader that stalls here must not hold it in memory.
+    let text = LongText::from(text);
+    for chunk in text.as_bytes().chunks(CHUNK_BYTES) {
+        let Ok(permit) = out.reserve().await else { return false };
+        permit.send(Bytes::copy_from_slice(chunk));
     }
     true
 }

@@ -119,6 +119,7 @@ impl Drop for AccessLogEntry {
     fn drop(&mut self) {
         self.record.took = self.since.elapsed();
         (self.state.log_access)(&self.record);
+        self.state.trim_soon();
     }
 }
 

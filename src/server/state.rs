@@ -1,19 +1,27 @@
 //! State that all request handlers share, and reading a request's body.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{body::Body, http::StatusCode};
 use bytes::BytesMut;
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::{
+    runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, watch},
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::{
     Limits, Opener, auth::AccessPolicy, refusal::Refusal, registry::ResponseRegistry, sessions::Conversations,
 };
+use crate::os::memory_trim::trim_when_worth;
 
 /// State shared by all request handlers.
 pub struct ServerState {
@@ -37,7 +45,12 @@ pub struct ServerState {
     pub limits: Limits,
     /// Turns true once, when the server shuts down.
     pub stop: watch::Receiver<bool>,
+    /// True from the end of an answer or a request until free memory has been returned to the system.
+    pub is_trim_due: AtomicBool,
 }
+
+/// Time from the end of an answer or a request until free memory is returned, together with that of others.
+const TRIM_DELAY: Duration = Duration::from_secs(3);
 
 impl ServerState {
     /// Takes a permit for one running answer. Refused with 503 if all are taken.
@@ -64,14 +77,26 @@ impl ServerState {
             .param("model"))
     }
 
-    /// Removes responses and conversations that nobody used for long, and returns free memory to the system when nothing
-    /// runs.
-    pub async fn sweep(&self) {
-        self.responses.sweep();
-        if self.responses.is_idle() {
-            // An error means that it panicked, and then no memory was returned.
-            let _ = tokio::task::spawn_blocking(crate::os::memory_trim::trim_when_worth).await;
+    /// Returns free memory to the system after [`TRIM_DELAY`].
+    pub fn trim_soon(self: &Arc<Self>) {
+        // Without a runtime the program ends.
+        let Ok(runtime) = Handle::try_current() else { return };
+        if self.is_trim_due.swap(true, Ordering::Relaxed) {
+            return;
         }
+        let state = Arc::clone(self);
+        runtime.spawn(async move {
+            sleep(TRIM_DELAY).await;
+            state.is_trim_due.store(false, Ordering::Relaxed);
+            // An error means that it panicked, and then no memory was returned.
+            let _ = tokio::task::spawn_blocking(trim_when_worth).await;
+        });
+    }
+
+    /// Removes responses and conversations that nobody used for long, and returns their memory to the system.
+    pub async fn sweep(self: &Arc<Self>) {
+        self.responses.sweep();
+        self.trim_soon();
         if let Some(conversations) = &self.conversations {
             conversations.sweep(self.limits.retention).await;
         }

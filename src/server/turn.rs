@@ -10,6 +10,7 @@
 
 use std::{
     collections::HashSet,
+    num::NonZeroUsize,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -40,8 +41,11 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time to wait for a link's token usage when the server stops.
 const USAGE_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// Maximum size of a response's deltas in memory, in bytes; its readers share them. The others are in a file.
+const DELTA_BYTES: usize = 8 << 10;
+
 /// Number of events copied before other tasks and timers are looked at.
-const EVENTS_PER_BATCH: usize = 64;
+const EVENTS_PER_BATCH: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
 
 /// Options of a response that decide when it ends and what its client can do.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +119,7 @@ impl ServedResponse {
             identity,
             dialect,
             options,
-            log: Log::new(),
+            log: Log::sparing(DELTA_BYTES),
             link: Mutex::new(Some(link)),
             turn: OnceLock::new(),
             readers: watch::Sender::new(0),
@@ -439,7 +443,7 @@ fn weight(event: &Event) -> usize {
     let text = match event {
         Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta.len(),
         Event::ToolCallArguments { arguments, .. } => texts(arguments),
-        Event::DocumentEnd { final_content, .. } => final_content.as_ref().map_or(0, String::len),
+        Event::DocumentEnd { final_content, .. } => final_content.as_ref().map_or(0, |it| it.len()),
         Event::ToolResult { result, .. } => texts(result),
         Event::MetadataDelta { metadata, append, .. } => {
             metadata.values().map(texts).sum::<usize>() + append.len() * REST

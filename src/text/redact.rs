@@ -88,6 +88,70 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Maximum size of a key in bytes. Of longer text that looks like a key, a part may stay.
+const MAX_KEY_BYTES: usize = 64 << 10;
+
+/// Text that is redacted at a time, in bytes.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// Redacts a text that comes in pieces of any size. Holds back as much as a key may span.
+#[derive(Debug, Default)]
+pub struct Redactor {
+    held_back: Vec<u8>,
+}
+
+impl Redactor {
+    /// Adds bytes and passes on what can be redacted now.
+    pub fn push<E>(&mut self, bytes: &[u8], out: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        self.held_back.extend_from_slice(bytes);
+        if self.held_back.len() < WINDOW_BYTES {
+            return Ok(());
+        }
+        let end = split_offset(&self.held_back);
+        let rest = self.held_back.split_off(end);
+        let window = std::mem::replace(&mut self.held_back, rest);
+        out(&redact_bytes(window))
+    }
+
+    /// Passes the rest on.
+    pub fn finish<E>(self, out: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        out(&redact_bytes(self.held_back))
+    }
+}
+
+fn redact_bytes(bytes: Vec<u8>) -> Vec<u8> {
+    match std::str::from_utf8(&bytes).map(redact) {
+        Ok(Cow::Owned(text)) => text.into_bytes(),
+        // Nothing to take out, or no text.
+        Ok(Cow::Borrowed(_)) | Err(_) => bytes,
+    }
+}
+
+/// Returns an offset at which the text can be split without splitting a key of up to [`MAX_KEY_BYTES`].
+fn split_offset(text: &[u8]) -> usize {
+    let most = text.len().saturating_sub(MAX_KEY_BYTES);
+    let is_of_key = |it: u8| it.is_ascii_alphanumeric() || b"_-.+/=\\ \t\r\n".contains(&it);
+    let before = text.get(..most).unwrap_or_default();
+    // No pattern matches such a byte, and it is a whole character.
+    let divider = before.iter().rposition(|it| it.is_ascii() && !is_of_key(*it));
+    let mut end = divider.map_or(most, |at| at + 1);
+    while end > 0 && text.get(end).is_some_and(|it| it & 0xc0 == 0x80) {
+        end -= 1;
+    }
+    // Keys that are known may hold any byte.
+    let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    for secret in held.iter() {
+        let from = end.saturating_sub(secret.len() - 1);
+        let around = text
+            .get(from..(end + secret.len() - 1).min(text.len()))
+            .unwrap_or_default();
+        if let Some(at) = memchr::memmem::find(around, secret.as_bytes()) {
+            end = end.min(from + at);
+        }
+    }
+    if end == 0 { text.len() } else { end }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -133,6 +197,45 @@ mod tests {
         let json = serde_json::json!({ "a": "held-\"quoted\"-0123" }).to_string();
         assert_eq!(held(&json), r#"{"a":"[redacted]"}"#);
         assert_eq!(held("not-needed lm-studio1"), "not-needed lm-studio1");
+    }
+
+    fn redacted_in_pieces(text: &str, piece_bytes: usize) -> String {
+        let (mut redactor, mut out) = (Redactor::default(), Vec::new());
+        let mut add = |it: &[u8]| {
+            out.extend_from_slice(it);
+            Ok::<_, ()>(())
+        };
+        for piece in text.as_bytes().chunks(piece_bytes) {
+            redactor.push(piece, &mut add).expect("it is taken");
+        }
+        redactor.finish(&mut add).expect("it is taken");
+        String::from_utf8(out).expect("it stays text")
+    }
+
+    #[test]
+    fn a_long_text_is_redacted_as_a_whole_wherever_its_pieces_end() {
+        hold("held-by, \"a window\"-0123");
+        let key = format!("sk-proj-{}", "Ab1".repeat(20));
+        let pem = format!(
+            "-----BEGIN PRIVATE KEY-----\n{}-----END PRIVATE KEY-----",
+            "Ab1/+=\n".repeat(400)
+        );
+        // Around the places where a window may end.
+        for before in [WINDOW_BYTES - MAX_KEY_BYTES, WINDOW_BYTES] {
+            for shift in [0, 7, 30, 200, 2000] {
+                for secret in [&key, &pem, "held-by, \"a window\"-0123"] {
+                    let text = format!(
+                        "{}{secret}, {}",
+                        "é, x ".repeat((before - shift) / 6),
+                        "y".repeat(200_000)
+                    );
+                    assert_eq!(redacted_in_pieces(&text, 4099), redact(&text), "{before} {shift}");
+                    assert!(redact(&text).contains(REDACTED));
+                }
+            }
+        }
+        let blob = "Ab1".repeat(WINDOW_BYTES);
+        assert_eq!(redacted_in_pieces(&blob, 65_537), blob);
     }
 
     proptest! {

@@ -322,7 +322,7 @@ mod tests {
             }));
             log.append(Event::DocumentEnd {
                 document: id,
-                final_content: Some((*text).to_owned()),
+                final_content: Some((*text).into()),
                 metadata: serde_json::Map::new(),
             });
         }

@@ -495,7 +495,7 @@ mod tests {
             }));
             events.push(Event::DocumentEnd {
                 document: id.as_str().into(),
-                final_content: Some(content.to_owned()),
+                final_content: Some(content.into()),
                 metadata: metadata.as_object().cloned().unwrap_or_default(),
             });
         }

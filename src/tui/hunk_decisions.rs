@@ -143,7 +143,7 @@ pub fn hunk(staged: &Document, index: u64, said: Option<&HunkAnswer>) -> Documen
         }
         document.metadata.insert("diff".to_owned(), diff.into());
     } else if let Some(text) = written {
-        document.content = Some(text.to_owned());
+        document.content = Some(text.into());
     }
     document.metadata.shift_remove("hunks");
     document

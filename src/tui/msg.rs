@@ -66,6 +66,8 @@ pub enum EffectOutcome {
         /// The log of that conversation.
         log: Arc<Log>,
         spent: Cost,
+        /// The first turn that it does not cover.
+        before: Turn,
     },
     Copied(Result<String, String>),
     /// Bytes that carry a copy through the terminal, still to be written to it.

@@ -519,8 +519,8 @@ impl Screen {
     fn count_earlier(&self, log: Arc<Log>) {
         if log.recent().is_some() {
             self.runner.block(move || {
-                let spent = log.spent_earlier();
-                EffectOutcome::SpentEarlier { log, spent }
+                let (spent, before) = log.spent_earlier().unwrap_or_default();
+                EffectOutcome::SpentEarlier { log, spent, before }
             });
         }
     }

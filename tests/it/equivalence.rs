@@ -24,6 +24,7 @@ use sheaf::{
         replay::{Audience, Recording, Replay, Speed},
     },
     net::client::Peer,
+    os::long_text,
     protocol::{
         ClarificationResponse, Command, DocumentStart, Done, Entry, Event, Kind, Message, Mode, Outcome, Position,
         Query, QuestionAnswer, Reply, ResponseStart, Submit, Turn, Usage, View,
@@ -466,6 +467,17 @@ fn gateway_here() -> (std::net::SocketAddr, mpsc::Receiver<Arc<Log>>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_event_looks_the_same_from_afar() {
+    looks_the_same_from_afar().await;
+    // And where every text of more than a few letters lies in a file, which other tests may meet meanwhile.
+    let folder = home();
+    long_text::SpillPolicy::in_folder(folder.path().join("texts"))
+        .with_text_bytes(3)
+        .apply();
+    looks_the_same_from_afar().await;
+    long_text::SpillPolicy::none().apply();
+}
+
+async fn looks_the_same_from_afar() {
     let script = script();
     let kinds = script.iter().filter_map(|it| match it {
         Event::DocumentStart(start) => Some(start.kind.clone()),

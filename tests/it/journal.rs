@@ -80,7 +80,7 @@ pub fn start(id: &str) -> Event {
 pub fn end(id: &str, text: &str) -> Event {
     Event::DocumentEnd {
         document: id.into(),
-        final_content: Some(text.to_owned()),
+        final_content: Some(text.into()),
         metadata: serde_json::Map::new(),
     }
 }

@@ -124,7 +124,8 @@ impl Answer {
         let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
         let headers = head.to_lowercase();
         let body = if headers.contains("transfer-encoding: chunked") {
-            joined(body)
+            let head_bytes = bytes.windows(4).position(|it| it == b"\r\n\r\n").expect("a head") + 4;
+            String::from_utf8_lossy(&joined(&bytes[head_bytes..])).into_owned()
         } else {
             body.to_owned()
         };
@@ -140,12 +141,14 @@ impl Answer {
     }
 }
 
-/// A body without the marks of its chunks.
-fn joined(mut chunks: &str) -> String {
-    let mut body = String::new();
-    while let Some((size, rest)) = chunks.split_once("\r\n") {
+/// A body without the marks of its chunks. A chunk may end inside a letter.
+fn joined(mut chunks: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(at) = chunks.windows(2).position(|it| it == b"\r\n") {
+        let (size, rest) = (&chunks[..at], &chunks[at + 2..]);
+        let size = std::str::from_utf8(size).expect("a size");
         let size = usize::from_str_radix(size, 16).expect("a size");
-        body.push_str(rest.get(..size).expect("a whole chunk"));
+        body.extend_from_slice(rest.get(..size).expect("a whole chunk"));
         chunks = rest.get(size + 2..).expect("the end of a chunk");
     }
     body

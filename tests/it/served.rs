@@ -469,6 +469,50 @@ fn a_conversation_outlives_the_server() {
     assert!(fs::read_dir(&sessions).map_or(0, Iterator::count) == 0);
 }
 
+/// An answer that is too long for the memory of a stream: most of it lies in a file by the time it is read again.
+#[test]
+fn a_long_answer_is_resumed_anywhere_as_it_was() {
+    let home = home();
+    let pieces = (1..=4000).map(|it| format!("wörd{it}{}", if it % 12 == 0 { "\n" } else { " " }));
+    let model = Model::with([Script::Says(pieces.clone().collect(), std::time::Duration::ZERO)]);
+    let gateway = Gateway::start(at_work(home.path(), &model), &["--stateful"]);
+    let whole = gateway
+        .chat(&json!({ "messages": messages(&["one"]), "stream": true }))
+        .body;
+    let (_, rest) = whole.split_once("\"id\":\"").expect("an id");
+    let id = rest.split('"').next().expect("an id");
+    let stream = |dialect: &str, last: usize| {
+        let head = format!(
+            "GET /api/v1/chat/responses/{id}/stream?dialect={dialect} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\n\
+             Last-Event-ID: {last}\r\nConnection: close\r\n\r\n",
+            gateway.address
+        );
+        gateway.say(head.as_bytes()).body
+    };
+    let events = whole.matches("\nid: ").count() + 1;
+    assert!(events > 4000, "{events}");
+    let said = pieces.collect::<String>();
+    for dialect in ["named", "data"] {
+        let all = stream(dialect, 0);
+        if dialect == "named" {
+            assert_eq!(all, whole);
+        }
+        for last in [1, 2, 3, 700, 2000, 3999, events - 3, events - 1] {
+            let (_, after) = all.split_once(&format!("\nid: {}\n", last + 1)).expect("it is there");
+            assert_eq!(
+                stream(dialect, last),
+                format!("id: {}\n{after}", last + 1),
+                "{dialect} {last}"
+            );
+        }
+    }
+    let whole = get(&gateway, &format!("/api/v1/chat/responses/{id}")).json();
+    assert_eq!(whole["documents"][0]["content"], said.trim_end());
+    // The files have no names.
+    let scratch = home.path().join(".local/state/sheaf/scratch");
+    assert_eq!(fs::read_dir(&scratch).expect("it was used").count(), 0);
+}
+
 /// The schema of that name, with what it refers to.
 fn schema(description: &Value, name: &str) -> jsonschema::Validator {
     let mut schema = json!({ "$ref": format!("#/components/schemas/{name}") });

@@ -457,6 +457,8 @@ fn bytes_of(name: &str) -> Vec<u8> {
         "shift+tab" => b"\x1b[Z",
         "ctrl+shift+left" => b"\x1b[1;6D",
         "up" => b"\x1b[A",
+        "shift+up" => b"\x1b[1;2A",
+        "shift+down" => b"\x1b[1;2B",
         "down" => b"\x1b[B",
         "right" => b"\x1b[C",
         "left" => b"\x1b[D",

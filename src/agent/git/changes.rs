@@ -142,7 +142,7 @@ fn document(at: usize, kind: Kind, metadata: Map<String, Value>, content: Option
         id: format!("change-{at}").into(),
         kind,
         sequence: None,
-        content,
+        content: content.map(Into::into),
         metadata,
     })
 }

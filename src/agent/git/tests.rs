@@ -133,7 +133,7 @@ impl Scene {
         }));
         self.event(Event::DocumentEnd {
             document: id.clone(),
-            final_content: content,
+            final_content: content.map(Into::into),
             metadata,
         });
         self.documents.push(id);

@@ -14,6 +14,7 @@ pub use self::calls::{Called, called};
 use self::message_history::MessageHistory;
 use crate::{
     models::{Call, CallResult, ModelMessage, Part, Said},
+    os::long_text::LongText,
     protocol::{ASIDE, Address, Document, DocumentId, Entry, Kind, Response, document::COMPACT},
     transcript::{Exchange, Transcript, is_approval},
 };
@@ -188,7 +189,7 @@ impl ModelStep {
         let Self { text, calls, results } = std::mem::take(self);
         let mut said = Vec::new();
         if !text.trim().is_empty() {
-            said.push(Said::Text(text));
+            said.push(Said::Text(LongText::from(text).settled()));
         }
         said.extend(calls);
         push(messages, ModelMessage::Assistant(said));
@@ -396,7 +397,7 @@ mod tests {
                 0,
                 Event::DocumentEnd {
                     document: id,
-                    final_content: content.map(str::to_owned),
+                    final_content: content.map(Into::into),
                     metadata: metadata.as_object().cloned().unwrap_or_default(),
                 },
             );

@@ -71,7 +71,7 @@ fn written(messages: &[ModelMessage], most: usize) -> String {
                 parts.push(("User:".to_owned(), text));
             }
             ModelMessage::Assistant(said) => parts.extend(said.iter().filter_map(|it| match it {
-                Said::Text(text) => Some(("Assistant:".to_owned(), text.clone())),
+                Said::Text(text) => Some(("Assistant:".to_owned(), text.as_str().to_owned())),
                 Said::Call(call) => {
                     let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
                     Some((format!("Call of {}:", call.name), cut(&arguments, ARGUMENTS_BYTES)))

@@ -19,14 +19,14 @@ const USUAL_WINDOW: u64 = 300_000;
 
 /// Fills the memory with what the log says was said.
 pub fn remember(memory: &mut Memory, setup: &Setup, log: &Log) {
-    if let Some(recent) = log.recent().cloned()
+    if let Some(recent) = log.recent()
         && let Some(before) = said_lately(memory, setup, log, &recent)
     {
         let is_whole = before.has_summary();
         memory.remember(before);
         memory.is_titled = true;
         if setup.settings.agent.max_dollars_in_all.is_some() {
-            let earlier = log.spent_earlier().dollars.unwrap_or_default();
+            let earlier = log.spent_earlier().and_then(|it| it.0.dollars).unwrap_or_default();
             memory.costs.dollars = earlier + spent(&log.after(recent.after));
         }
         if !is_whole {

@@ -117,7 +117,11 @@ impl Memory {
         if !said.iter().any(is_worth) {
             return;
         }
-        let message = ModelMessage::Assistant(said);
+        let settled = said.into_iter().map(|it| match it {
+            Said::Text(text) => Said::Text(text.settled()),
+            Said::Call(_) | Said::Opaque(_) => it,
+        });
+        let message = ModelMessage::Assistant(settled.collect());
         self.calls.extend(calls(&message));
         self.history.messages.push(message);
     }

@@ -716,7 +716,7 @@ impl Running {
                 self.output.say(events);
                 match self.request.said.last_mut() {
                     Some(Said::Text(last)) => last.push_str(&text),
-                    Some(Said::Opaque(_) | Said::Call(_)) | None => self.request.said.push(Said::Text(text)),
+                    Some(Said::Opaque(_) | Said::Call(_)) | None => self.request.said.push(Said::Text(text.into())),
                 }
             }
             Piece::Thinking(delta) => {

@@ -104,7 +104,7 @@ impl Running {
         }
         let end = Event::DocumentEnd {
             document: question.document,
-            final_content: Some(question.lead),
+            final_content: Some(question.lead.into()),
             metadata,
         };
         self.output.say(vec![end]);
@@ -329,7 +329,7 @@ impl Running {
             // The document ends without an outcome: the next message brings it.
             let end = Event::DocumentEnd {
                 document: question.document,
-                final_content: Some(question.lead),
+                final_content: Some(question.lead.into()),
                 metadata: question.metadata,
             };
             self.output.say(vec![end]);

@@ -714,7 +714,7 @@ mod tests {
                 id: id.into(),
                 kind: Kind::FileEdit,
                 sequence: None,
-                content: Some(new.to_owned()),
+                content: Some(new.into()),
                 metadata: Map::new(),
             };
             log.append(0, Event::DocumentStart(start));

@@ -3,11 +3,14 @@
 //! `{"v":1,"n":7,…,"crc":123}`: the CRC-32 is that of the bytes before `,"crc":` and the closing brace. So a line is
 //! checked as the bytes that stand there and never depends on how somebody else would print the same object.
 
-use std::borrow::Cow;
+use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use crate::text::redact;
+use crate::{
+    protocol::{Entry, Event, codec::record},
+    text::redact::Redactor,
+};
 
 /// Value of `v` in a line that every version can read.
 pub const VERSION: u64 = 1;
@@ -25,39 +28,91 @@ pub enum Bad {
     Newer,
 }
 
-/// Appends the line for `members` to `out`, its newline included. Members named `v`, `n` or `crc` are left out.
-pub fn write(position: u64, members: &Map<String, Value>, out: &mut Vec<u8>) {
-    let from = out.len();
+/// Writes the line for `members` to `out`, its newline included. Members named `v`, `n` or `crc` are left out.
+pub fn write(position: u64, members: &Map<String, Value>, out: &mut impl Write) -> io::Result<()> {
     let version = match members.get("event").and_then(Value::as_str) {
         Some("branch") => BRANCHED,
         Some(_) | None => VERSION,
     };
-    out.extend_from_slice(format!(r#"{{"v":{version},"n":{position}"#).as_bytes());
-    for (name, value) in members {
-        if matches!(name.as_str(), "v" | "n" | "crc") {
-            continue;
+    sealed(version, position, out, |line| {
+        for (name, value) in members {
+            if matches!(name.as_str(), "v" | "n" | "crc") {
+                continue;
+            }
+            line.write_all(b",")?;
+            serde_json::to_writer(&mut *line, name)?;
+            line.write_all(b":")?;
+            serde_json::to_writer(&mut *line, value)?;
         }
-        out.push(b',');
-        for part in [&Value::String(name.clone()), value] {
-            // Writing a value to memory cannot fail: its keys are strings.
-            let start = out.len();
-            let _ = serde_json::to_writer(&mut *out, part);
-            redact(start, out);
-            out.push(b':');
-        }
-        out.pop();
-    }
-    let crc = checksum(out.get(from..).unwrap_or_default());
-    out.extend_from_slice(SEAL);
-    out.extend_from_slice(format!("{crc}}}\n").as_bytes());
+        Ok(())
+    })
 }
 
-/// Removes secrets from the JSON at the end of `out`: a conversation is stored for long, and may be shown to others.
-fn redact(start: usize, out: &mut Vec<u8>) {
-    let written = std::str::from_utf8(out.get(start..).unwrap_or_default());
-    if let Ok(Cow::Owned(text)) = written.map(redact::redact) {
-        out.truncate(start);
-        out.extend_from_slice(text.as_bytes());
+/// Writes the line of an entry that is stored. A text of any length goes through memory in parts.
+pub fn write_entry(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
+    let version = if matches!(entry.event, Event::Branch(_)) {
+        BRANCHED
+    } else {
+        VERSION
+    };
+    sealed(version, entry.position.0, out, |line| {
+        line.write_all(b",")?;
+        record::write_members(entry, line)
+    })
+}
+
+/// Writes a line around members that `write` adds, each after a comma. Secrets are taken out of them: a conversation is stored
+/// for long, and may be shown to others.
+fn sealed<W: Write>(
+    version: u64,
+    position: u64,
+    out: &mut W,
+    write: impl FnOnce(&mut Line<'_, W>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut line = Line {
+        out: &mut *out,
+        checksum: crc32fast::Hasher::new(),
+        redactor: Redactor::default(),
+    };
+    line.pass(format!(r#"{{"v":{version},"n":{position}"#).as_bytes())?;
+    write(&mut line)?;
+    let redactor = std::mem::take(&mut line.redactor);
+    redactor.finish(|bytes| line.pass(bytes))?;
+    let crc = line.checksum.finalize();
+    out.write_all(SEAL)?;
+    out.write_all(format!("{crc}}}\n").as_bytes())
+}
+
+/// A line that is being written.
+struct Line<'a, W> {
+    out: &'a mut W,
+    checksum: crc32fast::Hasher,
+    redactor: Redactor,
+}
+
+impl<W: Write> Line<'_, W> {
+    fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.checksum.update(bytes);
+        self.out.write_all(bytes)
+    }
+}
+
+impl<W: Write> Write for Line<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Self {
+            out,
+            checksum,
+            redactor,
+        } = self;
+        redactor.push(bytes, |bytes| {
+            checksum.update(bytes);
+            out.write_all(bytes)
+        })?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -149,7 +204,7 @@ mod tests {
 
     fn written(position: u64, value: Value) -> Vec<u8> {
         let mut line = Vec::new();
-        write(position, &members(value), &mut line);
+        write(position, &members(value), &mut line).expect("memory takes it");
         assert_eq!(line.pop(), Some(b'\n'));
         line
     }
@@ -227,7 +282,7 @@ mod tests {
             prop_assume!(name != "n" && name != "crc");
             let value = members(json!({ name: [text, number, null] }));
             let mut line = Vec::new();
-            write(position, &value, &mut line);
+            write(position, &value, &mut line).expect("memory takes it");
             prop_assert_eq!(line.split(|&it| it == b'\n').count(), 2);
             line.pop();
             prop_assert_eq!(read(&line, true), Ok((position, value)));

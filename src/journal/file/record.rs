@@ -4,11 +4,6 @@ use serde_json::{Map, Value};
 
 use crate::protocol::{Entry, Position, codec::record};
 
-/// Returns the members of an entry; none for entries that are never stored.
-pub fn to_members(entry: &Entry) -> Map<String, Value> {
-    record::to_json(entry).unwrap_or_default()
-}
-
 /// Returns the entry. `None` for a record that this version cannot read.
 pub fn from_members(position: Position, mut members: Map<String, Value>) -> Option<Entry> {
     members.insert("n".to_owned(), position.0.into());

@@ -5,6 +5,7 @@
 //! log goes on in memory, the user is told once, and everything is tried again with the next thing that is settled.
 
 use std::{
+    borrow::Cow,
     collections::HashSet,
     fs::File,
     io::{self, Write as _},
@@ -16,7 +17,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{Report, Session, line, record};
+use super::{Report, Session, line};
 use crate::{
     journal::{
         Follower, Log,
@@ -303,21 +304,26 @@ impl Writer {
             let batch = count.min(MOST_AT_ONCE);
             let entries = self.held.get(..batch).unwrap_or_default();
             let must_stay = entries.iter().any(|it| must_stay(&it.event));
-            let mut bytes = Vec::new();
             let (mut titled_at, mut is_overridden) = (None, false);
-            for entry in joined(entries) {
-                line::write(entry.position.0, &record::to_members(&entry), &mut bytes);
-                if let Event::Title(title) = entry.event {
-                    is_overridden = !title.replace(&mut self.title);
-                    titled_at = Some(bytes.len()).filter(|_| !is_overridden);
+            let mut title = self.title.clone();
+            let written = self.tape.append(must_stay, |out| {
+                for entry in joined(entries) {
+                    line::write_entry(&entry, out)?;
+                    if let Event::Title(new) = &entry.event {
+                        is_overridden = !new.clone().replace(&mut title);
+                        titled_at = Some(out.bytes).filter(|_| !is_overridden);
+                    }
                 }
-            }
-            if let Err(error) = self.tape.append(&bytes, must_stay) {
-                return self.fail(&error).or(notice);
-            }
+                Ok(())
+            });
+            let bytes = match written {
+                Ok(bytes) => bytes,
+                Err(error) => return self.fail(&error).or(notice),
+            };
+            self.title = title;
             self.held.drain(..batch);
             count -= batch;
-            let since = (bytes.len() - titled_at.unwrap_or_default()) as u64;
+            let since = bytes - titled_at.unwrap_or_default();
             self.since_title = if titled_at.is_some() {
                 since
             } else if is_overridden {
@@ -392,11 +398,14 @@ fn must_stay(event: &Event) -> bool {
 }
 
 /// Joins consecutive deltas of the same text, at the position of the last one.
-fn joined(entries: &[Arc<Entry>]) -> Vec<Entry> {
-    let mut joined: Vec<Entry> = Vec::with_capacity(entries.len());
+fn joined(entries: &[Arc<Entry>]) -> Vec<Cow<'_, Entry>> {
+    let mut joined: Vec<Cow<'_, Entry>> = Vec::with_capacity(entries.len());
     for entry in entries {
-        let continues = joined.last_mut().filter(|it| it.turn == entry.turn);
+        let continues = joined
+            .last_mut()
+            .filter(|it| it.turn == entry.turn && is_piece(&it.event));
         let continues = continues.is_some_and(|last| {
+            let last = last.to_mut();
             let grown = match (&mut last.event, &entry.event) {
                 (
                     Event::ContentDelta { document, delta },
@@ -441,7 +450,7 @@ fn joined(entries: &[Arc<Entry>]) -> Vec<Entry> {
             grown
         });
         if !continues {
-            joined.push(Entry::clone(entry));
+            joined.push(Cow::Borrowed(entry));
         }
     }
     joined
@@ -520,21 +529,26 @@ impl Tape {
         }
     }
 
-    fn append(&mut self, bytes: &[u8], must_stay: bool) -> Result<(), TapeError> {
+    /// Appends what `write` writes, after the first line if there is none yet. Returns the number of bytes.
+    fn append(
+        &mut self,
+        must_stay: bool,
+        write: impl FnOnce(&mut TapeWriter<'_>) -> io::Result<()>,
+    ) -> Result<u64, TapeError> {
         let session = self.session.to_members();
         let reel = self.open()?;
-        if reel.good_bytes == 0 {
-            let mut whole = Vec::new();
-            line::write(0, &session, &mut whole);
-            whole.extend_from_slice(bytes);
-            return Ok(reel.append(&whole, must_stay)?);
-        }
-        Ok(reel.append(bytes, must_stay)?)
+        let is_new = reel.good_bytes == 0;
+        Ok(reel.append(must_stay, |out| {
+            if is_new {
+                line::write(0, &session, out)?;
+            }
+            write(out)
+        })?)
     }
 
     /// Writes nothing but the first line.
     pub fn create(mut self) -> Result<(), TapeError> {
-        self.append(&[], true)
+        self.append(true, |_| Ok(())).map(|_| ())
     }
 
     /// Opens the file unless it is open, and moves a torn end out of the way.
@@ -592,17 +606,29 @@ pub fn claim(path: &Path) -> Result<Claim, TapeError> {
 }
 
 impl Reel {
-    /// Appends all bytes in one write; a part that a full disk cut off is removed before the next.
-    fn append(&mut self, bytes: &[u8], must_stay: bool) -> io::Result<()> {
+    /// Appends what `write` writes, all of it at once unless it is long. A part that a full disk cut off is removed before
+    /// the next. Returns the number of bytes.
+    fn append(
+        &mut self,
+        must_stay: bool,
+        write: impl FnOnce(&mut TapeWriter<'_>) -> io::Result<()>,
+    ) -> io::Result<u64> {
         if self.is_torn && self.file.set_len(self.good_bytes).is_ok() {
             self.is_torn = false;
         }
-        // A torn line that stays gets an end of its own, and the reader skips it.
-        let written = if self.is_torn || self.lacks_newline {
-            self.file.write_all(&[b"\n", bytes].concat())
-        } else {
-            self.file.write_all(bytes)
+        let mut out = TapeWriter {
+            file: &self.file,
+            buffer: Vec::new(),
+            bytes: 0,
         };
+        // A torn line that stays gets an end of its own, and the reader skips it.
+        let begun = if self.is_torn || self.lacks_newline {
+            out.write_all(b"\n")
+        } else {
+            Ok(())
+        };
+        let written = begun.and_then(|()| write(&mut out)).and_then(|()| out.flush());
+        let bytes = out.bytes;
         if let Err(error) = written {
             self.is_torn = true;
             return Err(error);
@@ -613,6 +639,34 @@ impl Reel {
         if must_stay {
             self.file.sync_data()?;
         }
+        Ok(bytes)
+    }
+}
+
+/// Bytes that are gathered for one write to a tape.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// Gathers bytes for the file of a session, and counts them.
+struct TapeWriter<'a> {
+    file: &'a File,
+    buffer: Vec<u8>,
+    /// Number of bytes so far.
+    bytes: u64,
+}
+
+impl io::Write for TapeWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        self.bytes += bytes.len() as u64;
+        if self.buffer.len() >= WRITE_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.buffer)?;
+        self.buffer.clear();
         Ok(())
     }
 }

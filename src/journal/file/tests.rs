@@ -53,7 +53,7 @@ fn output(id: &str, text: &str) -> Event {
 fn end(id: &str, content: Option<&str>, metadata: Value) -> Event {
     Event::DocumentEnd {
         document: id.into(),
-        final_content: content.map(str::to_owned),
+        final_content: content.map(Into::into),
         metadata: members(metadata),
     }
 }
@@ -830,7 +830,7 @@ proptest! {
 fn long(folder: &Path, last: impl IntoIterator<Item = Event>) -> (Store, Vec<u8>) {
     let store = Store::new(folder);
     let mut bytes = Vec::new();
-    line::write(0, &session().to_members(), &mut bytes);
+    line::write(0, &session().to_members(), &mut bytes).expect("memory takes it");
     let mut number = 0;
     let mut turn = 0;
     let mut put = |event: Event| {
@@ -842,7 +842,7 @@ fn long(folder: &Path, last: impl IntoIterator<Item = Event>) -> (Store, Vec<u8>
             at_ms: number,
             event,
         };
-        line::write(number, &super::record::to_members(&entry), &mut bytes);
+        line::write_entry(&entry, &mut bytes).expect("memory takes it");
     };
     put(Event::UserMessage(Message::user("the first of all")));
     put(Event::Title("Long".into()));
@@ -905,7 +905,7 @@ fn of_a_long_session_the_end_is_in_memory_and_the_rest_is_there_all_the_same() {
             .collect::<Vec<_>>()
     };
     assert_eq!(cut(&opened.log), wanted);
-    let spent = opened.log.spent_earlier();
+    let spent = opened.log.spent_earlier().expect("it is long").0;
     let turns = recent.turn.0 - 2;
     assert_eq!(
         (spent.usage.total_tokens, spent.dollars),
@@ -1009,7 +1009,7 @@ fn what_is_said_late_of_an_old_answer_does_not_end_it_again() {
         at_ms: 1,
         event: ran,
     };
-    line::write(1_000_000, &super::record::to_members(&entry), &mut late);
+    line::write_entry(&entry, &mut late).expect("memory takes it");
     fs::write(folder.path().join("s-1.jsonl"), &late).expect("written");
     let opened = store.resume_end("s-1", 5).expect("it can be opened");
     assert!(opened.log.recent().is_some(), "it is long");

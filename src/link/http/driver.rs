@@ -203,7 +203,7 @@ impl Driver {
             current: Current::default(),
             log,
         };
-        let recent = driver.log.recent().cloned();
+        let recent = driver.log.recent();
         driver.front = recent.as_ref().map(|it| it.turn);
         driver.remember(recent);
         driver

@@ -1,10 +1,13 @@
 //! The request body: the conversation so far, and the options around it. Pure.
 
+use std::{borrow::Cow, fmt, io};
+
 use serde_json::{Map, Value, json};
 
 use super::Settings;
 use crate::{
     net::client::Url,
+    os::long_text::LongText,
     protocol::{ClarificationResponse, ConversationId, Document, Event, Kind, Message, Mode, Response, Turn},
 };
 
@@ -49,7 +52,15 @@ struct Past {
     turn: Turn,
     question: Option<Message>,
     /// `None`: nothing was said.
-    answer: Option<String>,
+    answer: Option<Answer>,
+}
+
+/// An answer as a message, which may be longer than memory should hold.
+#[derive(Debug)]
+struct Answer {
+    json: LongText,
+    /// Length in bytes of the beginning that lacks the documents, and the last brace.
+    lean_bytes: usize,
 }
 
 impl History {
@@ -80,8 +91,8 @@ impl History {
 
     /// The messages up to and with `message`, in JSON, without brackets around them.
     fn messages(&self, message: &Message, only_new: bool, limit_bytes: usize) -> String {
-        let mut all = vec![text_of(message)];
-        let mut weight = all.iter().map(String::len).sum::<usize>();
+        let mut all: Vec<Cow<'_, str>> = vec![text_of(message).into()];
+        let mut weight = all.iter().map(|it| it.len()).sum::<usize>();
         // From the newest to the oldest, so that it is the old ones that are shortened.
         for past in self.turns.iter().rev() {
             if only_new && past.answer.is_some() {
@@ -92,17 +103,17 @@ impl History {
                 continue;
             }
             if let Some(answer) = &past.answer {
-                weight += answer.len();
+                weight += answer.json.len();
                 all.push(if weight > limit_bytes {
-                    lean(answer)
+                    answer.lean().into()
                 } else {
-                    answer.clone()
+                    answer.json.as_str().into()
                 });
             }
             if let Some(question) = &past.question {
                 let question = text_of(question);
                 weight += question.len();
-                all.push(question);
+                all.push(question.into());
             }
         }
         all.reverse();
@@ -162,15 +173,67 @@ fn text_of(message: &Message) -> String {
 
 /// An answer as a message: its text for any model, its documents for a gateway that knows them. Where there are only
 /// errors, nothing was said.
-fn answer(response: &Response) -> Option<String> {
+fn answer(response: &Response) -> Option<Answer> {
     let documents = || response.documents.iter().enumerate().filter(|(_, it)| !is_ours(it));
     documents().find(|(_, it)| it.kind != Kind::Error)?;
-    let parts: Vec<_> = documents()
-        .map(|(_, it)| it.plain_text())
-        .filter(|it| !it.is_empty())
-        .collect();
-    let documents: Vec<_> = documents().map(|(at, it)| it.to_json(response.number(at))).collect();
-    Some(json!({ "role": "assistant", "content": parts.join("\n\n"), "documents": documents }).to_string())
+    let documents: Vec<_> = documents().map(|(at, it)| (response.number(at), it)).collect();
+    let mut json = LongText::from(r#"{"role":"assistant","content":"#);
+    push_json(&mut json, &format_args!("{}", Said(&documents)));
+    let lean_bytes = json.len();
+    json.push_str(r#","documents":["#);
+    for (at, (number, document)) in documents.iter().enumerate() {
+        json.push_str(if at == 0 { "" } else { "," });
+        push_json(&mut json, &document.strict(*number));
+    }
+    json.push_str("]}");
+    Some(Answer {
+        json: json.settled(),
+        lean_bytes,
+    })
+}
+
+/// Appends a value as JSON.
+fn push_json(text: &mut LongText, value: &impl serde::Serialize) {
+    /// Bytes that are gathered for one step of a long text.
+    const STEP_BYTES: usize = 64 << 10;
+    struct Sink<'a>(&'a mut LongText, String);
+    impl io::Write for Sink<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1.push_str(std::str::from_utf8(bytes).map_err(io::Error::other)?);
+            if self.1.len() >= STEP_BYTES {
+                self.flush()?;
+            }
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.0.push_str(&self.1);
+            self.1.clear();
+            Ok(())
+        }
+    }
+    let mut sink = Sink(text, String::new());
+    let is_written = serde_json::to_writer(&mut sink, value).is_ok() && io::Write::flush(&mut sink).is_ok();
+    debug_assert!(is_written, "texts and plain values become JSON");
+}
+
+/// The text of documents, with a blank line between them.
+struct Said<'a>(&'a [(u64, &'a Document)]);
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut before = "";
+        for (_, document) in self.0 {
+            let pieces = document.plain_pieces();
+            if pieces.iter().all(|it| it.is_empty()) {
+                continue;
+            }
+            formatter.write_str(before)?;
+            pieces.iter().try_for_each(|it| formatter.write_str(it))?;
+            before = "\n\n";
+        }
+        Ok(())
+    }
 }
 
 /// Returns true if we wrote the document ourselves, about a failure: it is no part of the conversation.
@@ -182,14 +245,10 @@ fn is_ours(document: &Document) -> bool {
         )
 }
 
-/// The message without its documents.
-fn lean(message: &str) -> String {
-    match serde_json::from_str(message) {
-        Ok(Value::Object(mut members)) => {
-            members.shift_remove("documents");
-            Value::Object(members).to_string()
-        }
-        Ok(_) | Err(_) => message.to_owned(),
+impl Answer {
+    /// The message without its documents.
+    fn lean(&self) -> String {
+        format!("{}}}", self.json.get(..self.lean_bytes).unwrap_or_default())
     }
 }
 
@@ -358,7 +417,7 @@ mod tests {
             let text = format!("answer {turn}");
             history.push(Turn(turn), Some(Message::user("q")), &said(&text, Kind::Text, ""));
         }
-        let one = answer(&said("answer 1", Kind::Text, "")).unwrap().len();
+        let one = answer(&said("answer 1", Kind::Text, "")).unwrap().json.len();
         assert_eq!(
             sent(&history, "q", false, 2 * one + 150),
             [

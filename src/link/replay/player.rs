@@ -498,7 +498,7 @@ impl Player {
             }),
             Event::DocumentEnd {
                 document,
-                final_content: Some(text.to_owned()),
+                final_content: Some(text.into()),
                 metadata: Map::new(),
             },
             Event::Done(Done {

@@ -242,7 +242,7 @@ mod tests {
         let thought = json!({ "type": "thinking", "thinking": "a", "signature": "b" });
         remembering.messages.push(ModelMessage::Assistant(vec![
             Said::Opaque(thought),
-            Said::Text("hi".to_owned()),
+            Said::Text("hi".into()),
         ]));
         remembering.messages.push(ModelMessage::user("more"));
         let pieces: Vec<Piece> = server.stream(remembering).collect().await;

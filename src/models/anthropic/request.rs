@@ -388,8 +388,8 @@ mod tests {
                     Part::Image(pixel())
                 ]),
                 ModelMessage::Assistant(vec![
-                    Said::Text(String::new()),
-                    Said::Text("I look.".to_owned()),
+                    Said::Text("".into()),
+                    Said::Text("I look.".into()),
                     call("t1"),
                     call("t2")
                 ]),

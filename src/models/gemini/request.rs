@@ -397,7 +397,7 @@ mod tests {
                 ModelMessage::user("look"),
                 ModelMessage::Assistant(vec![
                     Said::Opaque(json!({ "text": "Hm.", "thought": true, "thoughtSignature": "s0" })),
-                    Said::Text("I look. Now.".to_owned()),
+                    Said::Text("I look. Now.".into()),
                     Said::Opaque(json!({ "text": " Now.", "thoughtSignature": "s1" })),
                     Said::Opaque(json!({ "type": "thinking", "signature": "of another maker" })),
                     call("a", "grep", Some(json!({ "thoughtSignature": "s2", "id": "g1" }))),

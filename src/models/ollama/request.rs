@@ -218,9 +218,9 @@ mod tests {
                 parameters: json!({ "type": "object" }),
             }],
             messages: vec![
-                ModelMessage::Assistant(vec![thought("long ago"), Said::Text("hi".to_owned())]),
+                ModelMessage::Assistant(vec![thought("long ago"), Said::Text("hi".into())]),
                 ModelMessage::User(vec![Part::Text("look".to_owned()), Part::Image(image.clone())]),
-                ModelMessage::Assistant(vec![thought("hm"), Said::Text("I look.".to_owned()), call("c1")]),
+                ModelMessage::Assistant(vec![thought("hm"), Said::Text("I look.".into()), call("c1")]),
                 ModelMessage::Results(vec![result("c1", vec![image])]),
             ],
             ..ModelRequest::default()

@@ -210,7 +210,7 @@ fn in_a_loop() -> ModelRequest {
         messages: vec![
             ModelMessage::Assistant(vec![
                 Said::Opaque(json!({ "reasoning_content": "long ago" })),
-                Said::Text("hi".to_owned()),
+                Said::Text("hi".into()),
             ]),
             ModelMessage::user("look"),
             ModelMessage::Assistant(vec![Said::Call(Call {

@@ -532,7 +532,7 @@ mod tests {
             json!({ "reasoning": "hm", "reasoning_details": [{ "type": "reasoning.encrypted", "data": "x" }] }),
         );
         let messages = vec![
-            ModelMessage::Assistant(vec![thought("reasoning_content"), Said::Text("hi".to_owned())]),
+            ModelMessage::Assistant(vec![thought("reasoning_content"), Said::Text("hi".into())]),
             ModelMessage::user("look"),
             ModelMessage::Assistant(vec![thought("reasoning"), call("a", None)]),
             ModelMessage::Results(vec![result("a", 0)]),

@@ -57,7 +57,7 @@ fn delta(id: &str, delta: &str) -> Event {
 fn end(id: &str, content: Option<&str>, metadata: Value) -> Event {
     Event::DocumentEnd {
         document: id.into(),
-        final_content: content.map(str::to_owned),
+        final_content: content.map(Into::into),
         metadata: members(metadata),
     }
 }

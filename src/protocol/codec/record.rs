@@ -2,6 +2,8 @@
 //!
 //! Unlike the encoder this changes nothing, so that what is read back is what was written.
 
+use std::io::{self, Write};
+
 use serde_json::{Map, Value, json};
 
 use crate::protocol::{Entry, Event, Position, Turn};
@@ -35,9 +37,72 @@ pub fn to_json(entry: &Entry) -> Option<Map<String, Value>> {
     Some(record)
 }
 
+/// Writes the members of a record but its position, without braces around them: what [`to_json`] returns, and nothing of it is
+/// in memory twice. Writes nothing for progress.
+pub fn write_members(entry: &Entry, out: &mut impl Write) -> io::Result<()> {
+    if matches!(entry.event, Event::Progress(_)) {
+        return Ok(());
+    }
+    write!(out, r#""turn":{},"at":{},"#, entry.turn.0, entry.at_ms)?;
+    match &entry.event {
+        Event::Unknown { name, data } if !NAMES.contains(&name.as_str()) => {
+            out.write_all(br#""event":"#)?;
+            serde_json::to_writer(&mut *out, name)?;
+            out.write_all(br#","data":"#)?;
+            serde_json::to_writer(out, data)?;
+        }
+        event => serde_json::to_writer(
+            Bare {
+                out,
+                has_begun: false,
+                brace: false,
+            },
+            event,
+        )?,
+    }
+    Ok(())
+}
+
+/// Passes a JSON object on without its first and its last brace.
+struct Bare<'a, W> {
+    out: &'a mut W,
+    has_begun: bool,
+    /// A brace was the last byte: it is passed on if more comes.
+    brace: bool,
+}
+
+impl<W: Write> Write for Bare<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut rest = bytes;
+        if !self.has_begun && !rest.is_empty() {
+            self.has_begun = true;
+            rest = rest.get(1..).unwrap_or_default();
+        }
+        if rest.is_empty() {
+            return Ok(bytes.len());
+        }
+        if std::mem::take(&mut self.brace) {
+            self.out.write_all(b"}")?;
+        }
+        if let Some(before) = rest.strip_suffix(b"}") {
+            (self.brace, rest) = (true, before);
+        }
+        self.out.write_all(rest)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 /// One line without its end.
 pub fn to_line(entry: &Entry) -> Option<String> {
-    to_json(entry).map(|it| Value::Object(it).to_string())
+    let mut line = format!(r#"{{"n":{},"#, entry.position.0).into_bytes();
+    write_members(entry, &mut line).expect("maps with text keys and plain values become JSON");
+    line.push(b'}');
+    let is_stored = !matches!(entry.event, Event::Progress(_));
+    String::from_utf8(line).ok().filter(|_| is_stored)
 }
 
 /// Reads a record; other members are ignored.

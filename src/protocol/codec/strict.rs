@@ -14,7 +14,10 @@ use super::{
     payload::{cut, text_of, weigh},
     time::iso,
 };
-use crate::protocol::{Document, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, ResponseStart, Status};
+use crate::{
+    os::long_text::LongText,
+    protocol::{Document, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, ResponseStart, Status},
+};
 
 /// Largest text of one event in bytes. Each byte may take six in JSON, and readers stop at lines of 16 MiB.
 const PIECE_BYTES: usize = 1 << 20;
@@ -165,7 +168,7 @@ impl Strict {
                 document,
                 final_content,
                 metadata,
-            } => self.document_end(document, final_content.as_deref(), metadata),
+            } => self.document_end(document, final_content.as_ref(), metadata),
             Event::DocumentUpdate { document, metadata } => self.document_update(document, metadata),
             Event::UserMessage(_) | Event::Notice(_) | Event::Title(_) | Event::Branch(_) => {
                 if self.is_private {
@@ -399,7 +402,7 @@ impl Strict {
         }
     }
 
-    fn document_end(&mut self, id: &DocumentId, final_content: Option<&str>, metadata: &Map<String, Value>) {
+    fn document_end(&mut self, id: &DocumentId, final_content: Option<&LongText>, metadata: &Map<String, Value>) {
         let Some(mut sent) = self.taken(id) else { return };
         self.by_sequence.remove(&sent.sequence);
         // Every change so far went out as it came, so the other side has these; saying them twice could be too much.
@@ -411,8 +414,8 @@ impl Strict {
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         sent.document.assign(metadata);
-        let streamed = sent.document.content.take();
-        sent.document.content = final_content.map(str::to_owned).or_else(|| streamed.clone());
+        let streamed = sent.document.content.take().map(LongText::settled);
+        sent.document.content = final_content.or(streamed.as_ref()).cloned();
         sent.document.finish();
         sent.document.settle_result();
 
@@ -431,7 +434,7 @@ impl Strict {
                 self.result(&mut sent, &result, duration);
             }
         }
-        let final_content = self.final_content(&mut sent, streamed.as_deref());
+        let final_content = self.final_content(&mut sent, streamed.as_ref());
         let complete: Map<_, _> = sent
             .document
             .metadata
@@ -467,7 +470,7 @@ impl Strict {
     }
 
     /// Returns the text that the end must carry. If nothing was sent yet, sends it as deltas instead.
-    fn final_content(&mut self, sent: &mut Sent, streamed: Option<&str>) -> Option<String> {
+    fn final_content(&mut self, sent: &mut Sent, streamed: Option<&LongText>) -> Option<LongText> {
         let content = sent.document.content.clone()?;
         if content.is_empty() {
             // These kinds tell an empty text from none.
@@ -478,7 +481,7 @@ impl Strict {
             self.content(&sent.wire, &content);
             return None;
         }
-        (content.len() <= PIECE_BYTES || streamed != Some(content.as_str())).then_some(content)
+        (content.len() <= PIECE_BYTES || streamed != Some(&content)).then_some(content)
     }
 
     fn document_update(&mut self, id: &DocumentId, metadata: &Map<String, Value>) {

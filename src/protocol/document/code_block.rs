@@ -1,11 +1,13 @@
 //! `code_block`: new or suggested code that has no file.
 
+use std::borrow::Cow;
+
 use super::{
     Document, KindRow,
     MemberForm::{Text, Word},
     Need::{Free, Structure},
     member,
-    normal::fenced,
+    normal::fenced_pieces,
 };
 use crate::{protocol::Purpose, text::Role};
 
@@ -27,7 +29,11 @@ impl<'a> CodeBlock<'a> {
     }
 
     pub(super) fn plain_text(&self) -> String {
-        fenced(self.language, self.content)
+        self.plain_pieces().concat()
+    }
+
+    pub(super) fn plain_pieces(&self) -> [Cow<'a, str>; 3] {
+        fenced_pieces(self.language, self.content)
     }
 }
 

@@ -1,5 +1,7 @@
 //! `code_reference`: a citation of code that exists.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -7,7 +9,7 @@ use super::{
     MemberForm::{Count, Text},
     Need::{Always, Structure},
     member,
-    normal::{fenced, language_of, settle_path},
+    normal::{fenced_pieces, language_of, settle_path},
 };
 use crate::text::Role;
 
@@ -37,8 +39,12 @@ impl<'a> CodeReference<'a> {
     }
 
     pub(super) fn plain_text(&self) -> String {
+        self.plain_pieces().concat()
+    }
+
+    pub(super) fn plain_pieces(&self) -> [Cow<'a, str>; 3] {
         let info = format!("{}:{}:{}", self.start_line, self.end_line, self.file_path);
-        fenced(&info, self.content)
+        fenced_pieces(&info, self.content)
     }
 }
 

@@ -21,6 +21,8 @@ mod todo_update;
 mod tool_call;
 mod unknown;
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -40,6 +42,7 @@ pub use tool_call::{CallResult, ToolCall};
 pub use unknown::Unknown;
 
 use super::{DocumentId, word::words};
+use crate::os::long_text::LongText;
 use kind::kinds;
 
 /// The member of a document that names the commit that contains it.
@@ -56,7 +59,7 @@ pub struct DocumentStart {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub content: Option<String>,
+    pub content: Option<LongText>,
     /// Normalised: aliases resolved, flat members moved in.
     #[serde(skip_serializing_if = "Map::is_empty", default)]
     pub metadata: Map<String, Value>,
@@ -68,6 +71,17 @@ thread_local! {
     pub(crate) static VIEWS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
+/// A document as it is written.
+#[derive(Debug, Serialize)]
+pub struct StrictDocument<'a> {
+    id: &'a DocumentId,
+    #[serde(rename = "type")]
+    kind: &'a Kind,
+    sequence: u64,
+    content: Option<LongText>,
+    metadata: Map<String, Value>,
+}
+
 /// One document of a response.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -75,7 +89,7 @@ pub struct Document {
     pub kind: Kind,
     /// As it was sent; `None` where the writer sends none.
     pub sequence: Option<u64>,
-    pub content: Option<String>,
+    pub content: Option<LongText>,
     /// Normalised names; defaults are written down when the document ends.
     pub metadata: Map<String, Value>,
     is_open: bool,
@@ -294,6 +308,7 @@ impl Document {
         self.settle_arguments();
         self.is_open = false;
         self.fill();
+        self.content = self.content.take().map(LongText::settled);
     }
 
     /// Writes down the defaults of absent members and content.
@@ -331,8 +346,20 @@ fn bare(result: &Value) -> &Value {
 }
 
 impl Document {
-    /// The document as a strict writer prints it: nested metadata, defaults written down.
+    /// The document as a strict writer prints it.
     pub fn to_json(&self, sequence: u64) -> Value {
+        let strict = self.strict(sequence);
+        let mut whole = Map::new();
+        whole.insert("id".into(), strict.id.as_str().into());
+        whole.insert("type".into(), strict.kind.as_str().into());
+        whole.insert("sequence".into(), sequence.into());
+        whole.insert("content".into(), strict.content.map(String::from).into());
+        whole.insert("metadata".into(), strict.metadata.into());
+        whole.into()
+    }
+
+    /// Returns the members that a strict writer prints: nested metadata, defaults written down.
+    pub fn strict(&self, sequence: u64) -> StrictDocument<'_> {
         let mut strict = self.clone();
         strict.settle_arguments();
         strict.fill();
@@ -341,17 +368,28 @@ impl Document {
         if self.kind == Kind::FileEdit {
             metadata.entry("diff").or_insert(Value::Null);
         }
-        let mut whole = Map::new();
-        whole.insert("id".into(), self.id.as_str().into());
-        whole.insert("type".into(), self.kind.as_str().into());
-        whole.insert("sequence".into(), sequence.into());
-        whole.insert("content".into(), strict.content.into());
-        whole.insert("metadata".into(), metadata.into());
-        whole.into()
+        StrictDocument {
+            id: &self.id,
+            kind: &self.kind,
+            sequence,
+            content: strict.content,
+            metadata,
+        }
     }
 
     /// Text for a reader that knows no documents; `""` if there is nothing to say.
     pub fn plain_text(&self) -> String {
         with_view!(self, it => it.plain_text())
+    }
+
+    /// Returns the same text in pieces, without a copy of the content where it is part of it.
+    pub fn plain_pieces(&self) -> Vec<Cow<'_, str>> {
+        match self.view() {
+            View::Text(it) => vec![it.content.into()],
+            View::CodeBlock(it) => it.plain_pieces().into(),
+            View::CodeReference(it) => it.plain_pieces().into(),
+            View::Unknown(it) => vec![it.content.unwrap_or_default().into()],
+            _ => vec![self.plain_text().into()],
+        }
     }
 }

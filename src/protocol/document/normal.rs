@@ -1,5 +1,7 @@
 //! One form for what travels in several: flat members, aliases, bare results, numbers in strings.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::{Kind, member};
@@ -123,15 +125,23 @@ pub(super) fn rename(members: &mut Map<String, Value>, alias: &str, name: &str) 
     }
 }
 
-/// Returns text in a fence that is longer than any run of backticks in it.
-pub(super) fn fenced(info: &str, content: &str) -> String {
+/// Returns text in a fence that is longer than any run of backticks in it: what stands before the text, the text, and what
+/// stands after it.
+pub(super) fn fenced_pieces<'a>(info: &str, content: &'a str) -> [Cow<'a, str>; 3] {
     let longest = content
         .lines()
         .map(str::trim_start)
         .map(|it| it.chars().take_while(|&c| c == '`').count())
         .max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
-    format!("{fence}{info}\n{}{fence}", lines_closed(content))
+    let is_closed = content.is_empty() || content.ends_with('\n');
+    let end = if is_closed { fence.clone() } else { format!("\n{fence}") };
+    [format!("{fence}{info}\n").into(), content.into(), end.into()]
+}
+
+/// Returns the same as one text.
+pub(super) fn fenced(info: &str, content: &str) -> String {
+    fenced_pieces(info, content).concat()
 }
 
 /// Returns text that ends with a line break; `""` for empty text.

@@ -11,7 +11,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ffi::{OsStr, OsString},
     fs::File,
-    io::{self, Write as _},
+    io,
     os::{fd::OwnedFd, unix::fs::FileExt as _},
     path::{Path, PathBuf},
     sync::{
@@ -562,8 +562,7 @@ fn now() -> i128 {
 /// A file without a name: it goes with the program, however that ends.
 #[derive(Debug)]
 struct Scratch {
-    writer: File,
-    reader: File,
+    file: File,
     length: u64,
     most: u64,
     has_failed: bool,
@@ -571,13 +570,8 @@ struct Scratch {
 
 impl Scratch {
     fn make(folder: &Path) -> io::Result<Self> {
-        let path = folder.join(format!("scratch-{}", uuid::Uuid::new_v4().simple()));
-        let writer = file::append(&path).map_err(io::Error::other)?;
-        let reader = file::open(&path).map_err(io::Error::other);
-        std::fs::remove_file(&path)?;
         Ok(Self {
-            writer,
-            reader: reader?,
+            file: file::nameless(folder).map_err(io::Error::other)?,
             length: 0,
             most: ALL_BYTES,
             has_failed: false,
@@ -590,7 +584,7 @@ impl Scratch {
         if self.has_failed || self.length + size > self.most {
             return None;
         }
-        if self.writer.write_all(bytes).is_err() {
+        if self.file.write_all_at(bytes, self.length).is_err() {
             // How much of it stands there is not known.
             self.has_failed = true;
             return None;
@@ -605,7 +599,7 @@ impl Scratch {
 
     fn get(&self, piece: ScratchRange) -> Option<Arc<[u8]>> {
         let mut bytes = vec![0; usize::try_from(piece.bytes).ok()?];
-        self.reader.read_exact_at(&mut bytes, piece.at).ok()?;
+        self.file.read_exact_at(&mut bytes, piece.at).ok()?;
         Some(bytes.into())
     }
 }

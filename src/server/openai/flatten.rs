@@ -124,7 +124,7 @@ impl Flattener {
                 };
                 let trouble = Failure {
                     code: word("errorCode"),
-                    message: document.content.clone().unwrap_or_default(),
+                    message: document.text().to_owned(),
                     details: word("details"),
                 };
                 self.complain(pieces);

@@ -50,7 +50,7 @@ fn said(log: &Log) -> Vec<String> {
     let said = log.after(Position(0));
     let said = said.iter().filter_map(|it| match &it.event {
         Event::UserMessage(it) => Some(it.content.clone()),
-        Event::DocumentEnd { final_content, .. } => final_content.clone(),
+        Event::DocumentEnd { final_content, .. } => final_content.as_deref().map(str::to_owned),
         _ => None,
     });
     said.collect()

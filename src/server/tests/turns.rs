@@ -50,7 +50,7 @@ fn script() -> Vec<Event> {
             id: "c".into(),
             kind: Kind::CodeBlock,
             sequence: None,
-            content: Some("let x;".to_owned()),
+            content: Some("let x;".into()),
             metadata: object(json!({ "language": "rust", "purpose": "example" })),
         }),
         end("c", Some("let x;"), json!({ "language": "rust", "purpose": "example" })),

@@ -80,7 +80,7 @@ fn text(markdown: &str) -> Vec<Document> {
         id: "side".into(),
         kind: Kind::Text,
         sequence: None,
-        content: Some(markdown.to_owned()),
+        content: Some(markdown.into()),
         metadata: Map::new(),
     })]
 }

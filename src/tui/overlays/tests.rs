@@ -38,7 +38,7 @@ fn transcript() -> Transcript {
             id: "a".into(),
             kind,
             sequence: Some(1),
-            content: content.map(str::to_owned),
+            content: content.map(Into::into),
             metadata,
         };
         log.append(0, Event::DocumentStart(start));

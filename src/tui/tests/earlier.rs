@@ -98,8 +98,9 @@ fn the_end_stands_there_without_the_rest_and_goes_on() {
         usage,
         dollars: Some(1.5),
     };
+    let before = desk.app.conversation.link.log().recent().expect("it is long").turn;
     for log in [Arc::clone(desk.app.conversation.link.log()), Log::new()] {
-        desk.take(Msg::Done(EffectOutcome::SpentEarlier { log, spent }));
+        desk.take(Msg::Done(EffectOutcome::SpentEarlier { log, spent, before }));
     }
     assert_eq!(desk.app.conversation.transcript.usage().1.total_tokens, 77);
     assert_eq!(desk.app.conversation.transcript.cost(), Some(1.5));
@@ -161,7 +162,8 @@ fn who_reads_up_is_given_more_each_time_and_all_of_it_last() {
     };
     let log = Arc::clone(desk.app.conversation.link.log());
     let spent = Cost { usage, dollars: None };
-    desk.take(Msg::Done(EffectOutcome::SpentEarlier { log, spent }));
+    let before = log.recent().expect("it is long").turn;
+    desk.take(Msg::Done(EffectOutcome::SpentEarlier { log, spent, before }));
     desk.keys("<tab>");
     let mut counts = vec![10];
     for _ in 0..400 {

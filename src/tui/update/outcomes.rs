@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::{
-    protocol::Turn,
     t,
     tui::{
         actions,
@@ -89,8 +88,7 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
         EffectOutcome::Status(said) => app.status.said(said),
         // Another conversation may have taken the place meanwhile.
         EffectOutcome::SpentEarlier { log, .. } if !Arc::ptr_eq(&log, app.conversation.link.log()) => {}
-        EffectOutcome::SpentEarlier { spent, .. } => {
-            let before = app.conversation.link.log().recent().map_or(Turn(0), |it| it.turn);
+        EffectOutcome::SpentEarlier { spent, before, .. } => {
             app.conversation.transcript.set_earlier_cost(spent, before);
             app.viewport.bars = None;
         }

@@ -86,7 +86,7 @@ pub(super) fn subject(view: &Clarification<'_>, document: &Document) -> Option<D
             // Its code is another block than that of the next approval.
             id: format!("{}#subject", document.id).into(),
             sequence: None,
-            content: content.as_ref().and_then(Value::as_str).map(str::to_owned),
+            content: content.as_ref().and_then(Value::as_str).map(Into::into),
             metadata: normalise(&kind, members),
             kind,
         },

@@ -59,7 +59,7 @@ pub fn opened(kind: &str, content: Option<&str>, metadata: Value) -> Response {
         id: "doc_001".into(),
         kind: Kind::parse(kind),
         sequence: Some(1),
-        content: content.map(str::to_owned),
+        content: content.map(Into::into),
         metadata: crate::protocol::document::normalise(&Kind::parse(kind), members(metadata)),
     };
     response.apply(&Event::DocumentStart(start), BEGAN);

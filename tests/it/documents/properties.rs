@@ -331,7 +331,11 @@ impl Story {
         events.extend(between);
         events.push(Event::DocumentEnd {
             document: id.clone(),
-            final_content: self.content.clone().filter(|_| self.says_final || is_empty),
+            final_content: self
+                .content
+                .clone()
+                .filter(|_| self.says_final || is_empty)
+                .map(Into::into),
             metadata: self
                 .metadata
                 .iter()
@@ -598,6 +602,8 @@ proptest! {
                 None => prop_assert!(matches!(entry.event, Event::Progress(_))),
                 Some(line) => {
                     prop_assert!(!line.contains('\n'));
+                    let members = record::to_json(&entry).expect("it is stored");
+                    prop_assert_eq!(&line, &Value::Object(members).to_string());
                     prop_assert_eq!(record::from_line(&line).expect("a record"), entry);
                 }
             }

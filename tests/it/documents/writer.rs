@@ -22,7 +22,7 @@ fn start(id: &str, kind: Kind, sequence: Option<u64>, metadata: Value) -> Event 
 fn end(id: &str, content: Option<&str>) -> Event {
     Event::DocumentEnd {
         document: id.into(),
-        final_content: content.map(str::to_owned),
+        final_content: content.map(Into::into),
         metadata: Map::new(),
     }
 }

@@ -225,7 +225,7 @@ mod tests {
                 Part::Image(image),
             ]),
             ModelMessage::Assistant(vec![
-                Said::Text("z".repeat(66)),
+                Said::Text("z".repeat(66).into()),
                 Said::Call(Call {
                     id: "1".to_owned(),
                     name: "grep".to_owned(),

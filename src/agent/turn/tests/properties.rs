@@ -243,7 +243,7 @@ proptest! {
                 }
                 Event::DocumentEnd { document, final_content, .. } => {
                     let content = open.remove(document).expect("it is open");
-                    prop_assert_eq!(content, final_content.clone().unwrap_or_default());
+                    prop_assert_eq!(Some(content.as_str()), final_content.as_deref().or(Some("")));
                 }
                 Event::MetadataDelta { document, .. } | Event::ToolResult { document, .. } => {
                     prop_assert!(open.contains_key(document));

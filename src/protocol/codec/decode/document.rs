@@ -9,9 +9,12 @@ use super::{
     },
     Decoder, quote,
 };
-use crate::protocol::{
-    Document, DocumentId, DocumentStart, Event, Kind, Severity,
-    document::{Plan, normalise, normalise_result},
+use crate::{
+    os::long_text::LongText,
+    protocol::{
+        Document, DocumentId, DocumentStart, Event, Kind, Severity,
+        document::{Plan, normalise, normalise_result},
+    },
 };
 
 impl Decoder {
@@ -81,7 +84,7 @@ impl Decoder {
             id: id.clone(),
             kind: parts.kind,
             sequence: parts.sequence,
-            content,
+            content: content.map(|it| LongText::from(it).settled()),
             metadata,
         };
         let mut open = OpenDocument::new(Document::open(start.clone(), 0), self.shelf.count() as u64);
@@ -386,7 +389,7 @@ impl Decoder {
         let response_room = self.response_room();
         let limit = self.limits.document_bytes;
         let Some(open) = self.shelf.get(id) else { return };
-        if open.document.content.as_ref() == Some(&text) {
+        if open.document.content.as_deref() == Some(text.as_str()) {
             return;
         }
         let before = open.document.text();
@@ -395,7 +398,7 @@ impl Decoder {
         let kept = cut(&text, limit.min(response_room + before.len()));
         let grown = kept.len().saturating_sub(before.len());
         open.is_cut = kept.len() < text.len();
-        open.document.content = Some(kept.to_owned());
+        open.document.content = Some(kept.into());
         self.counts.response_bytes += grown;
         if differs {
             let message = format!("the final content of {id} differs from its pieces and replaces them");

@@ -663,7 +663,7 @@ fn what_gives_more_away_than_one_action_is_marked_in_red() {
     let marked = |subject: Value, why: &str| {
         let fresh = Form::new("doc_001".into());
         let mut document = approval(subject, json!({}));
-        document.content = Some(why.to_owned());
+        document.content = Some(why.into());
         let mut sheet = DocumentState::default();
         sheet.lay_out(
             &document,

@@ -1,0 +1,783 @@
+//! Text that may be too long for memory: above a limit it moves to a file.
+//!
+//! The file is private and has no name ([`NamelessFile`]), so nothing is left of it when the program ends, even by a crash.
+//! It is written with `write`, which reports a full disk, and read through a mapping, so the text is a `str` in either place.
+//! If no file can be created, the text stays in memory.
+
+use std::{
+    cmp::Ordering as Order,
+    fmt, io,
+    ops::Deref,
+    os::unix::fs::FileExt as _,
+    path::PathBuf,
+    ptr::NonNull,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::scratch::{NamelessFile, ScratchFile};
+
+/// Longest text in memory, in bytes. A longer one is moved to a file.
+const TEXT_BYTES: usize = 4 << 20;
+
+/// Total size of the texts in memory, in bytes, above which shorter texts move to files, too.
+const ALL_BYTES: usize = 32 << 20;
+
+/// Minimum size in bytes of a text that moves to a file of its own.
+const OWN_FILE_BYTES: usize = 256 << 10;
+
+/// Minimum size in bytes of an ended text that moves to a file shared with others.
+const SHARED_FILE_BYTES: usize = 256;
+
+/// Size in bytes of a file's mapping: the longest document and a little more.
+const MAPPED_BYTES: usize = 68 << 20;
+
+/// Bytes to copy at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Number of bytes read from files after which their pages are dropped from memory. The system reads them again on demand.
+const READ_BYTES: usize = 32 << 20;
+
+/// Size in bytes of all texts in memory. A shared text counts once.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// The policy of the program.
+static POLICY: Mutex<SpillPolicy> = Mutex::new(SpillPolicy::none());
+
+/// Size in bytes up to which a growing text never moves: the smaller limit of the policy.
+static STAYS_BYTES: AtomicUsize = AtomicUsize::new(OWN_FILE_BYTES);
+
+/// Text in memory or in a file. It grows only at its end.
+#[derive(Clone)]
+pub struct LongText(Storage);
+
+#[derive(Clone)]
+enum Storage {
+    /// Still growing. A clone copies the text.
+    Own {
+        text: Counted,
+        /// Size in bytes at which to try again to create a file; 0 if that has not failed.
+        retry_at: usize,
+    },
+    Shared(Arc<Counted>),
+    Stored(Stored),
+}
+
+/// A part of a file.
+#[derive(Clone)]
+struct Stored {
+    file: Arc<MappedFile>,
+    start: usize,
+    length: usize,
+}
+
+/// Decides which texts move to files, and where the files are.
+#[derive(Clone, Debug)]
+pub struct SpillPolicy {
+    /// Folder of the files, created when needed. `None`: all texts stay in memory.
+    pub folder: Option<PathBuf>,
+    /// Maximum size of a text in memory, in bytes.
+    pub text_bytes: usize,
+    /// Total size of the texts in memory, in bytes, above which shorter texts move, too.
+    pub all_bytes: usize,
+    /// Minimum size of a text that gets a file of its own, in bytes.
+    pub own_file_bytes: usize,
+}
+
+impl SpillPolicy {
+    /// Returns the default limits, with files in `folder`.
+    pub fn in_folder(folder: PathBuf) -> Self {
+        Self {
+            folder: Some(folder),
+            ..Self::none()
+        }
+    }
+
+    /// Returns the policy that keeps all texts in memory.
+    pub const fn none() -> Self {
+        Self {
+            folder: None,
+            text_bytes: TEXT_BYTES,
+            all_bytes: ALL_BYTES,
+            own_file_bytes: OWN_FILE_BYTES,
+        }
+    }
+
+    /// Returns the same policy with a lower limit, for a program that holds many texts at a time.
+    pub fn with_text_bytes(self, text_bytes: usize) -> Self {
+        Self {
+            text_bytes,
+            own_file_bytes: text_bytes.min(self.own_file_bytes),
+            ..self
+        }
+    }
+
+    /// Makes this the policy of the program. Texts that exist already move when they grow.
+    pub fn apply(self) {
+        STAYS_BYTES.store(self.text_bytes.min(self.own_file_bytes), Ordering::Relaxed);
+        *policy() = self;
+    }
+
+    /// Creates a file for a text that may grow to `bytes` bytes. Fails without a folder.
+    fn create_file(&self, bytes: usize) -> io::Result<MappedFile> {
+        let folder = self.folder.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        MappedFile::new(NamelessFile::new(folder)?, bytes.max(MAPPED_BYTES))
+    }
+
+    fn is_too_long(&self, bytes: usize) -> bool {
+        bytes > self.text_bytes || (bytes > self.own_file_bytes && HELD.load(Ordering::Relaxed) > self.all_bytes)
+    }
+}
+
+/// Creates a file for other bytes in the folder of the texts. Fails without a folder.
+pub fn scratch_file() -> io::Result<ScratchFile> {
+    ScratchFile::new(policy().folder.as_deref().ok_or(io::ErrorKind::NotFound)?)
+}
+
+fn policy() -> MutexGuard<'static, SpillPolicy> {
+    // A policy is replaced whole.
+    POLICY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A string that is part of [`HELD`] as long as it lives.
+struct Counted(String);
+
+impl Counted {
+    fn new(text: String) -> Self {
+        HELD.fetch_add(text.len(), Ordering::Relaxed);
+        Self(text)
+    }
+
+    fn push(&mut self, more: &str) {
+        HELD.fetch_add(more.len(), Ordering::Relaxed);
+        self.0.push_str(more);
+    }
+
+    fn take(&mut self) -> String {
+        HELD.fetch_sub(self.0.len(), Ordering::Relaxed);
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        Self::new(self.0.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        HELD.fetch_sub(self.0.len(), Ordering::Relaxed);
+    }
+}
+
+impl LongText {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends to the end. Copies of the text stay as they are.
+    pub fn push_str(&mut self, more: &str) {
+        if let Storage::Own { text, retry_at } = &mut self.0 {
+            text.push(more);
+            if text.0.len() > STAYS_BYTES.load(Ordering::Relaxed).max(*retry_at) {
+                self.move_if_too_long(&policy());
+            }
+        } else {
+            self.push_after(more, &policy());
+        }
+    }
+
+    /// Appends to a text that is shared or in a file.
+    fn push_after(&mut self, more: &str, policy: &SpillPolicy) {
+        if more.is_empty() {
+            return;
+        }
+        if let Storage::Stored(stored) = &mut self.0 {
+            if stored.file.append(stored.start + stored.length, more.as_bytes()) {
+                stored.length += more.len();
+                return;
+            }
+            // A clone has grown in the same file, or the file is full.
+            let room = (stored.length + more.len()) * 2;
+            if let Some(copy) = stored
+                .copy(policy, room)
+                .filter(|it| it.file.append(it.length, more.as_bytes()))
+            {
+                let length = copy.length + more.len();
+                self.0 = Storage::Stored(Stored { length, ..copy });
+                return;
+            }
+        }
+        let mut text = String::with_capacity(self.len() + more.len());
+        text.push_str(self);
+        text.push_str(more);
+        *self = Self::own(text);
+        self.move_if_too_long(policy);
+    }
+
+    fn own(text: String) -> Self {
+        Self(Storage::Own {
+            text: Counted::new(text),
+            retry_at: 0,
+        })
+    }
+
+    /// Moves a text to a file of its own if it is too long for memory.
+    fn move_if_too_long(&mut self, policy: &SpillPolicy) {
+        let Storage::Own { text, retry_at } = &mut self.0 else {
+            return;
+        };
+        let length = text.0.len();
+        if !policy.is_too_long(length) {
+            return;
+        }
+        let moved = policy
+            .create_file(length * 2)
+            .ok()
+            .filter(|it| it.append(0, text.0.as_bytes()));
+        match moved {
+            Some(file) => {
+                self.0 = Storage::Stored(Stored {
+                    file: file.registered(),
+                    start: 0,
+                    length,
+                });
+            }
+            // There may be room later.
+            None => *retry_at = length * 2,
+        }
+    }
+
+    /// Returns the text as one that has ended: a clone shares it. It moves to a file if much is in memory.
+    pub fn settled(self) -> Self {
+        self.settled_in(&policy())
+    }
+
+    fn settled_in(mut self, policy: &SpillPolicy) -> Self {
+        self.move_if_too_long(policy);
+        match self.0 {
+            Storage::Own { mut text, .. } => {
+                let is_much = HELD.load(Ordering::Relaxed) > policy.all_bytes;
+                if is_much
+                    && text.0.len() >= SHARED_FILE_BYTES
+                    && let Some(stored) = Stored::among_others(&text.0, policy)
+                {
+                    return Self(Storage::Stored(stored));
+                }
+                let mut text = text.take();
+                text.shrink_to_fit();
+                Self(Storage::Shared(Arc::new(Counted::new(text))))
+            }
+            Storage::Stored(stored) => {
+                stored.file.close();
+                Self(Storage::Stored(stored))
+            }
+            Storage::Shared(_) => self,
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        match &self.0 {
+            Storage::Own { text, .. } => &text.0,
+            Storage::Shared(text) => &text.0,
+            Storage::Stored(stored) => stored.text(),
+        }
+    }
+
+    /// Returns the text as a string of its own.
+    pub fn into_string(mut self) -> String {
+        match &mut self.0 {
+            Storage::Own { text, .. } => text.take(),
+            Storage::Shared(_) | Storage::Stored(_) => self.as_str().to_owned(),
+        }
+    }
+
+    /// Returns true if the text is in a file.
+    pub fn is_stored(&self) -> bool {
+        matches!(self.0, Storage::Stored(_))
+    }
+}
+
+impl Stored {
+    fn text(&self) -> &str {
+        if self.length >= PIECE_BYTES {
+            note_read(self.length);
+        }
+        self.file.text(self.start, self.length)
+    }
+
+    /// Copies the text to a file of its own with room for `room` bytes.
+    fn copy(&self, policy: &SpillPolicy, room: usize) -> Option<Self> {
+        let file = policy.create_file(room).ok()?.registered();
+        let (mut at, mut rest) = (0, self.file.text(self.start, self.length).as_bytes());
+        while !rest.is_empty() {
+            let (piece, others) = rest.split_at(rest.len().min(PIECE_BYTES));
+            if !file.append(at, piece) {
+                return None;
+            }
+            (at, rest) = (at + piece.len(), others);
+            note_read(piece.len());
+        }
+        Some(Self {
+            file,
+            start: 0,
+            length: self.length,
+        })
+    }
+
+    /// Moves a text to a file that many texts share.
+    fn among_others(text: &str, policy: &SpillPolicy) -> Option<Self> {
+        /// The file that is being filled. It goes with the last text in it.
+        static SHARED: Mutex<Weak<MappedFile>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let length = text.len();
+        if let Some(file) = shared.upgrade()
+            && let Some(start) = file.append_anywhere(text.as_bytes())
+        {
+            return Some(Self { file, start, length });
+        }
+        let file = policy.create_file(length).ok()?.registered();
+        let start = file.append_anywhere(text.as_bytes())?;
+        *shared = Arc::downgrade(&file);
+        Some(Self { file, start, length })
+    }
+}
+
+/// A file without a name and its mapping. Bytes never change once they are written.
+struct MappedFile {
+    writer: Mutex<Writer>,
+    base: NonNull<u8>,
+    mapped: usize,
+}
+
+struct Writer {
+    /// `None`: nothing more will be written.
+    file: Option<NamelessFile>,
+    end: usize,
+}
+
+#[expect(
+    unsafe_code,
+    reason = "a pointer to a mapping that many read and nobody writes through"
+)]
+// SAFETY: the mapping is read-only and lives as long as the value; its bytes before `Writer::end` never change.
+unsafe impl Send for MappedFile {}
+#[expect(
+    unsafe_code,
+    reason = "a pointer to a mapping that many read and nobody writes through"
+)]
+// SAFETY: as above.
+unsafe impl Sync for MappedFile {}
+
+impl MappedFile {
+    /// Maps `mapped` bytes of a file that nobody else can write. What is not written takes no room on the disk.
+    fn new(file: NamelessFile, mapped: usize) -> io::Result<Self> {
+        file.set_len(mapped as u64)?;
+        #[expect(unsafe_code, reason = "mmap(2) has no safe wrapper")]
+        // SAFETY: a new mapping at an address of the system's choice; the file is as long as the mapping and stays so.
+        let base = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                mapped,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                &*file,
+                0,
+            )
+        }?;
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self {
+            writer: Mutex::new(Writer {
+                file: Some(file),
+                end: 0,
+            }),
+            base,
+            mapped,
+        })
+    }
+
+    /// Adds it to the list of files, for [`note_read`].
+    fn registered(self) -> Arc<Self> {
+        let file = Arc::new(self);
+        files().push(Arc::downgrade(&file));
+        file
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        // The end is moved when the bytes are there.
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes `bytes` at `at`. Returns false if that is not the end, or if there is no room.
+    fn append(&self, at: usize, bytes: &[u8]) -> bool {
+        let mut writer = self.writer();
+        writer.end == at && writer.append(bytes, self.mapped).is_some()
+    }
+
+    /// Writes `bytes` at the end. Returns the offset at which they are; `None` if there is no room.
+    fn append_anywhere(&self, bytes: &[u8]) -> Option<usize> {
+        self.writer().append(bytes, self.mapped)
+    }
+
+    /// Closes the file's descriptor: nothing more is written. The text stays readable.
+    fn close(&self) {
+        self.writer().file = None;
+    }
+
+    /// Returns a text that was written before.
+    fn text(&self, start: usize, length: usize) -> &str {
+        debug_assert!(start + length <= self.writer().end, "only what was written is read");
+        #[expect(unsafe_code, reason = "a text in a mapping")]
+        // SAFETY: a `Stored` is a whole text that was written before, within the mapping; no byte of it changes,
+        // because the file has no name, no other process has it, and writes go after the end.
+        unsafe {
+            let bytes = std::slice::from_raw_parts(self.base.as_ptr().add(start), length);
+            std::str::from_utf8_unchecked(bytes)
+        }
+    }
+
+    /// Drops its pages from memory.
+    #[cfg(target_os = "linux")]
+    fn release(&self) {
+        #[expect(unsafe_code, reason = "madvise(2) has no safe wrapper")]
+        // SAFETY: the mapping is shared and read-only: its pages come back from the file with the same bytes.
+        let result = unsafe {
+            rustix::mm::madvise(
+                self.base.as_ptr().cast(),
+                self.mapped,
+                rustix::mm::Advice::LinuxDontNeed,
+            )
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, "pages of a text stay in memory");
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn release(&self) {}
+}
+
+impl Writer {
+    fn append(&mut self, bytes: &[u8], most: usize) -> Option<usize> {
+        let start = self.end;
+        let end = start.checked_add(bytes.len()).filter(|it| *it <= most)?;
+        let file = self.file.as_ref()?;
+        if let Err(error) = file.write_all_at(bytes, start as u64) {
+            tracing::debug!(%error, "a long text stays in memory");
+            return None;
+        }
+        self.end = end;
+        Some(start)
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        #[expect(unsafe_code, reason = "munmap(2) has no safe wrapper")]
+        // SAFETY: the mapping is ours, and no text in it is left.
+        let result = unsafe { munmap(self.base.as_ptr().cast(), self.mapped) };
+        debug_assert!(result.is_ok(), "a mapping of ours can be taken away");
+    }
+}
+
+/// All files that exist.
+fn files() -> MutexGuard<'static, Vec<Weak<MappedFile>>> {
+    static FILES: Mutex<Vec<Weak<MappedFile>>> = Mutex::new(Vec::new());
+    let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    if files.len() == files.capacity() {
+        files.retain(|it| it.strong_count() > 0);
+    }
+    files
+}
+
+/// Counts bytes that were read from files, and drops the pages of all files each time that [`READ_BYTES`] were read.
+fn note_read(bytes: usize) {
+    static READ: AtomicUsize = AtomicUsize::new(0);
+    if READ.fetch_add(bytes, Ordering::Relaxed) + bytes < READ_BYTES {
+        return;
+    }
+    READ.store(0, Ordering::Relaxed);
+    let files: Vec<_> = files().iter().filter_map(Weak::upgrade).collect();
+    for file in files {
+        file.release();
+    }
+}
+
+impl Default for LongText {
+    fn default() -> Self {
+        Self::own(String::new())
+    }
+}
+
+impl Deref for LongText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl From<String> for LongText {
+    fn from(text: String) -> Self {
+        let mut text = Self::own(text);
+        if text.len() > STAYS_BYTES.load(Ordering::Relaxed) {
+            text.move_if_too_long(&policy());
+        }
+        text
+    }
+}
+
+impl From<&str> for LongText {
+    fn from(text: &str) -> Self {
+        Self::from(text.to_owned())
+    }
+}
+
+impl From<LongText> for String {
+    fn from(text: LongText) -> Self {
+        text.into_string()
+    }
+}
+
+impl fmt::Debug for LongText {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), formatter)
+    }
+}
+
+impl fmt::Display for LongText {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.as_str(), formatter)
+    }
+}
+
+impl PartialEq for LongText {
+    fn eq(&self, other: &Self) -> bool {
+        if let (Storage::Stored(one), Storage::Stored(other)) = (&self.0, &other.0)
+            && Arc::ptr_eq(&one.file, &other.file)
+            && (one.start, one.length) == (other.start, other.length)
+        {
+            return true;
+        }
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for LongText {}
+
+impl PartialOrd for LongText {
+    fn partial_cmp(&self, other: &Self) -> Option<Order> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for LongText {
+    fn cmp(&self, other: &Self) -> Order {
+        self.as_str().cmp(other.as_str())
+    }
+}
+
+impl PartialEq<str> for LongText {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for LongText {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl PartialEq<String> for LongText {
+    fn eq(&self, other: &String) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl Serialize for LongText {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for LongText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self::from(String::deserialize(from)?).settled())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A policy with a folder of its own that moves texts of more than `text_bytes` bytes.
+    fn some(text_bytes: usize) -> (SpillPolicy, tempfile::TempDir) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let policy = SpillPolicy::in_folder(folder.path().join("texts")).with_text_bytes(text_bytes);
+        (policy, folder)
+    }
+
+    impl LongText {
+        fn grow(&mut self, more: &str, policy: &SpillPolicy) {
+            if let Storage::Own { text, .. } = &mut self.0 {
+                text.push(more);
+                self.move_if_too_long(policy);
+            } else {
+                self.push_after(more, policy);
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_in_a_private_file_without_a_name() {
+        let (policy, folder) = some(10);
+        let mut text = LongText::new();
+        text.grow("0123456789", &policy);
+        assert!(!text.is_stored(), "the limit itself is short");
+        text.grow("ä", &policy);
+        assert!(text.is_stored());
+        assert_eq!(text, "0123456789ä");
+        let Storage::Stored(stored) = &text.0 else {
+            panic!("it is stored")
+        };
+        let about = stored
+            .file
+            .writer()
+            .file
+            .as_ref()
+            .expect("open")
+            .metadata()
+            .expect("there");
+        assert_eq!((about.mode() & 0o777, about.nlink()), (0o600, 0));
+        let in_folder = std::fs::read_dir(folder.path().join("texts")).expect("it was made");
+        assert_eq!(in_folder.count(), 0, "a crash leaves nothing");
+        text.grow(" and on", &policy);
+        assert_eq!(text.settled_in(&policy), "0123456789ä and on");
+    }
+
+    #[test]
+    fn a_clone_and_its_original_grow_apart() {
+        let (policy, _folder) = some(4);
+        for start in ["abc", "abcdefgh"] {
+            let mut one = LongText::new();
+            one.grow(start, &policy);
+            let (mut two, settled) = (one.clone(), one.clone().settled_in(&policy));
+            one.grow("1", &policy);
+            two.grow("2", &policy);
+            let mut three = settled.clone();
+            three.grow("3", &policy);
+            one.grow("!", &policy);
+            assert_eq!(one, format!("{start}1!"));
+            assert_eq!(two, format!("{start}2"));
+            assert_eq!(three, format!("{start}3"));
+            assert_eq!(settled, start);
+        }
+    }
+
+    #[test]
+    fn without_room_on_the_disk_a_text_stays_in_memory() {
+        let (mut policy, folder) = some(4);
+        let file = folder.path().join("no-folder");
+        std::fs::write(&file, "").expect("a file");
+        policy.folder = Some(file);
+        let mut text = LongText::new();
+        for _ in 0..100 {
+            text.grow("abcdef", &policy);
+        }
+        assert!(!text.is_stored());
+        assert_eq!(text.len(), 600);
+        // And when the room ends in the middle of it.
+        let (policy, _folder) = some(4);
+        let mut text = LongText::new();
+        text.grow("abcdef", &policy);
+        let Storage::Stored(stored) = &text.0 else {
+            panic!("it is stored")
+        };
+        stored.file.close();
+        let none = SpillPolicy { folder: None, ..policy };
+        text.grow("ghi", &none);
+        assert!(!text.is_stored());
+        assert_eq!(text, "abcdefghi");
+    }
+
+    #[test]
+    fn a_text_may_outgrow_its_file() {
+        let (policy, _folder) = some(4);
+        let mut text = LongText::new();
+        let piece = "x".repeat(1 << 20);
+        for _ in 0..70 {
+            text.grow(&piece, &policy);
+        }
+        assert!(text.is_stored());
+        assert_eq!(text.len(), 70 << 20);
+        assert!(text.bytes().all(|it| it == b'x'));
+    }
+
+    #[test]
+    fn short_texts_share_a_file_when_much_is_in_memory() {
+        let (mut policy, _folder) = some(1 << 20);
+        policy.all_bytes = 0;
+        let words = |at: usize| format!("{at} ").repeat(200);
+        let texts: Vec<_> = (0..50)
+            .map(|at| LongText::from(words(at)).settled_in(&policy))
+            .collect();
+        let files: std::collections::HashSet<_> = texts
+            .iter()
+            .map(|it| match &it.0 {
+                Storage::Stored(it) => Arc::as_ptr(&it.file),
+                Storage::Own { .. } | Storage::Shared(_) => panic!("it is stored"),
+            })
+            .collect();
+        // Another test may have begun one.
+        assert!(files.len() <= 2, "{}", files.len());
+        for (at, text) in texts.iter().enumerate() {
+            assert_eq!(*text, words(at));
+        }
+        assert!(!LongText::from("short").settled_in(&policy).is_stored());
+    }
+
+    #[test]
+    fn dropped_pages_are_read_again() {
+        let (policy, _folder) = some(4);
+        let mut text = LongText::new();
+        for at in 0..200_000 {
+            text.grow(&format!("{at:06}\n"), &policy);
+        }
+        let before: String = text.to_string();
+        let Storage::Stored(stored) = &text.0 else {
+            panic!("it is stored")
+        };
+        stored.file.release();
+        assert!(text == before);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn it_equals_the_string_in_memory_and_in_a_file(pieces in prop::collection::vec(".{0,12}", 0..20), limit in 0_usize..60) {
+            let (policy, _folder) = some(limit);
+            let (mut text, mut string) = (LongText::new(), String::new());
+            for piece in &pieces {
+                text.grow(piece, &policy);
+                string.push_str(piece);
+                prop_assert_eq!(text.as_str(), &string);
+            }
+            let json = serde_json::to_string(&text).expect("text is JSON");
+            prop_assert_eq!(&json, &serde_json::to_string(&string).expect("text is JSON"));
+            let back: LongText = serde_json::from_str(&json).expect("JSON of ours");
+            prop_assert_eq!(&back, &text);
+            prop_assert_eq!(text.settled_in(&policy).into_string(), string);
+        }
+    }
+}

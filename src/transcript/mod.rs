@@ -82,6 +82,15 @@ impl Exchange {
         self.message.as_ref().map_or("", |it| &it.content)
     }
 
+    /// Returns the cost that the answer states.
+    fn cost(&self) -> Cost {
+        let dollars = self.response.extra_usage.get("costUsd");
+        Cost {
+            usage: self.response.usage,
+            dollars: dollars.and_then(serde_json::Value::as_f64),
+        }
+    }
+
     /// Returns true if the end of the answer states the size of the context.
     fn says_context(&self) -> bool {
         self.response.usage.total_tokens > 0 || self.response.extra_usage.contains_key("contextTokens")
@@ -145,16 +154,52 @@ impl Transcript {
         self.since.is_some()
     }
 
-    /// Sets the cost of the turns before `before`; some or none of them are folded.
+    /// Sets the cost of the turns before `before`; some or none of them are folded. The cost of later turns that were
+    /// forgotten meanwhile is added.
     pub fn set_earlier_cost(&mut self, spent: Cost, before: Turn) {
-        if self.since.is_some() {
+        if self.since.is_none() {
+            return;
+        }
+        if self.spent_before > before {
+            self.spent.add(&spent);
+        } else {
             (self.spent, self.spent_before) = (spent, before);
         }
     }
 
-    /// Takes over the earlier cost from a fold of a shorter part of the conversation.
-    pub fn copy_earlier_cost(&mut self, less: &Self) {
+    /// Removes the turns before `turn`, which are stored elsewhere; their cost still counts. Returns the number of exchanges
+    /// that were removed.
+    pub fn forget_before(&mut self, turn: Turn) -> usize {
+        let count = self.exchanges.iter().take_while(|it| it.turn < turn).count();
+        if count == 0 || count == self.exchanges.len() {
+            return 0;
+        }
+        for exchange in self.exchanges.drain(..count) {
+            if exchange.turn >= self.spent_before {
+                self.spent.add(&exchange.cost());
+            }
+        }
+        self.spent_before = self.spent_before.max(turn);
+        self.since = Some(turn);
+        self.shelf.retain(|it| it.turn >= turn);
+        let steps = std::mem::take(&mut self.steps);
+        self.steps.extend(steps.into_iter().filter_map(|(place, step)| {
+            let exchange = place.exchange.checked_sub(count)?;
+            Some((DocumentIndex { exchange, ..place }, step))
+        }));
+        count
+    }
+
+    /// Takes over what a fold of a shorter part knows of earlier turns: it may have seen them before it forgot them.
+    pub fn inherit(&mut self, less: &Self) {
         self.set_earlier_cost(less.spent, less.spent_before);
+        if self.todos.list.is_empty() {
+            self.todos = less.todos.clone();
+        }
+        let (beside, more) = (&self.spent_beside, &less.spent_beside);
+        if more.usage.total_tokens > beside.usage.total_tokens || more.dollars > beside.dollars {
+            self.spent_beside = less.spent_beside;
+        }
     }
 
     /// Returns the exchanges whose cost is not in `spent`.
@@ -406,35 +451,24 @@ impl Transcript {
 
     /// Returns the cost in dollars. `None` unless the answers state it.
     pub fn cost(&self) -> Option<f64> {
-        let said = |it: &Exchange| {
-            it.response
-                .extra_usage
-                .get("costUsd")
-                .and_then(serde_json::Value::as_f64)
-        };
-        let costs: Vec<f64> = self
-            .uncounted()
-            .filter_map(said)
-            .chain(self.spent.dollars)
-            .chain(self.spent_beside.dollars)
-            .collect();
-        (!costs.is_empty()).then(|| costs.iter().sum())
+        self.total().dollars
+    }
+
+    /// Returns the cost of the whole conversation.
+    fn total(&self) -> Cost {
+        let mut total = self.spent;
+        total.add(&self.spent_beside);
+        for exchange in self.uncounted() {
+            total.add(&exchange.cost());
+        }
+        total
     }
 
     /// Returns the usage of the last request (which fills the window) and of the entire conversation.
     pub fn usage(&self) -> (Usage, Usage) {
-        let mut all = self.spent;
-        all.add(&self.spent_beside);
-        let mut total = all.usage;
         let mut newest = self.exchanges.iter().rev().map(|it| it.response.usage);
         let last = newest.find(|it| it.total_tokens > 0).unwrap_or_default();
-        for exchange in self.uncounted() {
-            let usage = exchange.response.usage;
-            total.prompt_tokens = total.prompt_tokens.saturating_add(usage.prompt_tokens);
-            total.completion_tokens = total.completion_tokens.saturating_add(usage.completion_tokens);
-            total.total_tokens = total.total_tokens.saturating_add(usage.total_tokens);
-        }
-        (last, total)
+        (last, self.total().usage)
     }
 
     /// The plan that the live list belongs to.

@@ -9,7 +9,7 @@ use super::{
     app::{App, Effect, Focus, Mention, MentionOffer, effects::ask},
     widgets::{self, transcript::Item},
 };
-use crate::protocol::{Query, Reply, SymbolLocation};
+use crate::protocol::{Query, Reply, SymbolLocation, Turn};
 
 /// Most entries in the list of a mention.
 pub const MOST: usize = 10;
@@ -49,6 +49,9 @@ fn typed(app: &App, sign: char) -> Option<String> {
 
 /// After a key: asks for the files that fit now, or takes the list away.
 pub fn look(app: &mut App) -> Vec<Effect> {
+    if let Some(turn) = addressed_turn(app) {
+        app.look_back_to(turn);
+    }
     let Some(pattern) = pattern(app, '@').filter(|it| !is_address(it)) else {
         app.composer.mention = documents(app);
         return Vec::new();
@@ -83,6 +86,13 @@ pub fn look(app: &mut App) -> Vec<Effect> {
         }));
     }
     effects
+}
+
+/// Returns the turn of the address that is typed.
+fn addressed_turn(app: &App) -> Option<Turn> {
+    let pattern = pattern(app, '#').or_else(|| pattern(app, '@'))?;
+    let (turn, _) = pattern.split_once('.').filter(|_| is_address(&pattern))?;
+    turn.parse().ok().map(Turn)
 }
 
 /// Returns true if the pattern may begin a name in code, rather than a path: `total`, `Cart::total`.

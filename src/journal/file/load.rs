@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::{
     Session,
+    error::TapeError,
     line::{self, Bad},
     record,
-    recorder::TapeError,
 };
 use crate::{
     journal::{Cut, closing, log::delta_of},

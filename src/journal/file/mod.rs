@@ -12,12 +12,14 @@
 
 mod catalogue;
 mod doctor;
+mod error;
 mod line;
 mod load;
 mod parts;
 mod recent;
 mod record;
 mod recorder;
+mod retirement;
 mod tail;
 
 use std::{
@@ -38,8 +40,9 @@ pub use recorder::{NotStored, Recorder};
 pub use tail::Tail;
 
 use self::{
+    error::TapeError,
     recent::End,
-    recorder::{Examine, Found, Tape, TapeError, Writer},
+    recorder::{Examine, Found, Tape, Writer},
 };
 use super::Log;
 use crate::{

@@ -4,6 +4,7 @@
 //! made before, make it begin earlier, or the session is read whole. The rest is read when somebody looks back.
 
 use std::{
+    collections::HashSet,
     fs::File,
     io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom},
     path::{Path, PathBuf},
@@ -22,7 +23,7 @@ use crate::{
         backfill::{Earlier, Recent},
     },
     os::file,
-    protocol::{Cost, Entry, Event, Kind, Notice, Position, Title, Turn},
+    protocol::{Cost, Entry, Event, Kind, Notice, Position, Title, Turn, document::TodoUpdate},
 };
 
 /// A smaller session is read whole: that costs a few hundredths of a second.
@@ -56,6 +57,17 @@ pub struct Front {
     bytes: u64,
 }
 
+impl Front {
+    /// Creates it for the first `bytes` bytes of the session at `path`.
+    pub fn of(path: &Path, id: &str, bytes: u64) -> Self {
+        Self {
+            path: path.to_owned(),
+            id: id.to_owned(),
+            bytes,
+        }
+    }
+}
+
 impl End {
     /// `None`: the session has to be read whole.
     pub fn of(path: &Path, id: &str) -> Option<Self> {
@@ -86,7 +98,7 @@ impl End {
         // Where lines in the middle are damaged, the whole is needed to say so.
         let is_whole = stored.notices.iter().all(|it| it.code == "session-cut");
         let turn = Turn(begins.turn);
-        if !is_whole || leads_back(&stored.entries, turn) {
+        if !is_whole || leads_back(stored.entries.iter(), turn) {
             return None;
         }
         let torn = bytes.get(stored.good_bytes..)?.to_vec();
@@ -104,11 +116,7 @@ impl End {
                 turn,
                 title: None,
             },
-            front: Front {
-                path: path.to_owned(),
-                id: id.to_owned(),
-                bytes,
-            },
+            front: Front::of(path, id, bytes),
         })
     }
 }
@@ -146,13 +154,22 @@ fn beginning(file: &mut File) -> Option<(Session, Option<Title>)> {
 }
 
 /// Returns true if the entries from a turn on cannot be understood without earlier ones.
-fn leads_back(entries: &[Entry], turn: Turn) -> bool {
-    let mut has_plan = false;
-    entries.iter().any(|it| match &it.event {
+pub fn leads_back<'a>(entries: impl IntoIterator<Item = &'a Entry>, turn: Turn) -> bool {
+    let mut has_todos = false;
+    let mut updates = HashSet::new();
+    entries.into_iter().any(|it| match &it.event {
         Event::Branch(branch) => branch.after < turn,
         Event::DocumentStart(start) => {
-            has_plan |= start.kind == Kind::Plan;
-            start.kind == Kind::TodoUpdate && !has_plan
+            has_todos |= start.kind == Kind::Plan;
+            if start.kind == Kind::TodoUpdate {
+                updates.insert((it.turn, &start.id));
+            }
+            false
+        }
+        Event::DocumentEnd { document, metadata, .. } if updates.remove(&(it.turn, document)) => {
+            // A list that replaces all todos needs none before it.
+            has_todos |= !TodoUpdate::of(metadata).merge;
+            !has_todos
         }
         _ => false,
     })
@@ -197,7 +214,7 @@ impl Earlier for Front {
         let (start, begins) = first_turn(&text, &Regex::new(MESSAGE).ok()?)?;
         let turn = Turn(begins.turn);
         let stored = load::read(&self.id, text.get(start..)?).ok()?;
-        let stands_alone = stored.notices.is_empty() && !leads_back(&stored.entries, turn);
+        let stands_alone = stored.notices.is_empty() && !leads_back(stored.entries.iter(), turn);
         stands_alone.then_some((turn, stored.entries))
     }
 
@@ -213,13 +230,10 @@ impl Earlier for Front {
                 && let Ok((position, members)) = line::read(text.trim_ascii_end(), true)
                 && let Some(Event::Done(it)) = record::from_members(Position(position), members).map(|it| it.event)
             {
-                let usage = it.usage.unwrap_or_default();
-                spent.usage.prompt_tokens = spent.usage.prompt_tokens.saturating_add(usage.prompt_tokens);
-                spent.usage.completion_tokens = spent.usage.completion_tokens.saturating_add(usage.completion_tokens);
-                spent.usage.total_tokens = spent.usage.total_tokens.saturating_add(usage.total_tokens);
-                if let Some(dollars) = it.extra_usage.get("costUsd").and_then(serde_json::Value::as_f64) {
-                    spent.dollars = Some(spent.dollars.unwrap_or_default() + dollars);
-                }
+                spent.add(&Cost {
+                    usage: it.usage.unwrap_or_default(),
+                    dollars: it.extra_usage.get("costUsd").and_then(serde_json::Value::as_f64),
+                });
             }
             text.clear();
         }

@@ -10,14 +10,19 @@ use std::{
     fs::File,
     io::{self, Write as _},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Weak},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use tokio::sync::oneshot;
 
-use super::{Report, Session, line};
+use super::{
+    Report, Session,
+    error::TapeError,
+    line,
+    retirement::{TurnStart, WrittenTurns},
+};
 use crate::{
     journal::{
         Follower, Log,
@@ -62,11 +67,12 @@ impl Recorder {
         let (stop, stopped) = oneshot::channel();
         let (log, id) = (Arc::downgrade(log), writer.tape.session.id.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let told = log.clone();
         let say = move |event: Event| {
             if let Event::Notice(notice) = &event {
                 report.call(&id, notice);
             }
-            if let Some(log) = log.upgrade() {
+            if let Some(log) = told.upgrade() {
                 log.append(now_ms(), event);
             }
         };
@@ -77,7 +83,7 @@ impl Recorder {
         });
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || runtime.block_on(follow(follower, stopped, writer, say)))?;
+            .spawn(move || runtime.block_on(follow(follower, stopped, writer, say, log)))?;
         Ok(Self {
             stop: Some(stop),
             examination: examine.transpose()?,
@@ -142,6 +148,7 @@ async fn follow(
     mut stopped: oneshot::Receiver<()>,
     mut writer: Writer,
     say: impl Fn(Event),
+    log: Weak<Log>,
 ) -> Result<(), NotStored> {
     let mut batch = Vec::new();
     let mut goes_on = true;
@@ -168,6 +175,9 @@ async fn follow(
         }
         if let Some(title) = writer.title_again().filter(|_| goes_on) {
             say(Event::Title(title));
+        }
+        if let Some(log) = log.upgrade().filter(|_| goes_on) {
+            writer.retire(&log);
         }
     }
     // A disk that refuses nothing but more of nothing costs nothing.
@@ -198,6 +208,8 @@ pub(super) struct Writer {
     /// Title of the session; `since_title` counts the bytes written after it.
     title: Option<Title>,
     since_title: u64,
+    /// Turns that may leave memory.
+    turns: WrittenTurns,
 }
 
 impl Writer {
@@ -212,6 +224,17 @@ impl Writer {
             is_answering: false,
             title: None,
             since_title: 0,
+            turns: WrittenTurns::default(),
+        }
+    }
+
+    /// Removes old turns from memory, between two answers.
+    pub(super) fn retire(&mut self, log: &Log) {
+        if !self.is_answering && self.held.is_empty() {
+            let Some(end) = self.tape.reel.as_ref().map(|it| it.good_bytes) else {
+                return;
+            };
+            self.turns.retire(log, &self.tape.path, &self.tape.session.id, end);
         }
     }
 
@@ -306,8 +329,17 @@ impl Writer {
             let must_stay = entries.iter().any(|it| must_stay(&it.event));
             let (mut titled_at, mut is_overridden) = (None, false);
             let mut title = self.title.clone();
+            let mut starts = Vec::new();
             let written = self.tape.append(must_stay, |out| {
                 for entry in joined(entries) {
+                    if matches!(entry.event, Event::UserMessage(_)) {
+                        starts.push(TurnStart {
+                            turn: entry.turn,
+                            position: entry.position,
+                            offset: out.bytes,
+                            title: title.clone(),
+                        });
+                    }
                     line::write_entry(&entry, out)?;
                     if let Event::Title(new) = &entry.event {
                         is_overridden = !new.clone().replace(&mut title);
@@ -320,6 +352,11 @@ impl Writer {
                 Ok(bytes) => bytes,
                 Err(error) => return self.fail(&error).or(notice),
             };
+            let before = self.tape.reel.as_ref().map_or(0, |it| it.good_bytes) - bytes;
+            for start in starts {
+                let offset = before + start.offset;
+                self.turns.add(TurnStart { offset, ..start });
+            }
             self.title = title;
             self.held.drain(..batch);
             count -= batch;
@@ -454,20 +491,6 @@ fn joined(entries: &[Arc<Entry>]) -> Vec<Cow<'_, Entry>> {
         }
     }
     joined
-}
-
-/// Why something is not on the disk.
-#[derive(Debug, thiserror::Error)]
-pub enum TapeError {
-    #[error("another sheaf writes this session")]
-    Held(Option<u32>),
-    /// It was read while it could not be locked, and whatever is appended would not follow what is there.
-    #[error("another program has changed the file")]
-    Changed,
-    #[error(transparent)]
-    File(#[from] file::Error),
-    #[error(transparent)]
-    Write(#[from] io::Error),
 }
 
 /// The file of a session. It is opened, and made if it is new, with the first thing that is written; if that fails, with

@@ -1073,3 +1073,163 @@ fn a_clock_that_goes_back_changes_no_order() {
     let ids: std::collections::BTreeSet<String> = (0..64).map(|_| Session::fresh("/", 1).id).collect();
     assert_eq!(ids.len(), 64);
 }
+
+/// A recorder that is never late, and the log that it follows.
+struct Recorded {
+    log: Arc<Log>,
+    follower: crate::journal::Follower,
+    writer: Writer,
+}
+
+impl Recorded {
+    fn new(folder: &Path) -> Self {
+        let log = Log::new();
+        Self {
+            follower: log.follow_settled(Position(0)),
+            writer: Writer::new(tape(folder)),
+            log,
+        }
+    }
+
+    fn say(&mut self, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            self.log.append(self.log.last().0 + 1, event);
+            let mut batch = Vec::new();
+            self.follower.take(&mut batch);
+            self.writer.take(&mut batch, Instant::now());
+            assert_eq!(self.writer.write(Instant::now()), None);
+            self.writer.retire(&self.log);
+        }
+    }
+
+    /// A turn of about 100 kB with these documents beside its text.
+    fn turn(&mut self, number: usize, more: Vec<Event>) {
+        let text = format!("answer {number}. ").repeat(8_000);
+        let begin = [
+            Event::UserMessage(Message::user(format!("question {number}"))),
+            start("a", "text"),
+        ];
+        let pieces = text
+            .as_bytes()
+            .chunks(2_000)
+            .map(|it| say("a", &String::from_utf8_lossy(it)));
+        self.say(begin.into_iter().chain(pieces.collect::<Vec<_>>()));
+        self.say([end("a", Some(&text), json!({}))].into_iter().chain(more));
+        self.say([Event::Done(Done::default())]);
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        self.log.after(Position(0)).iter().map(|it| Entry::clone(it)).collect()
+    }
+}
+
+fn todos(id: &str, merge: bool) -> Vec<Event> {
+    let todo = json!({ "id": "t", "content": "T", "status": "pending" });
+    vec![
+        start(id, "todo_update"),
+        end(id, None, json!({ "todos": [todo], "merge": merge })),
+    ]
+}
+
+#[test]
+fn a_conversation_that_grows_long_lets_its_old_turns_go_and_reads_the_same() {
+    let (folder, other) = (folder(), folder());
+    let (mut recorded, mut whole) = (Recorded::new(folder.path()), Recorded::new(other.path()));
+    // The control keeps everything: somebody who reads closely has not come further than the beginning.
+    let _slow = whole.log.follow_closely(Position(0));
+    for number in 1..=60 {
+        for it in [&mut recorded, &mut whole] {
+            it.turn(number, Vec::new());
+        }
+    }
+    assert_eq!(whole.log.recent(), None);
+    let recent = recorded.log.recent().expect("old turns have gone");
+    assert!(recent.turn >= Turn(20) && recent.turn <= Turn(56), "{recent:?}");
+    assert_eq!(seen(&recorded.entries()), seen(&whole.entries()));
+    assert_eq!(recorded.entries(), whole.entries());
+    // A follower reads on from anywhere.
+    for since in [0, 5, recent.after.0 - 1, recent.after.0, recent.after.0 + 1] {
+        let mut batch = Vec::new();
+        recorded.log.follow(Position(since)).take(&mut batch);
+        let wanted = whole.log.after(Position(since));
+        assert_eq!(batch, wanted, "after {since}");
+    }
+    // What happens to an old document is stored, and said to who reads on.
+    let ran = Event::DocumentUpdate {
+        document: "a".into(),
+        metadata: members(json!({ "undone": true })),
+    };
+    for it in [&mut recorded, &mut whole] {
+        it.log.append_to(Turn(2), 1, ran.clone());
+        it.turn(61, Vec::new());
+    }
+    assert_eq!(recorded.entries(), whole.entries());
+    // Whoever goes back to an old turn needs what came before it.
+    let back = Event::Branch(crate::protocol::Branch {
+        after: Turn(3),
+        ..crate::protocol::Branch::default()
+    });
+    for it in [&mut recorded, &mut whole] {
+        it.say([back.clone()]);
+    }
+    assert_eq!(recorded.log.recent(), None, "all of it is in memory again");
+    assert_eq!(recorded.entries(), whole.entries());
+    for number in 62..=120 {
+        for it in [&mut recorded, &mut whole] {
+            it.turn(number, Vec::new());
+        }
+    }
+    assert!(
+        recorded.log.recent().expect("they go again").turn > Turn(61),
+        "none before the branch"
+    );
+    assert_eq!(recorded.entries(), whole.entries());
+    // And so does who opens the session.
+    assert_eq!(recorded.writer.write_all(), None);
+    let stored = Store::new(folder.path()).read("s-1").expect("it is there");
+    assert_eq!(seen(&stored.entries), seen(&whole.entries()));
+}
+
+#[test]
+fn turns_go_only_where_the_rest_makes_sense_without_them() {
+    for (name, first, later, may_go) in [
+        ("nothing", vec![], vec![], true),
+        ("a list that goes on", todos("t", false), todos("t", true), false),
+        ("lists of their own", todos("t", false), todos("t", false), true),
+    ] {
+        let folder = folder();
+        let mut recorded = Recorded::new(folder.path());
+        recorded.turn(1, first);
+        for number in 2..=40 {
+            recorded.turn(number, later.clone());
+        }
+        assert_eq!(recorded.log.recent().is_some(), may_go, "{name}");
+    }
+}
+
+#[test]
+fn who_cannot_store_keeps_everything() {
+    let folder = folder();
+    let file = folder.path().join("no-folder");
+    fs::write(&file, "").expect("a file");
+    let mut recorded = Recorded::new(&file);
+    for number in 1..=30 {
+        let text = "x".repeat(100_000);
+        let question = Event::UserMessage(Message::user(format!("question {number}")));
+        for event in [
+            question,
+            start("a", "text"),
+            end("a", Some(&text), json!({})),
+            Event::Done(Done::default()),
+        ] {
+            recorded.log.append(1, event);
+            let mut batch = Vec::new();
+            recorded.follower.take(&mut batch);
+            recorded.writer.take(&mut batch, Instant::now());
+            recorded.writer.write(Instant::now());
+            recorded.writer.retire(&recorded.log);
+        }
+    }
+    assert_eq!(recorded.log.recent(), None);
+    assert_eq!(recorded.entries().len(), 120);
+}

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::{Action, App, Effect};
 use crate::{
     journal::Log,
-    protocol::{Entry, Position},
+    protocol::{Entry, Position, Turn},
     text::WordList,
     transcript::Transcript,
+    tui::widgets::transcript::{Following, Item},
 };
 
 /// Bytes that are read at first when the reader scrolls up; twice as many each time. A look a little way back does not pay for
@@ -36,7 +37,9 @@ pub fn beginning(log: &Log, is_whole: bool) -> (Transcript, Position) {
 impl Action {
     /// Runs the action, after reading all that it may look at.
     pub fn go(&self, app: &mut App, words: &str) -> Vec<Effect> {
-        if !NEAR.contains(self.name) {
+        // With words, a copy may be of any document, or of all.
+        let is_near = NEAR.contains(self.name) && (words.is_empty() || self.name != "copy");
+        if !is_near {
             app.look_back();
         }
         (self.run)(app, words)
@@ -54,6 +57,14 @@ impl App {
         self.take_up(whole, &entries);
     }
 
+    /// Reads the whole if `turn` is not shown.
+    pub fn look_back_to(&mut self, turn: Turn) {
+        let first = self.conversation.transcript.exchanges.first();
+        if first.is_some_and(|it| turn < it.turn) {
+            self.look_back();
+        }
+    }
+
     /// Reads a further part of it, or all if there is no such part.
     fn look_further_back(&mut self) {
         self.conversation.backfilled_bytes = (self.conversation.backfilled_bytes * 2).max(FURTHER_BYTES);
@@ -64,7 +75,7 @@ impl App {
         };
         let mut more = Transcript::starting_at(turn, recent.title.clone());
         more.apply_all(&entries);
-        more.copy_earlier_cost(&self.conversation.transcript);
+        more.inherit(&self.conversation.transcript);
         self.take_up(more, &entries);
     }
 
@@ -78,6 +89,37 @@ impl App {
         (self.viewport.search, self.viewport.selection) = (None, None);
         self.conversation.follow_from = entries.last().map(|it| it.position);
         self.viewport.bars = None;
+    }
+
+    /// Removes the turns that the log has retired, if the reader is at the end and nothing shown needs them.
+    pub fn forget_retired(&mut self) {
+        let pane = &self.viewport.pane;
+        let is_at_end = pane.follow == Following::End && self.overlays.is_empty();
+        let is_looking = self.viewport.search.is_some() || self.viewport.selection.is_some();
+        // Inline, the items that are in the terminal's own lines are counted from the first one.
+        if self.conversation.reads_whole || self.terminal.inline.is_some() || !is_at_end || is_looking {
+            return;
+        }
+        let Some(recent) = self.conversation.link.log().recent() else {
+            return;
+        };
+        let in_view = pane
+            .first_exchange()
+            .into_iter()
+            .chain(pane.selected.map(Item::exchange));
+        let exchanges = &self.conversation.transcript.exchanges;
+        let is_shown = in_view
+            .filter_map(|it| exchanges.get(it))
+            .any(|it| it.turn < recent.turn);
+        if is_shown {
+            return;
+        }
+        let by = self.conversation.transcript.forget_before(recent.turn);
+        if by > 0 {
+            self.viewport.pane.remove_from_front(by);
+            self.conversation.backfilled_bytes = 0;
+            self.viewport.bars = None;
+        }
     }
 
     /// Takes up more of the conversation when the reader has reached its first line.

@@ -9,6 +9,7 @@ use super::*;
 use crate::{
     journal::{Earlier, Log, Recent},
     protocol::{Cost, Entry, Position, Turn, Usage},
+    transcript::Transcript,
 };
 
 #[derive(Debug)]
@@ -141,16 +142,16 @@ fn who_reads_up_comes_to_the_beginning() {
     );
     desk.keys("g");
     assert!(desk.shows("1 ▌ question 1 "), "{}", desk.picture());
-    // What comes from now on comes once.
+    // What comes from now on comes once, and at the end the old turns are let go again.
     desk.keys("G");
     desk.exchange("question 61", &["answer 61"]);
     assert!(desk.shows("answer 61"), "{}", desk.picture());
-    assert_eq!(desk.app.conversation.transcript.exchanges.len(), 61);
-    assert_eq!(
-        desk.app.conversation.transcript.exchanges[60].response.documents.len(),
-        1
-    );
+    let transcript = &desk.app.conversation.transcript;
+    assert_eq!(transcript.exchanges.len(), 11);
+    assert_eq!(transcript.exchanges[10].response.documents.len(), 1);
     assert_eq!(read.load(Ordering::Relaxed), 1);
+    desk.keys("g");
+    assert!(desk.shows("1 ▌ question 1 "), "{}", desk.picture());
 }
 
 #[test]
@@ -184,7 +185,151 @@ fn who_reads_up_is_given_more_each_time_and_all_of_it_last() {
     desk.keys("G");
     desk.exchange("question 61", &["answer 61"]);
     assert!(desk.shows("answer 61"), "{}", desk.picture());
-    assert_eq!(desk.app.conversation.transcript.exchanges.len(), 61);
+    assert_eq!(desk.app.conversation.transcript.exchanges.len(), 11);
+}
+
+#[test]
+fn an_old_document_is_copied_by_its_address_and_all_of_them_at_once() {
+    for words in ["2.1", "all"] {
+        let (mut desk, read) = long();
+        assert_eq!(read.load(Ordering::Relaxed), 0);
+        desk.keys(&format!("/copy {words}<enter>"));
+        let is_there =
+            matches!(desk.front.effects.last(), Some(Effect::Copy { text, .. }) if text.contains("answer 2\n\nmore 2"));
+        assert!(is_there, "{words}: {}", desk.picture());
+    }
+}
+
+#[test]
+fn an_old_document_is_offered_by_its_address() {
+    let (mut desk, read) = long();
+    desk.keys("see #59.");
+    assert_eq!(read.load(Ordering::Relaxed), 0);
+    desk.keys("<esc> and #2.1");
+    assert!(desk.shows("answer 2"), "{}", desk.picture());
+}
+
+#[test]
+fn a_further_part_inherits_what_the_screen_knows_of_forgotten_turns() {
+    let log = Log::new();
+    let usage = Usage {
+        total_tokens: 7,
+        ..Usage::default()
+    };
+    let beside = Cost {
+        usage: Usage {
+            prompt_tokens: 5,
+            ..Usage::default()
+        },
+        dollars: Some(0.5),
+    };
+    for nth in 1..=9 {
+        log.append(1, Event::UserMessage(Message::user(format!("question {nth}"))));
+        if nth == 1 {
+            let todo = json!({ "id": "t", "content": "Add the field", "status": "in_progress" });
+            for event in document("t", "todo_update", None, json!({ "todos": [todo], "merge": false })) {
+                log.append(1, event);
+            }
+            log.append(1, Event::Notice(beside.notice()));
+        }
+        log.append(
+            1,
+            Event::Done(Done {
+                usage: Some(usage),
+                ..Done::default()
+            }),
+        );
+    }
+    let entries = log.after(Position(0));
+    let whole = Transcript::from_entries(&entries);
+    assert_eq!(whole.todos.list.len(), 1);
+    let mut shown = Transcript::from_entries(&entries);
+    assert_eq!(shown.forget_before(Turn(8)), 7);
+    let mut further = Transcript::starting_at(Turn(5), None);
+    let part: Vec<_> = entries.iter().filter(|it| it.turn >= Turn(5)).cloned().collect();
+    further.apply_all(&part);
+    further.inherit(&shown);
+    for (name, fold) in [("shown", &shown), ("further", &further)] {
+        assert_eq!(fold.todos.list, whole.todos.list, "{name}");
+        assert_eq!(fold.usage(), whole.usage(), "{name}");
+        assert_eq!(fold.cost(), whole.cost(), "{name}");
+    }
+}
+
+#[test]
+fn who_reads_the_end_of_a_live_conversation_loses_nothing_that_is_let_go() {
+    let texts = |desk: &TestApp| {
+        let exchanges = desk.app.conversation.transcript.exchanges.iter();
+        exchanges.map(|it| it.asked().to_owned()).collect::<Vec<_>>()
+    };
+    let log = Log::new();
+    let (mut desk, mut whole) = (TestApp::on(Arc::clone(&log), 60, 16), TestApp::new(60, 16));
+    let usage = Usage {
+        total_tokens: 7,
+        ..Usage::default()
+    };
+    let exchange = |desk: &mut TestApp, nth: usize| {
+        desk.events([Event::UserMessage(Message::user(format!("question {nth}")))]);
+        desk.events(document(
+            "d",
+            "text",
+            Some(&format!("answer {nth}\n\nmore {nth}")),
+            json!({}),
+        ));
+        desk.events([Event::Done(Done {
+            usage: Some(usage),
+            ..Done::default()
+        })]);
+    };
+    for nth in 1..=40 {
+        exchange(&mut desk, nth);
+        exchange(&mut whole, nth);
+    }
+    // They are on disk by now.
+    let entries: Vec<Entry> = log.after(Position(0)).iter().map(|it| Entry::clone(it)).collect();
+    let start = entries
+        .iter()
+        .find(|it| it.turn == Turn(31))
+        .expect("it is there")
+        .position;
+    let recent = Recent {
+        after: Position(start.0 - 1),
+        turn: Turn(31),
+        title: None,
+    };
+    let old = Old {
+        entries: entries.into_iter().filter(|it| it.position < start).collect(),
+        read: Arc::default(),
+        pieces: false,
+    };
+    assert!(log.retire(recent, Box::new(old)));
+    for nth in 41..=42 {
+        exchange(&mut desk, nth);
+        exchange(&mut whole, nth);
+    }
+    assert_eq!(texts(&desk).len(), 12, "what the log has let go is not here, either");
+    assert_eq!(desk.picture(), whole.picture());
+    let total = |desk: &TestApp| desk.app.conversation.transcript.usage();
+    assert_eq!(total(&desk), total(&whole));
+    for keys in [
+        "<tab>kkkk",
+        "<pgup>",
+        "/answer 5<enter>",
+        "<esc>g",
+        "<pgdn>",
+        "G",
+        "<tab>",
+    ] {
+        desk.keys(keys);
+        whole.keys(keys);
+        assert_eq!(desk.picture(), whole.picture(), "{keys}");
+        assert_eq!(total(&desk), total(&whole));
+    }
+    assert_eq!(texts(&desk), texts(&whole), "somebody has looked for something old");
+    // Whoever reads further up keeps what is there.
+    desk.keys("<tab><pgup>");
+    exchange(&mut desk, 43);
+    assert_eq!(texts(&desk).len(), 43);
 }
 
 #[test]

@@ -103,6 +103,9 @@ pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
         }
     }
     app.questions.submitted_ms = None;
+    if !app.conversation.is_busy() && !is_growth_only {
+        app.forget_retired();
+    }
     if !is_growth_only {
         announce(app);
     }

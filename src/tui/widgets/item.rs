@@ -31,6 +31,21 @@ impl Item {
         }
     }
 
+    /// The same item after `by` exchanges were removed from the front. `None` if it was in one of them.
+    pub fn before(self, by: usize) -> Option<Self> {
+        let at = |it: usize| it.checked_sub(by);
+        Some(match self {
+            Self::Message(it) => Self::Message(at(it)?),
+            Self::Thinking(it, nth) => Self::Thinking(at(it)?, nth),
+            Self::Ending(it) => Self::Ending(at(it)?),
+            Self::Action(it, nth) => Self::Action(at(it)?, nth),
+            Self::Document(place) => Self::Document(DocumentIndex {
+                exchange: at(place.exchange)?,
+                ..place
+            }),
+        })
+    }
+
     /// The index of its exchange.
     pub fn exchange(self) -> usize {
         match self {

@@ -5,7 +5,7 @@
 
 use std::{
     cmp::Ordering,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     hash::{Hash, Hasher},
     ops::Range,
 };
@@ -40,8 +40,9 @@ use crate::{
 
 pub use super::item::Item;
 
-/// Sheets kept beyond those in view.
+/// Maximum number of states kept beyond those in view, and of rows in all of them: a row costs many times its text.
 const KEPT: usize = 600;
+const KEPT_ROWS: usize = 10_000;
 
 /// A line of the pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +122,8 @@ struct Work {
     laid_out: u64,
     /// Times that something was done to the pane; nothing that looks depend on changes in between.
     round: u64,
+    /// Rows in all states. Removed states may still count.
+    rows: usize,
     /// Links of the lines that were drawn last.
     links: Links,
 }
@@ -684,6 +687,24 @@ impl Pane {
         self.anchor.item = anchor.and_then(|it| self.index_of(it)).unwrap_or_default();
     }
 
+    /// Adjusts to `by` exchanges that were removed from the front. The lines in view stay, unless they were removed.
+    pub fn remove_from_front(&mut self, by: usize) {
+        let anchor = self.items.get(self.anchor.item).and_then(|it| it.before(by));
+        self.selected = self.selected.and_then(|it| it.before(by));
+        let folds = self.folds.drain();
+        self.folds = folds.filter_map(|(it, fold)| Some((it.before(by)?, fold))).collect();
+        let states = self.states.drain();
+        self.states = states.filter_map(|(it, state)| Some((it.before(by)?, state))).collect();
+        self.items = self.items.drain(..).filter_map(|it| it.before(by)).collect();
+        self.lines.clear();
+        self.anchor.item = anchor.and_then(|it| self.index_of(it)).unwrap_or_default();
+    }
+
+    /// Returns the exchange of the first line in view. `None` while nothing is in view.
+    pub fn first_exchange(&self) -> Option<usize> {
+        self.lines.iter().find_map(VisibleLine::item).map(Item::exchange)
+    }
+
     /// The first line of all is the first line in view.
     pub fn is_at_top(&self) -> bool {
         !self.lines.is_empty() && self.anchor == Anchor::default()
@@ -998,6 +1019,7 @@ impl Pane {
         let cached = self.states.entry(item).or_default();
         cached.round = round;
         let Some(render) = render else { return };
+        let rows_before = cached.state.rows.len();
         let changed = cached.state.lay_out_widget(
             ItemWidget {
                 item,
@@ -1012,6 +1034,7 @@ impl Pane {
             cached.state.rows.extend(pictures);
         }
         cached.rekey(changed);
+        self.work.rows = (self.work.rows + cached.state.rows.len()).saturating_sub(rows_before);
     }
 
     /// Returns what the look of an item depends on; `None` if there is no such item any more.
@@ -1104,12 +1127,26 @@ impl Pane {
 
     /// Rows far from the view are made again when they are needed.
     fn forget_far(&mut self) {
-        if self.states.len() <= KEPT * 2 {
+        if self.states.len() <= KEPT * 2 && self.work.rows <= KEPT_ROWS * 2 {
             return;
         }
-        let from = self.anchor.item.saturating_sub(KEPT / 2);
-        let near: std::collections::HashSet<_> = self.items.iter().skip(from).take(KEPT).copied().collect();
+        let mut near: HashSet<Item> = self.lines.iter().filter_map(VisibleLine::item).collect();
+        let mut left = KEPT_ROWS;
+        let middle = self.anchor.item;
+        for distance in 0..KEPT / 2 {
+            for at in [middle.checked_sub(distance + 1), Some(middle + distance)] {
+                let Some(item) = at.and_then(|it| self.items.get(it)) else {
+                    continue;
+                };
+                let rows = self.states.get(item).map_or(0, |it| it.state.rows.len());
+                // The blank line above the first item in view depends on the one before it.
+                if (distance == 0 || rows <= left) && near.insert(*item) {
+                    left = left.saturating_sub(rows);
+                }
+            }
+        }
         self.states.retain(|item, _| near.contains(item));
+        self.work.rows = self.states.values().map(|it| it.state.rows.len()).sum();
     }
 }
 

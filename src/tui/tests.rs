@@ -19,6 +19,7 @@ mod looks;
 mod pages;
 mod reviewing;
 mod rewinding;
+mod scrolling;
 mod waiting;
 
 use super::{

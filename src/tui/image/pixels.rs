@@ -159,11 +159,17 @@ fn part(at: usize, of: usize, size: usize) -> Range<usize> {
         .clamp(from + 1, size.max(from + 1))
 }
 
+/// `None` if a picture has more pixels than are decoded: a small file may hold a huge one.
+fn fit(wide: usize, high: usize) -> Option<()> {
+    (wide.checked_mul(high)? <= MOST_PIXELS as usize).then_some(())
+}
+
 fn png(bytes: &[u8]) -> Option<Pixels> {
     let mut decoder = ::png::Decoder::new_with_limits(Cursor::new(bytes), ::png::Limits { bytes: MOST_BYTES });
     decoder.set_transformations(::png::Transformations::normalize_to_color8() | ::png::Transformations::ALPHA);
     decoder.set_ignore_text_chunk(true);
     let mut reader = decoder.read_info().ok()?;
+    fit(reader.info().width as usize, reader.info().height as usize)?;
     let mut read = vec![0; reader.output_buffer_size().filter(|it| *it <= MOST_BYTES)?];
     let info = reader.next_frame(&mut read).ok()?;
     read.truncate(info.buffer_size());
@@ -190,9 +196,7 @@ fn jpeg(bytes: &[u8]) -> Option<Pixels> {
     decoder.decode_headers().ok()?;
     let info = decoder.info()?;
     let (wide, high) = (usize::from(info.width), usize::from(info.height));
-    if wide * high > MOST_PIXELS as usize {
-        return None;
-    }
+    fit(wide, high)?;
     let rgba = opaque(&decoder.decode().ok()?);
     let orientation = decoder.exif().map_or(1, |it| orientation(it));
     let pixels = Pixels { wide, high, rgba };
@@ -204,6 +208,7 @@ fn webp(bytes: &[u8]) -> Option<Pixels> {
     let mut decoder = image_webp::WebPDecoder::new(Cursor::new(bytes)).ok()?;
     decoder.set_memory_limit(MOST_BYTES);
     let (wide, high) = decoder.dimensions();
+    fit(wide as usize, high as usize)?;
     let mut read = vec![0; decoder.output_buffer_size().filter(|it| *it <= MOST_BYTES)?];
     decoder.read_image(&mut read).ok()?;
     Some(Pixels {
@@ -220,9 +225,7 @@ fn gif(bytes: &[u8]) -> Option<Pixels> {
     options.set_memory_limit(::gif::MemoryLimit::Bytes(limit));
     let mut decoder = options.read_info(Cursor::new(bytes)).ok()?;
     let (wide, high) = (usize::from(decoder.width()), usize::from(decoder.height()));
-    if wide * high > MOST_PIXELS as usize {
-        return None;
-    }
+    fit(wide, high)?;
     let frame = decoder.read_next_frame().ok()??;
     // A frame may be a part of the picture only.
     let mut rgba = vec![0; wide * high * 4];

@@ -250,6 +250,33 @@ fn every_kind_of_picture_is_decoded() {
     }
 }
 
+/// Small files that are sound, and would unpack to more than is decoded.
+#[test]
+fn a_small_file_that_holds_a_huge_picture_is_not_unpacked() {
+    const SIDE: u16 = 5000;
+    let mut png = Vec::new();
+    let mut encoder = ::png::Encoder::new(&mut png, u32::from(SIDE), u32::from(SIDE));
+    encoder.set_color(::png::ColorType::Grayscale);
+    encoder.set_depth(::png::BitDepth::One);
+    let mut writer = encoder.write_header().expect("memory takes it");
+    let row = usize::from(SIDE).div_ceil(8);
+    let pixels = vec![0; row * usize::from(SIDE)];
+    writer.write_image_data(&pixels).expect("memory takes it");
+    writer.finish().expect("memory takes it");
+    let mut gif = fixtures()
+        .into_iter()
+        .find(|it| it.0.ends_with(".gif"))
+        .expect("there is one")
+        .1;
+    for at in [6, 8] {
+        gif[at..at + 2].copy_from_slice(&SIDE.to_le_bytes());
+    }
+    for bytes in [png, gif] {
+        assert!(bytes.len() < 100_000, "{}", bytes.len());
+        assert!(Pixels::decode(&bytes).is_none());
+    }
+}
+
 #[test]
 fn what_is_broken_is_no_picture_and_breaks_nothing() {
     for (name, bytes) in fixtures() {

@@ -406,7 +406,7 @@ mod tests {
         let (closed, is_closed) = tokio::sync::oneshot::channel::<()>();
         connections.serve(OpenRequests::default(), async move {
             let _open = closed;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         let other = OpenRequests::default();
         let _open = other.begin();

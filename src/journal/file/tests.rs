@@ -888,7 +888,7 @@ fn of_a_long_session_the_end_is_in_memory_and_the_rest_is_there_all_the_same() {
 
     fs::write(folder.path().join("s-1.jsonl"), [&bytes[..], torn].concat()).expect("written");
     let opened = store.resume_end("s-1", 5).expect("it can be opened");
-    let recent = opened.log.recent().expect("it is long").clone();
+    let recent = opened.log.recent().expect("it is long");
     assert_eq!(recent.title, None, "it is said again");
     assert_eq!(opened.session, session());
     let state = opened.log.after(recent.after);

@@ -73,7 +73,7 @@ impl App {
         else {
             return self.look_back();
         };
-        let mut more = Transcript::starting_at(turn, recent.title.clone());
+        let mut more = Transcript::starting_at(turn, recent.title);
         more.apply_all(&entries);
         more.inherit(&self.conversation.transcript);
         self.take_up(more, &entries);

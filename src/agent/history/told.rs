@@ -231,10 +231,13 @@ pub struct Restored {
     pub parts: HashSet<String>,
 }
 
+/// A record and its position in the log.
+type PlacedRecord<'a> = (Position, &'a Map<String, Value>);
+
 /// Reads what was told on the branch that `transcript`, the fold of `entries`, is on. `None`: there is no record, or what
 /// it builds on cannot be read.
 pub fn restore(entries: &[Arc<Entry>], transcript: &Transcript, root: Option<&Path>) -> Option<Restored> {
-    let mut records: BTreeMap<Turn, Vec<(Position, &Map<String, Value>)>> = BTreeMap::new();
+    let mut records: BTreeMap<Turn, Vec<PlacedRecord<'_>>> = BTreeMap::new();
     let mut starts: HashMap<Turn, Vec<Position>> = HashMap::new();
     let mut parts: HashMap<&str, &Value> = HashMap::new();
     for entry in entries {
@@ -387,6 +390,7 @@ impl PartReader<'_> {
     }
 
     /// `Some(None)`: it is not what it was (a secret was taken out of the file), and no server would take it.
+    #[expect(clippy::option_option, reason = "unreadable, left out and there are three things")]
     fn opaque(&self, value: &Value) -> Option<Option<Value>> {
         let hash = value.get(PART)?.as_str()?;
         let value = *self.0.get(hash)?;
@@ -401,6 +405,7 @@ impl PartReader<'_> {
         })
     }
 
+    #[expect(clippy::option_option, reason = "unreadable, left out and there are three things")]
     fn said(&self, value: &Value) -> Option<Option<Said>> {
         if let Some(id) = value.get("call") {
             let Value::Object(arguments) = self.value(value.get("arguments")?)? else {
@@ -492,13 +497,8 @@ impl PartReader<'_> {
                 history.places.insert(call.clone(), Address { turn, number });
             }
         }
-        let number = |name: &str| {
-            record
-                .get(name)
-                .and_then(Value::as_u64)
-                .and_then(|it| usize::try_from(it).ok())
-        };
-        history.opened_at = number("openedAt");
+        let opened_at = record.get("openedAt").and_then(Value::as_u64);
+        history.opened_at = opened_at.and_then(|it| usize::try_from(it).ok());
         history.is_short = record.get("isShort").is_some();
         let counted = record.get("counted").cloned().unwrap_or_default();
         history.set_counts(serde_json::from_value(counted).ok()?);

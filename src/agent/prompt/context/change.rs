@@ -76,7 +76,7 @@ impl FileWatch {
 
 /// Files that the model has read and that are different now, after a pause without a watch. Reads them.
 pub fn stale(workspace: &Workspace, seen: &Seen) -> Option<String> {
-    let files = seen.record().into_iter().filter_map(|(path, _)| {
+    let files = seen.record().into_keys().filter_map(|path| {
         let file = workspace.located(&path).ok()?;
         let bytes = workspace.read(&file, FILE_BYTES);
         let is_known = bytes.is_ok_and(|it| seen.check(&file, &it).is_ok());

@@ -180,7 +180,7 @@ mod tests {
             ("while read x; do cat $x; done <<'EOF'\n/etc/y\nEOF", "x /etc/y", "x"),
             // A sign is no path.
             ("python3 -c 'print(10 / 2)'", "-c print 10 2", "-c print(10 / 2)"),
-            ("node -e '1 / 2 + ~3'", "-e 1 2 + ~3", "-e 1 / 2 + ~3"),
+            ("node -e '1 / 2 + ~3'", "-e 1 2 + 3", "-e 1 / 2 + ~3"),
         ] {
             let found = NamedPaths::of(line);
             assert_eq!(found.programs.join(" "), programs, "{line}");

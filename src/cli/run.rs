@@ -217,7 +217,7 @@ pub fn answer_output(path: Option<&Path>) -> Result<Box<dyn Write>, String> {
     let Some(path) = path else {
         return Ok(Box::new(io::stdout().lock()));
     };
-    match std::fs::File::create(path) {
+    match file::create(path) {
         Ok(file) => Ok(Box::new(file)),
         Err(error) => {
             let folder = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.is_dir());

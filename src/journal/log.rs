@@ -141,6 +141,10 @@ impl Log {
                 return;
             };
             let entries: Vec<_> = part.after(Position(0)).collect();
+            if entries.is_empty() {
+                tracing::warn!("older turns cannot be read now; they stay on disk");
+                return;
+            }
             let mut state = self.lock();
             if state.earlier.as_ref().is_some_and(|it| Arc::ptr_eq(it, &part)) {
                 let entries = entries.into_iter().map(|it| (it.position, StoredEntries::Whole(it)));

@@ -202,6 +202,11 @@ pub fn private_folder(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Creates a file that a person names for output, or empties it.
+pub fn create(path: &Path) -> std::io::Result<File> {
+    File::create(path)
+}
+
 /// Opens a file at its end for writing, making it if need be; it is the owner's alone. Follows no link.
 ///
 /// Each write lands whole behind what is there, also when several processes write.

@@ -86,7 +86,8 @@ impl Dialogue {
         if !is_busy && self.queue.is_empty() {
             return Some(self.submit(message, exchanges));
         }
-        if is_busy && joins && !waits {
+        // Before the exchange is there, nobody could say in which of two the message ended up.
+        if is_busy && joins && !waits && exchanges == self.expected {
             return Some(Command::Steer(Submit {
                 message,
                 mode: self.mode,

@@ -194,37 +194,44 @@ fn modes(terminal: impl AsFd) -> String {
 
 #[test]
 fn a_terminal_that_takes_nothing_is_given_back() {
-    for is_stopped in [false, true] {
-        for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
-            let home = home();
-            let model = Model::with([flood()]);
-            let mut terminal = Unread::start(with_model(home.path(), &model).arg("x"), is_stopped);
-            until("the screen is taken", || modes(&terminal.slave) != terminal.modes);
-            fill(&terminal.own);
-            assert!(is_full(&terminal.slave));
-            until_it_waits(&terminal.child);
-            send(&terminal.child, signal);
-            assert_eq!(
-                exit(&mut terminal.child),
-                Some(code),
-                "{signal:?} stopped: {is_stopped}"
-            );
-            assert_eq!(
-                modes(&terminal.slave),
-                terminal.modes,
-                "{signal:?} stopped: {is_stopped}"
-            );
-            // Nothing can be written to one that is stopped.
-            if !is_stopped {
-                let unread = terminal.unread();
-                assert!(
-                    unread.windows(LEFT.len()).any(|it| it == LEFT),
-                    "{signal:?}: {unread:?}"
-                );
+    // Each waits for most of its time.
+    std::thread::scope(|scope| {
+        for is_stopped in [false, true] {
+            for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
+                scope.spawn(move || gives_the_terminal_back(is_stopped, signal, code));
             }
-            rustix::termios::tcflush(&terminal.slave, QueueSelector::IOFlush).ok();
         }
+    });
+}
+
+fn gives_the_terminal_back(is_stopped: bool, signal: Signal, code: i32) {
+    let home = home();
+    let model = Model::with([flood()]);
+    let mut terminal = Unread::start(with_model(home.path(), &model).arg("x"), is_stopped);
+    until("the screen is taken", || modes(&terminal.slave) != terminal.modes);
+    fill(&terminal.own);
+    assert!(is_full(&terminal.slave));
+    until_it_waits(&terminal.child);
+    send(&terminal.child, signal);
+    assert_eq!(
+        exit(&mut terminal.child),
+        Some(code),
+        "{signal:?} stopped: {is_stopped}"
+    );
+    assert_eq!(
+        modes(&terminal.slave),
+        terminal.modes,
+        "{signal:?} stopped: {is_stopped}"
+    );
+    // Nothing can be written to one that is stopped.
+    if !is_stopped {
+        let unread = terminal.unread();
+        assert!(
+            unread.windows(LEFT.len()).any(|it| it == LEFT),
+            "{signal:?}: {unread:?}"
+        );
     }
+    rustix::termios::tcflush(&terminal.slave, QueueSelector::IOFlush).ok();
 }
 
 /// Lines, too: on a terminal that was stopped with Ctrl+S.

@@ -299,7 +299,11 @@ impl PartWriter<'_> {
             Value::String(text) if text.len() < PART_BYTES => return value,
             value => value.to_string(),
         };
-        if written.len() < PART_BYTES {
+        // What looks like the name of a part is one, so that it is read as it was.
+        let is_name = value
+            .as_object()
+            .is_some_and(|it| it.len() == 1 && it.contains_key(PART));
+        if written.len() < PART_BYTES && !is_name {
             return value;
         }
         let hash = hash_of(written.as_bytes());

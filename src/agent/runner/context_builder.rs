@@ -468,6 +468,9 @@ impl ContextBuilder {
     pub fn resume(&mut self, restored: Option<&Restored>) {
         self.told = restored.map(ToldRecorder::after).unwrap_or_default();
         self.earlier = restored.map(|it| it.facts.context.clone());
+        if restored.is_none() {
+            self.forgot();
+        }
     }
 
     /// The record of what the model was told since the last one; `None`: nothing.

@@ -170,7 +170,11 @@ impl Runner {
                 }
                 RunnerEvent::Ready(submission) => self.begin(submission),
                 // The answer may have ended in the meantime: then it is a message of its own.
-                RunnerEvent::Steering(it) if !self.turn.is_answering() => self.messages.push(it.submit),
+                RunnerEvent::Steering(it) if !self.turn.is_answering() => {
+                    // What was put together for it is not said: its rules and its mode are said with the message.
+                    self.context.forgot();
+                    self.messages.push(it.submit);
+                }
                 RunnerEvent::Steering(Steering { submit, parts }) => {
                     self.enter(&submit);
                     self.step(Input::Steer {
@@ -420,7 +424,10 @@ impl Runner {
                 self.log.append(now_ms(), Event::Notice(notice));
             }
             Command::Next => {}
-            Command::Answer { response, turn: _ } if self.turn.is_running() => self.step(Input::Answer(response)),
+            // Documents of another turn may have the same id.
+            Command::Answer { response, turn } if self.turn.is_running() && turn == self.log.turn() => {
+                self.step(Input::Answer(response));
+            }
             Command::Answer { response, turn } => match self.messages.answering(&self.log, turn, response) {
                 Some(submit) => self.messages.push(submit),
                 None => warn(&self.log, "no-question", "no question is open: the answer was left out"),

@@ -50,15 +50,6 @@ impl FileIdentity {
         })
     }
 
-    /// Reads the numbers of [`Self::line`]. `None` for impossible ones.
-    pub fn from_numbers([device, inode, seconds, nanoseconds]: [i64; 4]) -> Option<Self> {
-        Some(Self {
-            device: u64::try_from(device).ok()?,
-            inode: u64::try_from(inode).ok()?,
-            changed: (seconds, nanoseconds),
-        })
-    }
-
     /// Device, inode, and the time of the last change in seconds and nanoseconds.
     pub fn line(self) -> String {
         let Self {

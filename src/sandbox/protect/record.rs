@@ -199,6 +199,10 @@ pub fn left_behind(
         let Ok(Locked::Ours(_lock)) = file::lock(&list.with_extension("lock")) else {
             continue;
         };
+        // It ended in the meantime.
+        if !list.exists() {
+            continue;
+        }
         let span = Span::of(&list);
         let bytes = file::read_unlinked(&list, LONGEST_LIST as u64).unwrap_or_default();
         if first_root(&bytes).is_some_and(|it| it != ground.root) {
@@ -428,8 +432,12 @@ impl Listed {
                 b"other" => listed.entries.push((path, None)),
                 b"file" => {
                     let mut words = rest.splitn(5, |it| *it == b' ');
-                    let mut number = || std::str::from_utf8(words.next()?).ok()?.parse().ok();
-                    let identity = FileIdentity::from_numbers([number()?, number()?, number()?, number()?])?;
+                    let mut number = || std::str::from_utf8(words.next()?).ok();
+                    let identity = FileIdentity {
+                        device: number()?.parse().ok()?,
+                        inode: number()?.parse().ok()?,
+                        changed: (number()?.parse().ok()?, number()?.parse().ok()?),
+                    };
                     let path = PathBuf::from(OsStr::from_bytes(words.next()?));
                     listed.entries.push((path, Some(identity)));
                 }

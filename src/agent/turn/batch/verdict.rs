@@ -9,6 +9,7 @@ use crate::{
         approval::{self, Facts, Rules, RunMode, Verdict},
         tool_selection,
     },
+    link::Asker,
     protocol::Permission,
     sandbox::Place,
     tools::{Access, Tool, Work},
@@ -25,6 +26,12 @@ impl Running {
             Verdict::Ask(_) if !facts.is_attended && tool_selection::must_ask(settings, &tool) => {
                 job.refusal.missing = Some(Vec::new());
                 Verdict::Deny(format!("{} needs approval, and nobody can give it", tool.name))
+            }
+            // A program decides no more than --force does.
+            Verdict::Ask(question) if self.setup.asker == Asker::Program && question.needs_person => {
+                job.refusal.missing = Some(Vec::new());
+                job.refusal.needs_person = true;
+                Verdict::Deny(format!("{}; only a person at the screen can allow it", question.why))
             }
             verdict => verdict,
         };

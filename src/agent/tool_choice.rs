@@ -12,7 +12,7 @@ use crate::{
 const EDIT_FAMILY: &str = "edit_file";
 
 /// Returns true if a client that says `name` means `tool`. Which tool edits depends on the model and the settings, which
-/// no client knows; so [`EDIT_FAMILY`] stands for all of them, in what it allows and in what it limits.
+/// no client knows; so `EDIT_FAMILY` stands for all of them, in what it allows and in what it limits.
 pub fn is_meant(tool: &Tool, name: &str) -> bool {
     tool.is_called(name) || (name == EDIT_FAMILY && tool.class == Class::Writes)
 }

@@ -571,7 +571,7 @@ impl Follower {
         self.take_within(ReadLimit::NONE, batch)
     }
 
-    /// Like [`Self::next`], but returns at most `most` entries and about [`BATCH_BYTES`] of text at a time, for readers that
+    /// Like [`Self::next`], but returns at most `most` entries and about `BATCH_BYTES` of text at a time, for readers that
     /// may stall on a batch.
     pub async fn next_some(&mut self, most: NonZeroUsize, batch: &mut Vec<Arc<Entry>>) -> bool {
         let limit = ReadLimit {

@@ -203,6 +203,31 @@ pub struct ModelRequest {
     pub is_watched: bool,
 }
 
+impl ModelRequest {
+    /// Removes the thoughts that a server wanted back, such as those of another account, which it cannot read. Returns false if there
+    /// are none.
+    pub fn drop_thoughts(&mut self) -> bool {
+        let mut is_changed = false;
+        for message in &mut self.messages {
+            let ModelMessage::Assistant(all) = message else {
+                continue;
+            };
+            let before = all.len();
+            all.retain(|it| !matches!(it, Said::Opaque(_)));
+            is_changed |= all.len() != before;
+            for said in all {
+                if let Said::Call(call) = said {
+                    is_changed |= call.opaque.take().is_some();
+                }
+            }
+        }
+        is_changed
+    }
+}
+
+/// What is said when a request is repeated without thoughts.
+pub const THOUGHTS_DROPPED: &str = "the server did not take earlier thoughts back: asked without them";
+
 /// A tool as a model sees it.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct ToolSpec {

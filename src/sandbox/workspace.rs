@@ -27,6 +27,7 @@ use crate::{
     config::{Paths, Settings},
     os::file,
     protocol::Permission,
+    shell::NamedPaths,
 };
 
 /// The folders that tools work in, and the commands that run there. One for each conversation.
@@ -62,6 +63,9 @@ pub struct Fence {
     pub aside: Option<PathBuf>,
     /// This program's folders, which are protected wherever they are, whether they exist or not.
     pub own: Vec<PathBuf>,
+    /// Paths that the program that decides approvals may be read from, absolute or relative to the root. Those that are files of
+    /// the workspace are protected.
+    pub deciding: Vec<String>,
     /// Files and folders that hold keys. They are hidden wherever they are.
     pub private: Vec<PathBuf>,
 }
@@ -94,6 +98,7 @@ impl Fence {
             own: paths.map_or_else(Vec::new, |it| {
                 [&it.config, &it.data, &it.state, &it.cache].map(Clone::clone).to_vec()
             }),
+            deciding: settings.approvals.program.iter().flat_map(|it| paths_of(it)).collect(),
             private: paths
                 .into_iter()
                 .flat_map(|it| [it.state.join("serve-token"), it.keys()])
@@ -101,6 +106,12 @@ impl Fence {
                 .collect(),
         }
     }
+}
+
+/// The paths that a command names, its program too.
+fn paths_of(command: &str) -> impl Iterator<Item = String> + use<> {
+    let NamedPaths { programs, others } = NamedPaths::of(command);
+    programs.into_iter().chain(others)
 }
 
 impl Workspace {
@@ -127,9 +138,11 @@ impl Workspace {
             &[fence.hidden, patterns].concat(),
             &[fence.private, paths].concat(),
         );
-        let own = absolute(fence.own);
-        // What is there can be held.
         let is_ours = |it: &&PathBuf| std::iter::once(&root).chain(&more).any(|root| it.starts_with(root));
+        let deciding = fence.deciding.iter().filter_map(|it| root.join(it).canonicalize().ok());
+        let deciding = deciding.filter(|it| is_ours(&it) && it.is_file());
+        let own: Vec<PathBuf> = absolute(fence.own).into_iter().chain(deciding).collect();
+        // What is there can be held.
         for missing in own.iter().filter(is_ours).filter(|it| !it.exists()) {
             if let Err(error) = file::private_folder(missing) {
                 tracing::warn!(%error, "a folder of this program cannot be made, so that it could be protected");

@@ -10,7 +10,7 @@ use std::sync::{
 };
 
 use super::{
-    Failure, FailureKind, Format, ModelMessage, ModelRequest, Said,
+    Failure, FailureKind, Format, ModelRequest, THOUGHTS_DROPPED,
     body::{Read, Reading},
     listing::{self, Page},
     request::{Server, Wire},
@@ -95,15 +95,7 @@ impl Wire for Messages {
             return None;
         }
         if said.contains("thinking` block") || said.contains("thinking block") || said.contains("signature") {
-            let mut is_changed = false;
-            for message in &mut request.messages {
-                if let ModelMessage::Assistant(all) = message {
-                    let before = all.len();
-                    all.retain(|it| !matches!(it, Said::Opaque(_)));
-                    is_changed |= all.len() != before;
-                }
-            }
-            return is_changed.then(|| "the server did not take earlier thoughts back: asked without them".to_owned());
+            return request.drop_thoughts().then(|| THOUGHTS_DROPPED.to_owned());
         }
         let is_about = ["thinking", "effort", "output_config", "temperature", "budget_tokens"];
         let is_new = is_about.iter().any(|it| said.contains(it)) && !self.is_plain.swap(true, Ordering::Relaxed);
@@ -130,7 +122,10 @@ mod tests {
     use pretty_assertions::assert_eq;
     use serde_json::{Value, json};
 
-    use super::*;
+    use super::{
+        super::{ModelMessage, Said},
+        *,
+    };
     use crate::{
         config::{Connection, Environment, KeySource},
         models::{Effort, Piece, Provider, conformance::shape},

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    Failure, FailureKind, Format, Model, ModelRequest,
+    Failure, FailureKind, Format, Model, ModelRequest, THOUGHTS_DROPPED,
     body::Read,
     catalogue, lenient,
     listing::Page,
@@ -61,7 +61,12 @@ impl Wire for Gemini {
         listed(body)
     }
 
-    fn mend(&self, failure: &Failure, _: &mut ModelRequest, _: &config::Provider) -> Option<String> {
+    fn mend(&self, failure: &Failure, request: &mut ModelRequest, _: &config::Provider) -> Option<String> {
+        let said = failure.said.as_deref().unwrap_or_default().to_lowercase();
+        let is_thought = failure.kind == FailureKind::Request && said.contains("thought") && said.contains("signature");
+        if is_thought && request.drop_thoughts() {
+            return Some(THOUGHTS_DROPPED.to_owned());
+        }
         (&*failure.message == stream::MALFORMED).then(|| format!("{}: it is asked once more", stream::MALFORMED))
     }
 

@@ -11,7 +11,7 @@ use std::sync::{
 };
 
 use super::{
-    Failure, FailureKind, Format, ModelRequest,
+    Failure, FailureKind, Format, ModelRequest, THOUGHTS_DROPPED,
     body::{Read, Reading},
     openai,
     request::{Server, Wire},
@@ -64,9 +64,17 @@ impl Wire for Responses {
         Box::new(Reading::new(stream::Decoder::default()))
     }
 
-    /// Some models do not reason, and some accounts may not see a summary of it; both are 400.
-    fn mend(&self, failure: &Failure, _: &mut ModelRequest, _: &config::Provider) -> Option<String> {
+    /// Some models do not reason, some accounts may not see a summary of it, and none reads the thoughts of another account; all of
+    /// it is 400.
+    fn mend(&self, failure: &Failure, request: &mut ModelRequest, _: &config::Provider) -> Option<String> {
         let said = failure.said.as_deref().unwrap_or_default().to_lowercase();
+        let is_thought = ["encrypted content", "encrypted_content", "item of type 'reasoning'"];
+        if failure.kind == FailureKind::Request
+            && is_thought.iter().any(|it| said.contains(it))
+            && request.drop_thoughts()
+        {
+            return Some(THOUGHTS_DROPPED.to_owned());
+        }
         let is_summary = said.contains("summar");
         if failure.kind != FailureKind::Request
             || !(is_summary || said.contains("reasoning") || said.contains("encrypted"))
@@ -80,5 +88,46 @@ impl Wire for Responses {
         };
         let before = self.refused.swap(next, Ordering::Relaxed);
         (before < next).then(|| "the model does not take every wish about reasoning: asked without".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+    use crate::models::{Call, ModelMessage, Said};
+
+    #[test]
+    fn a_server_that_cannot_read_earlier_thoughts_is_asked_without_them() {
+        let call = Call {
+            id: "a".to_owned(),
+            name: "x".to_owned(),
+            arguments: Map::new(),
+            opaque: Some(json!("signed")),
+        };
+        let thought = Said::Opaque(json!({ "type": "reasoning", "encrypted_content": "x" }));
+        let said = vec![thought, Said::Text("hi".into()), Said::Call(call.clone())];
+        let mut request = ModelRequest {
+            messages: vec![ModelMessage::user("hello"), ModelMessage::Assistant(said)],
+            ..ModelRequest::default()
+        };
+        let failure = Failure::new(FailureKind::Request, "refused")
+            .saying("The encrypted content gAAA could not be verified. Reason: it could not be decrypted or parsed.");
+        let (wire, settings) = (Responses::default(), config::Provider::default());
+        let mended = wire.mend(&failure, &mut request, &settings);
+        assert_eq!(mended.as_deref(), Some(THOUGHTS_DROPPED));
+        let plain = Call { opaque: None, ..call };
+        assert_eq!(
+            request.messages[1],
+            ModelMessage::Assistant(vec![Said::Text("hi".into()), Said::Call(plain)])
+        );
+        assert!(wire.wishes() == Wishes::All, "nothing else is given up");
+        // Where there were none, it is about what was asked for.
+        assert_ne!(
+            wire.mend(&failure, &mut request, &settings).as_deref(),
+            Some(THOUGHTS_DROPPED)
+        );
+        assert!(wire.wishes() != Wishes::All);
     }
 }

@@ -725,6 +725,8 @@ fn this_programs_own_folders_and_its_keys_are_held_wherever_they_are() {
         ..Default::default()
     };
     settings.providers.insert("mine".to_owned(), provider);
+    settings.approvals.program = Some("sh tools/yes.sh --all".to_owned());
+    ground.put("shop/tools/yes.sh", "cat");
     let paths = Paths {
         config: ground.path("shop/conf/sheaf"),
         data: ground.path("shop/data/sheaf"),
@@ -745,6 +747,9 @@ fn this_programs_own_folders_and_its_keys_are_held_wherever_they_are() {
         (".gitconfig", true),
         (".config/git/config", true),
         ("a.rs", false),
+        // It decides what commands may do.
+        ("tools/yes.sh", true),
+        ("tools/no.sh", false),
     ] {
         assert_eq!(
             workspace.locate(written).unwrap().is_protected,
@@ -756,7 +761,7 @@ fn this_programs_own_folders_and_its_keys_are_held_wherever_they_are() {
     assert_eq!(workspace.locate("../other/state/keys/x").unwrap().place, Place::Hidden);
     let held = workspace.commands().ground();
     let policy = held.policy(&held.look(), policy::Tier::Full, &[], false, None);
-    for inner in ["shop/conf/sheaf", "shop/data/sheaf", "added/cache"] {
+    for inner in ["shop/conf/sheaf", "shop/data/sheaf", "added/cache", "shop/tools/yes.sh"] {
         assert!(
             policy.read_only.contains(&ground.path(inner)),
             "{inner}: {:?}",

@@ -596,10 +596,9 @@ fn listen() -> mpsc::Receiver<StopSignal> {
             (SignalKind::terminate(), StopSignal::Terminate),
             (SignalKind::hangup(), StopSignal::HangUp),
         ];
-        // What was ignored at the start, as under nohup, stays ignored.
-        let kinds = kinds
-            .into_iter()
-            .filter(|it| !os::ending::is_ignored(it.0.as_raw_value()));
+        // Under nohup a hangup is ignored from the start, and stays so.
+        let is_nohup = |it: SignalKind| it == SignalKind::hangup() && os::ending::is_ignored(it.as_raw_value());
+        let kinds = kinds.into_iter().filter(|it| !is_nohup(it.0));
         let kinds: Vec<_> = kinds.collect();
         os::ending::limit(kinds.iter().map(|it| it.0.as_raw_value()), || {});
         for (kind, stop) in kinds {

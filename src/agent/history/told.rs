@@ -178,6 +178,9 @@ impl ToldRecorder {
         let places: BTreeMap<&String, Value> = places.map(|(call, it)| (call, json!([it.turn.0, it.number]))).collect();
         let mut record = Map::new();
         record.insert("keep".into(), keep.into());
+        if !is_whole {
+            record.insert("of".into(), self.keys.len().into());
+        }
         let mut put = |name: &str, value: Value, is_new: bool| {
             if is_new {
                 record.insert(name.to_owned(), value);
@@ -476,7 +479,10 @@ impl PartReader<'_> {
             *history = MessageHistory::default();
             *facts = ToldFacts::default();
         }
-        if keep > history.messages.len() {
+        // Else the record before it is missing.
+        let of = record.get("of").and_then(Value::as_u64);
+        let is_next = keep == 0 || of.is_none_or(|it| usize::try_from(it).is_ok_and(|it| it == history.messages.len()));
+        if keep > history.messages.len() || !is_next {
             return None;
         }
         history.messages.truncate(keep);
@@ -815,6 +821,38 @@ mod tests {
         let messages = redacted.expect("the rest is sound").history.messages;
         assert!(!format!("{messages:?}").contains("redacted"), "{messages:?}");
         assert_eq!(messages.len(), 3);
+    }
+
+    #[test]
+    fn a_record_whose_predecessor_is_missing_is_not_applied() {
+        let mut teller = Teller::new();
+        for text in ["one", "two", "three"] {
+            teller.turn(text);
+        }
+        let entries = teller.log.after(Position(0));
+        let is_record = |it: &Arc<Entry>| matches!(it.event, Event::Told(_));
+        let records: Vec<_> = entries
+            .iter()
+            .filter(|it| is_record(it))
+            .map(|it| it.position)
+            .collect();
+        let without = |position: Option<Position>| {
+            let rest: Vec<_> = entries
+                .iter()
+                .filter(|it| Some(it.position) != position)
+                .cloned()
+                .collect();
+            restore(&rest, &folded(&rest), None)
+        };
+        assert!(records.len() > 2);
+        assert!(without(None).is_some(), "the control");
+        for missing in &records[..records.len() - 1] {
+            assert!(without(Some(*missing)).is_none(), "{missing:?}");
+        }
+        assert!(
+            without(records.last().copied()).is_some(),
+            "the last one is only not there"
+        );
     }
 
     #[test]

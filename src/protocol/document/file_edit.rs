@@ -348,6 +348,12 @@ pub(super) static ROW: KindRow = KindRow {
         if let Some(Value::Object(diff)) = metadata.get_mut("diff") {
             member::default(diff, "oldString", "");
             member::default(diff, "newString", "");
+            // Lines are counted from 1; an insertion at the start of a file ends before it.
+            for (name, least) in [("startLine", 1), ("endLine", 0)] {
+                if member::integer(diff, name).is_some_and(|it| it < least) {
+                    diff.insert(name.to_owned(), least.into());
+                }
+            }
         }
     },
     ..KindRow::DEFAULT
@@ -388,6 +394,30 @@ fn settle_diff(members: &mut Map<String, Value>) {
     if let Value::Object(diff) = slot {
         for (name, value) in loose {
             diff.entry(name).or_insert(value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::DocumentId;
+
+    #[test]
+    fn lines_that_no_file_has_become_the_nearest_ones() {
+        for (start, end, expected) in [
+            (json!(0), json!(-1), [json!(1), json!(0)]),
+            (json!(-7), json!(4), [json!(1), json!(4)]),
+            (json!(3), json!(2), [json!(3), json!(2)]),
+        ] {
+            let Value::Object(mut metadata) = json!({ "diff": { "startLine": start, "endLine": end } }) else {
+                unreachable!("an object was written");
+            };
+            (ROW.fill)(&mut metadata, &DocumentId::from("doc_001"));
+            assert_eq!(
+                [&metadata["diff"]["startLine"], &metadata["diff"]["endLine"]],
+                [&expected[0], &expected[1]]
+            );
         }
     }
 }

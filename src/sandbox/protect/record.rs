@@ -261,9 +261,12 @@ struct Span {
 impl Span {
     fn of(list: &Path) -> Self {
         let modified = |path: &Path| fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
+        let start = modified(list).unwrap_or(UNIX_EPOCH);
+        // No command outlives its machine.
+        let stopped = || booted().filter(|it| *it > start);
         Self {
-            start: modified(list).unwrap_or(UNIX_EPOCH),
-            end: modified(&list.with_extension("end")),
+            start,
+            end: modified(&list.with_extension("end")).or_else(stopped),
         }
     }
 
@@ -302,6 +305,13 @@ impl Span {
         let folder = git.parent().and_then(born);
         folder.is_none_or(|it| it >= self.start) || born(git).is_some_and(|it| it < self.start)
     }
+}
+
+/// Time at which this machine was started, to the second. `None`: it is not known.
+fn booted() -> Option<SystemTime> {
+    let about = fs::read_to_string("/proc/stat").ok()?;
+    let seconds = about.lines().find_map(|it| it.strip_prefix("btime "))?;
+    Some(UNIX_EPOCH + Duration::from_secs(seconds.trim().parse().ok()?))
 }
 
 /// Time of the last change of anything that the system says of a file; no program can set it.

@@ -225,7 +225,7 @@ impl ModelRequest {
     }
 }
 
-/// What is said when a request is repeated without thoughts.
+/// Notice that a request is repeated without thoughts.
 pub const THOUGHTS_DROPPED: &str = "the server did not take earlier thoughts back: asked without them";
 
 /// A tool as a model sees it.

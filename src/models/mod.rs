@@ -266,6 +266,18 @@ impl ModelMessage {
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Assistant(vec![Said::Text(LongText::from(text.into()).settled())])
     }
+
+    /// Ids of the calls of the model in this message.
+    pub fn call_ids(&self) -> impl Iterator<Item = &str> {
+        let said = match self {
+            Self::Assistant(said) => said.as_slice(),
+            Self::User(_) | Self::Results(_) => &[],
+        };
+        said.iter().filter_map(|it| match it {
+            Said::Call(call) => Some(call.id.as_str()),
+            Said::Text(_) | Said::Opaque(_) => None,
+        })
+    }
 }
 
 /// A part of what the user says.

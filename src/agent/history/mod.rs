@@ -33,7 +33,12 @@ pub fn with_calls(entries: &[Arc<Entry>]) -> MessageHistory {
 
 /// Adds what was said after `upto`, a turn and how many documents of its answer are told already; `None`: all of it.
 pub fn add_with_calls(transcript: &Transcript, upto: Option<(Turn, usize)>, told: &mut MessageHistory) {
-    let mut ids: HashSet<String> = told.messages.iter().flat_map(call_ids).collect();
+    let mut ids: HashSet<String> = told
+        .messages
+        .iter()
+        .flat_map(ModelMessage::call_ids)
+        .map(str::to_owned)
+        .collect();
     for (exchange, first) in since(transcript, upto) {
         let documents = &exchange.response.documents;
         if !is_of_model(exchange) {
@@ -108,18 +113,6 @@ fn since(transcript: &Transcript, upto: Option<(Turn, usize)>) -> impl Iterator<
         let first = upto.filter(|_| Some(nth) == at).map_or(0, |it| it.1);
         (it, first.min(it.response.documents.len()))
     })
-}
-
-/// Ids of the calls of a message.
-fn call_ids(message: &ModelMessage) -> Vec<String> {
-    let ModelMessage::Assistant(said) = message else {
-        return Vec::new();
-    };
-    let calls = said.iter().filter_map(|it| match it {
-        Said::Call(call) => Some(call.id.clone()),
-        Said::Text(_) | Said::Opaque(_) => None,
-    });
-    calls.collect()
 }
 
 /// The message that opens a turn.

@@ -170,7 +170,7 @@ impl ToldRecorder {
         let messages: Vec<Value> = added.iter().map(|it| writer.message(it)).collect();
         let borders = history.borders.iter().filter(|it| it.at >= keep);
         let borders: Vec<Value> = borders.map(|it| json!([it.at, it.turn.0, it.behind])).collect();
-        let calls: HashSet<&str> = added.iter().flat_map(calls).collect();
+        let calls: HashSet<&str> = added.iter().flat_map(ModelMessage::call_ids).collect();
         let places = history
             .places
             .iter()
@@ -573,18 +573,6 @@ fn file_of(value: &Value) -> Option<SeenFile> {
         hash: hash.try_into().ok()?,
         lines: lines.into_iter().map(|(first, last)| first..=last).collect(),
     })
-}
-
-/// Ids of the calls of a message.
-fn calls(message: &ModelMessage) -> Vec<&str> {
-    let ModelMessage::Assistant(said) = message else {
-        return Vec::new();
-    };
-    let calls = said.iter().filter_map(|it| match it {
-        Said::Call(call) => Some(call.id.as_str()),
-        Said::Text(_) | Said::Opaque(_) => None,
-    });
-    calls.collect()
 }
 
 fn hash_of(bytes: &[u8]) -> String {

@@ -92,7 +92,8 @@ impl Memory {
 
     /// Sets the history from before the program started.
     pub fn remember(&mut self, before: MessageHistory) {
-        self.calls.extend(before.messages.iter().flat_map(calls));
+        let calls = before.messages.iter().flat_map(ModelMessage::call_ids);
+        self.calls.extend(calls.map(str::to_owned));
         self.history = before;
     }
 
@@ -163,7 +164,7 @@ impl Memory {
             Said::Call(_) | Said::Opaque(_) => it,
         });
         let message = ModelMessage::Assistant(settled.collect());
-        self.calls.extend(calls(&message));
+        self.calls.extend(message.call_ids().map(str::to_owned));
         self.history.messages.push(message);
     }
 
@@ -265,16 +266,4 @@ impl Memory {
         }
         messages
     }
-}
-
-/// The ids of the calls of a message.
-fn calls(message: &ModelMessage) -> Vec<String> {
-    let ModelMessage::Assistant(said) = message else {
-        return Vec::new();
-    };
-    let calls = said.iter().filter_map(|it| match it {
-        Said::Call(call) => Some(call.id.clone()),
-        Said::Text(_) | Said::Opaque(_) => None,
-    });
-    calls.collect()
 }

@@ -357,7 +357,7 @@ impl<'a> Printer<'a> {
             transcript,
             format: options.format,
             outputs,
-            text: TextPrinter::default(),
+            text: TextPrinter::new(options.approver.is_some()),
             stream: CursorStream::new(options.session, options.is_partial, options.has_thinking),
             progress: options.has_progress.then(ProgressState::default),
             structured: StructuredAnswer {

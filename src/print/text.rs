@@ -7,11 +7,14 @@ use std::{borrow::Cow, collections::HashSet};
 use crate::{
     protocol::{Document, DocumentId, Kind, KindGroup, Response},
     text::{Sanitized, clean::Cleaner},
+    transcript::is_approval,
 };
 
 /// Prints responses one after another: text as it grows, other documents when they have ended.
 #[derive(Default)]
 pub struct TextPrinter {
+    /// A program decides approvals: they are no text for a reader.
+    skips_approvals: bool,
     done: HashSet<DocumentId>,
     /// Number of documents at the front that are done.
     passed: usize,
@@ -94,6 +97,14 @@ fn parts(mut text: &str) -> impl Iterator<Item = &str> {
 }
 
 impl TextPrinter {
+    /// Prints no approvals if `skips_approvals`.
+    pub fn new(skips_approvals: bool) -> Self {
+        Self {
+            skips_approvals,
+            ..Self::default()
+        }
+    }
+
     /// Writes the text that can be printed now.
     pub fn next(&mut self, response: &Response, write: &mut dyn FnMut(&Sanitized)) {
         let mut out = Output {
@@ -219,6 +230,7 @@ impl TextPrinter {
                     self.separate(out);
                     return true;
                 }
+                KindGroup::Page if self.skips_approvals && is_approval(document) => {}
                 KindGroup::Text | KindGroup::Page | KindGroup::Unknown => {
                     if document.is_open() {
                         return false;

@@ -394,3 +394,27 @@ fn a_program_decides_approvals() {
         }
     }
 }
+
+#[test]
+fn what_a_program_decides_is_not_part_of_the_text() {
+    let decisions = [
+        ("echo '{\"behavior\":\"allow\"}'", Some(0)),
+        ("echo '{\"behavior\":\"deny\",\"message\":\"not here\"}'", Some(0)),
+        ("exit 7", Some(4)),
+    ];
+    for (script, code) in decisions {
+        let home = home();
+        let program = program(home.path(), script);
+        let model = Model::with([Script::Calls("I write.", write_call()), Script::says("done")]);
+        let program = program.to_str().expect("it is text");
+        let mut flags = vec!["-p", "x", "--permission-prompt-tool", program];
+        flags.extend(ASKS);
+        let ran: Ran = ask(home.path(), &model, &flags);
+        assert_eq!(
+            (ran.out.as_str(), ran.code),
+            ("I write.\n\ndone\n", code),
+            "{script}: {}",
+            ran.err
+        );
+    }
+}

@@ -7,32 +7,35 @@ mod approver;
 mod call;
 mod dialogue;
 mod json;
+mod questions;
+mod report;
 mod stream;
+mod structured;
 mod text;
 
 use std::{
     collections::HashSet,
     io::{self, Write},
-    path::Path,
     sync::Arc,
     time::Duration,
 };
 
-use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
+use futures::future::OptionFuture;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-use self::{approver::Decision, dialogue::Dialogue, stream::CursorStream, text::TextPrinter};
+use self::{
+    dialogue::Dialogue, questions::Questions, report::ProgressState, stream::CursorStream,
+    structured::StructuredAnswer, text::TextPrinter,
+};
 use crate::{
     link::Link,
     protocol::{
-        ANSWER_DROPPED, ClarificationResponse, Command, Document, DocumentId, Entry, Event, FinishReason, Kind,
-        KindGroup, Message, Mode, Outcome, Position, Progress, Response, ResponseChange, Severity, Status, Submit,
-        Turn, View, codec::record,
+        ANSWER_DROPPED, Command, Document, Entry, Event, FinishReason, Kind, KindGroup, Message, Mode, Position,
+        Progress, Response, ResponseChange, Status, Submit, codec::record,
     },
-    sandbox::{Commands, Tier},
     text::Sanitized,
-    transcript::{DocumentIndex, Exchange, ExchangeChange, Transcript, is_approval},
+    transcript::{DocumentIndex, Exchange, ExchangeChange, Transcript},
 };
 
 /// Longest pause before a retry where the settings are not known, in milliseconds.
@@ -87,16 +90,6 @@ pub struct PrintOptions {
     pub budget: Option<f64>,
 }
 
-/// Returns the value in a text, or the reason why it does not fit the schema.
-type ParseAnswer = Box<dyn Fn(&str) -> Result<Value, String>>;
-
-/// Required form of an answer.
-pub struct AnswerSchema {
-    pub parse: ParseAnswer,
-    /// Number of times that the model may be asked for a better answer.
-    pub retries: u32,
-}
-
 impl From<Format> for PrintOptions {
     fn from(format: Format) -> Self {
         Self {
@@ -110,6 +103,7 @@ pub use approver::Approver;
 pub use dialogue::Input;
 pub use json::harmless;
 pub use stream::SessionInfo;
+pub use structured::AnswerSchema;
 
 /// Signal that ends the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -311,37 +305,6 @@ struct Printer<'a> {
     failure: Option<Status>,
 }
 
-/// Refused questions and permissions of the run.
-struct Questions {
-    /// True while questions can be answered from standard input.
-    is_heard: bool,
-    approver: Option<Approver>,
-    /// The decision of the program that is being waited for.
-    approval: Option<BoxFuture<'static, (Turn, DocumentId, Decision)>>,
-    /// Questions that were printed or given to the program.
-    asked: HashSet<(Turn, DocumentId)>,
-    /// True if questions are for us to answer; those of a recording are not.
-    is_asked: bool,
-    /// True for a recording, which takes answers whatever it says.
-    is_replay: bool,
-    wants_sandbox: bool,
-    no_sandbox: bool,
-    refused: bool,
-}
-
-/// Required form of the answer, and the answer once it has that form.
-struct StructuredAnswer {
-    schema: Option<AnswerSchema>,
-    value: Option<Value>,
-}
-
-/// Calls that have been reported on standard error.
-#[derive(Default)]
-struct ProgressState {
-    told: HashSet<DocumentId>,
-    is_thinking: bool,
-}
-
 impl<'a> Printer<'a> {
     fn new(
         transcript: Transcript,
@@ -436,113 +399,6 @@ impl<'a> Printer<'a> {
         commands
     }
 
-    /// Skips an open question and refuses an open approval: nobody can answer.
-    ///
-    /// Only while the response runs and can take it. An answer that has to be the next message is not given: nobody wrote it.
-    fn decline(&mut self) -> Option<Command> {
-        let place = self
-            .transcript
-            .open_question()
-            .filter(|it| self.questions.is_asked && it.exchange >= self.first)?;
-        let exchange = self.transcript.exchanges.get(place.exchange)?;
-        let document = self.transcript.get(place).filter(|it| it.is_open())?;
-        let number = place.document as u64 + 1;
-        let is_new = self.questions.asked.insert((exchange.turn, document.id.clone()));
-        if is_new && self.format == Format::StreamJson && self.questions.is_answerable(document) {
-            let line = self.stream.question(exchange.turn, document, number);
-            self.is_broken |= self.outputs.answer(&json::line(&line)).is_err();
-        }
-        if let Some(approver) = self.questions.approver.as_ref().filter(|_| is_approval(document)) {
-            if is_new {
-                let (turn, id) = (exchange.turn, document.id.clone());
-                let asked = approver.clone().ask(document.clone(), number);
-                self.questions.approval = Some(asked.map(move |it| (turn, id, it)).boxed());
-            }
-            return None;
-        }
-        if self.questions.is_heard {
-            return None;
-        }
-        let hears = exchange
-            .response
-            .origin
-            .capabilities
-            .iter()
-            .any(|it| it == "live_input");
-        if !hears && !self.questions.is_replay {
-            return None;
-        }
-        let reason = "nobody can be asked: sheaf runs without a screen";
-        if is_approval(document) && !self.questions.refused {
-            self.questions.refused = true;
-            let View::Clarification(it) = document.view() else {
-                return None;
-            };
-            let what = it.questions.first().map_or(it.content, |it| it.text).to_owned();
-            self.outputs.say("refused", &what);
-        }
-        let document = self.transcript.get(place)?;
-        Some(Command::Answer {
-            turn: exchange.turn,
-            response: ClarificationResponse {
-                document_id: document.id.clone(),
-                outcome: Outcome::Skipped,
-                answers: Vec::new(),
-                reason: Some(reason.to_owned()),
-            },
-        })
-    }
-
-    /// Returns the answer to an approval that the program decided, and reports what it refused.
-    fn decided(&mut self, turn: Turn, id: &DocumentId, decision: &Decision) -> Option<Command> {
-        self.questions.approval = None;
-        let mut exchanges = self.transcript.exchanges.iter();
-        let document = exchanges.find(|it| it.turn == turn)?.response.get(id)?.clone();
-        let what = document
-            .clarification()
-            .and_then(|it| it.questions.first().map(|it| it.text.to_owned()))
-            .unwrap_or_default();
-        let why = match decision {
-            Decision::Allow => None,
-            Decision::Deny(message) => Some(format!("the program that decides approvals said no: {message}")),
-            Decision::Failed(why) => {
-                self.questions.refused = true;
-                Some(format!("the program that decides approvals gave no answer: {why}"))
-            }
-        };
-        if let Some(why) = why {
-            let subject = document.metadata.get("subject").and_then(|it| it.get("metadata"));
-            let subject = subject.map(subject_of).unwrap_or_default();
-            let why = why.trim_end_matches([':', ' ']);
-            self.outputs.say("refused", &format!("{what} {subject}\n{why}"));
-        }
-        Some(Command::Answer {
-            turn,
-            response: approver::response(&document, decision),
-        })
-    }
-
-    /// Returns the command for an answer from standard input. `None`, and a message, if there is no such open question.
-    fn answer(&mut self, response: ClarificationResponse) -> Option<Command> {
-        let exchange = self.transcript.exchanges.last()?;
-        let is_open = exchange.response.get(&response.document_id).is_some_and(|it| {
-            self.transcript
-                .is_open_question(self.transcript.exchanges.len() - 1, it)
-        });
-        if !is_open {
-            let id = &response.document_id;
-            self.outputs.say(
-                "warning",
-                &format!("`{id}` is not an open question; the answer is left out"),
-            );
-            return None;
-        }
-        Some(Command::Answer {
-            turn: exchange.turn,
-            response,
-        })
-    }
-
     /// Returns the cost of the last turn in dollars; 0 if it is not known.
     fn last_cost(&self) -> f64 {
         let last = self.transcript.exchanges.last();
@@ -625,70 +481,6 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Reports on standard error what is being done, for a user who waits.
-    fn progress(&mut self, entry: &Entry, moved: ExchangeChange) {
-        let Some(progress) = &mut self.progress else { return };
-        let line = match (&entry.event, moved.change) {
-            (Event::ThinkingDelta { .. }, _) => {
-                (!std::mem::replace(&mut progress.is_thinking, true)).then(|| "thinking".to_owned())
-            }
-            (
-                Event::Progress(Progress::Retrying {
-                    attempt, of, because, ..
-                }),
-                _,
-            ) => Some(format!("{because}: trying again ({attempt} of {of})")),
-            (_, ResponseChange::Opened(nth) | ResponseChange::Grew(nth) | ResponseChange::Ended(nth)) => {
-                progress.is_thinking = false;
-                let place = DocumentIndex {
-                    exchange: moved.exchange,
-                    document: nth,
-                };
-                let document = self.transcript.get(place);
-                document
-                    .filter(|it| call::is_call(it) && !progress.told.contains(&it.id))
-                    .and_then(|it| {
-                        let around = call::Around {
-                            workspace: Path::new(""),
-                            todos: &self.transcript.todos,
-                        };
-                        let call = if it.kind == Kind::FileEdit {
-                            let whole = (!it.is_open()).then(|| call::edit(std::slice::from_ref(it), 0, None, around));
-                            whole.flatten().map(|it| it.0)
-                        } else {
-                            call::call(it, around)
-                        };
-                        let gist = call?.gist();
-                        progress.told.insert(it.id.clone());
-                        Some(gist)
-                    })
-            }
-            (_, ResponseChange::Finished) => {
-                progress.told.clear();
-                None
-            }
-            (
-                _,
-                ResponseChange::Nothing
-                | ResponseChange::Response
-                | ResponseChange::Thinking
-                | ResponseChange::Notice
-                | ResponseChange::Acted(_)
-                | ResponseChange::Updated(_),
-            ) => None,
-        };
-        if let Some(line) = line {
-            // The text before the call must appear before this line.
-            self.print();
-            let line: String = line.split_whitespace().collect::<Vec<_>>().join(" ");
-            let cut: String = line.chars().take(PROGRESS_CHARACTERS).collect();
-            // Standard output and error may share a terminal.
-            let before = if self.text.is_mid_line() { "\n" } else { "" };
-            let text = Sanitized::new(&format!("{before}· {cut}\n"));
-            let _ = self.outputs.err.write_all(text.as_bytes());
-        }
-    }
-
     /// Prints the parts that wait for more than one entry.
     fn print(&mut self) {
         while let Some(exchange) = self.transcript.exchanges.get(self.at) {
@@ -762,38 +554,6 @@ impl<'a> Printer<'a> {
         self.is_broken |= self.outputs.answer(&text).is_err();
     }
 
-    /// Parses the answer if it must have a form. Returns the message that asks for a better one, while retries are
-    /// left.
-    fn ask_again(&mut self) -> Option<String> {
-        let schema = self.structured.schema.as_mut()?;
-        let exchange = self.transcript.exchanges.last()?;
-        let reason = exchange.response.ending.as_ref().map(|it| &it.finish_reason);
-        if exchange.response.status() == Status::Error || reason != Some(&FinishReason::Stop) {
-            return None;
-        }
-        let mut why = "not JSON".to_owned();
-        for text in candidates(&exchange.response) {
-            match (schema.parse)(&text) {
-                Ok(value) => {
-                    self.structured.value = Some(value);
-                    return None;
-                }
-                Err(problem) => why = problem,
-            }
-        }
-        if schema.retries == 0 {
-            self.outputs
-                .say("error", &format!("the answer does not fit the schema\n{why}"));
-            self.failure = Some(Status::Error);
-            return None;
-        }
-        schema.retries -= 1;
-        self.first = self.transcript.exchanges.len();
-        Some(format!(
-            "Your answer does not fit the JSON Schema: {why}\nAnswer again, with the JSON value alone."
-        ))
-    }
-
     fn is_over(&self) -> bool {
         self.transcript.exchanges.len() > self.first && !self.transcript.is_running()
     }
@@ -839,117 +599,6 @@ impl<'a> Printer<'a> {
         }
         RunOutcome::Failed
     }
-
-    fn report_error(&mut self, place: DocumentIndex) {
-        if place.exchange < self.first {
-            return;
-        }
-        let Some(document) = self.transcript.get(place) else {
-            return;
-        };
-        if let View::Error(it) = document.view() {
-            let details = if it.details.is_empty() {
-                String::new()
-            } else {
-                format!("\n{}", it.details)
-            };
-            let text = format!("{} ({}){details}", it.content.trim_end(), it.code);
-            self.outputs.say("error", &text);
-        }
-    }
-
-    /// Reports an action that was refused because nobody could allow it.
-    fn report_refusal(&mut self, place: DocumentIndex) {
-        let Some(document) = self.transcript.get(place).filter(|_| place.exchange >= self.first) else {
-            return;
-        };
-        let says = |member: &str| document.metadata.get(member).filter(|_| call::is_rejected(document));
-        let is_forbidden = says("forbidden").is_some_and(|it| it == &Value::Bool(true));
-        let missing = match says("missing") {
-            Some(missing) => missing.as_array(),
-            None if is_forbidden => None,
-            None => return,
-        };
-        let what = match document.view() {
-            View::TerminalCommand(it) => it.command.to_owned(),
-            View::FileEdit(it) => format!("{} {}", it.operation, it.file_path),
-            View::ToolCall(it) => format!("{} {}", it.tool_name, serde_json::json!(it.arguments)),
-            _ => String::new(),
-        };
-        let reason = document
-            .metadata
-            .get("reason")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let rules = missing.into_iter().flatten().filter_map(Value::as_str);
-        let rules: Vec<String> = rules.map(|it| format!("--allow '{it}'")).collect();
-        let is_command = document.kind == Kind::TerminalCommand;
-        let is_unheld =
-            is_command && self.questions.is_asked && self.questions.wants_sandbox && Commands::tier() == Tier::None;
-        let hint = match rules.as_slice() {
-            [] if is_forbidden => "no other rule and no --force is stronger than one that denies".to_owned(),
-            [] if is_unheld => {
-                self.questions.no_sandbox = true;
-                "`sheaf sandbox explain` shows what is missing; --sandbox off --force runs it anyway".to_owned()
-            }
-            [] if document.metadata.contains_key("protected") => "only a person at the screen can allow it".to_owned(),
-            [] => "--force allows it".to_owned(),
-            rules => format!("{} allows it", rules.join(" ")),
-        };
-        let why = reason.lines().next().unwrap_or_default();
-        // A refusal by the user's own rule is reported but does not count: no permission was missing.
-        self.questions.refused |= !is_forbidden;
-        self.outputs.say("refused", &format!("{what}\n{why}\n{hint}"));
-    }
-
-    fn report_notice(&mut self, event: &Event) {
-        if let Event::Notice(notice) = event {
-            // The store of a running conversation reports these, also when they come after the answer.
-            if self.questions.is_asked && notice.code.starts_with("session-") {
-                return;
-            }
-            match notice.severity {
-                Severity::Info => {}
-                Severity::Warning => self.outputs.say("warning", &notice.message),
-                Severity::Error => self.outputs.say("error", &notice.message),
-            }
-        }
-    }
-}
-
-/// Returns the parts of an answer that may be the required value: its code blocks, the last first, its last text, all
-/// text.
-fn candidates(response: &Response) -> Vec<String> {
-    let documents = || response.documents.iter();
-    let mut found: Vec<String> = documents()
-        .rev()
-        .filter(|it| it.kind == Kind::CodeBlock)
-        .map(|it| it.text().to_owned())
-        .collect();
-    let text: Vec<&str> = documents()
-        .filter(|it| it.kind == Kind::Text)
-        .map(Document::text)
-        .collect();
-    found.extend(text.last().map(|it| (*it).to_owned()));
-    found.push(text.join("\n\n"));
-    found.retain(|it| !it.trim().is_empty());
-    found
-}
-
-impl Questions {
-    /// Returns true if somebody may answer the question: a program, or who writes standard input.
-    fn is_answerable(&self, document: &Document) -> bool {
-        self.is_heard || (self.approver.is_some() && is_approval(document))
-    }
-}
-
-/// Returns what an approval is about, for a line: the command, or the path, or the arguments.
-fn subject_of(metadata: &Value) -> String {
-    let text = |name: &str| metadata.get(name).and_then(Value::as_str).map(str::to_owned);
-    text("command")
-        .or_else(|| text("filePath"))
-        .or_else(|| metadata.get("arguments").map(Value::to_string))
-        .unwrap_or_default()
 }
 
 /// Returns true if an answer ended, but not as one that a program could use.
@@ -973,223 +622,4 @@ fn has_error(exchange: &Exchange) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use super::*;
-    use crate::{
-        journal::Log,
-        link::{
-            About,
-            local::{Local, Request},
-            replay::{Audience, Recording, Replay, Speed},
-        },
-        protocol::Message,
-    };
-
-    fn submit() -> Submit {
-        Submit {
-            message: Message::user("x"),
-            mode: Mode::Agent,
-            model: None,
-        }
-    }
-
-    struct Printed {
-        ending: RunOutcome,
-        out: String,
-        err: String,
-    }
-
-    async fn print(link: &dyn Link, submit: Option<Submit>, format: Format, stop: Option<StopSignal>) -> Printed {
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let (sender, mut stops) = mpsc::channel(2);
-        if let Some(stop) = stop {
-            sender.send(stop).await.expect("there is room");
-        }
-        let outputs = Outputs {
-            out: &mut out,
-            err: &mut err,
-        };
-        let run = run(link, submit, format.into(), outputs, &mut stops, || 1_000_000);
-        let ending = tokio::time::timeout(Duration::from_secs(20), run)
-            .await
-            .expect("it ends");
-        Printed {
-            ending,
-            out: String::from_utf8(out).expect("it is text"),
-            err: String::from_utf8(err).expect("it is text"),
-        }
-    }
-
-    fn played(stream: &str, audience: Audience) -> Replay {
-        let recording = Recording::read("test", stream.as_bytes()).expect("it can be played");
-        Replay::start(&recording, Speed::AtOnce, audience)
-    }
-
-    const APPROVAL: &str = "event: document_start\ndata: {\"id\":\"q\",\"type\":\"clarification\",\"metadata\":{\"kind\":\"approval\",\
-        \"questions\":[{\"id\":\"approval\",\"text\":\"Allow `git push`?\",\"options\":[\"yes\",\"no\"]}]}}\n\n\
-        event: document_end\ndata: {\"documentId\":\"q\",\"metadata\":{\"kind\":\"approval\",\"outcome\":\"answered\",\"answers\":[],\
-        \"questions\":[{\"id\":\"approval\",\"text\":\"Allow `git push`?\",\"options\":[\"yes\",\"no\"]}]}}\n\n\
-        event: document_start\ndata: {\"id\":\"t\",\"type\":\"text\",\"content\":\"then\"}\n\n\
-        event: document_end\ndata: {\"documentId\":\"t\"}\n\nevent: done\ndata: {}\n\n";
-
-    /// Standard output and standard error at one terminal.
-    #[derive(Clone, Default)]
-    struct Terminal(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Terminal {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("nobody panics").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[tokio::test]
-    async fn what_is_done_is_told_between_what_is_said_before_and_after() {
-        let stream = "event: document_start\ndata: {\"id\":\"a\",\"type\":\"text\",\"content\":\"I look.\"}\n\n\
-            event: document_end\ndata: {\"documentId\":\"a\"}\n\n\
-            event: document_start\ndata: {\"id\":\"b\",\"type\":\"tool_call\",\"metadata\":{\"toolName\":\"read_file\",\
-            \"arguments\":{\"target_file\":\"a.rs\"},\"result\":{\"status\":\"success\",\"data\":\"x\"}}}\n\n\
-            event: document_end\ndata: {\"documentId\":\"b\"}\n\n\
-            event: document_start\ndata: {\"id\":\"c\",\"type\":\"text\",\"content\":\"Done.\"}\n\n\
-            event: document_end\ndata: {\"documentId\":\"c\"}\n\nevent: done\ndata: {}\n\n";
-        let terminal = Terminal::default();
-        let (mut out, mut err) = (terminal.clone(), terminal.clone());
-        let outputs = Outputs {
-            out: &mut out,
-            err: &mut err,
-        };
-        let options = PrintOptions {
-            has_progress: true,
-            ..PrintOptions::default()
-        };
-        let (_stop, mut stops) = mpsc::channel(1);
-        let link = played(stream, Audience::Absent);
-        assert_eq!(
-            run(&link, None, options, outputs, &mut stops, || 0).await,
-            RunOutcome::Answered
-        );
-        let shown = terminal.0.lock().expect("nobody panics").clone();
-        let shown = String::from_utf8(shown).expect("it is text");
-        let lines: Vec<_> = shown.lines().filter(|it| !it.is_empty()).collect();
-        assert_eq!(lines, ["I look.", "· read a.rs", "Done."]);
-    }
-
-    #[tokio::test]
-    async fn a_recorded_question_is_not_put_to_us() {
-        let printed = print(&played(APPROVAL, Audience::Absent), None, Format::Text, None).await;
-        assert_eq!((printed.ending, printed.err.as_str()), (RunOutcome::Answered, ""));
-        assert!(printed.out.ends_with("then\n"), "{}", printed.out);
-    }
-
-    #[tokio::test]
-    async fn an_approval_is_refused_when_nobody_is_there() {
-        let printed = print(
-            &played(APPROVAL, Audience::Asking),
-            Some(submit()),
-            Format::Documents,
-            None,
-        )
-        .await;
-        assert_eq!(printed.ending, RunOutcome::Refused);
-        assert_eq!(printed.err, "refused: Allow `git push`?\n");
-        let answer: serde_json::Value = serde_json::from_str(&printed.out).expect("one object");
-        assert_eq!(answer["documents"][0]["metadata"]["outcome"], "skipped");
-        assert_eq!(answer["documents"][1]["content"], "then");
-    }
-
-    #[tokio::test]
-    async fn a_plain_question_is_skipped_and_is_no_failure() {
-        let question = APPROVAL.replace("\"kind\":\"approval\",", "");
-        let printed = print(&played(&question, Audience::Asking), Some(submit()), Format::Text, None).await;
-        assert_eq!((printed.ending, printed.err.as_str()), (RunOutcome::Answered, ""));
-        assert!(printed.out.ends_with("\n\nthen\n"), "{}", printed.out);
-    }
-
-    #[tokio::test]
-    async fn an_answer_that_breaks_off_is_printed_and_is_a_failure() {
-        let cut = "event: document_start\ndata: {\"id\":\"t\",\"type\":\"text\",\"content\":\"half\"}\n\n";
-        let printed = print(&played(cut, Audience::Absent), None, Format::Text, None).await;
-        assert_eq!((printed.ending, printed.out.as_str()), (RunOutcome::Failed, "half\n"));
-        assert!(printed.err.starts_with("error: "), "{}", printed.err);
-    }
-
-    #[tokio::test]
-    async fn a_stop_prints_what_came_and_how_it_ended() {
-        let recording = Recording::read("test", APPROVAL.as_bytes()).expect("it can be played");
-        for (format, says) in [
-            (Format::Text, ""),
-            (Format::Documents, "\"finishReason\": \"cancelled\""),
-        ] {
-            let link = Replay::start(&recording, Speed::Times(1e-6), Audience::Asking);
-            let printed = print(&link, Some(submit()), format, Some(StopSignal::Interrupt)).await;
-            assert_eq!(printed.ending, RunOutcome::Stopped(StopSignal::Interrupt));
-            assert!(printed.out.contains(says), "{}", printed.out);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_pause_that_is_too_long_is_not_waited_for() {
-        let log = Log::new();
-        let (link, mut inbox) = Local::new(Arc::clone(&log), About::default());
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let commands = Arc::clone(&seen);
-        tokio::spawn(async move {
-            while let Some(Request::Command(command)) = inbox.recv().await {
-                match &command {
-                    Command::Submit(submit) | Command::Begin(submit) | Command::Steer(submit) => {
-                        log.append(1, Event::UserMessage(submit.message.clone()));
-                        log.append(
-                            1,
-                            Event::Progress(Progress::Retrying {
-                                attempt: 1,
-                                of: 3,
-                                at_ms: 1_000_000 + 200_000,
-                                because: "the server wants a pause".to_owned(),
-                            }),
-                        );
-                    }
-                    Command::Cancel => {
-                        log.append(1, Event::Done(crate::protocol::Done::default()));
-                    }
-                    Command::Run { .. }
-                    | Command::RepeatCall { .. }
-                    | Command::Restrict(_)
-                    | Command::Background
-                    | Command::Compact { .. }
-                    | Command::Rename(_)
-                    | Command::Answer { .. }
-                    | Command::Update { .. }
-                    | Command::Restore(_)
-                    | Command::SwitchBranch(_)
-                    | Command::Record(_)
-                    | Command::Next => {}
-                }
-                commands.lock().expect("nobody panics").push(command);
-            }
-        });
-        let printed = print(&link, Some(submit()), Format::Text, None).await;
-        assert_eq!(printed.ending, RunOutcome::Failed);
-        assert!(
-            printed.err.contains("the server wants a pause") && printed.err.contains("200 s"),
-            "{}",
-            printed.err
-        );
-        assert_eq!(seen.lock().expect("nobody panics").last(), Some(&Command::Cancel));
-    }
-
-    #[tokio::test]
-    async fn what_is_said_of_a_failure_is_clean() {
-        let evil = "event: document_start\ndata: {\"id\":\"e\",\"type\":\"error\",\"content\":\"a\\u001b[2Jb\\u009bc\",\
-            \"metadata\":{\"errorCode\":\"X\\u0007\",\"details\":\"one\\ntwo\"}}\n\n\
-            event: document_end\ndata: {\"documentId\":\"e\"}\n\nevent: done\ndata: {\"status\":\"error\"}\n\n";
-        let printed = print(&played(evil, Audience::Absent), None, Format::Text, None).await;
-        assert_eq!(printed.ending, RunOutcome::Failed);
-        assert_eq!(printed.err, "error: ab (X)\n  one\n  two\n");
-    }
-}
+mod tests;

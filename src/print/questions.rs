@@ -1,0 +1,159 @@
+//! Questions and approvals of a run: printed, decided by a program, answered from standard input, or declined.
+
+use std::collections::HashSet;
+
+use futures::future::{BoxFuture, FutureExt as _};
+use serde_json::Value;
+
+use super::{
+    Format, Printer,
+    approver::{self, Approver, Decision},
+    json,
+};
+use crate::{
+    protocol::{ClarificationResponse, Command, Document, DocumentId, Outcome, Turn, View},
+    transcript::is_approval,
+};
+
+/// Refused questions and permissions of the run.
+pub(super) struct Questions {
+    /// True while questions can be answered from standard input.
+    pub(super) is_heard: bool,
+    pub(super) approver: Option<Approver>,
+    /// The decision of the program that is being waited for.
+    pub(super) approval: Option<BoxFuture<'static, (Turn, DocumentId, Decision)>>,
+    /// Questions that were printed or given to the program.
+    pub(super) asked: HashSet<(Turn, DocumentId)>,
+    /// True if questions are for us to answer; those of a recording are not.
+    pub(super) is_asked: bool,
+    /// True for a recording, which takes answers whatever it says.
+    pub(super) is_replay: bool,
+    pub(super) wants_sandbox: bool,
+    pub(super) no_sandbox: bool,
+    pub(super) refused: bool,
+}
+
+impl Questions {
+    /// Returns true if somebody may answer the question: a program, or who writes standard input.
+    pub(super) fn is_answerable(&self, document: &Document) -> bool {
+        self.is_heard || (self.approver.is_some() && is_approval(document))
+    }
+}
+
+/// Returns what an approval is about, for a line: the command, or the path, or the arguments.
+fn subject_of(metadata: &Value) -> String {
+    let text = |name: &str| metadata.get(name).and_then(Value::as_str).map(str::to_owned);
+    text("command")
+        .or_else(|| text("filePath"))
+        .or_else(|| metadata.get("arguments").map(Value::to_string))
+        .unwrap_or_default()
+}
+
+impl Printer<'_> {
+    /// Skips an open question and refuses an open approval: nobody can answer.
+    ///
+    /// Only while the response runs and can take it. An answer that has to be the next message is not given: nobody wrote it.
+    pub(super) fn decline(&mut self) -> Option<Command> {
+        let place = self
+            .transcript
+            .open_question()
+            .filter(|it| self.questions.is_asked && it.exchange >= self.first)?;
+        let exchange = self.transcript.exchanges.get(place.exchange)?;
+        let document = self.transcript.get(place).filter(|it| it.is_open())?;
+        let number = place.document as u64 + 1;
+        let is_new = self.questions.asked.insert((exchange.turn, document.id.clone()));
+        if is_new && self.format == Format::StreamJson && self.questions.is_answerable(document) {
+            let line = self.stream.question(exchange.turn, document, number);
+            self.is_broken |= self.outputs.answer(&json::line(&line)).is_err();
+        }
+        if let Some(approver) = self.questions.approver.as_ref().filter(|_| is_approval(document)) {
+            if is_new {
+                let (turn, id) = (exchange.turn, document.id.clone());
+                let asked = approver.clone().ask(document.clone(), number);
+                self.questions.approval = Some(asked.map(move |it| (turn, id, it)).boxed());
+            }
+            return None;
+        }
+        if self.questions.is_heard {
+            return None;
+        }
+        let hears = exchange
+            .response
+            .origin
+            .capabilities
+            .iter()
+            .any(|it| it == "live_input");
+        if !hears && !self.questions.is_replay {
+            return None;
+        }
+        let reason = "nobody can be asked: sheaf runs without a screen";
+        if is_approval(document) && !self.questions.refused {
+            self.questions.refused = true;
+            let View::Clarification(it) = document.view() else {
+                return None;
+            };
+            let what = it.questions.first().map_or(it.content, |it| it.text).to_owned();
+            self.outputs.say("refused", &what);
+        }
+        let document = self.transcript.get(place)?;
+        Some(Command::Answer {
+            turn: exchange.turn,
+            response: ClarificationResponse {
+                document_id: document.id.clone(),
+                outcome: Outcome::Skipped,
+                answers: Vec::new(),
+                reason: Some(reason.to_owned()),
+            },
+        })
+    }
+
+    /// Returns the answer to an approval that the program decided, and reports what it refused.
+    pub(super) fn decided(&mut self, turn: Turn, id: &DocumentId, decision: &Decision) -> Option<Command> {
+        self.questions.approval = None;
+        let mut exchanges = self.transcript.exchanges.iter();
+        let document = exchanges.find(|it| it.turn == turn)?.response.get(id)?.clone();
+        let what = document
+            .clarification()
+            .and_then(|it| it.questions.first().map(|it| it.text.to_owned()))
+            .unwrap_or_default();
+        let why = match decision {
+            Decision::Allow => None,
+            Decision::Deny(message) => Some(format!("the program that decides approvals said no: {message}")),
+            Decision::Failed(why) => {
+                self.questions.refused = true;
+                Some(format!("the program that decides approvals gave no answer: {why}"))
+            }
+        };
+        if let Some(why) = why {
+            let subject = document.metadata.get("subject").and_then(|it| it.get("metadata"));
+            let subject = subject.map(subject_of).unwrap_or_default();
+            let why = why.trim_end_matches([':', ' ']);
+            self.outputs.say("refused", &format!("{what} {subject}\n{why}"));
+        }
+        Some(Command::Answer {
+            turn,
+            response: approver::response(&document, decision),
+        })
+    }
+
+    /// Returns the command for an answer from standard input. `None`, and a message, if there is no such open question.
+    pub(super) fn answer(&mut self, response: ClarificationResponse) -> Option<Command> {
+        let exchange = self.transcript.exchanges.last()?;
+        let is_open = exchange.response.get(&response.document_id).is_some_and(|it| {
+            self.transcript
+                .is_open_question(self.transcript.exchanges.len() - 1, it)
+        });
+        if !is_open {
+            let id = &response.document_id;
+            self.outputs.say(
+                "warning",
+                &format!("`{id}` is not an open question; the answer is left out"),
+            );
+            return None;
+        }
+        Some(Command::Answer {
+            turn: exchange.turn,
+            response,
+        })
+    }
+}

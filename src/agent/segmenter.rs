@@ -125,6 +125,11 @@ impl Segmenter {
         out
     }
 
+    /// Returns true in the midst of a text or of a code block.
+    pub fn is_within(&self) -> bool {
+        self.code.is_some() || self.text_is_open || !self.line.is_empty()
+    }
+
     /// Closes what is open, as at the end of a turn or before a tool call, and starts afresh.
     pub fn finish(&mut self) -> Vec<Segment> {
         let mut out = Vec::new();

@@ -19,6 +19,8 @@ pub struct Writer {
     /// Number of documents that have started.
     count: u64,
     open: Option<OpenDocument>,
+    /// A line of ours that waits for the end of what the model is writing.
+    note: Option<String>,
 }
 
 #[derive(Debug)]
@@ -36,6 +38,7 @@ impl Writer {
             segmenter: Segmenter::default(),
             count: 0,
             open: None,
+            note: None,
         }
     }
 
@@ -45,10 +48,25 @@ impl Writer {
         self.write(segments)
     }
 
+    /// Writes a line of ours as a text of its own: now, or as soon as what the model is writing has ended. Replaces one that
+    /// still waits.
+    pub fn note(&mut self, line: String) -> Vec<Event> {
+        self.note = Some(line);
+        if self.segmenter.is_within() {
+            return Vec::new();
+        }
+        self.flush()
+    }
+
     /// Ends the document that the text has open: before anything else starts, and at the end.
     pub fn flush(&mut self) -> Vec<Event> {
         let segments = self.segmenter.finish();
-        self.write(segments)
+        let mut events = self.write(segments);
+        if let Some(line) = self.note.take() {
+            events.extend(self.text(&line));
+            events.extend(self.flush());
+        }
+        events
     }
 
     /// Like [`Self::flush`], when the text was cut off: the document that was being written is incomplete.
@@ -57,7 +75,9 @@ impl Writer {
         if let Some(Segment::Close { incomplete }) = segments.last_mut() {
             *incomplete = true;
         }
-        self.write(segments)
+        let mut events = self.write(segments);
+        events.extend(self.flush());
+        events
     }
 
     /// An `error` document, whole. Ends what the text has open.

@@ -113,8 +113,12 @@ const WITHOUT_EFFECT: &[(&[&str], &[&str])] = &[
 /// Words that are subcommands of similar tools but not of sheaf, with the command to suggest.
 const FOREIGN_COMMANDS: &[(&str, &str)] = &[
     ("auth", "sheaf login"),
+    ("chat", "sheaf"),
+    ("continue", "sheaf --continue"),
+    ("exec", "sheaf run"),
     ("init", "sheaf doctor"),
     ("mcp", "sheaf config"),
+    ("resume", "sheaf --resume"),
     ("update", "sheaf --version"),
     ("upgrade", "sheaf --version"),
     ("version", "sheaf --version"),
@@ -286,11 +290,11 @@ pub struct Run {
     pub output_schema: Option<PathBuf>,
 
     /// Continue the last conversation in this workspace
-    #[arg(long = "continue", conflicts_with = "resume")]
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub goes_on: bool,
 
     /// Resume a conversation by its id, or the last one
-    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
 
     /// Give the new conversation this id, for --resume later: letters, digits, '-' and '_'
@@ -1184,6 +1188,11 @@ mod tests {
             (&["version"], Some("sheaf --version")),
             (&["init"], Some("sheaf doctor")),
             (&["mcp"], Some("sheaf config")),
+            (&["resume"], Some("sheaf --resume")),
+            (&["continue"], Some("sheaf --continue")),
+            (&["exec", "--model", "x"], Some("sheaf run")),
+            (&["chat"], Some("sheaf")),
+            (&["resume", "the", "migration"], None),
             (&["auth"], Some("sheaf login")),
             (&["logn", "openai"], None),
             (&["logot"], Some("sheaf logout")),

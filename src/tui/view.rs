@@ -26,12 +26,13 @@ use super::{
         list::ListCursor,
         queue::QueueWidget,
         styled_line::{LinesWidget, put_spans},
-        transcript::{Item, Light, Lit, Pane, TranscriptContext, TranscriptWidget, VisibleLine},
+        transcript::{Following, Item, Light, Lit, Pane, TranscriptContext, TranscriptWidget, VisibleLine},
     },
 };
 use crate::{
     t,
     text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width, wrap::wrap},
+    transcript::is_approval,
 };
 
 /// Columns and lines below which the screen says only that it is too small.
@@ -159,6 +160,7 @@ impl App {
         };
         let before = (self.viewport.pane.unseen, self.viewport.pane.follow);
         self.with_pane(|pane, context| pane.measure(context, height));
+        self.show_approval(height);
         self.send_images();
         if before != (self.viewport.pane.unseen, self.viewport.pane.follow) {
             self.viewport.bars = None;
@@ -170,6 +172,29 @@ impl App {
         }
         if let Some(selection) = viewport.selection.filter(|it| !it.is_empty()) {
             light_marked(&selection, &viewport.pane, &mut viewport.lights);
+        }
+    }
+
+    /// Shows a new approval from its first row, whatever its height: nobody can allow what was never on the screen.
+    fn show_approval(&mut self, height: usize) {
+        let transcript = &self.conversation.transcript;
+        let approval = transcript.open_question().and_then(|place| {
+            let document = transcript.get(place).filter(|it| is_approval(it))?;
+            Some((place, (self.conversation.turn_of(place), document.id.clone())))
+        });
+        let Some((place, name)) = approval.filter(|it| self.questions.seen.as_ref() != Some(&it.1)) else {
+            return;
+        };
+        let item = Item::Document(place);
+        let pane = &self.viewport.pane;
+        if self.terminal.inline.is_none() && pane.follow == Following::End && !pane.shows_start(item) {
+            self.with_pane(|pane, context| {
+                pane.show_start(item, context);
+                pane.measure(context, height);
+            });
+        }
+        if self.terminal.inline.is_some() || self.viewport.pane.shows_start(item) {
+            self.questions.seen = Some(name);
         }
     }
 

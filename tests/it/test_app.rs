@@ -466,6 +466,7 @@ fn bytes_of(name: &str) -> Vec<u8> {
         "end" => b"\x1b[F",
         "pgup" => b"\x1b[5~",
         "pgdn" => b"\x1b[6~",
+        "delete" => b"\x1b[3~",
         "f1" => b"\x1bOP",
         "f2" => b"\x1bOQ",
         "f3" => b"\x1bOR",

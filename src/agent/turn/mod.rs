@@ -626,9 +626,6 @@ impl Running {
             }
             Input::Restrict(Restriction::Mode(mode)) => {
                 if mode.is_read_only() && !self.mode.is_read_only() {
-                    // What is being written stays as it is.
-                    let events = self.output.writer.flush();
-                    self.output.say(events);
                     self.enter(mode);
                 }
             }
@@ -658,8 +655,7 @@ impl Running {
         }
         self.mode = mode;
         self.output.writer.enter(mode);
-        let mut events = self.output.writer.text(&format!("*The mode is {mode} now.*"));
-        events.extend(self.output.writer.flush());
+        let events = self.output.writer.note(format!("*The mode is {mode} now.*"));
         self.output.say(events);
     }
 

@@ -9,10 +9,10 @@ use super::{
 use crate::{
     protocol::{ClarificationResponse, Command, Turn, View},
     t,
-    transcript::is_approval,
+    transcript::{DocumentIndex, is_approval},
     tui::{
         app::{Action, App, Effect},
-        widgets::{Form, Outcome},
+        widgets::{Form, Outcome, transcript::Item},
     },
 };
 
@@ -30,13 +30,19 @@ fn decide(app: &mut App, letter: char) -> Vec<Effect> {
     let (Some(place), Some(document)) = (place, document.filter(|it| is_approval(it))) else {
         return app.toast(t!("action-no-approval"));
     };
-    let View::Clarification(view) = document.view() else {
-        return Vec::new();
-    };
     let name = (app.conversation.turn_of(place), document.id.clone());
     if app.questions.is_too_early(app.now_ms) || app.questions.sent.contains(&name) {
         return Vec::new();
     }
+    if letter != 'n' && !was_seen(app, place) {
+        return app.toast(t!("approval-unseen"));
+    }
+    let Some(document) = app.conversation.transcript.get(place) else {
+        return Vec::new();
+    };
+    let View::Clarification(view) = document.view() else {
+        return Vec::new();
+    };
     let mut form = Form::new(name.1.clone());
     if letter == 'a' {
         if !form.mark_session(&view) {
@@ -57,6 +63,20 @@ fn decide(app: &mut App, letter: char) -> Vec<Effect> {
         Outcome::Answer(response) => send(app, name.0, response),
         Outcome::Ignored | Outcome::Changed | Outcome::Message(_) => app.toast(t!("action-not-allowed-here")),
     }
+}
+
+/// Returns true if the first row of an approval has been on the screen; else shows the approval from there.
+pub fn was_seen(app: &mut App, place: DocumentIndex) -> bool {
+    let Some(document) = app.conversation.transcript.get(place) else {
+        return true;
+    };
+    let name = (app.conversation.turn_of(place), document.id.clone());
+    let item = Item::Document(place);
+    if app.questions.seen.as_ref() == Some(&name) || app.viewport.pane.shows_start(item) {
+        return true;
+    }
+    app.with_pane(|pane, context| pane.show_start(item, context));
+    false
 }
 
 /// Sends the answer to a question, unless decisions on hunks forbid it.

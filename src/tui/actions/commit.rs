@@ -11,7 +11,7 @@ use crate::{
 };
 
 pub const COMMIT: Action = Action::new("commit", "commit", |app, _| {
-    let accepted = Review::accepted(&app.conversation.transcript, &app.questions.hunk_decisions);
+    let accepted = Review::to_commit(&app.conversation.transcript, &app.questions.hunk_decisions);
     open(app, accepted)
 });
 

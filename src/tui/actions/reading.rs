@@ -90,6 +90,10 @@ pub const FOLD: Action = Action::new("fold", "", |app, _| {
     let Some(item) = app.viewport.pane.selected else {
         return Vec::new();
     };
+    // What a key would decide stays in view.
+    if app.conversation.waiting().map(Item::Document) == Some(item) {
+        return Vec::new();
+    }
     let next = next_fold(app, item);
     app.viewport.pane.set_fold(item, next);
     app.with_pane(|pane, context| pane.select(item, context));

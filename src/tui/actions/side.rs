@@ -2,7 +2,7 @@
 
 use serde_json::{Map, json};
 
-use super::writing;
+use super::{focus::focus_composer, writing};
 use crate::{
     protocol::{Document, DocumentStart, Kind, Message, Mode, PASTES, Query, Reply},
     t,
@@ -21,6 +21,9 @@ pub const BTW: Action = Action::new("btw", "btw", |app, question| {
     let question = question.trim().to_owned();
     if question.is_empty() {
         let Some((question, answer)) = &app.conversation.side_answer else {
+            // What is typed next is the question.
+            app.composer.field.set("/btw ");
+            focus_composer(app);
             return app.toast(t!("btw-how"));
         };
         let mut page = DocumentPage::waiting(question, t!("btw-facts"), "");

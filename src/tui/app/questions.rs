@@ -41,6 +41,8 @@ pub struct Questions {
     pub submitted_ms: Option<u64>,
     /// Decisions on single hunks of changes that wait for approval.
     pub hunk_decisions: HunkDecisions,
+    /// The newest approval whose first row has been on the screen.
+    pub seen: Option<(Turn, DocumentId)>,
 }
 
 impl Questions {

@@ -39,6 +39,8 @@ struct EditRow {
     /// The user's file sets it.
     is_own: bool,
     about: String,
+    /// The values that it can have, if they are few.
+    words: &'static [&'static str],
     action: RowAction,
 }
 
@@ -68,6 +70,8 @@ impl EditRow {
 struct Editing {
     row: RowKey,
     draft: Draft,
+    /// The values that the arrows go through, if they are few.
+    words: &'static [&'static str],
     /// The value as it is: the same again is not written.
     was: String,
 }
@@ -112,6 +116,11 @@ impl EditList {
                 about.push(t!("config-secret").into());
             }
             let mut row = EditRow {
+                words: key.map_or(&[], |it| match it.kind {
+                    ValueKind::Flag => &["true", "false"],
+                    ValueKind::Word(words) => words,
+                    _ => &[],
+                }),
                 about: about.join(" · "),
                 value,
                 is_overridden: it.origin.layer > Layer::User,
@@ -142,6 +151,7 @@ impl EditList {
             _ => t!("permissions-run-sandbox"),
         };
         let row = |label: &str, about: &str, action| EditRow {
+            words: &[],
             label: label.to_owned(),
             value: String::new(),
             origin: String::new(),
@@ -150,7 +160,12 @@ impl EditList {
             about: about.to_owned(),
             action,
         };
-        let mut rows = vec![row(run, t!("permissions-where"), RowAction::Nothing)];
+        let setting = match permissions.run.as_str() {
+            "force" => "--force".to_owned(),
+            run => format!("approvals.run = \"{run}\""),
+        };
+        let about = format!("{run} {}", t!("permissions-where"));
+        let mut rows = vec![row(&setting, &about, RowAction::Nothing)];
         if permissions.has_invalid_rule {
             rows.push(row(t!("permissions-doubtful"), "", RowAction::Nothing));
         }
@@ -249,12 +264,13 @@ impl EditList {
 
     /// Edits a row, beginning with `text`.
     fn edit(&mut self, row: RowKey, text: &str) {
-        let was = match self.row(&row) {
-            Some((_, it)) => typed(&it.value),
-            None => String::new(),
+        let (was, words) = match self.row(&row) {
+            Some((_, it)) => (typed(&it.value), it.words),
+            None => (String::new(), &[][..]),
         };
         self.editing = Some(Editing {
             row,
+            words,
             draft: Draft::new(text),
             was,
         });
@@ -383,6 +399,7 @@ impl EditList {
             }
             (RowAction::Add(list), Some(rule)) => {
                 let new = EditRow {
+                    words: &[],
                     label: rule,
                     value: String::new(),
                     origin: place.to_owned(),
@@ -403,6 +420,19 @@ impl EditList {
             (RowAction::Add(_) | RowAction::Nothing, _) => String::new(),
         };
     }
+}
+
+/// The word after or before `text`; the first or the last one if `text` is none of them.
+fn neighbour(words: &'static [&'static str], text: &str, is_next: bool) -> &'static str {
+    let count = words.len();
+    let at = words.iter().position(|it| *it == text);
+    let next = match (at, is_next) {
+        (Some(at), true) => (at + 1) % count.max(1),
+        (Some(at), false) => (at + count - 1) % count.max(1),
+        (None, true) => 0,
+        (None, false) => count.saturating_sub(1),
+    };
+    words.get(next).copied().unwrap_or_default()
 }
 
 /// Rows of the list beside what is below it.
@@ -503,11 +533,16 @@ fn said(app: &mut App, key: &RowKey, why: &str, typed: Option<&str>) -> Vec<Effe
 impl Overlay for EditList {
     fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
-        if let Some(Editing { draft, .. }) = &mut self.editing {
+        if let Some(Editing { draft, words, .. }) = &mut self.editing {
             match event.code {
                 KeyCode::Esc => self.editing = None,
                 KeyCode::Char('c') if ctrl => self.editing = None,
                 KeyCode::Char('u') if ctrl => draft.take_all(),
+                KeyCode::Up | KeyCode::Down if !words.is_empty() => {
+                    let word = neighbour(words, draft.text().trim(), event.code == KeyCode::Down);
+                    draft.take_all();
+                    draft.insert(word);
+                }
                 KeyCode::Enter => {
                     if let Some(editing) = self.editing.take() {
                         return self.edited(editing);
@@ -525,11 +560,6 @@ impl Overlay for EditList {
         // Any other key is a no.
         let was_marked = self.unmark();
         match event.code {
-            KeyCode::Delete if self.filter.is_empty() => {
-                if let Some(key) = self.here().map(|it| it.1.key()) {
-                    self.mark(key);
-                }
-            }
             KeyCode::Esc if was_marked => {}
             KeyCode::Esc if !self.filter.is_empty() => {
                 self.filter.take_all();
@@ -542,6 +572,10 @@ impl Overlay for EditList {
                 let version = self.filter.version;
                 if self.filter.edit(event) && self.filter.version != version {
                     self.sift();
+                } else if event.code == KeyCode::Delete
+                    && let Some(key) = self.here().map(|it| it.1.key())
+                {
+                    self.mark(key);
                 }
             }
         }
@@ -645,8 +679,13 @@ impl Overlay for EditList {
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
-        if self.editing.is_some() {
-            return vec![("enter", t!("footer-write")), ("esc", t!("footer-back"))];
+        if let Some(editing) = &self.editing {
+            let mut hints = vec![("enter", t!("footer-write"))];
+            if !editing.words.is_empty() {
+                hints.push(("↑↓", t!("footer-choose")));
+            }
+            hints.push(("esc", t!("footer-back")));
+            return hints;
         }
         let enter = match self.here().map(|it| &it.1.action) {
             Some(RowAction::Remove(_)) => t!("footer-remove"),
@@ -658,8 +697,11 @@ impl Overlay for EditList {
         if !enter.is_empty() {
             hints.push(("enter", enter));
         }
-        if self.filter.is_empty() && self.here().is_some_and(|it| it.1.is_own) {
-            hints.push(("delete", t!("footer-remove")));
+        if self
+            .here()
+            .is_some_and(|it| it.1.is_own && matches!(it.1.action, RowAction::Setting(_)))
+        {
+            hints.push(("delete", t!("footer-reset")));
         }
         hints.extend([
             ("↑↓", t!("footer-choose")),

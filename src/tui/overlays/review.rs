@@ -117,6 +117,8 @@ struct KeyGuard {
     decided: Option<(KeyCode, u64)>,
     /// Another change has taken the place of the one in view.
     is_unread: bool,
+    /// The selected change is marked for the editor, which Enter opens.
+    is_edit_marked: bool,
 }
 
 impl ChangeList {
@@ -203,12 +205,30 @@ impl ChangeList {
     }
 
     /// The documents that were accepted as they were written; a change that still waits is none.
+    /// The documents that a commit takes: the accepted ones or, where nothing was decided yet, all that were written.
+    fn to_commit(&self, transcript: &Transcript, decisions: &HunkDecisions) -> Vec<(Turn, DocumentId)> {
+        let accepted = self.accepted(transcript, decisions);
+        if accepted.is_empty() {
+            return self.in_state(&[ChangeState::Undecided], transcript, decisions);
+        }
+        accepted
+    }
+
     fn accepted(&self, transcript: &Transcript, decisions: &HunkDecisions) -> Vec<(Turn, DocumentId)> {
+        // The repository knows best what is committed: it may have been taken back there.
+        self.in_state(&[ChangeState::Accepted, ChangeState::Committed], transcript, decisions)
+    }
+
+    /// The written documents in one of these states.
+    fn in_state(
+        &self,
+        wanted: &[ChangeState],
+        transcript: &Transcript,
+        decisions: &HunkDecisions,
+    ) -> Vec<(Turn, DocumentId)> {
         let states = self.states(transcript, decisions);
         let all = self.changes.iter().zip(states);
-        // The repository knows best what is committed: it may have been taken back there.
-        let is_accepted = |state| matches!(state, ChangeState::Accepted | ChangeState::Committed);
-        all.filter(|(id, state)| id.hunk.is_none() && is_accepted(*state))
+        all.filter(|(id, state)| id.hunk.is_none() && wanted.contains(state))
             .filter_map(|(id, _)| {
                 let document = transcript.get(id.place)?;
                 let turn = transcript.exchanges.get(id.place.exchange)?.turn;
@@ -401,14 +421,16 @@ impl Review {
                 pressed: (KeyCode::Null, 0),
                 decided: None,
                 is_unread: false,
+                is_edit_marked: false,
             },
             remarking: None,
             files: ListCursor::default(),
         })
     }
 
-    /// All documents of the conversation that were accepted.
-    pub fn accepted(transcript: &Transcript, decisions: &HunkDecisions) -> Vec<(Turn, DocumentId)> {
+    /// The documents that a commit takes: those of the conversation that were accepted or, if none was, those of the last
+    /// turn that changed a file.
+    pub fn to_commit(transcript: &Transcript, decisions: &HunkDecisions) -> Vec<(Turn, DocumentId)> {
         let mut changes = ChangeList {
             scope: ReviewScope::All,
             turn: 0,
@@ -418,7 +440,11 @@ impl Review {
             at: 0,
         };
         changes.collect(transcript);
-        changes.accepted(transcript, decisions)
+        let accepted = changes.accepted(transcript, decisions);
+        match Self::new(transcript, None, 0).filter(|_| accepted.is_empty()) {
+            Some(last) => last.changes.to_commit(transcript, decisions),
+            None => accepted,
+        }
     }
 
     /// The selected change.
@@ -457,11 +483,20 @@ impl Review {
     }
 
     /// The title, the scope and the counts of decisions; shorter where there is little room.
-    fn head(&self, states: &[ChangeState], columns: usize) -> StyledLine {
+    fn head(&self, states: &[ChangeState], transcript: &Transcript, columns: usize) -> StyledLine {
         let title = t!("review-title");
         let scope = match self.changes.scope {
-            ReviewScope::Turn => t!("review-this-turn"),
-            ReviewScope::All => t!("review-everything"),
+            ReviewScope::Turn if self.changes.turn + 1 == transcript.exchanges.len() => {
+                t!("review-this-turn").to_owned()
+            }
+            ReviewScope::Turn => {
+                let exchange = transcript.exchanges.get(self.changes.turn);
+                t!(
+                    "review-turn",
+                    turn = exchange.map_or_else(String::new, |it| it.turn.to_string())
+                )
+            }
+            ReviewScope::All => t!("review-everything").to_owned(),
         };
         let number = |state: ChangeState| states.iter().filter(|it| **it == state).count();
         let accepted = number(ChangeState::Accepted) + number(ChangeState::Committed);
@@ -579,6 +614,7 @@ fn file_line(path: &str, states: &[ChangeState], is_here: bool, columns: usize) 
 impl Overlay for Review {
     fn key(&mut self, event: KeyEvent, scene: &Scene<'_>) -> Answer {
         let here = self.selected();
+        let is_edit_marked = std::mem::take(&mut self.guard.is_edit_marked);
         // Nothing is decided by somebody who was still typing.
         if matches!(event.code, KeyCode::Char('a' | 'A' | 'r')) {
             let document = here.and_then(|it| scene.transcript.get(it.place));
@@ -610,7 +646,7 @@ impl Overlay for Review {
                 return Answer::Live(Choice::AcceptAll(open.map(|it| *it.0).collect()));
             }
             KeyCode::Char('C') => {
-                let accepted = self.changes.accepted(scene.transcript, scene.hunk_decisions);
+                let accepted = self.changes.to_commit(scene.transcript, scene.hunk_decisions);
                 if accepted.is_empty() {
                     return Answer::Said(t!("review-none-accepted").to_owned());
                 }
@@ -618,13 +654,15 @@ impl Overlay for Review {
             }
             KeyCode::Char('r') => {
                 let answer = judge(Verdict::Reject);
-                // An applied change is undone, which is seen; one that waits is left out.
-                if here.is_some_and(|it| it.hunk.is_some()) {
-                    self.step(1);
-                }
+                self.step(1);
                 return answer;
             }
-            KeyCode::Char('e') => return judge(Verdict::Edit),
+            // A letter opens no other program: somebody may be writing a sentence.
+            KeyCode::Char('e') if here.is_some() => {
+                self.guard.is_edit_marked = true;
+                return Answer::Said(t!("review-enter-edits").to_owned());
+            }
+            KeyCode::Enter if is_edit_marked => return judge(Verdict::Edit),
             KeyCode::Char('c') => {
                 return match here {
                     // A comment on a hunk that waits is sent with the answer.
@@ -695,7 +733,7 @@ impl Overlay for Review {
         }
         let states = self.changes.states(transcript, scene.hunk_decisions);
         let columns = usize::from(area.width);
-        let head = self.head(&states, columns);
+        let head = self.head(&states, transcript, columns);
         let rest = frame::lines(area, buf, &[head, StyledLine::blank()], theme);
         self.files = ListCursor::default();
         let change = if columns >= 70 {

@@ -22,8 +22,11 @@ const SEQUENCE_LIMIT: usize = 4096;
 /// An Esc after which nothing comes for this long was the key.
 const ESCAPE: Duration = Duration::from_millis(25);
 
-/// Esc and a letter after which nothing comes for this long were a chord.
-const CHORD: Duration = Duration::from_millis(150);
+/// Esc and a letter that decides an approval were a chord if nothing comes for this long.
+const DECIDING_CHORD: Duration = Duration::from_millis(150);
+
+/// The same for other letters: shorter than anybody presses two keys, longer than a connection holds back a byte.
+const CHORD: Duration = Duration::from_millis(40);
 
 /// Letters in one read that make it a paste: a terminal that does not mark pastes sent it.
 const PASTED_LETTERS: usize = 256;
@@ -101,7 +104,7 @@ impl InputParser {
     /// Takes the bytes of one read and appends the inputs that they complete to `out`.
     ///
     /// Terminals without a keyboard protocol send Alt and a letter as Esc and the letter, like somebody who presses Esc and
-    /// writes on. It is a chord only if both came in one read with nothing else in it, and nothing follows for 150 ms.
+    /// writes on. It is a chord only if both came in one read with nothing else in it, and nothing follows for a moment.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Input>) {
         if let Some(chord) = self.chord.take().filter(|_| !bytes.is_empty()) {
             let letter = KeyEvent::new(chord.code, chord.modifiers - KeyModifiers::ALT);
@@ -126,6 +129,7 @@ impl InputParser {
     /// longer sequence, or Esc and a letter.
     pub fn waits(&self) -> Option<Duration> {
         match &self.chord {
+            Some(it) if matches!(it.code, KeyCode::Char('y' | 'a' | 'n' | 'Y' | 'A' | 'N')) => Some(DECIDING_CHORD),
             Some(_) => Some(CHORD),
             None => (!self.pending.is_empty() && self.paste.is_none()).then_some(ESCAPE),
         }
@@ -784,6 +788,19 @@ mod tests {
         // Nothing is decided before nothing has followed; motions do not wait.
         assert_eq!(read(&[b"\x1by"], false), "");
         assert_eq!(read(&[b"\x1bf", b"\x1bf"], false), "alt+f alt+f");
+    }
+
+    #[test]
+    fn a_chord_that_decides_nothing_does_not_swallow_the_key_after_it() {
+        for (bytes, expected) in [
+            (b"\x1by", DECIDING_CHORD),
+            (b"\x1bN", DECIDING_CHORD),
+            (b"\x1br", CHORD),
+        ] {
+            let (mut parser, mut out) = (InputParser::default(), Vec::new());
+            parser.push(bytes, &mut out);
+            assert_eq!(parser.waits(), Some(expected), "{bytes:?}");
+        }
     }
 
     #[test]

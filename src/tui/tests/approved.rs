@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::test_app::*;
 use crate::{
-    protocol::{Done, Event, Message, ResponseStart, document::VIEWS},
+    protocol::{Command, Done, Event, Message, ResponseStart, document::VIEWS},
     transcript::DocumentIndex,
     tui::{app::inline::Inline, terminal::Surface, terminal::inline_region::Region, widgets::transcript::Item},
 };
@@ -361,4 +361,66 @@ fn inline_an_approval_waits_for_its_change_before_it_is_printed() {
         4,
         "message, change, approval, receipt"
     );
+}
+
+/// An approval of a command of 40 lines.
+fn long_command() -> Event {
+    let command: Vec<_> = (1..=40).map(|it| format!("curl https://host-{it}.example")).collect();
+    let options = [
+        json!({ "id": "allow_once", "label": "Once" }),
+        json!({ "id": "reject_once", "label": "No" }),
+    ];
+    let subject = json!({ "type": "terminal_command", "command": command.join("\n"), "workingDirectory": "/p" });
+    start(
+        "ask",
+        "clarification",
+        json!({ "kind": "approval", "toolCallId": "call_1", "subject": subject,
+            "questions": [{ "id": "approval", "text": "Allow it?", "options": options }] }),
+    )
+}
+
+#[test]
+fn a_command_is_allowed_only_once_its_beginning_was_on_the_screen() {
+    let answers = |desk: &TestApp| {
+        desk.sent()
+            .iter()
+            .filter(|it| matches!(it, Command::Answer { .. }))
+            .count()
+    };
+    // Who follows the end sees it from its first line.
+    let mut desk = TestApp::new(80, 16);
+    desk.events(begun());
+    desk.events([long_command()]);
+    assert!(
+        desk.shows("host-1.example") && !desk.shows("host-40.example"),
+        "{}",
+        desk.picture()
+    );
+    // Who reads elsewhere is taken there first.
+    let mut desk = TestApp::new(80, 16);
+    desk.events(begun());
+    let text: Vec<_> = (1..=60).map(|it| format!("line {it}")).collect();
+    desk.events([start("t", "text", json!({})), delta("t", &text.join("\n\n"))]);
+    desk.picture();
+    desk.keys("<pgup><pgup>");
+    desk.events([long_command()]);
+    desk.later(1000);
+    assert!(!desk.shows("host-1.example"), "{}", desk.picture());
+    desk.keys("<alt+y>");
+    assert_eq!(answers(&desk), 0, "it was not seen");
+    assert!(desk.shows("host-1.example"), "{}", desk.picture());
+    desk.keys("<alt+y>");
+    assert_eq!(answers(&desk), 1);
+}
+
+#[test]
+fn a_question_that_waits_is_not_folded() {
+    let mut desk = TestApp::new(80, 24);
+    desk.events(begun());
+    desk.events([asked("1", "a.rs")]);
+    desk.later(1000);
+    desk.keys("<tab>");
+    let before = desk.picture();
+    desk.keys(" ");
+    assert_eq!(desk.picture(), before);
 }

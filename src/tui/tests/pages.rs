@@ -214,6 +214,28 @@ fn a_setting_is_edited_where_it_is_shown() {
 }
 
 #[test]
+fn a_setting_of_few_values_is_chosen_by_arrows() {
+    let mut desk = TestApp::new(100, 24);
+    desk.app.preferences.settings = Settings::default();
+    let value = |desk: &TestApp| match &work(desk).task {
+        FileTask::Setting { value, .. } => value.clone(),
+        other => panic!("{other:?}"),
+    };
+    desk.keys("/config<enter>motion<enter>");
+    assert!(desk.shows("motion › true"), "{}", desk.picture());
+    desk.keys("<down><enter>");
+    assert_eq!(value(&desk).as_deref(), Some("false"));
+    done(&mut desk, Ok(written(3)));
+    // While the list is filtered Delete resets, too.
+    desk.keys("<delete>");
+    assert!(desk.shows("enter removes this setting"), "{}", desk.picture());
+    desk.keys("<esc><ctrl+u>commit.note<enter><down>");
+    assert!(desk.shows("commit.note › full"), "{}", desk.picture());
+    desk.keys("<down><down><enter>");
+    assert_eq!(value(&desk).as_deref(), Some("off"), "{}", desk.picture());
+}
+
+#[test]
 fn a_rule_is_removed_by_two_presses_and_added_in_its_list() {
     let mut desk = TestApp::new(100, 30);
     desk.keys("/permissions<enter>");
@@ -314,7 +336,12 @@ fn a_side_question_is_answered_on_a_page_and_sent_nowhere() {
     let mut desk = TestApp::new(80, 24);
     desk.keys("/btw<enter>");
     assert!(desk.shows("/btw why two loops?"), "{}", desk.picture());
-    desk.keys("/btw why two loops?<enter>");
+    assert_eq!(
+        desk.app.composer.field.text(),
+        "/btw ",
+        "what comes next is the question"
+    );
+    desk.keys("why two loops?<enter>");
     assert!(desk.shows("waiting for the model"), "{}", desk.picture());
     desk.reply(Reply::SideAnswer(SideAnswer {
         text: "One **reads** only.".to_owned(),
@@ -362,9 +389,6 @@ fn preview() -> CommitPreview {
 fn card(width: u16) -> TestApp {
     let mut desk = reviewing::changed(width);
     desk.keys("<alt+r>");
-    desk.later(1000);
-    desk.keys("C");
-    assert!(desk.asked().is_empty(), "nothing is accepted yet");
     desk.events([Event::DocumentUpdate {
         document: "a".into(),
         metadata: json!({ "accepted": true }).as_object().unwrap().clone(),
@@ -372,6 +396,20 @@ fn card(width: u16) -> TestApp {
     desk.later(1000);
     desk.keys("C");
     desk
+}
+
+#[test]
+fn where_nothing_was_decided_a_commit_takes_all_that_was_written() {
+    for keys in ["<alt+r>C", "/commit<enter>"] {
+        let mut desk = reviewing::changed(100);
+        desk.keys(keys);
+        let asked = desk.asked();
+        let Some(Query::CommitPreview(documents)) = asked.last() else {
+            panic!("{keys}: {asked:?}");
+        };
+        let names: Vec<&str> = documents.iter().map(|it| it.1.as_str()).collect();
+        assert_eq!(names, ["a", "c", "b"], "{keys}");
+    }
 }
 
 #[test]
@@ -454,7 +492,7 @@ fn a_card_without_a_model_a_repository_or_a_workspace() {
     assert!(desk.shows("commits are not available here"), "{}", desk.picture());
     let mut desk = TestApp::new(80, 24);
     desk.keys("/commit<enter>");
-    assert!(desk.shows("no accepted changes"), "{}", desk.picture());
+    assert!(desk.shows("no changes to commit"), "{}", desk.picture());
 }
 
 #[test]

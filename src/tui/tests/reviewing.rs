@@ -101,8 +101,14 @@ fn each_change_is_accepted_rejected_opened_or_spoken_of() {
         document: "c".into(),
         metadata: json!({ "applied": "rejected" }).as_object().unwrap().clone(),
     }]);
+    assert!(desk.shows("3 of 3"), "on to the next here, too\n{}", desk.picture());
+    desk.keys("k");
     assert!(desk.shows("✗ rejected"), "{}", desk.picture());
+    desk.later(400);
     desk.keys("rJe");
+    let opens = |it: &Effect| matches!(it, Effect::OpenFile { .. });
+    assert!(!desk.front.effects.iter().any(opens), "a letter opens no other program");
+    desk.keys("<enter>");
     assert_eq!(updates(&desk).len(), 2, "what is rejected is not rejected again");
     let opened = Effect::OpenFile {
         path: "src/shop/receipt.rs".into(),
@@ -402,7 +408,7 @@ fn hunks_of_a_change_that_waits_are_decided_one_by_one() {
         "{}",
         desk.picture()
     );
-    desk.keys("je");
+    desk.keys("je<enter>");
     let Some(Effect::EditHunk {
         turn,
         document,
@@ -526,7 +532,7 @@ fn a_remark_that_is_emptied_is_taken_back() {
 #[test]
 fn what_was_written_for_an_answered_question_stands_in_the_draft() {
     let mut desk = staged(100);
-    desk.keys("e");
+    desk.keys("e<enter>");
     let Some(Effect::EditHunk { turn, document, .. }) = desk.front.effects.last().cloned() else {
         panic!("{:?}", desk.front.effects)
     };

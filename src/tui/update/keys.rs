@@ -303,9 +303,9 @@ fn vim_action(app: &App, event: KeyEvent) -> Option<&'static Action> {
 fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
     let place = app.viewport.question(&app.conversation.transcript)?;
     let document = app.conversation.transcript.get(place)?;
-    let View::Clarification(view) = document.view() else {
+    if !matches!(document.view(), View::Clarification(_)) {
         return None;
-    };
+    }
     let name = (app.conversation.turn_of(place), document.id.clone());
     if app.questions.sent.contains(&name) {
         return None;
@@ -313,6 +313,14 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
     let is_enter = event.code == KeyCode::Enter && event.modifiers.is_empty();
     let decides = is_enter || is_approval(document) && matches!(event.code, KeyCode::Char('y' | 'n'));
     let is_too_early = app.questions.is_too_early(app.now_ms);
+    let allows = decides && is_approval(document) && event.code != KeyCode::Char('n');
+    if allows && !actions::approve::was_seen(app, place) {
+        return Some(app.toast(t!("approval-unseen")));
+    }
+    let document = app.conversation.transcript.get(place)?;
+    let View::Clarification(view) = document.view() else {
+        return None;
+    };
     let form = app
         .questions
         .forms
@@ -446,12 +454,12 @@ fn recall_step(event: KeyEvent) -> Option<bool> {
     row_step(event).filter(|_| event.modifiers.is_empty() || matches!(event.code, KeyCode::Char(_)))
 }
 
-/// Up and Down at the edge of the draft go through what was sent.
+/// Up from an empty draft, and both where the draft is a message that was recalled, go through what was sent.
 fn recall(app: &mut App, event: KeyEvent) -> bool {
     let field = &mut app.composer.field;
     let history = &mut app.composer.history;
     let text = match recall_step(event) {
-        Some(false) if field.is_at_top() => history.older(&field.text()),
+        Some(false) if field.is_at_top() && (field.is_empty() || history.at.is_some()) => history.older(&field.text()),
         Some(true) if history.at.is_some() && field.is_at_bottom() => history.newer(),
         _ => return false,
     };

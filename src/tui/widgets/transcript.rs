@@ -820,6 +820,20 @@ impl Pane {
         self.anchor.line = line.max(0) as usize;
     }
 
+    /// Shows an item from its first row; the end is followed again when it comes into view.
+    pub fn show_start(&mut self, item: Item, context: &TranscriptContext<'_>) {
+        if let Some(at) = self.items.iter().position(|it| *it == item) {
+            let line = self.gap(at, context);
+            self.anchor = Anchor { item: at, line };
+            self.follow = Following::Here;
+        }
+    }
+
+    /// Returns true if the first row of an item is in view, or nothing was laid out yet.
+    pub fn shows_start(&self, item: Item) -> bool {
+        self.size.height == 0 || self.lines.contains(&VisibleLine::StyledLine { item, row: 0 })
+    }
+
     /// The reader left: nothing is selected, and the end is followed again when it is in view.
     pub fn release(&mut self) {
         if self.follow == Following::Pinned {

@@ -11,7 +11,7 @@ use crate::{
     t,
     transcript::{DocumentIndex, is_approval},
     tui::{
-        app::{Action, App, Effect},
+        app::{Action, App, Effect, Focus},
         widgets::{Form, Outcome, transcript::Item},
     },
 };
@@ -85,6 +85,16 @@ pub fn send(app: &mut App, turn: Turn, response: ClarificationResponse) -> Vec<E
         return Vec::new();
     }
     app.questions.sent.insert((turn, response.document_id.clone()));
+    // What comes next is followed again if the view had been moved to the question's beginning.
+    let decided = app
+        .conversation
+        .transcript
+        .index_of_document(turn, &response.document_id);
+    if decided.is_some_and(|it| app.viewport.pane.shows_start(Item::Document(it)))
+        && app.viewport.focus == Focus::Composer
+    {
+        app.viewport.pane.go_to_end();
+    }
     if app.viewport.question(&app.conversation.transcript).is_some() {
         focus_composer(app);
     }

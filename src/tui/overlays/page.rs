@@ -142,7 +142,7 @@ impl Page {
         let review = [
             ("a A", t!("page-review-accept")),
             ("r", t!("page-review-reject")),
-            ("e enter", t!("page-review-edit")),
+            ("e", t!("page-review-edit")),
             ("c", t!("page-review-comment")),
             ("C", t!("page-review-commit")),
             ("j k", t!("page-review-step")),

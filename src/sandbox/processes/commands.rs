@@ -315,13 +315,17 @@ impl Commands {
                     mark: &mark,
                 };
                 let (around, policy) = Around::held(&self.ground, &self.shared, &wish);
+                // What only looks around reaches nothing that runs beside it.
+                let is_shared = tier == Tier::Full && !policy.wraps && !policy.network && !spec.only_reads;
+                let network = is_shared.then(|| session.network()).flatten();
                 let order = Order {
+                    joins: network.is_some(),
                     policy,
                     directory: spec.directory.clone(),
                     command: shell,
                     keeps_terminal: false,
                 };
-                (around, Start::Held(kernel::handed_over(&order)?))
+                (around, Start::Held(kernel::handed_over(&order)?, network))
             }
         };
         if around.is_guarded() {

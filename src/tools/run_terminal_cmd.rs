@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     config::{self, ResultLimits},
-    protocol::{CallSubject, CommandState, Permission},
+    protocol::{CallSubject, CommandState, Mode, Permission},
     sandbox::{Apart, Commands, Excerpt, How, Located, NotStarted, Place, Refused, Running, Spec, Tier, Workspace},
     shell::NamedPaths,
     text::ansi,
@@ -28,8 +28,9 @@ const ABOUT: &str = "\
     Run a command in bash. Each call is a new shell: the working directory is kept from one call to the next, \
     variables are not. Nothing can be typed in and no pager opens, so pass the options that make a program ask \
     nothing. Long output is shown in part; all of it is in a file that is named. A command that takes longer than \
-    its wait goes on in the background, and await_command reads on. Set is_background for servers and watchers, \
-    and do not write & at the end: what a command leaves behind ends with it.";
+    its wait goes on in the background: await_command reads on, stop_command ends it, and you are told when it ends. \
+    Set is_background for servers and watchers, and do not write & at the end: what a command leaves behind ends with \
+    it. Later commands reach its ports on localhost.";
 
 /// The tool `run_terminal_cmd`.
 pub fn tool() -> Tool {
@@ -84,6 +85,8 @@ pub fn tool() -> Tool {
             r#"{ "cmd": "echo x > new.txt; touch '{outside}/trace'", "run_in_background": true }"#,
             r#"{ "command": "ls", "is_background": "false", "required_permissions": ["all"] }"#,
         ],
+        // Where nothing may be changed the sandbox sees to it, or the call is refused.
+        modes: &Mode::ALL,
         ..Tool::new(NAME, Class::Runs, Work::command(touches, run))
     }
 }
@@ -249,6 +252,10 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
         permissions,
         is_background,
     } = wanted(&input, &context)?;
+    if context.only_reads && (Commands::tier() != Tier::Full || !permissions.is_empty()) {
+        let message = "nothing but the full sandbox keeps a command from changing something";
+        return Err(Fault::new("TOOL_FORBIDDEN_IN_MODE", message));
+    }
     let settings = &context.settings.sandbox;
     let asked = input.integer("timeout_ms").and_then(|it| u64::try_from(it).ok());
     let wait = asked
@@ -258,7 +265,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
         line,
         directory: directory.path.clone(),
         permissions: permissions.clone(),
-        only_reads: false,
+        only_reads: context.only_reads,
         limit: (!is_background).then_some(settings.command_limit),
         variables: Vec::new(),
     };
@@ -280,6 +287,9 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
         }
     };
     let running = foreground.leave();
+    if running.outcome().is_some() {
+        running.tell_end();
+    }
     let waited = (!is_detached).then_some(wait);
     let mut report = Report::of(&running, &running.unread(), waited, &context.settings.limits);
     if is_detached && running.outcome().is_none() {
@@ -288,7 +298,9 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     if let Some(said) = ended.and_then(|it| it.directory) {
         report.moved(&context, &directory, &said);
     }
-    if report.hint(&running, &permissions) {
+    if context.only_reads {
+        report.hint_of_mode();
+    } else if report.hint(&running, &permissions) {
         context.workspace.commands().tell_of_gaps();
     }
     Ok(report.outcome(&directory.path))
@@ -424,6 +436,11 @@ impl Report {
         }
     }
 
+    /// Adds a note below the output.
+    pub(super) fn note(&mut self, note: &str) {
+        self.notes.push(note.to_owned());
+    }
+
     /// The shell ended in another folder than it began in: the next one begins there, if it may.
     fn moved(&mut self, context: &Context, from: &Located, said: &Path) {
         if said == from.path {
@@ -460,6 +477,14 @@ impl Report {
                 .push(format!("the sandbox of this system is partial ({gaps}): {TOP_IS_HELD}"));
         }
         is_gap
+    }
+
+    /// A failure that may be the doing of a mode in which nothing is changed.
+    fn hint_of_mode(&mut self) {
+        if self.exit_code.is_some_and(|it| it != 0) && missing(&self.plain, &[]).is_some() {
+            let note = "in this mode a command reads, writes in /tmp only, and has no network";
+            self.notes.push(note.to_owned());
+        }
     }
 
     /// The result for the model and the document.
@@ -502,6 +527,46 @@ impl Report {
             images: Vec::new(),
         }
     }
+}
+
+/// What the model is told of a command that the user stopped, which had printed `output`.
+pub fn stopped(output: &str, limits: &ResultLimits) -> String {
+    let part = Excerpt {
+        first: output.as_bytes().to_vec(),
+        ..Excerpt::default()
+    };
+    let (plain, _) = plain(&part, None, limits);
+    if plain.is_empty() {
+        return "The user stopped this command. It had printed nothing.".to_owned();
+    }
+    format!("{plain}\nThe user stopped this command; this is its output until then.")
+}
+
+/// The longest part of an ended command's output that the model is told without having asked, in bytes.
+const LAST_BYTES: usize = 2 << 10;
+
+/// A sentence about a background command that has ended, and the end of what the model has not read of its output.
+/// `None`: it still runs.
+pub fn end_note(running: &Running) -> Option<(String, String)> {
+    let ended = running.outcome()?;
+    let how = match ended.how {
+        How::Exited(code) => format!("ended with exit code {code}"),
+        How::Killed(signal) => format!("was ended by signal {signal}"),
+        How::TimedOut => "was ended at its limit".to_owned(),
+        How::Cancelled => "was stopped by the user".to_owned(),
+    };
+    let text = ansi::Output::of(&raw(&running.unread())).plain();
+    let text = text.trim_end();
+    let last = ending(text, LAST_BYTES);
+    let about = match (last.len(), last.len() == text.len()) {
+        (0, _) => "It has printed nothing since you last read.",
+        (_, true) => "What it has printed since you last read:",
+        (_, false) => "The end of what it has printed since you last read:",
+    };
+    Some((
+        format!("The background command `{}` {how}. {about}", running.id()),
+        last.to_owned(),
+    ))
 }
 
 fn seconds(duration: Duration) -> String {
@@ -779,6 +844,7 @@ mod tests {
                 settings: Arc::new(Settings::default()),
                 apply: None,
                 call: "call".to_owned(),
+                only_reads: false,
                 output,
                 stop: Stop::default(),
             };

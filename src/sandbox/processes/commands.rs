@@ -328,7 +328,7 @@ impl Commands {
                 (around, Start::Held(kernel::handed_over(&order)?, network))
             }
         };
-        if around.is_guarded() {
+        if around.is_guarded() || spec.only_reads {
             // Looking at the state of git would write it.
             variables.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
         }
@@ -347,6 +347,7 @@ impl Commands {
             family: Family { group, mark },
             printed: Mutex::new(Printed::new(session.logs.join(format!("{number}.log")), is_apart)),
             shown: Mutex::new(0),
+            is_end_told: AtomicBool::new(false),
             stop: watch::Sender::new(None),
             ended: watch::Sender::new(None),
             news: watch::Sender::new(0),

@@ -2,7 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -51,6 +54,8 @@ pub struct Command {
     pub printed: Mutex<Printed>,
     /// Bytes of the output that the model has been shown.
     pub shown: Mutex<u64>,
+    /// The model has been told that it has ended.
+    pub is_end_told: AtomicBool,
     /// Reason to end the command, once there is one.
     pub stop: watch::Sender<Option<How>>,
     pub ended: watch::Sender<Option<Ended>>,
@@ -144,6 +149,16 @@ impl Running {
     /// Returns the results for protected files that it created or changed. Empty until it has ended.
     pub fn settled(&self) -> Settled {
         self.0.settled.get().cloned().unwrap_or_default()
+    }
+
+    /// The model is told that it has ended.
+    pub fn tell_end(&self) {
+        self.0.is_end_told.store(true, Ordering::Release);
+    }
+
+    /// Returns true if it has ended and the model does not know.
+    pub fn has_untold_end(&self) -> bool {
+        self.outcome().is_some() && !self.0.is_end_told.load(Ordering::Acquire)
     }
 
     /// Asks it to end, and ends it when it does not.

@@ -1161,6 +1161,7 @@ mod tests {
                     | Command::RepeatCall { .. }
                     | Command::Restrict(_)
                     | Command::Background
+                    | Command::StopCommand { .. }
                     | Command::Compact { .. }
                     | Command::Rename(_)
                     | Command::Answer { .. }

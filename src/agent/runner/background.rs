@@ -85,6 +85,22 @@ impl Background {
             .collect()
     }
 
+    /// Stops a command; its end comes as an update. One that nobody knows here was another program's, which has ended:
+    /// returns the update that says so.
+    pub fn stop(&self, turn: Turn, document: &DocumentId) -> Option<Update> {
+        let mut shown = self.shown.iter();
+        if let Some((_, _, running)) = shown.find(|it| it.0 == turn && it.1 == *document) {
+            running.stop();
+            return None;
+        }
+        let state = CommandState::Cancelled.as_str();
+        Some(Update {
+            turn,
+            document: document.clone(),
+            metadata: Map::from_iter([("state".to_owned(), state.into())]),
+        })
+    }
+
     /// Returns true if no command runs in the background.
     pub fn is_empty(&self) -> bool {
         self.updates.is_empty()

@@ -205,8 +205,7 @@ fn in_plan_mode_a_command_reads_and_changes_nothing() {
         own(&bench, who);
         let work = bench.base.join("work");
         let model = Model::start();
-        let options = ["--mode", "plan", "--set", "approvals.deny=['Shell(cal)']"];
-        let child = start(&bench, who, &model, &options);
+        let child = start(&bench, who, &model, &["--mode", "plan"]);
         let answer = model.asked();
         let sent = answer.request.to_string();
         assert!(
@@ -281,7 +280,11 @@ fn in_plan_mode_a_command_reads_and_changes_nothing() {
             );
             answer = next;
         }
-        let (answer, said) = call(&model, answer, "run_terminal_cmd", run("cal"));
+        end(answer, child);
+        // Rules hold as in any mode.
+        let options = ["--mode", "plan", "--set", "approvals.deny=['Shell(cal)']"];
+        let child = start(&bench, who, &model, &options);
+        let (answer, said) = call(&model, model.asked(), "run_terminal_cmd", run("cal"));
         assert!(said.contains("the rule Shell(cal) forbids it"), "{who:?}: {said}");
         end(answer, child);
     }
@@ -314,6 +317,56 @@ fn in_plan_mode_no_command_runs_where_the_sandbox_is_not_whole() {
             );
             assert!(!bench.base.join("work/made").exists(), "{who:?} {tier}");
             end(answer, child);
+        }
+    }
+}
+
+/// An order to run a program, as the helper reads it.
+fn order(joins: bool) -> Vec<u8> {
+    let mut records = vec![
+        "tfull",
+        "w/",
+        "14096",
+        "21000000",
+        "31024",
+        "41000000",
+        "d/",
+        "a/bin/true",
+    ];
+    records.extend(joins.then_some("j"));
+    records.push(".");
+    records.iter().flat_map(|it| [it.as_bytes(), b"\0"].concat()).collect()
+}
+
+#[test]
+fn a_command_never_joins_the_network_of_the_machine() {
+    for who in held() {
+        let bench = Bench::new(who);
+        let helper = |joins: bool, descriptors: &str| {
+            fs::write(bench.base.join("order"), order(joins)).expect("the test can do this");
+            let script = format!("exec 197<@OUT@/../order {descriptors}; exec \"$0\" __sandbox");
+            let mut command = bench.command(who, "bash");
+            let output = command
+                .args(["-c", &bench.fill(&script), env!("CARGO_BIN_EXE_sheaf")])
+                .output();
+            let output = output.expect("it starts");
+            (
+                output.status.code(),
+                String::from_utf8_lossy(&output.stderr).into_owned(),
+            )
+        };
+        let own = "199</proc/self/ns/net 200</proc/self/ns/user";
+        let (code, said) = helper(false, own);
+        assert_eq!(code, Some(0), "{who:?}: the same without joining: {said}");
+        for descriptors in [
+            own,
+            "",
+            "199</proc/self/ns/mnt 200</proc/self/ns/user",
+            "199</dev/null 200</dev/null",
+        ] {
+            let (code, said) = helper(true, descriptors);
+            assert_eq!(code, Some(125), "{who:?} {descriptors}: {said}");
+            assert!(said.contains("joining the network"), "{who:?} {descriptors}: {said}");
         }
     }
 }

@@ -305,7 +305,10 @@ fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layer
             "processes",
             "commands see and signal only their own processes, and leave none running",
         ),
-        by_namespaces("network", "isolated, with only its own loopback"),
+        by_namespaces(
+            "network",
+            "isolated, with only a loopback, which the commands of a conversation share",
+        ),
         by_filter("capabilities", "dropped; no program can regain them"),
         by_filter(
             "system calls",

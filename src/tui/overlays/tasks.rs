@@ -164,8 +164,8 @@ impl Overlay for Tasks {
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
         vec![
-            ("enter", t!("footer-go-there")),
             ("del", t!("footer-stop")),
+            ("enter", t!("footer-go-there")),
             ("↑↓", t!("footer-move")),
             ("esc", t!("footer-back")),
         ]

@@ -529,7 +529,7 @@ impl Report {
     }
 }
 
-/// What the model is told of a command that the user stopped, which had printed `output`.
+/// Returns the result for the model of a command that the user stopped, which had printed `output`.
 pub fn stopped(output: &str, limits: &ResultLimits) -> String {
     let part = Excerpt {
         first: output.as_bytes().to_vec(),
@@ -816,7 +816,7 @@ mod tests {
     use crate::{
         config::Settings,
         sandbox::{Fence, Seen, Workspace},
-        tools::{Stop, await_command},
+        tools::{Stop, await_command, stop_command},
     };
 
     struct Bench {
@@ -1051,6 +1051,69 @@ mod tests {
             "Error [TOOL_ARGUMENTS_INVALID]: unknown command `cmd-2`\nThere are `cmd-1`."
         );
         assert_eq!(await_command::tool().class, Class::Runs);
+    }
+
+    #[tokio::test]
+    async fn commands_are_listed_and_stopped() {
+        let bench = Bench::new();
+        let list = || bench.wait(json!({}));
+        assert_eq!(list().await.unwrap().text, "No command was run in this conversation.");
+        bench
+            .call(json!({ "command": "sleep 600", "is_background": true }))
+            .await
+            .unwrap();
+        bench.text("exit 3").await;
+        assert_eq!(
+            list().await.unwrap().text,
+            "cmd-1: running: sleep 600\ncmd-2: ended with exit code 3: exit 3"
+        );
+        let stop = |id: &str| {
+            let input = json!({ "command_id": id });
+            stop_command::run(Input(input.as_object().cloned().unwrap()), bench.context.clone())
+        };
+        let stopped = stop("cmd-1").await.unwrap();
+        assert_eq!(
+            (stopped.text.as_str(), &stopped.data["state"]),
+            ("(no output)\ncancelled", &json!("cancelled"))
+        );
+        let running = bench.context.workspace.commands().get("cmd-1").unwrap();
+        assert!(
+            running.outcome().is_some() && !running.has_untold_end(),
+            "who stopped it knows"
+        );
+        assert_eq!(
+            stop("cmd-2").await.unwrap().text,
+            "(no output)\nexit code: 3\nit had ended by itself"
+        );
+        let fault = stop("cmd-9").await.unwrap_err();
+        assert_eq!(
+            fault.text(),
+            "Error [TOOL_ARGUMENTS_INVALID]: unknown command `cmd-9`\nThere are `cmd-1`, `cmd-2`."
+        );
+    }
+
+    #[tokio::test]
+    async fn in_a_mode_that_changes_nothing_no_command_runs_outside_of_the_full_sandbox() {
+        let mut bench = Bench::new();
+        bench.context.only_reads = true;
+        let fault = bench.call(json!({ "command": "touch made" })).await.unwrap_err();
+        assert_eq!(fault.code, "TOOL_FORBIDDEN_IN_MODE");
+        assert!(!bench.context.workspace.root().join("made").exists());
+    }
+
+    #[test]
+    fn the_output_of_a_stopped_command_is_bounded_and_plain() {
+        let limits = ResultLimits::default();
+        assert_eq!(
+            stopped("\u{1b}[31mone\u{1b}[m\n", &limits),
+            "one\nThe user stopped this command; this is its output until then."
+        );
+        assert_eq!(
+            stopped(" \n", &limits),
+            "The user stopped this command. It had printed nothing."
+        );
+        let long = stopped(&"line\n".repeat(100_000), &limits);
+        assert!(long.len() < (32 << 10) + 400 && long.contains("bytes are left out here"));
     }
 
     #[tokio::test]

@@ -64,7 +64,7 @@ impl Background {
         }
     }
 
-    /// What the model is told of the commands that have ended since it was last told, and of which it does not know.
+    /// Takes the notes for the model on commands that have ended and of whose end it does not know.
     pub fn ended(&mut self) -> Vec<String> {
         let (over, open) = std::mem::take(&mut self.told)
             .into_iter()
@@ -153,4 +153,16 @@ fn follow(turn: Turn, document: DocumentId, running: Running) -> impl Stream<Ite
             Some((update, next))
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_of_a_program_that_was_killed_is_marked_as_ended() {
+        let update = Background::default().stop(Turn(2), &"a".into()).unwrap();
+        let state = update.metadata.get("state").and_then(Value::as_str);
+        assert_eq!((update.turn, state), (Turn(2), Some("cancelled")));
+    }
 }

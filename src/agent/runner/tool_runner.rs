@@ -43,7 +43,7 @@ pub type Jobs = FuturesUnordered<Pin<Box<dyn Future<Output = Input> + Send>>>;
 /// The output of a command, with its call.
 pub type Outputs = Pin<Box<dyn Stream<Item = (JobId, String)> + Send>>;
 
-/// How a call runs.
+/// Conditions under which a call runs.
 #[derive(Clone, Copy, Debug)]
 pub struct CallMode {
     /// The user has looked at it: it runs as it was looked at.

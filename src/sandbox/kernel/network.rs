@@ -5,7 +5,7 @@
 
 use std::{io, os::fd::OwnedFd};
 
-/// What the helper says once the network is there.
+/// Line that the helper prints once the network is there.
 #[cfg(target_os = "linux")]
 pub const READY: &[u8] = b"ready\n";
 
@@ -73,7 +73,7 @@ impl SharedNetwork {
     }
 }
 
-/// What tells the network namespace of this process from all others.
+/// Identity of the network namespace of this process: device and inode.
 #[cfg(target_os = "linux")]
 pub fn own() -> io::Result<(u64, u64)> {
     identity(&std::fs::File::open("/proc/self/ns/net")?.into())

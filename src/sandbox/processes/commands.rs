@@ -31,7 +31,7 @@ use super::{
     launch::{LONGEST_LINE, NotStarted, Start, held, shell, spawn, told},
     output_capture::Printed,
     process_tree::{Family, MARK},
-    running::{Command, Running, lock},
+    running::{Command, Running, Shown, lock},
     session::Session,
 };
 use crate::{
@@ -346,8 +346,7 @@ impl Commands {
             is_guarded: around.is_guarded(),
             family: Family { group, mark },
             printed: Mutex::new(Printed::new(session.logs.join(format!("{number}.log")), is_apart)),
-            shown: Mutex::new(0),
-            is_end_told: AtomicBool::new(false),
+            shown: Shown::default(),
             stop: watch::Sender::new(None),
             ended: watch::Sender::new(None),
             news: watch::Sender::new(0),

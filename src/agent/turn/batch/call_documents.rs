@@ -163,14 +163,11 @@ impl Running {
 
     /// Ends the open document of a command that was stopped. Returns its output so far; `None` if there is none.
     pub fn stop_command(&mut self, job: JobId) -> Option<String> {
-        let Some(OpenCall {
+        let OpenCall {
             document,
             mut metadata,
             output,
-        }) = self.calls.shown.remove(&job)
-        else {
-            return None;
-        };
+        } = self.calls.shown.remove(&job)?;
         metadata.extend(object(
             json!({ "exitCode": null, "output": output, "state": CommandState::Cancelled }),
         ));

@@ -436,6 +436,7 @@ mod search {
             settings: Arc::default(),
             apply: None,
             call: String::new(),
+            only_reads: false,
             output: tokio::sync::mpsc::unbounded_channel().0,
             stop: Stop::default(),
         };

@@ -715,7 +715,9 @@ about-picture = ein Bild einfügen; auch der Pfad eines Bildes, eingefügt oder 
 hint-unfold = ausklappen
 about-unfold = letzten eingeklappten Eintrag aus- oder wieder einklappen; auf Eingefügtem: ansehen
 hint-background = Hintergrund
-about-background = bei leerem Entwurf: laufenden Befehl in den Hintergrund schicken
+about-background = bei leerem Entwurf: laufenden Befehl in den Hintergrund schicken oder jene auflisten
+hint-tasks = Hintergrund
+about-tasks = Befehle im Hintergrund auflisten, verfolgen und beenden
 hint-queued = Warteschlange
 about-queued = eingereihte Nachrichten ändern oder entfernen, oder eine einreihen: `/queue Tests ausführen`
 hint-vim = Vim
@@ -1123,6 +1125,13 @@ ago-hours = vor { $count } h
 ago-days = vor { $count } Tg
 ago-months = vor { $count } Mon
 ago-years = vor { $count } J
+
+## Befehle im Hintergrund
+
+tasks-title = Befehle im Hintergrund
+tasks-none = kein Befehl läuft im Hintergrund
+tasks-no-output = noch keine Ausgabe
+tasks-stopping = wird beendet
 
 ## Eingereihte Nachrichten
 

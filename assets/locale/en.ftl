@@ -718,7 +718,9 @@ about-picture = paste an image; pasting or dropping an image's path works, too
 hint-unfold = unfold
 about-unfold = unfold or fold the last folded item; on pasted text: view or edit it
 hint-background = background
-about-background = on an empty draft: send the running command to the background
+about-background = on an empty draft: send the running command to the background, or list those
+hint-tasks = background
+about-tasks = list, follow and stop the commands that run in the background
 hint-queued = queue
 about-queued = edit, reorder or remove queued messages, or queue one: `/queue run the tests`
 hint-vim = vim
@@ -1126,6 +1128,13 @@ ago-hours = { $count } h ago
 ago-days = { $count } d ago
 ago-months = { $count } mo ago
 ago-years = { $count } y ago
+
+## Commands in the background
+
+tasks-title = background commands
+tasks-none = no command runs in the background
+tasks-no-output = no output yet
+tasks-stopping = stopping
 
 ## Queued messages
 

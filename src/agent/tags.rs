@@ -10,7 +10,7 @@ use std::borrow::Cow;
 pub const TAGS: WordList = WordList(
     "agent_requestable_workspace_rule agent_requestable_workspace_rules always_applied_workspace_rule
      always_applied_workspace_rules ask_mode attached_file attached_files attached_folder
-     auto_attached_workspace_rule citing_code client_context commit_patch communication conversation_summary
+     auto_attached_workspace_rule citing_code client_context command_output commit_patch communication conversation_summary
      debug_mode earlier_conversation earlier_subjects edit_history git_status included_file linter_errors making_code_changes
      manual_workspace_rule maximize_context_understanding maximize_parallel_tool_calls mcp_instructions mcp_server
      nested_workspace_rule no_tools open_and_recently_viewed_files plan_mode project_layout quoted_document rules

@@ -114,6 +114,7 @@ async fn ask(onboarding: Onboarding, log: Arc<Log>, mut inbox: Inbox) {
                 | Command::SwitchBranch(_)
                 | Command::Restrict(_)
                 | Command::Background
+                | Command::StopCommand { .. }
                 | Command::Next,
             ) => {}
             Request::Command(Command::Record(notice)) => {

@@ -146,6 +146,7 @@ async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: lazy_channel::
                     | Command::Restore(_)
                     | Command::Restrict(_)
                     | Command::Background
+                    | Command::StopCommand { .. }
                     | Command::Record(_)
                     | Command::Next,
                 ) => say(format!("this window only follows: {hint}")),

@@ -185,6 +185,7 @@ async fn a_pause_that_is_too_long_is_not_waited_for() {
                 | Command::RepeatCall { .. }
                 | Command::Restrict(_)
                 | Command::Background
+                | Command::StopCommand { .. }
                 | Command::Compact { .. }
                 | Command::Rename(_)
                 | Command::Answer { .. }

@@ -52,6 +52,8 @@ pub enum Command {
     Restrict(Restriction),
     /// Stops waiting for the commands that the running answer waits for: they continue in the background.
     Background,
+    /// Stops a command that runs in the background, by its document.
+    StopCommand { turn: Turn, document: DocumentId },
     /// Changes a document after its end (an edited todo, a rejected hunk).
     Update {
         turn: Turn,

@@ -25,6 +25,7 @@ pub mod read_file;
 pub mod read_lints;
 pub mod run_terminal_cmd;
 pub mod search_replace;
+pub mod stop_command;
 pub mod switch_mode;
 pub mod todo_write;
 mod tool;
@@ -61,6 +62,7 @@ pub const TOOLS: &[fn() -> Tool] = &[
     apply_patch::tool,
     run_terminal_cmd::tool,
     await_command::tool,
+    stop_command::tool,
     web_search::tool,
     web_fetch::tool,
     todo_write::tool,

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     config::{self, ResultLimits},
-    protocol::{CallSubject, CommandState, Permission},
+    protocol::{CallSubject, CommandState, Mode, Permission},
     sandbox::{Apart, Commands, Excerpt, How, Located, NotStarted, Place, Refused, Running, Spec, Tier, Workspace},
     shell::NamedPaths,
     text::ansi,
@@ -28,8 +28,9 @@ const ABOUT: &str = "\
     Run a command in bash. Each call is a new shell: the working directory is kept from one call to the next, \
     variables are not. Nothing can be typed in and no pager opens, so pass the options that make a program ask \
     nothing. Long output is shown in part; all of it is in a file that is named. A command that takes longer than \
-    its wait goes on in the background, and await_command reads on. Set is_background for servers and watchers, \
-    and do not write & at the end: what a command leaves behind ends with it.";
+    its wait goes on in the background: await_command reads on, stop_command ends it, and you are told when it ends. \
+    Set is_background for servers and watchers, and do not write & at the end: what a command leaves behind ends with \
+    it. Later commands reach its ports on localhost.";
 
 /// The tool `run_terminal_cmd`.
 pub fn tool() -> Tool {
@@ -84,6 +85,8 @@ pub fn tool() -> Tool {
             r#"{ "cmd": "echo x > new.txt; touch '{outside}/trace'", "run_in_background": true }"#,
             r#"{ "command": "ls", "is_background": "false", "required_permissions": ["all"] }"#,
         ],
+        // Where nothing may be changed the sandbox sees to it, or the call is refused.
+        modes: &Mode::ALL,
         ..Tool::new(NAME, Class::Runs, Work::command(touches, run))
     }
 }
@@ -249,6 +252,10 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
         permissions,
         is_background,
     } = wanted(&input, &context)?;
+    if context.only_reads && (Commands::tier() != Tier::Full || !permissions.is_empty()) {
+        let message = "nothing but the full sandbox keeps a command from changing something";
+        return Err(Fault::new("TOOL_FORBIDDEN_IN_MODE", message));
+    }
     let settings = &context.settings.sandbox;
     let asked = input.integer("timeout_ms").and_then(|it| u64::try_from(it).ok());
     let wait = asked
@@ -258,7 +265,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
         line,
         directory: directory.path.clone(),
         permissions: permissions.clone(),
-        only_reads: false,
+        only_reads: context.only_reads,
         limit: (!is_background).then_some(settings.command_limit),
         variables: Vec::new(),
     };
@@ -280,6 +287,9 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
         }
     };
     let running = foreground.leave();
+    if running.outcome().is_some() {
+        running.tell_end();
+    }
     let waited = (!is_detached).then_some(wait);
     let mut report = Report::of(&running, &running.unread(), waited, &context.settings.limits);
     if is_detached && running.outcome().is_none() {
@@ -288,7 +298,9 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     if let Some(said) = ended.and_then(|it| it.directory) {
         report.moved(&context, &directory, &said);
     }
-    if report.hint(&running, &permissions) {
+    if context.only_reads {
+        report.hint_of_mode();
+    } else if report.hint(&running, &permissions) {
         context.workspace.commands().tell_of_gaps();
     }
     Ok(report.outcome(&directory.path))
@@ -424,6 +436,11 @@ impl Report {
         }
     }
 
+    /// Adds a note below the output.
+    pub(super) fn note(&mut self, note: &str) {
+        self.notes.push(note.to_owned());
+    }
+
     /// The shell ended in another folder than it began in: the next one begins there, if it may.
     fn moved(&mut self, context: &Context, from: &Located, said: &Path) {
         if said == from.path {
@@ -460,6 +477,14 @@ impl Report {
                 .push(format!("the sandbox of this system is partial ({gaps}): {TOP_IS_HELD}"));
         }
         is_gap
+    }
+
+    /// A failure that may be the doing of a mode in which nothing is changed.
+    fn hint_of_mode(&mut self) {
+        if self.exit_code.is_some_and(|it| it != 0) && missing(&self.plain, &[]).is_some() {
+            let note = "in this mode a command reads, writes in /tmp only, and has no network";
+            self.notes.push(note.to_owned());
+        }
     }
 
     /// The result for the model and the document.
@@ -502,6 +527,46 @@ impl Report {
             images: Vec::new(),
         }
     }
+}
+
+/// Returns the result for the model of a command that the user stopped, which had printed `output`.
+pub fn stopped(output: &str, limits: &ResultLimits) -> String {
+    let part = Excerpt {
+        first: output.as_bytes().to_vec(),
+        ..Excerpt::default()
+    };
+    let (plain, _) = plain(&part, None, limits);
+    if plain.is_empty() {
+        return "The user stopped this command. It had printed nothing.".to_owned();
+    }
+    format!("{plain}\nThe user stopped this command; this is its output until then.")
+}
+
+/// The longest part of an ended command's output that the model is told without having asked, in bytes.
+const LAST_BYTES: usize = 2 << 10;
+
+/// A sentence about a background command that has ended, and the end of what the model has not read of its output.
+/// `None`: it still runs.
+pub fn end_note(running: &Running) -> Option<(String, String)> {
+    let ended = running.outcome()?;
+    let how = match ended.how {
+        How::Exited(code) => format!("ended with exit code {code}"),
+        How::Killed(signal) => format!("was ended by signal {signal}"),
+        How::TimedOut => "was ended at its limit".to_owned(),
+        How::Cancelled => "was stopped by the user".to_owned(),
+    };
+    let text = ansi::Output::of(&raw(&running.unread())).plain();
+    let text = text.trim_end();
+    let last = ending(text, LAST_BYTES);
+    let about = match (last.len(), last.len() == text.len()) {
+        (0, _) => "It has printed nothing since you last read.",
+        (_, true) => "What it has printed since you last read:",
+        (_, false) => "The end of what it has printed since you last read:",
+    };
+    Some((
+        format!("The background command `{}` {how}. {about}", running.id()),
+        last.to_owned(),
+    ))
 }
 
 fn seconds(duration: Duration) -> String {
@@ -751,7 +816,7 @@ mod tests {
     use crate::{
         config::Settings,
         sandbox::{Fence, Seen, Workspace},
-        tools::{Stop, await_command},
+        tools::{Stop, await_command, stop_command},
     };
 
     struct Bench {
@@ -779,6 +844,7 @@ mod tests {
                 settings: Arc::new(Settings::default()),
                 apply: None,
                 call: "call".to_owned(),
+                only_reads: false,
                 output,
                 stop: Stop::default(),
             };
@@ -985,6 +1051,69 @@ mod tests {
             "Error [TOOL_ARGUMENTS_INVALID]: unknown command `cmd-2`\nThere are `cmd-1`."
         );
         assert_eq!(await_command::tool().class, Class::Runs);
+    }
+
+    #[tokio::test]
+    async fn commands_are_listed_and_stopped() {
+        let bench = Bench::new();
+        let list = || bench.wait(json!({}));
+        assert_eq!(list().await.unwrap().text, "No command was run in this conversation.");
+        bench
+            .call(json!({ "command": "sleep 600", "is_background": true }))
+            .await
+            .unwrap();
+        bench.text("exit 3").await;
+        assert_eq!(
+            list().await.unwrap().text,
+            "cmd-1: running: sleep 600\ncmd-2: ended with exit code 3: exit 3"
+        );
+        let stop = |id: &str| {
+            let input = json!({ "command_id": id });
+            stop_command::run(Input(input.as_object().cloned().unwrap()), bench.context.clone())
+        };
+        let stopped = stop("cmd-1").await.unwrap();
+        assert_eq!(
+            (stopped.text.as_str(), &stopped.data["state"]),
+            ("(no output)\ncancelled", &json!("cancelled"))
+        );
+        let running = bench.context.workspace.commands().get("cmd-1").unwrap();
+        assert!(
+            running.outcome().is_some() && !running.has_untold_end(),
+            "who stopped it knows"
+        );
+        assert_eq!(
+            stop("cmd-2").await.unwrap().text,
+            "(no output)\nexit code: 3\nit had ended by itself"
+        );
+        let fault = stop("cmd-9").await.unwrap_err();
+        assert_eq!(
+            fault.text(),
+            "Error [TOOL_ARGUMENTS_INVALID]: unknown command `cmd-9`\nThere are `cmd-1`, `cmd-2`."
+        );
+    }
+
+    #[tokio::test]
+    async fn in_a_mode_that_changes_nothing_no_command_runs_outside_of_the_full_sandbox() {
+        let mut bench = Bench::new();
+        bench.context.only_reads = true;
+        let fault = bench.call(json!({ "command": "touch made" })).await.unwrap_err();
+        assert_eq!(fault.code, "TOOL_FORBIDDEN_IN_MODE");
+        assert!(!bench.context.workspace.root().join("made").exists());
+    }
+
+    #[test]
+    fn the_output_of_a_stopped_command_is_bounded_and_plain() {
+        let limits = ResultLimits::default();
+        assert_eq!(
+            stopped("\u{1b}[31mone\u{1b}[m\n", &limits),
+            "one\nThe user stopped this command; this is its output until then."
+        );
+        assert_eq!(
+            stopped(" \n", &limits),
+            "The user stopped this command. It had printed nothing."
+        );
+        let long = stopped(&"line\n".repeat(100_000), &limits);
+        assert!(long.len() < (32 << 10) + 400 && long.contains("bytes are left out here"));
     }
 
     #[tokio::test]

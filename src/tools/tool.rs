@@ -340,6 +340,8 @@ pub struct Context {
     pub apply: Option<Chosen>,
     /// The id of the call.
     pub call: String,
+    /// The mode lets nothing be changed: a command is run so that it cannot.
+    pub only_reads: bool,
     /// Takes what a command prints, while it prints it.
     pub output: mpsc::UnboundedSender<String>,
     /// Set when nobody waits for the result any more: work on other threads looks at it.

@@ -28,7 +28,7 @@ use crate::mock_model::Model;
 
 /// Who attacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Who {
+pub enum Who {
     Root,
     User,
 }
@@ -319,15 +319,15 @@ const WAYS: [Way; 4] = [
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// Folders, servers and a victim.
-struct Bench {
-    base: PathBuf,
+pub struct Bench {
+    pub base: PathBuf,
     victim: Child,
     values: Vec<(&'static str, String)>,
     _sockets: (UnixListener, UnixListener, UnixDatagram),
 }
 
 impl Bench {
-    fn new(who: Who) -> Self {
+    pub fn new(who: Who) -> Self {
         // `/tmp` is covered in the sandbox: there, an attack would miss for the wrong reason.
         let name = format!(
             "attack-{}-{}",
@@ -425,12 +425,12 @@ impl Bench {
         }
     }
 
-    fn fill(&self, script: &str) -> String {
+    pub fn fill(&self, script: &str) -> String {
         let fill = |text: String, (name, value): &(&str, String)| text.replace(name, value);
         self.values.iter().fold(script.to_owned(), fill)
     }
 
-    fn command(&self, who: Who, program: &str) -> Command {
+    pub fn command(&self, who: Who, program: &str) -> Command {
         let mut command = of(who, program);
         command
             .current_dir(self.base.join("work"))
@@ -499,7 +499,7 @@ fn of(who: Who, program: &str) -> Command {
 }
 
 /// Those as whom we can attack here.
-fn attackers() -> Vec<Who> {
+pub fn attackers() -> Vec<Who> {
     if !is_root() {
         say("\nSKIPPED: attacks as root, for the tests do not run as root\n");
         return vec![Who::User];
@@ -516,7 +516,7 @@ fn attackers() -> Vec<Who> {
     vec![Who::Root]
 }
 
-fn can_unshare(who: Who) -> bool {
+pub fn can_unshare(who: Who) -> bool {
     let mut command = of(who, "unshare");
     if who == Who::User {
         command.arg("--user");
@@ -1111,7 +1111,7 @@ impl Waiting {
 }
 
 /// Makes what a test has made the attacker's.
-fn own(bench: &Bench, who: Who) {
+pub fn own(bench: &Bench, who: Who) {
     if who == Who::User && is_root() {
         let mut command = Command::new("chown");
         command.args(["-hR", "65534:65534"]).arg(&bench.base);
@@ -1498,7 +1498,7 @@ fn a_command_ends_as_it_would_and_leaves_nothing_behind() {
 }
 
 /// Waits until something is so; never longer than a test that fails.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = std::time::Instant::now();
     while !is_so() {
         assert!(began.elapsed() < crate::pty::LIMIT, "it never came about that {what}");

@@ -354,6 +354,61 @@ fn ctrl_b_sends_a_command_to_the_background_and_the_model_goes_on() {
 }
 
 #[test]
+fn ctrl_b_lists_the_commands_in_the_background_and_delete_stops_one() {
+    let model = Model::start();
+    let sheaf = start(&model, &["--set", "approvals.allow=['Shell(printf)', 'Shell(sleep)']"]);
+    let command = json!({ "command": "printf 'so %s\\n' far; sleep 300", "is_background": true });
+    asked(&sheaf, &model, "go").calls(&[("run_terminal_cmd", command)]);
+    let next = model.asked();
+    next.says("It runs.");
+    next.finish();
+    sheaf.wait_until("the answer is over", |seen| {
+        seen.shows("It runs.") && !seen.shows("agent ◐")
+    });
+    sheaf.insist("\x02", "the list is open", |seen| {
+        seen.shows("background commands") && seen.shows("so far") && seen.shows("del stop")
+    });
+    sheaf.insist("\x1b[3~", "the command has ended", |seen| {
+        seen.shows("no command runs in the background")
+    });
+    sheaf.insist("\x1b", "the list is closed", |seen| !seen.shows("background commands"));
+    let told = asked(&sheaf, &model, "well?").request.to_string();
+    assert!(
+        told.contains("The background command `cmd-1` was stopped by the user."),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_a_command_printed_until_the_person_stopped_it_reaches_the_model() {
+    let model = Model::start();
+    let sheaf = start(&model, &["--set", "approvals.allow=['Shell(printf)', 'Shell(sleep)']"]);
+    let command = json!({ "command": "printf 'so %s\\n' far; sleep 300", "is_background": false });
+    asked(&sheaf, &model, "go").calls(&[("run_terminal_cmd", command)]);
+    sheaf.wait_for("so far");
+    sheaf.send("\x03");
+    sheaf.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
+    let told = asked(&sheaf, &model, "well?").request.to_string();
+    assert!(
+        told.contains("so far\\nThe user stopped this command; this is its output until then."),
+        "{told}"
+    );
+}
+
+#[test]
+fn an_approval_shows_the_explanation_of_its_call() {
+    let model = Model::start();
+    // Without a sandbox commands ask.
+    let sheaf = start(&model, &["--sandbox", "off"]);
+    let why = "Only a build shows whether the header is found";
+    let command = json!({ "command": "touch made", "is_background": false, "explanation": why });
+    asked(&sheaf, &model, "go").calls(&[("run_terminal_cmd", command)]);
+    sheaf.wait_until("the question and its reason", |seen| {
+        seen.shows("alt+y once") && seen.shows(why)
+    });
+}
+
+#[test]
 fn the_agent_that_asks_first_asks_before_it_writes() {
     let model = Model::start();
     let sheaf = start(&model, &[]);

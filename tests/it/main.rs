@@ -10,6 +10,8 @@ mod approval;
 mod asking;
 #[cfg(target_os = "linux")]
 mod attack;
+#[cfg(target_os = "linux")]
+mod background;
 mod browser;
 mod command_line;
 mod commit;

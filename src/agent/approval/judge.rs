@@ -8,6 +8,7 @@
 //! | changing a protected file | always asks, whatever the rules say |
 //! | deleting | asks, unless a rule for deleting names the file; a protected one always |
 //! | changing git's own files or anything elsewhere | refused |
+//! | a command in plan and ask mode | refused unless the fence is whole, and with any permission; else as below, read-only |
 //! | a command | `sandbox` with a whole fence: goes on; so where nobody can be asked and the fence is partial; else asks |
 //! | a command that wants `network` or `git_write` | asks |
 //! | a command that wants `all`, or without any fence | always asks, whatever the rules say |
@@ -207,13 +208,15 @@ fn one(access: &Access, class: Class, facts: &Facts<'_>) -> Verdict {
         Access::Write(_) | Access::Delete(_) if only_reads => not_now("no file is changed"),
         Access::Write(file) => write(file, facts),
         Access::Delete(file) => delete(file, facts),
-        Access::Command { .. } if only_reads => not_now("no command is run"),
         Access::Command {
             line,
             directory,
             permissions,
             is_background: _,
-        } => command(line, directory, permissions, facts),
+        } => match unfit(facts.mode, facts.tier, facts.gaps, permissions) {
+            Some(reason) => Verdict::Deny(reason),
+            None => command(line, directory, permissions, facts),
+        },
         Access::Fetch { url: _, host } => fetch(host, facts),
         Access::Search => {
             let is_search = |it: &Rule| matches!(it, Rule::Search);
@@ -246,6 +249,27 @@ fn one(access: &Access, class: Class, facts: &Facts<'_>) -> Verdict {
             )
         }
     }
+}
+
+/// Why no command is run in `mode` here, or none with these permissions; `None`: it may be, as rules allow. In a mode that
+/// changes nothing the full sandbox keeps a command from it, whatever the command is.
+pub fn unfit(mode: Mode, tier: Tier, gaps: &str, permissions: &[Permission]) -> Option<String> {
+    if !mode.is_read_only() {
+        return None;
+    }
+    if tier != Tier::Full {
+        let gaps = if gaps.is_empty() { "nothing holds them" } else { gaps };
+        return Some(format!(
+            "commands cannot be run in {mode} mode here: only the full sandbox keeps them from changing anything ({gaps})"
+        ));
+    }
+    let wanted: Vec<&str> = permissions.iter().map(Permission::as_str).collect();
+    (!wanted.is_empty()).then(|| {
+        format!(
+            "a command gets no `{}` in {mode} mode: it reads, writes in /tmp only, and has no network",
+            wanted.join("`, `")
+        )
+    })
 }
 
 /// Judges an access that a rule either names or does not.

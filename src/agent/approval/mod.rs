@@ -7,7 +7,7 @@ mod judge;
 pub mod rule;
 mod rules;
 
-pub use judge::{Facts, Question, Verdict, changes, judge, wants};
+pub use judge::{Facts, Question, Verdict, changes, judge, unfit, wants};
 pub use rule::Rule;
 pub use rules::{FORCE, Rules, RunMode, permissions, remember};
 

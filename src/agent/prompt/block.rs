@@ -8,6 +8,7 @@ use super::{DEBUG_TAG, Facts};
 use crate::{
     agent::tags::{name, wrap_ours},
     protocol::Mode,
+    sandbox::Tier,
     text,
     tools::{Class, built_in, run_terminal_cmd, todo_write},
 };
@@ -265,12 +266,23 @@ pub(super) fn reminder(mode: Mode, was: Option<Mode>, facts: &Facts<'_>) -> Opti
         parts.push(format!("What you were told of {was} mode no longer holds."));
     }
     parts.push(block);
-    let refused = |it: &&&str| built_in().get(it).is_some_and(|it| !it.modes.contains(&mode));
+    let runs = facts.tools.contains(&run_terminal_cmd::NAME) && mode.is_read_only();
+    let refused = |it: &&&str| {
+        let is_unheld = runs && facts.tier != Tier::Full && **it == run_terminal_cmd::NAME;
+        is_unheld || built_in().get(it).is_some_and(|it| !it.modes.contains(&mode))
+    };
     let refused: Vec<String> = facts.tools.iter().filter(refused).map(|it| format!("`{it}`")).collect();
     if !refused.is_empty() {
         parts.push(format!(
             "Calls of these tools are refused in {mode} mode: {}.",
             refused.join(", ")
+        ));
+    }
+    if runs && facts.tier == Tier::Full {
+        parts.push(format!(
+            "Commands run in {mode} mode, but cannot change anything: they read the workspace, write in /tmp only, have no \
+             network, and get no permissions. Use them to look, such as `git log`, or a test that needs no network. They do \
+             not reach servers that you have started."
         ));
     }
     Some(parts.join("\n\n"))

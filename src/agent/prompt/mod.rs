@@ -19,6 +19,7 @@ use crate::{
         tags::{wrap, wrap_ours, wrap_with},
     },
     protocol::Mode,
+    sandbox::Tier,
 };
 
 /// Marks lines that were added for looking only, so that the program can find them.
@@ -48,6 +49,8 @@ pub struct Facts<'a> {
     /// Instructions of MCP servers: name and text.
     pub servers: &'a [(String, String)],
     pub custom: Option<&'a Custom>,
+    /// Strength of the sandbox: in modes that change nothing, commands run in the full one only.
+    pub tier: Tier,
 }
 
 impl Facts<'_> {

@@ -113,6 +113,29 @@ fn reminders_for_every_change_of_mode() {
 }
 
 #[test]
+fn modes_that_change_nothing_say_what_commands_can_do() {
+    let tools = tools();
+    for (tier, runs) in [(Tier::Full, true), (Tier::Partial, false), (Tier::None, false)] {
+        let held = |tools| Facts { tier, ..facts(tools) };
+        for mode in [Mode::Plan, Mode::Ask] {
+            let said = reminder(mode, Some(Mode::Agent), &held(&tools)).unwrap();
+            let refused = said
+                .lines()
+                .find(|it| it.starts_with("Calls of these tools are refused"));
+            let is_refused = refused.is_some_and(|it| it.contains("`run_terminal_cmd`"));
+            let is_explained = said.contains(&format!("Commands run in {mode} mode, but cannot change anything"));
+            assert_eq!((is_refused, is_explained), (!runs, runs), "{tier:?} {said}");
+        }
+        let debug = reminder(Mode::Debug, Some(Mode::Agent), &held(&tools)).unwrap();
+        assert!(!debug.contains("cannot change anything") && !debug.contains("`run_terminal_cmd`"));
+        // Who has no commands hears nothing of them.
+        let without: Vec<&str> = tools.iter().copied().filter(|it| *it != "run_terminal_cmd").collect();
+        let plan = reminder(Mode::Plan, None, &held(&without)).unwrap();
+        assert!(!plan.contains("Commands run in"), "{plan}");
+    }
+}
+
+#[test]
 fn the_blocks_come_in_their_order_and_under_their_conditions() {
     let shown = |facts: &Facts<'_>| blocks(facts).iter().map(|it| it.0).collect::<Vec<_>>().join(" ");
     let all = tools();

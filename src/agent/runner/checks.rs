@@ -85,6 +85,7 @@ impl Checks {
                 settings: Arc::clone(&setup.settings),
                 apply: None,
                 call: String::new(),
+                only_reads: true,
                 output: mpsc::unbounded_channel().0,
                 stop: Stop::default(),
             });

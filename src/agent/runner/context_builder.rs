@@ -37,7 +37,7 @@ use crate::{
     models::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
     os,
     protocol::{ContextPart, Message, Mode, NotOffered, Position, Reply, ResponseId, Submit, Turn},
-    sandbox::{self, Place, Seen, Workspace},
+    sandbox::{self, Commands, Place, Seen, Tier, Workspace},
     tools::{
         ToolSet,
         lints::{Findings, checkers},
@@ -263,6 +263,7 @@ impl ContextBuilder {
                 settings,
                 asker: setup.asker,
                 is_checked: self.checks.lints().is_some(),
+                tier: Tier::None,
             },
             message: submit.message,
         });
@@ -311,7 +312,11 @@ impl ContextBuilder {
                 submission.setup.model.system = system(&submission, window, known.parallel, &lock(&state));
                 return submission;
             }
+            // It is known by now, or is found on a thread that may wait.
+            let tier = tokio::task::spawn_blocking(Commands::tier).await;
+            submission.setup.tier = tier.unwrap_or(Tier::None);
             let answer = &submission.setup;
+            let tier = answer.tier;
             let told_tools = (
                 Arc::clone(&answer.settings),
                 answer.tools.clone(),
@@ -331,6 +336,7 @@ impl ContextBuilder {
                         model: &told_tools.2,
                         window,
                         tools: &names,
+                        tier,
                         custom: Some(&state.custom),
                         ..prompt::Facts::default()
                     },
@@ -408,6 +414,7 @@ impl ContextBuilder {
                     mode,
                     prompt: &prompt::Facts {
                         tools: &names,
+                        tier: Commands::tier(),
                         custom: Some(&state.custom),
                         ..prompt::Facts::default()
                     },
@@ -445,6 +452,7 @@ impl ContextBuilder {
             let facts = prompt::Facts {
                 model: &request.model,
                 tools: &names,
+                tier: Commands::tier(),
                 custom: Some(&state.custom),
                 ..prompt::Facts::default()
             };
@@ -599,6 +607,7 @@ impl ContextBuilder {
                 rules: Some(&state.rules),
                 servers: &[],
                 custom: Some(&state.custom),
+                ..prompt::Facts::default()
             },
             first: state.first.parts(),
             messages: &messages,
@@ -621,6 +630,7 @@ fn system(submission: &Submission, window: Option<u64>, parallel: Option<bool>, 
         rules: Some(&state.rules),
         servers: &[],
         custom: Some(&state.custom),
+        ..prompt::Facts::default()
     })
 }
 

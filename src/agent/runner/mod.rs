@@ -336,6 +336,7 @@ impl Runner {
             | Command::SwitchBranch(_)
             | Command::Restrict(_)
             | Command::Background
+            | Command::StopCommand { .. }
             | Command::Record(_)
             | Command::Next => {}
         }
@@ -408,6 +409,11 @@ impl Runner {
             Command::Background => {
                 if let Some(workspace) = &self.setup.workspace {
                     workspace.commands().detach();
+                }
+            }
+            Command::StopCommand { turn, document } => {
+                if let Some(update) = self.background.stop(turn, &document) {
+                    self.log.append_to(update.turn, now_ms(), update.event());
                 }
             }
             Command::Rename(text) => {

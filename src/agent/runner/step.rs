@@ -3,6 +3,7 @@
 use super::{
     Runner,
     notices::{now_ms, warn},
+    tool_runner::CallMode,
 };
 use crate::{
     agent::{
@@ -11,7 +12,7 @@ use crate::{
         turn::{Effect, Input},
     },
     journal::{EventLimit, Raw, TooMany},
-    models::{Failure, FailureKind, ModelRequest, Piece, catalogue},
+    models::{Failure, FailureKind, ModelMessage, ModelRequest, Piece, catalogue},
     protocol::{Event, Mode, UserAction},
 };
 
@@ -50,8 +51,12 @@ impl Runner {
                         self.record_told(now);
                     }
                     is_too_much |= self.answer.limit.count(&event) == Err(TooMany);
+                    // What the user ran without the model stays so.
+                    let own = self.messages.user_command.as_ref();
+                    let is_told = own.is_none_or(|it| it.is_shown);
+                    let turn = self.log.turn();
                     self.background
-                        .note(&event, self.log.turn(), self.setup.workspace.as_deref());
+                        .note(&event, turn, is_told, self.setup.workspace.as_deref());
                     self.log.append(now, event);
                 }
                 Effect::CallModel { .. } if self.messages.user_command.is_some() => {
@@ -60,6 +65,11 @@ impl Runner {
                 Effect::CallModel { mut request, stand_in } => {
                     let mode = self.turn.mode().unwrap_or_default();
                     (self.context).touched(&self.tools.seen, mode, &mut self.turn.memory, &mut request);
+                    for note in self.background.ended() {
+                        let message = ModelMessage::user(note);
+                        self.turn.memory.history.messages.push(message.clone());
+                        request.messages.push(message);
+                    }
                     self.record_told(now);
                     let others = self.setup.roles.fallback();
                     let provider = match stand_in.checked_sub(1).and_then(|it| others.get(it)) {
@@ -87,7 +97,11 @@ impl Runner {
                     call,
                     arguments,
                     was_asked,
-                } => self.tools.run(&self.setup, job, tool, call, arguments, was_asked),
+                    only_reads,
+                } => {
+                    let how = CallMode { was_asked, only_reads };
+                    self.tools.run(&self.setup, job, tool, call, arguments, how);
+                }
                 Effect::Make { job, call, proposal } => {
                     let (workspace, lints) = (self.setup.workspace.clone(), self.context.lints());
                     self.tools.make(workspace, lints, job, call, proposal);

@@ -43,6 +43,15 @@ pub type Jobs = FuturesUnordered<Pin<Box<dyn Future<Output = Input> + Send>>>;
 /// The output of a command, with its call.
 pub type Outputs = Pin<Box<dyn Stream<Item = (JobId, String)> + Send>>;
 
+/// Conditions under which a call runs.
+#[derive(Clone, Copy, Debug)]
+pub struct CallMode {
+    /// The user has looked at it: it runs as it was looked at.
+    pub was_asked: bool,
+    /// The mode lets nothing be changed.
+    pub only_reads: bool,
+}
+
 /// The calls of tools that are being prepared and run, and what the agent knows of files by them.
 pub struct ToolRunner {
     /// Files that the agent has read and written.
@@ -85,7 +94,13 @@ impl ToolRunner {
         }
     }
 
-    fn context(&self, setup: &Setup, call: String, output: mpsc::UnboundedSender<String>) -> Option<Context> {
+    fn context(
+        &self,
+        setup: &Setup,
+        call: String,
+        only_reads: bool,
+        output: mpsc::UnboundedSender<String>,
+    ) -> Option<Context> {
         let workspace = Arc::clone(setup.workspace.as_ref()?);
         Some(Context {
             workspace,
@@ -95,6 +110,7 @@ impl ToolRunner {
             settings: Arc::clone(&setup.settings),
             apply: setup.roles.apply().ok().flatten(),
             call,
+            only_reads,
             output,
             stop: self.stop.0.clone(),
         })
@@ -122,7 +138,8 @@ impl ToolRunner {
     /// Works out what a call would touch or change, on a thread of its own.
     pub fn prepare(&mut self, setup: &Setup, job: JobId, tool: Arc<Tool>, call: String, arguments: Arguments) {
         let (output, _) = mpsc::unbounded_channel();
-        let context = self.context(setup, call, output);
+        // Nothing is run yet.
+        let context = self.context(setup, call, true, output);
         if matches!(tool.work, Work::Command { .. }) {
             self.look_first(setup.workspace.as_ref());
         }
@@ -206,7 +223,7 @@ impl ToolRunner {
         }));
     }
 
-    /// Runs a call. `was_asked`: the user has looked at it, and it runs as it was looked at.
+    /// Runs a call.
     pub fn run(
         &mut self,
         setup: &Setup,
@@ -214,7 +231,7 @@ impl ToolRunner {
         tool: Arc<Tool>,
         call: String,
         mut arguments: Arguments,
-        was_asked: bool,
+        how: CallMode,
     ) {
         let began = Instant::now();
         let snapshot = self
@@ -222,13 +239,13 @@ impl ToolRunner {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&job)
-            .filter(|_| was_asked);
+            .filter(|_| how.was_asked);
         // Another command may have gone elsewhere since the user was shown where this one runs.
         if let Some(directory) = snapshot.as_ref().and_then(|it| it.directory.as_ref()?.to_str()) {
             arguments.0.insert("working_directory".to_owned(), directory.into());
         }
         let (output, mut printed) = mpsc::unbounded_channel();
-        let context = self.context(setup, call, output);
+        let context = self.context(setup, call, how.only_reads, output);
         let is_command = matches!(tool.work, Work::Command { .. });
         let work = async move {
             let Some(context) = context else {

@@ -169,6 +169,8 @@ pub struct AnswerSetup {
     pub asker: Asker,
     /// Checkers look at once at what a call has changed.
     pub is_checked: bool,
+    /// Strength of the sandbox, on which it depends in which modes commands run.
+    pub tier: Tier,
 }
 
 /// The model that answers, and what it is told beside the messages.
@@ -286,6 +288,8 @@ pub enum Effect {
         arguments: Arguments,
         /// The user has looked at it: it runs as it was looked at.
         was_asked: bool,
+        /// The mode lets nothing be changed.
+        only_reads: bool,
     },
     /// Makes a change that was worked out.
     Make {

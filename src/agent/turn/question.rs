@@ -615,6 +615,7 @@ impl Running {
         let facts = prompt::Facts {
             model: &self.setup.model.name,
             tools: &tools,
+            tier: self.setup.tier,
             ..prompt::Facts::default()
         };
         if let Some(reminder) = prompt::reminder(target, Some(self.mode), &facts) {

@@ -338,7 +338,7 @@ pub async fn watched(run: tools::Run, arguments: Arguments, context: Context) ->
         Arc::clone(&context.workspace),
         context.call.clone(),
     );
-    if seen.checkpoints().is_none() {
+    if seen.checkpoints().is_none() || context.only_reads {
         return run(arguments, context).await;
     }
     let (before, place) = (Arc::clone(&seen), Arc::clone(&workspace));

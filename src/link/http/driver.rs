@@ -326,7 +326,7 @@ impl Driver {
             Command::Record(notice) => {
                 self.log.append(now_ms(), Event::Notice(notice));
             }
-            Command::Next | Command::Restrict(_) | Command::Background => {}
+            Command::Next | Command::Restrict(_) | Command::Background | Command::StopCommand { .. } => {}
             Command::Cancel => return Some(Stop::Cancelled),
             Command::SwitchBranch(branch) if self.current.decoder.is_none() => {
                 self.log.append(now_ms(), Event::Branch(branch));

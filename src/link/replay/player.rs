@@ -181,6 +181,7 @@ impl Player {
             | Command::Restore(_)
             | Command::Restrict(_)
             | Command::Background
+            | Command::StopCommand { .. }
             | Command::Next => {}
             // To look at another branch changes nothing.
             Command::SwitchBranch(branch) => {

@@ -41,13 +41,15 @@ pub fn enter(order: &Order, is_report: bool) -> io::Error {
     let prepared = || -> io::Result<(std::ffi::CString, Vec<std::ffi::CString>)> {
         let bubblewrap = program().ok_or_else(|| io::Error::other("bubblewrap is not there"))?;
         let own = fs::File::open(helper::program()?)?;
-        helper::duplicate(own.as_raw_fd(), PROGRAM_DESCRIPTOR)?;
         // The order has been read; the inner helper reads it again.
         let again = rustix::fs::memfd_create("order", rustix::fs::MemfdFlags::CLOEXEC)?;
         let mut again = fs::File::from(again);
         again.write_all(&order.encode())?;
         again.rewind()?;
-        helper::duplicate(again.as_raw_fd(), ORDER_DESCRIPTOR)?;
+        helper::hand_down(&[
+            (own.as_raw_fd(), PROGRAM_DESCRIPTOR),
+            (again.as_raw_fd(), ORDER_DESCRIPTOR),
+        ])?;
         let mut words: Vec<OsString> = vec![bubblewrap.into()];
         words.extend(arguments(&order.policy, order.keeps_terminal)?);
         words.extend(["--".into(), format!("/proc/self/fd/{PROGRAM_DESCRIPTOR}").into()]);

@@ -13,13 +13,14 @@ use std::{
 };
 
 use libc::c_int;
-use rustix::process::Resource;
+use rustix::{process::Resource, thread::LinkNameSpaceType};
 
 use super::{
     bubblewrap as wrap, descendants,
-    helper::{FOLDER_DESCRIPTOR, NOT_BUILT, ORDER_DESCRIPTOR},
+    helper::{FOLDER_DESCRIPTOR, NETWORK_DESCRIPTOR, NOT_BUILT, ORDER_DESCRIPTOR, USER_DESCRIPTOR},
     landlock_rules as rules,
     mounts::{self, Failed},
+    network::{self, READY},
     order::Order,
     seccomp as filter,
     syscalls::{self as system, Fork, Handling},
@@ -53,6 +54,28 @@ pub fn enter(is_report: bool, is_inner: bool) -> ExitCode {
     };
     complain(&what, &error);
     ExitCode::from(NOT_BUILT)
+}
+
+/// Makes the network of a conversation, and stays until whoever asked for it has opened it.
+pub fn network() -> ExitCode {
+    match make_network() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed(what, error)) => {
+            complain(&what, &error);
+            ExitCode::from(NOT_BUILT)
+        }
+    }
+}
+
+fn make_network() -> Result<(), Failed> {
+    leave(libc::CLONE_NEWNET, !system::may_administer())?;
+    system::raise_loopback().map_err(failed("switching the loopback on"))?;
+    rustix::io::write(rustix::stdio::stdout(), READY).map_err(|it| Failed("telling of it".to_owned(), it.into()))?;
+    // Its end is the sign that it has been opened, or that nobody is there any more.
+    io::stdin()
+        .read_to_end(&mut Vec::new())
+        .map_err(failed("waiting"))
+        .map(drop)
 }
 
 fn complain(what: &str, error: &dyn std::fmt::Display) {
@@ -93,7 +116,7 @@ fn outer(is_report: bool) -> Result<(), Failed> {
     }
     let (namespaces, mut told, tell) = match order.policy.tier {
         Tier::Full => {
-            separate(order.policy.network)?;
+            separate(&order)?;
             let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
                 .map_err(|it| Failed("making a pipe".to_owned(), it.into()))?;
             (true, Some(fs::File::from(told)), Some(tell))
@@ -185,13 +208,44 @@ fn read_order() -> io::Result<Order> {
 }
 
 /// Leaves the namespaces of the machine.
-fn separate(network: bool) -> Result<(), Failed> {
-    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+fn separate(order: &Order) -> Result<(), Failed> {
+    let is_user = !system::may_administer();
     let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
-    if !network {
+    if order.joins {
+        if order.policy.network {
+            let error = io::Error::other("it asks for two networks");
+            return Err(Failed("reading the order".to_owned(), error));
+        }
+        join(is_user)?;
+    } else if !order.policy.network {
         flags |= libc::CLONE_NEWNET;
     }
-    let is_user = !system::may_administer();
+    // The user namespace of the network is only passed through: what belongs to this command belongs to one of its own, so
+    // that no command may do anything to another.
+    leave(flags, is_user)
+}
+
+/// Joins the network of the conversation. Error: it is the machine's.
+fn join(is_user: bool) -> Result<(), Failed> {
+    let failed = |error: io::Error| Failed("joining the network".to_owned(), error);
+    let (user, network) = (
+        system::inherited(USER_DESCRIPTOR).map_err(failed)?,
+        system::inherited(NETWORK_DESCRIPTOR).map_err(failed)?,
+    );
+    let before = network::own().map_err(failed)?;
+    if is_user {
+        system::join(&user, LinkNameSpaceType::User).map_err(failed)?;
+    }
+    system::join(&network, LinkNameSpaceType::Network).map_err(failed)?;
+    if network::own().map_err(failed)? == before {
+        return Err(failed(io::Error::other("it is the one of this machine")));
+    }
+    Ok(())
+}
+
+/// Goes into new namespaces; `is_user`: they belong to a new user namespace.
+fn leave(mut flags: c_int, is_user: bool) -> Result<(), Failed> {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     if is_user {
         flags |= libc::CLONE_NEWUSER;
     }
@@ -224,7 +278,7 @@ fn put(path: &str, text: &str) -> io::Result<()> {
 fn first(order: &Order, tell: OwnedFd, is_report: bool) -> Result<(), Failed> {
     system::end_with_parent().map_err(failed("watching the parent"))?;
     mounts::build(&order.policy)?;
-    if !order.policy.network {
+    if !order.policy.network && !order.joins {
         system::raise_loopback().map_err(failed("switching the loopback on"))?;
     }
     bound_processes(order.policy.limits);

@@ -22,6 +22,7 @@ mod landlock_rules;
 mod macos;
 #[cfg(target_os = "linux")]
 mod mounts;
+mod network;
 #[cfg(target_os = "linux")]
 mod seccomp;
 #[cfg(target_os = "linux")]
@@ -29,7 +30,11 @@ mod syscalls;
 
 use std::{ffi::OsString, process::ExitCode};
 
-pub use helper::{FOLDER_DESCRIPTOR, NOT_BUILT, ORDER_DESCRIPTOR, WORD, command, duplicate, handed_over, program};
+pub use helper::{
+    FOLDER_DESCRIPTOR, NETWORK_DESCRIPTOR, NOT_BUILT, ORDER_DESCRIPTOR, USER_DESCRIPTOR, WORD, command, hand_down,
+    handed_over, program,
+};
+pub use network::SharedNetwork;
 pub use order::Order;
 pub use probe::{Layer, Layers, force_off, is_off, layers, wraps};
 
@@ -45,7 +50,11 @@ pub fn helper(arguments: &[OsString]) -> Option<ExitCode> {
     #[cfg(target_os = "linux")]
     let code = {
         let says = |word: &str| arguments.iter().skip(2).any(|it| it == word);
-        enter::enter(says(REPORT), says(helper::INNER))
+        if says(helper::NETWORK) {
+            enter::network()
+        } else {
+            enter::enter(says(REPORT), says(helper::INNER))
+        }
     };
     #[cfg(target_os = "macos")]
     let code = macos::enter(arguments.iter().skip(2).any(|it| it == REPORT));

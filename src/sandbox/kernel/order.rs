@@ -17,6 +17,8 @@ pub struct Order {
     pub command: Vec<OsString>,
     /// True if the command keeps the terminal from which it was started, for people who try the sandbox.
     pub keeps_terminal: bool,
+    /// True if the command joins the network of its conversation, whose descriptors the helper has inherited.
+    pub joins: bool,
 }
 
 impl Order {
@@ -61,6 +63,7 @@ impl Order {
             (b'g', *git_write),
             (b'b', *wraps),
             (b'k', self.keeps_terminal),
+            (b'j', self.joins),
         ] {
             if is_so {
                 put(letter, OsStr::new(""));
@@ -101,6 +104,7 @@ impl Order {
             directory: PathBuf::new(),
             command: Vec::new(),
             keeps_terminal: false,
+            joins: false,
         };
         let body = bytes.strip_suffix(b".\0")?;
         let body = body.strip_suffix(b"\0")?;
@@ -124,6 +128,7 @@ impl Order {
                 b'g' => policy.git_write = true,
                 b'b' => policy.wraps = true,
                 b'k' => order.keeps_terminal = true,
+                b'j' => order.joins = true,
                 b'1' => policy.limits.processes = number()?,
                 b'2' => policy.limits.file_bytes = number()?,
                 b'3' => policy.limits.open_files = number()?,
@@ -155,14 +160,14 @@ mod tests {
         let paths = || prop::collection::vec(path(), 0..4);
         (
             (path(), paths(), paths(), paths(), prop::option::of(path()), path()),
-            prop::array::uniform4(any::<bool>()),
+            prop::array::uniform5(any::<bool>()),
             prop::array::uniform4(any::<u64>()),
             prop::collection::vec(prop::collection::vec(1..=255_u8, 0..9), 0..4),
             prop::sample::select(vec![Tier::Full, Tier::Partial, Tier::None]),
         )
             .prop_map(|(paths, switches, numbers, arguments, tier)| {
                 let (workspace, writable, read_only, hidden, temporary, directory) = paths;
-                let [network, git_write, wraps, keeps_terminal] = switches;
+                let [network, git_write, wraps, keeps_terminal, joins] = switches;
                 let [processes, file_bytes, open_files, memory_bytes] = numbers;
                 let mut command = vec![OsString::from("/bin/x")];
                 command.extend(arguments.into_iter().map(OsString::from_vec));
@@ -187,6 +192,7 @@ mod tests {
                     directory,
                     command,
                     keeps_terminal,
+                    joins,
                 }
             })
     }

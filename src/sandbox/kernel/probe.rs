@@ -305,7 +305,10 @@ fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layer
             "processes",
             "commands see and signal only their own processes, and leave none running",
         ),
-        by_namespaces("network", "isolated, with only its own loopback"),
+        by_namespaces(
+            "network",
+            "isolated, with only a loopback, which the commands of a conversation share",
+        ),
         by_filter("capabilities", "dropped; no program can regain them"),
         by_filter(
             "system calls",
@@ -380,6 +383,7 @@ fn attempt(tier: Tier, wraps: bool) -> Result<String, String> {
         directory: PathBuf::from("/"),
         command: vec!["/bin/true".into()],
         keeps_terminal: false,
+        joins: false,
     };
     let failed = |error: io::Error| format!("the helper cannot be started: {error}");
     let mut command = command(&order, true).map_err(failed)?;

@@ -6,7 +6,7 @@ use std::{
     ffi::{CStr, CString, OsStr},
     io,
     os::{
-        fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+        fd::{AsFd as _, AsRawFd, FromRawFd, OwnedFd, RawFd},
         unix::ffi::OsStrExt,
     },
     path::Path,
@@ -18,7 +18,7 @@ use rustix::{
     io::Errno,
     mount::{self, FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags},
     process::{self, DumpableBehavior, Resource, Rlimit, Signal},
-    thread::{self, CapabilitySet, CapabilitySets},
+    thread::{self, CapabilitySet, CapabilitySets, LinkNameSpaceType},
 };
 
 /// Includes all mounts below.
@@ -61,6 +61,11 @@ pub fn unshare(flags: c_int) -> io::Result<()> {
     #[expect(unsafe_code, reason = "a system call on numbers; there is one thread")]
     let result = unsafe { libc::unshare(flags) };
     checked(result.into()).map(drop)
+}
+
+/// Goes into a namespace that exists.
+pub fn join(namespace: &OwnedFd, kind: LinkNameSpaceType) -> io::Result<()> {
+    Ok(thread::move_into_link_name_space(namespace.as_fd(), Some(kind))?)
 }
 
 /// The side of a fork that this process is on.

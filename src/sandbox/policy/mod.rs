@@ -22,13 +22,14 @@ pub use roots::{Ground, Looks};
 pub use survey::Most;
 
 /// Strength of the sandbox on this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tier {
     /// The kernel holds all of it.
     Full,
     /// It has known gaps.
     Partial,
     /// Commands may do what the user may: each is asked for.
+    #[default]
     None,
 }
 

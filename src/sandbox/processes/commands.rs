@@ -31,7 +31,7 @@ use super::{
     launch::{LONGEST_LINE, NotStarted, Start, held, shell, spawn, told},
     output_capture::Printed,
     process_tree::{Family, MARK},
-    running::{Command, Running, lock},
+    running::{Command, Running, Shown, lock},
     session::Session,
 };
 use crate::{
@@ -315,16 +315,20 @@ impl Commands {
                     mark: &mark,
                 };
                 let (around, policy) = Around::held(&self.ground, &self.shared, &wish);
+                // What only looks around reaches nothing that runs beside it.
+                let is_shared = tier == Tier::Full && !policy.wraps && !policy.network && !spec.only_reads;
+                let network = is_shared.then(|| session.network()).flatten();
                 let order = Order {
+                    joins: network.is_some(),
                     policy,
                     directory: spec.directory.clone(),
                     command: shell,
                     keeps_terminal: false,
                 };
-                (around, Start::Held(kernel::handed_over(&order)?))
+                (around, Start::Held(kernel::handed_over(&order)?, network))
             }
         };
-        if around.is_guarded() {
+        if around.is_guarded() || spec.only_reads {
             // Looking at the state of git would write it.
             variables.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
         }
@@ -342,7 +346,7 @@ impl Commands {
             is_guarded: around.is_guarded(),
             family: Family { group, mark },
             printed: Mutex::new(Printed::new(session.logs.join(format!("{number}.log")), is_apart)),
-            shown: Mutex::new(0),
+            shown: Shown::default(),
             stop: watch::Sender::new(None),
             ended: watch::Sender::new(None),
             news: watch::Sender::new(0),

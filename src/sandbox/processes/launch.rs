@@ -7,6 +7,7 @@ use std::{
     os::fd::AsRawFd,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::Arc,
 };
 
 use rustix::process::{Resource, Rlimit};
@@ -16,7 +17,9 @@ use crate::{
     os::process::find,
     protocol::Permission,
     sandbox::{
-        kernel::{self, FOLDER_DESCRIPTOR, ORDER_DESCRIPTOR, duplicate},
+        kernel::{
+            self, FOLDER_DESCRIPTOR, NETWORK_DESCRIPTOR, ORDER_DESCRIPTOR, SharedNetwork, USER_DESCRIPTOR, hand_down,
+        },
         policy::{Tier, protected_names::top_folders},
     },
 };
@@ -96,8 +99,8 @@ pub fn shell(line: &str, variables: &[(OsString, OsString)]) -> Result<Vec<OsStr
 pub enum Start {
     /// By itself.
     Plain(Vec<OsString>),
-    /// Through the helper, which reads its order here.
-    Held(io::PipeReader),
+    /// Through the helper, which reads its order here and may join a network.
+    Held(io::PipeReader, Option<Arc<SharedNetwork>>),
 }
 
 /// Starts a command with its output in one pipe, or with its errors in a second one.
@@ -108,9 +111,13 @@ pub fn spawn(
     (output, errors): (io::PipeWriter, Option<io::PipeWriter>),
     told: &File,
 ) -> Result<Child, NotStarted> {
-    let (arguments, order) = match start {
-        Start::Plain(arguments) => (arguments, None),
-        Start::Held(order) => ([kernel::program()?.into(), kernel::WORD.into()].into(), Some(order)),
+    let (arguments, order, network) = match start {
+        Start::Plain(arguments) => (arguments, None, None),
+        Start::Held(order, network) => (
+            [kernel::program()?.into(), kernel::WORD.into()].into(),
+            Some(order),
+            network,
+        ),
     };
     let (program, arguments) = arguments.split_first().ok_or(NotStarted::Bash)?;
     let errors = match errors {
@@ -130,8 +137,14 @@ pub fn spawn(
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors);
-    let told = told.as_raw_fd();
-    let order_descriptor = order.as_ref().map(AsRawFd::as_raw_fd);
+    let mut handed_down = vec![(told.as_raw_fd(), FOLDER_DESCRIPTOR)];
+    handed_down.extend(order.as_ref().map(|it| (it.as_raw_fd(), ORDER_DESCRIPTOR)));
+    if let Some(shared) = &network {
+        handed_down.extend([
+            (shared.network.as_raw_fd(), NETWORK_DESCRIPTOR),
+            (shared.user.as_raw_fd(), USER_DESCRIPTOR),
+        ]);
+    }
     let before = move || -> io::Result<()> {
         // No terminal: what has one could write to the screen and read what the user types.
         rustix::process::setsid()?;
@@ -142,10 +155,7 @@ pub fn spawn(
         };
         rustix::process::setrlimit(Resource::Core, none).ok();
         modest();
-        if let Some(order) = order_descriptor {
-            duplicate(order, ORDER_DESCRIPTOR)?;
-        }
-        duplicate(told, FOLDER_DESCRIPTOR)
+        hand_down(&handed_down)
     };
     #[expect(
         unsafe_code,

@@ -2,7 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -49,8 +52,8 @@ pub struct Command {
     pub is_guarded: bool,
     pub family: Family,
     pub printed: Mutex<Printed>,
-    /// Bytes of the output that the model has been shown.
-    pub shown: Mutex<u64>,
+    /// Parts that the model knows.
+    pub shown: Shown,
     /// Reason to end the command, once there is one.
     pub stop: watch::Sender<Option<How>>,
     pub ended: watch::Sender<Option<Ended>>,
@@ -58,6 +61,15 @@ pub struct Command {
     pub news: watch::Sender<u64>,
     /// Results for the protected files that it created or changed.
     pub settled: OnceLock<Settled>,
+}
+
+/// Parts of a command that the model knows.
+#[derive(Debug, Default)]
+pub struct Shown {
+    /// Bytes of the output.
+    output: Mutex<u64>,
+    /// That it has ended.
+    end: AtomicBool,
 }
 
 impl Running {
@@ -120,7 +132,7 @@ impl Running {
 
     /// Returns the output since the last call.
     pub fn unread(&self) -> Excerpt {
-        let mut shown = lock(&self.0.shown);
+        let mut shown = lock(&self.0.shown.output);
         let part = self.since(*shown);
         *shown = part.end;
         part
@@ -144,6 +156,16 @@ impl Running {
     /// Returns the results for protected files that it created or changed. Empty until it has ended.
     pub fn settled(&self) -> Settled {
         self.0.settled.get().cloned().unwrap_or_default()
+    }
+
+    /// The model is told that it has ended.
+    pub fn tell_end(&self) {
+        self.0.shown.end.store(true, Ordering::Release);
+    }
+
+    /// Returns true if it has ended and the model does not know.
+    pub fn has_untold_end(&self) -> bool {
+        self.outcome().is_some() && !self.0.shown.end.load(Ordering::Acquire)
     }
 
     /// Asks it to end, and ends it when it does not.

@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     io::{self, Write as _},
     path::{Path, PathBuf},
-    sync::{Mutex, atomic::AtomicU64},
+    sync::{Arc, Mutex, OnceLock, atomic::AtomicU64},
 };
 
 use rustix::process::Pid;
@@ -14,7 +14,7 @@ use super::{
     launch::watch_over,
     running::{Running, lock},
 };
-use crate::os::file;
+use crate::{os::file, sandbox::kernel::SharedNetwork};
 
 /// Conversations whose logs are kept.
 const MOST_CONVERSATIONS: usize = 32;
@@ -33,6 +33,8 @@ pub struct Session {
     pub running: Mutex<BTreeMap<u64, Running>>,
     /// The input of the sentinel; none where it could not be started.
     pub sentinel: Mutex<Option<io::PipeWriter>>,
+    /// The network of its commands, once one has needed it; `None` inside where this machine allows none.
+    network: OnceLock<Option<Arc<SharedNetwork>>>,
 }
 
 impl Session {
@@ -61,7 +63,20 @@ impl Session {
             count: AtomicU64::new(0),
             running: Mutex::default(),
             sentinel: Mutex::new(sentinel.ok()),
+            network: OnceLock::new(),
         })
+    }
+
+    /// The network that its commands share. `None`: each has one of its own.
+    pub fn network(&self) -> Option<Arc<SharedNetwork>> {
+        let made = self.network.get_or_init(|| match SharedNetwork::make() {
+            Ok(network) => Some(Arc::new(network)),
+            Err(error) => {
+                tracing::warn!(%error, "commands cannot share a network; each has its own");
+                None
+            }
+        });
+        made.clone()
     }
 
     /// Stores a command under its number; of many ended ones the oldest are dropped.

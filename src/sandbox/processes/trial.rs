@@ -107,6 +107,7 @@ pub fn run(
             .chain(arguments.iter().cloned())
             .collect(),
         keeps_terminal: true,
+        joins: false,
     };
     let mut child = kernel::command(&order, false)?.env_clear().envs(variables).spawn()?;
     // Its keys are the command's, which is in the same group; we go when it has gone.

@@ -36,6 +36,7 @@ impl Bench {
             settings: Settings::default().into(),
             apply: None,
             call: "call_1".to_owned(),
+            only_reads: false,
             output: tokio::sync::mpsc::unbounded_channel().0,
             stop: Stop::default(),
         };

@@ -192,6 +192,7 @@ impl Bench {
             settings: Arc::new(settings),
             apply: None,
             call: "call".to_owned(),
+            only_reads: false,
             output: mpsc::unbounded_channel().0,
             stop: Stop::default(),
         };

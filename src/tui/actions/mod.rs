@@ -35,6 +35,7 @@ pub static ACTIONS: &[Action] = &[
     writing::PICTURE,
     writing::UNFOLD,
     writing::BACKGROUND,
+    writing::TASKS,
     writing::WAITING,
     writing::VIM,
     everywhere::MODE_NEXT,

@@ -12,7 +12,7 @@ use crate::{
     tui::{
         app::{APPROVALS, ASK, Action, App, ChipAction, Effect, QueueEdit},
         editor::field::{Chip, Field},
-        overlays::{Page, Picker, QueueList},
+        overlays::{Page, Picker, QueueList, Tasks},
         picture::Source,
         prompt_store::{stash_of, with_stash},
     },
@@ -116,7 +116,19 @@ pub const BACKGROUND: Action = Action::new("background", "", |app, _| {
     if running.is_some_and(|it| it.response.documents.iter().any(is_command)) {
         return vec![Effect::Send(Command::Background)];
     }
-    app.toast(t!("action-no-running-command"))
+    // Those that are there already are what is meant then.
+    match Tasks::new(&app.conversation.transcript) {
+        Some(tasks) => app.open(tasks),
+        None => app.toast(t!("action-no-running-command")),
+    }
+});
+
+/// Lists the commands in the background.
+pub const TASKS: Action = Action::new("tasks", "tasks", |app, _| {
+    match Tasks::new(&app.conversation.transcript) {
+        Some(tasks) => app.open(tasks),
+        None => app.toast(t!("tasks-none")),
+    }
 });
 
 pub const WAITING: Action = Action::new("queued", "queue", |app, text| {

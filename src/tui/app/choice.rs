@@ -39,6 +39,8 @@ pub enum Choice {
     Rewind(RewindTarget),
     /// An answer to the question whether the workspace may act.
     Trust(TrustAnswer),
+    /// Stops a command that runs in the background.
+    StopCommand(Turn, DocumentId),
     /// A change of the queue.
     Queue(QueueEdit),
     /// A new text for the selected todo.

@@ -15,6 +15,7 @@ mod queue;
 mod review;
 mod rewind;
 mod sessions;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -33,4 +34,5 @@ pub use queue::QueueList;
 pub use review::Review;
 pub use rewind::Rewind;
 pub use sessions::Sessions;
+pub use tasks::Tasks;
 pub use trust::TrustPage;

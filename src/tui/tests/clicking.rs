@@ -9,7 +9,7 @@ use super::{
     waiting::{STATES, approval, begun, ended, form},
 };
 use crate::protocol::{
-    ClarificationResponse, Command, Event, FinishReason, Message, Mode, Outcome, Query, Restriction, TrustAsked,
+    ClarificationResponse, Command, Event, FinishReason, Message, Mode, Outcome, Query, Restriction, TrustAsked, Turn,
 };
 
 fn click(app: &mut TestApp, text: &str) {
@@ -228,6 +228,25 @@ fn ctrl_o_unfolds_what_was_folded_last_and_folds_it_again() {
     assert_eq!(app.app.viewport.pane.selected, None);
     app.keys("<ctrl+o>");
     assert!(!app.shows("line 15"), "{}", app.picture());
+}
+
+#[test]
+fn delete_stops_a_command_in_the_background_where_commands_run() {
+    for runs in [true, false] {
+        let mut app = TestApp::new(80, 24);
+        begun(&mut app);
+        let command = json!({ "command": "make serve", "output": "ready\n", "state": "background" });
+        app.events(document("1", "terminal_command", None, command));
+        ended(&mut app, FinishReason::Stop);
+        app.app.conversation.about.runs = runs;
+        app.keys("<ctrl+b>");
+        assert!(app.shows("background commands"), "{}", app.picture());
+        app.keys("<delete>");
+        let sent = app.sent();
+        let is_sent =
+            matches!(sent.as_slice(), [Command::StopCommand { turn: Turn(1), document }] if *document == "1".into());
+        assert_eq!(is_sent, runs, "{sent:?}");
+    }
 }
 
 #[test]

@@ -320,6 +320,16 @@ pub(super) const PAGES: &[WaitingState] = &[
         },
     },
     WaitingState {
+        name: "tasks",
+        open: |app| {
+            begun(app);
+            let command = json!({ "command": "make serve", "output": "ready\n", "state": "background" });
+            app.events(document("1", "terminal_command", None, command));
+            ended(app, FinishReason::Stop);
+            app.keys("/tasks<enter>");
+        },
+    },
+    WaitingState {
         name: "queue",
         open: |app| {
             begun(app);

@@ -410,6 +410,13 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Branch(turn, is_whole) => return actions::branch::go_to(app, turn, is_whole),
         Choice::Rewind(back) => return actions::undo::go_back(app, back),
         Choice::Trust(answer) => return actions::everywhere::decide_trust(answer),
+        Choice::StopCommand(..) if !app.conversation.about.runs => {
+            let text = t!("action-runs-nothing", peer = app.conversation.about.peer.as_str());
+            return app.toast(text);
+        }
+        Choice::StopCommand(turn, document) => {
+            return vec![Effect::Send(Command::StopCommand { turn, document })];
+        }
         Choice::Queue(change) => actions::writing::change_waiting(app, change),
         Choice::Custom(name) => {
             app.composer.field.set(&format!("/{name} "));

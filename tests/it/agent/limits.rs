@@ -32,6 +32,7 @@ async fn told(root: &Path, settings: &str, name: &str, given: &Value) -> String 
         settings: Arc::new(settings),
         apply: None,
         call: String::new(),
+        only_reads: false,
         output: tokio::sync::mpsc::unbounded_channel().0,
         stop: Stop::default(),
     };

@@ -67,6 +67,63 @@ fn a_stored_rule_is_read_back_and_allows_the_line_it_was_made_for() {
 }
 
 #[test]
+fn in_plan_and_ask_mode_a_command_needs_the_full_sandbox_and_gets_no_permission() {
+    let ruled = Rules {
+        deny: rules(&["Shell(rm)"]),
+        ask: rules(&["Shell(git)"]),
+        ..allowing(&["Shell(ls)", "Shell(cargo) with network"])
+    };
+    let [none, network, git, all] = [
+        &[][..],
+        &[Permission::Network],
+        &[Permission::GitWrite],
+        &[Permission::All],
+    ];
+    for mode in [Mode::Plan, Mode::Ask] {
+        for (line, permissions, run, tier, expected) in [
+            ("ls", none, RunMode::List, Tier::Full, "allow"),
+            ("make", none, RunMode::Sandbox, Tier::Full, "allow"),
+            // Rules and the run mode hold as in other modes.
+            ("make", none, RunMode::List, Tier::Full, "ask"),
+            ("git log", none, RunMode::Sandbox, Tier::Full, "ask"),
+            ("rm x", none, RunMode::Sandbox, Tier::Full, "deny"),
+            ("rm x", none, RunMode::Force, Tier::Full, "deny"),
+            ("ls", none, RunMode::Sandbox, Tier::Partial, "deny"),
+            ("ls", none, RunMode::Force, Tier::Partial, "deny"),
+            ("ls", none, RunMode::Force, Tier::None, "deny"),
+            ("cargo build", network, RunMode::Force, Tier::Full, "deny"),
+            ("ls", git, RunMode::Force, Tier::Full, "deny"),
+            ("ls", all, RunMode::Force, Tier::Full, "deny"),
+        ] {
+            let facts = Facts {
+                mode,
+                run,
+                tier,
+                ..facts(&ruled)
+            };
+            let found = match verdict(&with(line, permissions), &facts) {
+                Verdict::Allow => "allow",
+                Verdict::Deny(_) => "deny",
+                Verdict::Ask(_) => "ask",
+            };
+            assert_eq!(found, expected, "{mode} {line} {permissions:?} {run:?} {tier:?}");
+        }
+    }
+    let facts = Facts {
+        mode: Mode::Plan,
+        tier: Tier::Partial,
+        ..facts(&ruled)
+    };
+    assert_eq!(
+        verdict(&run("ls"), &facts),
+        Verdict::Deny(
+            "commands cannot be run in plan mode here: only the full sandbox keeps them from changing anything (gaps)"
+                .to_owned()
+        )
+    );
+}
+
+#[test]
 fn the_run_mode_the_fence_and_the_permissions_decide_about_commands() {
     let rules = allowing(&["Shell(cargo test)", "Shell(cargo fetch) with network"]);
     let [none, network, all] = [&[][..], &[Permission::Network], &[Permission::All]];

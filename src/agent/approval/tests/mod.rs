@@ -182,7 +182,6 @@ fn plan_and_ask_mode_change_nothing() {
     let changes = [
         Access::Write(inside("a")),
         Access::Delete(inside("a")),
-        run("ls"),
         Access::Mcp {
             server: "a".to_owned(),
             tool: "b".to_owned(),
@@ -197,7 +196,7 @@ fn plan_and_ask_mode_change_nothing() {
             assert_eq!(told(verdict(access, &facts)), "deny", "{access:?}");
         }
         assert_eq!(
-            judge(&changes[3..], Class::Reads, &facts),
+            judge(&changes[2..], Class::Reads, &facts),
             Verdict::Allow,
             "a trusted server that only reads"
         );

@@ -6,7 +6,8 @@ use crate::{agent::approval::RunMode, sandbox::Tier};
 pub fn environment(tier: Tier, gaps: &str, run: RunMode) -> String {
     let holds = match tier {
         Tier::Full => {
-            "run in a sandbox: no network without the permission `network`, but loopback works; only the workspace \
+            "run in a sandbox: no network without the permission `network`, but loopback works, also from one command to \
+                       a server of another; only the workspace \
                        and /tmp are writable, and .git is read-only without `git_write`"
                 .to_owned()
         }

@@ -161,21 +161,18 @@ impl Running {
         job.settle_with(outcome.text, false, outcome.images);
     }
 
-    /// Ends the open document of a command that was stopped. Returns false if there is none.
-    pub fn stop_command(&mut self, job: JobId) -> bool {
-        let Some(OpenCall {
+    /// Ends the open document of a command that was stopped. Returns its output so far; `None` if there is none.
+    pub fn stop_command(&mut self, job: JobId) -> Option<String> {
+        let OpenCall {
             document,
             mut metadata,
             output,
-        }) = self.calls.shown.remove(&job)
-        else {
-            return false;
-        };
+        } = self.calls.shown.remove(&job)?;
         metadata.extend(object(
             json!({ "exitCode": null, "output": output, "state": CommandState::Cancelled }),
         ));
         self.output.say(vec![document_end(document, metadata)]);
-        true
+        Some(output)
     }
 
     /// The document of a command that did not run.
@@ -295,7 +292,7 @@ impl Running {
                 self.output.error(fault.code, &job.name(), &fault.message, &details);
             }
             Some(Work::Command { .. }) => {
-                if !self.stop_command(job.id) {
+                if self.stop_command(job.id).is_none() {
                     self.show_unrun(job, CommandState::Cancelled, failure(fault));
                 }
                 let details = fault.next.clone().unwrap_or_default();

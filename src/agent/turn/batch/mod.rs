@@ -19,13 +19,14 @@ pub use self::hunk_choice::choices;
 use super::{Effect, Fault, JobId, Memory, Phase, Prepared, Running, guard::Advice};
 use crate::{
     agent::{
+        approval,
         history::truncate::{Bound, fit},
         tool_selection,
     },
     models::{Call, CallResult},
     protocol::{DocumentId, FinishReason, HunkAnswer, Kind, Outcome as Dealt, Status},
     sandbox::Tier,
-    tools::{Class, Input as Arguments, Tool, Work, arguments, built_in, edit::pick::Picked},
+    tools::{Access, Class, Input as Arguments, Tool, Work, arguments, built_in, edit::pick::Picked, run_terminal_cmd},
 };
 
 /// The calls of one message, in their order.
@@ -293,14 +294,29 @@ impl Running {
         if tool.modes.contains(&self.mode) {
             return None;
         }
-        let message = format!("`{}` cannot be used in {} mode", tool.name, self.mode);
+        Some(self.forbidden_in_mode(format!("`{}` cannot be used in {} mode", tool.name, self.mode)))
+    }
+
+    /// The refusal of a command that the current mode does not permit here, or not with its permissions.
+    pub(super) fn forbidden_command(&self, prepared: &Prepared) -> Option<Fault> {
+        let reason = prepared.accesses.iter().find_map(|it| match it {
+            Access::Command { permissions, .. } => {
+                approval::unfit(self.mode, prepared.tier, &prepared.gaps, permissions)
+            }
+            Access::Read(_) | Access::Write(_) | Access::Delete(_) => None,
+            Access::Fetch { .. } | Access::Search | Access::Mcp { .. } => None,
+        })?;
+        Some(self.forbidden_in_mode(reason))
+    }
+
+    fn forbidden_in_mode(&self, message: String) -> Fault {
         let fault = Fault::new("TOOL_FORBIDDEN_IN_MODE", message);
         let can_switch = self.in_force().any(|it| it.name == "switch_mode");
-        Some(fault.hint(if can_switch {
+        fault.hint(if can_switch {
             "Go on without it, or ask for another mode with switch_mode."
         } else {
             "Go on without it; only the user can choose another mode."
-        }))
+        })
     }
 
     /// Names of the tools offered in the current mode.
@@ -412,7 +428,8 @@ impl Running {
 
     fn start_job(&mut self, job: &mut Job, tool: Arc<Tool>) {
         // The user may have restricted the mode since the call was judged.
-        if let Some(fault) = self.forbidden(&tool) {
+        let fault = self.forbidden(&tool).or_else(|| self.forbidden_command(&job.prepared));
+        if let Some(fault) = fault {
             return self.refuse(job, &fault);
         }
         job.stage = Stage::Running;
@@ -442,6 +459,7 @@ impl Running {
             call: job.call.id.clone(),
             arguments: job.arguments.clone(),
             was_asked: job.was_asked,
+            only_reads: self.mode.is_read_only(),
         });
     }
 
@@ -537,12 +555,16 @@ impl Running {
         for mut job in batch.jobs {
             // What was changed stays changed, whoever did not wait for the checkers.
             if !matches!(job.stage, Stage::Done | Stage::Checking) {
-                let text = "Cancelled by the user.".to_owned();
                 let is_command = matches!(job.tool.as_ref().map(|it| &it.work), Some(Work::Command { .. }));
-                if !is_command || !self.stop_command(job.id) {
-                    let result = json!({ "status": "error", "data": "cancelled" });
-                    self.end_call(job.id, result, None, false);
-                }
+                let stopped = if is_command { self.stop_command(job.id) } else { None };
+                let text = match stopped {
+                    Some(output) => run_terminal_cmd::stopped(&output, &self.setup.settings.limits),
+                    None => {
+                        let result = json!({ "status": "error", "data": "cancelled" });
+                        self.end_call(job.id, result, None, false);
+                        "Cancelled by the user.".to_owned()
+                    }
+                };
                 job.fail(text);
             }
             results.extend(job.result);

@@ -19,6 +19,9 @@ impl Running {
     /// Judges a call that is prepared: lets it run, rejects it, or asks the user.
     pub fn judge(&mut self, job: &mut Job, memory: &Memory) {
         let Some(tool) = job.tool.clone() else { return };
+        if let Some(fault) = self.forbidden_command(&job.prepared) {
+            return self.refuse(job, &fault);
+        }
         let facts = self.facts(memory, &job.prepared);
         let settings = &self.setup.settings;
         let (verdict, is_bound) = self.verdict(job, &tool, &facts);

@@ -130,6 +130,7 @@ fn submission(message: &str) -> Submission {
             response: "chat_1".into(),
             asker: Asker::Here,
             is_checked: false,
+            tier: Tier::None,
         },
     }
 }

@@ -22,7 +22,7 @@ use crate::text::WordList;
 /// Secrets by their names, wherever they are. `id_*` of other lists would hide half of a database's code.
 const ANYWHERE: WordList = WordList(
     ".env .env.* credentials.json secrets.json *.key *.pem id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519
-     id_ed25519_sk .ssh .gnupg .netrc .pypirc .git-credentials
+     id_ed25519_sk .ssh .gnupg .netrc _netrc .pypirc .git-credentials *.kdbx *.ppk *.p12 *.pfx
      !cacert.pem !cacerts.pem !ca-bundle.pem !roots.pem",
 );
 
@@ -322,7 +322,7 @@ fn is_example(path: &Path) -> bool {
     let parts = name::parts(path);
     let is_key = path
         .extension()
-        .is_some_and(|it| matches!(name::folded(it).as_str(), "pem" | "key"));
+        .is_some_and(|it| matches!(name::folded(it).as_str(), "pem" | "key" | "p12" | "pfx" | "ppk"));
     is_key && parts.iter().any(|it| name::PACKAGES.iter().any(|name| name == it))
 }
 
@@ -534,6 +534,9 @@ mod tests {
         .local/state/sheaf/keys, .my.cnf, .mylogin.cnf, .netlify, .ngrok2, .oci, .password-store, .pgpass, .pki,
         .pulumi/credentials.json, .railway, .rediscli_auth, .s3cfg, .snowflake, .snowsql, .step, .supabase, .talos,
         .tccli, .vault-token, .vercel, .wrangler, Library/Application Support/sheaf/state/keys, Library/Keychains,
+        .authinfo, .authinfo.gpg, .config/filezilla, .config/keepassxc, .config/pulse/cookie, .config/remmina,
+        .config/rustdesk, .config/tailscale, .config/Yubico, .filezilla, .gnome2/keyrings, .ICEauthority, .k5identity,
+        .local/share/remmina, .putty, .smbcredentials, .subversion/auth, .tsh, .vnc, .Xauthority,
         .anthropic, .cache/huggingface/stored_tokens, .cache/huggingface/token, .claude.json, .claude/.credentials.json,
         .claude/history.jsonl, .claude/projects, .codeium, .codex/auth.json, .codex/history.jsonl, .codex/sessions,
         .config/amp, .config/anthropic, .config/crush, .config/Cursor, .config/github-copilot, .config/goose,
@@ -571,7 +574,8 @@ mod tests {
     ";
     const NAMES_ANYWHERE: &str = "
         .env, .env.local, credentials.json, secrets.json, server.key, server.pem, id_rsa, id_dsa, id_ecdsa, id_ecdsa_sk,
-        id_ed25519, id_ed25519_sk, .ssh, .gnupg, .netrc, .pypirc, .git-credentials
+        id_ed25519, id_ed25519_sk, .ssh, .gnupg, .netrc, _netrc, .pypirc, .git-credentials, vault.kdbx, login.ppk, me.p12,
+        me.pfx
     ";
     /// Certificates that everybody has.
     const NO_SECRETS: &str = "cacert.pem, cacerts.pem, ca-bundle.pem, roots.pem";

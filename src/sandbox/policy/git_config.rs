@@ -90,6 +90,8 @@ impl Named {
         let Repository { git, top } = repository;
         let mut named = Self::default();
         named.said.insert(git.clone(), Reading::before(git));
+        let own = git_folders(git);
+        let is_in_reach = |it: &PathBuf| it.starts_with(top) || own.iter().any(|folder| it.starts_with(folder));
         let mut open = files(git, home);
         while let Some(path) = open.pop() {
             if named.said.contains_key(&path) {
@@ -133,7 +135,7 @@ impl Named {
                     // A folder may hold anything, such as the whole of the sources.
                     named
                         .paths
-                        .extend(programs.filter(|it| it.starts_with(top) && !it.is_dir()));
+                        .extend(programs.filter(|it| is_in_reach(it) && !it.is_dir()));
                 }
             }
         }

@@ -305,6 +305,13 @@ fn look_at_git(ground: &Ground, look: &Look, policy: &mut Policy) -> Option<Arc<
         }
         fixed.extend(paths);
     }
+    // What the configuration and links name there counts like the rest of it.
+    let is_in_git = |it: &&PathBuf| opened.iter().any(|folder| it.starts_with(folder) && *it != folder);
+    let links = look.links.iter().flat_map(|it| &it.links);
+    let named = look.named.iter().chain(links).filter(is_in_git);
+    fixed.extend(named.cloned());
+    fixed.sort();
+    fixed.dedup();
     if fixed.iter().any(|it| ground.own.iter().any(|own| own.starts_with(it))) {
         return None;
     }

@@ -5,6 +5,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use super::{
     App,
+    backfill::ReadBack,
     own_files::{FileOutcome, FileTask},
 };
 use crate::{
@@ -135,6 +136,8 @@ pub enum Effect {
     Send(Command),
     /// A question to the link.
     Ask(Ask),
+    /// Read the older part of a long conversation.
+    ReadBack(ReadBack),
     /// Work on the person's own files.
     Files(FileWork),
     /// To the clipboard, by whatever way there is.

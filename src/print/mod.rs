@@ -20,7 +20,7 @@ use std::{
 
 use futures::future::{BoxFuture, FutureExt as _, OptionFuture};
 use serde_json::{Value, json};
-use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::mpsc::{self, Receiver};
 
 use self::{approver::Decision, dialogue::Dialogue, stream::CursorStream, text::TextPrinter};
 use crate::{
@@ -78,7 +78,7 @@ pub struct PrintOptions {
     /// True if commands run on this machine and the user did not turn the sandbox off.
     pub wants_sandbox: bool,
     /// Messages and answers from standard input, for a run with several turns.
-    pub input: Option<UnboundedReceiver<Input>>,
+    pub input: Option<Receiver<Input>>,
     /// Program that decides approvals.
     pub approver: Option<Approver>,
     /// Longest pause before a retry (`net.retry_for`).
@@ -232,6 +232,7 @@ pub async fn run(
                 link.send(command);
             }
         }
+        let is_asking = printer.transcript.open_question().is_some();
         let approval = OptionFuture::from(printer.questions.approval.as_mut());
         tokio::select! {
             more = follower.next(&mut batch) => if !more && batch.is_empty() {
@@ -243,7 +244,7 @@ pub async fn run(
                     link.send(command);
                 }
             }
-            input = dialogue.next() => match input {
+            input = dialogue.next(is_asking) => match input {
                 Some(Input::Message { message, waits }) => {
                     if let Some(command) = dialogue.message(message, waits, link.about().hears, exchanges) {
                         link.send(command);
@@ -452,7 +453,7 @@ impl<'a> Printer<'a> {
             let line = self.stream.question(exchange.turn, document, number);
             self.is_broken |= self.outputs.answer(&json::line(&line)).is_err();
         }
-        if let Some(approver) = self.questions.approver.as_ref().filter(|_| is_approval(document)) {
+        if let Some(approver) = self.questions.approver.as_ref().filter(|_| is_for_program(document)) {
             if is_new {
                 let (turn, id) = (exchange.turn, document.id.clone());
                 let asked = approver.clone().ask(document.clone(), number);
@@ -939,8 +940,15 @@ fn candidates(response: &Response) -> Vec<String> {
 impl Questions {
     /// Returns true if somebody may answer the question: a program, or who writes standard input.
     fn is_answerable(&self, document: &Document) -> bool {
-        self.is_heard || (self.approver.is_some() && is_approval(document))
+        self.is_heard || (self.approver.is_some() && is_for_program(document))
     }
+}
+
+/// Returns true for an approval that a program may decide: of a single call, and not of another mode.
+fn is_for_program(document: &Document) -> bool {
+    let subject = document.metadata.get("subject").and_then(|it| it.get("metadata"));
+    let tool = subject.and_then(|it| it.get("toolName")).and_then(Value::as_str);
+    is_approval(document) && tool != Some("switch_mode")
 }
 
 /// Returns what an approval is about, for a line: the command, or the path, or the arguments.

@@ -399,7 +399,7 @@ impl Ground {
     /// Secrets beside the workspace that are there, and true if not all were found.
     fn secrets_elsewhere(&self) -> (Vec<PathBuf>, bool) {
         let mut found: Vec<PathBuf> = OF_THE_MACHINE.iter().map(PathBuf::from).collect();
-        found.extend(self.secrets.doors().map(Path::to_owned));
+        found.extend(self.secrets.doors());
         let (at_home, is_partial) = self.secrets.at_home();
         found.extend(at_home);
         found.retain(|it| fs::symlink_metadata(it).is_ok());
@@ -566,6 +566,20 @@ mod tests {
                 "work/target/.env",
             ]
         );
+    }
+
+    #[test]
+    fn a_rule_that_is_added_holds_for_the_next_command() {
+        let bench = bench(&["work/notes/a.md", "work/src/b.rs", "home/diary/today"]);
+        // The folders have been looked at and have not changed since.
+        assert_eq!(bench.shown(&bench.policy(&[]).hidden), Vec::<String>::new());
+        bench
+            .ground
+            .secrets
+            .deny(&["notes/**".to_owned(), "~/diary/**".to_owned()]);
+        assert_eq!(bench.shown(&bench.policy(&[]).hidden), ["home/diary", "work/notes"]);
+        bench.ground.secrets.deny(&[]);
+        assert_eq!(bench.shown(&bench.policy(&[]).hidden), Vec::<String>::new());
     }
 
     #[test]

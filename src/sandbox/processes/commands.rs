@@ -42,6 +42,7 @@ use crate::{
         policy::{Ground, Tier, environment},
         protect::{Around, Settled, Shared, Wish},
     },
+    shell::CommandLine,
 };
 
 /// A command to run.
@@ -313,6 +314,8 @@ impl Commands {
                     temporary: &session.temporary,
                     is_guarded: self.is_guarded() && !self.is_halted(),
                     is_background: spec.limit.is_none(),
+                    makes_submodules: spec.permissions.contains(&Permission::GitWrite)
+                        && CommandLine::read(&spec.line).makes_submodules(),
                     mark: &mark,
                 };
                 let (around, policy) = Around::held(&self.ground, &self.shared, &wish);

@@ -241,7 +241,6 @@ mod tests {
     async fn nothing_is_sent_to_a_group_whose_leader_has_been_waited_for() {
         // The leader ends and another one of its group lives on, which stands for a group that got the number again.
         let line = "sleep 600 >/dev/null 2>&1 & echo $!";
-        #[expect(clippy::disallowed_methods, reason = "a process to look at")]
         let mut command = tokio::process::Command::new("/bin/sh");
         command.args(["-c", line]).stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().unwrap();

@@ -73,9 +73,7 @@ impl Attendant {
                 asked = async { stop.wait_for(Option::is_some).await.ok().and_then(|it| *it) }, if why.is_none() => {
                     why = asked.or(Some(How::Cancelled));
                     grace.as_mut().reset(tokio::time::Instant::now() + GRACE);
-                    let family = self.command.family.clone();
-                    // Those that left the group are asked too; looking for them takes a moment.
-                    tokio::task::spawn_blocking(move || family.ask_strays());
+                    self.ask_strays();
                 }
                 () = &mut limit, if why.is_none() => self.command.stop(How::TimedOut),
                 () = &mut grace, if why.is_some() => {
@@ -89,6 +87,12 @@ impl Attendant {
                     }
                 }
             }
+        }
+        // It may end before it is seen here that it was asked to.
+        if why.is_none() && stop.borrow().is_some() {
+            why = *stop.borrow();
+            grace.as_mut().reset(tokio::time::Instant::now() + GRACE);
+            self.ask_strays();
         }
         if why.is_some() {
             // The shell is gone; what it started has the rest of the time.
@@ -126,6 +130,12 @@ impl Attendant {
             grave.close();
         }
         self.end(why.unwrap_or_else(|| how(status)));
+    }
+
+    /// Asks those to end that left the group; looking for them takes a moment.
+    fn ask_strays(&self) {
+        let family = self.command.family.clone();
+        tokio::task::spawn_blocking(move || family.ask_strays());
     }
 
     /// Ends what is left, without holding up others meanwhile.

@@ -1375,7 +1375,7 @@ pasted-characters = { $count } Zeichen eingefügt
 # protected files that a killed program left
 left-message = geschützte Dateien
 left-killed = sheaf wurde beendet, während ein Befehl lief
-left-killed-aside = sheaf wurde beendet, während ein Befehl lief; geschützte Dateien, die seitdem neu oder geändert sind, wurden beiseitegelegt:
+left-killed-aside = geschützte Dateien, die seitdem neu oder geändert sind, wurden beiseitegelegt:
 left-aside = Diese geschützten Dateien sind seitdem neu oder geändert. Sie wurden beiseitegelegt, damit nichts sie benutzt:
 left-as-it-is = Unverändert geblieben ist:
 left-file-changed = { $path } (geändert), jetzt { $aside }

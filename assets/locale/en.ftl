@@ -1378,7 +1378,7 @@ pasted-characters = pasted { $count } characters
 # protected files that a killed program left
 left-message = protected files
 left-killed = sheaf was killed while a command ran
-left-killed-aside = sheaf was killed while a command ran; new or changed protected files were moved aside:
+left-killed-aside = protected files that are new or changed since were moved aside:
 left-aside = These protected files are new or changed since. They were moved aside, and act nowhere:
 left-as-it-is = This was left as it is:
 left-file-changed = { $path } (changed), now { $aside }

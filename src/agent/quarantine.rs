@@ -74,7 +74,7 @@ impl QuarantinePage {
 pub fn warning(left: &LeftBehind) -> String {
     let mut text = t!("left-killed").to_owned();
     if !left.aside.is_empty() {
-        text = t!("left-killed-aside").to_owned();
+        text.push_str(&format!("; {}", t!("left-killed-aside")));
         let aside = |it: &LeftFile| format!("\n{} → {}", it.shown, it.aside.display());
         text.extend(left.aside.iter().take(MOST_NAMED).map(aside));
         if let Some(more @ 1..) = left.aside.len().checked_sub(MOST_NAMED) {

@@ -42,8 +42,6 @@ pub struct Demand {
 pub struct Areas {
     demand: Demand,
     pub header: Rect,
-    /// The line about older turns that are being read.
-    pub earlier: Rect,
     pub transcript: Rect,
     pub queue: Rect,
     /// The line of the question of trust.
@@ -89,7 +87,7 @@ impl Areas {
         let free = below.saturating_sub(footer + at_end);
         let [
             top,
-            earlier,
+            _,
             transcript,
             queue,
             trust,
@@ -117,7 +115,6 @@ impl Areas {
         *self = Self {
             demand,
             header: if demand.is_inline { bottom } else { top },
-            earlier,
             transcript,
             queue,
             trust,
@@ -129,6 +126,16 @@ impl Areas {
             columns: usize::from(columns),
             beside: demand.beside,
         };
+    }
+
+    /// The line about older turns that are being read, above the transcript; empty without one.
+    pub fn earlier(&self) -> Rect {
+        let y = if self.demand.is_inline { 0 } else { self.header.bottom() };
+        Rect {
+            y,
+            height: self.transcript.y.saturating_sub(y),
+            ..self.transcript
+        }
     }
 
     /// The area of a page instead of the transcript.
@@ -185,9 +192,9 @@ mod tests {
     fn lines(demand: Demand) -> [(u16, u16); 9] {
         let mut areas = Areas::default();
         areas.solve(demand);
+        let earlier = areas.earlier();
         let Areas {
             header,
-            earlier,
             transcript,
             queue,
             trust,

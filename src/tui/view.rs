@@ -226,8 +226,8 @@ impl App {
             bar: &bars.earlier,
             theme,
         };
-        frame.pane(areas.earlier, earlier.bar.version, |buf, links| {
-            earlier.render(areas.earlier, buf, links);
+        frame.pane(areas.earlier(), earlier.bar.version, |buf, links| {
+            earlier.render(areas.earlier(), buf, links);
         });
         if let Some(page) = page {
             frame.lines(&page.buffer, &page.links);

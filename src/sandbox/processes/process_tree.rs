@@ -3,14 +3,12 @@
 use std::{
     io,
     process::ExitStatus,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use tokio::process::Child;
-
-use super::running::lock;
 
 #[cfg(target_os = "linux")]
 use crate::sandbox::kernel::descendants;
@@ -56,7 +54,12 @@ impl Group {
 
     /// Its number. `None`: its leader has been waited for.
     pub fn number(&self) -> Option<Pid> {
-        *lock(&self.0)
+        *self.leader()
+    }
+
+    /// While this is held nobody waits for the leader.
+    fn leader(&self) -> MutexGuard<'_, Option<Pid>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn is_gone(&self) -> bool {
@@ -65,7 +68,7 @@ impl Group {
 
     /// Sends a signal to all of the group, unless it is gone.
     pub fn signal(&self, signal: Signal) {
-        let leader = lock(&self.0);
+        let leader = self.leader();
         if let Some(group) = *leader {
             rustix::process::kill_process_group(group, signal).ok();
         }
@@ -74,14 +77,14 @@ impl Group {
     /// Returns true if the leader has ended. It stays, and keeps the number, until [`reap`](Self::reap).
     pub fn has_ended(&self) -> bool {
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        let leader = lock(&self.0);
+        let leader = self.leader();
         // One that cannot be waited for is no child of ours any more.
         leader.is_none_or(|it| !matches!(rustix::process::waitid(WaitId::Pid(it), ended), Ok(None)))
     }
 
     /// Waits for the leader, which has ended. From here on the group is gone.
     pub fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
-        let mut leader = lock(&self.0);
+        let mut leader = self.leader();
         let status = child.try_wait();
         *leader = None;
         status.and_then(|it| it.ok_or_else(|| io::Error::other("the command has not ended")))
@@ -102,7 +105,7 @@ impl Family {
     pub fn kill(&self) {
         for _ in 0..MOST_PASSES {
             let (left, may_be_more) = self.members();
-            let leader = lock(&self.group.0);
+            let leader = self.group.leader();
             end_below(&left, *leader);
             if let Some(group) = *leader {
                 rustix::process::kill_process_group(group, Signal::KILL).ok();

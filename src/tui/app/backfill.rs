@@ -7,7 +7,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Action, App, Effect, Focus};
+use super::{Action, App, Effect, Focus, effects::ReadBack};
 use crate::{
     journal::Log,
     protocol::{Position, Turn},
@@ -29,15 +29,6 @@ const NEAR: WordList = WordList(
      next previous turn.next line.up line.down page.up page.down bottom fold reasoning times copy copy.code open
      retry panic",
 );
-
-/// Part of a conversation that is to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadBack {
-    /// Bytes before the end, or so. `None`: all of it.
-    pub bytes: Option<u64>,
-    /// Tells this reading from others of the conversation.
-    pub number: u64,
-}
 
 /// The fold of such a part, and of all that comes after it.
 #[derive(Debug)]
@@ -71,7 +62,7 @@ impl ReadBack {
     }
 }
 
-/// What of the older part of a conversation was read, and is being read.
+/// The older part of a conversation: how much of it was read, and what is being read.
 #[derive(Default)]
 pub struct Backfill {
     /// Bytes before the end that were folded when the reader scrolled up.

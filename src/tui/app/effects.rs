@@ -5,7 +5,6 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use super::{
     App,
-    backfill::ReadBack,
     own_files::{FileOutcome, FileTask},
 };
 use crate::{
@@ -129,6 +128,15 @@ impl Effect {
             then: Arc::new(then),
         })
     }
+}
+
+/// Part of a conversation that is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadBack {
+    /// Bytes before the end, or so. `None`: all of it.
+    pub bytes: Option<u64>,
+    /// Tells this reading from others of the conversation.
+    pub number: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]

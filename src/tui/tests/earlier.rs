@@ -14,7 +14,7 @@ use crate::{
     protocol::{Cost, Entry, Position, Turn, Usage},
     transcript::Transcript,
     tui::{
-        app::{Focus, backfill::ReadBack},
+        app::{Focus, effects::ReadBack},
         effect_runner::{Carried, EffectRunner},
     },
 };

@@ -220,9 +220,8 @@ impl SimpleCommand {
         ];
         let words: Option<Vec<&str>> = self.texts().into_iter().collect();
         let words = words?;
-        let command = match words.as_slice() {
-            ["git", rest @ ..] => rest,
-            _ => return None,
+        let ["git", command @ ..] = words.as_slice() else {
+            return None;
         };
         let is_telling = |it: &&str| TELLING.iter().any(|option| it.starts_with(option));
         let is_own = match command {
@@ -230,7 +229,7 @@ impl SimpleCommand {
             [verb, ..] => ["add", "commit", "diff", "fetch", "log", "status"].contains(verb),
             [] => false,
         };
-        (is_own && !command.iter().any(|it| is_telling(&it))).then(|| command.to_vec())
+        (is_own && !command.iter().any(is_telling)).then(|| command.to_vec())
     }
 
     /// Goes to a folder below, which changes nothing by itself.

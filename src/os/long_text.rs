@@ -789,7 +789,7 @@ mod tests {
             Storage::Own { .. } | Storage::Shared(_) => panic!("it is stored"),
         };
         let one = settled(LongText::from("one ".repeat(200)));
-        let one = settled(one.clone());
+        let one = settled(one);
         assert!(file(&one).writer().file.is_some(), "others may go on in it");
         // Its own file is closed.
         let long = settled(LongText::from("x".repeat(2 << 20)));

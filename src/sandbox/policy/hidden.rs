@@ -536,13 +536,13 @@ mod tests {
             (format!("src/{{{many}}}"), "/w/src/n4000", true),
             (format!("src/{{{many}}}"), "/w/src/deep/other", true),
             (format!("src/{{{many}}}"), "/w/doc/other", false),
-            (format!("{thousands}"), "/w/n5n7", true),
+            (thousands, "/w/n5n7", true),
             (format!("a*/{{{many}}}"), "/w/ab/n4000", true),
             (format!("/etc/x/{{{many}}}"), "/etc/x/n4000", true),
             (format!("~/x/{{{many}}}"), "/home/me/x/n4000", true),
         ] {
             let secrets = Secrets::new(Path::new("/w"), Some(Path::new("/home/me")), &[]);
-            secrets.deny(&[subject.clone()]);
+            secrets.deny(std::slice::from_ref(&subject));
             let start: String = subject.chars().take(12).collect();
             assert_eq!(secrets.cover(Path::new(path), false), expected, "{start} {path}");
         }

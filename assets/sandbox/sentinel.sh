@@ -1,11 +1,16 @@
 trap '' HUP INT TERM QUIT
 mark=$1 temporary=$2 root=$3 aside=$4
 shift 4
+# Each is `group:list`. The number of a group that is gone may be another's: then it is `:list`.
 commands=' '
+forget() {
+  case $commands in *" $1 "*) rest=${commands#*" $1 "} commands="${commands%%" $1 "*} $rest" ;; esac
+}
 while read -r word group list; do
   case $word in
     +) commands="$commands$group:$list " ;;
-    -) case $commands in *" $group:"*) rest=${commands#*" $group:"} commands="${commands%%" $group:"*} ${rest#* }" ;; esac ;;
+    =) forget "$group:$list" && [ -n "$list" ] && commands="$commands:$list " ;;
+    -) forget "$group:$list" && forget ":$list" ;;
   esac
 done
 
@@ -68,7 +73,10 @@ for pass in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     kill -KILL $living 2>/dev/null
     [ "$again" -lt 3 ] || sleep 0.01
   done
-  for command in $commands; do kill -KILL "-${command%%:*}" 2>/dev/null; done
+  for command in $commands; do
+    group=${command%%:*}
+    [ -n "$group" ] && kill -KILL "-$group" 2>/dev/null
+  done
   [ -n "$found" ] && kill -KILL $found 2>/dev/null
   if [ -z "$found" ] && ! is_group_alive; then
     is_done=1

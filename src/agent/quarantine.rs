@@ -10,7 +10,8 @@ use crate::{
         ASIDE, ClarificationResponse, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Message, Outcome,
         ResponseStart, Status,
     },
-    sandbox::{LeftBehind, LeftFile, Workspace},
+    sandbox::{LeftBehind, LeftFile, LeftNote, Workspace},
+    t,
 };
 
 /// Files that are listed by name.
@@ -37,13 +38,9 @@ impl QuarantinePage {
             questions: questions(),
             files: left.aside,
         };
-        let mut text = format!(
-            "**sheaf was killed while a command ran.** These protected files are new or changed since. They were moved \
-             aside, so that nothing uses them:\n{}",
-            list(&page.files)
-        );
+        let mut text = format!("**{}.** {}\n{}", t!("left-killed"), t!("left-aside"), list(&page.files));
         if !notes.is_empty() {
-            text.push_str("\n\nThis was left as it is:\n");
+            text.push_str(&format!("\n\n{}\n", t!("left-as-it-is")));
             text.extend(notes.iter().map(|it| format!("\n- {it}")));
         }
         let events = open_question(&page.document, &text, &page.questions);
@@ -52,7 +49,7 @@ impl QuarantinePage {
 
     /// The message that opens a turn for the question in a conversation that has begun.
     pub fn message() -> Event {
-        let mut message = Message::user("protected files");
+        let mut message = Message::user(t!("left-message"));
         message.extra.insert(ASIDE.to_owned(), true.into());
         Event::UserMessage(message)
     }
@@ -67,7 +64,7 @@ impl QuarantinePage {
         let word = if response.is_some_and(is_back) {
             put_back(&self.files, workspace)
         } else {
-            "Left aside. Nothing removes them.".to_owned()
+            t!("left-stays-aside").to_owned()
         };
         close_question(&self.document, &self.questions, response, &word)
     }
@@ -75,13 +72,13 @@ impl QuarantinePage {
 
 /// Sentences about what was found, where nobody can be asked or there is nothing to ask about.
 pub fn warning(left: &LeftBehind) -> String {
-    let mut text = "sheaf was killed while a command ran".to_owned();
+    let mut text = t!("left-killed").to_owned();
     if !left.aside.is_empty() {
-        text.push_str("; protected files that are new or changed since were moved aside:");
+        text.push_str(&format!("; {}", t!("left-killed-aside")));
         let aside = |it: &LeftFile| format!("\n{} → {}", it.shown, it.aside.display());
         text.extend(left.aside.iter().take(MOST_NAMED).map(aside));
         if let Some(more @ 1..) = left.aside.len().checked_sub(MOST_NAMED) {
-            text.push_str(&format!("\nand {more} more"));
+            text.push_str(&format!("\n{}", t!("left-more", count = more)));
         }
     }
     let notes = notes(left, |path| format!("`{path}`"));
@@ -91,23 +88,40 @@ pub fn warning(left: &LeftBehind) -> String {
 
 /// A sentence for each finding about which nothing was done.
 fn notes(left: &LeftBehind, quoted: impl Fn(&str) -> String) -> Vec<String> {
-    let told = left.notes.iter().take(MOST_NAMED).map(|it| it.told(&quoted));
+    let told = left.notes.iter().take(MOST_NAMED).map(|it| sentence(it, &quoted));
     let more = left.notes.len().saturating_sub(MOST_NAMED);
-    told.chain((more > 0).then(|| format!("and {more} more"))).collect()
+    told.chain((more > 0).then(|| t!("left-more", count = more))).collect()
+}
+
+/// A sentence without its end.
+fn sentence(note: &LeftNote, quoted: impl Fn(&str) -> String) -> String {
+    match note {
+        LeftNote::TooLarge => t!("left-note-too-large").to_owned(),
+        LeftNote::Cut => t!("left-note-cut").to_owned(),
+        LeftNote::Unreadable => t!("left-note-unreadable").to_owned(),
+        LeftNote::Gone { path } => t!("left-note-gone", path = quoted(path)),
+        LeftNote::Stuck { path, why } => t!("left-note-stuck", path = quoted(path), why = why.as_str()),
+        LeftNote::Repository { path } => t!("left-note-repository", path = quoted(path)),
+        LeftNote::Later { path } => t!("left-note-later", path = quoted(path)),
+        LeftNote::Unsure { path } => t!("left-note-unsure", path = quoted(path)),
+        LeftNote::Packaged { path } => t!("left-note-packaged", path = quoted(path)),
+    }
 }
 
 fn list(files: &[LeftFile]) -> String {
     let line = |it: &LeftFile| {
-        let what = if it.is_changed { "changed" } else { "new" };
-        format!(
-            "\n- `{}` ({what}), now `{}`",
-            plain(&it.shown),
-            plain(&it.aside.to_string_lossy())
-        )
+        let path = format!("`{}`", plain(&it.shown));
+        let aside = format!("`{}`", plain(&it.aside.to_string_lossy()));
+        let line = if it.is_changed {
+            t!("left-file-changed", path = path, aside = aside)
+        } else {
+            t!("left-file-new", path = path, aside = aside)
+        };
+        format!("\n- {line}")
     };
     let mut text: String = files.iter().take(MOST_NAMED).map(line).collect();
     if let Some(more @ 1..) = files.len().checked_sub(MOST_NAMED) {
-        text.push_str(&format!("\n- and {more} more"));
+        text.push_str(&format!("\n- {}", t!("left-more", count = more)));
     }
     text
 }
@@ -115,11 +129,11 @@ fn list(files: &[LeftFile]) -> String {
 fn questions() -> Value {
     json!([{
         "id": QUESTION,
-        "text": "Put these files back?",
+        "text": t!("left-question"),
         "allowFreeText": false,
         "options": [
-            { "id": LEAVE, "label": "Leave them aside", "description": "default" },
-            { "id": BACK, "label": "Put them back", "description": "if you made them yourself" },
+            { "id": LEAVE, "label": t!("left-leave"), "description": t!("left-leave-about") },
+            { "id": BACK, "label": t!("left-back"), "description": t!("left-back-about") },
         ],
     }])
 }
@@ -135,13 +149,17 @@ fn put_back(files: &[LeftFile], workspace: &Workspace) -> String {
         .iter()
         .filter_map(|it| {
             let error = workspace.give_back(it).err()?;
-            Some(format!("\n- `{}` stays aside: {error}", plain(&it.shown)))
+            let path = format!("`{}`", plain(&it.shown));
+            Some(format!(
+                "\n- {}",
+                t!("left-stuck", path = path, why = error.to_string())
+            ))
         })
         .collect();
     if failed.is_empty() {
-        "Put back.".to_owned()
+        t!("left-put-back").to_owned()
     } else {
-        format!("Put back, but:\n{failed}")
+        format!("{}\n{failed}", t!("left-put-back-but"))
     }
 }
 
@@ -223,4 +241,42 @@ fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locale;
+
+    #[test]
+    fn every_word_of_it_is_in_the_locale() {
+        // A text that lacks its message shows the id.
+        let path = || "x".to_owned();
+        let notes = [
+            LeftNote::TooLarge,
+            LeftNote::Cut,
+            LeftNote::Unreadable,
+            LeftNote::Gone { path: path() },
+            LeftNote::Stuck {
+                path: path(),
+                why: "full".to_owned(),
+            },
+            LeftNote::Repository { path: path() },
+            LeftNote::Later { path: path() },
+            LeftNote::Unsure { path: path() },
+            LeftNote::Packaged { path: path() },
+        ];
+        let told: Vec<String> = notes
+            .iter()
+            .map(|it| sentence(it, |path| format!("`{path}`")))
+            .collect();
+        assert!(told.iter().all(|it| !it.contains("left-note")), "{told:?}");
+        assert!(told.iter().skip(3).all(|it| it.contains("`x`")), "{told:?}");
+        let left = LeftBehind {
+            notes: notes.into(),
+            ..LeftBehind::default()
+        };
+        assert!(warning(&left).starts_with(locale::text("left-killed")));
+        assert!(warning(&left).contains(&told[0]));
+    }
 }

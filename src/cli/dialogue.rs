@@ -4,7 +4,7 @@ use std::io::{BufRead, Read as _};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::{
     agent::prompt::context::mentions,
@@ -15,19 +15,22 @@ use crate::{
 /// Maximum size of a line, in bytes.
 const LINE_BYTES: u64 = 32 << 20;
 
+/// Maximum number of lines that have been read and are not used yet: whoever writes more waits. Each may be long.
+const WAITING_LINES: usize = 2;
+
 /// Types of a line, as an error names them.
 const TYPES: &str = "`type` is user, clarification_response or cancel";
 
 /// Reads standard input on a thread of its own. The channel ends with it.
-pub fn read_input() -> std::io::Result<UnboundedReceiver<Input>> {
-    let (sender, receiver) = unbounded_channel();
+pub fn read_input() -> std::io::Result<Receiver<Input>> {
+    let (sender, receiver) = channel(WAITING_LINES);
     std::thread::Builder::new()
         .name("stdin".to_owned())
         .spawn(move || read(std::io::stdin().lock(), &sender))?;
     Ok(receiver)
 }
 
-fn read(mut from: impl BufRead, to: &UnboundedSender<Input>) {
+fn read(mut from: impl BufRead, to: &Sender<Input>) {
     for number in 1_u64.. {
         let mut line = Vec::new();
         let input = match from.by_ref().take(LINE_BYTES + 1).read_until(b'\n', &mut line) {
@@ -39,7 +42,7 @@ fn read(mut from: impl BufRead, to: &UnboundedSender<Input>) {
         };
         let input = input.unwrap_or_else(|why| Input::Wrong(format!("line {number} of standard input: {why}")));
         let is_wrong = matches!(input, Input::Wrong(_));
-        if to.send(input).is_err() || is_wrong {
+        if to.blocking_send(input).is_err() || is_wrong {
             return;
         }
     }
@@ -122,7 +125,7 @@ mod tests {
     use super::*;
 
     fn inputs(text: &str) -> Vec<Input> {
-        let (sender, mut receiver) = unbounded_channel();
+        let (sender, mut receiver) = channel(64);
         read(text.as_bytes(), &sender);
         drop(sender);
         std::iter::from_fn(|| receiver.blocking_recv()).collect()
@@ -142,6 +145,40 @@ mod tests {
         assert_eq!(found[..2], [message("one", false), message("two\n\nthree", true)]);
         assert!(matches!(&found[2], Input::Answer(it) if it.document_id.as_str() == "doc_002"));
         assert_eq!(found[3..], [Input::Cancel]);
+    }
+
+    #[test]
+    fn no_more_is_read_than_can_be_used() {
+        /// Lines without an end, of which the number that was read is known.
+        struct Endless(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+        const LINE: &[u8] = b"{\"type\":\"cancel\"}\n";
+        impl std::io::Read for Endless {
+            fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+                let count = LINE.len().min(into.len());
+                into[..count].copy_from_slice(&LINE[..count]);
+                Ok(count)
+            }
+        }
+        impl BufRead for Endless {
+            fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+                Ok(LINE)
+            }
+            fn consume(&mut self, bytes: usize) {
+                self.0.fetch_add(bytes, std::sync::atomic::Ordering::SeqCst);
+            }
+        }
+        let read_bytes = std::sync::Arc::default();
+        let lines = Endless(std::sync::Arc::clone(&read_bytes));
+        let (sender, mut receiver) = channel(WAITING_LINES);
+        let reader = std::thread::spawn(move || read(lines, &sender));
+        let count = || read_bytes.load(std::sync::atomic::Ordering::SeqCst) / LINE.len();
+        for used in 1..100 {
+            assert_eq!(receiver.blocking_recv(), Some(Input::Cancel));
+            // What waits, what was used, and the line that finds no room.
+            assert!(count() <= used + WAITING_LINES + 1, "{} of {used}", count());
+        }
+        drop(receiver);
+        reader.join().unwrap();
     }
 
     #[test]

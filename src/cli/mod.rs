@@ -109,7 +109,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(code::USAGE);
     }
     protocol::tool_label::publish(tools::labels);
-    match dispatch(parsed) {
+    let done = dispatch(parsed);
+    // The terminal is the person's again, and the conversation that would have told it is gone.
+    for sentence in sandbox::take_unsaid() {
+        complain(&sentence);
+    }
+    match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             complain(&chain(&error));

@@ -12,10 +12,13 @@ use tokio::sync::watch;
 use super::{
     backfill::{Earlier, Recent, StoredPart},
     delta_memory::DeltaMemory,
-    run::StoredEntries,
+    run::{DeltaRun, Readable, StoredEntries},
     trace::Trace,
 };
-use crate::protocol::{Cost, DocumentId, Entry, Event, Position, Turn};
+use crate::{
+    os::long_text,
+    protocol::{Cost, DocumentId, Entry, Event, Position, Turn},
+};
 
 /// Bytes of older entries that are read for a follower that wants some, but not all of them.
 const LATELY_BYTES: u64 = 4 << 20;
@@ -171,7 +174,7 @@ impl Log {
         drop(state);
         let (turn, entries) = part.source.last(bytes)?;
         let mut entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
-        entries.extend(rest);
+        entries.extend(rest.into_iter().flat_map(Readable::entries));
         Some((turn, entries))
     }
 
@@ -225,7 +228,7 @@ impl Log {
         let rest: Vec<_> = all_after(&state.entries, since).collect();
         drop(state);
         let mut entries: Vec<_> = part.iter().flat_map(|it| it.after(since)).collect();
-        entries.extend(rest);
+        entries.extend(rest.into_iter().flat_map(Readable::entries));
         entries
     }
 
@@ -235,6 +238,7 @@ impl Log {
             since,
             changed: self.newest.subscribe(),
             close: None,
+            found: Vec::new(),
         }
     }
 
@@ -265,6 +269,7 @@ impl Log {
             since,
             changed: self.settled.subscribe(),
             close: None,
+            found: Vec::new(),
         }
     }
 
@@ -313,12 +318,39 @@ impl Log {
         }
         state.settle(&entry);
         state.keep(entry);
+        let is_full = state.deltas.is_full();
         drop(state);
+        if is_full {
+            self.move_to_file();
+        }
         if is_settled {
             self.settled.send_replace(position);
         }
         self.newest.send_replace(position);
         position
+    }
+
+    /// Moves the oldest complete runs to a file while too many are in memory. Nobody waits for the disk but who appends.
+    fn move_to_file(&self) {
+        loop {
+            let mut state = self.lock();
+            let Some((first, run)) = state.overdue() else { return };
+            let file = state.deltas.file();
+            drop(state);
+            let file = file.map_or_else(|| long_text::scratch_file().map(Arc::new), Ok);
+            let moved = file.and_then(|file| Ok((run.move_to(&file)?, file)));
+            let mut state = self.lock();
+            match moved {
+                Ok((moved, file)) => {
+                    state.deltas.set_file(&file);
+                    state.moved(first, StoredEntries::Scratch(Arc::new(moved)));
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a part of an answer stays in memory");
+                    state.not_moved(first);
+                }
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, LogState> {
@@ -341,18 +373,19 @@ impl ReadLimit {
         bytes: usize::MAX,
     };
 
-    /// Adds entries to `batch`. Returns true if the limit was reached.
-    fn fill(self, entries: impl Iterator<Item = Arc<Entry>>, batch: &mut Vec<Arc<Entry>>) -> bool {
+    /// Adds entries to `found`. Returns the last one if the limit was reached.
+    fn fill(self, entries: impl Iterator<Item = Readable>, found: &mut Vec<Readable>) -> Option<Position> {
         let mut left = self;
-        for entry in entries {
-            left.entries -= 1;
-            left.bytes = left.bytes.saturating_sub(delta_bytes(&entry.event));
-            batch.push(entry);
+        for mut entry in entries {
+            left.entries -= entry.limit(left.entries);
+            left.bytes = left.bytes.saturating_sub(entry.delta_bytes());
+            let last = entry.last();
+            found.push(entry);
             if left.entries == 0 || left.bytes == 0 {
-                return true;
+                return Some(last);
             }
         }
-        false
+        None
     }
 }
 
@@ -362,20 +395,20 @@ impl LogState {
         self.earlier.clone().filter(|it| since < it.recent.after)
     }
 
-    /// Adds the entries after `since` to `batch`, up to a limit; with the deltas of ended documents if `with_spent`. Returns
-    /// true if the limit was reached.
-    fn read(&self, since: Position, with_spent: bool, limit: ReadLimit, batch: &mut Vec<Arc<Entry>>) -> bool {
+    /// Adds the entries after `since` to `found`, up to a limit; with the deltas of ended documents if `with_spent`. Returns
+    /// the last one if the limit was reached.
+    fn read(&self, since: Position, with_spent: bool, limit: ReadLimit, found: &mut Vec<Readable>) -> Option<Position> {
         if !with_spent || self.spent.is_empty() {
-            return limit.fill(all_after(&self.entries, since), batch);
+            return limit.fill(all_after(&self.entries, since), found);
         }
         let mut kept = all_after(&self.entries, since).peekable();
         let mut spent = all_after(&self.spent, since).peekable();
         let merged = std::iter::from_fn(|| match (kept.peek(), spent.peek()) {
-            (Some(one), Some(other)) if other.position < one.position => spent.next(),
+            (Some(one), Some(other)) if other.first() < one.first() => spent.next(),
             (Some(_), _) => kept.next(),
             (None, _) => spent.next(),
         });
-        limit.fill(merged, batch)
+        limit.fill(merged, found)
     }
 
     /// Drops entries that every close follower has read.
@@ -421,7 +454,6 @@ impl LogState {
             }
             if last.get().is_run() {
                 self.deltas.completed(*last.key(), last.get().size());
-                self.move_to_file();
             }
         }
         let position = entry.position;
@@ -465,44 +497,55 @@ impl LogState {
         }
     }
 
-    /// Moves the oldest complete runs to a file while too many are in memory.
-    fn move_to_file(&mut self) {
-        while let Some((first, file)) = self.deltas.overdue() {
-            if let Some(run) = self.entries.get_mut(&first) {
-                run.move_to(&file);
-            } else if let Some(run) = self.spent.get_mut(&first) {
-                let before = run.size();
-                run.move_to(&file);
-                self.spent_bytes = self.spent_bytes.saturating_sub(before) + run.size();
+    /// Returns the oldest complete run that should move to a file.
+    fn overdue(&mut self) -> Option<(Position, DeltaRun)> {
+        loop {
+            let first = self.deltas.overdue()?;
+            let stored = self.entries.get(&first).or_else(|| self.spent.get(&first));
+            if let Some(run) = stored.and_then(StoredEntries::run) {
+                return Some((first, run));
             }
+        }
+    }
+
+    /// A run is in a file now, unless it was dropped meanwhile.
+    fn moved(&mut self, first: Position, scratch: StoredEntries) {
+        if let Some(run) = self.entries.get_mut(&first) {
+            *run = scratch;
+        } else if let Some(run) = self.spent.get_mut(&first) {
+            self.spent_bytes = self.spent_bytes.saturating_sub(run.size()) + scratch.size();
+            *run = scratch;
+        }
+    }
+
+    /// A run stays in memory, unless it was dropped meanwhile.
+    fn not_moved(&mut self, first: Position) {
+        let stored = self.entries.get(&first).or_else(|| self.spent.get(&first));
+        if let Some(size) = stored.map(StoredEntries::size) {
+            self.deltas.failed(first, size);
         }
     }
 
     /// Removes deltas; a close follower that has not read them still gets them.
     fn spend(&mut self, position: Position) {
-        let Some(mut pieces) = self.entries.remove(&position) else {
+        let Some(pieces) = self.entries.remove(&position) else {
             return;
         };
-        let is_wanted = self.close.values().any(|since| *since < pieces.last());
-        let is_much = self.spent_bytes + pieces.size() > self.deltas.limit_bytes();
-        if !is_wanted || is_much {
+        if !self.close.values().any(|since| *since < pieces.last()) {
             self.deltas.removed(position);
+            return;
         }
-        if is_wanted {
-            if is_much
-                && pieces.is_run()
-                && let Some(file) = self.deltas.file()
-            {
-                pieces.move_to(&file);
-            }
-            self.spent_bytes += pieces.size();
-            self.spent.insert(position, pieces);
+        // The last one of a document has not been counted yet.
+        if pieces.is_run() {
+            self.deltas.completed(position, pieces.size());
         }
+        self.spent_bytes += pieces.size();
+        self.spent.insert(position, pieces);
     }
 }
 
 /// Returns the entries after `since`.
-fn all_after(kept: &BTreeMap<Position, StoredEntries>, since: Position) -> impl Iterator<Item = Arc<Entry>> {
+fn all_after(kept: &BTreeMap<Position, StoredEntries>, since: Position) -> impl Iterator<Item = Readable> {
     // The one that begins at or before it may go on behind it.
     let from = kept.range(..=since).next_back().map_or(since, |(first, _)| *first);
     let range = kept.range((Bound::Included(from), Bound::Unbounded));
@@ -516,15 +559,6 @@ pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
         Event::DocumentStart(_) | Event::DocumentEnd { .. } | Event::DocumentUpdate { .. }
     );
     event.document().filter(|_| !is_whole)
-}
-
-/// Returns the bytes of text in a delta; 0 for other events.
-fn delta_bytes(event: &Event) -> usize {
-    match event {
-        Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta.len(),
-        Event::MetadataDelta { append, .. } => append.iter().map(|it| it.1.len()).sum(),
-        _ => 0,
-    }
 }
 
 /// Returns true for events that the end of their document replaces.
@@ -546,6 +580,8 @@ pub struct Follower {
     changed: watch::Receiver<Position>,
     /// Its number among the close ones.
     close: Option<u64>,
+    /// What was found and is not read yet; empty between two calls.
+    found: Vec<Readable>,
 }
 
 impl Drop for Follower {
@@ -598,21 +634,17 @@ impl Follower {
         let since = self.since;
         let mut state = self.log.lock();
         let part = state.stored_after(since);
-        let mut rest = Vec::new();
-        let new = if part.is_some() { &mut rest } else { &mut *batch };
-        let is_cut = state.read(since, self.close.is_some(), limit, new);
-        let read = match new.last() {
-            Some(last) if is_cut => last.position,
-            Some(_) | None => state.last,
-        };
+        let cut = state.read(since, self.close.is_some(), limit, &mut self.found);
+        let read = cut.unwrap_or(state.last);
+        let is_new = !self.found.is_empty();
         if let Some(id) = self.close {
             state.close.insert(id, read);
             state.sweep();
         }
         drop(state);
         batch.extend(part.iter().flat_map(|it| it.after(since)));
-        batch.append(&mut rest);
-        let is_new = batch.len() > before;
+        batch.extend(self.found.drain(..).flat_map(Readable::entries));
+        let is_new = is_new || batch.len() > before;
         if is_new {
             self.since = read;
         }
@@ -625,6 +657,7 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
+    use crate::os::scratch::ScratchFile;
     use crate::protocol::{DocumentStart, Kind, Message};
 
     fn start(id: &str) -> Event {
@@ -722,6 +755,78 @@ mod tests {
         drop(late);
         let state = log.lock();
         assert_eq!((state.spent.len(), state.spent_bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_run_that_ends_twice_is_counted_once() {
+        let log = Log::new();
+        log.append(0, start("a"));
+        for _ in 0..100 {
+            log.append(0, delta("a"));
+            // What is said of progress is gone with the next event.
+            log.append(0, Event::Progress(crate::protocol::Progress::Idle));
+        }
+        let mut state = log.lock();
+        let sizes = state
+            .entries
+            .iter()
+            .filter(|it| it.1.is_run())
+            .map(|it| (*it.0, it.1.size()));
+        let sizes: Vec<_> = sizes.collect();
+        let counted: usize = sizes.iter().map(|it| it.1).sum();
+        for (first, _) in &sizes {
+            state.deltas.removed(*first);
+        }
+        assert!(sizes.len() == 100 && counted > 0);
+        assert_eq!(state.deltas.bytes(), 0, "of {counted}");
+    }
+
+    #[test]
+    fn nobody_waits_while_another_one_reads_or_writes_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Arc::new(ScratchFile::new(folder.path()).unwrap());
+        let log = Log::sparing(0);
+        log.lock().deltas.set_file(&file);
+        for event in [start("a"), delta("a"), start("b")] {
+            log.append(0, event);
+        }
+        // One reads a run that is in the file, and one writes the next, while the disk does not answer.
+        let disk = file.disk.write().unwrap();
+        let reader = {
+            let mut follower = log.follow(Position(0));
+            std::thread::spawn(move || {
+                let mut batch = Vec::new();
+                follower.take(&mut batch);
+                batch.len()
+            })
+        };
+        let writer = {
+            let log = Arc::clone(&log);
+            std::thread::spawn(move || {
+                log.append(0, delta("b"));
+                log.append(0, start("c"));
+            })
+        };
+        // Whoever only wants to know what is in memory is told.
+        let (tell, told) = std::sync::mpsc::channel();
+        let asking = {
+            let log = Arc::clone(&log);
+            std::thread::spawn(move || {
+                while log.last() < Position(5) {
+                    std::thread::yield_now();
+                }
+                let mut batch = Vec::new();
+                log.follow(Position(4)).take(&mut batch);
+                tell.send(batch.len()).unwrap();
+            })
+        };
+        let found = told.recv_timeout(std::time::Duration::from_secs(20));
+        drop(disk);
+        assert_eq!(found, Ok(1), "somebody waited for the disk");
+        asking.join().unwrap();
+        writer.join().unwrap();
+        assert!(reader.join().unwrap() >= 3);
+        assert_eq!(log.after(Position(0)).len(), 5);
     }
 
     #[test]

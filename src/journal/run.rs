@@ -37,10 +37,22 @@ enum RunTarget {
 pub enum StoredEntries {
     Whole(Arc<Entry>),
     Run(Box<DeltaRun>),
-    Scratch(Box<ScratchRun>),
+    Scratch(Arc<ScratchRun>),
 }
 
+/// Entries for a reader. Those in a file are read by [`entries`](Self::entries), which waits for the disk.
 #[derive(Debug)]
+pub enum Readable {
+    Entry(Arc<Entry>),
+    Scratch {
+        run: Arc<ScratchRun>,
+        /// First piece, and the number of pieces.
+        from: usize,
+        count: usize,
+    },
+}
+
+#[derive(Clone, Debug)]
 pub struct DeltaRun {
     target: RunTarget,
     turn: Turn,
@@ -49,6 +61,62 @@ pub struct DeltaRun {
     at_ms: u64,
     text: String,
     pieces: Vec<PieceEnd>,
+}
+
+impl Readable {
+    /// Position of the first entry.
+    pub fn first(&self) -> Position {
+        match self {
+            Self::Entry(entry) => entry.position,
+            Self::Scratch { run, from, .. } => Position(run.first.0 + *from as u64),
+        }
+    }
+
+    /// Position of the last entry.
+    pub fn last(&self) -> Position {
+        match self {
+            Self::Entry(entry) => entry.position,
+            Self::Scratch { count, .. } => Position(self.first().0 + (*count as u64).saturating_sub(1)),
+        }
+    }
+
+    /// Leaves at most `most` entries. Returns their number.
+    pub fn limit(&mut self, most: usize) -> usize {
+        match self {
+            Self::Entry(_) => 1,
+            Self::Scratch { count, .. } => {
+                *count = most.min(*count);
+                *count
+            }
+        }
+    }
+
+    /// Returns the bytes of text in deltas; 0 for other events. Of those in a file, at least as many.
+    pub fn delta_bytes(&self) -> usize {
+        match self {
+            Self::Entry(entry) => match &entry.event {
+                Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta.len(),
+                Event::MetadataDelta { append, .. } => append.iter().map(|it| it.1.len()).sum(),
+                _ => 0,
+            },
+            Self::Scratch { run, .. } => run.text_bytes,
+        }
+    }
+
+    /// Returns the entries, those of a file as far as it can be read.
+    pub fn entries(self) -> impl Iterator<Item = Arc<Entry>> {
+        let (entry, pieces) = match self {
+            Self::Entry(entry) => (Some(entry), Vec::new()),
+            Self::Scratch { run, from, count } => {
+                let read = run.read();
+                let pieces = read
+                    .iter()
+                    .flat_map(|it| (from..from + count).filter_map(move |at| it.piece(at)));
+                (None, pieces.map(Arc::new).collect())
+            }
+        };
+        entry.into_iter().chain(pieces)
+    }
 }
 
 /// A run whose text and offsets are in a file.
@@ -144,8 +212,8 @@ impl ScratchRun {
 }
 
 impl DeltaRun {
-    /// Moves it to a file. Fails if there is no room.
-    fn move_to(&self, file: &Arc<ScratchFile>) -> std::io::Result<ScratchRun> {
+    /// Writes it to a file. Fails if there is no room.
+    pub fn move_to(&self, file: &Arc<ScratchFile>) -> std::io::Result<ScratchRun> {
         let mut bytes = Vec::with_capacity(self.text.len() + self.pieces.len() * PIECE_COST);
         bytes.extend_from_slice(self.text.as_bytes());
         bytes.extend(self.pieces.iter().flat_map(|it| it.to_bytes()));
@@ -282,16 +350,23 @@ impl StoredEntries {
         }
     }
 
-    /// Returns the entries after `since`, in order.
-    pub fn after(&self, since: Position) -> impl Iterator<Item = Arc<Entry>> {
-        let (whole, run, scratch) = match self {
-            Self::Whole(entry) => (Some(Arc::clone(entry)).filter(|it| it.position > since), None, None),
-            Self::Run(run) => (None, Some(run), None),
-            Self::Scratch(run) => (None, None, run.read()),
+    /// Returns the entries after `since`, in order. Reads no file.
+    pub fn after(&self, since: Position) -> impl Iterator<Item = Readable> {
+        let (one, run) = match self {
+            Self::Whole(entry) => {
+                let entry = Some(Arc::clone(entry)).filter(|it| it.position > since);
+                (entry.map(Readable::Entry), None)
+            }
+            Self::Run(run) => (None, Some(run)),
+            Self::Scratch(run) => {
+                let from = usize::try_from((since.0 + 1).saturating_sub(run.first.0)).unwrap_or(usize::MAX);
+                let count = run.pieces.saturating_sub(from);
+                let run = Arc::clone(run);
+                ((count > 0).then_some(Readable::Scratch { run, from, count }), None)
+            }
         };
         let pieces = run.into_iter().flat_map(move |run| run.after(since));
-        let stored: Vec<_> = scratch.iter().flat_map(|run| run.after(since)).collect();
-        whole.into_iter().chain(pieces).chain(stored)
+        one.into_iter().chain(pieces.map(Readable::Entry))
     }
 
     /// Returns true for a run in memory.
@@ -299,12 +374,11 @@ impl StoredEntries {
         matches!(self, Self::Run(_))
     }
 
-    /// Moves a run to a file; stays in memory if there is no room. Does nothing to other entries.
-    pub fn move_to(&mut self, file: &Arc<ScratchFile>) {
-        let Self::Run(run) = self else { return };
-        match run.move_to(file) {
-            Ok(moved) => *self = Self::Scratch(Box::new(moved)),
-            Err(error) => tracing::debug!(%error, "a part of an answer stays in memory"),
+    /// A copy of a run in memory. `None` for other entries.
+    pub fn run(&self) -> Option<DeltaRun> {
+        match self {
+            Self::Run(run) => Some(DeltaRun::clone(run)),
+            Self::Whole(_) | Self::Scratch(_) => None,
         }
     }
 
@@ -443,12 +517,14 @@ mod tests {
             file.append(b"before").expect("there is room");
             for is_moved in [false, true] {
                 if is_moved {
-                    kept.move_to(&file);
+                    let moved = kept.run().expect("a run").move_to(&file).expect("there is room");
+                    kept = StoredEntries::Scratch(Arc::new(moved));
                 }
                 assert_eq!(kept.is_run(), !is_moved);
                 assert_eq!(kept.last(), Position(9));
                 for since in 0..12 {
-                    let out: Vec<_> = kept.after(Position(since)).map(Arc::unwrap_or_clone).collect();
+                    let out = kept.after(Position(since)).flat_map(Readable::entries);
+                    let out: Vec<_> = out.map(Arc::unwrap_or_clone).collect();
                     let wanted: Vec<_> = entries.iter().filter(|it| it.position.0 > since).cloned().collect();
                     assert_eq!(out, wanted, "after {since}");
                 }
@@ -481,7 +557,8 @@ mod tests {
         ] {
             let mut kept = StoredEntries::new(first());
             assert!(!kept.join(&other), "{why}");
-            let out: Vec<_> = kept.after(Position(0)).map(Arc::unwrap_or_clone).collect();
+            let out = kept.after(Position(0)).flat_map(Readable::entries);
+            let out: Vec<_> = out.map(Arc::unwrap_or_clone).collect();
             assert_eq!(out, [first()], "{why}");
         }
     }

@@ -223,6 +223,11 @@ pub fn append(path: &Path) -> Result<File, Error> {
 /// folder is created when needed.
 pub fn nameless(folder: &Path) -> Result<File, Error> {
     private_folder(folder)?;
+    nameless_in(folder)
+}
+
+/// The same in a folder that is there and stays as it is.
+pub fn nameless_in(folder: &Path) -> Result<File, Error> {
     #[cfg(target_os = "linux")]
     {
         let mut options = OpenOptions::new();

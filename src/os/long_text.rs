@@ -2,11 +2,13 @@
 //!
 //! The file is private and has no name ([`NamelessFile`]), so nothing is left of it when the program ends, even by a crash.
 //! It is written with `write`, which reports a full disk, and read through a mapping, so the text is a `str` in either place.
-//! If no file can be created, the text stays in memory.
+//! If no file can be created, the text stays in memory. A file that another machine may cut, on a network file system, is not
+//! mapped: reading it would end the program.
 
 use std::{
     cmp::Ordering as Order,
     fmt,
+    fs::File,
     hash::{Hash, Hasher},
     io,
     ops::Deref,
@@ -14,7 +16,7 @@ use std::{
     path::PathBuf,
     ptr::NonNull,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -22,7 +24,7 @@ use std::{
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::scratch::{NamelessFile, ScratchFile};
+use super::scratch::{NamelessFile, ScratchFile, is_local};
 
 /// Longest text in memory, in bytes. A longer one is moved to a file.
 const TEXT_BYTES: usize = 4 << 20;
@@ -49,7 +51,7 @@ const READ_BYTES: usize = 32 << 20;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// The policy of the program.
-static POLICY: Mutex<SpillPolicy> = Mutex::new(SpillPolicy::none());
+static POLICY: LazyLock<Mutex<Arc<SpillPolicy>>> = LazyLock::new(|| Mutex::new(Arc::new(SpillPolicy::none())));
 
 /// Size in bytes up to which a growing text never moves: the smaller limit of the policy.
 static STAYS_BYTES: AtomicUsize = AtomicUsize::new(OWN_FILE_BYTES);
@@ -122,13 +124,25 @@ impl SpillPolicy {
     /// Makes this the policy of the program. Texts that exist already move when they grow.
     pub fn apply(self) {
         STAYS_BYTES.store(self.text_bytes.min(self.own_file_bytes), Ordering::Relaxed);
-        *policy() = self;
+        *POLICY.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(self);
     }
 
     /// Creates a file for a text that may grow to `bytes` bytes. Fails without a folder.
     fn create_file(&self, bytes: usize) -> io::Result<MappedFile> {
+        self.create_file_if(bytes, is_local)
+    }
+
+    /// The same with a judge of files that may be mapped. If one in the folder may not, it is one among the temporary files.
+    fn create_file_if(&self, bytes: usize, may_map: impl Fn(&File) -> bool) -> io::Result<MappedFile> {
         let folder = self.folder.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        MappedFile::new(NamelessFile::new(folder)?, bytes.max(MAPPED_BYTES))
+        let mut file = NamelessFile::new(folder)?;
+        if !may_map(&file) {
+            file = NamelessFile::temporary()?;
+            if !may_map(&file) {
+                return Err(io::Error::other("files here are on a network file system"));
+            }
+        }
+        MappedFile::new(file, bytes.max(MAPPED_BYTES))
     }
 
     fn is_too_long(&self, bytes: usize) -> bool {
@@ -141,9 +155,10 @@ pub fn scratch_file() -> io::Result<ScratchFile> {
     ScratchFile::new(policy().folder.as_deref().ok_or(io::ErrorKind::NotFound)?)
 }
 
-fn policy() -> MutexGuard<'static, SpillPolicy> {
+/// The policy as it is now. Nothing is locked while a file is made or written.
+fn policy() -> Arc<SpillPolicy> {
     // A policy is replaced whole.
-    POLICY.lock().unwrap_or_else(PoisonError::into_inner)
+    Arc::clone(&POLICY.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A string that is part of [`HELD`] as long as it lives.
@@ -246,7 +261,7 @@ impl LongText {
         match moved {
             Some(file) => {
                 self.0 = Storage::Stored(Stored {
-                    file: file.registered(),
+                    file: file.registered(false),
                     start: 0,
                     length,
                 });
@@ -277,7 +292,10 @@ impl LongText {
                 Self(Storage::Shared(Arc::new(Counted::new(text))))
             }
             Storage::Stored(stored) => {
-                stored.file.close();
+                // Others go on in a shared file.
+                if !stored.file.is_shared {
+                    stored.file.close();
+                }
                 Self(Storage::Stored(stored))
             }
             Storage::Shared(_) => self,
@@ -316,7 +334,7 @@ impl Stored {
 
     /// Copies the text to a file of its own with room for `room` bytes.
     fn copy(&self, policy: &SpillPolicy, room: usize) -> Option<Self> {
-        let file = policy.create_file(room).ok()?.registered();
+        let file = policy.create_file(room).ok()?.registered(false);
         let (mut at, mut rest) = (0, self.file.text(self.start, self.length).as_bytes());
         while !rest.is_empty() {
             let (piece, others) = rest.split_at(rest.len().min(PIECE_BYTES));
@@ -337,16 +355,18 @@ impl Stored {
     fn among_others(text: &str, policy: &SpillPolicy) -> Option<Self> {
         /// The file that is being filled. It goes with the last text in it.
         static SHARED: Mutex<Weak<MappedFile>> = Mutex::new(Weak::new());
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        // Not held while the disk is written: of two files that are made at once the later one is filled.
+        let shared = || SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         let length = text.len();
-        if let Some(file) = shared.upgrade()
+        let current = shared().upgrade();
+        if let Some(file) = current
             && let Some(start) = file.append_anywhere(text.as_bytes())
         {
             return Some(Self { file, start, length });
         }
-        let file = policy.create_file(length).ok()?.registered();
+        let file = policy.create_file(length).ok()?.registered(true);
         let start = file.append_anywhere(text.as_bytes())?;
-        *shared = Arc::downgrade(&file);
+        *shared() = Arc::downgrade(&file);
         Some(Self { file, start, length })
     }
 }
@@ -356,6 +376,8 @@ struct MappedFile {
     writer: Mutex<Writer>,
     base: NonNull<u8>,
     mapped: usize,
+    /// Many texts are in it, and more may come.
+    is_shared: bool,
 }
 
 struct Writer {
@@ -401,11 +423,13 @@ impl MappedFile {
             }),
             base,
             mapped,
+            is_shared: false,
         })
     }
 
     /// Adds it to the list of files, for [`note_read`].
-    fn registered(self) -> Arc<Self> {
+    fn registered(mut self, is_shared: bool) -> Arc<Self> {
+        self.is_shared = is_shared;
         let file = Arc::new(self);
         files().push(Arc::downgrade(&file));
         file
@@ -753,6 +777,38 @@ mod tests {
             assert_eq!(*text, words(at));
         }
         assert!(!LongText::from("short").settled_in(&policy).is_stored());
+    }
+
+    #[test]
+    fn a_shared_file_stays_open_when_a_text_in_it_ends_again() {
+        let (mut policy, _folder) = some(1 << 20);
+        policy.all_bytes = 0;
+        let settled = |text: LongText| text.settled_in(&policy);
+        let file = |text: &LongText| match &text.0 {
+            Storage::Stored(it) => Arc::clone(&it.file),
+            Storage::Own { .. } | Storage::Shared(_) => panic!("it is stored"),
+        };
+        let one = settled(LongText::from("one ".repeat(200)));
+        let one = settled(one);
+        assert!(file(&one).writer().file.is_some(), "others may go on in it");
+        // Its own file is closed.
+        let long = settled(LongText::from("x".repeat(2 << 20)));
+        assert!(file(&long).writer().file.is_none());
+    }
+
+    #[test]
+    fn a_text_is_not_mapped_where_another_machine_may_cut_its_file() {
+        let (policy, folder) = some(4);
+        let folder = folder.path().to_owned();
+        let is_in_folder = |file: &File| {
+            let path = std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file)));
+            path.is_ok_and(|it| it.starts_with(&folder))
+        };
+        // Beside the folder, if the temporary files are on this machine.
+        let elsewhere = policy.create_file_if(10, |it| !is_in_folder(it)).expect("a file");
+        assert!(elsewhere.append(0, b"text") && elsewhere.text(0, 4) == "text");
+        assert!(policy.create_file_if(10, |_| false).is_err());
+        assert!(policy.create_file_if(10, |_| true).is_ok());
     }
 
     #[test]

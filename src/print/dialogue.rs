@@ -2,9 +2,15 @@
 
 use std::collections::VecDeque;
 
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
+
+use serde_json::Value;
 
 use crate::protocol::{ClarificationResponse, Command, Message, Mode, Submit};
+
+/// Maximum number of messages that wait for their turns, and of their bytes. No more is read until one has begun.
+const MOST_WAITING: usize = 64;
+const MOST_WAITING_BYTES: usize = 32 << 20;
 
 /// An input of a program that drives a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,12 +28,14 @@ pub enum Input {
 /// The turns of a run.
 pub struct Dialogue {
     /// `None` once it has ended, and for a run with one message.
-    input: Option<UnboundedReceiver<Input>>,
+    input: Option<Receiver<Input>>,
     /// True if the run has more than one turn.
     pub is_open_ended: bool,
     mode: Mode,
     /// Messages that wait for the next turn.
     queue: VecDeque<Message>,
+    /// Their size.
+    queue_bytes: usize,
     /// Number of exchanges that there will be once all that was sent has begun.
     pub expected: usize,
     /// Number of exchanges whose end has been reported.
@@ -39,12 +47,13 @@ pub struct Dialogue {
 }
 
 impl Dialogue {
-    pub fn new(input: Option<UnboundedReceiver<Input>>, mode: Mode, exchanges: usize, budget: Option<f64>) -> Self {
+    pub fn new(input: Option<Receiver<Input>>, mode: Mode, exchanges: usize, budget: Option<f64>) -> Self {
         Self {
             is_open_ended: input.is_some(),
             input,
             mode,
             queue: VecDeque::new(),
+            queue_bytes: 0,
             expected: exchanges,
             reported: exchanges,
             budget,
@@ -52,14 +61,21 @@ impl Dialogue {
         }
     }
 
+    /// Returns true if no more should be read for now: so many messages wait for their turns.
+    fn is_full(&self) -> bool {
+        self.queue.len() >= MOST_WAITING || self.queue_bytes >= MOST_WAITING_BYTES
+    }
+
     /// Returns true while more may come from standard input.
     pub fn hears(&self) -> bool {
         self.input.is_some()
     }
 
-    /// The next input. `None` at the end of standard input; never returns after that.
-    pub async fn next(&mut self) -> Option<Input> {
-        let Some(input) = &mut self.input else {
+    /// The next input. `None` at the end of standard input; never returns after that, and while too much waits. An answer that
+    /// somebody waits for (`is_asking`) is read in any case: nothing goes on without it.
+    pub async fn next(&mut self, is_asking: bool) -> Option<Input> {
+        let is_read = is_asking || !self.is_full();
+        let Some(input) = self.input.as_mut().filter(|_| is_read) else {
             return std::future::pending().await;
         };
         let next = input.recv().await;
@@ -94,6 +110,7 @@ impl Dialogue {
                 model: None,
             }));
         }
+        self.queue_bytes += size(&message);
         self.queue.push_back(message);
         None
     }
@@ -109,6 +126,7 @@ impl Dialogue {
             return None;
         }
         let message = self.queue.pop_front()?;
+        self.queue_bytes -= size(&message);
         Some(self.submit(message, exchanges))
     }
 
@@ -130,10 +148,67 @@ impl Dialogue {
     /// Drops the messages that wait.
     pub fn clear(&mut self) {
         self.queue.clear();
+        self.queue_bytes = 0;
     }
 
     /// Returns true if nothing runs and nothing more will come.
     pub fn is_over(&self, exchanges: usize) -> bool {
         !self.hears() && self.queue.is_empty() && !self.is_busy(exchanges)
+    }
+}
+
+/// Returns the approximate size of a message in bytes.
+fn size(message: &Message) -> usize {
+    fn of(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(of).sum(),
+            Value::Object(members) => members.values().map(of).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        }
+    }
+    message.content.len() + message.extra.values().map(of).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use tokio::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn while_too_many_messages_wait_no_more_is_read_but_an_answer() {
+        for (text, most) in [("next".to_owned(), MOST_WAITING), ("x".repeat(12 << 20), 3)] {
+            let (sender, receiver) = channel(1);
+            let mut dialogue = Dialogue::new(Some(receiver), Mode::Agent, 0, None);
+            dialogue.submit(Message::user("first"), 0);
+            let mut waiting = 0;
+            // Somebody writes whenever there is room.
+            loop {
+                let message = Message::user(text.clone());
+                sender.try_send(Input::Message { message, waits: true }).ok();
+                let Some(read) = dialogue.next(false).now_or_never() else {
+                    break;
+                };
+                let Some(Input::Message { message, waits }) = read else {
+                    panic!("{read:?}")
+                };
+                assert_eq!(dialogue.message(message, waits, true, 1), None);
+                waiting += 1;
+                assert!(waiting <= most, "{waiting}");
+            }
+            assert_eq!(waiting, most);
+            // Who is asked must be heard.
+            assert!(dialogue.next(true).now_or_never().is_some());
+            sender.try_send(Input::Cancel).expect("there is room");
+            assert!(dialogue.next(false).now_or_never().is_none());
+            // A turn has ended, and the next one takes a message.
+            dialogue.end_turn(1, 0.0);
+            assert!(dialogue.next_turn(1).is_some());
+            assert_eq!(dialogue.next(false).now_or_never(), Some(Some(Input::Cancel)));
+            dialogue.clear();
+            assert_eq!(dialogue.queue_bytes, 0);
+        }
     }
 }

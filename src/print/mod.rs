@@ -22,7 +22,7 @@ use std::{
 
 use futures::future::OptionFuture;
 use serde_json::{Value, json};
-use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::mpsc::{self, Receiver};
 
 use self::{
     dialogue::Dialogue, questions::Questions, report::ProgressState, stream::CursorStream,
@@ -81,7 +81,7 @@ pub struct PrintOptions {
     /// True if commands run on this machine and the user did not turn the sandbox off.
     pub wants_sandbox: bool,
     /// Messages and answers from standard input, for a run with several turns.
-    pub input: Option<UnboundedReceiver<Input>>,
+    pub input: Option<Receiver<Input>>,
     /// Program that decides approvals.
     pub approver: Option<Approver>,
     /// Longest pause before a retry (`net.retry_for`).
@@ -226,6 +226,7 @@ pub async fn run(
                 link.send(command);
             }
         }
+        let is_asking = printer.transcript.open_question().is_some();
         let approval = OptionFuture::from(printer.questions.approval.as_mut());
         tokio::select! {
             more = follower.next(&mut batch) => if !more && batch.is_empty() {
@@ -237,7 +238,7 @@ pub async fn run(
                     link.send(command);
                 }
             }
-            input = dialogue.next() => match input {
+            input = dialogue.next(is_asking) => match input {
                 Some(Input::Message { message, waits }) => {
                     if let Some(command) = dialogue.message(message, waits, link.about().hears, exchanges) {
                         link.send(command);

@@ -36,8 +36,15 @@ pub(super) struct Questions {
 impl Questions {
     /// Returns true if somebody may answer the question: a program, or who writes standard input.
     pub(super) fn is_answerable(&self, document: &Document) -> bool {
-        self.is_heard || (self.approver.is_some() && is_approval(document))
+        self.is_heard || (self.approver.is_some() && is_for_program(document))
     }
+}
+
+/// Returns true for an approval that a program may decide: of a single call, and not of another mode.
+fn is_for_program(document: &Document) -> bool {
+    let subject = document.metadata.get("subject").and_then(|it| it.get("metadata"));
+    let tool = subject.and_then(|it| it.get("toolName")).and_then(Value::as_str);
+    is_approval(document) && tool != Some("switch_mode")
 }
 
 /// Returns what an approval is about, for a line: the command, or the path, or the arguments.
@@ -66,7 +73,7 @@ impl Printer<'_> {
             let line = self.stream.question(exchange.turn, document, number);
             self.is_broken |= self.outputs.answer(&json::line(&line)).is_err();
         }
-        if let Some(approver) = self.questions.approver.as_ref().filter(|_| is_approval(document)) {
+        if let Some(approver) = self.questions.approver.as_ref().filter(|_| is_for_program(document)) {
             if is_new {
                 let (turn, id) = (exchange.turn, document.id.clone());
                 let asked = approver.clone().ask(document.clone(), number);

@@ -140,7 +140,7 @@ impl Walk {
     /// crate goes on to the end of the folder that is open.
     fn builder(&self, lets_through: bool) -> WalkBuilder {
         let mut builder = WalkBuilder::new(&self.folder);
-        let verdict = Verdict::new(self.base.clone(), self.secrets.clone(), self.scope);
+        let verdict = Verdict::new(self.base.clone(), &self.secrets, self.scope);
         let (bounds, is_cut) = (Arc::clone(&self.bounds), Arc::clone(&self.is_cut));
         let without = Arc::clone(&self.without);
         let count = AtomicUsize::new(0);

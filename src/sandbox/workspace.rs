@@ -76,21 +76,7 @@ impl Fence {
         Self {
             added,
             hidden: settings.context.hidden.clone(),
-            denied: settings
-                .approvals
-                .deny
-                .iter()
-                .filter_map(|it| {
-                    Some(
-                        it.rule
-                            .trim()
-                            .strip_prefix("Read(")?
-                            .strip_suffix(')')?
-                            .trim()
-                            .to_owned(),
-                    )
-                })
-                .collect(),
+            denied: unreadable(settings),
             home: None,
             passed: settings.sandbox.environment.clone(),
             logs: paths.map(|it| it.state.join("commands")),
@@ -106,6 +92,16 @@ impl Fence {
                 .collect(),
         }
     }
+}
+
+/// The subjects of the rules that forbid reading.
+fn unreadable(settings: &Settings) -> Vec<String> {
+    let subject = |rule: &str| {
+        let subject = rule.trim().strip_prefix("Read(")?.strip_suffix(')')?;
+        Some(subject.trim().to_owned())
+    };
+    let rules = settings.approvals.deny.iter();
+    rules.filter_map(|it| subject(&it.rule)).collect()
 }
 
 /// The paths that a command names, its program too.
@@ -131,13 +127,8 @@ impl Workspace {
             .collect::<io::Result<Vec<_>>>()?;
         let roots = std::iter::once(&root).chain(&more);
         protect::sweep(roots.flat_map(|root| name::top_folders().map(|it| root.join(it))));
-        let (patterns, paths) = hidden::denied(&root, &fence.denied);
-        let secrets = hidden::Secrets::with(
-            &root,
-            home.as_deref(),
-            &[fence.hidden, patterns].concat(),
-            &[fence.private, paths].concat(),
-        );
+        let secrets = hidden::Secrets::with(&root, home.as_deref(), &fence.hidden, &fence.private);
+        secrets.deny(&fence.denied);
         let is_ours = |it: &&PathBuf| std::iter::once(&root).chain(&more).any(|root| it.starts_with(root));
         let deciding = fence.deciding.iter().filter_map(|it| root.join(it).canonicalize().ok());
         let deciding = deciding.filter(|it| is_ours(&it) && it.is_file());
@@ -199,6 +190,11 @@ impl Workspace {
     /// Moves such a file back, because the user wants it. Fails if something is there by now.
     pub fn give_back(&self, left: &LeftFile) -> io::Result<()> {
         self.commands.shared().aside.give_back(left)
+    }
+
+    /// The rules that forbid reading are these from now on, for commands and searches of all conversations here.
+    pub fn apply_rules(&self, settings: &Settings) {
+        self.secrets.deny(&unreadable(settings));
     }
 
     /// From now on the workspace's own programs may be run unasked, as far as the sandbox lets them.

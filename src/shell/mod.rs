@@ -135,6 +135,21 @@ impl CommandLine {
         self.commands.iter().any(is_other)
     }
 
+    /// Returns true if the line lets git make a submodule, and runs nothing but git's own commands.
+    pub fn makes_submodules(&self) -> bool {
+        // `git submodule` runs programs of git's, and no others unless it is told so.
+        let is_known = self.doubts.iter().all(|it| *it == Doubt::Wrapper);
+        let is_gits = |it: &SimpleCommand| it.is_move() || it.git_command().is_some();
+        let makes = |it: &SimpleCommand| {
+            let command = it.git_command().unwrap_or_default();
+            matches!(command.as_slice(), ["submodule", "add" | "update", ..])
+        };
+        is_known
+            && self.redirects.iter().all(Redirect::is_harmless)
+            && self.commands.iter().all(is_gits)
+            && self.commands.iter().any(makes)
+    }
+
     /// Adds a reason why rules cannot judge the line, once.
     pub(super) fn doubt(&mut self, doubt: Doubt) {
         if let Err(at) = self.doubts.binary_search(&doubt) {
@@ -191,6 +206,32 @@ impl SimpleCommand {
         self.words.iter().map(|it| it.text.as_deref()).collect()
     }
 
+    /// The command of git and its words, if that is one by which git runs only itself, without an option that says otherwise.
+    fn git_command(&self) -> Option<Vec<&str>> {
+        /// Options by which git is given settings, or programs to run.
+        const TELLING: [&str; 7] = [
+            "-c",
+            "--config",
+            "--exec-path",
+            "--git-dir",
+            "--template",
+            "--upload-pack",
+            "--work-tree",
+        ];
+        let words: Option<Vec<&str>> = self.texts().into_iter().collect();
+        let words = words?;
+        let ["git", command @ ..] = words.as_slice() else {
+            return None;
+        };
+        let is_telling = |it: &&str| TELLING.iter().any(|option| it.starts_with(option));
+        let is_own = match command {
+            ["submodule", verb, ..] => ["add", "init", "status", "sync", "update"].contains(verb),
+            [verb, ..] => ["add", "commit", "diff", "fetch", "log", "status"].contains(verb),
+            [] => false,
+        };
+        (is_own && !command.iter().any(is_telling)).then(|| command.to_vec())
+    }
+
     /// Goes to a folder below, which changes nothing by itself.
     pub fn is_free(&self) -> bool {
         match self.texts().as_slice() {
@@ -207,5 +248,40 @@ impl SimpleCommand {
             .first()
             .and_then(|it| it.text.as_deref())
             .is_some_and(|it| matches!(it, "cd" | "pushd" | "popd"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_lets_git_make_submodules_runs_nothing_else() {
+        for (line, expected) in [
+            ("git submodule add https://example.com/lib.git lib", true),
+            ("git submodule add -b main --name x ../lib lib && git commit -m x", true),
+            ("git submodule update --init --recursive", true),
+            ("git -C /elsewhere submodule update --init", false),
+            ("cd sub && git submodule update --init", true),
+            ("git submodule status", false),
+            ("git submodule foreach 'make install'", false),
+            ("git submodule update --init && git submodule foreach ls", false),
+            (
+                "git submodule add x lib; cp evil .git/modules/lib/hooks/post-checkout",
+                false,
+            ),
+            ("git submodule add x lib > .git/modules/lib/config", false),
+            ("git -c core.sshCommand=evil submodule add x lib", false),
+            ("git --exec-path=. submodule add x lib", false),
+            ("GIT_SSH_COMMAND=evil git submodule add x lib", false),
+            ("./git submodule add x lib", false),
+            ("git submodule add $(evil) lib", false),
+            ("git submodule add \"$URL\" lib", false),
+            ("sh -c 'git submodule add x lib'", false),
+            ("git x && git submodule add x lib", false),
+            ("echo git submodule add x lib", false),
+        ] {
+            assert_eq!(CommandLine::read(line).makes_submodules(), expected, "{line}");
+        }
     }
 }

@@ -26,6 +26,8 @@ pub struct Demand {
     pub draft_rows: u16,
     /// Messages that wait.
     pub queued: usize,
+    /// Older turns are being read: a line says so.
+    pub is_reading_back: bool,
     /// The question of trust is open: it has a line.
     pub is_asked: bool,
     /// Columns of an outline beside the transcript; 0 without one.
@@ -80,10 +82,12 @@ impl Areas {
         let room = room - asked;
         let queued = (demand.queued.min(MOST_QUEUED) as u16).min(room.saturating_sub(kept));
         let above = if demand.is_inline { 0 } else { room.min(1) };
+        let earlier = u16::from(demand.is_reading_back && room - queued - above > 1);
         let at_end = if demand.is_inline { header } else { 0 };
         let free = below.saturating_sub(footer + at_end);
         let [
             top,
+            _,
             transcript,
             queue,
             trust,
@@ -95,7 +99,8 @@ impl Areas {
         ] = Layout::vertical(
             [
                 above,
-                room - queued - above,
+                earlier,
+                room - queued - above - earlier,
                 queued,
                 asked,
                 rule,
@@ -121,6 +126,16 @@ impl Areas {
             columns: usize::from(columns),
             beside: demand.beside,
         };
+    }
+
+    /// The line about older turns that are being read, above the transcript; empty without one.
+    pub fn earlier(&self) -> Rect {
+        let y = if self.demand.is_inline { 0 } else { self.header.bottom() };
+        Rect {
+            y,
+            height: self.transcript.y.saturating_sub(y),
+            ..self.transcript
+        }
     }
 
     /// The area of a page instead of the transcript.
@@ -174,9 +189,10 @@ pub fn outline_columns(columns: u16) -> u16 {
 mod tests {
     use super::*;
 
-    fn lines(demand: Demand) -> [(u16, u16); 8] {
+    fn lines(demand: Demand) -> [(u16, u16); 9] {
         let mut areas = Areas::default();
         areas.solve(demand);
+        let earlier = areas.earlier();
         let Areas {
             header,
             transcript,
@@ -188,7 +204,18 @@ mod tests {
             footer,
             ..
         } = areas;
-        [header, transcript, queue, trust, rule, composer, above_footer, footer].map(|it| (it.y, it.height))
+        [
+            header,
+            earlier,
+            transcript,
+            queue,
+            trust,
+            rule,
+            composer,
+            above_footer,
+            footer,
+        ]
+        .map(|it| (it.y, it.height))
     }
 
     #[test]
@@ -201,7 +228,17 @@ mod tests {
         };
         assert_eq!(
             lines(demand),
-            [(0, 1), (1, 15), (16, 3), (19, 0), (19, 1), (20, 2), (22, 1), (23, 1)]
+            [
+                (0, 1),
+                (1, 0),
+                (1, 15),
+                (16, 3),
+                (19, 0),
+                (19, 1),
+                (20, 2),
+                (22, 1),
+                (23, 1)
+            ]
         );
         let asked = Demand {
             is_asked: true,
@@ -209,8 +246,23 @@ mod tests {
         };
         assert_eq!(
             lines(asked),
-            [(0, 1), (1, 14), (15, 3), (18, 1), (19, 1), (20, 2), (22, 1), (23, 1)]
+            [
+                (0, 1),
+                (1, 0),
+                (1, 14),
+                (15, 3),
+                (18, 1),
+                (19, 1),
+                (20, 2),
+                (22, 1),
+                (23, 1)
+            ]
         );
+        let reading = Demand {
+            is_reading_back: true,
+            ..demand
+        };
+        assert_eq!(lines(reading)[1..3], [(1, 1), (2, 14)]);
         let inline = Demand {
             is_inline: true,
             size: (80, 8),
@@ -219,7 +271,7 @@ mod tests {
         };
         assert_eq!(
             lines(inline),
-            [(7, 1), (0, 4), (4, 0), (4, 0), (4, 1), (5, 1), (6, 0), (6, 1)]
+            [(7, 1), (0, 0), (0, 4), (4, 0), (4, 0), (4, 1), (5, 1), (6, 0), (6, 1)]
         );
     }
 
@@ -233,6 +285,7 @@ mod tests {
                         draft_rows,
                         queued: 9,
                         is_asked: height % 2 == 0,
+                        is_reading_back: height % 3 == 0,
                         beside: 0,
                         is_inline,
                     };

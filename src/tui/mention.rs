@@ -49,12 +49,10 @@ fn typed(app: &App, sign: char) -> Option<String> {
 
 /// After a key: asks for the files that fit now, or takes the list away.
 pub fn look(app: &mut App) -> Vec<Effect> {
-    if let Some(turn) = addressed_turn(app) {
-        app.look_back_to(turn);
-    }
     let Some(pattern) = pattern(app, '@').filter(|it| !is_address(it)) else {
         app.composer.mention = documents(app);
-        return Vec::new();
+        // Older ones are offered when they have been read.
+        return addressed_turn(app).map_or_else(Vec::new, |it| app.look_back_to(it));
     };
     if app.composer.mention.as_ref().is_some_and(|it| it.pattern == pattern) {
         return Vec::new();

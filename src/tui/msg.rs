@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     app::{
+        backfill::Backfilled,
         effects::{Ask, FileWork},
         own_files::FileOutcome,
     },
@@ -61,6 +62,8 @@ pub enum EffectOutcome {
     Replied(Ask, Result<Reply, String>),
     /// The outcome of work on the person's own files.
     Filed(FileWork, Result<FileOutcome, String>),
+    /// The older part of a long conversation.
+    Backfilled(Box<Backfilled>),
     /// The cost of the part of a long conversation that is not folded.
     SpentEarlier {
         /// The log of that conversation.

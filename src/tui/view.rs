@@ -59,7 +59,14 @@ fn bars(app: &App) -> Bars {
     let (asked, review) = asked.map_or_else(Default::default, |it| {
         trust::spans(it, by_tab, columns.saturating_sub(3))
     });
+    let reading = if conversation.backfill.holds_keys() {
+        t!("transcript-reading-back-esc")
+    } else {
+        t!("transcript-reading-back")
+    };
+    let reading = Span::new(Sanitized::literal(reading), Role::Dim);
     Bars {
+        earlier: Bar::new(vec![reading], Vec::new(), (areas.gutter as u16, margin)),
         header: Bar::new(place, state, (1, margin)),
         trust: Bar::new(asked, review, (2, margin)),
         rule: Bar::new(above_draft, Vec::new(), (0, 0)),
@@ -102,6 +109,7 @@ impl App {
             draft_rows: self.composer.field.rows(columns.saturating_sub(4)).min(most_rows),
             queued: self.composer.said.len() + self.composer.queue.len(),
             is_asked: self.conversation.transcript.trust.is_some(),
+            is_reading_back: self.conversation.backfill.is_reading(),
             beside,
             is_inline,
         });
@@ -239,6 +247,13 @@ impl App {
                 header.render(areas.header, buf, links);
             });
         }
+        let earlier = BarWidget {
+            bar: &bars.earlier,
+            theme,
+        };
+        frame.pane(areas.earlier(), earlier.bar.version, |buf, links| {
+            earlier.render(areas.earlier(), buf, links);
+        });
         if let Some(page) = page {
             frame.lines(&page.buffer, &page.links);
         } else {

@@ -102,6 +102,8 @@ pub struct Recorder {
     terminal: Option<vt100::Parser>,
     bytes: usize,
     is_dirty: bool,
+    /// The disk does not answer: what is read of it does not come by itself.
+    pub is_disk_held: bool,
 }
 
 impl FrontEnd for Recorder {
@@ -130,7 +132,13 @@ impl FrontEnd for Recorder {
         match input {}
     }
 
-    async fn carry_out(&mut self, effect: Effect, _: &mut App) -> Carried {
+    async fn carry_out(&mut self, effect: Effect, app: &mut App) -> Carried {
+        if let Effect::ReadBack(part) = &effect
+            && !self.is_disk_held
+        {
+            let read = part.read(app.conversation.link.log());
+            return Carried::Done(EffectOutcome::Backfilled(Box::new(read)));
+        }
         if let Effect::Send(command) = &effect {
             self.link.send(command.clone());
         }
@@ -239,6 +247,7 @@ impl TestApp {
             terminal: Some(emulator(width, height)),
             bytes: 0,
             is_dirty: false,
+            is_disk_held: false,
         };
         let mut desk = Self(EventLoop::over(app, recorder, inbox_here, follower));
         desk.draw();

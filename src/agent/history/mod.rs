@@ -14,6 +14,7 @@ use serde_json::Value;
 pub use self::calls::{Called, called};
 use self::message_history::MessageHistory;
 use crate::{
+    agent::tags::guard,
     models::{Call, CallResult, ModelMessage, Part, Said},
     os::long_text::LongText,
     protocol::{ASIDE, Address, Document, DocumentId, Entry, Kind, Turn, document::COMPACT},
@@ -287,6 +288,48 @@ pub fn push(messages: &mut Vec<ModelMessage>, message: ModelMessage) {
         }
         (_, message) => messages.push(message),
     }
+}
+
+/// The messages for a server that is offered no tools, and may refuse calls of tools that it was not offered: calls and their
+/// results as text. Reasoning belongs to calls that are none any more.
+pub fn calls_as_text(messages: Vec<ModelMessage>) -> Vec<ModelMessage> {
+    let mut plain = Vec::with_capacity(messages.len());
+    for message in messages {
+        let message = match message {
+            ModelMessage::Assistant(said) => {
+                let has_calls = said.iter().any(|it| matches!(it, Said::Call(_)));
+                let said = said
+                    .into_iter()
+                    .filter(|it| !has_calls || !matches!(it, Said::Opaque(_)));
+                ModelMessage::Assistant(said.map(call_as_text).collect())
+            }
+            ModelMessage::Results(results) => {
+                ModelMessage::User(results.into_iter().flat_map(result_as_text).collect())
+            }
+            message @ ModelMessage::User(_) => message,
+        };
+        push(&mut plain, message);
+    }
+    plain
+}
+
+fn call_as_text(said: Said) -> Said {
+    match said {
+        Said::Call(call) => {
+            let arguments = Value::Object(call.arguments);
+            Said::Text(LongText::from(format!(
+                "(called the tool {} with {arguments})",
+                call.name
+            )))
+        }
+        said @ (Said::Text(_) | Said::Opaque(_)) => said,
+    }
+}
+
+fn result_as_text(result: CallResult) -> impl Iterator<Item = Part> {
+    let what = if result.is_error { "failed" } else { "returned" };
+    let text = format!("(the tool {} {what}: {})", result.name, guard(&result.text));
+    std::iter::once(Part::Text(text)).chain(result.images.into_iter().map(Part::Image))
 }
 
 fn markdown(documents: &[Document]) -> String {

@@ -191,6 +191,12 @@ impl Runner {
         let (mut rules, _) = approval::Rules::read(settings, std::env::home_dir().as_deref());
         rules.session = std::mem::take(&mut policy.rules.session);
         policy.rules = rules;
+        // What must not be read is hidden from commands and searches, too.
+        if list == "approvals.deny"
+            && let Some(workspace) = &self.setup.workspace
+        {
+            workspace.apply_rules(settings);
+        }
     }
 
     /// The conversation that commits are made from.

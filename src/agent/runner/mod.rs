@@ -129,7 +129,7 @@ impl Runner {
             messages: Messages::default(),
             model: ModelChoice::new(&setup),
             answer: AnswerStream::default(),
-            tools: ToolRunner::new(&setup, context.findings()),
+            tools: ToolRunner::new(&setup, context.findings(), &log),
             restorer: Restorer::default(),
             trust,
             background: Background::default(),

@@ -23,6 +23,7 @@ use crate::{
         runner::{
             approval_snapshot::ApprovalSnapshot,
             checks::{KnownMistakes, Lints},
+            notices::warn,
             sandbox_status,
             setup::Setup,
         },
@@ -30,6 +31,7 @@ use crate::{
         undo,
     },
     index::Index,
+    journal::Log,
     os::panic,
     protocol::Permission,
     sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
@@ -78,9 +80,13 @@ pub struct ToolRunner {
 
 impl ToolRunner {
     /// Runs nothing yet. What files were before is kept, where there is a place for it.
-    pub fn new(setup: &Setup, findings: Arc<Findings>) -> Self {
+    pub fn new(setup: &Setup, findings: Arc<Findings>, log: &Log) -> Self {
+        let (seen, failed) = memory(setup);
+        if let Some(why) = failed {
+            warn(log, "undo-off", why);
+        }
         Self {
-            seen: Arc::new(memory(setup)),
+            seen: Arc::new(seen),
             index: Arc::default(),
             findings,
             has_looked: false,
@@ -441,16 +447,20 @@ async fn known_marks(before: Option<watch::Receiver<Option<MarkBaseline>>>) -> M
     }
 }
 
-/// The record of files that the agent reads and writes; checkpoints are kept if there is a place for them.
-fn memory(setup: &Setup) -> Seen {
+/// The record of files that the agent reads and writes; checkpoints are kept if there is a place for them. Also why they are not,
+/// for the user.
+fn memory(setup: &Setup) -> (Seen, Option<String>) {
     let (Some(_), Some(paths)) = (&setup.workspace, &setup.paths) else {
-        return Seen::default();
+        return (Seen::default(), None);
     };
     match Checkpoints::open(&paths.state.join("checkpoints"), setup.conversation.as_str()) {
-        Ok(checkpoints) => Seen::keeping(checkpoints),
+        Ok(checkpoints) => (Seen::keeping(checkpoints), None),
         Err(error) => {
             tracing::warn!(%error, "undo data cannot be stored");
-            Seen::default()
+            let why = format!(
+                "undo is off in this conversation, because its undo data cannot be read: {error}; a new conversation has undo again"
+            );
+            (Seen::default(), Some(why))
         }
     }
 }

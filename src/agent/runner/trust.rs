@@ -20,7 +20,7 @@ use crate::{
         local::{Inbox, Request},
     },
     protocol::{ClarificationResponse, Event, Position, TrustAnswer, TrustReport, Turn, UserAction},
-    sandbox::{LeftBehind, Settled},
+    sandbox::{self, LeftBehind, Settled},
 };
 
 /// A look at what a workspace would do.
@@ -230,4 +230,5 @@ pub fn tell_settled(settled: &Settled, is_halted: &mut bool, setup: &Setup, log:
         };
         warn(log, code, told.join("\n"));
     }
+    sandbox::said(settled);
 }

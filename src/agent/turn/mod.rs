@@ -42,7 +42,7 @@ use super::{
 };
 use crate::{
     agent::{
-        history::{summary::SummaryRequest, told::SessionPrompt},
+        history::{self, summary::SummaryRequest, told::SessionPrompt},
         writer::Writer,
     },
     config::Settings,
@@ -698,12 +698,18 @@ impl Running {
         } else {
             memory.history.messages.clone()
         };
+        let tools = self.offered();
+        let messages = if tools.is_empty() {
+            history::calls_as_text(messages)
+        } else {
+            messages
+        };
         self.output.effects.push(Effect::CallModel {
             request: ModelRequest {
                 model: self.setup.model.name.clone(),
                 system: self.setup.model.system.clone(),
                 messages,
-                tools: self.offered(),
+                tools,
                 effort: self.setup.model.effort,
                 is_attended: self.setup.asker.is_attended() && self.setup.asker != Asker::Program,
                 cache_key: self.setup.conversation.to_string(),

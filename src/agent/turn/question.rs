@@ -363,6 +363,15 @@ impl Running {
                 .hint(format!("Go on in {} mode.", self.mode));
             return self.refuse(job, &fault);
         }
+        // It decides about single calls, and the mode decides about all that follow.
+        if self.setup.asker == Asker::Program {
+            let fault = Fault::new(
+                "TOOL_REJECTED",
+                "a program decides approvals here, and only a person can agree to another mode",
+            )
+            .hint(format!("Go on in {} mode.", self.mode));
+            return self.refuse(job, &fault);
+        }
         let lead = gist(job.arguments.text("explanation").unwrap_or_default());
         let metadata = object(json!({
             "kind": QuestionKind::Approval,

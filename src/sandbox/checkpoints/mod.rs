@@ -50,6 +50,12 @@ impl Checkpoints {
         })
     }
 
+    /// The list of the conversation `name` below `folder`.
+    #[cfg(test)]
+    pub fn list(folder: &Path, name: &str) -> std::path::PathBuf {
+        folder.join(folder_name(name)).join(blob_store::LIST)
+    }
+
     /// Returns the stores below `folder`: name of the folder, size in bytes, time of the last use.
     pub fn stores(folder: &Path) -> Vec<(String, u64, SystemTime)> {
         blob_store::stores(folder)

@@ -52,14 +52,10 @@ fn children(of: pid_t) -> Vec<pid_t> {
         .collect()
 }
 
-fn is_alive(pid: pid_t) -> bool {
+/// Returns true if a process exists and is not dead.
+pub fn is_alive(pid: pid_t) -> bool {
     let state = field(pid, 0);
     state.is_some_and(|it| !matches!(it.as_str(), "Z" | "X" | "x"))
-}
-
-/// Returns the parent of a process.
-pub fn parent(pid: pid_t) -> Option<pid_t> {
-    field(pid, 1)?.parse().ok()
 }
 
 /// Returns a field of what the system says of a process after its name, which may have any characters: state, parent, and so on.

@@ -109,7 +109,9 @@ fn outer(is_report: bool) -> Result<(), Failed> {
     }
     if order.policy.wraps {
         if let Some(link) = wrap::problem(&order.policy) {
-            let error = io::Error::other("bubblewrap cannot hold a link; replace it by what it leads to");
+            let error = io::Error::other(
+                "bubblewrap cannot hold a link while a command runs in the background; replace it by what it leads to",
+            );
             return Err(Failed(format!("holding {}", link.display()), error));
         }
         return wrapped(&order, is_report);

@@ -90,6 +90,8 @@ impl Named {
         let Repository { git, top } = repository;
         let mut named = Self::default();
         named.said.insert(git.clone(), Reading::before(git));
+        let own = git_folders(git);
+        let is_in_reach = |it: &PathBuf| it.starts_with(top) || own.iter().any(|folder| it.starts_with(folder));
         let mut open = files(git, home);
         while let Some(path) = open.pop() {
             if named.said.contains_key(&path) {
@@ -133,12 +135,49 @@ impl Named {
                     // A folder may hold anything, such as the whole of the sources.
                     named
                         .paths
-                        .extend(programs.filter(|it| it.starts_with(top) && !it.is_dir()));
+                        .extend(programs.filter(|it| is_in_reach(it) && !it.is_dir()));
                 }
             }
         }
         named
     }
+}
+
+/// Settings that git gives a submodule when it makes one. None of them makes git run something.
+const OF_NEW_MODULES: WordList = WordList(
+    "core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.worktree core.ignorecase
+     core.precomposeunicode core.symlinks extensions.objectformat remote.url remote.fetch branch.remote branch.merge
+     submodule.url submodule.active submodule.branch",
+);
+
+/// Returns true for a git folder as git makes it for a new submodule: its configuration makes git run nothing, and neither does
+/// anything else in it.
+pub fn is_plain_module(folder: &Path) -> bool {
+    let is_absent = |name: &str| std::fs::symlink_metadata(folder.join(name)).is_err();
+    let names = |name: &str| -> Option<Vec<String>> {
+        match std::fs::symlink_metadata(folder.join(name)) {
+            Ok(about) if !about.is_dir() => None,
+            Ok(_) => {
+                let entries = std::fs::read_dir(folder.join(name)).ok()?;
+                let entries = entries.map(|it| it.ok().filter(|it| it.file_type().is_ok_and(|it| it.is_file())));
+                entries.map(|it| it?.file_name().into_string().ok()).collect()
+            }
+            Err(_) => Some(Vec::new()),
+        }
+    };
+    let config = file::read_unlinked(&folder.join("config"), LONGEST_FILE).ok();
+    let is_plain = |bytes: Vec<u8>| {
+        let settings = settings(&String::from_utf8_lossy(&bytes));
+        settings.iter().all(|(key, _)| OF_NEW_MODULES.contains(key))
+    };
+    let is_folder = std::fs::symlink_metadata(folder).is_ok_and(|it| it.is_dir());
+    is_folder
+        && folder.join("HEAD").is_file()
+        && is_absent("commondir")
+        && is_absent("config.worktree")
+        && config.is_some_and(is_plain)
+        && names("hooks").is_some_and(|it| it.iter().all(|it| it.ends_with(".sample")))
+        && names("info").is_some_and(|it| it.iter().all(|it| it == "exclude"))
 }
 
 /// The files of configuration that git reads first, in no order.

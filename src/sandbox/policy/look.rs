@@ -30,6 +30,8 @@ pub struct Look {
     pub missing: BTreeSet<PathBuf>,
     /// Secrets outside of the folders.
     pub elsewhere: Vec<PathBuf>,
+    /// Git's folders outside of the conversation's that the permission `git_write` opens.
+    pub git_elsewhere: BTreeSet<PathBuf>,
     /// Not all was found that git's configuration names, or that the user's settings hide.
     pub is_configuration_partial: bool,
 }

@@ -14,8 +14,8 @@ mod survey;
 
 use std::path::PathBuf;
 
-pub use git_config::globals;
-pub use git_folders::{Fixed, GIT_FIXED, git_folder, leads_home};
+pub use git_config::{globals, is_plain_module};
+pub use git_folders::{Fixed, GIT_FIXED, git_folder, leads_home, pointed};
 pub use look::Look;
 pub use roots::{Ground, Looks};
 #[cfg(test)]

@@ -26,7 +26,17 @@ const FOLDERS: WordList = WordList(
      .githooks .git-hooks .lefthook .mise .mvn .yarn/plugins .yarn/releases .config/mise .config/direnv .config/pip .config/npm
      .azure-pipelines .semaphore .teamcity .tekton
      .config/autostart .config/environment.d .config/nushell .config/powershell .config/systemd .config/zsh .config/bash
-     .config/tmux .config/wezterm .config/kitty .config/alacritty .local/share/systemd library/launchagents",
+     .config/tmux .config/wezterm .config/kitty .config/alacritty .local/share/systemd library/launchagents
+     .config/foot .config/ghostty .config/zellij .config/elvish .config/xonsh .elvish .byobu .tmux
+     .config/awesome .config/bspwm .config/herbstluftwm .config/hypr .config/i3 .config/openbox .config/plasma-workspace
+     .config/qtile .config/sway .config/sxhkd .config/xmonad .xmonad .i3 .local/share/applications .local/share/dbus-1
+     .bash_completion.d .bashrc.d .zsh .zshrc.d .profile.d .oh-my-zsh .bash_it .local/share/bash-completion
+     .local/share/fish .local/share/nvim .local/share/zsh .config/ipython .ipython .jupyter .julia/config
+     sitecustomize usercustomize .config/hg .config/jj .config/sapling .gradle/init.d .docker/cli-plugins
+     .config/containers .config/lazygit .config/uv .config/yarn .config/pnpm .config/mpv .config/ranger .config/lf
+     .config/yazi
+     .local/bin .cargo/bin .bun/bin .deno/bin .dotnet/tools .volta/bin .krew/bin .asdf/shims .nodenv/shims .pyenv/shims
+     .rbenv/shims .local/share/mise/shims .local/share/pnpm .nix-profile",
 );
 
 /// Folders in those that hold plans for people to read.
@@ -61,7 +71,22 @@ const FILES: WordList = WordList(
      .lefthook-local.yml lefthook.yml lefthook.yaml lefthook.toml lefthook-local.yml
      .appveyor.yml appveyor.yml .cirrus.yml .drone.yml .gitlab-ci.yaml .woodpecker.yaml azure-pipelines.yml
      bitbucket-pipelines.yml jenkinsfile
-     .screenrc .tmux.conf .wezterm.lua .xinitrc .xsession .xsessionrc .pam_environment .forward",
+     .screenrc .tmux.conf .wezterm.lua .xinitrc .xsession .xsessionrc .pam_environment .forward
+     .tmux.conf.local .xserverrc .xbindkeysrc .xresources .xdefaults .config/starship.toml .config/mimeapps.list
+     .mailcap .mailrc .procmailrc .rhosts .shosts .k5login .lessfilter .lesskey
+     .hgrc .hg/hgrc .hg/hgrc-not-shared .jj/repo/config.toml .jj/config.toml .jj/workspace-config.toml .jjconfig.toml
+     .sl/config .slconfig .bzr/branch/branch.conf _darcs/prefs/defaults .pijul/config .gitconfig.local
+     .bash_completion .bash_env .bash_functions .bash_prompt .bashrc.local .zshrc.local .zpreztorc .zimrc .p10k.zsh
+     .mkshrc .shrc .shinit .xonshrc .aliases .exports .functions .direnvrc .autoenv.sh .asdfrc
+     .emacs.el .emacs.elc .gnus.el .spacemacs .local.vimrc .vimrc.local .vimrc.lua _vimrc _gvimrc .ideavimrc .kakrc
+     .nanorc .joerc
+     .bpython .clisprc .duckdbrc .erlang .guile .iex.exs .mongorc.js .mongoshrc.js .octaverc .perldb .proverc .pythonrc.py
+     .racketrc .rdbgrc .byebugrc .sbclrc .ackrc
+     .lintstagedrc* lint-staged.config.* .huskyrc* .simple-git-hooks.* simple-git-hooks.* captainhook.json
+     grumphp.yml .rusty-hook.toml prek.toml .pre-commit-hooks.yaml lefthook.json .lefthook.json lefthook-local.yaml
+     lefthook-local.toml lefthook-local.json .lefthook-local.yaml .lefthook-local.toml .lefthook-local.json
+     .buckconfig .buckconfig.local .pnpmfile.mjs .bunfig.toml bunfig.toml .pydistutils.cfg .condarc .sbtrc
+     .gradle/init.gradle .gradle/init.gradle.kts .m2/extensions.xml .sdkmanrc .drone.yaml .cirrus.star",
 );
 
 /// Folders at the top of a workspace whose mere existence means something.
@@ -315,6 +340,44 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_protected(Path::new(path)), expected, "{path}");
+        }
+    }
+
+    /// Names that people keep in their home or in a repository, each with a path in it, written down a second time.
+    const HELD: &str = "
+        .hg/hgrc, .hgrc, .config/hg/hgrc, .jj/repo/config.toml, .jjconfig.toml, .config/jj/conf.d/a.toml, .sl/config,
+        .bzr/branch/branch.conf, _darcs/prefs/defaults, .local/bin/git, .cargo/bin/cargo, .pyenv/shims/python, .rhosts,
+        .shosts, .k5login, .bash_completion, .bash_completion.d/x, .bashrc.d/x, .profile.d/x, .zshrc.local,
+        .oh-my-zsh/custom/x.zsh, .config/fish/config.fish, .local/share/fish/vendor_conf.d/x.fish, .config/autostart/x.desktop,
+        .config/systemd/user/x.service, .local/share/systemd/user/x.service, .local/share/applications/x.desktop,
+        .config/environment.d/x.conf, .config/plasma-workspace/env/x.sh, .config/i3/config, .config/sway/config,
+        .config/starship.toml, .profile, .bash_profile, .bash_login, .zprofile, .zlogin, .xprofile, .xserverrc, .inputrc,
+        .pythonrc, .pythonrc.py, .ipython/profile_default/startup/a.py, sitecustomize.py, sitecustomize/__init__.py,
+        usercustomize.py, .envrc, .direnvrc, .tool-versions, .asdfrc, lefthook.yml, lefthook.json, .husky/pre-commit,
+        .huskyrc.json, .lintstagedrc, .lintstagedrc.json, lint-staged.config.mjs, .simple-git-hooks.json, prek.toml, .vimrc,
+        .vim/plugin/x.vim, .vimrc.local, .local.vimrc, .local/share/nvim/site/plugin/x.lua, .nvimrc, .nvim.lua, .exrc, .emacs,
+        .emacs.el, .spacemacs, .dir-locals.el, .ideavimrc, .tmux.conf, .tmux/plugins/x, .tmux.conf.local, .screenrc,
+        .mailcap, .procmailrc, .forward, .lessfilter, .iex.exs, .mongoshrc.js, .sbclrc, bunfig.toml, .gradle/init.d/x.gradle,
+        .docker/cli-plugins/docker-x, .buckconfig
+    ";
+
+    #[test]
+    fn what_takes_effect_by_itself_in_a_home_or_a_repository_is_protected() {
+        let names = HELD.split([',', '\n']).map(str::trim).filter(|it| !it.is_empty());
+        let open: Vec<_> = names
+            .filter(|it| !is_protected(Path::new(it)) || !is_protected(&Path::new("a/b").join(it)))
+            .collect();
+        assert_eq!(open, Vec::<&str>::new());
+        for open in [
+            ".hg/store/data",
+            ".jj/repo/op_store/x",
+            ".local/lib/x",
+            "bin/tool",
+            "lint-staged/config.rs",
+            "config/fish",
+            "src/functions",
+        ] {
+            assert!(!is_protected(Path::new(open)), "{open}");
         }
     }
 }

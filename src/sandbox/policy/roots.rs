@@ -110,8 +110,13 @@ impl Ground {
         let surveys: Vec<_> = self.roots().map(survey).collect();
         let roots: Vec<PathBuf> = self.roots().cloned().collect();
         let nested = surveys.iter().flat_map(|it| &it.1.protected);
-        let nested = nested.filter(|it| it.file_name().is_some_and(name::is_git));
-        let repositories = nested.map(|it| Repository::of(it)).chain(self.repositories());
+        let nested: Vec<&PathBuf> = nested.filter(|it| it.file_name().is_some_and(name::is_git)).collect();
+        let opened = nested.iter().flat_map(|it| openable(it, &roots, &self.recorded));
+        let git_elsewhere: BTreeSet<PathBuf> = opened.filter(|it| !self.is_inside(it)).collect();
+        let repositories = nested
+            .into_iter()
+            .map(|it| Repository::of(it))
+            .chain(self.repositories());
         let of_git = self.of_git(&repositories.collect());
         let hidden = surveys.iter().flat_map(|it| &it.1.hidden_links);
         let mut links: Vec<_> = hidden.filter_map(|it| Link::read(it, true, &roots)).collect();
@@ -120,8 +125,9 @@ impl Ground {
         let mut named = of_git.paths;
         named.extend(self.globals.iter().cloned());
         // A link is held by itself, and what it leads to is named.
-        named.retain(|it| self.is_nameable(it) && is_plain(it));
-        let led = kept.iter().map(|it| &it.target).filter(|it| self.is_inside(it));
+        named.retain(|it| self.is_nameable(it, &git_elsewhere) && is_plain(it));
+        let led = kept.iter().map(|it| &it.target);
+        let led = led.filter(|it| self.is_nameable(it, &git_elsewhere));
         named.extend(led.cloned());
         links.extend(kept);
         let (named, missing): (BTreeSet<_>, BTreeSet<_>) =
@@ -133,6 +139,7 @@ impl Ground {
             named,
             missing,
             elsewhere,
+            git_elsewhere,
             is_configuration_partial: of_git.is_partial || is_elsewhere_cut || is_elsewhere_partial,
         });
         if let Some(limit) = look.limit() {
@@ -258,10 +265,12 @@ impl Ground {
         of_git
     }
 
-    /// Returns true for a path that something may name as what decides what runs. What git keeps to itself is protected by that.
-    fn is_nameable(&self, path: &Path) -> bool {
+    /// Returns true for a path that something may name as what decides what runs, and that a command may write: in the folders
+    /// of the conversation, or in git's folders `elsewhere`, which the permission `git_write` opens.
+    fn is_nameable(&self, path: &Path, elsewhere: &BTreeSet<PathBuf>) -> bool {
+        let is_of_git = || is_in(path, elsewhere) && !elsewhere.contains(path);
         // A folder that holds a root is nobody's to protect.
-        self.is_inside(path) && !self.holds_root(path)
+        (self.is_inside(path) || is_of_git()) && !self.holds_root(path)
     }
 
     /// Returns true if git's configuration names a path of the conversation's folders, or a folder on the way to it: that of the
@@ -276,7 +285,7 @@ impl Ground {
                 .named_by_git(&self.repositories().collect())
                 .paths
                 .iter()
-                .any(|it| self.is_nameable(it) && path.starts_with(it))
+                .any(|it| self.is_nameable(it, &BTreeSet::new()) && path.starts_with(it))
     }
 
     /// The policy for a command that begins now, after `look`. `temporary` becomes `/tmp`. What is only looked at may not be
@@ -330,16 +339,18 @@ impl Ground {
         let fixed = opened.iter().flat_map(|it| Fixed::of(it).paths);
         policy
             .read_only
-            .extend(fixed.filter(|it| it.exists() && !opened.contains(it)));
+            .extend(fixed.filter(|it| fs::symlink_metadata(it).is_ok() && !opened.contains(it)));
         // What lies in a folder that is held needs not be held again: bubblewrap could not.
         let held: BTreeSet<PathBuf> = policy.read_only.iter().cloned().collect();
+        let is_top = |it: &Path| self.roots().any(|root| root == it) || look.git_elsewhere.contains(it);
+        let is_writable = |it: &Path| self.is_inside(it) || is_in(it, &look.git_elsewhere);
         let is_held = |it: &Path| {
-            let mut above = it.ancestors().skip(1).take_while(|it| self.is_inside(it));
-            let nearest = above.find(|it| held.contains(*it) || self.roots().any(|root| root == it));
+            let mut above = it.ancestors().skip(1).take_while(|it| is_writable(it));
+            let nearest = above.find(|it| held.contains(*it) || is_top(it));
             nearest.is_some_and(|it| held.contains(it))
         };
         let links = look.links.iter().flat_map(|it| &it.links);
-        let links = links.filter(|it| self.is_inside(it) && !is_held(it));
+        let links = links.filter(|it| is_writable(it) && !is_held(it));
         policy.read_only.extend(links.cloned());
         for (root, survey) in &look.surveys {
             policy.read_only.extend(survey.ignored.iter().cloned());
@@ -363,7 +374,7 @@ impl Ground {
         let missing = led.chain(&self.own).filter_map(|it| first_missing(it));
         names
             .chain(opened.iter().flat_map(|it| Fixed::of(it).folders()))
-            .chain(missing.filter(|it| self.is_inside(it)))
+            .chain(missing.filter(|it| self.is_inside(it) || (git_write && is_in(it, &look.git_elsewhere))))
             .collect()
     }
 
@@ -388,7 +399,7 @@ impl Ground {
     /// Secrets beside the workspace that are there, and true if not all were found.
     fn secrets_elsewhere(&self) -> (Vec<PathBuf>, bool) {
         let mut found: Vec<PathBuf> = OF_THE_MACHINE.iter().map(PathBuf::from).collect();
-        found.extend(self.secrets.doors().map(Path::to_owned));
+        found.extend(self.secrets.doors());
         let (at_home, is_partial) = self.secrets.at_home();
         found.extend(at_home);
         found.retain(|it| fs::symlink_metadata(it).is_ok());
@@ -416,6 +427,11 @@ fn links_at(folder: &Path) -> (Vec<PathBuf>, bool) {
     let seen: Vec<_> = entries.by_ref().take(MOST_ELSEWHERE).flatten().collect();
     let links = seen.iter().filter(|it| it.file_type().is_ok_and(|it| it.is_symlink()));
     (links.map(fs::DirEntry::path).collect(), entries.next().is_some())
+}
+
+/// Returns true if a path is one of `folders` or in one.
+fn is_in(path: &Path, folders: &BTreeSet<PathBuf>) -> bool {
+    !folders.is_empty() && path.ancestors().any(|it| folders.contains(it))
 }
 
 /// Returns true if a path is no link, and there is none on the way.
@@ -550,6 +566,20 @@ mod tests {
                 "work/target/.env",
             ]
         );
+    }
+
+    #[test]
+    fn a_rule_that_is_added_holds_for_the_next_command() {
+        let bench = bench(&["work/notes/a.md", "work/src/b.rs", "home/diary/today"]);
+        // The folders have been looked at and have not changed since.
+        assert_eq!(bench.shown(&bench.policy(&[]).hidden), Vec::<String>::new());
+        bench
+            .ground
+            .secrets
+            .deny(&["notes/**".to_owned(), "~/diary/**".to_owned()]);
+        assert_eq!(bench.shown(&bench.policy(&[]).hidden), ["home/diary", "work/notes"]);
+        bench.ground.secrets.deny(&[]);
+        assert_eq!(bench.shown(&bench.policy(&[]).hidden), Vec::<String>::new());
     }
 
     #[test]
@@ -711,6 +741,62 @@ mod tests {
                 "work/.git"
             ]
         );
+    }
+
+    #[test]
+    fn what_a_worktree_names_in_the_shared_git_folder_is_held() {
+        let mut bench = bench(&[
+            "main/.git/HEAD",
+            "main/.git/own-hooks/pre-commit",
+            "main/.git/real-hooks/pre-commit",
+            "main/.git/more.cfg",
+            "main/.git/tools/x.sh",
+            "main/.git/worktrees/w/HEAD",
+            "main/.git/worktrees/w/commondir=../..;",
+            "home/info/attributes",
+        ]);
+        let base = bench.ground.root.parent().unwrap().to_owned();
+        let git = base.join("main/.git");
+        let config = format!(
+            "[core]\n\thooksPath = {0}/own-hooks\n[include]\n\tpath = more.cfg\n\tpath = later.cfg\n[alias]\n\tx = !{0}/tools/x.sh\n",
+            git.display()
+        );
+        fs::write(git.join("config"), config).unwrap();
+        for (link, target) in [
+            ("hooks", "real-hooks"),
+            ("config.worktree", "not-there"),
+            ("info", "../../home/info"),
+        ] {
+            std::os::unix::fs::symlink(target, git.join(link)).unwrap();
+        }
+        let text = format!("gitdir: {}\n", git.join("worktrees/w").display());
+        fs::write(bench.ground.root.join(".git"), text).unwrap();
+        bench.ground.record();
+        let look = bench.ground.look();
+        let open = bench
+            .ground
+            .policy(&look, Tier::Full, &[Permission::GitWrite], false, None);
+        assert_eq!(
+            bench.shown(&open.read_only),
+            [
+                "main/.git/config",
+                "main/.git/config.worktree",
+                "main/.git/hooks",
+                "main/.git/info",
+                "main/.git/more.cfg",
+                "main/.git/own-hooks",
+                "main/.git/real-hooks",
+                "main/.git/tools/x.sh",
+                "main/.git/worktrees/w/commondir",
+                "work/.git",
+            ]
+        );
+        // What is not there yet is missed, so that it is put aside once a command has made it.
+        for name in ["later.cfg", "not-there"] {
+            assert!(look.missing.contains(&git.join(name)), "{name}: {:?}", look.missing);
+        }
+        let meaningful = bench.ground.meaningful(&look, true);
+        assert!(meaningful.contains(&git.join("not-there")), "{meaningful:?}");
     }
 
     #[test]

@@ -105,6 +105,8 @@ struct Names {
     closed: Vec<PathBuf>,
     /// Ignore files, which change what is to be found in folders that have not changed.
     rules: BTreeMap<PathBuf, Reading>,
+    /// The list of secrets by which they were listed.
+    secrets: u64,
     limit: Option<Limit>,
 }
 
@@ -214,13 +216,18 @@ impl Survey {
 
 impl Names {
     fn refresh(&mut self, root: &Path, secrets: &Secrets, most: Most) {
-        if self.rules.iter().any(|(path, it)| !it.is_current(path)) {
+        let version = secrets.version();
+        if self.secrets != version || self.rules.iter().any(|(path, it)| !it.is_current(path)) {
             *self = Self::default();
         }
+        self.secrets = version;
         let is_new = self.folders.is_empty();
         if !self.walk(root, secrets, most) && !is_new {
             // A new ignore file speaks about folders that have not changed.
-            *self = Self::default();
+            *self = Self {
+                secrets: version,
+                ..Self::default()
+            };
             self.walk(root, secrets, most);
         }
     }
@@ -229,7 +236,7 @@ impl Names {
     fn walk(&mut self, root: &Path, secrets: &Secrets, most: Most) -> bool {
         let start = Instant::now();
         let scope = Scope { git: true, also: None };
-        let verdict = Verdict::new(Some(root.to_owned()), secrets.clone(), scope);
+        let verdict = Verdict::new(Some(root.to_owned()), secrets, scope);
         let known = std::mem::take(&mut self.folders);
         let mut folders = Folders::with_capacity(known.len());
         let mut open: Vec<(Arc<Path>, Context)> = vec![(root.into(), Context::default())];

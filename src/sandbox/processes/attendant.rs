@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Write},
+    io,
     os::unix::process::ExitStatusExt,
     process::ExitStatus,
     sync::{
@@ -12,13 +12,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::Pid;
-use tokio::{net::unix::pipe::Receiver, process::Child, sync::mpsc::UnboundedSender};
+use tokio::{net::unix::pipe::Receiver, process::Child, signal::unix::Signal, sync::mpsc::UnboundedSender};
 
 use super::{
     launch::told_folder,
     output_capture::Stream,
     running::{Command, Ended, How, lock},
+    session::Grave,
 };
 use crate::sandbox::protect::{Around, Settled};
 
@@ -34,6 +34,9 @@ const PIECE_BYTES: usize = 64 << 10;
 /// Reads what a command prints and waits for its end. When the runtime goes, so does the command.
 pub struct Attendant {
     pub command: Arc<Command>,
+    pub child: Child,
+    /// Comes when a child has ended; asked for before this one began.
+    pub children: Signal,
     pub readers: Readers,
     pub told: File,
     pub started: Instant,
@@ -42,12 +45,12 @@ pub struct Attendant {
     pub around: Option<Around>,
     pub is_halted: Arc<AtomicBool>,
     pub tell: UnboundedSender<Settled>,
-    pub buried: Option<(io::PipeWriter, Pid)>,
+    pub grave: Option<Grave>,
     pub is_done: bool,
 }
 
 impl Attendant {
-    pub async fn attend(mut self, mut child: Child, mut output: impl FnMut(&[u8])) {
+    pub async fn attend(mut self, mut output: impl FnMut(&[u8])) {
         let mut readers = std::mem::take(&mut self.readers);
         let mut piece = vec![0; PIECE_BYTES];
         let mut stop = self.command.stop.subscribe();
@@ -62,34 +65,39 @@ impl Attendant {
         let grace = tokio::time::sleep(GRACE);
         tokio::pin!(grace);
         let mut why = None;
-        let status = loop {
+        // It is not waited for yet: while it is there its group's number is its own.
+        while !self.command.family.group.has_ended() {
             tokio::select! {
                 // A flood must not keep anybody from stopping it.
                 biased;
                 asked = async { stop.wait_for(Option::is_some).await.ok().and_then(|it| *it) }, if why.is_none() => {
                     why = asked.or(Some(How::Cancelled));
                     grace.as_mut().reset(tokio::time::Instant::now() + GRACE);
-                    let family = self.command.family.clone();
-                    // Those that left the group are asked too; looking for them takes a moment.
-                    tokio::task::spawn_blocking(move || family.ask_strays());
+                    self.ask_strays();
                 }
                 () = &mut limit, if why.is_none() => self.command.stop(How::TimedOut),
                 () = &mut grace, if why.is_some() => {
                     self.kill().await;
                     grace.as_mut().reset(tokio::time::Instant::now() + GRACE);
                 }
-                status = child.wait() => break status,
+                _ = self.children.recv() => {}
                 more = readers.read(&mut piece), if !readers.is_over() => {
                     if let Some((stream, more)) = more {
                         self.print(stream, &piece[..more], &mut output);
                     }
                 }
             }
-        };
+        }
+        // It may end before it is seen here that it was asked to.
+        if why.is_none() && stop.borrow().is_some() {
+            why = *stop.borrow();
+            grace.as_mut().reset(tokio::time::Instant::now() + GRACE);
+            self.ask_strays();
+        }
         if why.is_some() {
             // The shell is gone; what it started has the rest of the time.
             let deadline = grace.deadline();
-            while self.command.family.is_group_alive() && tokio::time::Instant::now() < deadline {
+            while self.is_group_alive().await && tokio::time::Instant::now() < deadline {
                 if readers.is_over() {
                     tokio::time::sleep(LOOK).await;
                     continue;
@@ -103,6 +111,7 @@ impl Attendant {
             }
         }
         self.kill().await;
+        let status = self.reap();
         let last_words = async {
             while let Some((stream, more)) = readers.read(&mut piece).await {
                 self.print(stream, &piece[..more], &mut output);
@@ -117,18 +126,38 @@ impl Attendant {
             Settled::default()
         }));
         self.is_done = true;
-        if let Some((sentinel, group)) = &mut self.buried {
-            sentinel
-                .write_all(format!("- {}\n", group.as_raw_nonzero()).as_bytes())
-                .ok();
+        if let Some(grave) = &mut self.grave {
+            grave.close();
         }
         self.end(why.unwrap_or_else(|| how(status)));
+    }
+
+    /// Asks those to end that left the group; looking for them takes a moment.
+    fn ask_strays(&self) {
+        let family = self.command.family.clone();
+        tokio::task::spawn_blocking(move || family.ask_strays());
     }
 
     /// Ends what is left, without holding up others meanwhile.
     async fn kill(&self) {
         let family = self.command.family.clone();
         tokio::task::spawn_blocking(move || family.kill()).await.ok();
+    }
+
+    /// Returns true if something of the group lives, without holding up others meanwhile.
+    async fn is_group_alive(&self) -> bool {
+        let family = self.command.family.clone();
+        tokio::task::spawn_blocking(move || family.is_group_alive())
+            .await
+            .unwrap_or_default()
+    }
+
+    /// Waits for the command, which has ended. Nobody sends anything to its group from here on.
+    fn reap(&mut self) -> io::Result<ExitStatus> {
+        if let Some(grave) = &mut self.grave {
+            grave.dig();
+        }
+        self.command.family.group.reap(&mut self.child)
     }
 
     /// Nothing of the command runs any more, and this was found.
@@ -171,8 +200,13 @@ impl Drop for Attendant {
     fn drop(&mut self) {
         if !self.is_done {
             self.command.family.kill();
+            // Whoever drops the child may wait for it.
+            self.reap().ok();
             let settled = settle(self.around.take());
             self.settled(settled);
+            if let Some(grave) = &mut self.grave {
+                grave.close();
+            }
             self.end(How::Cancelled);
         }
     }

@@ -20,6 +20,7 @@ use std::{
 use rustix::process::Pid;
 use tokio::{
     net::unix::pipe::Receiver,
+    signal::unix::{SignalKind, signal},
     sync::{
         mpsc::{self, UnboundedReceiver, UnboundedSender},
         watch,
@@ -30,7 +31,7 @@ use super::{
     attendant::{Attendant, Readers},
     launch::{LONGEST_LINE, NotStarted, Start, held, shell, spawn, told},
     output_capture::Printed,
-    process_tree::{Family, MARK},
+    process_tree::{Family, Group, MARK},
     running::{Command, Running, Shown, lock},
     session::Session,
 };
@@ -41,6 +42,7 @@ use crate::{
         policy::{Ground, Tier, environment},
         protect::{Around, Settled, Shared, Wish},
     },
+    shell::CommandLine,
 };
 
 /// A command to run.
@@ -312,6 +314,8 @@ impl Commands {
                     temporary: &session.temporary,
                     is_guarded: self.is_guarded() && !self.is_halted(),
                     is_background: spec.limit.is_none(),
+                    makes_submodules: spec.permissions.contains(&Permission::GitWrite)
+                        && CommandLine::read(&spec.line).makes_submodules(),
                     mark: &mark,
                 };
                 let (around, policy) = Around::held(&self.ground, &self.shared, &wish);
@@ -332,19 +336,22 @@ impl Commands {
             // Looking at the state of git would write it.
             variables.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
         }
+        // Before it begins, so that its end is not missed.
+        let children = signal(SignalKind::child())?;
         let child = spawn(start, &spec.directory, variables, (writer, error_writer), &told)?;
         let started = Instant::now();
         let group = child.id().and_then(|it| i32::try_from(it).ok()).and_then(Pid::from_raw);
-        if let Some(group) = group {
-            session.tell(&format!("+ {} {}\n", group.as_raw_nonzero(), around.record()));
-        }
+        let grave = session.watch(group, around.record());
         let command = Arc::new(Command {
             id: format!("cmd-{number}"),
             line: spec.line,
             directory: spec.directory,
             tier,
             is_guarded: around.is_guarded(),
-            family: Family { group, mark },
+            family: Family {
+                group: Group::new(group),
+                mark,
+            },
             printed: Mutex::new(Printed::new(session.logs.join(format!("{number}.log")), is_apart)),
             shown: Shown::default(),
             stop: watch::Sender::new(None),
@@ -360,6 +367,8 @@ impl Commands {
         };
         let attendant = Attendant {
             command: Arc::clone(&command),
+            child,
+            children,
             readers,
             told,
             started,
@@ -367,10 +376,10 @@ impl Commands {
             around: Some(around),
             is_halted: Arc::clone(&self.is_halted),
             tell: self.settled.0.clone(),
-            buried: session.sentinel_end(group),
+            grave,
             is_done: false,
         };
-        tokio::spawn(attendant.attend(child, output));
+        tokio::spawn(attendant.attend(output));
         Ok(Running(command))
     }
 
@@ -396,7 +405,7 @@ impl Drop for Commands {
         }
         if is_any {
             let all = Family {
-                group: None,
+                group: Group::default(),
                 mark: format!("{}.", session.name),
             };
             all.kill();

@@ -43,7 +43,8 @@ pub enum NotStarted {
 }
 
 /// Kills what a conversation left when the other end of its input is gone, however that came. It reads the groups of
-/// commands that begin (`+`, with the name of their list) and end (`-`). Once all of them is dead it notes that beside their
+/// commands that begin (`+`, with the name of their list), whose leader has been waited for (`=`), and whose list is done (`-`).
+/// Once all of them is dead it notes that beside their
 /// lists: what changes later is not theirs. At last it takes away the empty folders that were held for them, where nobody else
 /// holds them.
 const SENTINEL: &str = include_str!("../../../assets/sandbox/sentinel.sh");

@@ -1,8 +1,14 @@
 //! Finding and ending the processes of a command, also those that left its group.
 
-use std::time::Duration;
+use std::{
+    io,
+    process::ExitStatus,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use tokio::process::Child;
 
 #[cfg(target_os = "linux")]
 use crate::sandbox::kernel::descendants;
@@ -16,7 +22,7 @@ const MOST_PASSES: usize = 20;
 /// The processes of a command: its group, and whatever bears its mark.
 #[derive(Clone, Debug)]
 pub struct Family {
-    pub group: Option<Pid>,
+    pub group: Group,
     /// `<conversation>.<number>`, or `<conversation>.` for all of them.
     #[cfg_attr(
         not(target_os = "linux"),
@@ -28,7 +34,7 @@ pub struct Family {
 /// Ends what still runs of a command with this mark, whose program was killed.
 pub fn end_marked(mark: &str) {
     let family = Family {
-        group: None,
+        group: Group::default(),
         mark: mark.to_owned(),
     };
     if !mark.is_empty() {
@@ -36,11 +42,60 @@ pub fn end_marked(mark: &str) {
     }
 }
 
+/// The process group that a command leads, until its leader has been waited for: from then on its number may be another
+/// group's, and nothing is sent to it. Clones share the state.
+#[derive(Clone, Debug, Default)]
+pub struct Group(Arc<Mutex<Option<Pid>>>);
+
+impl Group {
+    pub fn new(leader: Option<Pid>) -> Self {
+        Self(Arc::new(Mutex::new(leader)))
+    }
+
+    /// Its number. `None`: its leader has been waited for.
+    pub fn number(&self) -> Option<Pid> {
+        *self.leader()
+    }
+
+    /// While this is held nobody waits for the leader.
+    fn leader(&self) -> MutexGuard<'_, Option<Pid>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn is_gone(&self) -> bool {
+        self.number().is_none()
+    }
+
+    /// Sends a signal to all of the group, unless it is gone.
+    pub fn signal(&self, signal: Signal) {
+        let leader = self.leader();
+        if let Some(group) = *leader {
+            rustix::process::kill_process_group(group, signal).ok();
+        }
+    }
+
+    /// Returns true if the leader has ended. It stays, and keeps the number, until [`reap`](Self::reap).
+    pub fn has_ended(&self) -> bool {
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        let leader = self.leader();
+        // One that cannot be waited for is no child of ours any more.
+        leader.is_none_or(|it| !matches!(rustix::process::waitid(WaitId::Pid(it), ended), Ok(None)))
+    }
+
+    /// Waits for the leader, which has ended. From here on the group is gone.
+    pub fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
+        let mut leader = self.leader();
+        let status = child.try_wait();
+        *leader = None;
+        status.and_then(|it| it.ok_or_else(|| io::Error::other("the command has not ended")))
+    }
+}
+
 impl Family {
     /// Asks those to end that left the group.
     pub fn ask_strays(&self) {
         for pid in self.members().0 {
-            if rustix::process::getpgid(Some(pid)).ok() != self.group {
+            if rustix::process::getpgid(Some(pid)).ok() != self.group.number() {
                 rustix::process::kill_process(pid, Signal::TERM).ok();
             }
         }
@@ -50,10 +105,12 @@ impl Family {
     pub fn kill(&self) {
         for _ in 0..MOST_PASSES {
             let (left, may_be_more) = self.members();
-            self.end_below(&left);
-            if let Some(group) = self.group {
+            let leader = self.group.leader();
+            end_below(&left, *leader);
+            if let Some(group) = *leader {
                 rustix::process::kill_process_group(group, Signal::KILL).ok();
             }
+            drop(leader);
             let killed = left
                 .into_iter()
                 .filter(|it| rustix::process::kill_process(*it, Signal::KILL).is_ok());
@@ -65,43 +122,50 @@ impl Family {
         }
     }
 
-    /// Ends what is below these processes and below the one that leads the group, which adopts what loses its parent: one that threw
-    /// its environment away is found from there only. They are stopped, so that they do not go first.
-    #[cfg(target_os = "linux")]
-    fn end_below(&self, found: &[Pid]) {
-        let own = rustix::process::getpid().as_raw_nonzero().get();
-        let number = |it: &Pid| it.as_raw_nonzero().get();
-        // The number of one that was waited for may be another's by now.
-        let leader = self
-            .group
-            .iter()
-            .map(number)
-            .filter(|it| descendants::parent(*it) == Some(own));
-        let roots: Vec<_> = found.iter().map(number).chain(leader).collect();
-        for root in roots.iter().filter_map(|it| Pid::from_raw(*it)) {
-            rustix::process::kill_process(root, Signal::STOP).ok();
-        }
-        descendants::end_below(&roots, MOST_PASSES, || {});
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    #[expect(clippy::unused_self, reason = "on Linux they are found by their parents")]
-    fn end_below(&self, _: &[Pid]) {}
-
     /// Returns the processes that were found, and true if there may be more that are not visible at this moment.
     fn members(&self) -> (Vec<Pid>, bool) {
         #[cfg(target_os = "macos")]
-        let found = (self.group.map_or_else(Vec::new, in_session), false);
+        let found = (self.group.number().map_or_else(Vec::new, in_session), false);
         #[cfg(not(target_os = "macos"))]
         let found = marked(&self.mark);
         found
     }
 
-    /// Returns true if a process of the group exists; unreaped ones count.
+    /// Returns true if a process of the group lives. Looks at all processes of the machine.
     pub fn is_group_alive(&self) -> bool {
-        self.group
-            .is_some_and(|it| rustix::process::test_kill_process_group(it).is_ok())
+        self.group.number().is_some_and(is_alive)
     }
+}
+
+/// Ends what is below these processes and below the one that leads the group, which adopts what loses its parent: one that threw
+/// its environment away is found from there only. They are stopped, so that they do not go first.
+#[cfg(target_os = "linux")]
+fn end_below(found: &[Pid], leader: Option<Pid>) {
+    let roots: Vec<Pid> = found.iter().copied().chain(leader).collect();
+    for root in &roots {
+        rustix::process::kill_process(*root, Signal::STOP).ok();
+    }
+    let numbers: Vec<_> = roots.iter().map(|it| it.as_raw_nonzero().get()).collect();
+    descendants::end_below(&numbers, MOST_PASSES, || {});
+}
+
+/// On Linux they are found by their parents.
+#[cfg(not(target_os = "linux"))]
+const fn end_below(_: &[Pid], _: Option<Pid>) {}
+
+/// Returns true if a process of a group is neither dead nor dying.
+#[cfg(target_os = "linux")]
+fn is_alive(group: Pid) -> bool {
+    let group = group.as_raw_nonzero().to_string();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut numbers = entries.filter_map(|it| it.file_name().to_str()?.parse().ok());
+    numbers.any(|it| descendants::is_alive(it) && descendants::field(it, 2).as_ref() == Some(&group))
+}
+
+/// Dead ones do not count here.
+#[cfg(not(target_os = "linux"))]
+fn is_alive(group: Pid) -> bool {
+    rustix::process::test_kill_process_group(group).is_ok()
 }
 
 /// All processes whose environment has the mark, and whether one shows none at all: so does one for a moment that turns into
@@ -168,4 +232,46 @@ fn in_session(leader: Pid) -> Vec<Pid> {
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 fn marked(_: &str) -> (Vec<Pid>, bool) {
     (Vec::new(), false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{process::Stdio, time::Instant};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_is_sent_to_a_group_whose_leader_has_been_waited_for() {
+        // The leader ends and another one of its group lives on, which stands for a group that got the number again.
+        let line = "sleep 600 >/dev/null 2>&1 & echo $!";
+        let mut command = tokio::process::Command::new("/bin/sh");
+        command.args(["-c", line]).stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().unwrap();
+        let mut printed = String::new();
+        let mut output = child.stdout.take().unwrap();
+        tokio::io::AsyncReadExt::read_to_string(&mut output, &mut printed)
+            .await
+            .unwrap();
+        let other = Pid::from_raw(printed.trim().parse().unwrap()).unwrap();
+        let group = Group::new(child.id().and_then(|it| Pid::from_raw(it.try_into().unwrap())));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !group.has_ended() {
+            assert!(Instant::now() < deadline, "it does not end");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let family = Family {
+            group: group.clone(),
+            mark: "nobody.1".to_owned(),
+        };
+        // As long as nobody has waited for it the number is its own.
+        assert!(!group.is_gone() && family.is_group_alive());
+        assert!(group.reap(&mut child).unwrap().success());
+        assert!(group.is_gone() && !family.is_group_alive());
+        group.signal(Signal::KILL);
+        family.kill();
+        family.ask_strays();
+        // A signal to a process acts before the call returns, or it never comes.
+        assert!(descendants::is_alive(other.as_raw_nonzero().get()), "it was killed");
+        rustix::process::kill_process(other, Signal::KILL).unwrap();
+    }
 }

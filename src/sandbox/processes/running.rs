@@ -181,7 +181,8 @@ impl Running {
 
 impl Command {
     pub fn stop(&self, why: How) {
-        if self.ended.borrow().is_some() {
+        // It has ended, if perhaps what it made is being looked at.
+        if self.ended.borrow().is_some() || self.family.group.is_gone() {
             return;
         }
         let is_first = self.stop.send_if_modified(|it| {
@@ -189,8 +190,8 @@ impl Command {
             it.get_or_insert(why);
             is_first
         });
-        if is_first && let Some(group) = self.family.group {
-            rustix::process::kill_process_group(group, Signal::TERM).ok();
+        if is_first {
+            self.family.group.signal(Signal::TERM);
         }
     }
 }

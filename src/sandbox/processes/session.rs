@@ -91,17 +91,43 @@ impl Session {
         }
     }
 
-    /// Sends a line to the sentinel.
-    pub fn tell(&self, text: &str) {
-        if let Some(sentinel) = &mut *lock(&self.sentinel) {
-            sentinel.write_all(text.as_bytes()).ok();
-        }
+    /// Tells the sentinel that a command leads this group, whose list on the disk has the name `list`; empty without one.
+    pub fn watch(&self, group: Option<Pid>, list: &str) -> Option<Grave> {
+        let sentinel = lock(&self.sentinel);
+        let sentinel = sentinel.as_ref().and_then(|it| it.try_clone().ok());
+        let (sentinel, group) = sentinel.zip(group)?;
+        let mut grave = Grave {
+            sentinel,
+            group,
+            list: list.to_owned(),
+        };
+        grave.tell('+');
+        Some(grave)
+    }
+}
+
+/// A command as the sentinel knows it.
+#[derive(Debug)]
+pub struct Grave {
+    sentinel: io::PipeWriter,
+    group: Pid,
+    list: String,
+}
+
+impl Grave {
+    /// The group is gone, and its number may be another's: only its list counts from here on.
+    pub fn dig(&mut self) {
+        self.tell('=');
     }
 
-    /// Returns a pipe to the sentinel whose closing tells it that `group` has ended, and the sentinel's id.
-    pub fn sentinel_end(&self, group: Option<Pid>) -> Option<(io::PipeWriter, Pid)> {
-        let sentinel = lock(&self.sentinel);
-        sentinel.as_ref().and_then(|it| it.try_clone().ok()).zip(group)
+    /// The list is gone, too.
+    pub fn close(&mut self) {
+        self.tell('-');
+    }
+
+    fn tell(&mut self, word: char) {
+        let line = format!("{word} {} {}\n", self.group.as_raw_nonzero(), self.list);
+        self.sentinel.write_all(line.as_bytes()).ok();
     }
 }
 

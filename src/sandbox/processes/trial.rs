@@ -15,7 +15,7 @@ use crate::{
     sandbox::{
         kernel::{self, Order},
         policy::{Ground, Tier, environment},
-        protect::{Around, Settled, Shared, Wish},
+        protect::{self, Around, Settled, Shared, Wish},
     },
 };
 
@@ -94,6 +94,7 @@ pub fn run(
         temporary: &temporary.0,
         is_guarded,
         is_background: false,
+        makes_submodules: false,
         mark: &mark,
     };
     let (mut around, policy) = Around::held(ground, shared, &wish);
@@ -114,5 +115,7 @@ pub fn run(
     kernel::leave_keys();
     let status = child.wait()?;
     let settled = around.settle();
+    // Whoever wanted the trial says it.
+    protect::said(&settled);
     Ok(Tried { status, settled })
 }

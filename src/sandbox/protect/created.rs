@@ -20,7 +20,7 @@ use super::{
 };
 use crate::sandbox::{
     files::git_index as tracked,
-    policy::{Fixed, Ground, Look, leads_home, protected_names as name},
+    policy::{Fixed, Ground, Look, is_plain_module, leads_home, pointed, protected_names as name},
 };
 
 /// Files that the permission `git_write` lets git create.
@@ -39,6 +39,8 @@ pub struct Before {
     /// Empty folders that stood for a name, which are not among them: they go unnoticed, and then the name can be used.
     places: BTreeSet<PathBuf>,
     git_write: bool,
+    /// The user approved a line by which git makes submodules.
+    pub makes_submodules: bool,
     /// Git's folders that the command may write.
     opened: BTreeSet<PathBuf>,
     /// What runs or decides what runs in them, as far as it was there.
@@ -113,6 +115,7 @@ impl Before {
             names,
             places,
             git_write,
+            makes_submodules: false,
             fixed: fixed.filter(|it| is_there(it)).collect(),
             opened,
             look,
@@ -131,6 +134,7 @@ impl Before {
             names: list.names,
             places: BTreeSet::new(),
             git_write: list.git_write,
+            makes_submodules: false,
             opened: list.opened,
             fixed: list.fixed,
             listed: Some(Unseen {
@@ -185,7 +189,16 @@ impl Before {
     pub fn put_aside(&self, aside: &Quarantine, is_git_held: bool, held: &Places) -> Found {
         let mut found = Found::default();
         let now = self.look_again(&mut found.told);
+        let modules = self.new_modules();
+        let mut submodules = BTreeSet::new();
         for Arrived { path, is_new } in self.unwanted_paths(&now, aside, is_git_held, held) {
+            if modules.iter().any(|it| path.starts_with(it)) {
+                continue;
+            }
+            if let Some(folder) = submodule(&path, &modules) {
+                submodules.insert(self.shown(folder));
+                continue;
+            }
             let shown = self.shown(&path);
             let Some((root, inner)) = self.place(&path).filter(|_| is_new) else {
                 found.told.push(Mended::Unsure { path: shown });
@@ -211,6 +224,22 @@ impl Before {
             }
         }
         found
+            .told
+            .extend(submodules.into_iter().map(|path| Mended::Repository { path }));
+        found
+    }
+
+    /// The git folders of submodules that git made because the user wanted it, as git makes them.
+    fn new_modules(&self) -> BTreeSet<PathBuf> {
+        if !self.makes_submodules {
+            return BTreeSet::new();
+        }
+        let fixed = self.opened.iter().flat_map(|it| Fixed::of(it).paths);
+        let new = fixed.filter(|it| it.ends_with("config") && is_there(it) && !self.fixed.contains(it));
+        let modules = new.filter_map(|it| it.parent().map(Path::to_owned));
+        modules
+            .filter(|it| !self.opened.contains(it) && is_plain_module(it))
+            .collect()
     }
 
     /// Looks at the folders after the command, also into those that it has closed: they are its owner's again.
@@ -317,6 +346,16 @@ impl Before {
 pub fn is_repository(path: &Path) -> bool {
     let is_whole = || ["HEAD", "objects", "refs"].iter().all(|it| path.join(it).exists());
     path.file_name().is_some_and(name::is_git) && path.is_dir() && is_whole()
+}
+
+/// The working tree of a submodule with one of these git folders, on the way to a path.
+fn submodule<'a>(path: &'a Path, modules: &BTreeSet<PathBuf>) -> Option<&'a Path> {
+    let is_one = |folder: &&Path| {
+        let git = folder.join(".git");
+        git.is_file() && pointed(&git).iter().any(|it| modules.contains(it))
+    };
+    let mut folders = path.ancestors().skip(1);
+    if modules.is_empty() { None } else { folders.find(is_one) }
 }
 
 fn is_there(path: &Path) -> bool {
@@ -646,6 +685,81 @@ mod tests {
             // Without the permission the kernel keeps all of it as it is.
             assert_eq!(moved, if git_write { planted.to_vec() } else { Vec::new() });
             assert!(root.join(".git/worktrees/new/commondir").exists() && root.join(".git/config").exists());
+        }
+    }
+
+    fn git(folder: &Path, words: &str) -> bool {
+        let mut command = std::process::Command::new("git");
+        let name = ["user.name=a", "user.email=a@example.com"];
+        command
+            .args(name.iter().flat_map(|it| ["-c", it]))
+            .args(words.split(' '))
+            .current_dir(folder)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", folder)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_ALLOW_PROTOCOL", "file")
+            .output()
+            .unwrap()
+            .status
+            .success()
+    }
+
+    #[test]
+    fn a_submodule_that_git_makes_because_the_user_said_so_stays_whole() {
+        for is_wanted in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let base = folder.path().canonicalize().unwrap();
+            let (root, other) = (base.join("work"), base.join("other"));
+            for it in [&root, &other] {
+                fs::create_dir(it).unwrap();
+                assert!(git(it, "init -q"));
+            }
+            fs::create_dir_all(other.join(".github/workflows")).unwrap();
+            fs::write(other.join(".github/workflows/ci.yml"), "x").unwrap();
+            fs::write(other.join(".envrc"), "x").unwrap();
+            assert!(git(&other, "add .") && git(&other, "commit -qm one"));
+            assert!(git(&root, "commit -q --allow-empty -m one"));
+            let aside = Quarantine::at(Some(base.join("aside")));
+            let mut before = before(&Ground::bare(&root), true);
+            before.makes_submodules = is_wanted;
+            assert!(git(&root, &format!("submodule --quiet add {} lib", other.display())));
+            // What is not as git makes it is taken, and so is what lies beside it.
+            for (path, text) in [
+                (".git/modules/evil/HEAD", "ref: refs/heads/main"),
+                (".git/modules/evil/config", "[core]\n\tsshCommand = evil\n"),
+                (".git/modules/hooked/HEAD", "ref: refs/heads/main"),
+                (".git/modules/hooked/config", "[core]\n\tbare = false\n"),
+                (".git/modules/hooked/hooks/post-checkout", "evil"),
+                ("evil/.envrc", "evil"),
+            ] {
+                let path = root.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            let found = before.put_aside(&aside, true, &Places::default());
+            let moved: BTreeSet<_> = found.aside.into_iter().map(|it| it.0).collect();
+            let always = [
+                ".git/modules/evil/config",
+                ".git/modules/hooked/config",
+                ".git/modules/hooked/hooks",
+                "evil/.envrc",
+            ];
+            assert!(always.iter().all(|it| moved.contains(*it)), "{moved:?}");
+            let told = Mended::Repository { path: "lib".to_owned() };
+            if is_wanted {
+                assert_eq!(moved.len(), always.len(), "{moved:?}");
+                assert_eq!(found.told, [told]);
+                assert!(root.join("lib/.envrc").exists() && root.join("lib/.github/workflows/ci.yml").exists());
+                assert!(git(&root.join("lib"), "diff --quiet HEAD") && git(&root, "commit -qm two"));
+            } else {
+                assert!(
+                    moved.contains(".git/modules/lib/config") && moved.contains("lib/.envrc"),
+                    "{moved:?}"
+                );
+                assert!(!found.told.contains(&told));
+            }
         }
     }
 }

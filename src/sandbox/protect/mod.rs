@@ -10,11 +10,13 @@ mod overlap;
 mod placeholder;
 mod quarantine;
 mod record;
+mod unsaid;
 mod write_guard;
 
 pub use placeholder::sweep;
 pub use quarantine::Quarantine;
 pub use record::{LeftBehind, LeftFile, LeftNote, has_lists, left_behind};
+pub use unsaid::{said, take as take_unsaid};
 pub use write_guard::Mended;
 
 use created::Before;
@@ -49,6 +51,8 @@ pub struct Wish<'a> {
     pub is_guarded: bool,
     /// It lives on beside the user, who changes files meanwhile: comparing them afterwards would be too late.
     pub is_background: bool,
+    /// The user approved a line by which git makes submodules, and that runs nothing else.
+    pub makes_submodules: bool,
     /// The variable by which its processes are known.
     pub mark: &'a str,
 }
@@ -62,6 +66,8 @@ pub struct Around {
     /// The top of the workspace before it.
     before: Option<Before>,
     watch: Option<Arc<Watch>>,
+    /// The links that bubblewrap cannot hold.
+    links: Option<Watch>,
     /// Number of other commands that could change protected files when it started.
     counts: Counts,
     git_write: bool,
@@ -138,16 +144,12 @@ impl Around {
                 Some(wish.temporary),
             )
         };
-        // Bubblewrap cannot hold a link. Those with the name of a secret are common, and their targets are hidden all the same.
-        if wish.wraps {
-            let is_hidden_link = |it: &PathBuf| look.links.iter().any(|link| link.is_hidden && link.links.contains(it));
-            policy.read_only.retain(|it| !is_hidden_link(it));
-        }
         let mut around = Self {
             shared: shared.clone(),
             places: Places::default(),
             before: None,
             watch: None,
+            links: None,
             counts,
             git_write,
             is_guarded: false,
@@ -158,6 +160,9 @@ impl Around {
         if wish.only_reads {
             return (around, policy);
         }
+        if wish.wraps {
+            around.links = look_at_links(ground, &look, &mut policy, wish.is_background);
+        }
         // Where names are held by their text there is nothing to compare.
         let can_watch = wish.tier == Tier::Partial && !wish.is_background && cfg!(target_os = "linux");
         if wish.is_guarded
@@ -166,7 +171,7 @@ impl Around {
         {
             around.watch = Some(watch);
             around.is_guarded = true;
-            around.note(ground, look, wish.mark);
+            around.note(ground, look, wish);
             return (around, policy);
         }
         if git_write && can_watch {
@@ -176,14 +181,16 @@ impl Around {
         let holds_git = git_write && around.watch.is_none();
         around.places = Places::make(ground.meaningful(&look, holds_git));
         policy.read_only.extend(around.places.paths().map(Path::to_owned));
-        around.note(ground, look, wish.mark);
+        around.note(ground, look, wish);
         (around, policy)
     }
 
     /// Notes what is there before the command, also on the disk.
-    fn note(&mut self, ground: &Ground, look: Arc<Look>, mark: &str) {
-        let before = Before::new(ground, look, self.git_write);
-        self.record = Record::write(&self.shared.aside, &before, self.watch.as_deref(), mark);
+    fn note(&mut self, ground: &Ground, look: Arc<Look>, wish: &Wish<'_>) {
+        let mut before = Before::new(ground, look, self.git_write);
+        before.makes_submodules = self.git_write && wish.makes_submodules;
+        let watch = self.watch.as_deref().or(self.links.as_ref());
+        self.record = Record::write(&self.shared.aside, &before, watch, wish.mark);
         self.before = Some(before);
     }
 
@@ -196,6 +203,7 @@ impl Around {
             places: Places::default(),
             before: Some(Before::new(ground, ground.look(), true)),
             watch: None,
+            links: None,
             git_write: true,
             is_guarded: false,
             is_all: true,
@@ -218,12 +226,16 @@ impl Around {
         let aside = &self.shared.aside;
         let overlap = self.overlap();
         let is_watched = self.watch.is_some();
+        let may_differ = |path: &Path| match overlap {
+            Overlap::Nobody => false,
+            Overlap::Git => is_state_of_git(path),
+            Overlap::Everything => true,
+        };
         if let Some(watch) = self.watch.take() {
-            settled.mended = watch.put_back(aside, |path| match overlap {
-                Overlap::Nobody => false,
-                Overlap::Git => is_state_of_git(path),
-                Overlap::Everything => true,
-            });
+            settled.mended = watch.put_back(aside, may_differ);
+        }
+        if let Some(links) = self.links.take() {
+            settled.mended.extend(links.put_back(aside, may_differ));
         }
         if let Some(before) = self.before.take() {
             if self.is_all {
@@ -244,6 +256,8 @@ impl Around {
         self.places.leave();
         self.freed = None;
         self.record = None;
+        // Whoever waits for it may be gone.
+        unsaid::note(&settled);
         settled
     }
 
@@ -292,6 +306,23 @@ impl Shared {
     }
 }
 
+/// Bubblewrap follows links and cannot hold them, so they are looked at and put back afterwards. Those with the name of a secret are
+/// common, and their targets are hidden all the same. What stays among what is held is refused when the command starts: for a
+/// command in the background, which is looked at too late, and for more than can be looked at.
+fn look_at_links(ground: &Ground, look: &Look, policy: &mut Policy, is_background: bool) -> Option<Watch> {
+    let is_hidden_link = |it: &PathBuf| look.links.iter().any(|link| link.is_hidden && link.links.contains(it));
+    policy.read_only.retain(|it| !is_hidden_link(it));
+    let is_link = |it: &PathBuf| std::fs::symlink_metadata(it).is_ok_and(|it| it.is_symlink());
+    let links: Vec<PathBuf> = policy.read_only.iter().filter(|it| is_link(it)).cloned().collect();
+    if links.is_empty() || is_background {
+        return None;
+    }
+    let roots = ground.roots().chain(&look.git_elsewhere).cloned().collect();
+    let watch = Watch::look(roots, links, None).ok()?;
+    policy.read_only.retain(|it| !is_link(it));
+    Some(watch)
+}
+
 /// Opens git's folder to a command that may write it, where the kernel holds a folder whole or not at all: what runs or
 /// decides what runs in it is looked at, and put back afterwards. `None` where it is too much: then git's folder stays as it is.
 fn look_at_git(ground: &Ground, look: &Look, policy: &mut Policy) -> Option<Arc<Watch>> {
@@ -305,6 +336,13 @@ fn look_at_git(ground: &Ground, look: &Look, policy: &mut Policy) -> Option<Arc<
         }
         fixed.extend(paths);
     }
+    // What the configuration and links name there counts like the rest of it.
+    let is_in_git = |it: &&PathBuf| opened.iter().any(|folder| it.starts_with(folder) && *it != folder);
+    let links = look.links.iter().flat_map(|it| &it.links);
+    let named = look.named.iter().chain(links).filter(is_in_git);
+    fixed.extend(named.cloned());
+    fixed.sort();
+    fixed.dedup();
     if fixed.iter().any(|it| ground.own.iter().any(|own| own.starts_with(it))) {
         return None;
     }
@@ -343,5 +381,43 @@ mod tests {
         ] {
             assert_eq!(is_state_of_git(Path::new(path)), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn links_that_bubblewrap_cannot_hold_are_put_back_and_that_is_said_to_somebody() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("work");
+        std::fs::create_dir_all(root.join("shared/hooks")).unwrap();
+        std::fs::create_dir(root.join("evil")).unwrap();
+        std::os::unix::fs::symlink("shared/hooks", root.join(".husky")).unwrap();
+        let ground = Ground::bare(&root);
+        let shared = Shared::new(Some(folder.path().join("aside")));
+        let temporary = folder.path().join("temporary");
+        let wish = |is_background| Wish {
+            tier: Tier::Full,
+            wraps: true,
+            permissions: &[],
+            only_reads: false,
+            temporary: &temporary,
+            is_guarded: false,
+            is_background,
+            makes_submodules: false,
+            mark: "test.1",
+        };
+        let link = root.join(".husky");
+        // Too late to be looked at: it is refused when it starts.
+        let (around, policy) = Around::held(&ground, &shared, &wish(true));
+        assert!(policy.read_only.contains(&link));
+        drop(around);
+        let (around, policy) = Around::held(&ground, &shared, &wish(false));
+        assert!(!policy.read_only.contains(&link) && policy.read_only.contains(&root.join("shared/hooks")));
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("evil", &link).unwrap();
+        // Nobody waits for the result: the person quits.
+        drop(around);
+        assert_eq!(std::fs::read_link(&link).unwrap(), Path::new("shared/hooks"));
+        let is_told = |told: &[String]| told.iter().any(|it| it.contains("changed `.husky`"));
+        assert!(is_told(&take_unsaid()));
+        assert!(!is_told(&take_unsaid()));
     }
 }

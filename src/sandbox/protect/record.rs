@@ -87,43 +87,6 @@ pub enum LeftNote {
     Packaged { path: String },
 }
 
-impl LeftNote {
-    /// A sentence without its end; `quoted` shows a path.
-    pub fn told(&self, quoted: impl Fn(&str) -> String) -> String {
-        match self {
-            Self::TooLarge => "the folder is too large to say what the command made".to_owned(),
-            Self::Cut => {
-                "not everything in the folder could be looked at: not all that the command made is known".to_owned()
-            }
-            Self::Unreadable => {
-                "the list of what was there before a command is damaged: it is not known what that command made"
-                    .to_owned()
-            }
-            Self::Gone { path } => format!("{} was there before the command, and is gone", quoted(path)),
-            Self::Stuck { path, why } => {
-                format!("{} is new or changed and could not be moved aside: {why}", quoted(path))
-            }
-            Self::Repository { path } => format!(
-                "the command may have made the repository {}: its hooks and its configuration run when git is used there, \
-                 so look at them first",
-                quoted(path)
-            ),
-            Self::Later { path } => format!(
-                "{} is new or changed since the command ended: it was left as it is",
-                quoted(path)
-            ),
-            Self::Unsure { path } => format!(
-                "{} was found, and may have been there before the command: it was left as it is",
-                quoted(path)
-            ),
-            Self::Packaged { path } => format!(
-                "{} is new in a folder that git ignores or that holds packages: it was left as it is",
-                quoted(path)
-            ),
-        }
-    }
-}
-
 impl LeftBehind {
     pub fn is_empty(&self) -> bool {
         self.aside.is_empty() && self.notes.is_empty()

@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use serde_json::Value;
 
+use super::backfill::{self, Backfill};
 use crate::{
     link::{About, Link},
     protocol::{Mode, Position, Restriction, Turn},
@@ -22,8 +23,8 @@ pub struct Conversation {
     pub workspace: Workspace,
     /// Position to follow the log from, after the transcript was folded anew; taken by the event loop.
     pub follow_from: Option<Position>,
-    /// Bytes before the end of a long conversation that were folded when the reader scrolled up.
-    pub backfilled_bytes: u64,
+    /// The older part of a long conversation, as far as it is wanted.
+    pub backfill: Backfill,
     /// A long conversation is folded from its first entry, because what is written stays in the terminal's lines.
     pub reads_whole: bool,
     /// The rights that the user has taken from the answer of a turn while it was running.
@@ -63,11 +64,11 @@ impl Conversation {
     pub fn of(link: Arc<dyn Link>, workspace: Workspace, reads_whole: bool) -> Self {
         Self {
             about: link.about(),
-            transcript: crate::tui::app::backfill::beginning(link.log(), reads_whole).0,
+            transcript: backfill::beginning(link.log(), reads_whole).0,
             link,
             workspace,
             follow_from: None,
-            backfilled_bytes: 0,
+            backfill: Backfill::default(),
             reads_whole,
             restricted: None,
             is_unstored: false,

@@ -130,11 +130,22 @@ impl Effect {
     }
 }
 
+/// Part of a conversation that is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadBack {
+    /// Bytes before the end, or so. `None`: all of it.
+    pub bytes: Option<u64>,
+    /// Tells this reading from others of the conversation.
+    pub number: u64,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     Send(Command),
     /// A question to the link.
     Ask(Ask),
+    /// Read the older part of a long conversation.
+    ReadBack(ReadBack),
     /// Work on the person's own files.
     Files(FileWork),
     /// To the clipboard, by whatever way there is.

@@ -43,6 +43,10 @@ impl EffectRunner {
             }
             Effect::Quit(code) => return Carried::Quit(code),
             Effect::Files(work) => own_files::work(self, workspace, app.conversation.workspace.home.clone(), work),
+            Effect::ReadBack(part) => {
+                let log = Arc::clone(app.conversation.link.log());
+                self.block(move || EffectOutcome::Backfilled(Box::new(part.read(&log))));
+            }
             Effect::Ask(ask) => self.ask(ask, &app.conversation.link),
             Effect::Copy { text, what } => clipboard::copy(self, &text, what),
             Effect::Picture(source) => clipboard::picture(self, source, workspace),

@@ -5,11 +5,18 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use std::sync::mpsc as threads;
+
 use super::*;
 use crate::{
+    config::Paths,
     journal::{Earlier, Log, Recent},
     protocol::{Cost, Entry, Position, Turn, Usage},
     transcript::Transcript,
+    tui::{
+        app::{Focus, effects::ReadBack},
+        effect_runner::{Carried, EffectRunner},
+    },
 };
 
 #[derive(Debug)]
@@ -346,4 +353,178 @@ fn who_looks_for_something_old_finds_it() {
     let (mut desk, _) = long();
     desk.keys("<tab>g");
     assert!(desk.shows("1 ▌ question 1 "), "{}", desk.picture());
+}
+
+/// Has the disk answer what was asked of it last.
+fn answer(desk: &mut TestApp) {
+    let asked = desk.front.effects.iter().rev().find_map(|it| match it {
+        Effect::ReadBack(part) => Some(*part),
+        _ => None,
+    });
+    let read = asked
+        .expect("something was asked")
+        .read(desk.app.conversation.link.log());
+    desk.take(Msg::Done(EffectOutcome::Backfilled(Box::new(read))));
+}
+
+fn asked(desk: &TestApp) -> usize {
+    let asked = desk.front.effects.iter().filter(|it| matches!(it, Effect::ReadBack(_)));
+    asked.count()
+}
+
+#[test]
+fn while_the_disk_does_not_answer_keys_are_drawn_and_a_line_says_so() {
+    for pieces in [false, true] {
+        let (mut desk, read) = conversation(pieces);
+        desk.front.is_disk_held = true;
+        desk.keys("<tab>");
+        for _ in 0..60 {
+            desk.keys("<pgup>");
+        }
+        // It was asked once, however often somebody scrolls.
+        assert_eq!((asked(&desk), read.load(Ordering::Relaxed)), (1, 0));
+        assert!(desk.shows("reading earlier turns"), "{}", desk.picture());
+        assert!(desk.shows("question 51"), "{}", desk.picture());
+        // Whatever one does meanwhile is done.
+        desk.keys("<tab>hello");
+        assert!(desk.shows("hello"), "{}", desk.picture());
+        desk.exchange("question 61", &["answer 61"]);
+        assert_eq!(desk.app.conversation.transcript.exchanges.len(), 11);
+        answer(&mut desk);
+        assert!(!desk.shows("reading earlier turns"), "{}", desk.picture());
+        assert!(desk.shows("hello") && desk.shows("question 51"), "{}", desk.picture());
+        let exchanges = &desk.app.conversation.transcript.exchanges;
+        assert_eq!(exchanges.len(), if pieces { 21 } else { 61 });
+        assert_eq!(exchanges.last().unwrap().asked(), "question 61");
+        assert_eq!(exchanges.last().unwrap().response.documents.len(), 1);
+        desk.exchange("question 62", &["answer 62"]);
+        let exchanges = &desk.app.conversation.transcript.exchanges;
+        assert_eq!(exchanges.last().unwrap().response.documents.len(), 1);
+    }
+}
+
+#[test]
+fn an_action_that_needs_what_is_on_the_disk_is_done_when_it_is_there() {
+    // The keys behind it are for what it opens, and wait with it.
+    let (mut desk, read) = long();
+    desk.front.is_disk_held = true;
+    desk.keys("<tab>/question 7");
+    assert!(desk.shows("esc cancels"), "{}", desk.picture());
+    assert!(desk.app.overlays.is_empty() && desk.app.composer.field.is_empty());
+    desk.keys("<enter>");
+    answer(&mut desk);
+    assert_eq!(read.load(Ordering::Relaxed), 1);
+    assert!(desk.shows("question 7"), "{}", desk.picture());
+    // Esc drops both, and what was read is there all the same.
+    let (mut desk, _) = long();
+    desk.front.is_disk_held = true;
+    desk.keys("<tab>vj<esc>");
+    assert_eq!(desk.app.viewport.focus, Focus::Transcript);
+    desk.keys("<tab>words");
+    assert!(desk.shows("words"), "{}", desk.picture());
+    answer(&mut desk);
+    assert!(
+        desk.app.overlays.is_empty() && desk.shows("words"),
+        "{}",
+        desk.picture()
+    );
+    assert_eq!(desk.app.conversation.transcript.exchanges.len(), 60);
+    // A command leaves the draft to whoever types, and takes no keys from them.
+    for (command, is_done) in [("/copy all", true), ("/outline", false)] {
+        let (mut desk, _) = long();
+        desk.front.is_disk_held = true;
+        desk.keys(&format!("{command}<enter>"));
+        desk.keys("more");
+        assert!(desk.shows("more"), "{}", desk.picture());
+        answer(&mut desk);
+        let is_copied = desk.front.effects.iter().any(|it| matches!(it, Effect::Copy { .. }));
+        assert_eq!((is_copied, desk.app.overlays.is_empty()), (is_done, true), "{command}");
+        assert!(desk.shows("more"), "{}", desk.picture());
+    }
+}
+
+#[test]
+fn what_was_read_for_another_conversation_or_before_is_dropped() {
+    let (mut desk, _) = conversation(true);
+    desk.front.is_disk_held = true;
+    desk.keys("<tab>");
+    for _ in 0..60 {
+        desk.keys("<pgup>");
+    }
+    let part = ReadBack {
+        bytes: Some(4 << 20),
+        number: 1,
+    };
+    assert_eq!(desk.front.effects.last(), Some(&Effect::ReadBack(part)));
+    let late = part.read(desk.app.conversation.link.log());
+    // All of it is wanted meanwhile.
+    desk.keys("v");
+    assert_eq!(asked(&desk), 2);
+    desk.take(Msg::Done(EffectOutcome::Backfilled(Box::new(late))));
+    assert_eq!(desk.app.conversation.transcript.exchanges.len(), 10);
+    answer(&mut desk);
+    assert_eq!(desk.app.conversation.transcript.exchanges.len(), 60);
+    assert!(!desk.app.overlays.is_empty(), "{}", desk.picture());
+}
+
+/// A disk that answers when it is told to.
+#[derive(Debug)]
+struct Slow {
+    old: Old,
+    go: std::sync::Mutex<threads::Receiver<()>>,
+}
+
+impl Earlier for Slow {
+    fn entries(&self) -> Vec<Entry> {
+        self.go.lock().unwrap().recv().unwrap();
+        self.old.entries()
+    }
+
+    fn spent(&self) -> Cost {
+        Cost::default()
+    }
+}
+
+#[tokio::test]
+async fn what_is_on_the_disk_is_read_on_another_thread() {
+    let (desk, read) = long();
+    let entries = desk.app.conversation.link.log().after(Position(0));
+    let (go, wait) = threads::channel();
+    let old = Old {
+        entries: entries.iter().map(|it| Entry::clone(it)).collect(),
+        read: Arc::clone(&read),
+        pieces: false,
+    };
+    let last = entries.last().unwrap();
+    let recent = Recent {
+        after: last.position,
+        turn: last.turn,
+        title: None,
+    };
+    let slow = Slow {
+        old,
+        go: std::sync::Mutex::new(wait),
+    };
+    let desk = TestApp::on(Log::from_recent(recent, Box::new(slow), Vec::new()), 60, 16);
+    let folder = tempfile::tempdir().unwrap();
+    let (inbox, mut outcomes) = tokio::sync::mpsc::unbounded_channel();
+    let runner = EffectRunner {
+        inbox,
+        paths: Paths::under(folder.path()),
+        keeps: false,
+        library: None,
+    };
+    let before = read.load(Ordering::Relaxed);
+    let part = ReadBack { bytes: None, number: 1 };
+    // It comes back at once.
+    assert!(matches!(
+        runner.carry_out(Effect::ReadBack(part), &desk.app),
+        Carried::Away
+    ));
+    assert_eq!(read.load(Ordering::Relaxed), before);
+    go.send(()).unwrap();
+    let Some(Msg::Done(EffectOutcome::Backfilled(read))) = outcomes.recv().await else {
+        panic!("it was read")
+    };
+    assert_eq!(read.transcript.exchanges.len(), 60);
 }

@@ -34,6 +34,11 @@ struct KeyTarget {
 
 /// The targets of keys, from the top overlay down to the composer.
 const TARGETS: &[KeyTarget] = &[
+    // An action waits for what is read, and takes what follows then.
+    KeyTarget {
+        is_meant: |app, _| app.conversation.backfill.holds_keys(),
+        take: |app, event| app.conversation.backfill.hold(event).then(Vec::new),
+    },
     // F1 leads to the help from every overlay.
     KeyTarget {
         is_meant: |app, event| !app.overlays.is_empty() && event.code == KeyCode::F(1),

@@ -43,7 +43,7 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         stay_for_commits(app, &mut effects);
     }
     if is_input {
-        app.look_back_from_the_top();
+        effects.extend(app.look_back_from_the_top());
     }
     effects
 }
@@ -161,7 +161,7 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.conversation.about = link.about();
     app.conversation.link = link;
     app.conversation.transcript = backfill::beginning(app.conversation.link.log(), app.conversation.reads_whole).0;
-    app.conversation.backfilled_bytes = 0;
+    app.conversation.backfill.reset();
     app.viewport.pane.reset();
     if let Some(inline) = &mut app.terminal.inline {
         inline.flowed = inline::Flowed::default();

@@ -6,9 +6,10 @@ use crate::{
     t,
     tui::{
         actions,
-        app::{App, Effect},
+        app::{App, Effect, Focus},
         command,
         editor::field::Chip,
+        mention,
         msg::EffectOutcome,
         overlays::{Picker, Sessions},
         picture,
@@ -86,6 +87,14 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
         EffectOutcome::ChipEdited(Ok(text)) => app.composer.field.change_chip(&text),
         EffectOutcome::ChipEdited(Err(why)) => return app.toast(why),
         EffectOutcome::Status(said) => app.status.said(said),
+        EffectOutcome::Backfilled(read) => {
+            let (mut effects, keys) = app.take_back(*read);
+            if app.viewport.focus == Focus::Composer {
+                effects.extend(mention::look(app));
+            }
+            effects.extend(keys.into_iter().flat_map(|it| super::keys::key(app, it)));
+            return effects;
+        }
         // Another conversation may have taken the place meanwhile.
         EffectOutcome::SpentEarlier { log, .. } if !Arc::ptr_eq(&log, app.conversation.link.log()) => {}
         EffectOutcome::SpentEarlier { spent, before, .. } => {

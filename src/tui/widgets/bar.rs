@@ -41,6 +41,7 @@ impl Bar {
 /// The bars around the transcript and the draft, which stay as they are while an answer only grows.
 #[derive(Debug, Default)]
 pub struct Bars {
+    pub earlier: Bar,
     pub header: Bar,
     pub trust: Bar,
     pub rule: Bar,

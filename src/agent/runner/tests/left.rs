@@ -7,7 +7,7 @@ use pretty_assertions::assert_eq;
 use super::*;
 use crate::{
     protocol::{DocumentId, QuestionAnswer},
-    sandbox::Fence,
+    sandbox::{Checkpoints, Fence},
 };
 
 /// A workspace in which a command has made a protected file when its program was killed.
@@ -147,5 +147,33 @@ async fn a_conversation_of_a_gateway_does_not_look() {
             .iter()
             .any(|it| matches!(&it.event, Event::Notice(it) if it.code == "protected"));
         assert_eq!(is_told, is_looked, "{asker:?}");
+    }
+}
+
+/// Undo data that nobody can read turns undo off, and the user is told before anything is changed.
+#[tokio::test]
+async fn a_list_of_steps_that_is_too_long_is_told_to_the_user() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("work");
+    fs::create_dir(&root).expect("the test can do this");
+    let workspace = Arc::new(Workspace::fenced(&root, Fence::default()).expect("a folder"));
+    let paths = config::Paths::under(&folder.path().join("own"));
+    for (size, expected) in [(1 << 20, false), ((64 << 20) + 1, true)] {
+        let list = Checkpoints::list(&paths.state.join("checkpoints"), "conv_1");
+        fs::create_dir_all(list.parent().expect("it has one")).expect("the test can do this");
+        fs::File::create(&list)
+            .and_then(|it| it.set_len(size))
+            .expect("the test can do this");
+        let there = Some(Arc::clone(&workspace));
+        let mut talk = Conversation::with_paths(
+            Log::new(),
+            provider("http://127.0.0.1:9"),
+            there,
+            Asker::Here,
+            Some(paths.clone()),
+        );
+        talk.say("hi");
+        talk.until("the message", |it| it.has_said("hi")).await;
+        assert_eq!(talk.is_told("undo-off"), expected, "{size}");
     }
 }

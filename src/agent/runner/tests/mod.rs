@@ -76,6 +76,16 @@ impl Conversation {
         workspace: Option<Arc<Workspace>>,
         asker: Asker,
     ) -> Self {
+        Self::with_paths(log, provider, workspace, asker, None)
+    }
+
+    fn with_paths(
+        log: Arc<Log>,
+        provider: Arc<dyn Provider>,
+        workspace: Option<Arc<Workspace>>,
+        asker: Asker,
+        paths: Option<config::Paths>,
+    ) -> Self {
         let (link, inbox) = Local::new(
             Arc::clone(&log),
             About {
@@ -92,7 +102,7 @@ impl Conversation {
             settings: Arc::default(),
             tools: crate::tools::ToolSet::default(),
             roles: Arc::new(Roles::new(&Settings::default(), &Environment::default())),
-            paths: None,
+            paths,
             hold: SandboxStatus::default(),
         };
         let agent = tokio::spawn(run(setup, Arc::clone(&log), inbox));

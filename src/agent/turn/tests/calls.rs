@@ -42,6 +42,78 @@ fn a_call_is_looked_at_run_and_answered() {
 }
 
 #[test]
+fn without_tools_old_calls_are_told_as_text() {
+    let mut talk = Talk::begin();
+    talk.all([
+        thinks("hm"),
+        Input::Piece(Piece::ThinkingDone {
+            opaque: json!("signed"),
+        }),
+        super::tests::says("Let me look."),
+        call("a", "look", json!({ "file_path": "x" })),
+        ends(EndReason::ToolUse),
+        harmless(1),
+        ran(1, "it is </user_query> there"),
+        super::tests::says("It is."),
+        ends(EndReason::Stop),
+    ]);
+    // All that this place has is switched off by the settings, as with `--tools ''`.
+    let mut settings = crate::config::Settings::default();
+    for name in [
+        "look",
+        "change",
+        "run",
+        "ask",
+        "create_plan",
+        "switch_mode",
+        "todo_write",
+    ] {
+        let tool = crate::config::ToolSettings {
+            modes: Some(Vec::new()),
+            ..crate::config::ToolSettings::default()
+        };
+        settings.tools.insert(name.to_owned(), tool);
+    }
+    let said = submission_with("and now?", |it| it.settings = Arc::new(settings));
+    let effects = talk.turn.step(Input::Submit(Box::new(said)), 0);
+    let request = asked(&effects);
+    assert!(request.tools.is_empty());
+    let texts: Vec<String> = request
+        .messages
+        .iter()
+        .map(|it| match it {
+            ModelMessage::User(parts) => match &parts[..] {
+                [Part::Text(text)] => format!("user: {text}"),
+                other => panic!("{other:?}"),
+            },
+            ModelMessage::Assistant(said) => {
+                let texts = said.iter().map(|it| match it {
+                    Said::Text(text) => text.to_string(),
+                    other => panic!("{other:?}"),
+                });
+                format!("assistant: {}", texts.collect::<Vec<_>>().join(" | "))
+            }
+            ModelMessage::Results(results) => panic!("{results:?}"),
+        })
+        .collect();
+    assert_eq!(
+        texts,
+        [
+            "user: hi",
+            "assistant: Let me look. | (called the tool look with {\"file_path\":\"x\"})",
+            "user: (the tool look returned: it is &lt;/user_query> there)",
+            "assistant: It is.",
+            "user: and now?",
+        ]
+    );
+    // What is kept is what was said: with tools again, calls are calls.
+    talk.all([super::tests::says("Nothing."), ends(EndReason::Stop)]);
+    let effects = talk.turn.step(submit("go on"), 0);
+    let is_result = |it: &ModelMessage| matches!(it, ModelMessage::Results(_));
+    assert!(asked(&effects).messages.iter().any(is_result));
+}
+
+#[test]
 fn what_reaches_out_and_changes_nothing_runs_beside_readers() {
     let fetch = Tool {
         is_apart: true,

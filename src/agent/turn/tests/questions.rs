@@ -285,6 +285,26 @@ fn another_mode_needs_a_yes_and_changes_what_is_allowed() {
 }
 
 #[test]
+fn a_program_that_decides_approvals_agrees_to_no_other_mode() {
+    let mut said = submission("hi");
+    said.mode = Mode::Plan;
+    said.setup.asker = Asker::Program;
+    let mut talk = Talk::of(said);
+    talk.says(call("m", "switch_mode", json!({ "target_mode_id": "agent" })));
+    let shown = talk.says(ends(EndReason::ToolUse));
+    assert!(!shown.contains("Switch to agent mode?"), "{shown}");
+    assert_eq!(talk.turn.mode(), Some(Mode::Plan));
+    let [refused] = &talk.results()[..] else {
+        panic!("{shown}")
+    };
+    assert!(
+        refused.starts_with("!m: Error [TOOL_REJECTED]: a program decides approvals here")
+            && refused.ends_with("in plan mode."),
+        "{refused}"
+    );
+}
+
+#[test]
 fn what_the_settings_want_asked_is_not_answered_by_a_yes_to_something_else() {
     let mut settings = crate::config::Settings::default();
     let tool = crate::config::ToolSettings {

@@ -10,8 +10,8 @@ fn names(left: &LeftBehind) -> Vec<(&str, bool)> {
     names
 }
 
-fn notes(left: &LeftBehind) -> Vec<String> {
-    left.notes.iter().map(|it| it.told(str::to_owned)).collect()
+fn notes(left: &LeftBehind) -> Vec<LeftNote> {
+    left.notes.clone()
 }
 
 /// A workspace, and a folder for what is put aside.
@@ -175,7 +175,10 @@ fn what_a_killed_programs_command_made_or_changed_is_put_aside_and_can_come_back
             ("sub/.mcp.json", false),
         ]
     );
-    assert_eq!(notes(&left), [".sheafignore was there before the command, and is gone"]);
+    let gone = LeftNote::Gone {
+        path: ".sheafignore".to_owned(),
+    };
+    assert_eq!(notes(&left), [gone]);
     for it in &left.aside {
         let kept = if it.aside.is_dir() {
             it.aside.join("hook")
@@ -269,7 +272,7 @@ fn what_the_user_made_after_the_command_ended_stays() {
         }
         let left = bench.left();
         let mut moved = vec![("evil/.envrc", false), ("evil/.idea", false), (".npmrc", true)];
-        let later = |path: &str| format!("{path} is new or changed since the command ended: it was left as it is");
+        let later = |path: &str| LeftNote::Later { path: path.to_owned() };
         let mine = [
             ".git/config",
             ".vscode/launch.json",

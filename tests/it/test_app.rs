@@ -480,7 +480,6 @@ fn bytes_of(name: &str) -> Vec<u8> {
         "f2" => b"\x1bOQ",
         "f3" => b"\x1bOR",
         "backspace" => b"\x7f",
-        "delete" => b"\x1b[3~",
         "alt+enter" => b"\x1b\r",
         "shift+enter" => b"\x1b[13;2u",
         "ctrl+." => b"\x1b[46;5u",

@@ -1,6 +1,8 @@
 //! The gateway from outside, with limits that a test can wait for and a link that does as it is told.
 
 mod api;
+mod conversations;
+mod facades;
 mod kept;
 mod openai;
 mod turns;
@@ -24,7 +26,10 @@ use tokio::{
 use super::*;
 use crate::{
     link::{About, AskError},
-    protocol::{Command, DocumentStart, Done, Event, Kind, Mode, Notice, Query, Reply, Severity, Status, Usage},
+    protocol::{
+        Command, DocumentStart, Done, Event, FileChange, Kind, Mode, Notice, Operation, Query, Reply, RestorePreview,
+        Severity, Status, Turn, Usage,
+    },
 };
 
 /// Nothing here takes so long unless something is wrong.
@@ -45,6 +50,14 @@ impl Link for Puppet {
         if let Command::Submit(submit) = &command {
             self.log.append(1, Event::UserMessage(submit.message.clone()));
         }
+        if let Command::Restore(_) = &command {
+            let metadata = serde_json::Map::from_iter([("undone".to_owned(), true.into())]);
+            let document = "e".into();
+            self.log
+                .append_to(Turn(1), 1, Event::DocumentUpdate { document, metadata });
+            self.log
+                .append(1, Event::Notice(Notice::new(Severity::Info, "did-undo", "a.rs")));
+        }
         self.told.send(command).ok();
     }
 
@@ -55,8 +68,23 @@ impl Link for Puppet {
         }
     }
 
-    fn ask(&self, _: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
-        Box::pin(async { Ok(Reply::Models(vec!["one".to_owned(), "two".to_owned()])) })
+    fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
+        let reply = match query {
+            Query::RestorePreview(_) => Reply::RestorePreview(RestorePreview {
+                files: vec![FileChange {
+                    path: "a.rs".to_owned(),
+                    operation: Operation::Edit,
+                    added: 1,
+                    removed: 2,
+                    patch: "-x".to_owned(),
+                    conflict: None,
+                    is_lost: false,
+                }],
+                ..RestorePreview::default()
+            }),
+            _ => Reply::Models(vec!["one".to_owned(), "two".to_owned()]),
+        };
+        Box::pin(async { Ok(reply) })
     }
 }
 
@@ -150,6 +178,7 @@ impl Gateway {
             grace,
             models: Vec::new(),
             tools: vec!["grep".to_owned()],
+            can_undo: true,
             open: Box::new(move |wanted, log| {
                 if wanted.request.model == "none" {
                     return Err("there is nobody to ask\n  set a key".into());
@@ -794,6 +823,7 @@ async fn a_link_that_cannot_answer_ends_the_response() {
         grace: Duration::ZERO,
         models: Vec::new(),
         tools: Vec::new(),
+        can_undo: false,
         open: Box::new(move |_, log| Ok(Arc::new(Dead(log, notice.clone())))),
         log_access: Box::new(|_| {}),
         limits: quick(),
@@ -873,6 +903,7 @@ async fn other_machines_are_let_in_only_with_a_token_of_ones_own() {
             grace: Duration::ZERO,
             models: Vec::new(),
             tools: Vec::new(),
+            can_undo: false,
             open: Box::new(|_, _| Err("nobody".into())),
             log_access: Box::new(|_| {}),
             limits: Limits::default(),

@@ -33,7 +33,7 @@ try:
     response = json.loads(said.split("data: ", 1)[1].split("\n", 1)[0])["id"]
     config = home / "schemathesis.toml"
     operations = [f'[[operations]]\ninclude-path = "{path}"\nchecks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429", "5xx"]\n'
-        for path in ("/api/v1/chat/completions", "/api/v1/chat/plan", "/v1/chat/completions")]
+        for path in ("/api/v1/chat/completions", "/api/v1/chat/plan", "/v1/chat/completions", "/v1/responses", "/v1/messages")]
     operations.append(f'[[operations]]\ninclude-path-regex = "^/api/v1/chat/responses/"\nparameters = {{ "path.id" = "{response}" }}\n')
     operations.append('[[operations]]\ninclude-path = "/api/v1/chat/responses/{id}/stream"\nparameters = { "path.id" = "' + response + '", "header.Last-Event-ID" = "1" }\nchecks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429", "5xx"]\n')
     config.write_text("\n".join(operations))

@@ -2,6 +2,7 @@
 
 mod breaks;
 mod cancel;
+mod claude;
 mod left;
 mod long;
 mod real;

@@ -29,9 +29,6 @@ use crate::{
 /// Number of turns in a preview, counted from the end.
 const PREVIEW_TURNS: u32 = 3;
 
-/// What opens the list of conversations.
-const LIST: &str = "/resume";
-
 /// Opens the screen on a conversation of the server at `address`, `URL#ID`; without an id on the list of all.
 pub fn run(mut base: CliContext, address: &str, prompt: Option<String>, end: DisplayArguments) -> Result<u8> {
     let (url, id) = split(address);
@@ -57,8 +54,8 @@ pub fn run(mut base: CliContext, address: &str, prompt: Option<String>, end: Dis
             workspace: base.workspace.clone(),
             runtime: Handle::current(),
             listed: Mutex::default(),
+            is_chosen: id.is_some(),
         });
-        let prompt = prompt.or_else(|| id.is_none().then(|| LIST.to_owned()));
         let link: Arc<dyn Link> = Arc::new(server.attach(id));
         let (_, switched) = mpsc::unbounded_channel();
         show(base.screen(link, switched, prompt, false, Some(library)), end).await
@@ -83,6 +80,8 @@ struct ServedLibrary {
     runtime: Handle,
     /// The last list.
     listed: Mutex<Vec<ServedConversation>>,
+    /// The command line names a conversation.
+    is_chosen: bool,
 }
 
 impl ServedLibrary {
@@ -138,6 +137,10 @@ impl Library for ServedLibrary {
 
     fn remove(&self, _: &str) -> Result<(), String> {
         Err(NOT_HERE.to_owned())
+    }
+
+    fn opens_with_list(&self) -> bool {
+        !self.is_chosen
     }
 
     fn preview(&self, id: &str) -> SessionPreview {

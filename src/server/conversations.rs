@@ -32,8 +32,8 @@ use crate::{
     journal::file::Listed,
     link::AskError,
     protocol::{
-        Applied, Command, ConversationId, DocumentId, Entry, Event, FileChange, Position, Query, Reply, Restore,
-        RestoreConflict, RestoreTarget, Severity, Turn, View, codec::PING,
+        Applied, Command, ConversationId, DocumentId, Entry, Event, FileChange, Notice, Position, Query, Reply,
+        Restore, RestoreConflict, RestoreTarget, Severity, Turn, View, codec::PING,
     },
     transcript::{Transcript, object},
 };
@@ -264,13 +264,34 @@ pub async fn undo(State(state): State<Arc<ServerState>>, Path(id): Path<String>,
         match notice.await {
             Ok(Some(notice)) if notice.severity == Severity::Info => {
                 answer["done"] = true.into();
-                answer["message"] = notice.message.into();
+                answer["message"] = in_words(&notice).into();
             }
             Ok(Some(notice)) => return nothing(&notice.message),
             Ok(None) | Err(_) => return nothing("the agent did not answer"),
         }
     }
     Ok(refusal::json(StatusCode::OK, answer.to_string()))
+}
+
+/// Says what an undo or redo has done. The notice holds facts, which each screen puts into its own language.
+fn in_words(notice: &Notice) -> String {
+    let verb = if notice.code.contains("redo") {
+        "redone"
+    } else {
+        "undone"
+    };
+    let mut facts = notice.message.split('\n');
+    let (first, second) = (facts.next().unwrap_or_default(), facts.next().unwrap_or_default());
+    if notice.code.ends_with("document") {
+        return format!("{verb}: {second}");
+    }
+    let more = match second.parse::<u64>() {
+        Ok(count @ 2..) => format!(" and {} more", count - 1),
+        Ok(_) | Err(_) => String::new(),
+    };
+    let unchanged = facts.next().filter(|it| !it.is_empty());
+    let unchanged = unchanged.map_or_else(String::new, |it| format!("; unchanged: {it}"));
+    format!("{verb}: {first}{more}{unchanged}")
 }
 
 fn file_change(file: &FileChange) -> Value {

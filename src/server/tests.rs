@@ -1,6 +1,7 @@
 //! The gateway from outside, with limits that a test can wait for and a link that does as it is told.
 
 mod api;
+mod attached;
 mod conversations;
 mod facades;
 mod kept;
@@ -56,7 +57,7 @@ impl Link for Puppet {
             self.log
                 .append_to(Turn(1), 1, Event::DocumentUpdate { document, metadata });
             self.log
-                .append(1, Event::Notice(Notice::new(Severity::Info, "did-undo", "a.rs")));
+                .append(1, Event::Notice(Notice::new(Severity::Info, "did-undo", "a.rs\n2\n")));
         }
         self.told.send(command).ok();
     }
@@ -162,12 +163,21 @@ impl Gateway {
         Self::start(limits, 64, None, LINGER)
     }
 
+    /// One that stores conversations, at this address.
+    fn at(address: SocketAddr, limits: Limits, store: Store) -> Self {
+        Self::listen(&address.to_string(), limits, 64, Some(store), Duration::ZERO)
+    }
+
     fn start(limits: Limits, max_streams: usize, store: Option<Store>, grace: Duration) -> Self {
+        Self::listen("127.0.0.1:0", limits, max_streams, store, grace)
+    }
+
+    fn listen(listen: &str, limits: Limits, max_streams: usize, store: Option<Store>, grace: Duration) -> Self {
         let (opened, turns) = mpsc::unbounded_channel();
         let visits = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&visits);
         let server = Server::bind(ServerOptions {
-            listen: "127.0.0.1:0".to_owned(),
+            listen: listen.to_owned(),
             token: Secret::new("secret"),
             is_token_given: true,
             allow_host: Vec::new(),

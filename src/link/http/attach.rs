@@ -231,7 +231,8 @@ impl AttachServer {
             since: 0,
             flood: EventLimit::default(),
             queue: VecDeque::new(),
-            is_sending: false,
+            sending: None,
+            messages: 0,
             is_running: false,
         };
         tokio::spawn(driver.run());
@@ -335,8 +336,9 @@ struct Driver {
     flood: EventLimit,
     /// Messages that wait for the end of the running answer.
     queue: VecDeque<Submit>,
-    /// A message is on its way.
-    is_sending: bool,
+    /// Number of messages in the conversation so far, whoever sent them, when a message of ours went on its way.
+    sending: Option<u64>,
+    messages: u64,
     is_running: bool,
 }
 
@@ -486,7 +488,11 @@ impl Driver {
             };
             let mut piece = match piece {
                 Some(Ok(piece)) => piece,
-                Some(Err(error)) => return broken(&error),
+                // What was read is not read again: to go on is always worth a try.
+                Some(Err(error)) => {
+                    let words = error.to_string().lines().next().unwrap_or_default().to_owned();
+                    return Break::Broken(Failure::read(503, &words), retry::Failure::Connection(words));
+                }
                 // The server stops, or it closed an idle connection.
                 None => {
                     let failure = Failure::read(503, "");
@@ -535,6 +541,7 @@ impl Driver {
         match &entry.event {
             Event::UserMessage(_) => {
                 self.flood = EventLimit::default();
+                self.messages += 1;
                 self.is_running = true;
             }
             Event::Done(_) => self.is_running = false,
@@ -622,11 +629,11 @@ impl Driver {
 
     /// Sends the next message that waits, if no answer is running.
     fn send_next(&mut self) {
-        if self.is_running || self.is_sending {
+        if self.is_running || self.sending.is_some() {
             return;
         }
         let Some(submit) = self.queue.pop_front() else { return };
-        self.is_sending = true;
+        self.sending = Some(self.messages);
         let (server, sender, conversation) = (self.server.clone(), self.sent.0.clone(), self.conversation.clone());
         tokio::spawn(async move {
             let outcome = server.say(&submit, conversation).await;
@@ -639,11 +646,11 @@ impl Driver {
     }
 
     fn was_sent(&mut self, sent: Sent) {
-        self.is_sending = false;
+        let before = self.sending.take();
         match sent.outcome {
             Ok(conversation) => {
-                // Its record may come a moment later.
-                self.is_running = true;
+                // Its record may come a moment later, or the whole answer may be there already.
+                self.is_running |= before == Some(self.messages);
                 self.conversation = self.conversation.take().or(conversation);
             }
             Err(SendFailure::Busy) => {

@@ -83,6 +83,10 @@ impl Wire for Messages {
         }
     }
 
+    fn searches_web(&self, _: &str) -> bool {
+        true
+    }
+
     fn read(&self, _: &ModelRequest, _: &config::Provider) -> Box<dyn Read> {
         Box::new(Reading::new(stream::Decoder::default()))
     }
@@ -93,6 +97,9 @@ impl Wire for Messages {
         let said = failure.said.as_deref().unwrap_or_default().to_lowercase();
         if failure.kind != FailureKind::Request {
             return None;
+        }
+        if let Some(mended) = request.drop_search(failure) {
+            return Some(mended);
         }
         if said.contains("thinking` block") || said.contains("thinking block") || said.contains("signature") {
             return request.drop_thoughts().then(|| THOUGHTS_DROPPED.to_owned());

@@ -123,11 +123,13 @@ fn edit(applied: &str) -> Vec<Event> {
 #[tokio::test]
 async fn documents_and_the_diff_are_read_in_memory_and_from_the_disk() {
     let mut house = House::new();
-    let (id, turn) = begun(&mut house, "one").await;
+    let (id, mut turn) = begun(&mut house, "one").await;
     let mut client = house.say("two", Some(&id), &json!({})).await;
+    turn.message().await;
     turn.say(edit("applied"));
     object(&mut client).await;
     let mut client = house.say("three", Some(&id), &json!({})).await;
+    turn.message().await;
     turn.say(edit("rejected"));
     object(&mut client).await;
     let mut seen = Vec::new();
@@ -185,7 +187,7 @@ async fn undo_is_previewed_done_and_refused_while_something_runs() {
     check(&done, "UndoOutcome");
     assert_eq!(
         (status, &done["done"], &done["message"]),
-        (200, &json!(true), &json!("a.rs"))
+        (200, &json!(true), &json!("undone: a.rs and 1 more"))
     );
     let Command::Restore(restore) = turn.told().await else {
         panic!("an undo")
@@ -205,14 +207,20 @@ async fn undo_is_previewed_done_and_refused_while_something_runs() {
         assert!(refused.to_string().contains(member), "{body}: {refused}");
     }
     let mut client = house.say("go", Some(&id), &json!({ "stream": true })).await;
-    turn.message().await;
-    turn.say([start("a", "text", json!({}))]);
+    // Who can be asked at once gets another link.
+    let live = house.gateway.turn().await;
+    live.say([start("a", "text", json!({}))]);
     client.until("document_start").await;
     let (status, _) = object(&mut house.gateway.post(&path, &json!({})).await).await;
     assert_eq!(status, 409);
     let none = format!("{LIST}/conv_none/undo");
     let (status, _) = object(&mut house.gateway.post(&none, &json!({})).await).await;
     assert_eq!(status, 404);
+}
+
+/// Reads a stream to the end of the first record that contains `text`.
+async fn record(stream: &mut Client, text: &str) -> String {
+    stream.until(text).await + &stream.until("\n\n").await
 }
 
 /// The records of a stream so far: position and name.
@@ -232,7 +240,7 @@ async fn a_conversation_is_followed_from_its_beginning_through_restarts_of_it() 
     restarted(&mut house).await;
     let path = format!("{LIST}/{id}/stream");
     let mut stream = house.gateway.get(&path, "").await;
-    let backfill = stream.until("\"event\":\"done\"").await;
+    let backfill = record(&mut stream, "\"event\":\"done\"").await;
     assert!(
         backfill.contains("\"content\":\"one\"") && backfill.contains("\"finalContent\":\"yes\""),
         "{backfill}"
@@ -243,7 +251,7 @@ async fn a_conversation_is_followed_from_its_beginning_through_restarts_of_it() 
     let mut turn = house.gateway.turn().await;
     turn.say([start("a", "text", json!({})), delta("a", "so")]);
     client.until("content_delta").await;
-    let live = stream.until("\"event\":\"content_delta\"").await;
+    let live = record(&mut stream, "\"event\":\"content_delta\"").await;
     assert!(
         records(&live)[0].0 > last && records(&live)[0].1 == "user_message",
         "{live}"
@@ -257,7 +265,7 @@ async fn a_conversation_is_followed_from_its_beginning_through_restarts_of_it() 
     }
     assert!(turn.told.try_recv().is_err(), "the answer was not stopped");
     let mut second = house.gateway.get(&path, &format!("Last-Event-ID: {last}\r\n")).await;
-    let again = second.until("\"event\":\"content_delta\"").await;
+    let again = record(&mut second, "\"event\":\"content_delta\"").await;
     assert_eq!(
         records(&again).iter().map(|it| &it.1).collect::<Vec<_>>(),
         ["user_message", "document_start", "content_delta"]
@@ -276,7 +284,7 @@ async fn a_conversation_is_followed_from_its_beginning_through_restarts_of_it() 
 #[tokio::test]
 async fn one_stream_has_the_events_of_all_conversations_and_resumes() {
     let mut house = House::new();
-    let (first, turn) = begun(&mut house, "one").await;
+    let (first, mut turn) = begun(&mut house, "one").await;
     let mut stream = house.gateway.get("/api/v1/events", "").await;
     let ready = stream.until("event: ready\ndata: {}\n\n").await;
     let id = |said: &str| -> u64 {
@@ -285,16 +293,18 @@ async fn one_stream_has_the_events_of_all_conversations_and_resumes() {
     };
     let start = id(&ready);
     let mut client = house.say("two", Some(&first), &json!({})).await;
+    turn.message().await;
     turn.say(answer("yes"));
     object(&mut client).await;
     let (second, _) = begun(&mut house, "three").await;
-    let said = stream.until(&format!("\"conversationId\":\"{second}\"")).await + &stream.until("\"done\"").await;
+    let said = stream.until(&format!("\"conversationId\":\"{second}\"")).await + &record(&mut stream, "\"done\"").await;
     assert!(said.contains(&format!("\"conversationId\":\"{first}\"")) && !said.contains("\"content\":\"one\""));
-    for (since, wanted) in [(start, 10), (start + 5, 5), (id(&said), 0)] {
+    let last = id(&said);
+    for (since, wanted) in [(start, last - start), (start + 5, last - start - 5), (last, 0)] {
         let headers = format!("Last-Event-ID: {since}\r\n");
         let mut again = house.gateway.get("/api/v1/events", &headers).await;
         let rest = again.until(": ping").await;
-        assert_eq!(rest.matches("event: record").count(), wanted, "{since}: {rest}");
+        assert_eq!(rest.matches("event: record").count() as u64, wanted, "{since}: {rest}");
     }
     let mut late = house.gateway.get("/api/v1/events", "Last-Event-ID: 1\r\n").await;
     late.until("event: reset").await;

@@ -23,13 +23,18 @@ fn message(blocks: &[(Value, &[Value])], reason: &str, input: u64) -> String {
     format!("{STREAM}{}", events.collect::<String>())
 }
 
-fn says(text: &str, reason: &str) -> String {
+/// An answer of one text to a request of so many tokens.
+fn says_after(input: u64, text: &str, reason: &str) -> String {
     let block = json!({ "type": "text", "text": "" });
     message(
         &[(block, &[json!({ "type": "text_delta", "text": text })])],
         reason,
-        100,
+        input,
     )
+}
+
+fn says(text: &str, reason: &str) -> String {
+    says_after(100, text, reason)
 }
 
 /// A conversation with a model of a server that answers by the request and its number, and what was asked.
@@ -56,27 +61,29 @@ async fn conversation(
         model: Some(model.to_owned()),
         ..config::Provider::default()
     };
-    (Conversation::over(settings), diary)
+    let mut conversation = Conversation::over(settings.clone());
+    conversation.provider = settings;
+    (conversation, diary)
 }
 
 #[tokio::test]
 async fn an_answer_that_filled_the_window_is_asked_for_again_after_a_summary() {
     const FIRST: &str = "first long words ";
     let (mut conversation, mut diary) = conversation("claude-opus-4-6", |at, body| match at {
-        0..3 => says(&FIRST.repeat(3000), "end_turn"),
-        3 => says("The answer is", "model_context_window_exceeded"),
+        0..6 => says_after(16_000 * at as u64 + 100, &FIRST.repeat(3000), "end_turn"),
+        6 => says_after(96_000, "The answer is", "model_context_window_exceeded"),
         // It has no tools and is asked for a summary, or for the answer again.
         _ if body.to_string().contains("This is what was asked and done") => says("The answer is 42.", "end_turn"),
         _ => says("This is what was asked and done", "end_turn"),
     })
     .await;
-    for turn in 1..=3 {
+    for turn in 1..=6 {
         conversation.submit("go on", Mode::Agent, Some("claude-opus-4-6"));
         conversation.until_done(turn).await;
     }
     conversation.submit("and the answer?", Mode::Agent, Some("claude-opus-4-6"));
-    conversation.until_done(4).await;
-    let shown = conversation.shown(4);
+    conversation.until_done(7).await;
+    let shown = conversation.shown(7);
     assert!(
         shown.ends_with("text \"The answer is 42.\" | completed stop"),
         "{shown}"
@@ -85,7 +92,7 @@ async fn an_answer_that_filled_the_window_is_asked_for_again_after_a_summary() {
         shown.contains("incomplete \"The answer is\""),
         "what was said stays and is marked: {shown}"
     );
-    let kinds: Vec<_> = conversation.transcript.exchanges[3]
+    let kinds: Vec<_> = conversation.transcript.exchanges[6]
         .response
         .documents
         .iter()
@@ -96,10 +103,10 @@ async fn an_answer_that_filled_the_window_is_asked_for_again_after_a_summary() {
         "the person sees that the conversation was made shorter: {kinds:?}"
     );
     let mut asked = Vec::new();
-    for _ in 0..6 {
+    for _ in 0..9 {
         asked.push(diary.next().await);
     }
-    assert!(asked[3].to_string().contains(FIRST), "the whole was sent");
+    assert!(asked[6].to_string().contains(FIRST), "the whole was sent");
     let last = asked.pop().expect("a request");
     assert!(
         !last.to_string().contains(&FIRST.repeat(10)),
@@ -135,4 +142,93 @@ async fn an_answer_that_fills_the_window_again_ends_and_says_what_to_do() {
         .and_then(Value::as_str)
         .unwrap_or_default();
     assert!(details.contains("/new"), "the next step is named: {details:?}");
+}
+
+/// A conversation of an agent with all tools whose settings let the provider search.
+async fn searching(
+    answer: impl Fn(usize, &Value) -> String + Clone + Send + Sync + 'static,
+) -> (Conversation, test_server::Diary<Value>) {
+    let (mut conversation, diary) = conversation("claude-opus-4-6", answer).await;
+    // The same server, with other settings.
+    conversation.agent.abort();
+    let provider = conversation.provider.clone();
+    let mut settings = Settings::default();
+    settings.provider = Some("anthropic".to_owned());
+    settings.providers.insert("anthropic".to_owned(), provider.clone());
+    settings.web.search.kind = Some("provider".to_owned());
+    let provider = models::open(&provider, &Environment::default()).expect("sound settings");
+    let log = Log::new();
+    let (link, inbox) = Local::new(Arc::clone(&log), About::default());
+    let setup = Setup {
+        provider,
+        model: "claude-opus-4-6".to_owned(),
+        conversation: "conv_1".into(),
+        asker: Asker::Here,
+        workspace: None,
+        settings: Arc::new(settings),
+        tools: crate::tools::built_in().clone(),
+        roles: Arc::new(Roles::new(&Settings::default(), &Environment::default())),
+        paths: None,
+        hold: SandboxStatus::default(),
+    };
+    conversation.agent = tokio::spawn(run(setup, Arc::clone(&log), inbox));
+    conversation.link = link;
+    conversation.follower = log.follow(Position(0));
+    (conversation, diary)
+}
+
+#[tokio::test]
+async fn a_search_of_the_provider_is_a_document_and_goes_back_unchanged() {
+    let used =
+        json!({ "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": { "query": "q" } });
+    let found = json!({ "type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [
+        { "type": "web_search_result", "url": "https://a.example/", "title": "A", "encrypted_content": "EqgF" }
+    ] });
+    let blocks = [used.clone(), found.clone()];
+    let (mut conversation, mut diary) = searching(move |at, _| {
+        if at > 0 {
+            return says("ok", "end_turn");
+        }
+        let text = (
+            json!({ "type": "text", "text": "" }),
+            vec![
+                json!({ "type": "text_delta", "text": "It is so" }),
+                json!({ "type": "citations_delta", "citation": { "url": "https://a.example/", "title": "A" } }),
+            ],
+        );
+        let all = [(blocks[0].clone(), Vec::new()), (blocks[1].clone(), Vec::new()), text];
+        let all: Vec<(Value, &[Value])> = all
+            .iter()
+            .map(|(block, deltas)| (block.clone(), deltas.as_slice()))
+            .collect();
+        message(&all, "end_turn", 100)
+    })
+    .await;
+    conversation.say("is it so?");
+    conversation.until_done(1).await;
+    let response = &conversation.transcript.exchanges[0].response;
+    let search = &response.documents[0];
+    assert_eq!(
+        (
+            &search.metadata["toolName"],
+            &search.metadata["arguments"],
+            &search.metadata["result"]
+        ),
+        (
+            &json!("web_search"),
+            &json!({ "search_term": "q" }),
+            &json!({ "status": "success", "data": "A\nhttps://a.example/" })
+        )
+    );
+    assert_eq!(response.documents[1].text(), "It is so [1](https://a.example/)");
+    conversation.say("and now?");
+    conversation.until_done(2).await;
+    let first = diary.next().await;
+    let tools = first["tools"].as_array().expect("tools");
+    let search = tools.iter().filter(|it| it["name"] == "web_search").collect::<Vec<_>>();
+    assert_eq!(search.len(), 1);
+    assert_eq!(search[0]["type"], "web_search_20250305");
+    let second = diary.next().await;
+    let said = second["messages"][1]["content"].as_array().expect("blocks").clone();
+    assert_eq!(said[..2], [used, found]);
 }

@@ -36,7 +36,7 @@ pub fn of_mode<'a>(settings: &'a Settings, from: &'a ToolSet, mode: Mode) -> imp
     from.iter().filter(is_in_force)
 }
 
-/// What a model is told of a tool. The web search of a provider has no description of ours.
+/// The description of a tool for a model. The web search of a provider has none of ours.
 pub fn spec(settings: &Settings, tool: &Tool) -> ToolSpec {
     if tool.name == SEARCH && web_search::is_by_provider(settings) {
         return ToolSpec::at_provider(SEARCH);

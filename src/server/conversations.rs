@@ -431,7 +431,7 @@ pub async fn all(State(state): State<Arc<ServerState>>, headers: HeaderMap) -> H
     let since = last_event_id(&headers)?;
     let out = Output::new(&state, permit);
     Ok(event_stream(StreamBody::of(|sender| {
-        write_all(state, since, out, sender)
+        write_events(state, since, out, sender)
     })))
 }
 
@@ -607,7 +607,7 @@ impl ConversationReader {
 }
 
 /// Writes the events of all conversations.
-async fn write_all(state: Arc<ServerState>, since: Option<u64>, mut output: Output, out: mpsc::Sender<Bytes>) {
+async fn write_events(state: Arc<ServerState>, since: Option<u64>, mut output: Output, out: mpsc::Sender<Bytes>) {
     let Some(kept) = &state.conversations else { return };
     let hub = Arc::clone(&kept.events);
     let mut changes = hub.changes();

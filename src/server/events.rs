@@ -13,8 +13,11 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{now_ms, reader::EVENTS_PER_BATCH, sessions::Conversation, turn::weight};
-use crate::protocol::{ConversationId, Entry, codec::record};
+use super::{now_ms, reader::EVENTS_PER_BATCH, turn::weight};
+use crate::{
+    journal::Log,
+    protocol::{ConversationId, Entry, codec::record},
+};
 
 /// Memory limit of the ring, in bytes. The last event stays, however large.
 const RING_BYTES: usize = 1 << 20;
@@ -58,23 +61,28 @@ impl EventHub {
         is_first
     }
 
-    /// Gathers the events of a conversation from now on until it is closed. Does nothing before [`Self::start`].
-    pub fn follow(self: &Arc<Self>, conversation: &Arc<Conversation>) {
+    /// Gathers the events of a conversation from now on until `is_closed` turns true. Does nothing before [`Self::start`].
+    pub fn follow(
+        self: &Arc<Self>,
+        conversation: &ConversationId,
+        log: &Arc<Log>,
+        mut is_closed: watch::Receiver<bool>,
+    ) {
         if !self.is_started.load(Ordering::Relaxed) {
             return;
         }
-        let log = conversation.link.log();
         let mut follower = log.follow_closely(log.last());
-        let (hub, conversation) = (Arc::clone(self), Arc::clone(conversation));
+        let (hub, conversation) = (Arc::clone(self), conversation.clone());
         tokio::spawn(async move {
             let mut batch = Vec::new();
             loop {
                 let more = tokio::select! {
                     biased;
                     more = follower.next_some(EVENTS_PER_BATCH, &mut batch) => more,
-                    () = conversation.closed() => false,
+                    // An error means that the conversation is gone.
+                    _ = is_closed.wait_for(|it| *it) => false,
                 };
-                hub.push(&conversation.id, batch.drain(..));
+                hub.push(&conversation, batch.drain(..));
                 if !more {
                     return;
                 }

@@ -8,7 +8,6 @@ use axum::{
 
 use serde_json::Value;
 
-use super::anthropic;
 use crate::protocol::codec::{Failure, RequestError};
 
 /// An error response to a request. `IntoResponse` renders it in both dialects.
@@ -106,7 +105,7 @@ impl IntoResponse for Refusal {
         let mut response = json(self.status, self.failure.to_json().to_string());
         response.extensions_mut().insert(OtherForms {
             openai: openai(&self).to_string(),
-            anthropic: anthropic::error(&self).to_string(),
+            anthropic: anthropic(&self).to_string(),
         });
         let headers = response.headers_mut();
         if self.status == StatusCode::UNAUTHORIZED {
@@ -149,6 +148,21 @@ pub fn openai(refusal: &Refusal) -> Value {
     };
     let message = refusal.sentence();
     serde_json::json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
+}
+
+/// Returns the error body that Anthropic's servers send.
+pub fn anthropic(refusal: &Refusal) -> Value {
+    let kind = match refusal.status {
+        StatusCode::UNAUTHORIZED => "authentication_error",
+        StatusCode::FORBIDDEN => "permission_error",
+        StatusCode::NOT_FOUND => "not_found_error",
+        StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
+        StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+        StatusCode::SERVICE_UNAVAILABLE => "overloaded_error",
+        it if it.is_server_error() => "api_error",
+        _ => "invalid_request_error",
+    };
+    serde_json::json!({ "type": "error", "error": { "type": kind, "message": refusal.sentence() }, "request_id": null })
 }
 
 /// Returns a response with a JSON body that must not be cached.

@@ -195,9 +195,14 @@ impl Conversations {
         let open_ones = self.open_ones.lock().await;
         if self.events.start() {
             for conversation in open_ones.values() {
-                self.events.follow(conversation);
+                self.gather(conversation);
             }
         }
+    }
+
+    fn gather(&self, conversation: &Conversation) {
+        let is_closed = conversation.is_closed.subscribe();
+        self.events.follow(&conversation.id, conversation.link.log(), is_closed);
     }
 
     /// Lists the stored conversations, the last changed one first, and those of them that are open.
@@ -317,7 +322,7 @@ impl Conversations {
             recorder: Mutex::new(Some(recorder)),
             is_closed: watch::Sender::new(false),
         });
-        self.events.follow(&conversation);
+        self.gather(&conversation);
         open_ones.insert(id, Arc::clone(&conversation));
         self.opened.send_modify(|it| *it += 1);
         conversation.claim().await

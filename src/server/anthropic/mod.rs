@@ -14,7 +14,6 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-pub use self::write::error;
 use self::{request::ParsedRequest, write::EventEncoder};
 use super::{
     facade::{self, Answer},

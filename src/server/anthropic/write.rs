@@ -1,6 +1,5 @@
 //! Writes a flattened response as Anthropic's servers do: as a stream of events, or as one object.
 
-use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
@@ -9,7 +8,7 @@ use crate::{
         facade,
         flatten::{Flattener, OutputPart, StopReason},
         reader::StreamEncoder,
-        refusal::Refusal,
+        refusal,
     },
 };
 
@@ -56,21 +55,6 @@ fn usage(usage: Usage) -> Value {
         "cache_read_input_tokens": 0,
         "output_tokens": usage.completion_tokens,
     })
-}
-
-/// Returns the error body of this API.
-pub fn error(refusal: &Refusal) -> Value {
-    let kind = match refusal.status {
-        StatusCode::UNAUTHORIZED => "authentication_error",
-        StatusCode::FORBIDDEN => "permission_error",
-        StatusCode::NOT_FOUND => "not_found_error",
-        StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
-        StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
-        StatusCode::SERVICE_UNAVAILABLE => "overloaded_error",
-        it if it.is_server_error() => "api_error",
-        _ => "invalid_request_error",
-    };
-    json!({ "type": "error", "error": { "type": kind, "message": refusal.sentence() }, "request_id": null })
 }
 
 /// Encodes a response as a stream of events.
@@ -164,7 +148,7 @@ impl StreamEncoder for EventEncoder {
         self.begin(&mut out);
         if let Some(failure) = &self.flat.failure {
             // Clients raise it as an exception; the text before it has been sent.
-            event("error", error(&failure.refusal()), &mut out);
+            event("error", refusal::anthropic(&failure.refusal()), &mut out);
             return out;
         }
         self.close(&mut out);

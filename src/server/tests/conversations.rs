@@ -270,9 +270,12 @@ async fn a_conversation_is_followed_from_its_beginning_through_restarts_of_it() 
         records(&again).iter().map(|it| &it.1).collect::<Vec<_>>(),
         ["user_message", "document_start", "content_delta"]
     );
+    turn.say([
+        end("a", Some("so"), json!({ "format": "markdown" })),
+        Event::Done(Done::default()),
+    ]);
+    record(&mut stream, "\"event\":\"done\"").await;
     // A request with other tools opens it anew.
-    turn.say(answer("four"));
-    stream.until("\"event\":\"done\"").await;
     let mut client = house.say("three", Some(&id), &json!({ "tools": ["grep"] })).await;
     let other = house.gateway.turn().await;
     other.say(answer("five"));

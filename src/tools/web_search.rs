@@ -71,7 +71,13 @@ pub fn is_by_provider(settings: &Settings) -> bool {
 /// Returns true if a search service is configured, or the provider of `model` searches.
 pub fn is_available(settings: &Settings, model: &str) -> bool {
     if is_by_provider(settings) {
-        return matches!(settings.upstream(), Upstream::Provider(_, it) if searches_web(it, model));
+        // Nobody can be asked about a search of the provider.
+        let limits = settings.approvals.deny.iter().chain(&settings.approvals.ask);
+        let is_limited = limits
+            .into_iter()
+            .any(|it| it.rule.trim_start().starts_with("WebSearch"))
+            || settings.tools.get("web_search").is_some_and(|it| it.require_approval);
+        return !is_limited && matches!(settings.upstream(), Upstream::Provider(_, it) if searches_web(it, model));
     }
     Service::of(&settings.web.search)
         .is_some_and(|it| it.address().is_some() || settings.web.search.connection.has_url())
@@ -482,6 +488,12 @@ mod tests {
             all.provider = Some("mine".to_owned());
             all.providers.insert("mine".to_owned(), provider);
             assert_eq!(is_available(&all, model), expected, "{kind} {model}");
+            all.approvals.ask = vec![crate::config::ConfiguredRule::new("WebSearch(*)")];
+            assert!(!is_available(&all, model), "who wants to be asked cannot be");
+            all.approvals.ask.clear();
+            all.tools.entry("web_search".to_owned()).or_default().require_approval = true;
+            assert!(!is_available(&all, model), "a client that wants to be asked cannot be");
+            all.tools.clear();
         }
     }
 

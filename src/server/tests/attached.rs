@@ -8,7 +8,7 @@ use crate::{
     config::KeySource,
     link::http::{
         self,
-        attach::{AttachServer, Attached},
+        attach::{AttachServer, Attached, ServedConversation},
     },
     net::client::{Peer, Url},
     protocol::{ClarificationResponse, Message, Outcome, Position, Submit},
@@ -44,6 +44,20 @@ async fn shows(link: &Attached, wanted: &[&str]) {
     };
     let waited = tokio::time::timeout(PATIENCE, waiting).await;
     assert_eq!(shown(link), wanted, "in time: {}", waited.is_ok());
+}
+
+/// Waits until a conversation is listed: its file is written behind its answer.
+async fn listed(server: &AttachServer) -> Vec<ServedConversation> {
+    let listing = async {
+        loop {
+            let listed = server.list().await.expect("a list");
+            if !listed.is_empty() {
+                return listed;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, listing).await.expect("it is listed")
 }
 
 /// Waits until a screen shows an open question.
@@ -146,7 +160,7 @@ async fn two_screens_show_one_conversation_and_either_may_speak() {
     let (_, said) = object(&mut client).await;
     let id = said["conversationId"].as_str().expect("a name").to_owned();
     let server = server(house.gateway.address, "secret");
-    let listed = server.list().await.expect("a list");
+    let listed = listed(&server).await;
     assert_eq!((listed[0].id.as_str(), listed[0].title.as_str()), (id.as_str(), "one"));
 
     let first = server.attach(Some(&id));
@@ -197,7 +211,7 @@ async fn a_first_message_begins_a_conversation_of_the_server() {
     let turn = house.gateway.turn().await;
     turn.say(answer("two"));
     shows(&link, &["one: two"]).await;
-    let again = server.attach(Some(&server.list().await.expect("a list")[0].id));
+    let again = server.attach(Some(&listed(&server).await[0].id));
     shows(&again, &["one: two"]).await;
 }
 

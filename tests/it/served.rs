@@ -582,8 +582,8 @@ fn a_screen_opens_a_conversation_of_a_server_from_its_list() {
 
     for (address, token, message) in [
         (format!("{url}#conv_none"), TOKEN, "has no conversation"),
-        (url.clone(), "wrong", "refuses the token"),
         ("http://127.0.0.1:1".to_owned(), TOKEN, "cannot be reached"),
+        (url, "wrong", "refuses the token"),
     ] {
         let refused = Start::new(&["--attach", &address]).with("SHEAF_TOKEN", token).run();
         refused.wait_for(message);

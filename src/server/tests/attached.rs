@@ -11,7 +11,7 @@ use crate::{
         attach::{AttachServer, Attached, ServedConversation},
     },
     net::client::{Peer, Url},
-    protocol::{ClarificationResponse, Message, Outcome, Position, Submit},
+    protocol::{ClarificationResponse, Document, Message, Outcome, Position, Submit},
     transcript::Transcript,
 };
 
@@ -28,7 +28,7 @@ fn server(address: SocketAddr, token: &str) -> AttachServer {
 fn shown(link: &Attached) -> Vec<String> {
     let transcript = Transcript::from_entries(&link.log().after(Position(0)));
     let turns = transcript.exchanges.iter().filter(|it| !it.is_margin()).map(|it| {
-        let texts: Vec<&str> = it.response.documents.iter().map(|it| it.text()).collect();
+        let texts: Vec<&str> = it.response.documents.iter().map(Document::text).collect();
         let end = if it.response.is_running() { "…" } else { "" };
         format!("{}: {}{end}", it.asked(), texts.join("|"))
     });

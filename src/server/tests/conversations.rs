@@ -291,8 +291,8 @@ async fn one_stream_has_the_events_of_all_conversations_and_resumes() {
     let mut stream = house.gateway.get("/api/v1/events", "").await;
     let ready = stream.until("event: ready\ndata: {}\n\n").await;
     let id = |said: &str| -> u64 {
-        let ids = said.lines().filter_map(|it| it.strip_prefix("id: "));
-        ids.last().and_then(|it| it.parse().ok()).expect("an id")
+        let mut ids = said.lines().filter_map(|it| it.strip_prefix("id: "));
+        ids.next_back().and_then(|it| it.parse().ok()).expect("an id")
     };
     let start = id(&ready);
     let mut client = house.say("two", Some(&first), &json!({})).await;

@@ -150,8 +150,10 @@ async fn searching(
     // The same server, with other settings.
     conversation.agent.abort();
     let provider = conversation.provider.clone();
-    let mut settings = Settings::default();
-    settings.provider = Some("anthropic".to_owned());
+    let mut settings = Settings {
+        provider: Some("anthropic".to_owned()),
+        ..Settings::default()
+    };
     settings.providers.insert("anthropic".to_owned(), provider.clone());
     settings.web.search.kind = Some("provider".to_owned());
     let provider = models::open(&provider, &Environment::default()).expect("sound settings");

@@ -520,7 +520,12 @@ impl ConversationReader {
         let Ok(stored) = kept.read(&self.id).await else {
             return false;
         };
-        for entry in stored.entries {
+        let last = stored.entries.last().map_or(Position(0), |it| it.position);
+        if self.since > last && !self.reset(last, out).await {
+            return false;
+        }
+        // Nobody goes on with an answer that has no end.
+        for entry in stored.closed() {
             if entry.position > self.since && !self.send(&entry, out).await {
                 return false;
             }
@@ -528,10 +533,11 @@ impl ConversationReader {
         self.out.flush(out).await
     }
 
-    /// Says that the conversation ends before the record that the reader knows, as after a crash: it begins again.
-    async fn reset(&mut self, out: &mpsc::Sender<Bytes>) -> bool {
-        self.since = Position(0);
-        self.out.add("id: 0\nevent: reset\ndata: {}\n\n", out).await
+    /// Says that the server was killed before it stored the last records that the reader has: others take their numbers.
+    async fn reset(&mut self, last: Position, out: &mpsc::Sender<Bytes>) -> bool {
+        self.since = last;
+        let reset = format!("id: {}\nevent: reset\ndata: {{}}\n\n", last.0);
+        self.out.add(&reset, out).await
     }
 
     /// Waits until a conversation is opened, which may be this one.
@@ -549,7 +555,8 @@ impl ConversationReader {
 
     /// Follows an open conversation until it is closed. Returns false if the stream has to end.
     async fn follow(&mut self, open: &Arc<Conversation>, out: &mpsc::Sender<Bytes>) -> bool {
-        if self.since > open.link.log().last() && !self.reset(out).await {
+        let last = open.link.log().last();
+        if self.since > last && !self.reset(last, out).await {
             return false;
         }
         let mut follower = open.link.log().follow_closely(self.since);

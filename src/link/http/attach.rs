@@ -523,7 +523,10 @@ impl Driver {
         match frame.event.as_deref() {
             Some("record") => {}
             Some("reset") => {
-                return Err("the server has lost the end of this conversation: leave and attach again".to_owned());
+                // The server was killed: what it had not stored is void, and its numbers are given again.
+                let last = frame.id.as_deref().and_then(|it| it.parse().ok());
+                self.since = last.unwrap_or(self.since);
+                return Ok(());
             }
             _ => return Ok(()),
         }

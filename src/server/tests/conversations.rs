@@ -282,6 +282,15 @@ async fn a_conversation_is_followed_from_its_beginning_through_restarts_of_it() 
     object(&mut client).await;
     let rest = stream.until("\"finalContent\":\"five\"").await;
     assert!(rest.contains("\"content\":\"three\""), "{rest}");
+    // A number that the server has not stored, as of one that was killed.
+    restarted(&mut house).await;
+    let mut lost = house.gateway.get(&path, "Last-Event-ID: 9999\r\n").await;
+    let reset = lost.until("event: reset\ndata: {}\n\n").await;
+    let last: u64 = reset
+        .rsplit_once("id: ")
+        .and_then(|it| it.1.lines().next()?.parse().ok())
+        .expect("an id");
+    assert!(last > 10, "{last}");
 }
 
 #[tokio::test]

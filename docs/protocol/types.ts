@@ -650,6 +650,154 @@ export interface Failure {
   details: string;
 }
 
+/** A page of the list of stored conversations, the last changed one first. */
+export interface ConversationPage {
+  /** the conversations */
+  conversations: Array<ListedConversation>;
+  /** `after` of the next page; absent on the last one */
+  next?: string;
+}
+
+/** A stored conversation in a list. */
+export interface ListedConversation {
+  /** id of the conversation */
+  id: string;
+  /** its title, or its first words */
+  title?: string;
+  /** milliseconds since 1970; 0 if unknown */
+  created: number;
+  /** time of the last change, likewise */
+  changed: number;
+  /** number of turns */
+  turns: number;
+  /** `awaiting_input` if the running answer asks something */
+  status: "idle" | "streaming" | "awaiting_input" | (string & {});
+  /** id of the running response */
+  responseId?: string;
+}
+
+/** A stored conversation with a page of its turns. */
+export interface Conversation {
+  /** id of the conversation */
+  id: string;
+  /** its title */
+  title?: string;
+  /** milliseconds since 1970; 0 if unknown */
+  created: number;
+  /** as in the list */
+  status: "idle" | "streaming" | "awaiting_input" | (string & {});
+  /** id of the running response */
+  responseId?: string;
+  /** `Last-Event-ID` with which the stream of the conversation continues here */
+  lastEventId: number;
+  /** turns of the current branch */
+  turns: Array<ConversationTurn>;
+  /** `after` of the next page; absent on the last one */
+  next?: number;
+}
+
+/** A message and its response. */
+export interface ConversationTurn {
+  /** number of the turn */
+  turn: number;
+  /** its time in milliseconds since 1970 */
+  at: number;
+  /** the message, as it was sent */
+  message?: Record<string, unknown>;
+  /** the response object as far as it exists; its `id` is the producer's */
+  response: Record<string, unknown>;
+  /** what the model thought, each before a document */
+  thinking?: Array<unknown>;
+}
+
+/** The changes of files in a conversation. */
+export interface ConversationDiff {
+  /** the changes in their order */
+  edits: Array<ConversationEdit>;
+}
+
+/** A change of a file that was made. */
+export interface ConversationEdit {
+  /** turn and number of the document: `7.3` */
+  address: string;
+  /** number of the turn */
+  turn: number;
+  /** id of the document in its turn */
+  documentId: string;
+  /** the file */
+  filePath: string;
+  /** kind of change */
+  operation: "create" | "edit" | "delete" | "rename" | (string & {});
+  /** true if it was undone */
+  undone: boolean;
+  /** a unified diff; `""` if there is none */
+  patch: string;
+}
+
+/** Data of the event `record`: an event of a conversation, of whichever turn. */
+export interface ConversationRecord {
+  /** id of the conversation */
+  conversationId: string;
+  /** number of the record in the conversation; numbers may be missing */
+  n: number;
+  /** number of the turn */
+  turn: number;
+  /** its time in milliseconds since 1970 */
+  at: number;
+  /** name of the event */
+  event: string;
+  /** its data, as `--output-format events` prints it */
+  data: Record<string, unknown>;
+}
+
+/** Body of `POST /api/v1/conversations/{id}/undo`. */
+export interface UndoRequest {
+  /** all of a turn; absent: the last turn that changed files */
+  turn?: number;
+  /** only this document of the turn */
+  documentId?: string;
+  /** redo the last undo, or the document */
+  redo?: boolean;
+  /** files that were changed later, too */
+  overwrite?: boolean;
+  /** paths that stay as they are */
+  except?: Array<string>;
+  /** change nothing */
+  dryRun?: boolean;
+}
+
+/** The result of an undo, or what it would be. */
+export interface UndoOutcome {
+  /** false for a dry run */
+  done: boolean;
+  /** files that change */
+  files: Array<UndoneFile>;
+  /** true if the oldest changes are no longer stored */
+  isPartial: boolean;
+  /** the result in words; `""` for a dry run */
+  message: string;
+}
+
+/** The effect of an undo on a file. */
+export interface UndoneFile {
+  /** the file, relative to the workspace */
+  path: string;
+  /** kind of change */
+  operation: "create" | "edit" | "delete" | "rename" | (string & {});
+  /** lines added */
+  added: number;
+  /** lines removed */
+  removed: number;
+  /** the change as a unified diff */
+  patch: string;
+  /** who changed the file later; without `overwrite` it stays as it is */
+  conflict?: "user" | "agent" | (string & {});
+  /** turn of that change, if it was the agent's */
+  conflictTurn?: number;
+  /** true if it cannot be brought back */
+  lost: boolean;
+}
+
 /** Begins a response: first, and once. */
 export interface ResponseStart {
   /** id of the response, `chat_…` */

@@ -5,10 +5,14 @@ use std::sync::Arc;
 use crate::{
     agent::glob::Globs,
     config::Settings,
+    models::ToolSpec,
     protocol::{Mode, NotOffered},
     sandbox::Place,
-    tools::{Access, Tool, ToolSet, built_in},
+    tools::{Access, Tool, ToolSet, built_in, web_search},
 };
+
+/// Name of the tool that a provider may have itself.
+const SEARCH: &str = "web_search";
 
 /// Windows with fewer tokens are small.
 const SMALL_TOKENS: u64 = 32_000;
@@ -30,6 +34,14 @@ pub fn of_all_modes<'a>(settings: &'a Settings, from: &'a ToolSet) -> impl Itera
 pub fn of_mode<'a>(settings: &'a Settings, from: &'a ToolSet, mode: Mode) -> impl Iterator<Item = &'a Arc<Tool>> {
     let is_in_force = move |it: &&Arc<Tool>| it.modes.contains(&mode) && is_in_scope(settings, it, mode);
     from.iter().filter(is_in_force)
+}
+
+/// The description of a tool for a model. The web search of a provider has none of ours.
+pub fn spec(settings: &Settings, tool: &Tool) -> ToolSpec {
+    if tool.name == SEARCH && web_search::is_by_provider(settings) {
+        return ToolSpec::at_provider(SEARCH);
+    }
+    tool.spec()
 }
 
 /// The list of a request: the same in all modes, or the tools of the mode for those who get no more.

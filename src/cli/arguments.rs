@@ -297,6 +297,14 @@ pub struct Run {
     #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
 
+    /// Open the screen on a conversation that a `sheaf serve --stateful` runs; without #ID choose from its list
+    #[arg(
+        long,
+        value_name = "URL[#ID]",
+        conflicts_with_all = ["resume", "goes_on", "fork", "session_id", "gateway", "provider"]
+    )]
+    pub attach: Option<String>,
+
     /// Give the new conversation this id, for --resume later: letters, digits, '-' and '_'
     #[arg(long, value_name = "ID", value_parser = session_id)]
     pub session_id: Option<String>,

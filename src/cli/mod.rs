@@ -5,6 +5,7 @@
 mod arguments;
 mod assert;
 mod attach;
+mod attached;
 mod boundary;
 mod cache;
 mod chat;
@@ -401,12 +402,19 @@ fn start_conversation(
     } else {
         attach::prompt(words, &mut |text| complain(text))?
     };
+    if wanted.attach.is_some() && !has_screen {
+        complain("--attach opens a screen; for one answer use --gateway URL -p");
+        return Ok(code::USAGE);
+    }
     if !has_screen {
         if prompt.is_none() && !is_dialogue {
             complain("no prompt\n  sheaf -p 'what does src/main.rs do?'");
             return Ok(code::USAGE);
         }
         return run::print(base, prompt, printing, common, wanted, resumed);
+    }
+    if let Some(address) = &wanted.attach {
+        return attached::run(base, address, prompt, end);
     }
     let keeps = !wanted.no_session;
     let session = chat::named(&base, base.session(), wanted.session_id.as_deref())?;

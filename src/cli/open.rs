@@ -196,6 +196,11 @@ fn gateway_settings(
     })
 }
 
+/// Returns the settings of a link to the server that the settings name as the gateway, for somebody at a screen.
+pub fn attach_settings(settings: &Settings, environment: &Environment) -> Result<http::Settings> {
+    gateway_settings(settings, &settings.gateway, environment, None, true)
+}
+
 /// Opens a link to the embedded agent with `provider`, with all tools in `workspace`. `None`: no tools.
 pub fn local_agent(
     settings: &Settings,
@@ -414,6 +419,14 @@ impl ServeSource {
         let model = agent.model.as_deref().unwrap_or_default();
         let offered = tool_selection::tools(&agent.settings, model, agent.about.window, &agent.tools);
         offered.iter().map(|it| it.name.clone()).collect()
+    }
+
+    /// Returns true if clients may undo: the agent changes files here, and clients may let it.
+    pub fn can_undo(&self) -> bool {
+        match self {
+            Self::AgentTemplate(agent) => agent.tools.iter().any(|it| !it.only_looks()),
+            Self::Gateway(_) | Self::Recording(..) => false,
+        }
     }
 
     /// Opens a link for a request. `log` holds the conversation before its message.

@@ -87,6 +87,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
             grace: settings.grace,
             models: settings.models.clone(),
             tools: source.tool_names(),
+            can_undo: source.can_undo(),
             open: Box::new(move |wanted, log| Ok(source.link(wanted, log)?)),
             log_access: Box::new(move |record| log_request(record, lines.as_ref())),
             limits: Limits::for_streams(max_streams),

@@ -579,8 +579,10 @@ settings! {
 settings! {
     /// The web search service.
     pub struct Search {
-        /// Service that searches the web for the model. Unset: the model has no web search.
-        pub kind: Option<String> = None, ValueKind::Word(&["searxng", "brave", "tavily"]), variable;
+        /// Service that searches the web for the model. `provider`: the model's own provider does (Anthropic, Gemini 3, and
+        /// OpenAI's models that reason), which costs money for each search and sends the query out without asking. Unset: the model has no
+        /// web search.
+        pub kind: Option<String> = None, ValueKind::Word(&["searxng", "brave", "tavily", "provider"]), variable;
         pub connection: Connection = Connection::default();
         pub key: KeySource = KeySource::None;
     }
@@ -995,8 +997,8 @@ mod tests {
 
         ## [web.search]
 
-        - `kind`: searxng | brave | tavily; default unset; `SHEAF_WEB_SEARCH_KIND`
-          Service that searches the web for the model. Unset: the model has no web search.
+        - `kind`: searxng | brave | tavily | provider; default unset; `SHEAF_WEB_SEARCH_KIND`
+          Service that searches the web for the model. `provider`: the model's own provider does (Anthropic, Gemini 3, and OpenAI's models that reason), which costs money for each search and sends the query out without asking. Unset: the model has no web search.
         - `url`: address; default unset; `SHEAF_WEB_SEARCH_URL`
           Address of the service: needed for SearXNG, known for the others.
         - `api_key`: secret text; default unset; `SHEAF_WEB_SEARCH_API_KEY`

@@ -736,6 +736,14 @@ pub fn shape(pieces: &[Piece]) -> String {
             | Piece::Notice(_)
             | Piece::Seen(_)
             | Piece::ThinkingDone { .. } => {}
+            Piece::Searched(search) => parts.push(Part::Other(format!(
+                "search {:?} = {}",
+                search.query,
+                search.failed.clone().unwrap_or_else(|| {
+                    let urls: Vec<&str> = search.hits.iter().map(|it| it.url.as_str()).collect();
+                    urls.join(" ")
+                })
+            ))),
             Piece::Text(text) => grow(&mut parts, "text", text),
             Piece::Thinking(text) => grow(&mut parts, "thinking", text),
             Piece::Refusal(text) => grow(&mut parts, "refusal", text),

@@ -204,6 +204,26 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
+    /// Removes the web search of the provider, which a server has refused, and returns the line for the user. `None` if there is
+    /// none.
+    fn drop_search(&mut self, failure: &Failure) -> Option<String> {
+        let said = failure.said.as_deref().unwrap_or_default().to_lowercase();
+        let is_search = [
+            "web_search",
+            "web search",
+            "google_search",
+            "googlesearch",
+            "server_tool_use",
+        ];
+        if failure.kind != FailureKind::Request || !is_search.iter().any(|it| said.contains(it)) {
+            return None;
+        }
+        let before = self.tools.len();
+        self.tools.retain(|it| !it.is_at_provider());
+        let is_changed = self.drop_thoughts() | (self.tools.len() < before);
+        is_changed.then(|| "the server does not search the web for this model: asked without".to_owned())
+    }
+
     /// Removes the thoughts that a server wanted back, such as those of another account, which it cannot read. Returns false if there
     /// are none.
     pub fn drop_thoughts(&mut self) -> bool {
@@ -237,6 +257,87 @@ pub struct ToolSpec {
     pub about: String,
     /// An object schema of `type, properties, required, items, enum, description` only, which every server takes.
     pub parameters: Value,
+}
+
+impl ToolSpec {
+    /// A tool that the provider runs itself, by its name in all formats.
+    pub fn at_provider(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            aliases: Vec::new(),
+            about: String::new(),
+            parameters: Value::Null,
+        }
+    }
+
+    /// Returns true for a tool that the provider runs itself.
+    pub fn is_at_provider(&self) -> bool {
+        self.parameters.is_null()
+    }
+}
+
+/// A search that a provider made while it answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebSearch {
+    pub id: String,
+    pub query: String,
+    pub hits: Vec<WebPage>,
+    /// Reason why nothing was found, in the provider's words.
+    pub failed: Option<String>,
+}
+
+/// A page that a search has found, or that an answer cites.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebPage {
+    pub title: String,
+    pub url: String,
+}
+
+impl WebPage {
+    /// Reads `url` and `title`. `None` without a web address: others are no links.
+    fn read(value: &Value) -> Option<Self> {
+        let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().trim();
+        let is_web = text("url").starts_with("https://") || text("url").starts_with("http://");
+        (is_web && !text("url").contains(char::is_whitespace)).then(|| Self {
+            title: text("title").to_owned(),
+            url: text("url").to_owned(),
+        })
+    }
+}
+
+/// Pages that an answer cites, numbered in the order in which they come.
+#[derive(Debug, Default)]
+struct Citations(Vec<String>);
+
+impl Citations {
+    /// Returns Markdown for the end of a text that cites these pages; empty without any.
+    fn marks<'a>(&mut self, pages: impl IntoIterator<Item = &'a WebPage>) -> String {
+        let mut marks = String::new();
+        let mut told = Vec::new();
+        for page in pages {
+            let at = self.0.iter().position(|it| *it == page.url).unwrap_or_else(|| {
+                self.0.push(page.url.clone());
+                self.0.len() - 1
+            });
+            if !told.contains(&at) {
+                told.push(at);
+                let url = page.url.replace('(', "%28").replace(')', "%29");
+                marks.push_str(&format!(" [{}]({url})", at + 1));
+            }
+        }
+        marks
+    }
+}
+
+/// Returns true if the server of these settings can search the web for the model.
+pub fn searches_web(settings: &config::Provider, model: &str) -> bool {
+    match settings.kind.as_str() {
+        "anthropic" => true,
+        "gemini" => gemini::searches_web(model),
+        "openai-responses" => true,
+        "openai" => openai::is_own(settings) && responses::reasons(model),
+        _ => false,
+    }
 }
 
 /// Reasoning effort.
@@ -351,6 +452,8 @@ pub enum Piece {
     ThinkingDone {
         opaque: Value,
     },
+    /// The provider has searched the web; what it wants back of that came as [`Piece::ThinkingDone`].
+    Searched(Box<WebSearch>),
     CallStart {
         slot: usize,
         id: String,

@@ -85,6 +85,12 @@ pub trait Wire: Send + Sync + 'static {
         None
     }
 
+    /// Returns true if the server can search the web for this model: [`ToolSpec::is_at_provider`].
+    fn searches_web(&self, model: &str) -> bool {
+        let _ = model;
+        false
+    }
+
     /// Returns true if its servers may print a call as text, where their template has no tools.
     fn prints_calls(&self) -> bool {
         false
@@ -382,6 +388,9 @@ impl Exchange {
         if request.model.is_empty() {
             request.model = self.first_model().await?;
         }
+        if !self.wire.searches_web(&request.model) {
+            request.tools.retain(|it| !it.is_at_provider());
+        }
         self.inquire(request).await;
         let asked = self.wire.ask(request, &self.settings);
         let asked = self.authorised(asked).await.map_err(lasting)?;
@@ -649,6 +658,7 @@ impl Given {
                 piece @ (Piece::Text(_)
                 | Piece::Thinking(_)
                 | Piece::ThinkingDone { .. }
+                | Piece::Searched(_)
                 | Piece::CallStart { .. }
                 | Piece::CallArguments { .. }
                 | Piece::CallDone { .. }

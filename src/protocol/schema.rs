@@ -3,6 +3,8 @@
 //! They describe what a strict writer sends. Every object may have further members, and every word may be one that a later
 //! version adds, because readers keep both. `docs/protocol` and its TypeScript types are made from the same tables.
 
+mod conversations;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -356,6 +358,8 @@ static FAILURE: Shape = Shape {
 /// Objects of requests and answers, beside documents and events.
 pub static OBJECTS: &[&Shape] = &[&REQUEST, &RESPONSE, &CLARIFICATION_RESPONSE, &ERROR_BODY];
 
+pub use conversations::CONVERSATIONS;
+
 /// Members that documents of every type may have.
 pub static COMMON: &[Member] = &[
     (
@@ -418,7 +422,7 @@ pub fn definitions() -> Map<String, Value> {
         "Document".into(),
         json!({ "description": "A document.", "anyOf": [reference("KnownDocument"), unknown] }),
     );
-    for shape in OBJECTS {
+    for shape in OBJECTS.iter().chain(CONVERSATIONS) {
         object(shape, &mut defs);
     }
     let (mut named, mut data) = (Vec::new(), Vec::new());
@@ -486,7 +490,10 @@ pub fn index(root: &str) -> Value {
         .map(|(kind, _)| (kind.as_str().to_owned(), path(&type_name(kind, "Document"))));
     let events = EVENTS.iter().filter(|it| !it.is_private);
     let events = events.map(|it| (it.name.to_owned(), path(it.data.name)));
-    let objects = OBJECTS.iter().map(|it| (it.name.to_owned(), path(it.name)));
+    let objects = OBJECTS
+        .iter()
+        .chain(CONVERSATIONS)
+        .map(|it| (it.name.to_owned(), path(it.name)));
     let more = ["Document", "NamedEvent", "DataEvent"].map(|it| (it.to_owned(), path(it)));
     json!({
         "documents": documents.collect::<Map<_, _>>(),

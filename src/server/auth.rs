@@ -24,6 +24,9 @@ use super::refusal::Refusal;
 /// Path of the health check, the only one that needs no token.
 pub const HEALTH: &str = "/healthz";
 
+/// Header in which Anthropic's clients send the token.
+const API_KEY: &str = "x-api-key";
+
 /// Wrong tokens per [`FAILURE_WINDOW`] that are taken for a person's mistakes. After more, answers are delayed.
 const MAX_FAILURES: usize = 10;
 const FAILURE_WINDOW: Duration = Duration::from_mins(1);
@@ -140,18 +143,25 @@ impl AccessPolicy {
             .any(|it| it.name == name && it.port.is_none_or(|it| port.unwrap_or(80) == it))
     }
 
-    /// Returns true if the only `Authorization` header carries the token. A token elsewhere, as in the query, is
-    /// ignored.
+    /// Returns true if the only `Authorization` header carries the token; without one, if the only `x-api-key` header is
+    /// the token, as Anthropic's clients send it. A token elsewhere, as in the query, is ignored.
     pub fn has_valid_token(&self, headers: &HeaderMap) -> bool {
-        let mut shown = headers.get_all(AUTHORIZATION).iter();
-        let (Some(shown), None) = (shown.next(), shown.next()) else {
-            return false;
+        let only = |name: &str| {
+            let mut shown = headers.get_all(name).iter();
+            let (Some(shown), None) = (shown.next(), shown.next()) else {
+                return None;
+            };
+            shown.to_str().ok()
         };
-        let Some((scheme, token)) = shown.to_str().ok().and_then(|it| it.split_once(' ')) else {
-            return false;
+        let token = if headers.contains_key(AUTHORIZATION) {
+            let shown = only(AUTHORIZATION.as_str()).and_then(|it| it.split_once(' '));
+            shown.filter(|it| it.0.eq_ignore_ascii_case("bearer")).map(|it| it.1)
+        } else {
+            only(API_KEY)
         };
+        let Some(token) = token else { return false };
         let digest: [u8; 32] = Sha256::digest(token.trim()).into();
-        scheme.eq_ignore_ascii_case("bearer") && bool::from(digest.ct_eq(&self.token))
+        bool::from(digest.ct_eq(&self.token))
     }
 
     /// Records a wrong token at `now`. Returns true if there were so many that the answer should be delayed.
@@ -287,6 +297,7 @@ mod tests {
         };
         assert!(has_valid_token(&[("authorization", "Bearer secret")]));
         assert!(has_valid_token(&[("authorization", "bearer secret")]));
+        assert!(has_valid_token(&[("x-api-key", "secret")]));
         for (name, headers) in [
             ("in the query only", &[][..]),
             (
@@ -299,6 +310,13 @@ mod tests {
             ("more than it", &[("authorization", "Bearer secrets")]),
             ("nothing", &[("authorization", "Bearer ")]),
             ("a cookie", &[("cookie", "token=secret")]),
+            ("another key", &[("x-api-key", "secrets")]),
+            ("no key", &[("x-api-key", "")]),
+            ("two keys", &[("x-api-key", "secret"), ("x-api-key", "secret")]),
+            (
+                "a key beside a wrong token",
+                &[("authorization", "Bearer secrets"), ("x-api-key", "secret")],
+            ),
         ] {
             assert!(!has_valid_token(headers), "{name}");
         }

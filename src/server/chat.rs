@@ -14,7 +14,7 @@ use super::{
     LinkRequest,
     ending::is_open_question,
     history, now_ms,
-    reader::{DocumentEncoder, Reader, StreamEncoder},
+    reader::{DocumentEncoder, Reader, StreamBody, StreamEncoder},
     refusal::{self, Refusal},
     registry::Lookup,
     state::{ServerState, read},
@@ -193,7 +193,12 @@ pub fn streamed(
         permit,
         ping: state.limits.ping_interval,
     };
-    let mut response = HttpResponse::new(Body::new(reader.body()));
+    event_stream(reader.body())
+}
+
+/// Returns a response with a stream of events.
+pub fn event_stream(body: StreamBody) -> HttpResponse<Body> {
+    let mut response = HttpResponse::new(Body::new(body));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -230,26 +235,35 @@ pub async fn stream(
 
 /// Reads `Last-Event-ID`; 0 without one. Refused with 400 if it is no number or beyond the `last` event.
 fn since(headers: &HeaderMap, last: Position) -> Result<Position, Refusal> {
+    let Some(since) = last_event_id(headers)? else {
+        return Ok(Position(0));
+    };
+    if since > last.0 {
+        return Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            format!("the response has no event {since} yet"),
+        )
+        .details("an id belongs to the response that it came with"));
+    }
+    Ok(Position(since))
+}
+
+/// Reads `Last-Event-ID`. Refused with 400 if it is no number.
+pub fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
     let mut shown = headers.get_all("last-event-id").iter();
-    let refused = |message: String| Refusal::new(StatusCode::BAD_REQUEST, message);
+    let refused = |message: &str| Refusal::new(StatusCode::BAD_REQUEST, message);
     let number = |it: &HeaderValue| {
         let text = it.to_str().ok()?.trim();
         let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
         is_number.then(|| text.parse().ok()).flatten()
     };
-    let since = match (shown.next(), shown.next()) {
-        (None, _) => return Ok(Position(0)),
-        (Some(one), None) => number(one),
-        (Some(_), Some(_)) => return Err(refused("a request has one Last-Event-ID".to_owned())),
-    };
-    let since = since.ok_or_else(|| {
-        refused("`Last-Event-ID` is not an event id".to_owned()).details("send back the value of `id:`")
-    })?;
-    if since > last.0 {
-        return Err(refused(format!("the response has no event {since} yet"))
-            .details("an id belongs to the response that it came with"));
+    match (shown.next(), shown.next()) {
+        (None, _) => Ok(None),
+        (Some(one), None) => number(one)
+            .map(Some)
+            .ok_or_else(|| refused("`Last-Event-ID` is not an event id").details("send back the value of `id:`")),
+        (Some(_), Some(_)) => Err(refused("a request has one Last-Event-ID")),
     }
-    Ok(Position(since))
 }
 
 /// Reads the dialect from the query; `None` without one.
@@ -265,14 +279,24 @@ fn dialect(query: Option<&str>) -> Result<Option<Dialect>, Refusal> {
 
 /// `POST /api/v1/chat/responses/{id}/input`: answers a question of a running turn.
 pub async fn input(State(state): State<Arc<ServerState>>, Path(id): Path<String>, body: Body) -> Answer {
-    let body = read(&state, body, INPUT_LIMIT_BYTES.min(state.limits.body_bytes)).await?;
-    let response = ClarificationResponse::from_json(&body)?;
+    let response = read_answer(&state, body).await?;
     let served = found(&state, &id)?;
+    give_answer(&served, response)
+}
+
+/// Reads the body of an answer to a question.
+pub async fn read_answer(state: &ServerState, body: Body) -> Result<ClarificationResponse, Refusal> {
+    let body = read(state, body, INPUT_LIMIT_BYTES.min(state.limits.body_bytes)).await?;
+    Ok(ClarificationResponse::from_json(&body)?)
+}
+
+/// Answers an open question of a response.
+pub fn give_answer(served: &Arc<ServedResponse>, response: ClarificationResponse) -> Answer {
     let said = served.response();
     match said.get(&response.document_id) {
         Some(document) if is_open_question(document) => {
             if served.send_command(|turn| Command::Answer { turn, response }) {
-                Ok(accepted(&served))
+                Ok(accepted(served))
             } else {
                 Err(Refusal::new(StatusCode::CONFLICT, "the response has ended")
                     .details("send the answer with the next message"))
@@ -293,7 +317,7 @@ pub async fn cancel(State(state): State<Arc<ServerState>>, Path(id): Path<String
     Ok(accepted(&served))
 }
 
-fn accepted(served: &ServedResponse) -> HttpResponse<Body> {
+pub fn accepted(served: &ServedResponse) -> HttpResponse<Body> {
     refusal::json(StatusCode::ACCEPTED, json!({ "id": served.identity.id }).to_string())
 }
 

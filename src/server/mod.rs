@@ -1,8 +1,8 @@
-//! The HTTP gateway (`sheaf serve`): answers requests of the documents protocol and of OpenAI's API from any [`Link`].
+//! The HTTP gateway (`sheaf serve`): answers requests of the documents protocol and of OpenAI's and Anthropic's APIs from any [`Link`].
 //!
 //! ```text
-//! socket ─► connection ─► auth ─► route ─► chat, openai ─► history (the conversation before) ─► Link
-//!    ▲                                                                                          │ log
+//! socket ─► connection ─► auth ─► route ─► chat, façades ─► history (the conversation before) ─► Link
+//!    ▲                                                                                            │ log
 //!    └──── reader, with an encoder ◄──── turn: the response in its own log ◄──── event relay ◄──┘
 //! ```
 //!
@@ -11,10 +11,15 @@
 //! conversation stays open and continues with the next message. Every client is untrusted until it shows the token, and
 //! may be slow, greedy or malicious after that: every wait has a timeout and every queue a limit.
 
+mod anthropic;
 mod auth;
 mod chat;
 mod connection;
+mod conversations;
 mod ending;
+mod events;
+mod facade;
+mod flatten;
 mod history;
 mod openai;
 mod reader;
@@ -109,6 +114,8 @@ pub struct ServerOptions {
     pub models: Vec<String>,
     /// Names of the tools that the agent may use here, for `GET /v1/models`.
     pub tools: Vec<String>,
+    /// True if clients may undo what the agent did to files.
+    pub can_undo: bool,
     pub open: Box<Opener>,
     /// Called once for each request, after its response has been sent or abandoned.
     pub log_access: Box<dyn Fn(&AccessRecord) + Send + Sync>,
@@ -238,6 +245,7 @@ impl Server {
             grace: options.grace,
             models: options.models,
             tools: options.tools,
+            can_undo: options.can_undo,
             limits,
             stop,
             is_trim_due: AtomicBool::new(false),

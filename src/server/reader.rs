@@ -30,13 +30,13 @@ use crate::{
 };
 
 /// Approximate size of the chunks given to the HTTP library.
-const CHUNK_BYTES: usize = 16 << 10;
+pub const CHUNK_BYTES: usize = 16 << 10;
 
 /// Chunks waiting for the socket.
 const QUEUED_CHUNKS: usize = 1;
 
 /// Events taken from the log at a time, which a slow reader holds in memory.
-const EVENTS_PER_BATCH: NonZeroUsize = NonZeroUsize::new(32).expect("not zero");
+pub const EVENTS_PER_BATCH: NonZeroUsize = NonZeroUsize::new(32).expect("not zero");
 
 /// Encodes a response for the wire: as the protocol's stream, or as OpenAI's chunks.
 pub trait StreamEncoder: Send {
@@ -173,9 +173,7 @@ pub struct Reader {
 impl Reader {
     /// Starts a task that writes the stream, and returns its body. Dropping the body deregisters the reader.
     pub fn body(self) -> StreamBody {
-        let (out, pieces) = mpsc::channel(QUEUED_CHUNKS);
-        tokio::spawn(self.write(out));
-        StreamBody(pieces)
+        StreamBody::of(|out| self.write(out))
     }
 
     async fn write(mut self, out: mpsc::Sender<Bytes>) {
@@ -220,7 +218,7 @@ impl Reader {
 }
 
 /// Sends `text` in chunks. Returns false if the reader has gone.
-async fn send(out: &mpsc::Sender<Bytes>, text: String) -> bool {
+pub async fn send(out: &mpsc::Sender<Bytes>, text: String) -> bool {
     if text.len() <= CHUNK_BYTES {
         return out.send(text.into()).await.is_ok();
     }
@@ -235,6 +233,15 @@ async fn send(out: &mpsc::Sender<Bytes>, text: String) -> bool {
 
 /// HTTP body of a stream: the chunks from its writer task.
 pub struct StreamBody(mpsc::Receiver<Bytes>);
+
+impl StreamBody {
+    /// Starts a task that writes the body. Its channel closes when the body is dropped.
+    pub fn of<F: Future<Output = ()> + Send + 'static>(write: impl FnOnce(mpsc::Sender<Bytes>) -> F) -> Self {
+        let (out, pieces) = mpsc::channel(QUEUED_CHUNKS);
+        tokio::spawn(write(out));
+        Self(pieces)
+    }
+}
 
 impl hyper::body::Body for StreamBody {
     type Data = Bytes;

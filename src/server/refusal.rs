@@ -66,6 +66,16 @@ impl Refusal {
         self
     }
 
+    /// Message and hint in one text, for bodies that have no place for a hint.
+    pub fn sentence(&self) -> String {
+        let details = self.failure.details.trim();
+        if details.is_empty() {
+            self.failure.message.clone()
+        } else {
+            format!("{}: {details}", self.failure.message)
+        }
+    }
+
     #[cfg(test)]
     pub fn message(&self) -> &str {
         &self.failure.message
@@ -93,7 +103,10 @@ impl From<RequestError> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response<Body> {
         let mut response = json(self.status, self.failure.to_json().to_string());
-        response.extensions_mut().insert(Openai(openai(&self).to_string()));
+        response.extensions_mut().insert(OtherForms {
+            openai: openai(&self).to_string(),
+            anthropic: anthropic(&self).to_string(),
+        });
         let headers = response.headers_mut();
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -108,18 +121,17 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Response extension: the same refusal as an OpenAI error body. The router uses it for paths below `/v1/`.
+/// Response extension: the same refusal as the error bodies of other APIs. The router uses them for paths below `/v1/`.
 #[derive(Clone, Debug)]
-pub struct Openai(pub String);
+pub struct OtherForms {
+    pub openai: String,
+    pub anthropic: String,
+}
 
 /// Returns the error body that OpenAI's servers send.
 pub fn openai(refusal: &Refusal) -> Value {
     let Refusal {
-        status,
-        failure,
-        retry_after: _,
-        param,
-        closes: _,
+        status, failure, param, ..
     } = refusal;
     let kind = match *status {
         StatusCode::UNAUTHORIZED => "authentication_error",
@@ -134,13 +146,23 @@ pub fn openai(refusal: &Refusal) -> Value {
         "LLM_RATE_LIMITED" => "rate_limit_exceeded".to_owned(),
         code => code.to_ascii_lowercase(),
     };
-    let details = failure.details.trim();
-    let message = if details.is_empty() {
-        failure.message.clone()
-    } else {
-        format!("{}: {details}", failure.message)
-    };
+    let message = refusal.sentence();
     serde_json::json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
+}
+
+/// Returns the error body that Anthropic's servers send.
+pub fn anthropic(refusal: &Refusal) -> Value {
+    let kind = match refusal.status {
+        StatusCode::UNAUTHORIZED => "authentication_error",
+        StatusCode::FORBIDDEN => "permission_error",
+        StatusCode::NOT_FOUND => "not_found_error",
+        StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
+        StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+        StatusCode::SERVICE_UNAVAILABLE => "overloaded_error",
+        it if it.is_server_error() => "api_error",
+        _ => "invalid_request_error",
+    };
+    serde_json::json!({ "type": "error", "error": { "type": kind, "message": refusal.sentence() }, "request_id": null })
 }
 
 /// Returns a response with a JSON body that must not be cached.

@@ -19,11 +19,11 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ConnectionInfo,
+    ConnectionInfo, anthropic,
     auth::{self, HEALTH},
     chat,
     connection::OpenRequest,
-    openai,
+    conversations, openai,
     refusal::{self, Refusal},
     state::{AccessRecord, ServerState, too_large},
 };
@@ -40,7 +40,17 @@ pub fn paths() -> Vec<(&'static str, &'static str, MethodRouter<Arc<ServerState>
         ("/api/v1/chat/responses/{id}/stream", "get", get(chat::stream)),
         ("/api/v1/chat/responses/{id}/input", "post", post(chat::input)),
         (CANCEL, "post", post(chat::cancel)),
+        ("/api/v1/conversations", "get", get(conversations::list)),
+        ("/api/v1/conversations/{id}", "get", get(conversations::one)),
+        ("/api/v1/conversations/{id}/diff", "get", get(conversations::diff)),
+        ("/api/v1/conversations/{id}/stream", "get", get(conversations::stream)),
+        ("/api/v1/conversations/{id}/undo", "post", post(conversations::undo)),
+        ("/api/v1/conversations/{id}/input", "post", post(conversations::input)),
+        (CONVERSATION_CANCEL, "post", post(conversations::cancel)),
+        ("/api/v1/events", "get", get(conversations::all)),
         ("/v1/chat/completions", "post", post(openai::completions)),
+        ("/v1/responses", "post", post(openai::responses)),
+        (anthropic::MESSAGES, "post", post(anthropic::messages)),
         ("/v1/models", "get", get(openai::models)),
         ("/v1/models/{*id}", "get", get(openai::one_model)),
         ("/openapi.json", "get", get(description)),
@@ -49,8 +59,9 @@ pub fn paths() -> Vec<(&'static str, &'static str, MethodRouter<Arc<ServerState>
     ]
 }
 
-/// Path that accepts a body but needs none.
+/// Paths that accept a body but need none.
 const CANCEL: &str = "/api/v1/chat/responses/{id}/cancel";
+const CONVERSATION_CANCEL: &str = "/api/v1/conversations/{id}/cancel";
 
 /// OpenAPI description of the paths. The schemas of the protocol are added when it is first requested.
 const DESCRIPTION: &str = include_str!("../../assets/openapi.json");
@@ -89,8 +100,8 @@ async fn schema(Path(name): Path<String>) -> Result<HttpResponse<Body>, Refusal>
     Ok(refusal::json(StatusCode::OK, schema.to_string()))
 }
 
-/// Prefix of the paths whose errors have OpenAI's form.
-const OPENAI: &str = "/v1/";
+/// Prefix of the paths whose errors have the form of another API.
+const OTHERS: &str = "/v1/";
 
 /// Returns the router with all routes and the checks in front of them.
 pub fn router(state: Arc<ServerState>) -> Router {
@@ -141,16 +152,24 @@ async fn handle(State(state): State<Arc<ServerState>>, request: HttpRequest, nex
             .map(|it| it.requests.begin()),
     };
     let origin = state.access.allowed_origin(request.headers()).map(str::to_owned);
+    let is_anthropic = anthropic::is_client(request.headers());
     let in_chunks = request.headers().contains_key(header::TRANSFER_ENCODING);
     let mut response = check_and_route(&state, request, next)
         .await
         .unwrap_or_else(IntoResponse::into_response);
-    let other = response.extensions_mut().remove::<refusal::Openai>();
-    if let Some(refusal::Openai(text)) = other.filter(|_| entry.record.path.starts_with(OPENAI)) {
+    let other = response.extensions_mut().remove::<refusal::OtherForms>();
+    if let Some(forms) = other.filter(|_| entry.record.path.starts_with(OTHERS)) {
+        let is_error = response.status().is_server_error();
+        let text = if is_anthropic || entry.record.path == anthropic::MESSAGES {
+            *response.status_mut() = anthropic::status(response.status());
+            forms.anthropic
+        } else {
+            forms.openai
+        };
         *response.body_mut() = Body::from(text);
         response.headers_mut().remove(header::CONTENT_LENGTH);
         // Tools may have run, so clients must not retry without asking the user.
-        if response.status().is_server_error() {
+        if is_error {
             response
                 .headers_mut()
                 .insert("x-should-retry", HeaderValue::from_static("false"));
@@ -223,7 +242,9 @@ async fn check_and_route(
             tokio::time::sleep(state.limits.failure_delay).await;
         }
         let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
-        return Err(refusal.details("send it as `Authorization: Bearer TOKEN`").closing());
+        return Err(refusal
+            .details("send it as `Authorization: Bearer TOKEN` or `x-api-key: TOKEN`")
+            .closing());
     }
     if head.method == Method::POST && is_post_path(&head) {
         if !auth::is_json(&head.headers) && !is_empty_cancel(&head) {
@@ -256,7 +277,7 @@ fn is_empty_cancel(head: &Parts) -> bool {
     let is_cancel = head
         .extensions
         .get::<MatchedPath>()
-        .is_some_and(|it| it.as_str() == CANCEL);
+        .is_some_and(|it| matches!(it.as_str(), CANCEL | CONVERSATION_CANCEL));
     let says = |name| head.headers.contains_key(name);
     let has_length = head.headers.get(header::CONTENT_LENGTH).is_some_and(|it| it != "0");
     is_cancel && !has_length && !says(header::CONTENT_TYPE) && !says(header::TRANSFER_ENCODING)
@@ -272,7 +293,7 @@ fn preflight() -> HttpResponse<Body> {
     );
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static("authorization, content-type, last-event-id"),
+        HeaderValue::from_static("authorization, content-type, last-event-id, x-api-key, anthropic-version"),
     );
     response
 }

@@ -11,13 +11,16 @@ use std::{
 
 use axum::http::StatusCode;
 use serde_json::Value;
-use tokio::time::{Instant, timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
-use super::{LinkRequest, Opener, history, refusal::Refusal, turn::ServedResponse};
+use super::{LinkRequest, Opener, events::EventHub, history, refusal::Refusal, turn::ServedResponse};
 use crate::{
     journal::{
         Log,
-        file::{Recorder, Session, Store, StoreError},
+        file::{Listed, Recorder, Session, Store, StoreError, Stored},
     },
     link::{Asker, Link},
     protocol::{ConversationId, Request, Role},
@@ -34,6 +37,12 @@ pub struct Conversations {
     store: Store,
     /// Open conversations by id. Locked while one is opened, so that none is opened twice.
     open_ones: tokio::sync::Mutex<HashMap<ConversationId, Arc<Conversation>>>,
+    /// Number of conversations that were opened.
+    opened: watch::Sender<u64>,
+    /// The last list of the store, so that unchanged files are not read again.
+    listed: Mutex<HashMap<String, Listed>>,
+    /// Events of all open conversations.
+    pub events: Arc<EventHub>,
 }
 
 /// An open conversation: its link, and the recorder that writes it to disk.
@@ -44,6 +53,8 @@ pub struct Conversation {
     wanted: (Value, Asker),
     usage: Mutex<ConversationUse>,
     recorder: Mutex<Option<Recorder>>,
+    /// Turns true when it is closed: another one may take its place.
+    is_closed: watch::Sender<bool>,
 }
 
 struct ConversationUse {
@@ -88,6 +99,30 @@ impl Conversation {
         !state.is_taken && state.answer.as_ref().is_none_or(|it| it.has_ended())
     }
 
+    /// Returns the response that is running.
+    pub fn running(&self) -> Option<Arc<ServedResponse>> {
+        self.lock().answer.clone().filter(|it| !it.has_ended())
+    }
+
+    /// Waits until the conversation is closed. Everything about it is in its log then.
+    pub async fn closed(&self) {
+        // It cannot fail: `self` owns the sender.
+        let _ = self.is_closed.subscribe().wait_for(|it| *it).await;
+    }
+
+    /// Claims the conversation. Refused with 409 while a turn runs, even if that waits for an answer.
+    pub fn claim_idle(self: &Arc<Self>) -> Result<Claim, Refusal> {
+        let mut state = self.lock();
+        if state.is_taken {
+            return Err(busy(None));
+        }
+        if let Some(running) = state.answer.as_ref().filter(|it| !it.has_ended()) {
+            return Err(busy(Some(running)));
+        }
+        state.is_taken = true;
+        Ok(Claim(Arc::clone(self)))
+    }
+
     /// Claims the conversation, after a turn with an open question has yielded. Refused with 409 while another turn
     /// runs.
     async fn claim(self: &Arc<Self>) -> Result<Claim, Refusal> {
@@ -116,6 +151,7 @@ impl Conversation {
 
     /// Writes everything to disk and closes the file; the store reports a failure. Blocks.
     fn finish(&self) {
+        self.is_closed.send_replace(true);
         drop(self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
@@ -136,7 +172,78 @@ impl Conversations {
         Self {
             store,
             open_ones: tokio::sync::Mutex::default(),
+            opened: watch::Sender::new(0),
+            listed: Mutex::default(),
+            events: Arc::default(),
         }
+    }
+
+    /// Returns the conversation if it is open.
+    pub async fn find(&self, id: &ConversationId) -> Option<Arc<Conversation>> {
+        self.open_ones.lock().await.get(id).cloned()
+    }
+
+    /// Counts the conversations that are opened from now on.
+    pub fn openings(&self) -> watch::Receiver<u64> {
+        let mut openings = self.opened.subscribe();
+        openings.mark_unchanged();
+        openings
+    }
+
+    /// Begins to gather the events of all conversations.
+    pub async fn gather_events(&self) {
+        let open_ones = self.open_ones.lock().await;
+        if self.events.start() {
+            for conversation in open_ones.values() {
+                self.gather(conversation);
+            }
+        }
+    }
+
+    fn gather(&self, conversation: &Conversation) {
+        let is_closed = conversation.is_closed.subscribe();
+        self.events.follow(&conversation.id, conversation.link.log(), is_closed);
+    }
+
+    /// Lists the stored conversations, the last changed one first, and those of them that are open.
+    pub async fn list(&self) -> Result<(Vec<Listed>, HashMap<ConversationId, Arc<Conversation>>), Refusal> {
+        let known = std::mem::take(&mut *self.listed.lock().unwrap_or_else(PoisonError::into_inner));
+        let store = self.store.clone();
+        let listed = blocking(move || store.list_anew(&known)).await;
+        let listed = match listed {
+            Some(Ok(listed)) => listed,
+            Some(Err(error)) => return Err(disk(&error)),
+            None => return Err(unread()),
+        };
+        let by_id = listed.iter().map(|it| (it.session.id.clone(), it.clone())).collect();
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = by_id;
+        Ok((listed, self.open_ones.lock().await.clone()))
+    }
+
+    /// Reads a conversation from the disk. 404 for an unknown id.
+    pub async fn read(&self, id: &ConversationId) -> Result<Stored, Refusal> {
+        let (store, name) = (self.store.clone(), id.as_str().to_owned());
+        match blocking(move || store.read(&name)).await {
+            Some(Ok(stored)) => Ok(stored),
+            Some(Err(error)) => Err(not_resumed(&error)),
+            None => Err(unread()),
+        }
+    }
+
+    /// Claims a conversation without a message: as it is open, or opened as for a message. Refused with 404 for an unknown
+    /// id, and with 409 while a turn runs.
+    pub async fn claim_idle(&self, id: &ConversationId, open: &Opener, now_ms: u64) -> Result<Claim, Refusal> {
+        if let Some(conversation) = self.find(id).await {
+            let claim = conversation.claim_idle()?;
+            if !conversation.link.log().is_closed() {
+                return Ok(claim);
+            }
+        }
+        let request = Request {
+            conversation_id: Some(id.clone()),
+            ..Request::default()
+        };
+        self.claim_for(&request, Asker::Later, open, now_ms).await
     }
 
     /// Claims the conversation of a request: continues the open one, loads a stored one, or begins a new one.
@@ -185,12 +292,7 @@ impl Conversations {
         let resumed = match resumed {
             Some(Ok(resumed)) => resumed,
             Some(Err(error)) => return Err(not_resumed(&error)),
-            None => {
-                return Err(Refusal::new(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "the conversation could not be read",
-                ));
-            }
+            None => return Err(unread()),
         };
         self.open(&mut open_ones, request, asker, resumed.log, resumed.recorder, open)
             .await
@@ -218,8 +320,11 @@ impl Conversations {
                 since: Instant::now(),
             }),
             recorder: Mutex::new(Some(recorder)),
+            is_closed: watch::Sender::new(false),
         });
+        self.gather(&conversation);
         open_ones.insert(id, Arc::clone(&conversation));
+        self.opened.send_modify(|it| *it += 1);
         conversation.claim().await
     }
 
@@ -265,18 +370,20 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.ok()
 }
 
+fn unread() -> Refusal {
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the conversation could not be read")
+}
+
 fn disk(error: &dyn std::error::Error) -> Refusal {
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the conversation cannot be stored").details(error.to_string())
 }
 
 fn not_resumed(error: &StoreError) -> Refusal {
     match error {
-        StoreError::Missing { .. } => Refusal::new(
-            StatusCode::NOT_FOUND,
-            "no conversation with that name is stored \
-                                                                           here",
-        )
-        .details("leave `conversationId` out to begin one, or send all of its messages"),
+        StoreError::Missing { .. } => {
+            Refusal::new(StatusCode::NOT_FOUND, "no conversation with that name is stored here")
+                .details("leave `conversationId` out to begin one, or send all of its messages")
+        }
         StoreError::Held { .. } => Refusal::new(StatusCode::CONFLICT, error.to_string()),
         StoreError::Newer { .. } | StoreError::Failed { .. } | StoreError::NotStored(_) => disk(error),
     }

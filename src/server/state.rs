@@ -42,6 +42,8 @@ pub struct ServerState {
     pub models: Vec<String>,
     /// Names of the tools that the agent may use here.
     pub tools: Vec<String>,
+    /// True if clients may undo what the agent did to files.
+    pub can_undo: bool,
     pub limits: Limits,
     /// Turns true once, when the server shuts down.
     pub stop: watch::Receiver<bool>,

@@ -1,6 +1,9 @@
 //! The gateway from outside, with limits that a test can wait for and a link that does as it is told.
 
 mod api;
+mod attached;
+mod conversations;
+mod facades;
 mod kept;
 mod openai;
 mod turns;
@@ -24,7 +27,10 @@ use tokio::{
 use super::*;
 use crate::{
     link::{About, AskError},
-    protocol::{Command, DocumentStart, Done, Event, Kind, Mode, Notice, Query, Reply, Severity, Status, Usage},
+    protocol::{
+        Command, DocumentStart, Done, Event, FileChange, Kind, Mode, Notice, Operation, Query, Reply, RestorePreview,
+        Severity, Status, Turn, Usage,
+    },
 };
 
 /// Nothing here takes so long unless something is wrong.
@@ -45,6 +51,14 @@ impl Link for Puppet {
         if let Command::Submit(submit) = &command {
             self.log.append(1, Event::UserMessage(submit.message.clone()));
         }
+        if let Command::Restore(_) = &command {
+            let metadata = serde_json::Map::from_iter([("undone".to_owned(), true.into())]);
+            let document = "e".into();
+            self.log
+                .append_to(Turn(1), 1, Event::DocumentUpdate { document, metadata });
+            self.log
+                .append(1, Event::Notice(Notice::new(Severity::Info, "did-undo", "a.rs\n2\n")));
+        }
         self.told.send(command).ok();
     }
 
@@ -55,8 +69,23 @@ impl Link for Puppet {
         }
     }
 
-    fn ask(&self, _: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
-        Box::pin(async { Ok(Reply::Models(vec!["one".to_owned(), "two".to_owned()])) })
+    fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
+        let reply = match query {
+            Query::RestorePreview(_) => Reply::RestorePreview(RestorePreview {
+                files: vec![FileChange {
+                    path: "a.rs".to_owned(),
+                    operation: Operation::Edit,
+                    added: 1,
+                    removed: 2,
+                    patch: "-x".to_owned(),
+                    conflict: None,
+                    is_lost: false,
+                }],
+                ..RestorePreview::default()
+            }),
+            _ => Reply::Models(vec!["one".to_owned(), "two".to_owned()]),
+        };
+        Box::pin(async { Ok(reply) })
     }
 }
 
@@ -134,12 +163,21 @@ impl Gateway {
         Self::start(limits, 64, None, LINGER)
     }
 
+    /// One that stores conversations, at this address.
+    fn at(address: SocketAddr, limits: Limits, store: Store) -> Self {
+        Self::listen(&address.to_string(), limits, 64, Some(store), Duration::ZERO)
+    }
+
     fn start(limits: Limits, max_streams: usize, store: Option<Store>, grace: Duration) -> Self {
+        Self::listen("127.0.0.1:0", limits, max_streams, store, grace)
+    }
+
+    fn listen(listen: &str, limits: Limits, max_streams: usize, store: Option<Store>, grace: Duration) -> Self {
         let (opened, turns) = mpsc::unbounded_channel();
         let visits = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&visits);
         let server = Server::bind(ServerOptions {
-            listen: "127.0.0.1:0".to_owned(),
+            listen: listen.to_owned(),
             token: Secret::new("secret"),
             is_token_given: true,
             allow_host: Vec::new(),
@@ -150,6 +188,7 @@ impl Gateway {
             grace,
             models: Vec::new(),
             tools: vec!["grep".to_owned()],
+            can_undo: true,
             open: Box::new(move |wanted, log| {
                 if wanted.request.model == "none" {
                     return Err("there is nobody to ask\n  set a key".into());
@@ -794,6 +833,7 @@ async fn a_link_that_cannot_answer_ends_the_response() {
         grace: Duration::ZERO,
         models: Vec::new(),
         tools: Vec::new(),
+        can_undo: false,
         open: Box::new(move |_, log| Ok(Arc::new(Dead(log, notice.clone())))),
         log_access: Box::new(|_| {}),
         limits: quick(),
@@ -873,6 +913,7 @@ async fn other_machines_are_let_in_only_with_a_token_of_ones_own() {
             grace: Duration::ZERO,
             models: Vec::new(),
             tools: Vec::new(),
+            can_undo: false,
             open: Box::new(|_, _| Err("nobody".into())),
             log_access: Box::new(|_| {}),
             limits: Limits::default(),

@@ -104,6 +104,11 @@ impl ReaderGuard {
     pub fn reads(&mut self) {
         self.anchor = None;
     }
+
+    /// Returns true if it belongs to this response.
+    pub fn is_of(&self, served: &Arc<ServedResponse>) -> bool {
+        Arc::ptr_eq(&self.served, served)
+    }
 }
 
 impl Drop for ReaderGuard {
@@ -193,10 +198,15 @@ impl ServedResponse {
         self.stop_request.send_replace(StopRequest::Stop);
     }
 
+    /// Returns true if the turn waits for the user's answer.
+    pub fn is_waiting(&self) -> bool {
+        !self.has_ended() && self.response().documents.iter().any(is_open_question)
+    }
+
     /// Returns true if the turn waits for the user's answer, and asks it to end, so that the next message can be the
     /// answer.
     pub fn yield_to_message(&self) -> bool {
-        let is_waiting = !self.has_ended() && self.response().documents.iter().any(is_open_question);
+        let is_waiting = self.is_waiting();
         if is_waiting {
             self.stop_request.send_if_modified(|it| {
                 let is_free = *it == StopRequest::Nothing;
@@ -442,7 +452,7 @@ impl Drop for EventRelay {
 }
 
 /// Approximate memory use of an event: its texts and a flat amount for the rest.
-fn weight(event: &Event) -> usize {
+pub fn weight(event: &Event) -> usize {
     const REST: usize = 64;
     let text = match event {
         Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta.len(),

@@ -12,7 +12,8 @@ use super::{
     web_fetch::wrapped,
 };
 use crate::{
-    config::{Environment, Search, Settings},
+    config::{Environment, Search, Settings, Upstream},
+    models::searches_web,
     net::client::{Client, Request},
     protocol::{CallSubject, NotOffered},
 };
@@ -39,7 +40,7 @@ pub fn tool() -> Tool {
         subject: CallSubject::Web,
         is_apart: true,
         rule: Some(("WebSearch", &["web_search"])),
-        withheld: |settings, _, _| (!is_available(settings)).then_some(NotOffered::NoSearchService),
+        withheld: |settings, model, _| (!is_available(settings, model)).then_some(NotOffered::NoSearchService),
         examples: &[r#"{ "search_term": "cart" }"#],
         ..Tool::new(
             "web_search",
@@ -59,8 +60,25 @@ const MOST_RESULTS: usize = 8;
 const MOST_ANSWER_BYTES: usize = 2 << 20;
 const MOST_SNIPPET_CHARS: usize = 500;
 
-/// Returns true if a search service is configured.
-pub fn is_available(settings: &Settings) -> bool {
+/// Value of `web.search.kind` with which the model's own provider searches.
+const BY_PROVIDER: &str = "provider";
+
+/// Returns true if the settings let the model's provider search.
+pub fn is_by_provider(settings: &Settings) -> bool {
+    settings.web.search.kind.as_deref() == Some(BY_PROVIDER)
+}
+
+/// Returns true if a search service is configured, or the provider of `model` searches.
+pub fn is_available(settings: &Settings, model: &str) -> bool {
+    if is_by_provider(settings) {
+        // Nobody can be asked about a search of the provider.
+        let limits = settings.approvals.deny.iter().chain(&settings.approvals.ask);
+        let is_limited = limits
+            .into_iter()
+            .any(|it| it.rule.trim_start().starts_with("WebSearch"))
+            || settings.tools.get("web_search").is_some_and(|it| it.require_approval);
+        return !is_limited && matches!(settings.upstream(), Upstream::Provider(_, it) if searches_web(it, model));
+    }
     Service::of(&settings.web.search)
         .is_some_and(|it| it.address().is_some() || settings.web.search.connection.has_url())
 }
@@ -443,7 +461,39 @@ mod tests {
             (settings("searxng", Some("http://localhost:8888"), None), true),
         ] {
             all.web.search = search;
-            assert_eq!(is_available(&all), expected, "{:?}", all.web.search);
+            assert_eq!(is_available(&all, ""), expected, "{:?}", all.web.search);
+        }
+    }
+
+    #[test]
+    fn the_models_provider_searches_where_it_can() {
+        let mut all = Settings::default();
+        all.web.search = settings("provider", None, None);
+        assert!(!is_available(&all, "claude-opus-4-6"), "there is no provider");
+        for (kind, model, expected) in [
+            ("anthropic", "claude-opus-4-6", true),
+            ("gemini", "gemini-3-pro", true),
+            ("gemini", "gemini-2.5-pro", false),
+            ("openai-responses", "m", true),
+            // Not OpenAI's own server.
+            ("openai", "gpt-5.2", false),
+            ("ollama", "llama3", false),
+        ] {
+            let connection = crate::config::Connection::default().at("http://127.0.0.1:1");
+            let provider = crate::config::Provider {
+                kind: kind.to_owned(),
+                connection,
+                ..crate::config::Provider::default()
+            };
+            all.provider = Some("mine".to_owned());
+            all.providers.insert("mine".to_owned(), provider);
+            assert_eq!(is_available(&all, model), expected, "{kind} {model}");
+            all.approvals.ask = vec![crate::config::ConfiguredRule::new("WebSearch(*)")];
+            assert!(!is_available(&all, model), "who wants to be asked cannot be");
+            all.approvals.ask.clear();
+            all.tools.entry("web_search".to_owned()).or_default().require_approval = true;
+            assert!(!is_available(&all, model), "a client that wants to be asked cannot be");
+            all.tools.clear();
         }
     }
 

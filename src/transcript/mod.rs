@@ -4,7 +4,7 @@
 //! is what the caller makes of the [`ResponseChange`] that comes back.
 
 mod branch;
-mod object;
+pub mod object;
 pub mod query;
 
 pub mod approved;

@@ -34,7 +34,8 @@ pub fn object(transcript: &Transcript, title: &str, session: Value) -> Value {
     whole.into()
 }
 
-fn turn(it: &Exchange) -> Value {
+/// Formats one turn: its message and its response object.
+pub fn turn(it: &Exchange) -> Value {
     let mut turn = Map::new();
     turn.insert("turn".into(), it.turn.0.into());
     turn.insert("at".into(), it.at_ms.into());

@@ -157,6 +157,12 @@ impl<F: FrontEnd> EventLoop<F> {
         }
     }
 
+    /// Opens the list of conversations.
+    pub async fn choose(&mut self) {
+        let draft = self.app.composer.field.version();
+        self.carry_out(Effect::Sessions(draft)).await;
+    }
+
     /// Lets `update` take a message, and carries out what follows from it.
     pub async fn handle(&mut self, msg: Msg) {
         let mut outcomes = VecDeque::new();

@@ -31,6 +31,11 @@ pub trait Library: Send + Sync {
 
     /// Reads the end of one; empty if it cannot be read.
     fn preview(&self, id: &str) -> SessionPreview;
+
+    /// Returns true if the user chooses one at the start.
+    fn opens_with_list(&self) -> bool {
+        false
+    }
 }
 
 /// A saved conversation in a list.

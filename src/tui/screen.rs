@@ -87,6 +87,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         let _ = wakes.send(Wake::Colours);
     }))));
     let mut app = app(&setup, size, tty.cell(), Arc::<Highlighter>::clone(&colours));
+    let opens_with_list = setup.library.as_ref().is_some_and(|it| it.opens_with_list());
     let mut drafts = DraftKeeper::new(setup.keeps.then(|| setup.paths.state.clone()));
     let runner = EffectRunner {
         inbox,
@@ -136,6 +137,9 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     let follower = event_loop::watched(&setup.link, setup.is_inline);
     let mut events = EventLoop::over(app, screen, inbox_here, follower);
     events.show().await;
+    if opens_with_list && setup.prompt.is_none() {
+        events.choose().await;
+    }
     if let Some(text) = setup.prompt {
         events.submit(text).await;
     }

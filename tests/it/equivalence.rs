@@ -452,6 +452,7 @@ fn gateway_here() -> (std::net::SocketAddr, mpsc::Receiver<Arc<Log>>) {
         grace: std::time::Duration::ZERO,
         models: Vec::new(),
         tools: Vec::new(),
+        can_undo: false,
         open: Box::new(move |_, log| {
             let begun = opened.lock().expect("no test panics with it").clone();
             Ok(Arc::new(Scripted(log, std::sync::Mutex::new(begun))))

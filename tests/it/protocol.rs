@@ -18,7 +18,7 @@ use sheaf::{
             MemberForm::{self, Any, Code, Count, Details, Flag, List, Loose, Nullable, Object, Record, Text, Word},
             Need, Shape,
         },
-        schema::{self, COMMON, EVENTS, OBJECTS},
+        schema::{self, COMMON, CONVERSATIONS, EVENTS, OBJECTS},
     },
 };
 
@@ -147,7 +147,7 @@ fn shapes() -> BTreeMap<&'static str, &'static Shape> {
         .iter()
         .flat_map(|it| it.1.members)
         .for_each(|it| form(&it.1, &mut found));
-    let objects = OBJECTS.iter().copied();
+    let objects = OBJECTS.iter().chain(CONVERSATIONS).copied();
     for it in EVENTS.iter().map(|it| it.data).chain(objects) {
         shape(it, &mut found);
     }
@@ -517,7 +517,7 @@ fn the_schemas_are_served_one_by_one_and_together() {
     }
     assert_eq!(
         count,
-        KINDS.len() + EVENTS.iter().filter(|it| !it.is_private).count() + OBJECTS.len() + 3
+        KINDS.len() + EVENTS.iter().filter(|it| !it.is_private).count() + OBJECTS.len() + CONVERSATIONS.len() + 3
     );
     assert_eq!(get("/protocol/schema").json(), schema::whole());
     assert_eq!(get("/protocol/nothing").status, 404);

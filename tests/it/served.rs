@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     model::{Model, Script},
     print::{home, with_model},
+    pty::Start,
     serve::{Gateway, TOKEN, messages, request, tour},
 };
 
@@ -557,4 +558,35 @@ fn what_is_answered_is_what_is_described() {
         !schema(&description, "AcceptedRequest").is_valid(&json!({ "messages": [] })),
         "a schema says no, too"
     );
+}
+
+#[test]
+fn a_screen_opens_a_conversation_of_a_server_from_its_list() {
+    let home = home();
+    let model = Model::with([Script::says("two words"), Script::says("four words")]);
+    let gateway = Gateway::start(at_work(home.path(), &model), &["--stateful"]);
+    let answer = gateway.chat(&json!({ "messages": messages(&["say something"]) }));
+    let conversation = answer.json()["conversationId"].as_str().expect("a name").to_owned();
+    let url = format!("http://{}", gateway.address);
+
+    let screen = Start::new(&["--attach", &url]).with("SHEAF_TOKEN", TOKEN).run();
+    screen.wait_for("1 turn");
+    screen.send("\r");
+    screen.wait_gone("1 turn");
+    screen.wait_for("two words");
+    screen.send("and more\r");
+    screen.wait_for("four words");
+    let named = Start::new(&["--attach", &format!("{url}#{conversation}")]);
+    let named = named.with("SHEAF_TOKEN", TOKEN).run();
+    named.wait_for("four words");
+
+    for (address, token, message) in [
+        (format!("{url}#conv_none"), TOKEN, "has no conversation"),
+        ("http://127.0.0.1:1".to_owned(), TOKEN, "cannot be reached"),
+        (url, "wrong", "refuses the token"),
+    ] {
+        let refused = Start::new(&["--attach", &address]).with("SHEAF_TOKEN", token).run();
+        refused.wait_for(message);
+        assert_eq!(refused.exit(), 1, "{address}");
+    }
 }

@@ -6,7 +6,8 @@
     cargo build && /tmp/sdk/bin/python tests/sdk/openai.py target/debug/sheaf /tmp/sdk/npm
 
 A model server with a script answers `sheaf serve`; the PyPI package `openai`, then npm's, ask it. Both check models, an answer, a
-stream with its usage, what was thought and done on the way, a question, and the errors that they raise. Ends with 77 when
+stream with its usage, what was thought and done on the way, a question, and the errors that they raise; by the chat completions
+and by the responses API. Ends with 77 when
 npm's is not there, having compared with the other.
 """
 import http.server, json, os, pathlib, subprocess, sys, tempfile, threading
@@ -111,7 +112,26 @@ try:
     raises("no such model", openai.NotFoundError, "stream_protocol", lambda: client.models.retrieve("gpt-none"))
     raises("a busy model", openai.RateLimitError, "rate_limit_exceeded", lambda: ask("be busy"))
     raises("a busy model, streaming", openai.RateLimitError, "rate_limit_exceeded", lambda: list(ask("be busy", stream=True)))
-    print(f"PyPI openai {openai.__version__}: {len(failed)} of 18 failed", *failed, sep="\n  ")
+    respond = lambda text, **more: client.responses.create(model="scripted", instructions="be short", input=text, **more)
+    whole = respond("hi", max_output_tokens=900, tools=[{"type": "function", "name": "x", "parameters": {}}])
+    check("response", (whole.output_text, whole.status, whole.output[-1].role), (WHOLE, "completed", "assistant"))
+    check("usage of a response", (whole.usage.input_tokens, whole.usage.output_tokens, whole.usage.total_tokens), (10, 5, 15))
+    events = list(respond("hi", stream=True))
+    check("events", "".join(it.delta for it in events if it.type == "response.output_text.delta"), WHOLE)
+    check("order of events", [it.sequence_number for it in events], list(range(len(events))))
+    check("last event", (events[-1].type, events[-1].response.output_text), ("response.completed", WHOLE))
+    with client.responses.stream(model="scripted", input="look at it") as stream:
+        final = stream.get_final_response()
+    check("the helper of responses", final.output_text, "I will look.\n\n" + WHOLE)
+    check("reasoning of a response", "".join(part.text for it in final.output if it.type == "reasoning" for part in it.summary), "hm, a file\n[read_file notes.txt]")
+    asked = respond("ask me")
+    again = client.responses.create(model="scripted", input=[{"role": "user", "content": "ask me"}, *[it.model_dump(exclude_none=True) for it in asked.output], {"role": "user", "content": "the first"}])
+    check("a conversation of responses", again.output_text, WHOLE)
+    raises("a stored response", openai.BadRequestError, "stream_protocol", lambda: respond("hi", previous_response_id="resp_1"))
+    raises("a forced call", openai.BadRequestError, "stream_protocol", lambda: respond("hi", tool_choice="required"))
+    raises("a busy model, as a response", openai.RateLimitError, "rate_limit_exceeded", lambda: respond("be busy"))
+    raises("a busy model, as events", openai.RateLimitError, "rate_limit_exceeded", lambda: list(respond("be busy", stream=True)))
+    print(f"PyPI openai {openai.__version__}: {len(failed)} of 30 failed", *failed, sep="\n  ")
     if NPM is None or not (NPM / "node_modules" / "openai").exists():
         sys.exit(1 if failed else 77)
     script = home / "ask.mjs"
@@ -124,12 +144,14 @@ const whole = await client.chat.completions.create({ model: "scripted", messages
 const pieces = [];
 for await (const it of await client.chat.completions.create({ model: "scripted", messages, stream: true })) pieces.push(it.choices[0]?.delta?.content ?? "");
 const helped = await client.chat.completions.stream({ model: "scripted", messages }).finalContent();
+const response = await client.responses.create({ model: "scripted", input: "hi" });
+const last = await client.responses.stream({ model: "scripted", input: "hi" }).finalResponse();
 const refused = await client.chat.completions.create({ model: "scripted", messages, n: 2 }).catch((it) => it);
 const models = []; for await (const it of client.models.list()) models.push(it.id);
-console.log(JSON.stringify([whole.choices[0].message.content, pieces.join(""), helped, refused.constructor.name, refused.param, models]));
+console.log(JSON.stringify([whole.choices[0].message.content, pieces.join(""), helped, response.output_text, last.output_text, refused.constructor.name, refused.param, models]));
 """)
     said = subprocess.run(["node", script, NPM, url, TOKEN], capture_output=True, text=True)
-    check("npm", said.stdout.strip() or said.stderr, json.dumps([WHOLE, WHOLE, WHOLE, "BadRequestError", "n", ["scripted"]], separators=(",", ":")))
+    check("npm", said.stdout.strip() or said.stderr, json.dumps([WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, "BadRequestError", "n", ["scripted"]], separators=(",", ":")))
     print(f"npm openai: {'failed' if failed else 'all as it should be'}", *failed, sep="\n  ")
     sys.exit(1 if failed else 0)
 finally:

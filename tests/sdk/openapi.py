@@ -9,8 +9,8 @@ responses. All checks of schemathesis run, on examples, at the edges of each sch
 
     schemathesis --config-file CONFIG run URL/openapi.json --header 'Authorization: Bearer …' --checks all --generation-deterministic
 
-The one thing that is configured: a schema cannot say that the last message has to be the user's, nor which events a response has,
-so requests that fit it may be refused with 400.
+The one thing that is configured: a schema cannot say that the last message has to be the user's, which events a response has, nor
+which members of an undo go together, so requests that fit it may be refused with 400.
 """
 import http.client, json, os, pathlib, shutil, subprocess, sys, tempfile
 
@@ -30,10 +30,14 @@ try:
     asked = http.client.HTTPConnection("127.0.0.1", port)
     asked.request("POST", "/api/v1/chat/completions", json.dumps({"stream": True, "messages": [{"role": "user", "content": "go"}]}), {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"})
     said = asked.getresponse().read().decode()
-    response = json.loads(said.split("data: ", 1)[1].split("\n", 1)[0])["id"]
+    begun = json.loads(said.split("data: ", 1)[1].split("\n", 1)[0])
+    response, conversation = begun["id"], begun["conversationId"]
     config = home / "schemathesis.toml"
     operations = [f'[[operations]]\ninclude-path = "{path}"\nchecks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429", "5xx"]\n'
-        for path in ("/api/v1/chat/completions", "/api/v1/chat/plan", "/v1/chat/completions")]
+        for path in ("/api/v1/chat/completions", "/api/v1/chat/plan", "/v1/chat/completions", "/v1/responses", "/v1/messages")]
+    # Its stream has no end.
+    operations.append(f'[[operations]]\ninclude-path-regex = "^/api/v1/conversations/[^/]*(/diff|/input|/cancel)?$"\nparameters = {{ "path.id" = "{conversation}" }}\n')
+    operations.append('[[operations]]\ninclude-path = "/api/v1/conversations/{id}/undo"\nparameters = { "path.id" = "' + conversation + '" }\nchecks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429", "5xx"]\n')
     operations.append(f'[[operations]]\ninclude-path-regex = "^/api/v1/chat/responses/"\nparameters = {{ "path.id" = "{response}" }}\n')
     operations.append('[[operations]]\ninclude-path = "/api/v1/chat/responses/{id}/stream"\nparameters = { "path.id" = "' + response + '", "header.Last-Event-ID" = "1" }\nchecks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429", "5xx"]\n')
     config.write_text("\n".join(operations))

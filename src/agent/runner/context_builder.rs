@@ -591,7 +591,10 @@ impl ContextBuilder {
         let has_lints = offered.len() < tools.len();
         let names = prompt_tools(&setup.settings, &offered);
         let listed = tool_selection::listed(&setup.settings, &offered, mode);
-        let specs: Vec<ToolSpec> = listed.into_iter().map(|it| it.spec()).collect();
+        let specs: Vec<ToolSpec> = listed
+            .into_iter()
+            .map(|it| tool_selection::spec(&setup.settings, it))
+            .collect();
         let mut missing = tool_selection::missing(&setup.settings, &chosen.model, known.window, &setup.tools);
         missing.extend(has_lints.then(|| (read_lints::NAME.to_owned(), NotOffered::NoChecker)));
         // The surroundings are counted by themselves.

@@ -262,6 +262,7 @@ impl Running {
             Piece::Start { .. }
             | Piece::Thinking(_)
             | Piece::ThinkingDone { .. }
+            | Piece::Searched(_)
             | Piece::CallStart { .. }
             | Piece::CallArguments { .. }
             | Piece::CallDone { .. }

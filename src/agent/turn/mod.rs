@@ -27,7 +27,7 @@ use std::{
 };
 
 use chrono::{DateTime, SecondsFormat};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
 use self::{
@@ -48,7 +48,7 @@ use crate::{
     config::Settings,
     link::Asker,
     models::{
-        Call, Effort, ModelRequest, Part, Piece, Said, Tokens, ToolSpec,
+        Call, Effort, ModelRequest, Part, Piece, Said, Tokens, ToolSpec, WebSearch,
         catalogue::{self, Prices},
     },
     protocol::{
@@ -550,7 +550,7 @@ impl Running {
         let mut lost = Vec::new();
         if setup.purpose == Purpose::Answer {
             let tools: Vec<ToolSpec> = tool_selection::of_all_modes(&setup.settings, &setup.tools)
-                .map(|it| it.spec())
+                .map(|it| tool_selection::spec(&setup.settings, it))
                 .collect();
             let wanted = SessionPrompt::new(&maker, &setup.model.system, &tools);
             let (changes, changed) = memory.keep_prompt(wanted);
@@ -649,7 +649,8 @@ impl Running {
     /// The tools of the request, whether the mode allows them or not.
     fn offered(&self) -> Vec<ToolSpec> {
         let listed = tool_selection::listed(&self.setup.settings, &self.setup.tools, self.mode);
-        listed.into_iter().map(|it| it.spec()).collect()
+        let spec = |it: &Arc<Tool>| tool_selection::spec(&self.setup.settings, it);
+        listed.into_iter().map(spec).collect()
     }
 
     /// Goes on in another mode, and says so.
@@ -757,6 +758,7 @@ impl Running {
                 self.output.say(vec![Event::ThinkingDelta { delta }]);
             }
             Piece::ThinkingDone { opaque } => self.request.said.push(Said::Opaque(opaque)),
+            Piece::Searched(search) => self.searched(&search),
             Piece::CallDone {
                 id,
                 name,
@@ -793,6 +795,32 @@ impl Running {
             Piece::End(reason) => self.stopped(reason, memory),
             Piece::Error(failure) => self.failed(&failure, memory),
         }
+    }
+
+    /// Shows a search that the provider has made: the query, and the pages that it found.
+    fn searched(&mut self, search: &WebSearch) {
+        self.calls.count += 1;
+        let found = search.hits.iter().map(|it| match it.title.trim() {
+            "" => it.url.clone(),
+            title => format!("{title}\n{}", it.url),
+        });
+        let result = match &search.failed {
+            Some(why) => json!({ "status": "error", "data": why }),
+            None => json!({ "status": "success", "data": found.collect::<Vec<_>>().join("\n\n") }),
+        };
+        let start = json!({ "toolName": "web_search", "toolCallId": search.id });
+        let end = json!({
+            "toolName": "web_search",
+            "toolCallId": search.id,
+            "arguments": { "search_term": search.query },
+            "result": result,
+        });
+        let members = |it: Value| it.as_object().cloned().unwrap_or_default();
+        let events = self
+            .output
+            .writer
+            .whole(Kind::ToolCall, members(start), None, members(end));
+        self.output.say(events);
     }
 
     /// An id for a call that no other call of the conversation has.

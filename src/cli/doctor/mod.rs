@@ -289,7 +289,15 @@ fn configuration(settings: &Settings, problems: &[Problem], paths: &Paths) -> Ve
 fn tools(settings: &Settings) -> Vec<Check> {
     let topic = Topic::Configuration;
     let search = match &settings.web.search.kind {
-        Some(kind) if web_search::is_available(settings) => Check::good(topic, "web search", kind),
+        Some(kind) if web_search::is_available(settings, settings.model().unwrap_or_default()) => {
+            Check::good(topic, "web search", kind)
+        }
+        Some(_) if web_search::is_by_provider(settings) => Check::doubtful(
+            topic,
+            "web search",
+            "the provider of this model does not search the web, so web_search is not offered",
+            "choose Anthropic, Gemini 3 or a reasoning model of OpenAI, or another web.search.kind",
+        ),
         Some(kind) => Check::doubtful(
             topic,
             "web search",

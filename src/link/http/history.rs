@@ -36,9 +36,13 @@ pub fn root(mut url: Url) -> Url {
 /// The path below a running response, or `None` for an id that is no plain name: it comes from the gateway, and must
 /// not lead the token to another endpoint.
 pub fn below_response(id: &str, end: &str) -> Option<String> {
+    is_plain_name(id).then(|| format!("api/v1/chat/responses/{id}/{end}"))
+}
+
+/// Returns true for an id that is one segment of a path and nothing else.
+pub fn is_plain_name(id: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~' | ':');
-    let is_name = (1..=256).contains(&id.len()) && id.chars().all(is_plain) && id.chars().any(|it| it != '.');
-    is_name.then(|| format!("api/v1/chat/responses/{id}/{end}"))
+    (1..=256).contains(&id.len()) && id.chars().all(is_plain) && id.chars().any(|it| it != '.')
 }
 
 /// The turns so far, each as the JSON text that travels.

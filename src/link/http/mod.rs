@@ -8,6 +8,7 @@
 //!    Log ◄─ Driver ◄─ codec::Decoder ◄─ net::sse ◄─┘
 //! ```
 
+pub mod attach;
 mod context;
 mod driver;
 mod history;

@@ -83,6 +83,10 @@ impl Wire for Messages {
         }
     }
 
+    fn searches_web(&self, _: &str) -> bool {
+        true
+    }
+
     fn read(&self, _: &ModelRequest, _: &config::Provider) -> Box<dyn Read> {
         Box::new(Reading::new(stream::Decoder::default()))
     }
@@ -93,6 +97,9 @@ impl Wire for Messages {
         let said = failure.said.as_deref().unwrap_or_default().to_lowercase();
         if failure.kind != FailureKind::Request {
             return None;
+        }
+        if let Some(mended) = request.drop_search(failure) {
+            return Some(mended);
         }
         if said.contains("thinking` block") || said.contains("thinking block") || said.contains("signature") {
             return request.drop_thoughts().then(|| THOUGHTS_DROPPED.to_owned());
@@ -201,6 +208,85 @@ mod tests {
         let head = diary.next().await.to_lowercase();
         assert!(head.contains("\r\nauthorization: bearer sk-ant-oat01-x"), "{head}");
         assert!(!head.contains("x-api-key"), "a login's token is no key: {head}");
+    }
+
+    #[test]
+    fn models_that_think_with_a_budget_are_asked_to_think_between_calls() {
+        let tool = crate::models::ToolSpec {
+            name: "read".to_owned(),
+            aliases: Vec::new(),
+            about: String::new(),
+            parameters: json!({}),
+        };
+        for (model, effort, has_tools, url, is_wanted) in [
+            (
+                "claude-sonnet-4-5-20250929",
+                None,
+                true,
+                "https://api.anthropic.com",
+                true,
+            ),
+            (
+                "claude-opus-4-5",
+                Some(Effort::High),
+                true,
+                "https://api.anthropic.com",
+                true,
+            ),
+            (
+                "claude-opus-4-5",
+                Some(Effort::Off),
+                true,
+                "https://api.anthropic.com",
+                false,
+            ),
+            (
+                "claude-opus-4-5",
+                Some(Effort::High),
+                false,
+                "https://api.anthropic.com",
+                false,
+            ),
+            ("claude-opus-4-1", None, true, "https://api.anthropic.com", false),
+            (
+                "claude-opus-4-1",
+                Some(Effort::Low),
+                true,
+                "https://api.anthropic.com",
+                true,
+            ),
+            // It does so by itself.
+            (
+                "claude-opus-4-6",
+                Some(Effort::High),
+                true,
+                "https://api.anthropic.com",
+                false,
+            ),
+            // Others may refuse a header that they do not know.
+            (
+                "claude-opus-4-5",
+                Some(Effort::High),
+                true,
+                "http://127.0.0.1:4000",
+                false,
+            ),
+        ] {
+            let request = ModelRequest {
+                effort,
+                tools: has_tools.then(|| tool.clone()).into_iter().collect(),
+                ..request(model)
+            };
+            let asked = Messages::at(&settings(url)).ask(&request, &settings(url));
+            let beta = asked.headers().find(|it| it.0 == "anthropic-beta").and_then(|it| it.1);
+            let wanted = is_wanted.then_some("interleaved-thinking-2025-05-14");
+            assert_eq!(beta, wanted, "{model} {effort:?} {has_tools} {url}");
+            let body: Value = serde_json::from_slice(asked.body()).expect("JSON");
+            if let Some(budget) = body.pointer("/thinking/budget_tokens").and_then(Value::as_u64) {
+                let most = body["max_tokens"].as_u64().expect("a number");
+                assert!(budget >= 1024 && budget <= most / 2, "{model}: {budget} of {most}");
+            }
+        }
     }
 
     #[test]

@@ -85,7 +85,13 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, plain: bool) ->
     body
 }
 
+/// The version of the server's own web search, and how often it may search for one answer.
+const SEARCH: (&str, u64) = ("web_search_20250305", 8);
+
 fn tool(spec: &ToolSpec) -> Value {
+    if spec.is_at_provider() {
+        return json!({ "type": SEARCH.0, "name": spec.name, "max_uses": SEARCH.1 });
+    }
     let mut schema = spec.parameters.clone();
     if let Value::Object(members) = &mut schema {
         members.entry("type").or_insert_with(|| "object".into());
@@ -205,6 +211,7 @@ impl Conversation {
                 ModelMessage::Assistant(said) => {
                     let blocks = said.into_iter().filter_map(|it| match it {
                         Said::Text(text) => text_block(&text),
+                        Said::Opaque(block) if is_search(&block) => Some(block),
                         Said::Opaque(block) => (with_thoughts && is_thought(&block)).then_some(block),
                         Said::Call(it) => {
                             Some(json!({ "type": "tool_use", "id": it.id, "name": it.name, "input": it.arguments }))
@@ -220,6 +227,7 @@ impl Conversation {
                 }
             }
         }
+        all.pair_searches();
         all.finish();
         all
     }
@@ -233,6 +241,34 @@ impl Conversation {
             Some(turn) => turn.blocks.extend(blocks),
             None => self.0.push(Turn { role, blocks }),
         }
+    }
+
+    /// Removes the parts of searches that were cut off: the server takes a search with its result only, but for one at the very
+    /// end, which it goes on with.
+    fn pair_searches(&mut self) {
+        let last = self.0.len().saturating_sub(1);
+        for (at, turn) in self.0.iter_mut().enumerate() {
+            let ids = |kind: &str, name: &str| -> Vec<Value> {
+                let of_kind = turn.blocks.iter().filter(|it| it["type"] == kind);
+                of_kind.map(|it| it[name].clone()).collect()
+            };
+            let (asked, found) = (
+                ids("server_tool_use", "id"),
+                ids("web_search_tool_result", "tool_use_id"),
+            );
+            let end = turn.blocks.len().saturating_sub(1);
+            let mut place = 0;
+            turn.blocks.retain(|it| {
+                let is_end = at == last && place == end;
+                place += 1;
+                match it["type"].as_str() {
+                    Some("server_tool_use") => is_end || found.contains(&it["id"]),
+                    Some("web_search_tool_result") => asked.contains(&it["tool_use_id"]),
+                    Some(_) | None => true,
+                }
+            });
+        }
+        self.0.retain(|it| !it.blocks.is_empty());
     }
 
     fn finish(&mut self) {
@@ -276,6 +312,14 @@ fn text_block(text: &str) -> Option<Value> {
 fn image(image: &Image) -> Value {
     let data = base64::engine::general_purpose::STANDARD.encode(&image.bytes);
     json!({ "type": "image", "source": { "type": "base64", "media_type": image.media_type, "data": data } })
+}
+
+/// A search of the server, or its result, which goes back unchanged.
+fn is_search(block: &Value) -> bool {
+    matches!(
+        block.get("type").and_then(Value::as_str),
+        Some("server_tool_use" | "web_search_tool_result")
+    )
 }
 
 /// A thought that carries its maker's proof; one without is refused.
@@ -451,6 +495,46 @@ mod tests {
             of(true),
             json!([{ "type": "tool_result", "tool_use_id": "t1", "content": "seen", "is_error": true }, image])
         );
+    }
+
+    #[test]
+    fn the_servers_own_search_is_a_tool_and_goes_back_with_its_result() {
+        let mut asked = asked("claude-opus-4-6", vec![ModelMessage::user("go")]);
+        asked.tools = vec![ToolSpec::at_provider("web_search")];
+        assert_eq!(
+            body(&asked, &bare(), false)["tools"],
+            json!([{ "type": "web_search_20250305", "name": "web_search", "max_uses": 8 }])
+        );
+        let used =
+            |id: &str| json!({ "type": "server_tool_use", "id": id, "name": "web_search", "input": { "query": "q" } });
+        let found = |id: &str| {
+            json!({ "type": "web_search_tool_result", "tool_use_id": id,
+                    "content": [{ "type": "web_search_result", "url": "https://a.example", "encrypted_content": "Eq" }] })
+        };
+        let kinds = |said: Vec<Value>, is_over: bool| -> Vec<Value> {
+            let said = said.into_iter().map(Said::Opaque).chain([Said::Text("so".into())]);
+            let said = if is_over {
+                said.collect()
+            } else {
+                said.filter(|it| !matches!(it, Said::Text(_))).collect()
+            };
+            let mut all = vec![ModelMessage::user("go"), ModelMessage::Assistant(said)];
+            all.extend(is_over.then(|| ModelMessage::user("and?")));
+            let said = messages(all)[1]["content"].clone();
+            said.as_array().cloned().unwrap_or_default()
+        };
+        let text = json!({ "type": "text", "text": "so" });
+        assert_eq!(
+            kinds(vec![used("1"), found("1")], true),
+            [used("1"), found("1"), text.clone()],
+            "unchanged"
+        );
+        assert_eq!(
+            kinds(vec![used("1"), used("2"), found("2")], true),
+            [used("2"), found("2"), text.clone()]
+        );
+        assert_eq!(kinds(vec![found("1")], true), [text]);
+        assert_eq!(kinds(vec![used("1")], false), [used("1")], "the server goes on with it");
     }
 
     #[test]

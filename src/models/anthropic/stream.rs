@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::models::{
-    EndReason, Failure, FailureKind, Piece, Tokens,
+    Citations, EndReason, Failure, FailureKind, Piece, Tokens, WebPage, WebSearch,
     body::Decode,
     lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, text, whole_number},
 };
@@ -30,6 +30,9 @@ pub struct Decoder {
     calls: usize,
     /// A call whose block has stopped, until more is known.
     held: Option<PartialCall>,
+    /// Queries of the server's searches, by id.
+    queries: BTreeMap<String, String>,
+    citations: Citations,
     answer: AnswerState,
 }
 
@@ -44,8 +47,19 @@ struct Begun {
 
 #[derive(Debug)]
 enum Block {
-    Text,
-    Thinking { text: String, signature: String },
+    /// With the pages that it cites.
+    Text(Vec<WebPage>),
+    /// A search of the server; its input may come in fragments.
+    Search {
+        block: Value,
+        input: String,
+    },
+    /// The result of a search.
+    Found(Value),
+    Thinking {
+        text: String,
+        signature: String,
+    },
     Redacted(Value),
     Call(PartialCall),
     Ignored,
@@ -233,7 +247,8 @@ impl Decoder {
         let block = match text(given, "type") {
             "text" => {
                 self.say(text(given, "text"), out)?;
-                Block::Text
+                let cited = given.get("citations").and_then(Value::as_array).into_iter().flatten();
+                Block::Text(cited.filter_map(WebPage::read).collect())
             }
             "thinking" => {
                 let thought = begun("thinking");
@@ -247,6 +262,19 @@ impl Decoder {
                 let data = begun("data");
                 self.answer.weigh(data.len())?;
                 Block::Redacted(json!({ "type": "redacted_thinking", "data": data }))
+            }
+            "server_tool_use" => {
+                let block = Value::Object(given.clone());
+                self.answer.weigh(block.to_string().len())?;
+                Block::Search {
+                    block,
+                    input: String::new(),
+                }
+            }
+            "web_search_tool_result" => {
+                let block = Value::Object(given.clone());
+                self.answer.weigh(block.to_string().len())?;
+                Block::Found(block)
             }
             "tool_use" if self.calls >= CALLS_LIMIT => {
                 self.answer.notice_call_limit(out);
@@ -321,7 +349,8 @@ impl Decoder {
                         call.arguments.push_str(&fragment);
                         out.push(Piece::call_arguments(call.slot, &fragment));
                     }
-                    Some(Block::Text | Block::Thinking { .. } | Block::Redacted(_)) | None => {
+                    Some(Block::Search { input, .. }) => input.push_str(&fragment),
+                    Some(Block::Text(_) | Block::Thinking { .. } | Block::Redacted(_) | Block::Found(_)) | None => {
                         let message = "arguments without a call were dropped";
                         self.answer.notice("lost-arguments", message, out);
                     }
@@ -329,7 +358,14 @@ impl Decoder {
                 }
                 Ok(())
             }
-            "citations_delta" => Ok(()),
+            "citations_delta" => {
+                let page = delta.get("citation").and_then(WebPage::read);
+                if let (Some(page), Some(Block::Text(cited))) = (page, self.blocks.get_mut(&index)) {
+                    self.answer.weigh(page.url.len() + page.title.len())?;
+                    cited.push(page);
+                }
+                Ok(())
+            }
             _ => {
                 let message = "a part of the answer is neither text, reasoning nor a call and was left out";
                 self.answer.notice("unknown-part", message, out);
@@ -371,8 +407,46 @@ impl Decoder {
                 }
                 self.held = Some(call);
             }
+            Some(Block::Text(cited)) => {
+                let marks = self.citations.marks(&cited);
+                if !marks.is_empty() {
+                    out.push(Piece::Text(marks));
+                }
+            }
+            Some(Block::Search { mut block, input }) => {
+                if let Ok(Value::Object(input)) = serde_json::from_str(&input) {
+                    block["input"] = input.into();
+                }
+                let query = block
+                    .pointer("/input/query")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                let id = block["id"].as_str().unwrap_or_default();
+                self.queries.insert(id.to_owned(), query.to_owned());
+                self.begun.has_said = true;
+                out.push(Piece::ThinkingDone { opaque: block });
+            }
+            Some(Block::Found(block)) => {
+                self.begun.has_said = true;
+                out.push(Piece::Searched(Box::new(self.found(&block))));
+                out.push(Piece::ThinkingDone { opaque: block });
+            }
             // A thought without its maker's proof is refused when it comes back.
-            Some(Block::Thinking { .. } | Block::Text | Block::Ignored) | None => {}
+            Some(Block::Thinking { .. } | Block::Ignored) | None => {}
+        }
+    }
+
+    /// Reads the result of a search.
+    fn found(&self, block: &Value) -> WebSearch {
+        let id = block["tool_use_id"].as_str().unwrap_or_default();
+        let content = block.get("content");
+        let failed = content.and_then(|it| it.get("error_code")).and_then(Value::as_str);
+        let hits = content.and_then(Value::as_array).into_iter().flatten();
+        WebSearch {
+            id: id.to_owned(),
+            query: self.queries.get(id).cloned().unwrap_or_default(),
+            hits: hits.filter_map(WebPage::read).collect(),
+            failed: failed.map(str::to_owned),
         }
     }
 
@@ -510,6 +584,74 @@ mod tests {
             ("llamacpp-qwen1.5b-text", r#"text "Hello." | usage 35(22)+3 | end Stop"#.to_owned()),
         ];
         recorded("anthropic", reading, &cases);
+    }
+
+    #[test]
+    fn a_search_of_the_server_is_shown_and_goes_back_unchanged() {
+        let result = json!({
+            "type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "caller": { "type": "direct" },
+            "content": [
+                { "type": "web_search_result", "url": "https://a.example/x(1)", "title": "A", "encrypted_content": "EqgF", "page_age": null },
+                { "type": "web_search_result", "url": "javascript:alert(1)", "title": "B", "encrypted_content": "Abc" },
+            ],
+        });
+        let cites = |url: &str| {
+            json!({ "type": "citations_delta", "citation": { "type": "web_search_result_location", "url": url,
+                    "title": "A", "encrypted_index": "Eo8B", "cited_text": "so" } })
+        };
+        let block = |index: u64, block: Value, deltas: Vec<Value>| -> Vec<Value> {
+            let mut all = vec![json!({ "type": "content_block_start", "index": index, "content_block": block })];
+            let delta = |it| json!({ "type": "content_block_delta", "index": index, "delta": it });
+            all.extend(deltas.into_iter().map(delta));
+            all.push(json!({ "type": "content_block_stop", "index": index }));
+            all
+        };
+        let text = |it: &str| json!({ "type": "text_delta", "text": it });
+        let input = |it: &str| json!({ "type": "input_json_delta", "partial_json": it });
+        let used = json!({ "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {} });
+        let events = [
+            vec![json!({ "type": "message_start", "message": { "id": "m" } })],
+            block(0, json!({ "type": "text", "text": "" }), vec![text("I look.")]),
+            block(1, used, vec![input("{\"query\": \"the "), input("answer\"}")]),
+            block(2, result.clone(), Vec::new()),
+            block(
+                3,
+                json!({ "type": "text", "text": "", "citations": [] }),
+                vec![
+                    text("It is 42"),
+                    cites("https://a.example/x(1)"),
+                    cites("https://a.example/x(1)"),
+                ],
+            ),
+            block(
+                4,
+                json!({ "type": "text", "text": "" }),
+                vec![text(", they say"), cites("https://b.example/")],
+            ),
+            vec![
+                json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" } }),
+                json!({ "type": "message_stop" }),
+            ],
+        ];
+        let lines: Vec<String> = events.iter().flatten().map(Value::to_string).collect();
+        let pieces = pieces(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(
+            shape(&pieces),
+            "text \"I look.\" | search \"the answer\" = https://a.example/x(1) | \
+             text \"It is 42 [1](https://a.example/x%281%29), they say [2](https://b.example/)\" | end Stop"
+        );
+        let used = json!({ "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
+            "input": { "query": "the answer" } });
+        assert_eq!(thoughts(&pieces), [used, result]);
+        let failed = json!({ "type": "web_search_tool_result", "tool_use_id": "s",
+            "content": { "type": "web_search_tool_result_error", "error_code": "max_uses_exceeded" } });
+        let lines: Vec<String> = block(0, failed, Vec::new()).iter().map(Value::to_string).collect();
+        let mut data: Vec<&str> = lines.iter().map(String::as_str).collect();
+        data.extend([END, LAST]);
+        assert_eq!(
+            shape(&self::pieces(&data)),
+            "search \"\" = max_uses_exceeded | end Stop"
+        );
     }
 
     #[test]
@@ -889,10 +1031,10 @@ mod tests {
             TEXT,
             HI,
             STOP0,
-            r#"{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}"#,
+            r#"{"type":"content_block_start","index":1,"content_block":{"type":"mcp_tool_use","id":"s","name":"look","input":{}}}"#,
             r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#,
             r#"{"type":"content_block_stop","index":1}"#,
-            r#"{"type":"content_block_start","index":2,"content_block":{"type":"web_search_tool_result","content":[]}}"#,
+            r#"{"type":"content_block_start","index":2,"content_block":{"type":"mcp_tool_result","content":[]}}"#,
             r#"{"type":"content_block_stop","index":2}"#,
             END,
         ]);

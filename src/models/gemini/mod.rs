@@ -45,8 +45,12 @@ impl Wire for Gemini {
         Request::post(path, request::body(request, settings).to_string()).query("alt", "sse")
     }
 
+    fn searches_web(&self, model: &str) -> bool {
+        searches_web(model)
+    }
+
     fn read(&self, request: &ModelRequest, _: &config::Provider) -> Box<dyn Read> {
-        Box::new(stream::Reading::new(schema::Tools::new(&request.tools)))
+        Box::new(stream::Reading::new(schema::Tools::new(&request::functions(request))))
     }
 
     fn list(&self, after: Option<&str>) -> Request {
@@ -62,6 +66,9 @@ impl Wire for Gemini {
     }
 
     fn mend(&self, failure: &Failure, request: &mut ModelRequest, _: &config::Provider) -> Option<String> {
+        if let Some(mended) = request.drop_search(failure) {
+            return Some(mended);
+        }
         let said = failure.said.as_deref().unwrap_or_default().to_lowercase();
         let is_thought = failure.kind == FailureKind::Request && said.contains("thought") && said.contains("signature");
         if is_thought && request.drop_thoughts() {
@@ -79,6 +86,8 @@ impl Wire for Gemini {
         Some(Request::post(path, body.to_string()))
     }
 }
+
+pub use request::searches_web;
 
 /// The models that can be talked with.
 fn listed(body: &[u8]) -> Result<Page, Failure> {

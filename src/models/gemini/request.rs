@@ -7,7 +7,7 @@ use url::Url;
 use super::schema::Tools;
 use crate::{
     config,
-    models::{Call, CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said},
+    models::{Call, CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, ToolSpec},
 };
 
 /// Accepted by Gemini 3 in place of the signature of a call that it did not make itself.
@@ -41,13 +41,26 @@ pub fn path(model: &str, method: &str) -> String {
 }
 
 pub fn body(request: &ModelRequest, settings: &config::Provider) -> Value {
-    let tools = Tools::new(&request.tools);
+    let own = functions(request);
+    let is_searching = own.len() < request.tools.len();
+    let tools = Tools::new(&own);
     let mut body = json!({ "contents": contents(request, &tools) });
     if !request.system.is_empty() {
         body["systemInstruction"] = json!({ "parts": [{ "text": request.system }] });
     }
-    if !request.tools.is_empty() {
-        body["tools"] = json!([{ "functionDeclarations": tools.declarations() }]);
+    let mut lists = Vec::new();
+    if !own.is_empty() {
+        lists.push(json!({ "functionDeclarations": tools.declarations() }));
+    }
+    if is_searching {
+        lists.push(json!({ "googleSearch": {} }));
+        if !own.is_empty() {
+            // Both kinds of tools in one request.
+            body["toolConfig"] = json!({ "includeServerSideToolInvocations": true });
+        }
+    }
+    if !lists.is_empty() {
+        body["tools"] = lists.into();
     }
     let takes = |field: &str| {
         let allowed = settings.allow_fields.as_ref();
@@ -73,12 +86,27 @@ pub fn body(request: &ModelRequest, settings: &config::Provider) -> Value {
     body
 }
 
+/// The tools of a request that are ours.
+pub fn functions(request: &ModelRequest) -> Vec<ToolSpec> {
+    request
+        .tools
+        .iter()
+        .filter(|it| !it.is_at_provider())
+        .cloned()
+        .collect()
+}
+
 /// The version in a name: `gemini-2.5-flash` is (2, 5). None for names that have none.
 fn version(model: &str) -> Option<(u32, u32)> {
     let (_, rest) = model.rsplit('/').next()?.split_once("gemini-")?;
     let number = rest.split('-').next()?;
     let (major, minor) = number.split_once('.').unwrap_or((number, "0"));
     Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Returns true for models that search the web beside functions of ours: Gemini 3 and later.
+pub fn searches_web(model: &str) -> bool {
+    version(model).is_some_and(|it| it >= (3, 0)) || model.contains("gemini-") && model.ends_with("-latest")
 }
 
 /// Returns the thinking configuration. `None` for models before 2.5, which refuse it; 2.5 counts tokens, later ones
@@ -207,6 +235,12 @@ fn answered(said: &[Said], tools: &Tools, wants_signatures: bool) -> Vec<Value> 
 /// A part that came with a signature, as it came. Its text, which stands in front of it already, is taken from there.
 fn signed(opaque: &Value, parts: &mut Vec<Value>) {
     // What another provider's model left is not ours to send.
+    if ["toolCall", "toolResponse"]
+        .iter()
+        .any(|it| opaque.get(*it).is_some_and(Value::is_object))
+    {
+        return parts.push(opaque.clone());
+    }
     if opaque.get("thoughtSignature").is_none_or(|it| !it.is_string()) {
         return;
     }
@@ -274,7 +308,6 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::models::ToolSpec;
 
     #[test]
     fn an_address_is_taken_as_it_was_pasted() {
@@ -384,6 +417,42 @@ mod tests {
             aliases: Vec::new(),
             about: "Looks for it.".to_owned(),
             parameters: json!({ "type": "object", "properties": { "-A": { "type": "integer" } } }),
+        }
+    }
+
+    #[test]
+    fn the_servers_own_search_stands_beside_our_functions() {
+        let used = json!({ "toolCall": { "id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "args": { "queries": ["q"] } }, "thoughtSignature": "s" });
+        let found = json!({ "toolResponse": { "id": "t1", "toolType": "GOOGLE_SEARCH_WEB" } });
+        let mut request = ModelRequest {
+            model: "gemini-3.8-flash".to_owned(),
+            tools: vec![grep(), ToolSpec::at_provider("web_search")],
+            messages: vec![
+                ModelMessage::user("go"),
+                ModelMessage::Assistant(vec![
+                    Said::Opaque(used.clone()),
+                    Said::Opaque(found.clone()),
+                    Said::Text("so".into()),
+                ]),
+                ModelMessage::user("and?"),
+            ],
+            ..ModelRequest::default()
+        };
+        let whole = body(&request, &config::Provider::default());
+        assert_eq!(whole["tools"][0]["functionDeclarations"][0]["name"], "grep");
+        assert_eq!(whole["tools"][1], json!({ "googleSearch": {} }));
+        assert_eq!(whole["toolConfig"], json!({ "includeServerSideToolInvocations": true }));
+        assert_eq!(whole["contents"][1]["parts"], json!([used, found, { "text": "so" }]));
+        request.tools.remove(0);
+        let whole = body(&request, &config::Provider::default());
+        assert_eq!(whole["tools"], json!([{ "googleSearch": {} }]));
+        for (model, want) in [
+            ("gemini-3-pro", true),
+            ("gemini-flash-latest", true),
+            ("gemini-2.5-pro", false),
+            ("x", false),
+        ] {
+            assert_eq!(searches_web(model), want, "{model}");
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::schema::Tools;
 use crate::{
     models::{
-        EndReason, Failure, FailureKind, Piece, Tokens,
+        Citations, EndReason, Failure, FailureKind, Piece, Tokens, WebPage, WebSearch,
         body::Read,
         lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, whole_number},
         objects::{Objects, ScannedPart},
@@ -129,6 +129,8 @@ struct Decoder {
     /// Text received in place of chunks.
     junk: String,
     calls: Vec<Called>,
+    /// The pages that it rests on were shown.
+    is_grounded: bool,
 }
 
 struct Called {
@@ -240,6 +242,9 @@ impl Decoder {
             Some(Value::Object(part)) => self.part(part, out),
             Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | None => {}
         }
+        if let Some(grounding) = candidate.get("groundingMetadata") {
+            self.ground(grounding, out);
+        }
         let text = |name: &str| candidate.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
         if let Some(reason) = text("finishReason").filter(|it| *it != "FINISH_REASON_UNSPECIFIED") {
             self.finish = Some(reason.to_owned());
@@ -259,6 +264,14 @@ impl Decoder {
             .filter(|it| !it.is_empty());
         if let Some(call) = part.get("functionCall").and_then(Value::as_object) {
             return self.call(call, signature, out);
+        }
+        // Searches of the server's own; they go back as they came.
+        if part.contains_key("toolCall") || part.contains_key("toolResponse") {
+            let opaque = Value::Object(part.clone());
+            if self.answer.takes(opaque.to_string().len(), out) {
+                out.push(Piece::ThinkingDone { opaque });
+            }
+            return;
         }
         let text = part.get("text").and_then(Value::as_str);
         if text.is_none() && signature.is_none() {
@@ -342,6 +355,33 @@ impl Decoder {
             arguments: arguments.unwrap_or_default(),
             opaque: (!opaque.is_empty()).then_some(opaque.into()),
         });
+    }
+
+    /// Reads what was searched and found. It comes with the last chunk; a part that came before is not shown again.
+    fn ground(&mut self, grounding: &Value, out: &mut Vec<Piece>) {
+        let list = |name: &str| grounding.get(name).and_then(Value::as_array).into_iter().flatten();
+        let queries: Vec<&str> = list("webSearchQueries").filter_map(Value::as_str).collect();
+        let pages = list("groundingChunks").filter_map(|it| {
+            let web = it.get("web")?;
+            WebPage::read(&serde_json::json!({ "url": web.get("uri"), "title": web.get("title") }))
+        });
+        let pages: Vec<WebPage> = pages.collect();
+        if self.is_grounded || pages.is_empty() {
+            return;
+        }
+        self.is_grounded = true;
+        let weight = pages.iter().map(|it| it.url.len() + it.title.len()).sum();
+        if !self.answer.takes(weight, out) {
+            return;
+        }
+        let marks = Citations::default().marks(&pages);
+        out.push(Piece::Text(marks));
+        out.push(Piece::Searched(Box::new(WebSearch {
+            id: "google_search".to_owned(),
+            query: queries.join("; "),
+            hits: pages,
+            failed: None,
+        })));
     }
 
     /// Counts are of the whole answer so far.
@@ -753,5 +793,30 @@ mod tests {
             let whole = shape(&read(Box::new(Reading::new(tools())), [bytes.as_slice()]));
             prop_assert_eq!(shape(&read(Box::new(Reading::new(tools())), bytes.chunks(1))), whole);
         }
+    }
+
+    #[test]
+    fn a_search_of_the_server_is_shown_and_its_parts_go_back_unchanged() {
+        let used = json!({ "toolCall": { "id": "t1", "args": { "queries": ["q"] } }, "thoughtSignature": "s" });
+        let grounding = json!({
+            "webSearchQueries": ["the answer", "42"],
+            "groundingChunks": [
+                { "web": { "uri": "https://a.example/x", "title": "a.example" } },
+                { "web": { "uri": "data:text/html,x", "title": "no page" } },
+            ],
+        });
+        let pieces = pieces(&[
+            parts(json!([used, { "text": "42" }])),
+            json!({ "candidates": [{ "finishReason": "STOP", "groundingMetadata": grounding }] }),
+        ]);
+        assert_eq!(
+            shape(&pieces),
+            "text \"42 [1](https://a.example/x)\" | search \"the answer; 42\" = https://a.example/x | end Stop"
+        );
+        let opaque = pieces.iter().find_map(|it| match it {
+            Piece::ThinkingDone { opaque } => Some(opaque.clone()),
+            _ => None,
+        });
+        assert_eq!(opaque, Some(used));
     }
 }

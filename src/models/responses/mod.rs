@@ -60,6 +60,10 @@ impl Wire for Responses {
         Request::post("responses", body.to_string())
     }
 
+    fn searches_web(&self, _: &str) -> bool {
+        true
+    }
+
     fn read(&self, _: &ModelRequest, _: &config::Provider) -> Box<dyn Read> {
         Box::new(Reading::new(stream::Decoder::default()))
     }
@@ -67,6 +71,9 @@ impl Wire for Responses {
     /// Some models do not reason, some accounts may not see a summary of it, and none reads the thoughts of another account; all of
     /// it is 400.
     fn mend(&self, failure: &Failure, request: &mut ModelRequest, _: &config::Provider) -> Option<String> {
+        if let Some(mended) = request.drop_search(failure) {
+            return Some(mended);
+        }
         let said = failure.said.as_deref().unwrap_or_default().to_lowercase();
         let is_thought = ["encrypted content", "encrypted_content", "item of type 'reasoning'"];
         if failure.kind == FailureKind::Request

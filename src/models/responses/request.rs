@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     config,
-    models::{CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, openai, tool_pairing::paired},
+    models::{
+        CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, ToolSpec, openai, tool_pairing::paired,
+    },
 };
 
 /// Reasoning options to request beside the effort.
@@ -18,6 +20,9 @@ pub enum Wishes {
 
 /// Tool whose input the models that were trained on it write as plain text.
 const FREEFORM_TOOL: &str = "apply_patch";
+
+/// Type of an item for a search of the server.
+pub const SEARCH: &str = "web_search_call";
 
 /// The one argument of [`FREEFORM_TOOL`], as all other formats have it.
 pub const FREEFORM_ARGUMENT: &str = "input";
@@ -49,6 +54,9 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes)
             .tools
             .iter()
             .map(|it| {
+                if it.is_at_provider() {
+                    return json!({ "type": it.name });
+                }
                 if has_freeform && it.name == FREEFORM_TOOL {
                     return json!({ "type": "custom", "name": it.name, "description": it.about, "format": { "type": "text" } });
                 }
@@ -81,6 +89,13 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes)
         // Else its thoughts are lost, since nothing is stored.
         if takes("include") {
             body["include"] = json!(["reasoning.encrypted_content"]);
+        }
+    }
+    if takes("include") && request.tools.iter().any(ToolSpec::is_at_provider) {
+        let sources = Value::from("web_search_call.action.sources");
+        match body.get_mut("include").and_then(Value::as_array_mut) {
+            Some(wanted) => wanted.push(sources),
+            None => body["include"] = json!([sources]),
         }
     }
     if let Some(temperature) = settings.temperature
@@ -138,6 +153,8 @@ fn spell(message: ModelMessage, with_reasoning: bool, has_freeform: bool, input:
                         let content = [json!({ "type": "output_text", "text": text })];
                         input.push(json!({ "type": "message", "role": "assistant", "content": content }));
                     }
+                    // It follows the reasoning that led to it.
+                    Said::Opaque(item) if item.get("type").is_some_and(|it| it == SEARCH) => input.push(item),
                     Said::Opaque(item) => input.extend(reasoning(&item).filter(|_| with_reasoning)),
                     Said::Call(call) if has_freeform && call.name == FREEFORM_TOOL => {
                         let text = match call.arguments.get(FREEFORM_ARGUMENT) {
@@ -229,7 +246,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::models::{Call, ToolSpec};
+    use crate::models::Call;
 
     fn bare() -> config::Provider {
         config::Provider {
@@ -434,5 +451,33 @@ mod tests {
             json!({ "effort": "high" })
         );
         assert_eq!(of("o3", Some(Effort::High), Wishes::None).0, Value::Null);
+    }
+
+    #[test]
+    fn the_servers_own_search_is_a_tool_and_goes_back_behind_its_reasoning() {
+        let thought = json!({ "type": "reasoning", "id": "r", "summary": [], "encrypted_content": "g" });
+        let search = json!({ "type": "web_search_call", "id": "ws_1", "status": "completed",
+            "action": { "type": "search", "query": "q" } });
+        let request = ModelRequest {
+            model: "gpt-5.2".to_owned(),
+            tools: vec![ToolSpec::at_provider("web_search")],
+            messages: vec![
+                ModelMessage::user("go"),
+                ModelMessage::Assistant(vec![
+                    Said::Opaque(thought.clone()),
+                    Said::Opaque(search.clone()),
+                    Said::Text("so".into()),
+                ]),
+                ModelMessage::user("and?"),
+            ],
+            ..ModelRequest::default()
+        };
+        let body = body(&request, &config::Provider::default(), Wishes::All);
+        assert_eq!(body["tools"], json!([{ "type": "web_search" }]));
+        assert_eq!(
+            body["include"],
+            json!(["reasoning.encrypted_content", "web_search_call.action.sources"])
+        );
+        assert_eq!((&body["input"][1], &body["input"][2]), (&thought, &search));
     }
 }

@@ -8,9 +8,9 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::request::FREEFORM_ARGUMENT;
+use super::request::{FREEFORM_ARGUMENT, SEARCH};
 use crate::models::{
-    EndReason, Failure, FailureKind, Piece, Tokens,
+    Citations, EndReason, Failure, FailureKind, Piece, Tokens, WebPage, WebSearch,
     body::Decode,
     lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, text, whole_number},
 };
@@ -32,6 +32,7 @@ pub struct Decoder {
     calls: usize,
     /// A call that is done, until more is known: the limit of tokens may have cut it.
     held: Option<PartialCall>,
+    citations: Citations,
     answer: AnswerState,
 }
 
@@ -323,8 +324,19 @@ impl Decoder {
         match &mut known.content {
             Content::Message { .. } => {
                 let parts = item.get("content").and_then(Value::as_array);
+                let mut cited = Vec::new();
                 for (number, part) in (0_u64..).zip(parts.into_iter().flatten()) {
                     self.part(at, number, part, out)?;
+                    let text = part.get("text").and_then(Value::as_str).unwrap_or_default();
+                    let notes = part.get("annotations").and_then(Value::as_array).into_iter().flatten();
+                    // Most models write the address into their text as well.
+                    let pages = notes.filter_map(WebPage::read);
+                    cited.extend(pages.filter(|it| !text.contains(it.url.split('?').next().unwrap_or(&it.url))));
+                }
+                let marks = self.citations.marks(&cited);
+                if !marks.is_empty() {
+                    self.answer.weigh(marks.len())?;
+                    out.push(Piece::Text(marks));
                 }
             }
             Content::Reasoning { told, .. } => {
@@ -358,6 +370,13 @@ impl Decoder {
                 }
                 if is_whole {
                     self.hold(at, out);
+                }
+            }
+            Content::Other if item.get("type").is_some_and(|it| it == SEARCH) => {
+                self.answer.weigh(item.to_string().len())?;
+                if item.get("action").is_some() {
+                    out.push(Piece::Searched(Box::new(searched(item))));
+                    out.push(Piece::ThinkingDone { opaque: item.clone() });
                 }
             }
             Content::Other => {}
@@ -668,6 +687,33 @@ fn arguments(value: &Value) -> Option<String> {
     }
 }
 
+/// Reads a search of the server: what was looked for, or the page that was opened.
+fn searched(item: &Value) -> WebSearch {
+    let text = |pointer: &str| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let queries = item
+        .pointer("/action/queries")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let queries: Vec<&str> = queries.filter_map(Value::as_str).collect();
+    let query = [text("/action/query"), text("/action/url"), text("/action/pattern")];
+    let query = query
+        .into_iter()
+        .find(|it| !it.is_empty())
+        .map_or_else(|| queries.join("; "), str::to_owned);
+    let sources = item
+        .pointer("/action/sources")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    WebSearch {
+        id: text("/id").to_owned(),
+        query,
+        hits: sources.filter_map(WebPage::read).collect(),
+        failed: (text("/status") == "failed").then(|| "the search failed".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use pretty_assertions::assert_eq;
@@ -966,6 +1012,33 @@ mod tests {
             })
             .collect();
         assert_eq!(ids, ["c1", "c1"], "the call's id, not the item's");
+    }
+
+    #[test]
+    fn a_search_of_the_server_is_shown_and_goes_back_unchanged() {
+        let item = json!({
+            "type": "web_search_call", "id": "ws_1", "status": "completed",
+            "action": { "type": "search", "query": "the answer", "queries": ["the answer"],
+                        "sources": [{ "type": "url", "url": "https://a.example/x" }, { "type": "api", "name": "oai-finance" }] },
+        });
+        let done = |index: u64, item: &Value| {
+            json!({ "type": "response.output_item.done", "output_index": index, "item": item }).to_string()
+        };
+        let note =
+            |url: &str| json!({ "type": "url_citation", "url": url, "title": "A", "start_index": 0, "end_index": 2 });
+        let text = "42 ([a.example](https://a.example/x?utm_source=openai))";
+        let message = json!({
+            "type": "message", "id": "m1", "role": "assistant", "status": "completed",
+            "content": [{ "type": "output_text", "text": text,
+                          "annotations": [note("https://a.example/x?utm_source=openai"), note("https://b.example/")] }],
+        });
+        let (search, message) = (done(0, &item), done(1, &message));
+        let pieces = pieces(&[&search, &message, END]);
+        assert_eq!(
+            shape(&pieces),
+            format!("search \"the answer\" = https://a.example/x | text \"{text} [1](https://b.example/)\" | end Stop")
+        );
+        assert_eq!(thoughts(&pieces), [item]);
     }
 
     #[test]

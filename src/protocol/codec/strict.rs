@@ -208,6 +208,10 @@ impl Strict {
 
     fn document_start(&mut self, start: &DocumentStart) {
         self.ensure_begun();
+        // A source that begins a document twice has forgotten the end of the first one.
+        if self.open.contains_key(&start.id) {
+            self.document_end(&start.id, None, &Map::new());
+        }
         self.sequence += 1;
         if start.kind == Kind::ToolCall {
             self.tool_calls += 1;
@@ -501,7 +505,7 @@ impl Strict {
 
     fn done(&mut self, done: &Done) {
         self.ensure_begun();
-        while let Some(id) = self.by_sequence.values().next().cloned() {
+        while let Some((_, id)) = self.by_sequence.pop_first() {
             self.document_end(&id, None, &Map::new());
         }
         let status = match &done.status {
@@ -588,4 +592,31 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
         rest = rest.get(piece.len()..).unwrap_or_default();
         (!piece.is_empty()).then_some(piece)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Mode, codec::Identity};
+
+    /// A link is not trusted: it may begin a document that it has not ended.
+    #[test]
+    fn a_document_that_begins_twice_has_two_ends() {
+        let start = Event::DocumentStart(DocumentStart {
+            id: "a".into(),
+            kind: Kind::Text,
+            sequence: None,
+            content: None,
+            metadata: Map::new(),
+        });
+        let mut strict = Strict::new(Identity::local("m", Mode::Agent, 0));
+        let events: Vec<Event> = [start.clone(), start, Event::Done(Done::default())]
+            .iter()
+            .flat_map(|it| strict.push(it))
+            .collect();
+        let named = |is: fn(&Event) -> bool| events.iter().filter(|it| is(it)).count();
+        assert_eq!(named(|it| matches!(it, Event::DocumentStart(_))), 2);
+        assert_eq!(named(|it| matches!(it, Event::DocumentEnd { .. })), 2);
+        assert!(strict.is_done());
+    }
 }

@@ -1,11 +1,8 @@
-//! OpenAI's chat completions API for the agent, so that any client of that API can talk to it.
-//!
-//! Text and code of the answer are the content; thinking and tool calls are `reasoning_content`. The agent runs its own
-//! tools and never calls the client's. A question becomes text, and the next message is its answer; an action that
-//! would need an approval is not done, and the model is told so.
+//! OpenAI's APIs for the agent, so that any of their clients can talk to it: chat completions and responses.
 
-mod flatten;
+mod content;
 mod request;
+mod responses;
 mod write;
 
 use std::sync::Arc;
@@ -13,26 +10,24 @@ use std::sync::Arc;
 use axum::{
     body::Body,
     extract::{Path, State},
-    http::{Response as HttpResponse, StatusCode},
+    http::{HeaderMap, StatusCode},
 };
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use self::{flatten::Flattener, request::ParsedRequest, write::ChunkEncoder};
+pub use self::responses::responses;
+use self::{request::ParsedRequest, write::ChunkEncoder};
 use super::{
-    LinkRequest,
-    chat::{TurnOptions, begin, streamed},
+    LinkRequest, anthropic,
+    facade::{self, Answer},
     refusal::{self, Refusal},
     state::{ServerState, read},
-    turn::ServedResponse,
 };
 use crate::{
     journal::Log,
     link::{AskError, Asker},
-    protocol::{Event, Position, Query, Reply, Request},
+    protocol::{Query, Reply, Request},
 };
-
-type Answer = Result<HttpResponse<Body>, Refusal>;
 
 /// Time limit for fetching the list of models.
 const MODEL_LIST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
@@ -45,80 +40,33 @@ pub async fn completions(State(state): State<Arc<ServerState>>, body: Body) -> A
     let permit = state.acquire_stream()?;
     let body = read(&state, body, state.limits.body_bytes).await?;
     let ParsedRequest { request, with_usage } = request::read(body)?;
-    let is_stream = request.stream;
-    let turn_options = TurnOptions {
-        asker: Asker::Later,
-        may_be_kept: false,
-        is_resumable: false,
-    };
-    let (served, guard) = begin(&state, request, turn_options, &permit).await?;
-    if is_stream {
-        // A failure before the first event gets its own HTTP status, which clients handle better than an error in a
-        // stream.
-        tokio::select! {
-            () = served.ended() => {}
-            () = first_event(&served) => {}
-            () = sleep(state.limits.ping_interval) => {}
-        }
-        if served.has_ended()
-            && let Some(refusal) = early_failure(&served)
-        {
-            return Err(refusal);
-        }
-        let encoder = Box::new(ChunkEncoder::new(&served.identity, with_usage));
-        return Ok(streamed(&state, served, guard, encoder, Position(0), permit));
-    }
-    served.ended().await;
-    let (flat, pieces) = flattened(&served);
-    drop(guard);
-    if let Some(failure) = &flat.failure {
-        return Err(failure.refusal());
-    }
-    let answer = write::object(&served.identity, &pieces, &flat);
-    Ok(refusal::json(StatusCode::OK, answer.to_string()))
-}
-
-/// Waits for an event that has something to show.
-async fn first_event(served: &Arc<ServedResponse>) {
-    let mut follower = served.follow(Position(0));
-    let mut batch = Vec::new();
-    while follower.next(&mut batch).await {
-        if batch.iter().any(|it| !matches!(it.event, Event::ResponseStart(_))) {
-            return;
-        }
-        batch.clear();
-    }
-}
-
-/// Returns the refusal for an answer that failed before it had any text.
-fn early_failure(served: &ServedResponse) -> Option<Refusal> {
-    let (flat, pieces) = flattened(served);
-    let failure = flat.failure.filter(|_| pieces.is_empty())?;
-    Some(failure.refusal())
-}
-
-fn flattened(served: &ServedResponse) -> (Flattener, Vec<flatten::OutputPart>) {
-    let mut flat = Flattener::default();
-    let mut pieces = Vec::new();
-    for entry in served.entries_until(served.last()) {
-        pieces.extend(flat.push(&entry));
-    }
-    (flat, pieces)
+    let encoder = |identity: &_| ChunkEncoder::new(identity, with_usage);
+    facade::answer(&state, permit, request, encoder, write::object).await
 }
 
 /// `GET /v1/models`: the models that a request may name, and the agent's tools.
-pub async fn models(State(state): State<Arc<ServerState>>) -> Answer {
+///
+/// A client of Anthropic's API gets them in that form.
+pub async fn models(State(state): State<Arc<ServerState>>, headers: HeaderMap) -> Answer {
     let names = names(&state).await?;
+    if anthropic::is_client(&headers) {
+        return Ok(refusal::json(StatusCode::OK, anthropic::models(&names).to_string()));
+    }
     let data: Vec<_> = names.iter().map(|it| model(it)).collect();
     let list = json!({ "object": "list", "data": data, "tools": state.tools });
     Ok(refusal::json(StatusCode::OK, list.to_string()))
 }
 
 /// `GET /v1/models/{id}`; 404 for an unknown model.
-pub async fn one_model(State(state): State<Arc<ServerState>>, Path(id): Path<String>) -> Answer {
+pub async fn one_model(State(state): State<Arc<ServerState>>, Path(id): Path<String>, headers: HeaderMap) -> Answer {
     let names = names(&state).await?;
     if names.contains(&id) {
-        return Ok(refusal::json(StatusCode::OK, model(&id).to_string()));
+        let model = if anthropic::is_client(&headers) {
+            anthropic::model(&id)
+        } else {
+            model(&id)
+        };
+        return Ok(refusal::json(StatusCode::OK, model.to_string()));
     }
     Err(Refusal::new(StatusCode::NOT_FOUND, "unknown model").details("GET /v1/models lists them"))
 }

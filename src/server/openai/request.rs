@@ -3,16 +3,16 @@
 //! Members that would change the answer and cannot be honoured are refused by name. Those that only tune the model are
 //! ignored: the gateway's own settings apply.
 
-use axum::http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use super::content::content;
 use crate::{
-    protocol::{Message, Mode, Request, Role},
-    server::refusal::Refusal,
+    protocol::{Message, Request, Role},
+    server::{
+        facade::{self, Members, refused},
+        refusal::Refusal,
+    },
 };
-
-/// Prefix of accepted picture URLs. Other URLs are refused: the gateway fetches nothing for a client.
-const PICTURE: &str = "data:image/";
 
 /// A request, converted.
 pub struct ParsedRequest {
@@ -21,42 +21,11 @@ pub struct ParsedRequest {
     pub with_usage: bool,
 }
 
-fn refused(param: &str, message: impl Into<String>) -> Refusal {
-    Refusal::new(StatusCode::BAD_REQUEST, message).param(param)
-}
-
 /// Converts the JSON body of a request. Every refusal has status 400 and names the member at fault.
 pub fn read(body: Value) -> Result<ParsedRequest, Refusal> {
-    let Value::Object(members) = body else {
-        return Err(Refusal::new(
-            StatusCode::BAD_REQUEST,
-            "the request is not a JSON object",
-        ));
-    };
-    let said = |name: &str| members.get(name).filter(|it| !it.is_null());
+    let members = Members::of(body)?;
     check(&members)?;
-    let stream = match said("stream") {
-        None => false,
-        Some(it) => it
-            .as_bool()
-            .ok_or_else(|| refused("stream", "`stream` has to be true or false"))?,
-    };
-    let model = match said("model") {
-        None => String::new(),
-        Some(it) => it
-            .as_str()
-            .ok_or_else(|| refused("model", "`model` has to be a name"))?
-            .to_owned(),
-    };
-    // `mode` is an extension of ours: the agent's mode.
-    let mode = match said("mode") {
-        None => Mode::default(),
-        Some(it) => it
-            .as_str()
-            .and_then(Mode::parse)
-            .ok_or_else(|| refused("mode", "`mode` has to be agent, plan, ask or debug"))?,
-    };
-    let with_usage = match said("stream_options") {
+    let with_usage = match members.get("stream_options") {
         None => false,
         Some(Value::Object(options)) => options
             .get("include_usage")
@@ -64,36 +33,20 @@ pub fn read(body: Value) -> Result<ParsedRequest, Refusal> {
             .unwrap_or_default(),
         Some(_) => return Err(refused("stream_options", "`stream_options` has to be an object")),
     };
-    let messages = match said("messages") {
-        None => return Err(refused("messages", "`messages` is missing")),
-        Some(Value::Array(messages)) if messages.is_empty() => return Err(refused("messages", "`messages` is empty")),
-        Some(Value::Array(messages)) => messages
-            .iter()
-            .enumerate()
-            .map(|(at, it)| message(it, &format!("messages[{at}]")))
-            .collect::<Result<Vec<_>, _>>()?,
-        Some(_) => return Err(refused("messages", "`messages` has to be a list of messages")),
-    };
-    let last = members
-        .get("messages")
-        .and_then(Value::as_array)
-        .and_then(|it| it.last());
-    let last_role = last.and_then(|it| it.get("role")).and_then(Value::as_str);
+    let list = members.list("messages")?;
+    let messages = list.iter().enumerate();
+    let messages = messages.map(|(at, it)| message(it, &format!("messages[{at}]")));
+    let messages = messages.collect::<Result<Vec<_>, _>>()?;
+    let last_role = list.last().and_then(|it| it.get("role")).and_then(Value::as_str);
     if last_role != Some("user") {
-        let message = "the last of `messages` has to be the user's";
-        let refusal = refused("messages", message);
-        return Err(if last_role == Some("tool") {
-            refusal.details("this gateway runs its tools itself and asks clients for no results")
-        } else {
-            refusal
-        });
+        return Err(facade::not_the_users("messages", last_role == Some("tool")));
     }
     Ok(ParsedRequest {
         request: Request {
-            model,
-            mode,
+            model: members.model()?,
+            mode: members.mode()?,
             messages,
-            stream,
+            stream: members.stream()?,
             ..Request::default()
         },
         with_usage,
@@ -101,32 +54,26 @@ pub fn read(body: Value) -> Result<ParsedRequest, Refusal> {
 }
 
 /// Refuses members that ask for another kind of answer than the agent gives.
-fn check(members: &Map<String, Value>) -> Result<(), Refusal> {
-    let said = |name: &str| members.get(name).filter(|it| !it.is_null());
-    if said("n").is_some_and(|it| it.as_u64() != Some(1)) {
+fn check(members: &Members) -> Result<(), Refusal> {
+    if members.get("n").is_some_and(|it| it.as_u64() != Some(1)) {
         return Err(refused("n", "there is one answer: `n` has to be 1"));
     }
-    let format = said("response_format")
-        .and_then(|it| it.get("type"))
-        .and_then(Value::as_str);
-    if said("response_format").is_some() && format != Some("text") {
+    let format = members.get("response_format");
+    if format.is_some_and(|it| it.get("type").and_then(Value::as_str) != Some("text")) {
         return Err(refused(
             "response_format",
             "the agent answers in text: `response_format` cannot be met",
         ));
     }
-    let choice = said("tool_choice").or_else(|| said("function_call"));
+    let choice = members.get("tool_choice").or_else(|| members.get("function_call"));
     if choice.is_some_and(|it| !matches!(it.as_str(), Some("auto" | "none"))) {
-        return Err(refused(
-            "tool_choice",
-            "this gateway runs its own tools and calls none of the client's: `tool_choice` cannot be met",
-        ));
+        return Err(facade::no_choice());
     }
-    let modalities = said("modalities").and_then(Value::as_array);
-    if said("audio").is_some() || modalities.is_some_and(|it| it.iter().any(|it| *it != "text")) {
+    let modalities = members.get("modalities").and_then(Value::as_array);
+    if members.get("audio").is_some() || modalities.is_some_and(|it| it.iter().any(|it| *it != "text")) {
         return Err(refused("modalities", "the agent answers in text only"));
     }
-    if said("logprobs").is_some_and(|it| *it != false) {
+    if members.get("logprobs").is_some_and(|it| *it != false) {
         return Err(refused("logprobs", "an agent's words have no probabilities"));
     }
     Ok(())
@@ -151,7 +98,7 @@ fn message(value: &Value, place: &str) -> Result<Message, Refusal> {
         "tool" | "function" => {
             let name = members.get("tool_call_id").or_else(|| members.get("name"));
             let name = name.and_then(Value::as_str).unwrap_or("a tool");
-            text.insert(0, format!("[result of {name}]"));
+            text.insert(0, facade::result_of(name));
             Role::User
         }
         _ => {
@@ -161,14 +108,11 @@ fn message(value: &Value, place: &str) -> Result<Message, Refusal> {
             ));
         }
     };
-    let mut message = Message {
+    let message = Message {
         role,
         ..Message::user(text.join("\n"))
     };
-    if !pictures.is_empty() {
-        message.extra.insert("images".to_owned(), pictures.into());
-    }
-    Ok(message)
+    Ok(facade::with_pictures(message, pictures))
 }
 
 /// Returns tool calls of a previous answer from elsewhere, as text.
@@ -178,50 +122,15 @@ fn calls(members: &Map<String, Value>) -> Vec<String> {
         let function = it.get("function")?;
         let name = function.get("name")?.as_str()?;
         let arguments = function.get("arguments").and_then(Value::as_str).unwrap_or_default();
-        Some(format!("[called {name} with {arguments}]"))
+        Some(facade::call(name, arguments))
     });
     calls.collect()
 }
 
-/// Returns the texts and the pictures of a message. `place` names the message in errors.
-fn content(content: Option<&Value>, place: &str) -> Result<(Vec<String>, Vec<Value>), Refusal> {
-    let parts = match content {
-        None | Some(Value::Null) => return Ok((Vec::new(), Vec::new())),
-        Some(Value::String(text)) => return Ok((vec![text.clone()], Vec::new())),
-        Some(Value::Array(parts)) => parts,
-        Some(_) => {
-            return Err(refused(
-                place,
-                format!("`{place}.content` has to be a text or a list of parts"),
-            ));
-        }
-    };
-    let (mut texts, mut pictures) = (Vec::new(), Vec::new());
-    for (at, part) in parts.iter().enumerate() {
-        let place = format!("{place}.content[{at}]");
-        let text = |name: &str| part.get(name).and_then(Value::as_str);
-        match text("type") {
-            Some("text") => texts.extend(text("text").map(str::to_owned)),
-            Some("refusal") => texts.extend(text("refusal").map(str::to_owned)),
-            Some("image_url") => {
-                let url = part
-                    .get("image_url")
-                    .and_then(|it| it.get("url").unwrap_or(it).as_str());
-                let inline = url.and_then(|it| it.strip_prefix(PICTURE)?.split_once(";base64,"));
-                let Some((kind, data)) = inline else {
-                    let message = format!("`{place}` has to bring its picture along");
-                    return Err(refused(&place, message).details("as data:image/png;base64,…; nothing is fetched"));
-                };
-                pictures.push(json!({ "mediaType": format!("image/{kind}"), "data": data }));
-            }
-            _ => return Err(refused(&place, format!("`{place}` is neither text nor an image"))),
-        }
-    }
-    Ok((texts, pictures))
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn asked(messages: Value) -> Result<Vec<(String, String)>, String> {

@@ -2,19 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::flatten::{Flattener, OutputPart};
 use crate::{
     protocol::{Entry, Usage, codec::Identity},
-    server::{reader::StreamEncoder, refusal},
+    server::{
+        facade,
+        flatten::{Flattener, OutputPart, StopReason},
+        reader::StreamEncoder,
+        refusal,
+    },
 };
 
 /// Returns a whole answer as a `chat.completion` object.
-pub fn object(identity: &Identity, pieces: &[OutputPart], flat: &Flattener) -> Value {
+pub fn object(identity: &Identity, pieces: Vec<OutputPart>, flat: &Flattener) -> Value {
     let (mut content, mut reasoning) = (String::new(), String::new());
     for piece in pieces {
         match piece {
-            OutputPart::Content(text) => content.push_str(text),
-            OutputPart::Reasoning(text) => reasoning.push_str(text),
+            OutputPart::Content(text) => content.push_str(&text),
+            OutputPart::Reasoning(text) => reasoning.push_str(&text),
         }
     }
     let mut message = json!({ "role": "assistant", "content": content, "refusal": null });
@@ -26,14 +30,21 @@ pub fn object(identity: &Identity, pieces: &[OutputPart], flat: &Flattener) -> V
         "object": "chat.completion",
         "created": identity.created_ms / 1000,
         "model": identity.model,
-        "choices": [{ "index": 0, "message": message, "logprobs": null, "finish_reason": flat.finish_reason() }],
+        "choices": [{ "index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason(flat) }],
         "usage": usage(flat.usage()),
     })
 }
 
 fn name(identity: &Identity) -> String {
-    let id = identity.id.as_str();
-    format!("chatcmpl-{}", id.strip_prefix("chat_").unwrap_or(id))
+    facade::id("chatcmpl-", identity)
+}
+
+fn finish_reason(flat: &Flattener) -> &'static str {
+    match flat.stop_reason() {
+        StopReason::End => "stop",
+        StopReason::Length => "length",
+        StopReason::Refusal => "content_filter",
+    }
 }
 
 fn usage(usage: Usage) -> Value {
@@ -117,7 +128,7 @@ impl StreamEncoder for ChunkEncoder {
             // Clients raise it as an exception; the text before it has been sent.
             Some(failure) => out.push_str(&data(&refusal::openai(&failure.refusal()))),
             None => {
-                out.push_str(&self.delta(&json!({}), Some(self.flat.finish_reason())));
+                out.push_str(&self.delta(&json!({}), Some(finish_reason(&self.flat))));
                 if self.with_usage {
                     out.push_str(&self.chunk(&json!([]), Some(usage(self.flat.usage()))));
                 }

@@ -3,14 +3,14 @@
 use super::*;
 use crate::protocol::{Position, ResponseStart};
 
-struct House {
+pub struct House {
     _folder: tempfile::TempDir,
-    store: Store,
-    gateway: Gateway,
+    pub store: Store,
+    pub gateway: Gateway,
 }
 
 impl House {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path().join("served"));
         Self {
@@ -20,7 +20,7 @@ impl House {
         }
     }
 
-    async fn say(&self, text: &str, conversation: Option<&str>, more: &Value) -> Client {
+    pub async fn say(&self, text: &str, conversation: Option<&str>, more: &Value) -> Client {
         let mut body = json!({ "model": "m", "messages": [{ "role": "user", "content": text }] });
         if let Some(conversation) = conversation {
             body["conversationId"] = conversation.into();
@@ -32,7 +32,7 @@ impl House {
     }
 }
 
-fn answer(text: &str) -> Vec<Event> {
+pub fn answer(text: &str) -> Vec<Event> {
     vec![
         Event::ResponseStart(ResponseStart {
             conversation_id: Some("conv_theirs".into()),
@@ -57,7 +57,7 @@ fn said(log: &Log) -> Vec<String> {
 }
 
 /// Waits for a refusal to be over.
-async fn object(client: &mut Client) -> (u16, Value) {
+pub async fn object(client: &mut Client) -> (u16, Value) {
     let head = client.until("\r\n\r\n").await;
     let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
     let length = head.to_lowercase();

@@ -16,7 +16,7 @@ async fn ask(gateway: &Gateway, more: &Value) -> Client {
     client
 }
 
-fn script() -> Vec<Event> {
+pub fn script() -> Vec<Event> {
     vec![
         Event::ResponseStart(ResponseStart::default()),
         Event::ThinkingDelta {
@@ -71,8 +71,8 @@ fn script() -> Vec<Event> {
     ]
 }
 
-const CONTENT: &str = "I will look.\n\n```rust\nlet x;\n```\n\n```1:2:a b.rs\nx\n```\n\nThat is all.";
-const REASONING: &str = "let me see\n[read_file a.rs (failed)]\nerror: it changed (again)";
+pub const CONTENT: &str = "I will look.\n\n```rust\nlet x;\n```\n\n```1:2:a b.rs\nx\n```\n\nThat is all.";
+pub const REASONING: &str = "let me see\n[read_file a.rs (failed)]\nerror: it changed (again)";
 
 #[tokio::test]
 async fn the_stream_and_the_object_say_the_same() {
@@ -164,7 +164,7 @@ async fn a_question_is_text_and_the_end() {
     );
 }
 
-fn failing(code: &str) -> Vec<Event> {
+pub fn failing(code: &str) -> Vec<Event> {
     vec![
         start("e", "error", json!({ "errorCode": code, "source": "llm" })),
         end(

@@ -2,6 +2,7 @@
 
 mod breaks;
 mod cancel;
+mod claude;
 mod left;
 mod long;
 mod real;
@@ -35,6 +36,8 @@ struct Conversation {
     transcript: Transcript,
     seen: Vec<Arc<Entry>>,
     agent: JoinHandle<()>,
+    /// Settings of its server, where a test needs them again.
+    provider: config::Provider,
     /// Time without an event after which none is expected.
     patience: Duration,
 }
@@ -113,6 +116,7 @@ impl Conversation {
             transcript: Transcript::default(),
             seen: Vec::new(),
             agent,
+            provider: config::Provider::default(),
             patience: Duration::from_secs(20),
         }
     }

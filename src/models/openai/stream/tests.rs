@@ -38,6 +38,7 @@ fn show(pieces: &[Piece]) -> String {
             Piece::Text(text) => write!(line, "text {text:?}"),
             Piece::Thinking(text) => write!(line, "thinking {text:?}"),
             Piece::ThinkingDone { opaque } => write!(line, "opaque {opaque}"),
+            Piece::Searched(search) => write!(line, "search {:?}", search.query),
             Piece::CallStart { slot, id, name } => write!(line, "call {slot} {id:?} {name:?}"),
             Piece::CallArguments { slot, fragment } => write!(line, "arguments {slot} {fragment:?}"),
             Piece::CallDone {

@@ -22,6 +22,15 @@ pub enum OutputPart {
     Reasoning(String),
 }
 
+/// Why a response ended, as far as other APIs have words for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    End,
+    /// A limit on tokens or on turns was reached.
+    Length,
+    Refusal,
+}
+
 /// Turns log entries into [`OutputPart`]s.
 #[derive(Default)]
 pub struct Flattener {
@@ -46,6 +55,11 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Message and details in one text.
+    pub fn sentence(&self) -> String {
+        self.refusal().sentence()
+    }
+
     /// Returns the error response for a request that failed this way.
     pub fn refusal(&self) -> Refusal {
         let status = match self.code.as_str() {
@@ -67,12 +81,12 @@ impl Flattener {
         self.response.usage
     }
 
-    /// Returns OpenAI's word for how the response ended; `stop` while it runs.
-    pub fn finish_reason(&self) -> &'static str {
+    /// Returns why the response ended; [`StopReason::End`] while it runs.
+    pub fn stop_reason(&self) -> StopReason {
         let reason = self.response.ending.as_ref().map(|it| &it.finish_reason);
         match reason {
-            Some(FinishReason::Length | FinishReason::MaxTurns) => "length",
-            Some(FinishReason::Refusal) => "content_filter",
+            Some(FinishReason::Length | FinishReason::MaxTurns) => StopReason::Length,
+            Some(FinishReason::Refusal) => StopReason::Refusal,
             Some(
                 FinishReason::Stop
                 | FinishReason::AwaitingInput
@@ -81,7 +95,7 @@ impl Flattener {
                 | FinishReason::Interrupted
                 | FinishReason::Other(_),
             )
-            | None => "stop",
+            | None => StopReason::End,
         }
     }
 

@@ -1,0 +1,264 @@
+//! Writes a flattened response as OpenAI's responses API does: as a stream of events, or as one object.
+
+use serde_json::{Value, json};
+
+use crate::{
+    protocol::{Entry, codec::Identity},
+    server::{
+        facade,
+        flatten::{Failure, Flattener, OutputPart, StopReason},
+        reader::StreamEncoder,
+    },
+};
+
+/// Returns a whole answer as a `response` object.
+pub fn object(identity: &Identity, pieces: Vec<OutputPart>, flat: &Flattener) -> Value {
+    let parts = facade::joined(pieces).into_iter().enumerate();
+    let output = parts.map(|(at, part)| item(&item_id(identity, at, &part), part, "completed"));
+    response(identity, status(flat), output.collect(), Some(flat))
+}
+
+/// Status of the object, and the name of a stream's last event after `response.`.
+fn status(flat: &Flattener) -> &'static str {
+    match (&flat.failure, flat.stop_reason()) {
+        (Some(_), _) => "failed",
+        (None, StopReason::End) => "completed",
+        (None, StopReason::Length | StopReason::Refusal) => "incomplete",
+    }
+}
+
+fn response(identity: &Identity, status: &str, output: Vec<Value>, flat: Option<&Flattener>) -> Value {
+    let reason = flat.and_then(|it| match it.stop_reason() {
+        StopReason::End => None,
+        StopReason::Length => Some("max_output_tokens"),
+        StopReason::Refusal => Some("content_filter"),
+    });
+    let usage = flat.map(|it| {
+        let usage = it.usage();
+        json!({
+            "input_tokens": usage.prompt_tokens,
+            "input_tokens_details": { "cached_tokens": 0, "cache_write_tokens": 0 },
+            "output_tokens": usage.completion_tokens,
+            "output_tokens_details": { "reasoning_tokens": 0 },
+            "total_tokens": usage.total_tokens,
+        })
+    });
+    json!({
+        "id": facade::id("resp_", identity),
+        "object": "response",
+        "created_at": identity.created_ms / 1000,
+        "status": status,
+        "background": false,
+        "error": flat.and_then(|it| it.failure.as_ref()).map(error),
+        "incomplete_details": reason.map(|it| json!({ "reason": it })),
+        "instructions": null,
+        "max_output_tokens": null,
+        "metadata": {},
+        "model": identity.model,
+        "output": output,
+        "parallel_tool_calls": true,
+        "previous_response_id": null,
+        "reasoning": { "effort": null, "summary": null },
+        "store": false,
+        "temperature": null,
+        "text": { "format": { "type": "text" } },
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": null,
+        "truncation": "disabled",
+        "usage": usage,
+        "user": null,
+    })
+}
+
+fn error(failure: &Failure) -> Value {
+    let code = match failure.code.as_str() {
+        "LLM_RATE_LIMITED" => "rate_limit_exceeded",
+        "LLM_CONTEXT_LENGTH" => "context_length_exceeded",
+        _ => "server_error",
+    };
+    json!({ "code": code, "message": failure.sentence() })
+}
+
+fn item_id(identity: &Identity, at: usize, part: &OutputPart) -> String {
+    let prefix = match part {
+        OutputPart::Content(_) => "msg_",
+        OutputPart::Reasoning(_) => "rs_",
+    };
+    format!("{}_{at}", facade::id(prefix, identity))
+}
+
+/// Returns an item of `output`; without its content while it is `in_progress`.
+fn item(id: &str, part: OutputPart, status: &str) -> Value {
+    let is_done = status != "in_progress";
+    match part {
+        OutputPart::Content(text) => {
+            let content = is_done.then(|| content_part(text));
+            json!({ "id": id, "type": "message", "status": status, "role": "assistant", "content": list(content) })
+        }
+        OutputPart::Reasoning(text) => {
+            let summary = is_done.then(|| summary_part(text));
+            json!({ "id": id, "type": "reasoning", "status": status, "summary": list(summary) })
+        }
+    }
+}
+
+fn list(one: Option<Value>) -> Value {
+    one.into_iter().collect()
+}
+
+fn content_part(text: String) -> Value {
+    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+}
+
+fn summary_part(text: String) -> Value {
+    json!({ "type": "summary_text", "text": text })
+}
+
+/// Encodes a response as a stream of events with ascending `sequence_number`.
+pub struct EventEncoder {
+    identity: Identity,
+    flat: Flattener,
+    /// Number of events written.
+    sequence: u64,
+    /// Finished items of the output.
+    output: Vec<Value>,
+    /// Item that is being written.
+    open: Option<OutputPart>,
+    is_done: bool,
+}
+
+impl EventEncoder {
+    pub fn new(identity: &Identity) -> Self {
+        Self {
+            identity: identity.clone(),
+            flat: Flattener::default(),
+            sequence: 0,
+            output: Vec::new(),
+            open: None,
+            is_done: false,
+        }
+    }
+
+    fn event(&mut self, name: &str, mut members: Value, out: &mut String) {
+        let name = format!("response.{name}");
+        members["type"] = name.as_str().into();
+        members["sequence_number"] = self.sequence.into();
+        self.sequence += 1;
+        out.push_str(&format!("event: {name}\ndata: {members}\n\n"));
+    }
+
+    fn begin(&mut self, out: &mut String) {
+        if self.sequence > 0 {
+            return;
+        }
+        for name in ["created", "in_progress"] {
+            let response = response(&self.identity, "in_progress", Vec::new(), None);
+            self.event(name, json!({ "response": response }), out);
+        }
+    }
+
+    /// Writes a piece, in a new item if the open one is of the other sort.
+    fn piece(&mut self, piece: OutputPart, out: &mut String) {
+        let is_same = matches!(
+            (&self.open, &piece),
+            (Some(OutputPart::Content(_)), OutputPart::Content(_))
+                | (Some(OutputPart::Reasoning(_)), OutputPart::Reasoning(_))
+        );
+        if !is_same {
+            self.close(out);
+            self.open_item(&piece, out);
+        }
+        let (name, text) = match &piece {
+            OutputPart::Content(text) => ("output_text.delta", text),
+            OutputPart::Reasoning(text) => ("reasoning_summary_text.delta", text),
+        };
+        let mut members = self.place(&piece);
+        members["delta"] = text.as_str().into();
+        self.event(name, members, out);
+        match (&mut self.open, piece) {
+            (Some(OutputPart::Content(whole)), OutputPart::Content(more))
+            | (Some(OutputPart::Reasoning(whole)), OutputPart::Reasoning(more)) => whole.push_str(&more),
+            (_, piece) => self.open = Some(piece),
+        }
+    }
+
+    /// Members that say which part of the output an event is about.
+    fn place(&self, part: &OutputPart) -> Value {
+        let at = self.output.len();
+        let id = item_id(&self.identity, at, part);
+        match part {
+            OutputPart::Content(_) => {
+                json!({ "item_id": id, "output_index": at, "content_index": 0, "logprobs": [] })
+            }
+            OutputPart::Reasoning(_) => json!({ "item_id": id, "output_index": at, "summary_index": 0 }),
+        }
+    }
+
+    fn open_item(&mut self, part: &OutputPart, out: &mut String) {
+        let at = self.output.len();
+        let (name, first, empty) = match part {
+            OutputPart::Content(_) => (
+                "content_part",
+                content_part(String::new()),
+                OutputPart::Content(String::new()),
+            ),
+            OutputPart::Reasoning(_) => {
+                let part = summary_part(String::new());
+                ("reasoning_summary_part", part, OutputPart::Reasoning(String::new()))
+            }
+        };
+        let item = item(&item_id(&self.identity, at, part), empty, "in_progress");
+        self.event("output_item.added", json!({ "output_index": at, "item": item }), out);
+        let mut members = self.place(part);
+        members["part"] = first;
+        self.event(&format!("{name}.added"), members, out);
+    }
+
+    fn close(&mut self, out: &mut String) {
+        let Some(part) = self.open.take() else { return };
+        let at = self.output.len();
+        let place = self.place(&part);
+        let (text_name, part_name, text, whole) = match &part {
+            OutputPart::Content(text) => ("output_text", "content_part", text, content_part(text.clone())),
+            OutputPart::Reasoning(text) => {
+                let whole = summary_part(text.clone());
+                ("reasoning_summary_text", "reasoning_summary_part", text, whole)
+            }
+        };
+        let mut members = place.clone();
+        members["text"] = text.as_str().into();
+        self.event(&format!("{text_name}.done"), members, out);
+        let mut members = place;
+        members["part"] = whole;
+        self.event(&format!("{part_name}.done"), members, out);
+        let item = item(&item_id(&self.identity, at, &part), part, "completed");
+        self.event("output_item.done", json!({ "output_index": at, "item": item }), out);
+        self.output.push(item);
+    }
+}
+
+impl StreamEncoder for EventEncoder {
+    fn write(&mut self, entry: &Entry) -> String {
+        let mut out = String::new();
+        self.begin(&mut out);
+        for piece in self.flat.push(entry) {
+            self.piece(piece, &mut out);
+        }
+        out
+    }
+
+    fn finish(&mut self) -> String {
+        let mut out = String::new();
+        if std::mem::replace(&mut self.is_done, true) {
+            return out;
+        }
+        self.begin(&mut out);
+        self.close(&mut out);
+        let status = status(&self.flat);
+        let output = std::mem::take(&mut self.output);
+        let response = response(&self.identity, status, output, Some(&self.flat));
+        self.event(status, json!({ "response": response }), &mut out);
+        out
+    }
+}

@@ -578,6 +578,7 @@ impl Driver {
             Command::Next | Command::Restrict(_) | Command::Background => {}
             Command::Run { .. }
             | Command::RepeatCall { .. }
+            | Command::StopCommand { .. }
             | Command::Compact { .. }
             | Command::Rename(_)
             | Command::Update { .. }

@@ -347,7 +347,9 @@ fn reason(result: &CallResult) -> Option<&str> {
 
 /// The user stopped the answer: what comes next is not a part of it.
 fn is_cancelled(result: &CallResult) -> bool {
-    result.is_error && result.text.starts_with("Cancelled by the user")
+    let last = result.text.lines().last().unwrap_or_default();
+    let is_stop = last.starts_with("Cancelled by the user") || last.starts_with("The user stopped this command");
+    result.is_error && is_stop
 }
 
 /// Returns a line of the user's text, quoted as Markdown.
@@ -681,6 +683,19 @@ text = "Try:\n{scenes}"
                     user("test"),
                     calls(),
                     result("Cancelled by the user.", true),
+                    user("hello"),
+                ],
+                list,
+            ),
+            (
+                "words after a command that was stopped",
+                vec![
+                    user("test"),
+                    calls(),
+                    result(
+                        "1 passed\nThe user stopped this command; this is its output until then.",
+                        true,
+                    ),
                     user("hello"),
                 ],
                 list,

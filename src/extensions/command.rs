@@ -118,6 +118,22 @@ impl CommandFile {
         })
     }
 
+    /// A command of the user's, for tests.
+    #[cfg(test)]
+    pub fn of(name: &str, path: &str, body: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            about: "what it is for".to_owned(),
+            hint: String::new(),
+            path: path.to_owned(),
+            owner: Owner::User,
+            allowed_tools: Vec::new(),
+            model: None,
+            arguments: Vec::new(),
+            body: body.to_owned(),
+        }
+    }
+
     /// Its text with `arguments` filled in.
     pub fn pieces(&self, arguments: &str) -> Vec<Piece> {
         // Most files count from 1; one that names `$0` counts from there.
@@ -183,15 +199,26 @@ mod tests {
                 ("secret.md", "secret"),
             ],
         );
-        std::os::unix::fs::symlink(top.path().join("secret.md"), top.path().join("work/.cursor/commands/leak.md"))
-            .unwrap();
+        std::os::unix::fs::symlink(
+            top.path().join("secret.md"),
+            top.path().join("work/.cursor/commands/leak.md"),
+        )
+        .unwrap();
         let told = |found: &[CommandFile]| -> Vec<String> {
-            found.iter().map(|it| format!("{} {}", it.name, it.message(""))).collect()
+            found
+                .iter()
+                .map(|it| format!("{} {}", it.name, it.message("")))
+                .collect()
         };
         let (found, held) = find_commands(&around, &|_, _| true);
         assert_eq!(
             told(&found),
-            ["review ours", "frontend:unit-test Claude's", "mine mine", "git:commit commit"]
+            [
+                "review ours",
+                "frontend:unit-test Claude's",
+                "mine mine",
+                "git:commit commit"
+            ]
         );
         assert_eq!(held, []);
         let print = Fingerprint::of(&[b"Cursor's"]);
@@ -201,28 +228,41 @@ mod tests {
         let held: Vec<_> = held.iter().map(|it| it.path.as_str()).collect();
         assert_eq!(
             held,
-            [".sheaf/commands/review.md", ".cursor/commands/empty.md", ".claude/commands/frontend/Unit_test.md"]
-                .into_iter()
-                .filter(|it| held.contains(it))
-                .collect::<Vec<_>>()
+            [
+                ".sheaf/commands/review.md",
+                ".cursor/commands/empty.md",
+                ".claude/commands/frontend/Unit_test.md"
+            ]
+            .into_iter()
+            .filter(|it| held.contains(it))
+            .collect::<Vec<_>>()
         );
     }
 
     #[test]
     fn a_command_says_what_it_is_for_and_what_it_wants() {
         let top = tempfile::tempdir().unwrap();
-        let head = "argument-hint: [file]\nallowed-tools: Bash(git diff:*), Read\ndescription: Looks: twice\nmodel: fast";
+        let head =
+            "argument-hint: [file]\nallowed-tools: Bash(git diff:*), Read\ndescription: Looks: twice\nmodel: fast";
         let around = around(
             top.path(),
             &[
                 ("config/commands/a.md", "\n# Review\n\nLook."),
-                ("config/commands/b.md", &format!("---\n{head}\n---\n\nDiff: !`git diff $1`\n")),
+                (
+                    "config/commands/b.md",
+                    &format!("---\n{head}\n---\n\nDiff: !`git diff $1`\n"),
+                ),
                 ("config/commands/c.md", "---\nbroken: [\n---\nLook."),
             ],
         );
         let (found, _) = find_commands(&around, &|_, _| true);
-        let [a, b, c] = found.as_slice() else { panic!("{found:?}") };
-        assert_eq!((a.about.as_str(), a.message("x").as_str()), ("Review", "# Review\n\nLook.\n\nx"));
+        let [a, b, c] = found.as_slice() else {
+            panic!("{found:?}")
+        };
+        assert_eq!(
+            (a.about.as_str(), a.message("x").as_str()),
+            ("Review", "# Review\n\nLook.\n\nx")
+        );
         assert_eq!((b.about.as_str(), b.hint.as_str()), ("Looks: twice", "[file]"));
         assert_eq!((b.allowed_tools.len(), b.model.as_deref()), (2, Some("fast")));
         assert_eq!(

@@ -153,7 +153,9 @@ impl Folder {
             Owner::User => true,
             Owner::Project => {
                 let (root, path) = (self.root.canonicalize(), path.canonicalize());
-                root.ok().zip(path.ok()).is_some_and(|(root, path)| path.starts_with(root))
+                root.ok()
+                    .zip(path.ok())
+                    .is_some_and(|(root, path)| path.starts_with(root))
             }
         };
         if !is_inside(&folder) {

@@ -240,9 +240,15 @@ mod tests {
         let front = front("a: 1.10\nb: \"true\"\nc: ~\nd: >-\n  two\n  lines\ne: [x, 'y z']\nf:\n- p\n- q\ng: \"\"");
         assert_eq!(front.text("a"), Some("1.10"));
         assert_eq!((front.flag("b"), front.flag("a")), (Some(true), None));
-        assert_eq!((front.text("c"), front.text("g"), front.text("none")), (None, None, None));
+        assert_eq!(
+            (front.text("c"), front.text("g"), front.text("none")),
+            (None, None, None)
+        );
         assert_eq!(front.text("d"), Some("two lines"));
-        assert_eq!((front.list("e"), front.list("f")), (vec!["x".into(), "y z".into()], vec!["p".into(), "q".into()]));
+        assert_eq!(
+            (front.list("e"), front.list("f")),
+            (vec!["x".into(), "y z".into()], vec!["p".into(), "q".into()])
+        );
     }
 
     #[test]
@@ -273,7 +279,12 @@ mod tests {
             ("- a\n- b", "its head is not a list of `name: value`"),
         ] {
             let text = format!("---\n{head}\n---\n");
-            assert_eq!(FrontMatter::split(&text).unwrap_err(), why, "{}", &head[..head.len().min(30)]);
+            assert_eq!(
+                FrontMatter::split(&text).unwrap_err(),
+                why,
+                "{}",
+                &head[..head.len().min(30)]
+            );
         }
     }
 }

@@ -191,10 +191,14 @@ impl Skill {
         let mut description = match (front.text("description"), front.text("when_to_use")) {
             (Some(one), Some(more)) => format!("{one} {more}"),
             (Some(one), None) | (None, Some(one)) => one.to_owned(),
-            (None, None) => return Err("its description is missing; say in its head what it does and when to use it".to_owned()),
+            (None, None) => {
+                return Err("its description is missing; say in its head what it does and when to use it".to_owned());
+            }
         };
         if description.chars().count() > DESCRIPTION_CHARS {
-            warnings.push(format!("its description is longer than {DESCRIPTION_CHARS} characters, and cut"));
+            warnings.push(format!(
+                "its description is longer than {DESCRIPTION_CHARS} characters, and cut"
+            ));
             description = description.chars().take(DESCRIPTION_CHARS).collect();
         }
         let is_for_model = front.flag("disable-model-invocation") != Some(true);
@@ -214,7 +218,9 @@ impl Skill {
                 folder: folder.absolute().join(below),
                 owner: folder.owner,
                 visibility,
-                hint: front.text("argument-hint").map_or_else(|| named.join(" "), str::to_owned),
+                hint: front
+                    .text("argument-hint")
+                    .map_or_else(|| named.join(" "), str::to_owned),
                 allowed_tools: front.list("allowed-tools"),
                 model: front.text("model").filter(|it| *it != "inherit").map(str::to_owned),
                 arguments,
@@ -274,7 +280,8 @@ impl Skill {
 /// What the standard has against a name.
 fn wrong_name(name: &str) -> Option<String> {
     let is_letter = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
-    let is_right = name.chars().all(is_letter) && !name.starts_with('-') && !name.ends_with('-') && !name.contains("--");
+    let is_right =
+        name.chars().all(is_letter) && !name.starts_with('-') && !name.ends_with('-') && !name.contains("--");
     if name.chars().count() > NAME_CHARS {
         Some(format!("its name is longer than {NAME_CHARS} characters"))
     } else if !is_right {
@@ -314,13 +321,13 @@ impl SkillSet {
     /// Where there is not, the longest descriptions are cut.
     pub fn catalogue(&self, window: Option<u64>) -> Vec<(&Skill, String)> {
         let skills: Vec<&Skill> = self.for_model().collect();
-        let part = window.unwrap_or_default().saturating_mul(CATALOGUE_PERCENT * TOKEN_BYTES_X10) / 1000;
+        let part = window
+            .unwrap_or_default()
+            .saturating_mul(CATALOGUE_PERCENT * TOKEN_BYTES_X10)
+            / 1000;
         let room = usize::try_from(part).unwrap_or(usize::MAX).max(CATALOGUE_BYTES);
         let fixed: usize = skills.iter().map(|it| it.name.len() + it.path.len() + 8).sum();
-        let most = largest_part(
-            skills.iter().map(|it| it.description.len()),
-            room.saturating_sub(fixed),
-        );
+        let most = largest_part(skills.iter().map(|it| it.description.len()), room.saturating_sub(fixed));
         skills.into_iter().map(|it| (it, cut(&it.description, most))).collect()
     }
 }
@@ -397,7 +404,10 @@ mod tests {
             ("work/.agents/skills/group/deep/csv/SKILL.md", skill("csv", "tables")),
             ("work/.cursor/skills/a/b/c/d/e/SKILL.md", skill("far", "too deep")),
             ("work/.cursor/skills/x/SKILL.md", skill("x", "outer")),
-            ("work/.cursor/skills/x/inner/SKILL.md", skill("inner", "a skill has none in it")),
+            (
+                "work/.cursor/skills/x/inner/SKILL.md",
+                skill("inner", "a skill has none in it"),
+            ),
             ("config/skills/mine/SKILL.md", skill("mine", "the user's")),
             ("home/.codex/skills/csv/SKILL.md", skill("csv", "the user's")),
             ("home/.sheaf/skills/no/SKILL.md", skill("no", "not a place")),
@@ -405,7 +415,11 @@ mod tests {
             write(top.path(), path, &text);
         }
         let found = find_skills(&around, &|_, _| true);
-        let names: Vec<_> = found.skills.iter().map(|it| format!("{} {}", it.name, it.description)).collect();
+        let names: Vec<_> = found
+            .skills
+            .iter()
+            .map(|it| format!("{} {}", it.name, it.description))
+            .collect();
         assert_eq!(names, ["pdf ours", "csv tables", "x outer", "mine the user's"]);
         assert_eq!(
             told(top.path(), &found.shadowed),
@@ -427,7 +441,10 @@ mod tests {
         let around = around(top.path());
         let long = "n".repeat(70);
         for (folder, text) in [
-            ("a-colon", "---\nname: a-colon\ndescription: Use this: always\n---\nb".to_owned()),
+            (
+                "a-colon",
+                "---\nname: a-colon\ndescription: Use this: always\n---\nb".to_owned(),
+            ),
             ("b-crlf", skill("b-crlf", "x").replace('\n', "\r\n")),
             ("c-bom", format!("\u{feff}{}", skill("c-bom", "x"))),
             ("d-long", skill(&long, "x")),
@@ -442,13 +459,31 @@ mod tests {
         }
         let found = find_skills(&around, &|_, _| true);
         let names: Vec<_> = found.skills.iter().map(|it| it.name.as_str()).collect();
-        assert_eq!(names, ["a-colon", "b-crlf", "c-bom", long.as_str(), "another", "f-name", "j-description"]);
+        assert_eq!(
+            names,
+            [
+                "a-colon",
+                "b-crlf",
+                "c-bom",
+                long.as_str(),
+                "another",
+                "f-name",
+                "j-description"
+            ]
+        );
         let description = |name: &str| found.get(name).map(|it| it.description.chars().count());
-        assert_eq!((description("a-colon"), description("j-description")), (Some(16), Some(1024)));
+        assert_eq!(
+            (description("a-colon"), description("j-description")),
+            (Some(16), Some(1024))
+        );
         let missing = "left out: its description is missing; say in its head what it does and when to use it";
         let problems: Vec<String> = told(top.path(), &found.problems)
             .iter()
-            .map(|it| it.replace(".sheaf/skills/", "").replace("/SKILL.md", "").replace(&long, "nn"))
+            .map(|it| {
+                it.replace(".sheaf/skills/", "")
+                    .replace("/SKILL.md", "")
+                    .replace(&long, "nn")
+            })
             .collect();
         assert_eq!(
             problems[..9],
@@ -463,10 +498,21 @@ mod tests {
                 &format!("h-head: {missing}"),
                 "i-yaml: left out: its head is not YAML: did not find expected node content at line 1 column 0",
             ]
-            .map(|it| if it.starts_with("i-yaml") { problems[8].as_str() } else { it })
+            .map(|it| if it.starts_with("i-yaml") {
+                problems[8].as_str()
+            } else {
+                it
+            })
         );
-        assert!(problems[8].starts_with("i-yaml: left out: its head is not YAML"), "{}", problems[8]);
-        assert_eq!(problems[9..], ["j-description: its description is longer than 1024 characters, and cut"]);
+        assert!(
+            problems[8].starts_with("i-yaml: left out: its head is not YAML"),
+            "{}",
+            problems[8]
+        );
+        assert_eq!(
+            problems[9..],
+            ["j-description: its description is longer than 1024 characters, and cut"]
+        );
     }
 
     #[test]
@@ -476,7 +522,11 @@ mod tests {
         write(top.path(), "secret/leak/SKILL.md", &skill("leak", "x"));
         write(top.path(), "work/shared/kept/SKILL.md", &skill("kept", "x"));
         std::fs::create_dir_all(top.path().join("work/.claude/skills")).unwrap();
-        std::os::unix::fs::symlink(top.path().join("secret/leak"), top.path().join("work/.claude/skills/leak")).unwrap();
+        std::os::unix::fs::symlink(
+            top.path().join("secret/leak"),
+            top.path().join("work/.claude/skills/leak"),
+        )
+        .unwrap();
         std::os::unix::fs::symlink("../../shared/kept", top.path().join("work/.claude/skills/kept")).unwrap();
         let found = find_skills(&around, &|_, _| true);
         let names: Vec<_> = found.skills.iter().map(|it| it.name.as_str()).collect();
@@ -490,16 +540,27 @@ mod tests {
         for (name, more) in [
             ("all", ""),
             ("user", "disable-model-invocation: true\n"),
-            ("model", "user-invocable: false\narguments: [issue, branch]\nallowed-tools: Bash(git add:*), Read\nmodel: inherit\n"),
+            (
+                "model",
+                "user-invocable: false\narguments: [issue, branch]\nallowed-tools: Bash(git add:*), Read\nmodel: inherit\n",
+            ),
         ] {
             let text = format!("---\nname: {name}\ndescription: d\n{more}---\nIn ${{CLAUDE_SKILL_DIR}}: $0 $branch");
             write(top.path(), &format!("work/.sheaf/skills/{name}/SKILL.md"), &text);
         }
         let found = find_skills(&around, &|_, _| true);
-        let seen: Vec<_> = found.skills.iter().map(|it| (it.name.as_str(), it.visibility)).collect();
+        let seen: Vec<_> = found
+            .skills
+            .iter()
+            .map(|it| (it.name.as_str(), it.visibility))
+            .collect();
         assert_eq!(
             seen,
-            [("all", Visibility::All), ("model", Visibility::ModelOnly), ("user", Visibility::UserOnly)]
+            [
+                ("all", Visibility::All),
+                ("model", Visibility::ModelOnly),
+                ("user", Visibility::UserOnly)
+            ]
         );
         let told: Vec<_> = found.for_model().map(|it| it.name.as_str()).collect();
         assert_eq!(told, ["all", "model"]);
@@ -507,7 +568,10 @@ mod tests {
         assert_eq!((model.hint.as_str(), &model.model), ("[issue] [branch]", &None));
         assert_eq!(model.allowed_tools, ["Bash(git add:*)", "Read"]);
         let folder = model.folder.display();
-        assert_eq!(model.pieces("7 main", "s"), [Piece::Text(format!("In {folder}: 7 main"))]);
+        assert_eq!(
+            model.pieces("7 main", "s"),
+            [Piece::Text(format!("In {folder}: 7 main"))]
+        );
     }
 
     #[test]
@@ -515,18 +579,32 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let around = around(top.path());
         for nth in 0..20 {
-            let description = if nth < 10 { "short".to_owned() } else { "long ".repeat(200) };
+            let description = if nth < 10 {
+                "short".to_owned()
+            } else {
+                "long ".repeat(200)
+            };
             let name = format!("s{nth:02}");
-            write(top.path(), &format!("work/.sheaf/skills/{name}/SKILL.md"), &skill(&name, &description));
+            write(
+                top.path(),
+                &format!("work/.sheaf/skills/{name}/SKILL.md"),
+                &skill(&name, &description),
+            );
         }
         let found = find_skills(&around, &|_, _| true);
         let size = |list: &[(&Skill, String)]| -> usize {
-            list.iter().map(|(skill, about)| skill.name.len() + skill.path.len() + about.len() + 8).sum()
+            list.iter()
+                .map(|(skill, about)| skill.name.len() + skill.path.len() + about.len() + 8)
+                .sum()
         };
         let small = found.catalogue(None);
         assert_eq!(small[0].1, "short");
         assert!(small[19].1.ends_with('…') && small[19].1.len() > 200, "{}", small[19].1);
-        assert!(size(&small) <= CATALOGUE_BYTES && size(&small) > CATALOGUE_BYTES - 200, "{}", size(&small));
+        assert!(
+            size(&small) <= CATALOGUE_BYTES && size(&small) > CATALOGUE_BYTES - 200,
+            "{}",
+            size(&small)
+        );
         let large = found.catalogue(Some(1_000_000));
         assert_eq!(large[19].1.len(), 999, "all of it");
     }

@@ -143,7 +143,10 @@ fn filled(text: &str, fill: &Fill<'_>, words: &[String], is_asked: &mut bool) ->
 /// The value of the name at the beginning of `after`, which followed a `$`, and the length of the name.
 fn value(after: &str, fill: &Fill<'_>, words: &[String]) -> Option<(String, usize)> {
     let word = |at: usize| words.get(at).cloned().unwrap_or_default();
-    for (name, value) in [("{CLAUDE_SKILL_DIR}", fill.folder), ("{CLAUDE_SESSION_ID}", fill.session)] {
+    for (name, value) in [
+        ("{CLAUDE_SKILL_DIR}", fill.folder),
+        ("{CLAUDE_SESSION_ID}", fill.session),
+    ] {
         if after.starts_with(name) && !value.is_empty() {
             return Some((value.to_owned(), name.len()));
         }
@@ -233,7 +236,11 @@ mod tests {
             assert_eq!(text(body, arguments, 1), message, "{body:?} {arguments:?}");
         }
         assert_eq!(text("$0 and $1", "a b", 0), "a and b", "skills count from 0");
-        assert_eq!(text("${CLAUDE_SKILL_DIR}", "x", 1), "/skills/x\n\nx", "a folder is no argument");
+        assert_eq!(
+            text("${CLAUDE_SKILL_DIR}", "x", 1),
+            "/skills/x\n\nx",
+            "a folder is no argument"
+        );
     }
 
     #[test]

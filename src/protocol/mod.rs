@@ -24,9 +24,9 @@ mod word;
 
 pub use command::{
     Command, CommitFile, CommitOutcome, CommitPreview, CommitRequest, CompactionScope, ContextName, ContextNote,
-    ContextPart, FileChange, GitChanges, Mechanism, ModelOffer, ModelOffers, NotOffered, Permissions, Query, RateLimit,
-    Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget, Restriction, Sandbox, SandboxLayer, SandboxNote,
-    ServerStatus, SideAnswer, Submit, SymbolLocation, TurnChanges,
+    ContextPart, ExtensionEntry, ExtensionState, FileChange, GitChanges, Mechanism, ModelOffer, ModelOffers,
+    NotOffered, Permissions, Query, RateLimit, Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget,
+    Restriction, Sandbox, SandboxLayer, SandboxNote, ServerStatus, SideAnswer, Submit, SymbolLocation, TurnChanges,
 };
 pub use document::{Document, DocumentStart, ERROR_CODES, FileEdit, KINDS, Kind, KindGroup, Todo as PlanTodo, View};
 pub use event::{Branch, Cost, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage};

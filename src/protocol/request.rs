@@ -10,6 +10,9 @@ pub const PASTES: &str = "pastes";
 /// Member of a message: the plan that it builds, as `{ "plan": "1.4", "edited": true }`.
 pub const BUILDS: &str = "builds";
 
+/// Member of a message: the command or skill that it asks for, as `{ "name": "review", "arguments": "src/a.rs" }`.
+pub const COMMAND: &str = "command";
+
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -70,6 +73,21 @@ impl Message {
         } else {
             typed
         }
+    }
+
+    /// A message of a user that asks for a command or a skill: `/name arguments`.
+    pub fn invoking(typed: &str, name: &str, arguments: &str) -> Self {
+        let mut message = Self::user(typed);
+        let command = serde_json::json!({ "name": name, "arguments": arguments });
+        message.extra.insert(COMMAND.to_owned(), command);
+        message
+    }
+
+    /// Returns the name and the arguments of the command or skill that the message asks for. `None` for others.
+    pub fn command(&self) -> Option<(&str, &str)> {
+        let command = self.extra.get(COMMAND)?;
+        let arguments = command.get("arguments").and_then(Value::as_str);
+        Some((command.get("name")?.as_str()?, arguments.unwrap_or_default()))
     }
 
     /// Returns the address of the plan that the message builds, and true if the user edited it. `None` for others.

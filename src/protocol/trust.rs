@@ -66,6 +66,8 @@ pub enum TrustKind {
     Settings,
     /// A prompt that the user sends by its name.
     Command,
+    /// Instructions that the model loads when a task fits them.
+    Skill,
     /// A text for the model; [`RuleTrigger::Nothing`]: with every message.
     Rule(RuleTrigger),
     /// Programs that look for mistakes, as command lines.

@@ -16,9 +16,11 @@ use self::rules::RuleSet;
 use crate::{
     agent::{
         cut::head,
-        tags::{wrap, wrap_ours, wrap_with},
+        tags::{name, wrap, wrap_ours, wrap_with},
     },
+    extensions::{Skill, SkillSet},
     protocol::Mode,
+    tools::skill,
 };
 
 /// Marks lines that were added for looking only, so that the program can find them.
@@ -48,6 +50,7 @@ pub struct Facts<'a> {
     /// Instructions of MCP servers: name and text.
     pub servers: &'a [(String, String)],
     pub custom: Option<&'a Custom>,
+    pub skills: Option<&'a SkillSet>,
 }
 
 impl Facts<'_> {
@@ -63,6 +66,7 @@ pub fn system(facts: &Facts<'_>) -> String {
         None => BLOCKS.iter().filter_map(|it| it.say(facts, None)).collect(),
     };
     parts.extend(facts.rules.map(RuleSet::always_text).filter(|it| !it.is_empty()));
+    parts.extend(skills(facts));
     parts.extend(servers(facts.servers));
     parts.extend(
         facts
@@ -129,6 +133,27 @@ fn sections(prompt: &str) -> Vec<(&str, &str)> {
         rest = after.trim_start_matches('\n');
     }
     sections
+}
+
+/// The skills that the model may load; `None` if there are none, or no tool that loads them.
+pub fn skills(facts: &Facts<'_>) -> Option<String> {
+    let skills = facts.skills.filter(|_| facts.tools.contains(&skill::NAME))?;
+    let listed = skills.catalogue(facts.window);
+    if listed.is_empty() {
+        return None;
+    }
+    let line = |(skill, about): &(&Skill, String)| {
+        let about = if about.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", name(about))
+        };
+        format!("- {} ({}){about}", name(&skill.name), name(&skill.path))
+    };
+    let lines: Vec<String> = listed.iter().map(line).collect();
+    let about = "Instructions for kinds of tasks. If a task fits a description, load the skill with the tool `skill` before you \
+                 begin. A message that begins with `/name` asks for that skill.";
+    Some(wrap_ours("available_skills", &format!("{about}\n{}", lines.join("\n"))))
 }
 
 /// The block of a system prompt and its text, for those who say what each costs.

@@ -5,7 +5,7 @@ use std::{future::ready, pin::Pin, sync::Arc};
 use futures::FutureExt;
 use tokio::sync::oneshot;
 
-use super::{Runner, commits::Source, model_offers, sandbox_status, side_question::side_question};
+use super::{Runner, commits::Source, model_offers, sandbox_status, side_question::side_question, skill_report};
 use crate::{
     agent::{
         approval,
@@ -150,6 +150,11 @@ impl Runner {
                     limits: account.limits,
                     limits_at_ms: account.limits_at_ms,
                 }))
+            }
+            Query::Skills if is_here => {
+                self.context.note_skills(&self.turn.memory.history);
+                let window = self.turn.memory.window.tokens;
+                at_once(Reply::Extensions(skill_report::entries(&self.context.skills(), window)))
             }
             Query::Files { pattern, limit } => Box::pin(self.context.find_files(pattern, limit).map(Ok)),
             Query::Symbols { pattern, limit } if let Some(workspace) = workspace => {

@@ -15,12 +15,16 @@ use tokio::sync::watch;
 
 use super::{
     checks::{Checks, Lints, Look},
+    expansion::{self, Expansion},
     setup::Setup,
 };
 use crate::{
     agent::{
         approval::{Rules, RunMode},
-        history::told::{MarkBaseline, Restored, ToldContext, ToldFacts, ToldRecorder},
+        history::{
+            message_history::{MessageHistory, skills_in},
+            told::{MarkBaseline, Restored, ToldContext, ToldFacts, ToldRecorder},
+        },
         prompt::{
             self,
             context::{self, FileWatch, Files, FirstContext, Gathering, Sent, Surroundings},
@@ -30,7 +34,8 @@ use crate::{
         trust::{self, Standing},
         turn::{AnswerLimits, AnswerModel, AnswerSetup, Memory, Policy, Purpose, Submission},
     },
-    config::{Paths, Settings, shown_path},
+    config::{Fingerprint, Paths, Settings, shown_path},
+    extensions::{self, CommandFile, SkillSet, SkillShelf, find_commands, find_skills},
     index::Symbols,
     journal::Log,
     link::Asker,
@@ -41,7 +46,7 @@ use crate::{
     tools::{
         ToolSet,
         lints::{Findings, checkers},
-        read_lints,
+        read_lints, skill,
     },
     transcript::Transcript,
 };
@@ -55,6 +60,7 @@ pub struct ContextBuilder {
     files: Option<Files>,
     symbols: Arc<Symbols>,
     checks: Checks,
+    skills: Arc<SkillShelf>,
     told: ToldRecorder,
     /// What was told before, until the next message takes it over.
     earlier: Option<ToldContext>,
@@ -76,6 +82,8 @@ struct ContextState {
     standing: Option<Standing>,
     /// Checkers may run here, and there are some.
     can_lint: bool,
+    /// Commands of files that may act.
+    commands: Vec<CommandFile>,
 }
 
 impl ContextState {
@@ -124,8 +132,11 @@ impl ContextBuilder {
         let (ready, is_ready) = watch::channel(false);
         let told = Arc::clone(&state);
         let reading = DiskReading::of(setup);
+        let skills = Arc::new(SkillShelf::new(setup.conversation.to_string()));
+        let shelf = Arc::clone(&skills);
         tokio::task::spawn_blocking(move || {
-            let read = reading.read();
+            let (read, found) = reading.read();
+            shelf.set(found);
             *lock(&told) = read;
             ready.send_replace(true);
         });
@@ -152,6 +163,7 @@ impl ContextBuilder {
             files,
             symbols: Arc::default(),
             checks,
+            skills,
             told: ToldRecorder::default(),
             earlier: None,
         }
@@ -160,6 +172,29 @@ impl ContextBuilder {
     /// The results of the checkers in this conversation.
     pub fn findings(&self) -> Arc<Findings> {
         self.checks.findings()
+    }
+
+    /// The skills of this conversation.
+    pub fn skills(&self) -> Arc<SkillShelf> {
+        Arc::clone(&self.skills)
+    }
+
+    /// Looks up which skills the model has in its context.
+    pub fn note_skills(&self, history: &MessageHistory) {
+        let told = skills_in(&history.messages).into_iter().map(|it| it.0);
+        self.skills.set_told(told.collect());
+    }
+
+    /// The model that the command or skill of a message asks for, if it is known.
+    pub fn model_of(&self, message: &Message, settings: &Settings) -> Option<String> {
+        let (name, _) = message.command()?;
+        let state = lock(&self.state);
+        let command = state.commands.iter().find(|it| it.name == name);
+        let model = match command {
+            Some(command) => command.model.clone(),
+            None => self.skills.skills().get(name)?.model.clone(),
+        };
+        model.filter(|it| settings.models.contains_key(it) || catalogue::window(it).is_some())
     }
 
     /// The checkers for files that calls have changed; `None`: they are off.
@@ -191,9 +226,12 @@ impl ContextBuilder {
         // The next message waits for it.
         let (ready, is_ready) = watch::channel(false);
         self.is_ready = is_ready;
+        let shelf = Arc::clone(&self.skills);
         tokio::task::spawn_blocking(move || {
-            let read = reading.read();
+            let (read, found) = reading.read();
+            shelf.set(found);
             let mut state = lock(&state);
+            state.commands = read.commands;
             state.rules = read.rules;
             state.warnings.extend(read.warnings);
             state.standing = read.standing;
@@ -273,6 +311,8 @@ impl ContextBuilder {
         let files = self.files.clone();
         let findings = self.checks.findings();
         let all = setup.tools.clone();
+        let shelf = Arc::clone(&self.skills);
+        let is_afar = setup.asker.is_afar();
         Box::pin(async move {
             // A server that is asked about its models before the first request says what they hold; others do not wait.
             let window = match known.window {
@@ -292,6 +332,10 @@ impl ContextBuilder {
             let can_lint = lock(&state).can_lint;
             let tools = &mut submission.setup.tools;
             *tools = tools.filtered(|it| can_lint || it.name != read_lints::NAME);
+            let skills = shelf.skills();
+            let has_skills = skills.for_model().next().is_some();
+            *tools = tools.filtered(|it| has_skills || it.name != skill::NAME);
+            submission.policy.rules.allow.extend(expansion::readable(&skills));
             let mut since: Vec<String> = Vec::new();
             if gathering.is_none() && is_first && workspace.is_some() {
                 // It was told on another branch.
@@ -305,12 +349,35 @@ impl ContextBuilder {
                 }
                 lock(&state).first = first;
             }
-            let text = submission.message.content.clone();
             let mode = submission.mode;
             if is_aside {
-                submission.setup.model.system = system(&submission, window, known.parallel, &lock(&state));
+                submission.setup.model.system = system(&submission, window, known.parallel, &skills, &lock(&state));
                 return submission;
             }
+            let commands = lock(&state).commands.clone();
+            let around = expansion::Around {
+                shelf: &shelf,
+                commands: &commands,
+                workspace: workspace.as_ref(),
+                limits: &submission.setup.settings.limits,
+                policy: &submission.policy,
+                mode,
+            };
+            let invoked = submission.message.command().filter(|_| !is_afar);
+            let expanded = match invoked {
+                Some((name, arguments)) => expansion::expand(name, arguments, &around).await,
+                None => None,
+            };
+            let Expansion {
+                text,
+                outputs,
+                before,
+                rules,
+                warnings,
+            } = expanded.unwrap_or_default();
+            let text = text.unwrap_or_else(|| submission.message.content.clone());
+            submission.policy.rules.allow.extend(rules);
+            lock(&state).warnings.extend(warnings);
             let answer = &submission.setup;
             let told_tools = (
                 Arc::clone(&answer.settings),
@@ -354,6 +421,8 @@ impl ContextBuilder {
             let parts = tokio::task::spawn_blocking(move || tell(&mut lock(&held))).await;
             let plain = || vec![Part::Text(submission.message.content.clone())];
             submission.parts = parts.unwrap_or_else(|_| plain());
+            expansion::fill_in(&mut submission.parts, &outputs);
+            submission.parts.splice(0..0, before.into_iter().map(Part::Text));
             if let Some(said) = submission.message.extra.get(CONTEXT).and_then(context::client::told) {
                 submission.parts.insert(0, Part::Text(said));
             }
@@ -371,7 +440,7 @@ impl ContextBuilder {
                     model = submission.setup.model.name
                 ));
             }
-            submission.setup.model.system = system(&submission, window, known.parallel, &lock(&state));
+            submission.setup.model.system = system(&submission, window, known.parallel, &skills, &lock(&state));
             submission
         })
     }
@@ -579,13 +648,18 @@ impl ContextBuilder {
         known.window = known.window.or(memory.window.tokens);
         let tools = tool_selection::tools(&setup.settings, &chosen.model, known.window, &setup.tools);
         let can_lint = state.can_lint;
+        let skills = self.skills.skills();
+        let has_skills = skills.for_model().next().is_some();
+        let has_lints = !can_lint && tools.get(read_lints::NAME).is_some();
+        let has_idle_skill = !has_skills && tools.get(skill::NAME).is_some();
         let offered = tools.filtered(|it| can_lint || it.name != read_lints::NAME);
-        let has_lints = offered.len() < tools.len();
+        let offered = offered.filtered(|it| has_skills || it.name != skill::NAME);
         let names = prompt_tools(&setup.settings, &offered);
         let listed = tool_selection::listed(&setup.settings, &offered, mode);
         let specs: Vec<ToolSpec> = listed.into_iter().map(|it| it.spec()).collect();
         let mut missing = tool_selection::missing(&setup.settings, &chosen.model, known.window, &setup.tools);
         missing.extend(has_lints.then(|| (read_lints::NAME.to_owned(), NotOffered::NoChecker)));
+        missing.extend(has_idle_skill.then(|| (skill::NAME.to_owned(), NotOffered::NoSkill)));
         // The surroundings are counted by themselves.
         let told = memory.history.messages.iter().enumerate();
         let told = told.filter(|(at, _)| memory.history.opened_at != Some(*at));
@@ -599,6 +673,7 @@ impl ContextBuilder {
                 rules: Some(&state.rules),
                 servers: &[],
                 custom: Some(&state.custom),
+                skills: Some(&skills),
             },
             first: state.first.parts(),
             messages: &messages,
@@ -611,7 +686,13 @@ impl ContextBuilder {
 }
 
 /// The system prompt of a submission.
-fn system(submission: &Submission, window: Option<u64>, parallel: Option<bool>, state: &ContextState) -> String {
+fn system(
+    submission: &Submission,
+    window: Option<u64>,
+    parallel: Option<bool>,
+    skills: &SkillSet,
+    state: &ContextState,
+) -> String {
     let answer = &submission.setup;
     prompt::system(&prompt::Facts {
         model: &answer.model.name,
@@ -621,6 +702,7 @@ fn system(submission: &Submission, window: Option<u64>, parallel: Option<bool>, 
         rules: Some(&state.rules),
         servers: &[],
         custom: Some(&state.custom),
+        skills: Some(skills),
     })
 }
 
@@ -661,7 +743,7 @@ impl DiskReading {
         workspace.may_act() && (has_any || !self.settings.lint.is_empty())
     }
 
-    fn read(&self) -> ContextState {
+    fn read(&self) -> (ContextState, SkillSet) {
         let paths = self.paths.as_ref();
         let (custom, mut warnings) = prompt::load(&self.settings, paths);
         let standing = self.workspace.as_ref().map(|workspace| {
@@ -674,14 +756,26 @@ impl DiskReading {
         };
         let rules = rules.with_user(rules::of_user(&self.settings, paths));
         warnings.extend(rules.warnings());
-        ContextState {
+        let around = extensions::Surroundings {
+            workspace: self.workspace.as_ref().map(|it| it.root().to_owned()),
+            directory: std::env::current_dir().ok(),
+            config: paths.map(|it| it.config.clone()),
+            home: paths.and_then(|_| std::env::home_dir()),
+        };
+        let trust = standing.as_ref().map(|it| it.trust.clone());
+        let may_act = |path: &str, print: &Fingerprint| trust.as_ref().is_some_and(|it| it.lets(path, print));
+        let skills = find_skills(&around, &may_act);
+        let (commands, _) = find_commands(&around, &may_act);
+        let read = ContextState {
             rules,
             custom,
             warnings,
             can_lint: self.can_lint(standing.as_ref()),
             standing,
+            commands,
             ..ContextState::default()
-        }
+        };
+        (read, skills)
     }
 }
 

@@ -11,6 +11,7 @@ mod background;
 mod checks;
 mod commits;
 mod context_builder;
+mod expansion;
 mod messages;
 mod model_choice;
 mod model_offers;
@@ -20,6 +21,7 @@ mod restorer;
 mod sandbox_status;
 mod setup;
 mod side_question;
+mod skill_report;
 mod step;
 mod tool_runner;
 mod trust;
@@ -129,7 +131,7 @@ impl Runner {
             messages: Messages::default(),
             model: ModelChoice::new(&setup),
             answer: AnswerStream::default(),
-            tools: ToolRunner::new(&setup, context.findings()),
+            tools: ToolRunner::new(&setup, context.findings(), context.skills()),
             restorer: Restorer::default(),
             trust,
             background: Background::default(),
@@ -448,9 +450,12 @@ impl Runner {
         if self.setup.asker == Asker::Here && !submit.mode.is_read_only() {
             self.tools.look_first(self.setup.workspace.as_ref());
         }
-        self.model.choose(submit.model.as_deref(), &self.setup, &self.log);
+        let asked = self.context.model_of(&submit.message, &self.setup.settings);
+        let model = asked.as_deref().or(submit.model.as_deref());
+        self.model.choose(model, &self.setup, &self.log);
         self.size_up();
         self.remember_once();
+        self.context.note_skills(&self.turn.memory.history);
         // What only makes room tells the model nothing.
         let facts = MessageFacts {
             is_aside: self.messages.compaction.is_some(),

@@ -13,6 +13,7 @@ use crate::{
     journal::{EventLimit, Raw, TooMany},
     models::{Failure, FailureKind, ModelRequest, Piece, catalogue},
     protocol::{Event, Mode, UserAction},
+    tools::skill,
 };
 
 impl Runner {
@@ -87,7 +88,12 @@ impl Runner {
                     call,
                     arguments,
                     was_asked,
-                } => self.tools.run(&self.setup, job, tool, call, arguments, was_asked),
+                } => {
+                    if tool.name == skill::NAME {
+                        self.context.note_skills(&self.turn.memory.history);
+                    }
+                    self.tools.run(&self.setup, job, tool, call, arguments, was_asked);
+                }
                 Effect::Make { job, call, proposal } => {
                     let (workspace, lints) = (self.setup.workspace.clone(), self.context.lints());
                     self.tools.make(workspace, lints, job, call, proposal);

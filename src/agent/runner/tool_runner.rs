@@ -29,6 +29,7 @@ use crate::{
         turn::{Input, JobId, Prepared},
         undo,
     },
+    extensions::SkillShelf,
     index::Index,
     os::panic,
     protocol::Permission,
@@ -37,6 +38,20 @@ use crate::{
     text::redact,
     tools::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work, lints::Findings},
 };
+
+/// Returns true if git would work in a repository that was not there when the conversation began. The repositories of the
+/// start are noted before the first command.
+pub fn reaches_new_repository(accesses: &[Access], commands: &Commands) -> bool {
+    accesses.iter().any(|it| {
+        let Access::Command { line, directory, .. } = it else {
+            return false;
+        };
+        let line = CommandLine::read(line);
+        let is_mixed = line.runs_others_than_git();
+        let mut folders = line.folders(&directory.path).into_iter();
+        folders.any(|it| commands.is_new_repository(&it, is_mixed))
+    })
+}
 
 /// Work that ends with an input of the turn.
 pub type Jobs = FuturesUnordered<Pin<Box<dyn Future<Output = Input> + Send>>>;
@@ -49,6 +64,7 @@ pub struct ToolRunner {
     pub seen: Arc<Seen>,
     index: Arc<Index>,
     findings: Arc<Findings>,
+    skills: Arc<SkillShelf>,
     /// The workspace has been looked at, or is.
     has_looked: bool,
     /// Calls that are being prepared or run.
@@ -69,11 +85,12 @@ pub struct ToolRunner {
 
 impl ToolRunner {
     /// Runs nothing yet. What files were before is kept, where there is a place for it.
-    pub fn new(setup: &Setup, findings: Arc<Findings>) -> Self {
+    pub fn new(setup: &Setup, findings: Arc<Findings>, skills: Arc<SkillShelf>) -> Self {
         Self {
             seen: Arc::new(memory(setup)),
             index: Arc::default(),
             findings,
+            skills,
             has_looked: false,
             jobs: Jobs::new(),
             outputs: SelectAll::new(),
@@ -92,6 +109,7 @@ impl ToolRunner {
             seen: Arc::clone(&self.seen),
             index: Arc::clone(&self.index),
             findings: Arc::clone(&self.findings),
+            skills: Arc::clone(&self.skills),
             settings: Arc::clone(&setup.settings),
             apply: setup.roles.apply().ok().flatten(),
             call,
@@ -147,17 +165,7 @@ impl ToolRunner {
                             .insert(job, snapshot);
                     }
                     let commands = context.workspace.commands();
-                    // The repositories of the start are noted before the first command.
-                    let is_new = |it: &Access| {
-                        let Access::Command { line, directory, .. } = it else {
-                            return false;
-                        };
-                        let line = CommandLine::read(line);
-                        let is_mixed = line.runs_others_than_git();
-                        let mut folders = line.folders(&directory.path).into_iter();
-                        folders.any(|it| commands.is_new_repository(&it, is_mixed))
-                    };
-                    let is_new_repository = accesses.iter().any(is_new);
+                    let is_new_repository = reaches_new_repository(&accesses, commands);
                     let is_partly_known = has_command && commands.is_partly_known();
                     if is_partly_known {
                         sandbox_status::report(&context.workspace, &hold);

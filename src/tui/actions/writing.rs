@@ -207,7 +207,7 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
         if find_slash(word).is_none()
             && let Some(custom) = app.composer.commands.custom(word)
         {
-            let message = Message::user(custom.message(rest));
+            let message = custom.message(text, rest, !app.conversation.about.runs);
             if is_written_elsewhere(app) {
                 return Vec::new();
             }
@@ -421,6 +421,9 @@ pub fn submit_in(app: &mut App, message: Message, mode: Option<Mode>) -> Vec<Eff
 fn command_of(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('/')?;
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let is_word = !word.is_empty() && word.chars().all(|it| it.is_ascii_alphanumeric() || it == '-');
+    let is_word = !word.is_empty()
+        && word
+            .chars()
+            .all(|it| it.is_alphanumeric() || matches!(it, '-' | '_' | ':' | '.'));
     is_word.then_some((word, rest.trim()))
 }

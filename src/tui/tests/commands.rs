@@ -8,17 +8,13 @@ use super::super::{
     test_app::*,
 };
 use crate::{
+    extensions::CommandFile,
     protocol::{Command, Done, Event, Message, Mode, ModelOffer, ModelOffers, PASTES, Query, Reply},
     tui::app::Effect,
 };
 
 fn custom(name: &str, text: &str) -> Custom {
-    Custom {
-        name: name.into(),
-        about: "what it is for".into(),
-        origin: ".cursor/commands".into(),
-        text: text.into(),
-    }
+    CommandFile::of(name, ".cursor/commands", text).into()
 }
 
 #[test]

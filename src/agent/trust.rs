@@ -9,7 +9,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     agent::prompt::rules::{self, HeldBack, RuleSet, Trust},
     config::{Fingerprint, Paths, Settings, SettingsFile, TrustError, TrustRecord, TrustStore},
-    extensions::{Surroundings, find_commands, find_skills},
+    extensions::{
+        Surroundings, find_commands, find_modes, find_skills,
+        hooks::{Isolation, find_hooks},
+    },
     protocol::{TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport},
     sandbox::Workspace,
     tools::lints::checkers,
@@ -80,6 +83,10 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
     found.extend(commands.into_iter().map(|it| (it.path, TrustKind::Command, it.print)));
     let skills = find_skills(&around, &nobody).held;
     found.extend(skills.into_iter().map(|it| (it.path, TrustKind::Skill, it.print)));
+    let modes = find_modes(&around, &nobody).held;
+    found.extend(modes.into_iter().map(|it| (it.path, TrustKind::Mode, it.print)));
+    let hooks = find_hooks(&around, (&[], ""), Isolation::Sandbox, &nobody).held;
+    found.extend(hooks.into_iter().map(|it| (it.path, TrustKind::Hooks, it.print)));
     let held = RuleSet::load(workspace, Trust::nobody()).held_back().to_vec();
     let deeper = rules::deeper(workspace, MOST_ENTRIES);
     for rule in held.into_iter().chain(deeper).take(MOST_RULES) {

@@ -216,6 +216,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         Roles::keys("roles", |it, _| &mut it.roles),
         Model::keys("models.*", |it, name| it.models.entry(name.to_owned()).or_default()),
         Agent::keys("agent", |it, _| &mut it.agent),
+        HookSettings::keys("hooks.*", |it, name| it.hooks.entry(name.to_owned()).or_default()),
         ToolSettings::keys("tools.*", |it, name| it.tools.entry(name.to_owned()).or_default()),
         ResultLimits::keys("limits", |it, _| &mut it.limits),
         Approvals::keys("approvals", |it, _| &mut it.approvals),
@@ -326,6 +327,8 @@ settings! {
         pub limits: ResultLimits = ResultLimits::default();
         pub prompt: Prompt = Prompt::default();
         pub roles: Roles = Roles::default();
+        /// By name: your own hooks.
+        pub hooks: BTreeMap<String, HookSettings> = BTreeMap::new();
         /// By model id: properties that override the catalogue and the server.
         pub models: BTreeMap<String, Model> = BTreeMap::new();
         /// Origin of each value that is not a default, by path (`gateway.url`).
@@ -461,8 +464,31 @@ settings! {
 }
 
 settings! {
+    /// A program that sheaf calls at a fixed point.
+    pub struct HookSettings {
+        /// The point: session_start, session_end, prompt, tool_before, tool_after, tool_failed, shell_before, mcp_before,
+        /// read_before, edit_after, compact_before, stop, notification; or an event of Cursor or Claude Code, in their form.
+        pub event: String = String::new(), ValueKind::Text;
+        /// The command line. It gets the event as JSON on stdin; exit code 2 refuses.
+        pub command: String = String::new(), ValueKind::Text;
+        /// Regular expression for the tool, the command or the file. Unset: always.
+        pub matcher: Option<String> = None, ValueKind::Text;
+        /// Time limit.
+        pub timeout: Duration = Duration::from_mins(1), ValueKind::Duration;
+        /// Refuse if the hook itself fails.
+        pub fail_closed: bool = false, ValueKind::Flag;
+        /// Run it in the sandbox.
+        pub sandbox: bool = true, ValueKind::Flag;
+        /// Let it use the network.
+        pub network: bool = false, ValueKind::Flag;
+    }
+}
+
+settings! {
     /// Settings of the embedded agent.
     pub struct Agent {
+        /// Hooks of files (hooks.json, Claude Code's settings): off, in the sandbox, in the sandbox with network, or free of it.
+        pub hooks: String = "sandbox".to_owned(), ValueKind::Word(&["off", "sandbox", "network", "free"]);
         /// Tools that a model is offered: all, a short list, or the short list for windows below 32,000 tokens.
         pub profile: String = "auto".to_owned(), ValueKind::Word(&["auto", "full", "short"]), variable, in_project;
         /// Tools for changing files: exact replacement, a sketch that is merged, or both.

@@ -74,6 +74,18 @@ impl FrontMatter {
         }
     }
 
+    /// The names in a table of a member that are `false`. Empty if it is no table.
+    pub fn switched_off(&self, name: &str) -> Vec<String> {
+        let table = self.members.get(name).and_then(Value::as_object);
+        let off = table.into_iter().flatten().filter(|it| it.1.as_str() == Some("false"));
+        off.map(|it| it.0.clone()).collect()
+    }
+
+    /// Returns true if a member is a table.
+    pub fn is_table(&self, name: &str) -> bool {
+        self.members.get(name).is_some_and(Value::is_object)
+    }
+
     /// The names of all members.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.members.keys().map(String::as_str)

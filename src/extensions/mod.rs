@@ -6,6 +6,8 @@
 mod command;
 mod folders;
 mod front_matter;
+pub mod hooks;
+mod mode;
 mod shelf;
 mod skill;
 mod template;
@@ -13,6 +15,7 @@ mod template;
 pub use command::{CommandFile, find_commands};
 pub use folders::{HeldFile, Owner, Surroundings};
 pub use front_matter::FrontMatter;
+pub use mode::{AllowedTool, CustomMode, ModeSet, ToolGroup, find_modes};
 pub use shelf::SkillShelf;
 pub use skill::{Skill, SkillSet, Visibility, find_skills};
 pub use template::{Fill, Piece, pieces};

@@ -13,6 +13,9 @@ pub const BUILDS: &str = "builds";
 /// Member of a message: the command or skill that it asks for, as `{ "name": "review", "arguments": "src/a.rs" }`.
 pub const COMMAND: &str = "command";
 
+/// Member of a message: the name of the custom mode that it is sent in.
+pub const CUSTOM_MODE: &str = "customMode";
+
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -88,6 +91,11 @@ impl Message {
         let command = self.extra.get(COMMAND)?;
         let arguments = command.get("arguments").and_then(Value::as_str);
         Some((command.get("name")?.as_str()?, arguments.unwrap_or_default()))
+    }
+
+    /// Returns the name of the custom mode that it is sent in. `None`: in one of the program's own.
+    pub fn custom_mode(&self) -> Option<&str> {
+        self.extra.get(CUSTOM_MODE)?.as_str()
     }
 
     /// Returns the address of the plan that the message builds, and true if the user edited it. `None` for others.

@@ -68,6 +68,10 @@ pub enum TrustKind {
     Command,
     /// Instructions that the model loads when a task fits them.
     Skill,
+    /// Programs that are called at fixed points.
+    Hooks,
+    /// A mode: words for the model and the tools that it keeps.
+    Mode,
     /// A text for the model; [`RuleTrigger::Nothing`]: with every message.
     Rule(RuleTrigger),
     /// Programs that look for mistakes, as command lines.

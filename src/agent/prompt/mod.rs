@@ -16,9 +16,9 @@ use self::rules::RuleSet;
 use crate::{
     agent::{
         cut::head,
-        tags::{name, wrap, wrap_ours, wrap_with},
+        tags::{guard, name, wrap, wrap_ours, wrap_with},
     },
-    extensions::{Skill, SkillSet},
+    extensions::{CustomMode, Skill, SkillSet},
     protocol::Mode,
     tools::skill,
 };
@@ -198,6 +198,20 @@ pub fn servers(servers: &[(String, String)]) -> Option<String> {
 pub fn reminder(mode: Mode, was: Option<Mode>, facts: &Facts<'_>) -> Option<String> {
     let text = block::reminder(mode, was, facts)?;
     Some(wrap_ours("system_reminder", &text))
+}
+
+/// What the model is told of a custom mode when it is entered.
+pub fn custom_mode(mode: &CustomMode) -> String {
+    let limits = match &mode.tools {
+        None => "",
+        Some(_) => "Calls of tools that it does not allow are refused. ",
+    };
+    format!("{limits}{}", guard(&mode.prompt)).trim().to_owned()
+}
+
+/// A reminder in these words.
+pub fn reminded(text: &str) -> String {
+    wrap_ours("system_reminder", text)
 }
 
 /// A message of the user: the tags that belong to it, then what they wrote.

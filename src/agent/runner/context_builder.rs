@@ -11,11 +11,12 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use tokio::sync::watch;
+use tokio::sync::{mpsc::UnboundedReceiver, watch};
 
 use super::{
     checks::{Checks, Lints, Look},
     expansion::{self, Expansion},
+    message_hooks,
     setup::Setup,
 };
 use crate::{
@@ -25,6 +26,7 @@ use crate::{
             message_history::{MessageHistory, skills_in},
             told::{MarkBaseline, Restored, ToldContext, ToldFacts, ToldRecorder},
         },
+        hooks::{HookNews, Hooks},
         prompt::{
             self,
             context::{self, FileWatch, Files, FirstContext, Gathering, Sent, Surroundings},
@@ -35,7 +37,10 @@ use crate::{
         turn::{AnswerLimits, AnswerModel, AnswerSetup, Memory, Policy, Purpose, Submission},
     },
     config::{Fingerprint, Paths, Settings, shown_path},
-    extensions::{self, CommandFile, SkillSet, SkillShelf, find_commands, find_skills},
+    extensions::{
+        self, CommandFile, CustomMode, ModeSet, SkillSet, SkillShelf, find_commands, find_modes, find_skills,
+        hooks::{HookSet, Isolation, OwnHook, find_hooks},
+    },
     index::Symbols,
     journal::Log,
     link::Asker,
@@ -61,6 +66,7 @@ pub struct ContextBuilder {
     symbols: Arc<Symbols>,
     checks: Checks,
     skills: Arc<SkillShelf>,
+    hooks: Arc<Hooks>,
     told: ToldRecorder,
     /// What was told before, until the next message takes it over.
     earlier: Option<ToldContext>,
@@ -82,16 +88,58 @@ struct ContextState {
     standing: Option<Standing>,
     /// Checkers may run here, and there are some.
     can_lint: bool,
-    /// Commands of files that may act.
+    /// Commands and modes of files that may act.
     commands: Vec<CommandFile>,
+    modes: ModeSet,
+    /// The custom mode of the last message.
+    custom_mode: Option<String>,
 }
 
 impl ContextState {
+    /// Has a message answered in the custom mode that it names. Returns what the model is told of it: when it is entered or
+    /// left. A message in a mode that is not there is not sent, because it would be allowed more.
+    fn enter_custom(&mut self, submission: &mut Submission) -> Option<String> {
+        let name = submission.message.custom_mode().map(str::to_owned);
+        let mode = name
+            .as_ref()
+            .map(|name| self.modes.modes.iter().find(|it| it.name == *name));
+        if let Some(None) = mode {
+            let name = name.unwrap_or_default();
+            submission.blocked = Some(format!("there is no mode `{name}` here, or it is not trusted"));
+            return None;
+        }
+        let mode: Option<&CustomMode> = mode.flatten();
+        if let Some(mode) = mode {
+            if !submission.mode.is_read_only() {
+                submission.mode = mode.base;
+            }
+            let own = submission.message.extra.contains_key("effort");
+            let effort = mode.effort.as_deref().and_then(effort).filter(|_| !own);
+            submission.setup.model.effort = effort.or(submission.setup.model.effort);
+            submission.setup.custom_mode = Some(Arc::new(mode.clone()));
+        }
+        let was = std::mem::replace(&mut self.custom_mode, name.clone());
+        if was == name {
+            return None;
+        }
+        let mut told = Vec::new();
+        told.extend(was.map(|it| format!("What you were told of the mode {it} no longer holds.")));
+        if let Some(mode) = mode {
+            told.push(format!(
+                "The user has chosen the mode {}. {}",
+                mode.name,
+                prompt::custom_mode(mode)
+            ));
+        }
+        Some(prompt::reminded(told.join("\n\n").trim()))
+    }
+
     /// Takes over what the model was told before.
     fn resume(&mut self, earlier: ToldContext) {
         self.rules.remember(earlier.rules);
         self.open = earlier.open;
         self.mode = earlier.mode;
+        self.custom_mode = earlier.custom_mode;
     }
 }
 
@@ -127,16 +175,19 @@ const TREE_PATIENCE: Duration = Duration::from_mins(1);
 
 impl ContextBuilder {
     /// Starts to read rules, the prompt's parts and the first context on other threads.
-    pub fn start(setup: &Setup) -> Self {
+    pub fn start(setup: &Setup) -> (Self, UnboundedReceiver<HookNews>) {
         let state = Arc::new(Mutex::new(ContextState::default()));
         let (ready, is_ready) = watch::channel(false);
         let told = Arc::clone(&state);
         let reading = DiskReading::of(setup);
         let skills = Arc::new(SkillShelf::new(setup.conversation.to_string()));
         let shelf = Arc::clone(&skills);
+        let (hooks, news) = Hooks::new(setup.workspace.clone());
+        let called = Arc::clone(&hooks);
         tokio::task::spawn_blocking(move || {
-            let (read, found) = reading.read();
-            shelf.set(found);
+            let (read, skills, hooks) = reading.read();
+            shelf.set(skills);
+            called.set(hooks);
             *lock(&told) = read;
             ready.send_replace(true);
         });
@@ -156,7 +207,7 @@ impl ContextBuilder {
                 });
             });
         }
-        Self {
+        let builder = Self {
             state,
             is_ready,
             gathering,
@@ -164,9 +215,11 @@ impl ContextBuilder {
             symbols: Arc::default(),
             checks,
             skills,
+            hooks,
             told: ToldRecorder::default(),
             earlier: None,
-        }
+        };
+        (builder, news)
     }
 
     /// The results of the checkers in this conversation.
@@ -179,6 +232,11 @@ impl ContextBuilder {
         Arc::clone(&self.skills)
     }
 
+    /// The hooks of this conversation.
+    pub fn hooks(&self) -> Arc<Hooks> {
+        Arc::clone(&self.hooks)
+    }
+
     /// Looks up which skills the model has in its context.
     pub fn note_skills(&self, history: &MessageHistory) {
         let told = skills_in(&history.messages).into_iter().map(|it| it.0);
@@ -187,14 +245,19 @@ impl ContextBuilder {
 
     /// The model that the command or skill of a message asks for, if it is known.
     pub fn model_of(&self, message: &Message, settings: &Settings) -> Option<String> {
-        let (name, _) = message.command()?;
         let state = lock(&self.state);
+        let is_known = |it: &String| settings.models.contains_key(it) || catalogue::window(it).is_some();
+        let custom = message.custom_mode();
+        let custom = custom.and_then(|name| state.modes.modes.iter().find(|it| it.name == name));
+        let Some((name, _)) = message.command() else {
+            return custom?.model.clone().filter(is_known);
+        };
         let command = state.commands.iter().find(|it| it.name == name);
         let model = match command {
             Some(command) => command.model.clone(),
-            None => self.skills.skills().get(name)?.model.clone(),
+            None => self.skills.skills().get(name).and_then(|it| it.model.clone()),
         };
-        model.filter(|it| settings.models.contains_key(it) || catalogue::window(it).is_some())
+        model.or_else(|| custom?.model.clone()).filter(is_known)
     }
 
     /// The checkers for files that calls have changed; `None`: they are off.
@@ -226,12 +289,14 @@ impl ContextBuilder {
         // The next message waits for it.
         let (ready, is_ready) = watch::channel(false);
         self.is_ready = is_ready;
-        let shelf = Arc::clone(&self.skills);
+        let (shelf, hooks) = (Arc::clone(&self.skills), Arc::clone(&self.hooks));
         tokio::task::spawn_blocking(move || {
-            let (read, found) = reading.read();
-            shelf.set(found);
+            let (read, skills, found) = reading.read();
+            shelf.set(skills);
+            hooks.set(found);
             let mut state = lock(&state);
             state.commands = read.commands;
+            state.modes = read.modes;
             state.rules = read.rules;
             state.warnings.extend(read.warnings);
             state.standing = read.standing;
@@ -301,8 +366,10 @@ impl ContextBuilder {
                 settings,
                 asker: setup.asker,
                 is_checked: self.checks.lints().is_some(),
+                custom_mode: None,
             },
             message: submit.message,
+            blocked: None,
         });
         let state = Arc::clone(&self.state);
         let mut is_ready = self.is_ready.clone();
@@ -313,6 +380,8 @@ impl ContextBuilder {
         let all = setup.tools.clone();
         let shelf = Arc::clone(&self.skills);
         let is_afar = setup.asker.is_afar();
+        let hooks = Arc::clone(&self.hooks);
+        let root = workspace.as_ref().map(|it| it.root().to_owned()).unwrap_or_default();
         Box::pin(async move {
             // A server that is asked about its models before the first request says what they hold; others do not wait.
             let window = match known.window {
@@ -349,11 +418,15 @@ impl ContextBuilder {
                 }
                 lock(&state).first = first;
             }
+            let entered = lock(&state).enter_custom(&mut submission);
             let mode = submission.mode;
             if is_aside {
                 submission.setup.model.system = system(&submission, window, known.parallel, &skills, &lock(&state));
                 return submission;
             }
+            hooks.begin(message_hooks::common(&submission, root));
+            let asked = message_hooks::run(&hooks, &submission.message, is_first, is_resumed).await;
+            submission.blocked = submission.blocked.take().or(asked.blocked);
             let commands = lock(&state).commands.clone();
             let around = expansion::Around {
                 shelf: &shelf,
@@ -422,7 +495,8 @@ impl ContextBuilder {
             let plain = || vec![Part::Text(submission.message.content.clone())];
             submission.parts = parts.unwrap_or_else(|_| plain());
             expansion::fill_in(&mut submission.parts, &outputs);
-            submission.parts.splice(0..0, before.into_iter().map(Part::Text));
+            let before = before.into_iter().chain(asked.told).chain(entered);
+            submission.parts.splice(0..0, before.map(Part::Text));
             if let Some(said) = submission.message.extra.get(CONTEXT).and_then(context::client::told) {
                 submission.parts.insert(0, Part::Text(said));
             }
@@ -555,6 +629,7 @@ impl ContextBuilder {
             rules: state.rules.said(),
             open: state.open.clone(),
             mode: state.mode,
+            custom_mode: state.custom_mode.clone(),
             marks,
         };
         drop(state);
@@ -571,6 +646,7 @@ impl ContextBuilder {
         let mut state = lock(&self.state);
         state.rules.forget();
         state.mode = None;
+        state.custom_mode = None;
     }
 
     /// An answer has ended: what the user changes from here on is said with the next message.
@@ -743,7 +819,7 @@ impl DiskReading {
         workspace.may_act() && (has_any || !self.settings.lint.is_empty())
     }
 
-    fn read(&self) -> (ContextState, SkillSet) {
+    fn read(&self) -> (ContextState, SkillSet, HookSet) {
         let paths = self.paths.as_ref();
         let (custom, mut warnings) = prompt::load(&self.settings, paths);
         let standing = self.workspace.as_ref().map(|workspace| {
@@ -766,6 +842,7 @@ impl DiskReading {
         let may_act = |path: &str, print: &Fingerprint| trust.as_ref().is_some_and(|it| it.lets(path, print));
         let skills = find_skills(&around, &may_act);
         let (commands, _) = find_commands(&around, &may_act);
+        let hooks = self.hooks(&around, &may_act);
         let read = ContextState {
             rules,
             custom,
@@ -773,9 +850,43 @@ impl DiskReading {
             can_lint: self.can_lint(standing.as_ref()),
             standing,
             commands,
+            modes: find_modes(&around, &may_act),
             ..ContextState::default()
         };
-        (read, skills)
+        (read, skills, hooks)
+    }
+
+    /// The hooks of files and of the settings, unless the user has switched them off.
+    fn hooks(&self, around: &extensions::Surroundings, may_act: &dyn Fn(&str, &Fingerprint) -> bool) -> HookSet {
+        let isolation = match self.settings.agent.hooks.as_str() {
+            "off" => return HookSet::default(),
+            "network" => Isolation::Network,
+            "free" => Isolation::Free,
+            _ => Isolation::Sandbox,
+        };
+        let own: Vec<OwnHook> = self
+            .settings
+            .hooks
+            .iter()
+            .map(|(name, hook)| OwnHook {
+                name: name.clone(),
+                event: hook.event.clone(),
+                command: hook.command.clone(),
+                matcher: hook.matcher.clone(),
+                timeout: Some(hook.timeout),
+                fails_closed: hook.fail_closed,
+                isolation: match (hook.sandbox, hook.network) {
+                    (false, _) => Isolation::Free,
+                    (true, true) => Isolation::Network,
+                    (true, false) => isolation,
+                },
+            })
+            .collect();
+        let settings = self
+            .paths
+            .as_ref()
+            .map_or_else(String::new, |it| shown_path(&it.settings()));
+        find_hooks(around, (&own, &settings), isolation, may_act)
     }
 }
 

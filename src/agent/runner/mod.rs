@@ -12,6 +12,10 @@ mod checks;
 mod commits;
 mod context_builder;
 mod expansion;
+mod hook_calls;
+mod hook_points;
+mod hook_report;
+mod message_hooks;
 mod messages;
 mod model_choice;
 mod model_offers;
@@ -30,11 +34,13 @@ use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use serde_json::{Map, Value};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::{
     answer_stream::{AnswerStream, endless, text_of},
     background::Background,
     context_builder::{ContextBuilder, MessageFacts, Steering},
+    hook_points::Stopping,
     messages::{Messages, QueuedWork, UserCommand},
     model_choice::{ModelChoice, ServerModel},
     notices::{notice, now_ms, warn},
@@ -44,6 +50,7 @@ use self::{
     trust::{TrustQuestion, look_back, tell_settled},
 };
 use super::{
+    hooks::HookNews,
     trust::Standing,
     turn::{Input, Purpose, Submission, Turn},
     undo::{self, Restored},
@@ -104,6 +111,9 @@ struct Runner {
     trust: TrustQuestion,
     /// Commands that go on after their calls.
     background: Background,
+    hook_news: UnboundedReceiver<HookNews>,
+    /// Hooks after the last answer, while they run.
+    stopping: Option<Stopping>,
 }
 
 /// Something that a runner waits for.
@@ -119,22 +129,26 @@ enum RunnerEvent {
     Restored(Result<Option<(Restored, Notice)>, String>),
     Background(background::Update),
     Looked(Option<Standing>),
+    Hook(HookNews),
+    Stopped(Option<Submit>),
     Settled(Settled),
 }
 
 impl Runner {
     fn new(setup: Setup, log: Arc<Log>, inbox: Inbox) -> Self {
-        let context = ContextBuilder::start(&setup);
+        let (context, hook_news) = ContextBuilder::start(&setup);
         let trust = TrustQuestion::new(&setup, &context);
         Self {
             turn: Turn::default(),
             messages: Messages::default(),
             model: ModelChoice::new(&setup),
             answer: AnswerStream::default(),
-            tools: ToolRunner::new(&setup, context.findings(), context.skills()),
+            tools: ToolRunner::new(&setup, context.findings(), (context.skills(), context.hooks())),
             restorer: Restorer::default(),
             trust,
             background: Background::default(),
+            hook_news,
+            stopping: None,
             setup,
             log,
             inbox,
@@ -164,6 +178,7 @@ impl Runner {
                 RunnerEvent::Request(None) => {
                     self.messages.next = None;
                     self.step(Input::Cancel);
+                    self.end_session().await;
                     for update in self.background.close() {
                         self.log.append_to(update.turn, now_ms(), update.event());
                     }
@@ -203,6 +218,13 @@ impl Runner {
                     self.log.append_to(update.turn, now_ms(), update.event());
                 }
                 RunnerEvent::Restored(result) => self.restorer.restored(result, &self.log),
+                RunnerEvent::Hook(news) => self.hook_news(news),
+                RunnerEvent::Stopped(submit) => {
+                    self.stopping = None;
+                    if let Some(submit) = submit {
+                        self.messages.push(submit);
+                    }
+                }
                 RunnerEvent::Looked(standing) => self.trust.ask(standing, &self.log),
                 RunnerEvent::Settled(settled) => {
                     tell_settled(&settled, &mut self.turn.memory.is_halted, &self.setup, &self.log);
@@ -269,6 +291,8 @@ impl Runner {
             Some(marks) = tools.marks_left.next(), if !tools.marks_left.is_empty() => RunnerEvent::MarksLeft(marks),
             Some((asked, window)) = model.sizing.next(), if !model.sizing.is_empty() => RunnerEvent::Sized(asked, window),
             Some(standing) = maybe(trust.looking.as_mut()) => RunnerEvent::Looked(standing),
+            Some(news) = self.hook_news.recv() => RunnerEvent::Hook(news),
+            Some(submit) = maybe(self.stopping.as_mut()) => RunnerEvent::Stopped(submit),
         }
     }
 
@@ -346,7 +370,11 @@ impl Runner {
 
     fn carry_out(&mut self, command: Command) {
         match command {
-            Command::Submit(submit) | Command::Begin(submit) => self.messages.push(submit),
+            Command::Submit(submit) | Command::Begin(submit) => {
+                self.context.hooks().spoken();
+                self.stopping = None;
+                self.messages.push(submit);
+            }
             Command::Compact { submit, scope: how } => {
                 self.messages.queue.push_back((submit, QueuedWork::Compaction(how)));
             }

@@ -73,7 +73,7 @@ impl Runner {
                     request.is_watched = self.log.trace().is_some();
                     self.answer.stream = Some(provider.stream(request));
                 }
-                Effect::Summarise { brief, attempt } => self.summarise(&brief, attempt),
+                Effect::Summarise { brief, attempt } => self.summarise_unless_blocked(&brief, attempt),
                 Effect::Forgot => self.context.forgot(),
                 Effect::StopModel => self.answer.stream = None,
                 Effect::Prepare {
@@ -101,7 +101,10 @@ impl Runner {
                 Effect::Check(job) => self.tools.check(self.context.lints(), job),
                 Effect::StopJobs => self.tools.stop(),
                 Effect::Store(rules) => self.store(&rules),
-                Effect::Expire(document) => self.answer.expire(document),
+                Effect::Expire(document) => {
+                    self.notify_hooks();
+                    self.answer.expire(document);
+                }
                 Effect::FindMarks => self.tools.find_marks(self.setup.workspace.clone()),
             }
         }
@@ -123,6 +126,7 @@ impl Runner {
             if was_running {
                 self.trust.remind(&self.log);
                 self.context.ended(&self.tools.seen, self.setup.workspace.as_ref());
+                self.call_stop_hooks();
                 if let Some(own) = self.messages.user_command.take() {
                     if !own.is_shown {
                         self.turn.memory.history.truncate(own.from);

@@ -66,7 +66,11 @@ pub fn find_hooks(
     for place in places(around) {
         read_file(&place, isolation, may_act, &mut set);
     }
-    let directory = around.workspace.clone().or_else(|| around.home.clone()).unwrap_or_default();
+    let directory = around
+        .workspace
+        .clone()
+        .or_else(|| around.home.clone())
+        .unwrap_or_default();
     for hook in own {
         let path = format!("{settings} [hooks.{}]", hook.name);
         let Some((point, dialect)) = own_point(&hook.event) else {
@@ -166,7 +170,11 @@ fn read_file(place: &Place, isolation: Isolation, may_act: &dyn Fn(&str, &Finger
         }
     };
     let is_off = place.dialect == Dialect::Claude && whole.get("disableAllHooks") == Some(&Value::Bool(true));
-    let Some(events) = whole.get("hooks").and_then(Value::as_object).filter(|it| !it.is_empty()) else {
+    let Some(events) = whole
+        .get("hooks")
+        .and_then(Value::as_object)
+        .filter(|it| !it.is_empty())
+    else {
         // To switch off the user's own guards takes the user.
         if is_off && place.owner == Owner::User {
             set.switched_off_by.get_or_insert(shown);
@@ -221,7 +229,9 @@ fn scripts_of(root: &Path, command: &str) -> Vec<String> {
     let base = root.to_string_lossy();
     let mut line = command.to_owned();
     for name in ["CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR", "SHEAF_PROJECT_DIR"] {
-        line = line.replace(&format!("${{{name}}}"), &base).replace(&format!("${name}"), &base);
+        line = line
+            .replace(&format!("${{{name}}}"), &base)
+            .replace(&format!("${name}"), &base);
     }
     let NamedPaths { programs, others } = NamedPaths::of(&line);
     let words = line.split(|it: char| it.is_whitespace() || matches!(it, '"' | '\'' | ';' | '&' | '|' | '(' | ')'));
@@ -240,7 +250,8 @@ fn scripts_of(root: &Path, command: &str) -> Vec<String> {
 
 fn read_entry(place: &Place, shown: &str, event: &str, entry: &Value, isolation: Isolation, set: &mut HookSet) {
     let Some(members) = entry.as_object() else {
-        set.problems.push((shown.to_owned(), format!("an entry of {event} is no object")));
+        set.problems
+            .push((shown.to_owned(), format!("an entry of {event} is no object")));
         return;
     };
     let Some(point) = Point::of(place.dialect, event) else {
@@ -270,11 +281,13 @@ fn read_entry(place: &Place, shown: &str, event: &str, entry: &Value, isolation:
         let kind = text("type").unwrap_or("command");
         if kind != "command" || text("shell").is_some_and(|it| it != "bash") {
             let kind = if kind == "command" { "powershell" } else { kind };
-            set.unsupported.push((shown.to_owned(), format!("{event}, type {kind}")));
+            set.unsupported
+                .push((shown.to_owned(), format!("{event}, type {kind}")));
             continue;
         }
         let Some(command) = text("command").filter(|it| !it.trim().is_empty()) else {
-            set.problems.push((shown.to_owned(), format!("{event}: `command` is missing")));
+            set.problems
+                .push((shown.to_owned(), format!("{event}: `command` is missing")));
             continue;
         };
         let arguments = handler.get("args").and_then(Value::as_array);
@@ -341,7 +354,12 @@ fn matcher(written: &str, dialect: Dialect) -> Result<Option<Matcher>, String> {
     let built = RegexBuilder::new(&pattern).size_limit(PATTERN_BYTES).build();
     built.map(|it| Some(Matcher::Pattern(it))).map_err(|error| {
         let last = error.to_string();
-        let last = last.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let last = last
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned();
         format!("the matcher `{written}` is no pattern: {last}")
     })
 }
@@ -389,7 +407,10 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let around = around(
             top.path(),
-            &[("work/.cursor/hooks.json", CURSOR), ("work/.claude/settings.json", CLAUDE)],
+            &[
+                ("work/.cursor/hooks.json", CURSOR),
+                ("work/.claude/settings.json", CLAUDE),
+            ],
         );
         let set = find(&around, &|_, _| true);
         let told: Vec<String> = set
@@ -397,7 +418,13 @@ mod tests {
             .iter()
             .map(|it| {
                 let closed = if it.fails_closed { " closed" } else { "" };
-                format!("{} {} {}s {}{closed}", it.point.name(), it.command, it.timeout.as_secs(), it.loop_limit)
+                format!(
+                    "{} {} {}s {}{closed}",
+                    it.point.name(),
+                    it.command,
+                    it.timeout.as_secs(),
+                    it.loop_limit
+                )
             })
             .collect();
         assert_eq!(
@@ -467,16 +494,27 @@ mod tests {
             &[
                 ("work/.sheaf/hooks.json", "{\"hooks\": "),
                 ("work/.claude/settings.json", r#"{"disableAllHooks":true}"#),
-                ("home/.cursor/hooks.json", r#"{"hooks":{"stop":[{"command":"mine"}, 7]}}"#),
+                (
+                    "home/.cursor/hooks.json",
+                    r#"{"hooks":{"stop":[{"command":"mine"}, 7]}}"#,
+                ),
             ],
         );
         let set = find(&around, &|_, _| true);
         assert_eq!(set.hooks.len(), 1);
         assert_eq!(set.switched_off_by, None);
         assert!(set.problems[0].1.starts_with("is not JSON: "), "{:?}", set.problems);
-        assert!(set.problems[1].1.contains("an entry of stop is no object"), "{:?}", set.problems);
+        assert!(
+            set.problems[1].1.contains("an entry of stop is no object"),
+            "{:?}",
+            set.problems
+        );
         std::fs::create_dir_all(top.path().join("home/.claude")).unwrap();
-        std::fs::write(top.path().join("home/.claude/settings.json"), r#"{"disableAllHooks":true}"#).unwrap();
+        std::fs::write(
+            top.path().join("home/.claude/settings.json"),
+            r#"{"disableAllHooks":true}"#,
+        )
+        .unwrap();
         let set = find(&around, &|_, _| true);
         assert!(set.switched_off_by.is_some() && !set.has(Point::Stop));
     }
@@ -497,8 +535,14 @@ mod tests {
         let forms: Vec<_> = set.hooks.iter().map(|it| (it.dialect, it.isolation)).collect();
         let free = |it| (it, Isolation::Free);
         // Our own names come first, and Cursor's are in the same form.
-        assert_eq!(forms, [free(Dialect::Sheaf), free(Dialect::Sheaf), free(Dialect::Claude)]);
-        assert_eq!(set.unsupported[1], ("config.toml [hooks.guard]".into(), "nonsense".into()));
+        assert_eq!(
+            forms,
+            [free(Dialect::Sheaf), free(Dialect::Sheaf), free(Dialect::Claude)]
+        );
+        assert_eq!(
+            set.unsupported[1],
+            ("config.toml [hooks.guard]".into(), "nonsense".into())
+        );
     }
 
     #[test]
@@ -511,11 +555,18 @@ mod tests {
                 ..ToolCall::default()
             })
         };
-        let edit = call("search_replace", serde_json::json!({ "file_path": "src/a.rs", "old_string": "a", "new_string": "b" }));
+        let edit = call(
+            "search_replace",
+            serde_json::json!({ "file_path": "src/a.rs", "old_string": "a", "new_string": "b" }),
+        );
         let shell = call("run_terminal_cmd", serde_json::json!({ "command": "git push origin" }));
         let is_called = |event: &str, matcher: &str, condition: Option<&str>, occasion: &Occasion| {
             let (point, dialect) = own_point(event).unwrap();
-            let dialect = if event.starts_with(char::is_lowercase) { dialect } else { Dialect::Claude };
+            let dialect = if event.starts_with(char::is_lowercase) {
+                dialect
+            } else {
+                Dialect::Claude
+            };
             let hook = Hook {
                 point,
                 dialect,
@@ -558,7 +609,11 @@ mod tests {
             ("preToolUse", "Write", None, &edit, true),
             ("tool_before", "^Read$", None, &shell, false),
         ] {
-            assert_eq!(is_called(event, matcher, condition, occasion), want, "{event} {matcher} {condition:?}");
+            assert_eq!(
+                is_called(event, matcher, condition, occasion),
+                want,
+                "{event} {matcher} {condition:?}"
+            );
         }
     }
 }

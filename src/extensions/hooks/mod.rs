@@ -54,7 +54,12 @@ impl Point {
         (Self::Prompt, "prompt", "beforeSubmitPrompt", "UserPromptSubmit"),
         (Self::ToolBefore, "tool_before", "preToolUse", "PreToolUse"),
         (Self::ToolAfter, "tool_after", "postToolUse", "PostToolUse"),
-        (Self::ToolFailed, "tool_failed", "postToolUseFailure", "PostToolUseFailure"),
+        (
+            Self::ToolFailed,
+            "tool_failed",
+            "postToolUseFailure",
+            "PostToolUseFailure",
+        ),
         (Self::ShellBefore, "shell_before", "beforeShellExecution", ""),
         (Self::McpBefore, "mcp_before", "beforeMCPExecution", ""),
         (Self::ReadBefore, "read_before", "beforeReadFile", ""),
@@ -198,3 +203,6 @@ impl HookSet {
         self.switched_off_by.is_none() && self.hooks.iter().any(|it| it.point == point)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -387,7 +387,9 @@ pub fn open_with(app: &mut App, text: String) -> Option<Effect> {
 /// Gives a message to whoever answers.
 fn say(app: &mut App, message: Message, way: SendTime) -> Vec<Effect> {
     let message = plan_edits::with_edits(app, message);
-    if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears {
+    // A command is worked out before it is sent, so it is a message of its own.
+    let is_command = message.command().is_some();
+    if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears && !is_command {
         app.composer.said.push(message.content.clone());
         let mut effects: Vec<_> = send_given(app).into_iter().collect();
         effects.push(Effect::Send(Command::Steer(prepared(app, message))));

@@ -9,7 +9,7 @@ use std::{
 use super::EffectRunner;
 use crate::{
     config::{self, Fingerprint, TrustStore},
-    extensions::Surroundings,
+    extensions::{Surroundings, find_modes},
     os::file,
     protocol::{DocumentId, Turn, UserAction},
     t,
@@ -104,6 +104,6 @@ pub fn commands(runner: &EffectRunner, workspace: PathBuf, trusted: Vec<String>)
             config: Some(paths.config),
             home: std::env::home_dir(),
         };
-        EffectOutcome::Commands(custom::find(&around, &may_act))
+        EffectOutcome::Commands(custom::find(&around, &may_act), find_modes(&around, &may_act).modes)
     });
 }

@@ -101,10 +101,10 @@ fn commands_of_files_are_offered_and_their_words_are_sent() {
     let mut desk = TestApp::new(100, 40);
     desk.keys("/");
     assert!(desk.front.effects.contains(&Effect::Commands));
-    desk.take(Msg::Done(EffectOutcome::Commands(vec![custom(
-        "fix-it",
-        "Fix $1 now.",
-    )])));
+    desk.take(Msg::Done(EffectOutcome::Commands(
+        vec![custom("fix-it", "Fix $1 now.")],
+        Vec::new(),
+    )));
     desk.keys("fix");
     assert!(
         desk.shows("/fix-it") && desk.shows(".cursor/commands"),

@@ -18,8 +18,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::{
     extensions::hooks::{
-        Answer, Broken, Common, Exit, Hook, HookSet, Isolation, Merged, Occasion, Point, Run, hook_input, merge,
-        read_answer,
+        Answer, Broken, Common, Decision, Exit, Hook, HookSet, Isolation, Merged, Occasion, Point, Run, hook_input,
+        merge, read_answer,
     },
     os::file::{self, Access},
     protocol::Permission,
@@ -186,19 +186,39 @@ impl Hooks {
             .as_ref()
             .ok_or_else(|| Broken("there is no workspace".to_owned()))?;
         let failed = |what: &str, why: &dyn std::fmt::Display| Broken(format!("{what}: {why}"));
+        let approved = self
+            .state()
+            .set
+            .approved
+            .iter()
+            .find(|it| it.path == hook.path)
+            .cloned();
         let place = Arc::clone(workspace);
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let is_free = hook.isolation == Isolation::Free;
         let files = tokio::task::spawn_blocking(move || {
+            if approved.is_some_and(|it| !it.is_unchanged()) {
+                return Ok(None);
+            }
             if !is_free && Commands::tier() == Tier::None {
                 let why = "there is no sandbox here; agent.hooks = \"free\" in your settings runs hooks without one";
                 return Err(Broken(why.to_owned()));
             }
             let folder = place.commands().temporary_folder();
             let folder = folder.map_err(|it| failed("it did not run", &it))?;
-            HookFiles::new(&folder, number, &input)
+            HookFiles::new(&folder, number, &input).map(Some)
         });
         let files = files.await.map_err(|it| failed("it did not run", &it))??;
+        // A guard whose script was changed, by a model perhaps, must not be gone for that.
+        let Some(files) = files else {
+            let why = "it or its script has changed since you trusted it; /trust asks about it".to_owned();
+            return Ok(Answer {
+                decision: Some(Decision::Deny),
+                reason: why.clone(),
+                message: why,
+                ..Answer::default()
+            });
+        };
         let permissions = match hook.isolation {
             Isolation::Sandbox => Vec::new(),
             Isolation::Network => vec![Permission::Network],

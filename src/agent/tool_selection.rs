@@ -216,6 +216,7 @@ mod tests {
             "todo_write",
             "create_plan",
             "ask",
+            "skill",
         ];
         let mut settings = Settings::default();
         assert_eq!(names(&settings, "m", Some(8192)), short);

@@ -928,6 +928,8 @@ mod tests {
 
         ## [agent]
 
+        - `hooks`: off | sandbox | network | free; default `"sandbox"`
+          Hooks of files (hooks.json, Claude Code's settings): off, in the sandbox, in the sandbox with network, or free of it.
         - `profile` ◇: auto | full | short; default `"auto"`; `SHEAF_AGENT_PROFILE`
           Tools that a model is offered: all, a short list, or the short list for windows below 32,000 tokens.
         - `edit_style` ◇: replace | sketch | both; default `"replace"`; `SHEAF_AGENT_EDIT_STYLE`
@@ -948,6 +950,23 @@ mod tests {
           Cost of one answer, in dollars, at which you are asked whether to continue. Checked before each request, if the model's price is known.
         - `max_dollars_in_all`: number; default unset; `SHEAF_AGENT_MAX_DOLLARS_IN_ALL`
           The same for a whole conversation.
+
+        ## [hooks.<name>]
+
+        - `event`: text; default `""`
+          The point: session_start, session_end, prompt, tool_before, tool_after, tool_failed, shell_before, mcp_before, read_before, edit_after, compact_before, stop, notification; or an event of Cursor or Claude Code, in their form.
+        - `command`: text; default `""`
+          The command line. It gets the event as JSON on stdin; exit code 2 refuses.
+        - `matcher`: text; default unset
+          Regular expression for the tool, the command or the file. Unset: always.
+        - `timeout`: duration, such as "60s"; default `"60s"`
+          Time limit.
+        - `fail_closed`: true | false; default `false`
+          Refuse if the hook itself fails.
+        - `sandbox`: true | false; default `true`
+          Run it in the sandbox.
+        - `network`: true | false; default `false`
+          Let it use the network.
 
         ## [tools.<name>]
 

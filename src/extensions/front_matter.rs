@@ -11,6 +11,8 @@ use yaml_rust2::{
 
 /// Maximum size of a head, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
+/// The member whose value is a text whatever it looks like.
+const HINT: &str = "argument-hint";
 /// Maximum number of values in a head.
 const VALUES: usize = 4096;
 /// Maximum depth of lists and maps.
@@ -38,9 +40,11 @@ impl FrontMatter {
         if head.len() > HEAD_BYTES {
             return Err(format!("its head is larger than {} KiB", HEAD_BYTES >> 10));
         }
-        let (members, is_repaired) = match parse(head) {
+        // `[file]` is a hint as it stands, and a list to YAML.
+        let head = quoted(head, |name| name == HINT);
+        let (members, is_repaired) = match parse(&head) {
             Ok(members) => (members, false),
-            Err(why) => (parse(&quoted(head)).map_err(|_| why)?, true),
+            Err(why) => (parse(&quoted(&head, |_| true)).map_err(|_| why)?, true),
         };
         Ok(Self { members, is_repaired })
     }
@@ -128,22 +132,24 @@ fn items(text: &str) -> Vec<String> {
     items
 }
 
-/// The head with each plain value of its top level quoted.
-fn quoted(head: &str) -> String {
+/// The head with the plain values of these names of its top level quoted.
+fn quoted(head: &str, is_meant: impl Fn(&str) -> bool) -> String {
     let quote = |line: &str| {
         let line = line.trim_end();
         let is_inner = line.starts_with([' ', '\t', '#', '-']);
         match line.split_once(':').filter(|_| !is_inner) {
-            Some((name, value)) => {
+            Some((name, value)) if is_meant(name) => {
                 let value = value.trim();
-                let is_plain = !value.is_empty() && !value.starts_with(['"', '\'', '[', '{', '|', '>']);
+                let is_quoted = value.starts_with(['"', '\'']);
+                let is_other = name != HINT && value.starts_with(['[', '{', '|', '>']);
+                let is_plain = !value.is_empty() && !is_quoted && !is_other;
                 if is_plain {
                     format!("{name}: {}", Value::from(value))
                 } else {
                     line.to_owned()
                 }
             }
-            None => line.to_owned(),
+            Some(_) | None => line.to_owned(),
         }
     };
     head.lines().map(quote).collect::<Vec<_>>().join("\n")
@@ -276,6 +282,23 @@ mod tests {
         assert!(front.is_repaired);
         assert_eq!(front.text("description"), Some("Use this: it reads \"PDF\" files"));
         assert_eq!(front.text("name"), Some("pdf"));
+    }
+
+    #[test]
+    fn a_hint_is_a_text_whatever_it_looks_like() {
+        for (head, hint) in [
+            ("argument-hint: [file]", "[file]"),
+            ("argument-hint: [issue] [branch]", "[issue] [branch]"),
+            ("argument-hint: \"[a]\"", "[a]"),
+            ("argument-hint: add | remove: x", "add | remove: x"),
+        ] {
+            let front = front(head);
+            assert_eq!(
+                (front.text("argument-hint"), front.is_repaired),
+                (Some(hint), false),
+                "{head}"
+            );
+        }
     }
 
     #[test]

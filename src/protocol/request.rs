@@ -86,6 +86,23 @@ impl Message {
         message
     }
 
+    /// A message of a user without a screen: `/name arguments` asks for a command or a skill, if there is one with this name.
+    pub fn typed_line(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let Some(body) = text.strip_prefix('/') else {
+            return Self::user(text);
+        };
+        let (name, rest) = body.split_once(char::is_whitespace).unwrap_or((body, ""));
+        let is_name = !name.is_empty()
+            && name
+                .chars()
+                .all(|it| it.is_alphanumeric() || matches!(it, '-' | '_' | ':' | '.'));
+        if !is_name {
+            return Self::user(text);
+        }
+        Self::invoking(&text, name, rest.trim())
+    }
+
     /// Returns the name and the arguments of the command or skill that the message asks for. `None` for others.
     pub fn command(&self) -> Option<(&str, &str)> {
         let command = self.extra.get(COMMAND)?;

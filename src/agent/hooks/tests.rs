@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::*;
 use crate::extensions::{
-    Owner,
-    hooks::{Decision, Dialect, ToolCall},
+    Owner, Surroundings,
+    hooks::{Dialect, ToolCall, find_hooks},
 };
 
 struct Bench {
@@ -161,6 +161,27 @@ async fn a_hook_that_is_called_once_is_not_called_again() {
     }]);
     assert_eq!(bench.run().await.decision, Some(Decision::Deny));
     assert_eq!(bench.run().await.decision, None);
+}
+
+#[tokio::test]
+async fn a_hook_whose_script_was_changed_does_not_run_and_is_not_gone() {
+    let bench = Bench::new();
+    let root = bench.folder.path();
+    std::fs::create_dir(root.join(".cursor")).unwrap();
+    let file = r#"{"hooks":{"preToolUse":[{"command":"sh check.sh"}]}}"#;
+    std::fs::write(root.join(".cursor/hooks.json"), file).unwrap();
+    std::fs::write(root.join("check.sh"), "exit 0\n").unwrap();
+    let around = Surroundings {
+        workspace: Some(root.to_owned()),
+        ..Surroundings::default()
+    };
+    let isolation = bench.hook("").isolation;
+    bench.hooks.set(find_hooks(&around, (&[], ""), isolation, &|_, _| true));
+    assert_eq!(bench.run().await, Merged::default());
+    std::fs::write(root.join("check.sh"), "touch ran; exit 0\n").unwrap();
+    let merged = bench.run().await;
+    assert_eq!(merged.decision, Some(Decision::Deny));
+    assert!(merged.reason.contains("/trust asks about it") && !root.join("ran").exists());
 }
 
 #[test]

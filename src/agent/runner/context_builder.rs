@@ -30,7 +30,7 @@ use crate::{
         prompt::{
             self,
             context::{self, FileWatch, Files, FirstContext, Gathering, Sent, Surroundings},
-            rules::{self, RuleSet},
+            rules::{self, RuleSet, Trust},
         },
         tool_selection,
         trust::{self, Standing},
@@ -67,6 +67,8 @@ pub struct ContextBuilder {
     checks: Checks,
     skills: Arc<SkillShelf>,
     hooks: Arc<Hooks>,
+    /// What the user is to be told of hooks.
+    pub hook_news: UnboundedReceiver<HookNews>,
     told: ToldRecorder,
     /// What was told before, until the next message takes it over.
     earlier: Option<ToldContext>,
@@ -175,14 +177,14 @@ const TREE_PATIENCE: Duration = Duration::from_mins(1);
 
 impl ContextBuilder {
     /// Starts to read rules, the prompt's parts and the first context on other threads.
-    pub fn start(setup: &Setup) -> (Self, UnboundedReceiver<HookNews>) {
+    pub fn start(setup: &Setup) -> Self {
         let state = Arc::new(Mutex::new(ContextState::default()));
         let (ready, is_ready) = watch::channel(false);
         let told = Arc::clone(&state);
         let reading = DiskReading::of(setup);
         let skills = Arc::new(SkillShelf::new(setup.conversation.to_string()));
         let shelf = Arc::clone(&skills);
-        let (hooks, news) = Hooks::new(setup.workspace.clone());
+        let (hooks, hook_news) = Hooks::new(setup.workspace.clone());
         let called = Arc::clone(&hooks);
         tokio::task::spawn_blocking(move || {
             let (read, skills, hooks) = reading.read();
@@ -207,7 +209,7 @@ impl ContextBuilder {
                 });
             });
         }
-        let builder = Self {
+        Self {
             state,
             is_ready,
             gathering,
@@ -216,10 +218,10 @@ impl ContextBuilder {
             checks,
             skills,
             hooks,
+            hook_news,
             told: ToldRecorder::default(),
             earlier: None,
-        };
-        (builder, news)
+        }
     }
 
     /// The results of the checkers in this conversation.
@@ -842,7 +844,11 @@ impl DiskReading {
         let may_act = |path: &str, print: &Fingerprint| trust.as_ref().is_some_and(|it| it.lets(path, print));
         let skills = find_skills(&around, &may_act);
         let (commands, _) = find_commands(&around, &may_act);
-        let hooks = self.hooks(&around, &may_act);
+        let mut hooks = self.hooks(&around, &may_act);
+        // Whoever trusts all of it trusts what becomes of it.
+        if trust == Some(Trust::Whole) {
+            hooks.approved.clear();
+        }
         let read = ContextState {
             rules,
             custom,

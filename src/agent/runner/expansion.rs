@@ -141,10 +141,16 @@ fn own_form(written: &str) -> Option<String> {
         None => (written, ""),
     };
     let inner = inner.strip_prefix("domain:").unwrap_or(inner);
+    // A rule is the beginning of a command.
+    let inner = inner
+        .strip_suffix(":*")
+        .or_else(|| inner.strip_suffix(" *"))
+        .unwrap_or(inner);
     let (kind, all) = match tool.trim() {
-        "Bash" | "Shell" => ("Shell", "*"),
+        // All commands at once are for no file to allow.
+        "Bash" | "Shell" if !inner.is_empty() => ("Shell", ""),
         "Edit" | "Write" | "MultiEdit" | "NotebookEdit" => ("Write", "**"),
-        "WebFetch" => ("WebFetch", "*"),
+        "WebFetch" if !inner.is_empty() => ("WebFetch", ""),
         "Read" if !inner.is_empty() => ("Read", ""),
         _ => return None,
     };
@@ -196,8 +202,10 @@ mod tests {
     #[test]
     fn permissions_of_claude_code_are_rules_of_ours() {
         for (written, rule) in [
-            ("Bash(git add:*)", Some("Shell(git add:*)")),
-            ("Bash", Some("Shell(*)")),
+            ("Bash(git add:*)", Some("Shell(git add)")),
+            ("Bash(npm run *)", Some("Shell(npm run)")),
+            ("Bash", None),
+            ("WebFetch", None),
             ("Edit(src/**)", Some("Write(src/**)")),
             ("Write", Some("Write(**)")),
             ("WebFetch(domain:docs.rs)", Some("WebFetch(docs.rs)")),

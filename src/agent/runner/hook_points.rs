@@ -73,7 +73,7 @@ impl Runner {
             model: None,
         };
         let is_complete = status == "completed";
-        self.stopping = Some(Box::pin(async move {
+        self.messages.stopping = Some(Box::pin(async move {
             let followup = hooks.run(occasion).await.followup.filter(|_| is_complete)?;
             hooks.count_loop();
             Some(Submit {

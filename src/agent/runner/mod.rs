@@ -34,13 +34,11 @@ use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use serde_json::{Map, Value};
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::{
     answer_stream::{AnswerStream, endless, text_of},
     background::Background,
     context_builder::{ContextBuilder, MessageFacts, Steering},
-    hook_points::Stopping,
     messages::{Messages, QueuedWork, UserCommand},
     model_choice::{ModelChoice, ServerModel},
     notices::{notice, now_ms, warn},
@@ -56,13 +54,14 @@ use super::{
     undo::{self, Restored},
 };
 use crate::{
+    extensions::hooks::Point,
     journal::Log,
     link::{
         Asker,
         local::{Inbox, Request},
     },
     protocol::{
-        ASIDE, Applied, Branch, Command, Event, Mode, Notice, Position, ResponseId, Severity, Submit, Title,
+        ASIDE, Applied, Branch, Command, Event, Message, Mode, Notice, Position, ResponseId, Severity, Submit, Title,
         Turn as ProtocolTurn, sentence,
     },
     sandbox::{LeftBehind, Settled},
@@ -111,9 +110,6 @@ struct Runner {
     trust: TrustQuestion,
     /// Commands that go on after their calls.
     background: Background,
-    hook_news: UnboundedReceiver<HookNews>,
-    /// Hooks after the last answer, while they run.
-    stopping: Option<Stopping>,
 }
 
 /// Something that a runner waits for.
@@ -136,7 +132,7 @@ enum RunnerEvent {
 
 impl Runner {
     fn new(setup: Setup, log: Arc<Log>, inbox: Inbox) -> Self {
-        let (context, hook_news) = ContextBuilder::start(&setup);
+        let context = ContextBuilder::start(&setup);
         let trust = TrustQuestion::new(&setup, &context);
         Self {
             turn: Turn::default(),
@@ -147,8 +143,6 @@ impl Runner {
             restorer: Restorer::default(),
             trust,
             background: Background::default(),
-            hook_news,
-            stopping: None,
             setup,
             log,
             inbox,
@@ -220,7 +214,7 @@ impl Runner {
                 RunnerEvent::Restored(result) => self.restorer.restored(result, &self.log),
                 RunnerEvent::Hook(news) => self.hook_news(news),
                 RunnerEvent::Stopped(submit) => {
-                    self.stopping = None;
+                    self.messages.stopping = None;
                     if let Some(submit) = submit {
                         self.messages.push(submit);
                     }
@@ -291,8 +285,8 @@ impl Runner {
             Some(marks) = tools.marks_left.next(), if !tools.marks_left.is_empty() => RunnerEvent::MarksLeft(marks),
             Some((asked, window)) = model.sizing.next(), if !model.sizing.is_empty() => RunnerEvent::Sized(asked, window),
             Some(standing) = maybe(trust.looking.as_mut()) => RunnerEvent::Looked(standing),
-            Some(news) = self.hook_news.recv() => RunnerEvent::Hook(news),
-            Some(submit) = maybe(self.stopping.as_mut()) => RunnerEvent::Stopped(submit),
+            Some(news) = self.context.hook_news.recv() => RunnerEvent::Hook(news),
+            Some(submit) = maybe(messages.stopping.as_mut()) => RunnerEvent::Stopped(submit),
         }
     }
 
@@ -372,7 +366,7 @@ impl Runner {
         match command {
             Command::Submit(submit) | Command::Begin(submit) => {
                 self.context.hooks().spoken();
-                self.stopping = None;
+                self.messages.stopping = None;
                 self.messages.push(submit);
             }
             Command::Compact { submit, scope: how } => {
@@ -405,7 +399,7 @@ impl Runner {
                 None => warn(&self.log, "no-call", sentence::NO_CALL.text()),
             },
             // Room that is made, and a command of the user's, have no model that could hear it.
-            Command::Steer(submit) if self.turn.is_answering() => {
+            Command::Steer(submit) if self.turn.is_answering() && self.may_join(&submit.message) => {
                 let facts = self.facts(false);
                 let steering = self.context.steering(submit, self.turn.mode(), facts, &self.setup);
                 self.messages.steering.push_back(steering);
@@ -463,6 +457,13 @@ impl Runner {
                 None => warn(&self.log, "no-question", "no question is open: the answer was left out"),
             },
         }
+    }
+
+    /// Returns true if a message may join the running answer: one that hooks look at, that is worked out first, or that is sent in
+    /// another custom mode is a message of its own.
+    fn may_join(&self, message: &Message) -> bool {
+        let is_looked_at = self.context.hooks().has(Point::Prompt);
+        !is_looked_at && message.command().is_none() && message.custom_mode() == self.turn.custom_mode()
     }
 
     /// Returns true while an answer is made, or a message made ready.

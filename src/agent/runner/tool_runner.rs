@@ -123,12 +123,8 @@ pub type Outputs = Pin<Box<dyn Stream<Item = (JobId, String)> + Send>>;
 pub struct ToolRunner {
     /// Files that the agent has read and written.
     pub seen: Arc<Seen>,
-    index: Arc<Index>,
-    findings: Arc<Findings>,
-    skills: Arc<SkillShelf>,
-    hooks: Arc<Hooks>,
-    /// The calls that hooks are told of when they have run.
-    hooked: Arc<Mutex<HashMap<JobId, Noted>>>,
+    knowledge: Knowledge,
+    hooks: CallHooks,
     /// The workspace has been looked at, or is.
     has_looked: bool,
     /// Calls that are being prepared or run.
@@ -147,16 +143,42 @@ pub struct ToolRunner {
     known: Arc<Mutex<HashMap<JobId, KnownMistakes>>>,
 }
 
+/// What all calls share.
+struct Knowledge {
+    index: Arc<Index>,
+    findings: Arc<Findings>,
+    skills: Arc<SkillShelf>,
+}
+
+/// The hooks, and the calls that they are told of when these have run.
+#[derive(Clone)]
+struct CallHooks {
+    hooks: Arc<Hooks>,
+    noted: Arc<Mutex<HashMap<JobId, Noted>>>,
+}
+
+impl CallHooks {
+    /// The hooks for the end of a call.
+    fn take(&self, job: JobId) -> (Arc<Hooks>, Option<Noted>) {
+        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+        (Arc::clone(&self.hooks), noted)
+    }
+}
+
 impl ToolRunner {
     /// Runs nothing yet. What files were before is kept, where there is a place for it.
     pub fn new(setup: &Setup, findings: Arc<Findings>, (skills, hooks): (Arc<SkillShelf>, Arc<Hooks>)) -> Self {
         Self {
             seen: Arc::new(memory(setup)),
-            index: Arc::default(),
-            findings,
-            skills,
-            hooks,
-            hooked: Arc::default(),
+            knowledge: Knowledge {
+                index: Arc::default(),
+                findings,
+                skills,
+            },
+            hooks: CallHooks {
+                hooks,
+                noted: Arc::default(),
+            },
             has_looked: false,
             jobs: Jobs::new(),
             outputs: SelectAll::new(),
@@ -173,9 +195,9 @@ impl ToolRunner {
         Some(Context {
             workspace,
             seen: Arc::clone(&self.seen),
-            index: Arc::clone(&self.index),
-            findings: Arc::clone(&self.findings),
-            skills: Arc::clone(&self.skills),
+            index: Arc::clone(&self.knowledge.index),
+            findings: Arc::clone(&self.knowledge.findings),
+            skills: Arc::clone(&self.knowledge.skills),
             settings: Arc::clone(&setup.settings),
             apply: setup.roles.apply().ok().flatten(),
             call,
@@ -211,7 +233,7 @@ impl ToolRunner {
             self.look_first(setup.workspace.as_ref());
         }
         let snapshots = Arc::clone(&self.snapshots);
-        let (hooks, hooked) = (Arc::clone(&self.hooks), Arc::clone(&self.hooked));
+        let CallHooks { hooks, noted: all } = self.hooks.clone();
         let hold = setup.hold.clone();
         let work = async move {
             let Some(context) = context else {
@@ -246,7 +268,7 @@ impl ToolRunner {
                 call: hook_calls::call(&tool, &arguments, &prepared.accesses, &context),
                 context: asked.context,
             };
-            hooked.lock().unwrap_or_else(PoisonError::into_inner).insert(job, noted);
+            all.lock().unwrap_or_else(PoisonError::into_inner).insert(job, noted);
             Ok(prepared)
         };
         let work = self.aside(work);
@@ -280,8 +302,7 @@ impl ToolRunner {
         let (output, mut printed) = mpsc::unbounded_channel();
         let context = self.context(setup, call, output);
         let is_command = matches!(tool.work, Work::Command { .. });
-        let hooks = Arc::clone(&self.hooks);
-        let hooked = self.hooked.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+        let (hooks, hooked) = self.hooks.take(job);
         let work = async move {
             let Some(context) = context else {
                 return Err(no_workspace());
@@ -337,8 +358,7 @@ impl ToolRunner {
         let began = Instant::now();
         let seen = Arc::clone(&self.seen);
         let known = Arc::clone(&self.known);
-        let hooks = Arc::clone(&self.hooks);
-        let hooked = self.hooked.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+        let (hooks, hooked) = self.hooks.take(job);
         let work = self.aside(async move {
             let workspace = workspace.ok_or_else(no_workspace)?;
             if let Some(before) = lints.and_then(|it| it.before(&proposal.changes)) {
@@ -465,6 +485,7 @@ impl ToolRunner {
     pub fn forget_calls(&self) {
         self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.hooks.noted.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 

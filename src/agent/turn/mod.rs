@@ -514,6 +514,12 @@ impl Turn {
         self.running.as_ref().map(|it| &it.setup.purpose)
     }
 
+    /// The custom mode of the answer that is being made.
+    pub fn custom_mode(&self) -> Option<&str> {
+        let mode = self.running.as_ref()?.setup.custom_mode.as_ref()?;
+        Some(mode.name.as_str())
+    }
+
     /// The mode that is in force in the answer that is being made.
     pub fn mode(&self) -> Option<Mode> {
         self.running.as_ref().map(|it| it.mode)

@@ -1,6 +1,7 @@
 //! The files of hooks, and the hooks in them.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -8,7 +9,7 @@ use std::{
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
-use super::{Dialect, Hook, HookSet, Isolation, Matcher, Point};
+use super::{ApprovedFile, Dialect, Hook, HookSet, Isolation, Matcher, Point};
 use crate::{
     config::{Fingerprint, shown_path},
     extensions::folders::{HeldFile, Owner, Surroundings},
@@ -188,11 +189,18 @@ fn read_file(place: &Place, isolation: Isolation, may_act: &dyn Fn(&str, &Finger
         }
     }
     if place.owner == Owner::Project {
-        let print = print(&place.root, &bytes, &found.hooks);
+        let scripts = scripts(&place.root, &found.hooks);
+        let print = print(&place.root, &bytes, &scripts);
         if !may_act(&shown, &print) {
             set.held.push(HeldFile { path: shown, print });
             return;
         }
+        set.approved.push(ApprovedFile {
+            root: place.root.clone(),
+            path: shown.clone(),
+            scripts,
+            print,
+        });
     }
     if is_off {
         // Its own hooks are off; those of others only if it is the user's.
@@ -207,21 +215,28 @@ fn read_file(place: &Place, isolation: Isolation, may_act: &dyn Fn(&str, &Finger
     set.problems.extend(found.problems);
 }
 
-/// A hash of the file and of each script in the workspace that its commands name.
-fn print(root: &Path, file: &[u8], hooks: &[Hook]) -> Fingerprint {
-    let mut scripts: Vec<(String, Vec<u8>)> = Vec::new();
-    for hook in hooks {
-        for path in scripts_of(root, &hook.command) {
-            let content = file::read_beneath(root, path.as_ref(), SCRIPT_BYTES).unwrap_or_default();
-            if !scripts.iter().any(|it| it.0 == path) {
-                scripts.push((path, content));
-            }
-        }
-    }
-    scripts.sort();
-    let parts = scripts.iter().flat_map(|it| [it.0.as_bytes(), &it.1]);
+/// The scripts of the workspace that these hooks name, sorted.
+fn scripts(root: &Path, hooks: &[Hook]) -> Vec<String> {
+    let named = hooks.iter().flat_map(|it| scripts_of(root, &it.command));
+    named.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+/// A hash of a file and of these scripts.
+fn print(root: &Path, file: &[u8], scripts: &[String]) -> Fingerprint {
+    let content = |path: &String| file::read_beneath(root, path.as_ref(), SCRIPT_BYTES).unwrap_or_default();
+    let contents: Vec<Vec<u8>> = scripts.iter().map(content).collect();
+    let parts = scripts.iter().zip(&contents);
+    let parts = parts.flat_map(|(path, content)| [path.as_bytes(), content.as_slice()]);
     let parts: Vec<&[u8]> = std::iter::once(file).chain(parts).collect();
     Fingerprint::of(&parts)
+}
+
+impl ApprovedFile {
+    /// Returns true if the file and its scripts are still what the user approved. Reads them.
+    pub fn is_unchanged(&self) -> bool {
+        let file = file::read_beneath(&self.root, self.path.as_ref(), FILE_BYTES);
+        file.is_ok_and(|it| print(&self.root, &it, &self.scripts) == self.print)
+    }
 }
 
 /// The files of the workspace that a command names, from the root.
@@ -482,8 +497,12 @@ mod tests {
         std::fs::write(top.path().join("work/.claude/check.sh"), "exit 2").unwrap();
         let after = prints();
         assert_eq!((before[0] == after[0], before[1] == after[1]), (true, false));
+        let approved = find(&around, &|_, _| true).approved;
+        assert!(approved.len() == 2 && approved.iter().all(ApprovedFile::is_unchanged));
         std::fs::write(top.path().join("work/.cursor/hooks/net.sh"), "exit 2").unwrap();
         assert_ne!(prints()[0], after[0]);
+        let unchanged: Vec<bool> = approved.iter().map(ApprovedFile::is_unchanged).collect();
+        assert_eq!(unchanged, [false, true]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::{path::PathBuf, time::Duration};
 use regex::Regex;
 
 use super::folders::{HeldFile, Owner};
+use crate::config::Fingerprint;
 
 /// A point at which hooks are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -175,6 +176,17 @@ pub struct HookSet {
     pub held: Vec<HeldFile>,
     /// The file that switches all hooks off.
     pub switched_off_by: Option<String>,
+    /// Files of the project that act, as they were approved. Empty where no content has to be approved.
+    pub approved: Vec<ApprovedFile>,
+}
+
+/// A file of hooks with the scripts of the workspace that it names, as the user approved them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovedFile {
+    root: PathBuf,
+    pub path: String,
+    scripts: Vec<String>,
+    print: Fingerprint,
 }
 
 impl HookSet {

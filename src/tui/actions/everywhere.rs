@@ -25,7 +25,7 @@ pub const AGENT_ASKS: &str = "agent-asks";
 pub const MODE_NEXT: Action = Action::new("mode.next", "", |app, _| {
     let is_agent = app.composer.mode == Mode::Agent && !app.composer.asks_first;
     let mut effects = look_for_modes(app);
-    if is_agent && app.composer.custom_mode.is_none() && app.conversation.about.hears {
+    if is_agent && app.composer.commands.custom_mode.is_none() && app.conversation.about.hears {
         effects.extend(ask_first(app));
         return effects;
     }
@@ -33,6 +33,7 @@ pub const MODE_NEXT: Action = Action::new("mode.next", "", |app, _| {
     let modes = &app.composer.commands.modes;
     let at = app
         .composer
+        .commands
         .custom_mode
         .as_ref()
         .map(|name| modes.iter().position(|it| it.name == *name));
@@ -334,7 +335,7 @@ fn look_for_modes(app: &mut App) -> Vec<Effect> {
 /// Sets a mode of a file for the next message.
 fn set_custom_mode(app: &mut App, mode: &CustomMode) -> Vec<Effect> {
     let effects = set_mode(app, mode.base);
-    app.composer.custom_mode = Some(mode.name.clone());
+    app.composer.commands.custom_mode = Some(mode.name.clone());
     effects
 }
 

@@ -378,7 +378,11 @@ pub fn open_with(app: &mut App, text: String) -> Option<Effect> {
         return None;
     }
     Some(Effect::Send(Command::Begin(Submit {
-        message: Message::user(text),
+        message: if app.conversation.about.runs {
+            Message::typed_line(text)
+        } else {
+            Message::user(text)
+        },
         mode: app.composer.mode,
         model: None,
     })))

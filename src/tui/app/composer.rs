@@ -20,8 +20,6 @@ pub struct Composer {
     pub field: Field,
     /// The mode of the next message.
     pub mode: Mode,
-    /// The custom mode of the next message, which stands on [`Self::mode`].
-    pub custom_mode: Option<String>,
     /// In agent mode: the model asks before each change and each command.
     pub asks_first: bool,
     /// The model that was chosen here; `None`: the link's own.
@@ -46,7 +44,7 @@ impl Composer {
     /// The command that sends a message in the chosen mode, to the chosen model.
     pub fn submit(&self, mut message: Message) -> Submit {
         message.extra.shift_remove(CUSTOM_MODE);
-        if let Some(name) = &self.custom_mode {
+        if let Some(name) = &self.commands.custom_mode {
             message.extra.insert(CUSTOM_MODE.to_owned(), name.as_str().into());
         }
         Submit {
@@ -58,7 +56,7 @@ impl Composer {
 
     /// Chooses one of the program's own modes for the next message.
     pub fn enter(&mut self, mode: Mode) {
-        (self.mode, self.custom_mode) = (mode, None);
+        (self.mode, self.commands.custom_mode) = (mode, None);
     }
 
     /// The model of the next message; `None` if not even the link has one.
@@ -170,8 +168,9 @@ impl History {
 pub struct Commands {
     /// The commands of files, as far as they have been read.
     pub custom: Vec<Custom>,
-    /// The modes of files.
+    /// The modes of files, and the one that the next message is sent in; it stands on a mode of the program.
     pub modes: Vec<CustomMode>,
+    pub custom_mode: Option<String>,
     /// The files have been read.
     pub is_read: bool,
     /// The list, while one is shown.

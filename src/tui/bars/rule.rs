@@ -37,7 +37,7 @@ pub fn spans(
     let restricted = conversation.restricted_mode().filter(|it| !it.is_read_only());
     let is_other =
         restricted.is_some() || mode != composer.mode || mode == Mode::Agent && asks_now != composer.asks_first;
-    let chosen = composer.custom_mode.as_deref();
+    let chosen = composer.commands.custom_mode.as_deref();
     let custom = if conversation.is_busy() {
         conversation.running_custom_mode()
     } else {

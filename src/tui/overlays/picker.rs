@@ -122,7 +122,7 @@ impl Picker {
     /// The modes, and the agent that asks first where there is one.
     pub fn modes(composer: &Composer, action: &'static Action, asks: Option<AskingAgent>) -> Self {
         let current = composer.mode;
-        let is_own = composer.custom_mode.is_none();
+        let is_own = composer.commands.custom_mode.is_none();
         let about = |mode| match mode {
             Mode::Agent => t!("mode-about-agent"),
             Mode::Plan => t!("mode-about-plan"),
@@ -157,7 +157,7 @@ impl Picker {
                 role: role_of(mode.base),
                 ..PickerEntry::new(&mode.name, about, choice)
             };
-            entries.push(entry.in_use(composer.custom_mode.as_ref() == Some(&mode.name)));
+            entries.push(entry.in_use(composer.commands.custom_mode.as_ref() == Some(&mode.name)));
         }
         Self::of(t!("list-mode"), entries)
     }

@@ -174,7 +174,7 @@ fn of_a_workspace_that_is_not_trusted_only_names_are_said() {
     assert_eq!(rules.attach(["web/components/a.tsx"]), None);
     assert_eq!(rules.manual("notes"), None);
     assert!(rules.listed().iter().all(|it| it.kind.is_none() && !it.is_said));
-    assert_eq!(rules.listed().len(), 9);
+    assert_eq!(rules.listed().len(), 8);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::{
 
 mod answer;
 mod calls;
+mod hooks;
 mod limits;
 mod properties;
 mod questions;

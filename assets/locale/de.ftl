@@ -1378,7 +1378,7 @@ pasted-characters = { $count } Zeichen eingefügt
 
 # Skills und Hooks
 skills-title = Skills
-skills-about = Das Modell lädt einen Skill, wenn eine Aufgabe zu seiner Beschreibung passt; /name lädt ihn sofort.
+skills-about = Das Modell lädt einen Skill, der zur Aufgabe passt; /name lädt ihn sofort.
 skills-none = keine Skills: schreibe .sheaf/skills/NAME/SKILL.md
 hooks-title = Hooks
 hooks-about = Programme, die sheaf an festen Stellen aufruft.

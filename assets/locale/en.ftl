@@ -1381,7 +1381,7 @@ pasted-characters = pasted { $count } characters
 
 # Skills and hooks
 skills-title = Skills
-skills-about = The model loads a skill when a task fits its description; /name loads it at once.
+skills-about = The model loads a skill that fits a task; /name loads it at once.
 skills-none = no skills: write .sheaf/skills/NAME/SKILL.md
 hooks-title = Hooks
 hooks-about = Programs that sheaf calls at fixed points.

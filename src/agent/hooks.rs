@@ -29,7 +29,7 @@ use crate::{
 /// Bytes of a hook's output that are read; more is a mistake.
 const OUTPUT_BYTES: u64 = 1 << 20;
 
-/// What the user is told of a hook.
+/// News of a hook for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookNews {
     /// It changed something, or broke down.
@@ -75,6 +75,11 @@ impl Hooks {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The root of the workspace.
+    pub fn root(&self) -> Option<&Path> {
+        self.workspace.as_ref().map(|it| it.root())
     }
 
     /// Replaces the hooks.

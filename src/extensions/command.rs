@@ -25,7 +25,7 @@ pub struct CommandFile {
     pub name: String,
     /// Its description, or its first line.
     pub about: String,
-    /// What may stand behind its name. May be empty.
+    /// The arguments that it takes, for people. May be empty.
     pub hint: String,
     /// From the root of the workspace, absolute or from `~`.
     pub path: String,

@@ -11,7 +11,7 @@ use crate::{
     os::file,
 };
 
-/// Who wrote a file.
+/// The author of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// It came with the project, and has an effect only if the user trusts it.
@@ -19,7 +19,7 @@ pub enum Owner {
     User,
 }
 
-/// Where extensions are looked for.
+/// The folders in which extensions are looked for.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     /// The root of the workspace; `None`: there is none.

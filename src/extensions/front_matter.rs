@@ -301,6 +301,19 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(head in "[-:\\[\\]{}|>&*!%@`\"'#, \na-c0-9]{0,80}", body in ".{0,40}") {
+            let text = format!("---\n{head}\n---\n{body}");
+            if let Ok((front, _)) = FrontMatter::split(&text) {
+                for name in front.names().map(str::to_owned).collect::<Vec<_>>() {
+                    front.list(&name);
+                    front.flag(&name);
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_hostile_head_is_refused_with_the_reason() {
         let deep = format!("a: {}1{}", "[".repeat(40), "]".repeat(40));

@@ -23,7 +23,7 @@ const MOST: usize = 50;
 /// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 32;
 
-/// What a mode's file calls a group of tools.
+/// A group of tools, as a mode's file names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolGroup {
     Reads,
@@ -52,7 +52,7 @@ pub struct CustomMode {
     pub model: Option<String>,
     /// `off`, `low`, `medium`, `high`
     pub effort: Option<String>,
-    /// What the model is told when the mode is entered. May be empty.
+    /// Text for the model when the mode is entered. May be empty.
     pub prompt: String,
     /// Its file, as people see it.
     pub path: String,

@@ -48,7 +48,7 @@ const CATALOGUE_PERCENT: u64 = 1;
 /// Bytes of a token, estimated, times ten.
 const TOKEN_BYTES_X10: u64 = 33;
 
-/// Who may use a skill.
+/// The users of a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     All,
@@ -69,7 +69,7 @@ pub struct Skill {
     pub folder: PathBuf,
     pub owner: Owner,
     pub visibility: Visibility,
-    /// What may stand behind its name: `[issue] [branch]`. May be empty.
+    /// The arguments that it takes, for people: `[issue] [branch]`. May be empty.
     pub hint: String,
     /// Permission rules in Claude Code's form that it asks for.
     pub allowed_tools: Vec<String>,
@@ -520,14 +520,14 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let around = around(top.path());
         write(top.path(), "secret/leak/SKILL.md", &skill("leak", "x"));
-        write(top.path(), "work/shared/kept/SKILL.md", &skill("kept", "x"));
+        write(top.path(), "work/common/kept/SKILL.md", &skill("kept", "x"));
         std::fs::create_dir_all(top.path().join("work/.claude/skills")).unwrap();
         std::os::unix::fs::symlink(
             top.path().join("secret/leak"),
             top.path().join("work/.claude/skills/leak"),
         )
         .unwrap();
-        std::os::unix::fs::symlink("../../shared/kept", top.path().join("work/.claude/skills/kept")).unwrap();
+        std::os::unix::fs::symlink("../../common/kept", top.path().join("work/.claude/skills/kept")).unwrap();
         let found = find_skills(&around, &|_, _| true);
         let names: Vec<_> = found.skills.iter().map(|it| it.name.as_str()).collect();
         assert_eq!((names, found.problems), (vec!["kept"], vec![]));

@@ -10,10 +10,10 @@ pub enum Piece {
     Shell(String),
 }
 
-/// What is filled into a body.
+/// The values that are filled into a body.
 #[derive(Clone, Debug, Default)]
 pub struct Fill<'a> {
-    /// What stands behind the name.
+    /// The text behind the name.
     pub arguments: &'a str,
     /// Names of the arguments, in their order: `$name`.
     pub names: &'a [String],
@@ -23,7 +23,7 @@ pub struct Fill<'a> {
     pub folder: &'a str,
     /// `${CLAUDE_SESSION_ID}`
     pub session: &'a str,
-    /// What precedes arguments that the body does not ask for.
+    /// Text before arguments that the body does not ask for.
     pub label: &'a str,
 }
 
@@ -241,6 +241,17 @@ mod tests {
             "/skills/x\n\nx",
             "a folder is no argument"
         );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_argument_becomes_a_command(body in "[$!`{}\\\\ \nA-C0-2]{0,40}", arguments in "[!`$ \na-c\"']{0,20}") {
+            let count = |arguments: &str| {
+                let fill = Fill { arguments, first: 1, ..Fill::default() };
+                pieces(&body, &fill).iter().filter(|it| matches!(it, Piece::Shell(_))).count()
+            };
+            proptest::prop_assert_eq!(count(&arguments), count(""));
+        }
     }
 
     #[test]

@@ -241,7 +241,7 @@ pub struct ExtensionEntry {
     pub tokens: Option<(u64, u64)>,
 }
 
-/// Whether an extension has an effect, and why not.
+/// The effect of an extension, or the reason why it has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ExtensionState {
     #[default]
@@ -257,7 +257,7 @@ pub enum ExtensionState {
     Shadowed(String),
     /// An event or a kind that this program does not know.
     Unsupported,
-    /// What is wrong with it.
+    /// The mistake in it.
     Problem(String),
 }
 

@@ -134,7 +134,7 @@ fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
         .collect())
 }
 
-/// What a line in a text that is filled in would touch: it runs at the root of the workspace.
+/// The accesses of a line in a text that is filled in: it runs at the root of the workspace.
 pub fn accesses(line: &str, workspace: &Workspace) -> Result<Vec<Access>, Fault> {
     let directory = workspace.located(workspace.root())?;
     let read = read_by(line, &directory, workspace, Commands::tier());

@@ -14,7 +14,7 @@ use crate::{
 pub struct Custom {
     /// `/name`
     pub name: String,
-    /// What may stand behind it, and what it is for.
+    /// Its arguments, and its purpose.
     pub about: String,
     /// Its file.
     pub origin: String,

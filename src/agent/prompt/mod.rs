@@ -200,7 +200,7 @@ pub fn reminder(mode: Mode, was: Option<Mode>, facts: &Facts<'_>) -> Option<Stri
     Some(wrap_ours("system_reminder", &text))
 }
 
-/// What the model is told of a custom mode when it is entered.
+/// The text for the model when a custom mode is entered.
 pub fn custom_mode(mode: &CustomMode) -> String {
     let limits = match &mode.tools {
         None => "",

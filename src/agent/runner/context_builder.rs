@@ -67,7 +67,7 @@ pub struct ContextBuilder {
     checks: Checks,
     skills: Arc<SkillShelf>,
     hooks: Arc<Hooks>,
-    /// What the user is to be told of hooks.
+    /// News of hooks for the user.
     pub hook_news: UnboundedReceiver<HookNews>,
     told: ToldRecorder,
     /// What was told before, until the next message takes it over.

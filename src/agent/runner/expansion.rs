@@ -21,14 +21,14 @@ use crate::{
     tools::{Class, run_terminal_cmd, skill},
 };
 
-/// What a message that asks for a command or a skill becomes.
+/// The result for a message that asks for a command or a skill.
 #[derive(Debug, Default)]
 pub struct Expansion {
     /// The message; a mark stands for each output. `None`: as it was typed.
     pub text: Option<String>,
     /// The outputs of commands of the shell, in their order.
     pub outputs: Vec<String>,
-    /// What is told before the message.
+    /// Texts that are told before the message.
     pub before: Vec<String>,
     /// Rules that the user's own file allows for this turn.
     pub rules: Vec<Rule>,

@@ -1,6 +1,9 @@
 //! Hooks around a message of the user: when the conversation begins, and before the message is sent.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::{
     agent::{hooks::Hooks, tags::wrap, turn::Submission},
@@ -9,12 +12,12 @@ use crate::{
     protocol::Message,
 };
 
-/// What hooks make of a message.
+/// The answers of hooks about a message.
 #[derive(Debug, Default)]
 pub struct Asked {
-    /// Why it is not sent.
+    /// The reason why it is not sent.
     pub blocked: Option<String>,
-    /// What the model is told before it.
+    /// Text that the model is told before it.
     pub told: Option<String>,
 }
 
@@ -38,6 +41,15 @@ pub fn common(submission: &Submission, root: PathBuf) -> Common {
     }
 }
 
+/// The files that a message names behind an `@`, absolute.
+fn files(text: &str, root: Option<&Path>) -> Vec<String> {
+    let Some(root) = root else { return Vec::new() };
+    let named = text.split_whitespace().filter_map(|it| it.strip_prefix('@'));
+    let paths = named.map(|it| root.join(it.trim_end_matches(['.', ',', ':', ';', '?', '!'])));
+    let files = paths.filter(|it| it.is_file());
+    files.map(|it| it.to_string_lossy().into_owned()).collect()
+}
+
 /// Calls the hooks of a message; `is_first`: the conversation begins with it, `is_resumed`: it goes on after an earlier run of
 /// the program.
 pub async fn run(hooks: &Arc<Hooks>, message: &Message, is_first: bool, is_resumed: bool) -> Asked {
@@ -56,7 +68,7 @@ pub async fn run(hooks: &Arc<Hooks>, message: &Message, is_first: bool, is_resum
         let merged = hooks
             .run(Occasion::Prompt {
                 text: message.content.clone(),
-                files: Vec::new(),
+                files: files(&message.content, hooks.root()),
             })
             .await;
         let halt = merged.halt.clone();

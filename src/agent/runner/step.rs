@@ -12,7 +12,7 @@ use crate::{
     },
     journal::{EventLimit, Raw, TooMany},
     models::{Failure, FailureKind, ModelRequest, Piece, catalogue},
-    protocol::{Event, Mode, UserAction},
+    protocol::{Event, Kind, Mode, UserAction},
     tools::skill,
 };
 
@@ -49,6 +49,9 @@ impl Runner {
                     }
                     if matches!(event, Event::Done(_)) && self.messages.user_command.is_none() {
                         self.record_told(now);
+                    }
+                    if matches!(&event, Event::DocumentStart(start) if start.kind == Kind::Clarification) {
+                        self.notify_hooks();
                     }
                     is_too_much |= self.answer.limit.count(&event) == Err(TooMany);
                     self.background
@@ -101,10 +104,7 @@ impl Runner {
                 Effect::Check(job) => self.tools.check(self.context.lints(), job),
                 Effect::StopJobs => self.tools.stop(),
                 Effect::Store(rules) => self.store(&rules),
-                Effect::Expire(document) => {
-                    self.notify_hooks();
-                    self.answer.expire(document);
-                }
+                Effect::Expire(document) => self.answer.expire(document),
                 Effect::FindMarks => self.tools.find_marks(self.setup.workspace.clone()),
             }
         }

@@ -127,11 +127,11 @@ pub struct Prepared {
     pub remotes: Vec<String>,
     /// Git would work in a repository that was not there when the conversation began.
     pub is_new_repository: bool,
-    /// What hooks say about it.
+    /// The verdict of hooks.
     pub hook: HookVerdict,
 }
 
-/// What hooks say about a call. The default: nothing.
+/// The verdict of hooks about a call. The default: none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HookVerdict {
     pub decision: Option<Decision>,

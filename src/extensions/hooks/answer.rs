@@ -37,11 +37,11 @@ pub struct Answer {
     pub message: String,
     /// The arguments of the call, changed.
     pub input: Option<Map<String, Value>>,
-    /// What the model is told in addition.
+    /// Text that the model is told in addition.
     pub context: String,
-    /// What the model is told instead of the result.
+    /// Text that the model is told instead of the result.
     pub output: Option<String>,
-    /// What is said to the model after its answer.
+    /// Message to the model after its answer.
     pub followup: Option<String>,
     /// Variables for later hooks.
     pub variables: Vec<(String, String)>,

@@ -104,7 +104,7 @@ pub enum Dialect {
     Claude,
 }
 
-/// What holds a hook while it runs.
+/// The boundary around a hook while it runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
     /// The sandbox, without network.
@@ -146,7 +146,7 @@ pub struct Hook {
     pub directory: PathBuf,
 }
 
-/// What a hook is called for.
+/// The subjects that a hook is called for.
 #[derive(Clone, Debug)]
 pub enum Matcher {
     /// One of these names.

@@ -39,7 +39,9 @@ fn fate(hook: HookVerdict, change: impl FnOnce(&mut Submission), tier: Tier) -> 
     if let Some(Effect::Run { arguments, .. }) = effects.iter().find(|it| matches!(it, Effect::Run { .. })) {
         return format!("run {}", arguments.text("command").unwrap_or_default());
     }
-    if effects.iter().any(|it| matches!(it, Effect::Expire(_))) {
+    let is_question =
+        |it: &Effect| matches!(it, Effect::Append(Event::DocumentStart(start)) if start.kind == Kind::Clarification);
+    if effects.iter().any(is_question) {
         return "ask".to_owned();
     }
     let results = turn.memory.history.messages.iter().rev().find_map(|it| match it {

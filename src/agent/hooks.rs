@@ -58,6 +58,8 @@ struct State {
     called: BTreeSet<(String, String)>,
     /// Number of times that a hook has gone on with an answer.
     loops: u32,
+    /// The hooks of the end have been called.
+    has_ended: bool,
 }
 
 impl Hooks {
@@ -100,6 +102,11 @@ impl Hooks {
     /// The user has said something: hooks may go on with the answer again.
     pub fn spoken(&self) {
         self.state().loops = 0;
+    }
+
+    /// Returns true the first time that the conversation ends.
+    pub fn end_once(&self) -> bool {
+        !std::mem::replace(&mut self.state().has_ended, true)
     }
 
     /// Number of times that a hook has gone on with the answer.

@@ -8,7 +8,7 @@ use crate::{
     extensions::{AllowedTool, CustomMode, ToolGroup},
     protocol::{Mode, NotOffered},
     sandbox::Place,
-    tools::{Access, Class, Tool, ToolSet, built_in},
+    tools::{Access, Class, Tool, ToolSet, built_in, skill},
 };
 
 /// Windows with fewer tokens are small.
@@ -84,7 +84,8 @@ pub fn is_in(mode: &CustomMode, tool: &Tool) -> bool {
     }
     mode.tools.as_ref().is_none_or(|allowed| {
         allowed.iter().any(|it| match it {
-            AllowedTool::Group(ToolGroup::Reads) => tool.only_looks() || tool.is_apart,
+            // The commands of a skill are judged by themselves.
+            AllowedTool::Group(ToolGroup::Reads) => tool.only_looks() || tool.is_apart || tool.name == skill::NAME,
             AllowedTool::Group(ToolGroup::Edits) => tool.class == Class::Writes,
             AllowedTool::Group(ToolGroup::Runs) => tool.class == Class::Runs && !tool.is_apart,
             AllowedTool::Named(name) => names_tool(name, tool),
@@ -179,6 +180,7 @@ mod tests {
             ("web_fetch", true),
             ("ask", true),
             ("todo_write", true),
+            ("skill", true),
             ("write", false),
             ("apply_patch", false),
             ("run_terminal_cmd", false),

@@ -175,6 +175,8 @@ pub enum Query {
     Skills,
     /// The same for hooks.
     Hooks,
+    /// The program is about to end: calls the hooks of the end, and answers when they are done.
+    EndSession,
 }
 
 /// Models to choose from, those of the provider in use first.

@@ -46,6 +46,8 @@ pub fn tool() -> Tool {
             ("arguments", &["args", "input"]),
         ],
         word: "skill".into(),
+        // Its text may have commands.
+        runs_code: true,
         subject: CallSubject::Other,
         is_basic: true,
         examples: &[

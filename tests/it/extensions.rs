@@ -299,6 +299,25 @@ fn a_hooks_yes_lifts_no_rule_that_denies() {
 }
 
 #[test]
+fn the_end_of_the_program_waits_for_the_hooks_of_the_end() {
+    let bench = Bench::new();
+    bench.write(
+        "work/.claude/settings.json",
+        r#"{"hooks":{"SessionEnd":[{"hooks":[{"type":"command","command":"cat > ended.json"}]}]}}"#,
+    );
+    let child = bench.start("hi", &["--trust", "--no-session"]);
+    let asked = bench.model.asked();
+    asked.says("Hello.");
+    asked.finish();
+    let output = child.wait_with_output().expect("it ends");
+    if String::from_utf8_lossy(&output.stderr).contains("there is no sandbox here") {
+        return;
+    }
+    let ended: Value = serde_json::from_str(&bench.read("work/ended.json")).expect("JSON");
+    assert_eq!(ended["hook_event_name"], "SessionEnd");
+}
+
+#[test]
 fn a_prompt_that_a_hook_blocks_is_not_sent() {
     let bench = Bench::new();
     bench.write(

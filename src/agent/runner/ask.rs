@@ -159,6 +159,7 @@ impl Runner {
                 at_once(Reply::Extensions(skill_report::entries(&self.context.skills(), window)))
             }
             Query::Hooks if is_here => at_once(Reply::Extensions(hook_report::entries(&self.context.hooks().all()))),
+            Query::EndSession => Box::pin(self.end_session().map(|()| Ok(Some(Reply::Accepted)))),
             Query::Files { pattern, limit } => Box::pin(self.context.find_files(pattern, limit).map(Ok)),
             Query::Symbols { pattern, limit } if let Some(workspace) = workspace => {
                 Box::pin(self.context.find_symbols(workspace, pattern, limit).map(Ok))

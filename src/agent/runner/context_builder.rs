@@ -432,6 +432,7 @@ impl ContextBuilder {
             let commands = lock(&state).commands.clone();
             let around = expansion::Around {
                 shelf: &shelf,
+                hooks: &hooks,
                 commands: &commands,
                 workspace: workspace.as_ref(),
                 limits: &submission.setup.settings.limits,

@@ -9,7 +9,8 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     agent::{
         approval::{self, Facts, Rule, Verdict},
-        runner::tool_runner::reaches_new_repository,
+        hooks::Hooks,
+        runner::{hook_calls, tool_runner::reaches_new_repository},
         tags::guard,
         turn::Policy,
     },
@@ -39,6 +40,7 @@ pub struct Expansion {
 /// Everything that an expansion depends on.
 pub struct Around<'a> {
     pub shelf: &'a SkillShelf,
+    pub hooks: &'a Arc<Hooks>,
     pub commands: &'a [CommandFile],
     pub workspace: Option<&'a Arc<Workspace>>,
     pub limits: &'a ResultLimits,
@@ -183,7 +185,10 @@ async fn run(line: &str, limit: Duration, around: &Around<'_>) -> Result<String,
         approval::judge(&accesses, Class::Runs, &facts)
     });
     match verdict.await.map_err(|it| it.to_string())? {
-        Verdict::Allow => Ok(run_terminal_cmd::output_in(workspace, line, around.limits, limit).await),
+        Verdict::Allow => match hook_calls::forbids(around.hooks, line, limit).await {
+            Some(why) => Err(why),
+            None => Ok(run_terminal_cmd::output_in(workspace, line, around.limits, limit).await),
+        },
         Verdict::Deny(why) => Err(why),
         Verdict::Ask(question) => {
             let rules: Vec<String> = question.always.iter().map(ToString::to_string).collect();

@@ -1,6 +1,9 @@
 //! Hooks around the calls of tools: what they are told, and what their answers do to a call and its result.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     agent::hooks::Hooks,
@@ -62,16 +65,12 @@ pub async fn before(
     }
     let call = call(tool, arguments, accesses, context);
     let mut occasions = vec![Occasion::ToolBefore(call.clone())];
-    if tool.name == run_terminal_cmd::NAME {
-        occasions.push(Occasion::ShellBefore {
-            command: arguments.text("command").unwrap_or_default().to_owned(),
-            timeout_ms: arguments
-                .integer("timeout_ms")
-                .and_then(|it| u64::try_from(it).ok())
-                .unwrap_or_else(|| context.settings.sandbox.command_wait.as_millis() as u64),
-            is_sandboxed: Commands::tier() != Tier::None,
-            call: call.clone(),
-        });
+    // A call may have several commands: a skill whose text has some.
+    for access in accesses {
+        let Access::Command { line, .. } = access else { continue };
+        let asked = arguments.integer("timeout_ms").and_then(|it| u64::try_from(it).ok());
+        let wait = context.settings.sandbox.command_wait;
+        occasions.push(shell(call.clone(), line, asked.map_or(wait, Duration::from_millis)));
     }
     if call.mcp.is_some() {
         occasions.push(Occasion::McpBefore(call.clone()));
@@ -90,6 +89,41 @@ pub async fn before(
     let runs = occasions.into_iter().map(|it| hooks.run(it));
     let all = futures::future::join_all(runs).await;
     all.into_iter().fold(Merged::default(), joined)
+}
+
+/// A command of the shell as hooks are told it.
+fn shell(call: ToolCall, line: &str, timeout: Duration) -> Occasion {
+    Occasion::ShellBefore {
+        call,
+        command: line.to_owned(),
+        timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+        is_sandboxed: Commands::tier() != Tier::None,
+    }
+}
+
+/// Calls the hooks of a command that is a part of the user's message. Returns the reason why not; `None`: it may run.
+pub async fn forbids(hooks: &Arc<Hooks>, line: &str, timeout: Duration) -> Option<String> {
+    let root = hooks.root()?.to_string_lossy().into_owned();
+    let arguments = serde_json::json!({ "command": line });
+    let call = ToolCall {
+        name: run_terminal_cmd::NAME.to_owned(),
+        arguments: arguments.as_object().cloned().unwrap_or_default(),
+        directory: root.clone(),
+        root,
+        ..ToolCall::default()
+    };
+    let asked = [Occasion::ToolBefore(call.clone()), shell(call, line, timeout)];
+    let answers = futures::future::join_all(asked.into_iter().map(|it| hooks.run(it))).await;
+    let answer = answers.into_iter().fold(Merged::default(), joined);
+    // Nobody is asked here, and what is written is what runs.
+    let is_refused = answer.decision > Some(Decision::Allow) || answer.input.is_some();
+    is_refused.then(|| {
+        if answer.reason.is_empty() {
+            "a hook refuses it".to_owned()
+        } else {
+            answer.reason
+        }
+    })
 }
 
 /// Two answers as one: the stricter decision, with its reason.

@@ -135,12 +135,13 @@ impl Runner {
     /// Calls the hooks of the end, and waits a moment for them.
     pub(super) fn end_session(&self) -> impl Future<Output = ()> + Send + use<> {
         let hooks = self.context.hooks();
-        let began = self.log.after(Position(0)).first().map_or_else(now_ms, |it| it.at_ms);
+        let is_called = hooks.end_once() && hooks.has(Point::SessionEnd);
+        let first = is_called.then(|| self.log.after(Position(0)).first().map(|it| it.at_ms));
         let occasion = Occasion::SessionEnd {
-            duration_ms: now_ms().saturating_sub(began),
+            duration_ms: first.flatten().map_or(0, |it| now_ms().saturating_sub(it)),
         };
         async move {
-            if hooks.has(Point::SessionEnd) && tokio::time::timeout(LAST_MOMENT, hooks.run(occasion)).await.is_err() {
+            if is_called && tokio::time::timeout(LAST_MOMENT, hooks.run(occasion)).await.is_err() {
                 tracing::warn!("the hooks of the end took longer than {LAST_MOMENT:?}");
             }
         }

@@ -138,7 +138,7 @@ impl Hooks {
         }
         let calls = hooks.iter().map(|hook| {
             let input = hook_input(hook.dialect, &hook.event, &common, &occasion).to_string();
-            let variables = self.variables(&common, &variables);
+            let variables = Self::variables(&common, &variables);
             async move {
                 let began = Instant::now();
                 let result = if hook.is_detached {
@@ -177,7 +177,7 @@ impl Hooks {
         self.news.send(HookNews::Line(line)).ok();
     }
 
-    fn variables(&self, common: &Common, own: &[(String, String)]) -> Vec<(String, String)> {
+    fn variables(common: &Common, own: &[(String, String)]) -> Vec<(String, String)> {
         let root = &common.root;
         let mut variables: Vec<(String, String)> = own.to_vec();
         for name in ["CURSOR_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "SHEAF_PROJECT_DIR"] {

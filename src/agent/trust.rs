@@ -12,8 +12,9 @@ use crate::{
     extensions::{
         Surroundings, find_commands, find_modes, find_skills,
         hooks::{Isolation, find_hooks},
+        project_styles,
     },
-    protocol::{TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport},
+    protocol::{RuleTrigger, TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport},
     sandbox::Workspace,
     tools::lints::checkers,
 };
@@ -85,6 +86,8 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
     found.extend(skills.into_iter().map(|it| (it.path, TrustKind::Skill, it.print)));
     let modes = find_modes(&around, &nobody).held;
     found.extend(modes.into_iter().map(|it| (it.path, TrustKind::Mode, it.print)));
+    let styles = project_styles(&around).into_iter();
+    found.extend(styles.map(|it| (it.path, TrustKind::Rule(RuleTrigger::User), it.print)));
     let hooks = find_hooks(&around, (&[], ""), Isolation::Sandbox, &nobody).held;
     found.extend(hooks.into_iter().map(|it| (it.path, TrustKind::Hooks, it.print)));
     let held = RuleSet::load(workspace, Trust::nobody()).held_back().to_vec();

@@ -418,6 +418,8 @@ settings! {
     pub struct Prompt {
         /// Text at the end of the system prompt; or the file `prompts/append.md` beside the configuration.
         pub append: Option<String> = None, ValueKind::Text;
+        /// Output style: the name of a file in `output-styles/` beside the settings, `.sheaf` or `.claude`.
+        pub style: Option<String> = None, ValueKind::Text, variable;
         /// Replacement texts, by the name of a block.
         pub replace: BTreeMap<String, String> = BTreeMap::new();
         /// Text of `--system-prompt`, in place of all blocks.
@@ -890,6 +892,8 @@ mod tests {
 
         - `append`: text; default unset
           Text at the end of the system prompt; or the file `prompts/append.md` beside the configuration.
+        - `style`: text; default unset; `SHEAF_PROMPT_STYLE`
+          Output style: the name of a file in `output-styles/` beside the settings, `.sheaf` or `.claude`.
 
         ## [prompt.replace]
 

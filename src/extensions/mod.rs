@@ -10,6 +10,7 @@ pub mod hooks;
 mod mode;
 mod shelf;
 mod skill;
+mod style;
 mod template;
 
 pub use command::{CommandFile, find_commands};
@@ -18,4 +19,5 @@ pub use front_matter::FrontMatter;
 pub use mode::{AllowedTool, CustomMode, ModeSet, ToolGroup, find_modes};
 pub use shelf::SkillShelf;
 pub use skill::{Skill, SkillSet, Visibility, find_skills};
+pub use style::{find_style, project_styles};
 pub use template::{Fill, Piece, pieces};

@@ -174,7 +174,9 @@ fn tools(front: &FrontMatter) -> Option<Vec<AllowedTool>> {
         }
         let listed = front.list("tools");
         let is_all = listed.iter().any(|it| it == "*");
-        return (!is_all && !(listed.is_empty() && front.is_table("tools"))).then(|| allowed(&listed));
+        // A table that takes nothing away allows all.
+        let is_free = is_all || listed.is_empty() && front.is_table("tools");
+        return (!is_free).then(|| allowed(&listed));
     }
     front
         .flag("readonly")

@@ -39,6 +39,7 @@ use crate::{
     config::{Fingerprint, Paths, Settings, shown_path},
     extensions::{
         self, CommandFile, CustomMode, ModeSet, SkillSet, SkillShelf, find_commands, find_modes, find_skills,
+        find_style,
         hooks::{HookSet, Isolation, OwnHook, find_hooks},
     },
     index::Symbols,
@@ -824,7 +825,7 @@ impl DiskReading {
 
     fn read(&self) -> (ContextState, SkillSet, HookSet) {
         let paths = self.paths.as_ref();
-        let (custom, mut warnings) = prompt::load(&self.settings, paths);
+        let (mut custom, mut warnings) = prompt::load(&self.settings, paths);
         let standing = self.workspace.as_ref().map(|workspace| {
             let trust = trust::trust(&self.settings, paths, workspace, self.is_attended);
             trust::look(workspace, trust, &self.settings)
@@ -843,6 +844,12 @@ impl DiskReading {
         };
         let trust = standing.as_ref().map(|it| it.trust.clone());
         let may_act = |path: &str, print: &Fingerprint| trust.as_ref().is_some_and(|it| it.lets(path, print));
+        if let Some(name) = &self.settings.prompt.style {
+            match find_style(&around, name, &may_act) {
+                Some(text) => custom.style(&text),
+                None => warnings.push(format!("there is no output style `{name}` here, or it is not trusted")),
+            }
+        }
         let skills = find_skills(&around, &may_act);
         let (commands, _) = find_commands(&around, &may_act);
         let mut hooks = self.hooks(&around, &may_act);

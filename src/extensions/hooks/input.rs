@@ -288,7 +288,7 @@ pub fn tool(dialect: Dialect, call: &ToolCall) -> (String, Value) {
             if is_claude { "Edit" } else { "ApplyPatch" }
         }
         "edit_notebook" => {
-            members = arguments.clone();
+            members.clone_from(arguments);
             let path = file("target_notebook");
             members.shift_remove("target_notebook");
             members.insert(if is_claude { "notebook_path" } else { "path" }.into(), path);
@@ -319,7 +319,7 @@ pub fn tool(dialect: Dialect, call: &ToolCall) -> (String, Value) {
             "LS"
         }
         "codebase_search" => {
-            members = arguments.clone();
+            members.clone_from(arguments);
             "SemanticSearch"
         }
         "web_fetch" => {
@@ -332,7 +332,7 @@ pub fn tool(dialect: Dialect, call: &ToolCall) -> (String, Value) {
             "WebSearch"
         }
         "todo_write" => {
-            members = arguments.clone();
+            members.clone_from(arguments);
             "TodoWrite"
         }
         "skill" => {
@@ -341,7 +341,7 @@ pub fn tool(dialect: Dialect, call: &ToolCall) -> (String, Value) {
             "Skill"
         }
         name => {
-            members = arguments.clone();
+            members.clone_from(arguments);
             name
         }
     };

@@ -336,11 +336,7 @@ fn long_answers_are_cut() {
     let long = json!({ "additional_context": "x".repeat(50_000) }).to_string();
     let answer = read(Point::ToolAfter, Dialect::Cursor, 0, &long, "").unwrap();
     assert!(answer.context.len() < 10_100, "{}", answer.context.len());
-    assert!(
-        answer.context.ends_with("[cut: 40000 bytes are left out]"),
-        "{}",
-        &answer.context[9_990..]
-    );
+    assert!(answer.context.ends_with("[cut: 40000 bytes are left out]"));
 }
 
 /// Merges answers of hooks of the user, or of the project.
@@ -365,12 +361,12 @@ fn merged(answers: &[(Owner, Result<Answer, Broken>)], closed: bool) -> Merged {
     merge(&runs, 0)
 }
 
-fn decided(decision: Decision) -> Result<Answer, Broken> {
-    Ok(Answer {
+fn decided(decision: Decision) -> Answer {
+    Answer {
         decision: Some(decision),
         reason: format!("{decision:?}"),
         ..Answer::default()
-    })
+    }
 }
 
 #[test]
@@ -384,7 +380,7 @@ fn no_goes_before_ask_and_ask_before_yes() {
         (vec![(User, Ask), (User, Deny), (User, Allow)], Deny, false),
         (vec![(Project, Deny), (User, Ask)], Deny, false),
     ] {
-        let answers: Vec<_> = given.iter().map(|it| (it.0, decided(it.1))).collect();
+        let answers: Vec<_> = given.iter().map(|it| (it.0, Ok(decided(it.1)))).collect();
         let merged = merged(&answers, false);
         assert_eq!(
             (merged.decision, merged.lifts_question),

@@ -76,6 +76,7 @@ impl App {
         let session = first.and_then(|it| it.response.origin.conversation_id.as_ref());
         let session = session.map_or("", |it| it.as_str());
         let model = self.composer.model_name(&conversation.about).unwrap_or_default();
+        let style = self.preferences.settings.prompt.style.as_deref().unwrap_or("default");
         let (tokens, window) = (transcript.context_tokens(), conversation.window());
         let share = |part: u64| window.and_then(|it| part.saturating_mul(100).checked_div(it));
         let used = share(tokens).map(|it| it.min(100));
@@ -94,7 +95,7 @@ impl App {
             "version": env!("CARGO_PKG_VERSION"),
             "model": { "id": model, "display_name": model },
             "workspace": { "current_dir": folder, "project_dir": folder, "added_dirs": [] },
-            "output_style": { "name": "default" },
+            "output_style": { "name": style },
             "cost": { "total_cost_usd": transcript.cost().unwrap_or_default() },
             "context_window": {
                 "total_input_tokens": total.prompt_tokens,

@@ -28,7 +28,7 @@ fn fate(hook: HookVerdict, change: impl FnOnce(&mut Submission), tier: Tier) -> 
     else {
         unreachable!("it is prepared")
     };
-    let prepared = Prepared { hook, tier, ..prepared };
+    let prepared = Prepared { tier, hook, ..prepared };
     let effects = turn.step(
         Input::Prepared {
             job,

@@ -433,6 +433,7 @@ mod search {
             seen: Arc::default(),
             index: Arc::default(),
             findings: Arc::default(),
+            skills: std::sync::Arc::default(),
             settings: Arc::default(),
             apply: None,
             call: String::new(),

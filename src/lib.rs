@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | 0 | [`os`] [`text`] [`net`] |
 //! | 1 | [`protocol`] [`config`] [`locale`] [`shell`] |
-//! | 2 | [`theme`] [`transcript`] [`journal`] |
+//! | 2 | [`theme`] [`transcript`] [`journal`] [`extensions`] |
 //! | 3 | [`index`] [`link`] [`models`] [`sandbox`] |
 //! | 4 | [`export`] [`tools`] [`conform`] |
 //! | 5 | [`agent`] [`tui`] [`server`] [`print`](mod@print) |
@@ -28,6 +28,7 @@ pub mod cli;
 pub mod config;
 pub mod conform;
 pub mod export;
+pub mod extensions;
 pub mod index;
 pub mod journal;
 pub mod link;

@@ -12,6 +12,7 @@ mod cut;
 pub mod git;
 mod glob;
 mod history;
+mod hooks;
 mod marks;
 pub mod prompt;
 pub mod quarantine;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::{
     agent::glob::Globs,
     config::Settings,
+    extensions::{AllowedTool, CustomMode, ToolGroup},
     models::ToolSpec,
     protocol::{Mode, NotOffered},
     sandbox::Place,
-    tools::{Access, Tool, ToolSet, built_in, web_search},
+    tools::{Access, Class, Tool, ToolSet, built_in, skill, web_search},
 };
 
 /// Name of the tool that a provider may have itself.
@@ -87,6 +88,46 @@ pub fn is_in_scope(settings: &Settings, tool: &Tool, mode: Mode) -> bool {
     scope.is_none_or(|it| it.iter().any(|it| Mode::parse(it) == Some(mode)))
 }
 
+/// Returns true if a custom mode allows `tool`; the limits of the mode that it narrows are checked elsewhere.
+pub fn is_in(mode: &CustomMode, tool: &Tool) -> bool {
+    // Talking to the user and keeping a list change nothing.
+    if matches!(tool.class, Class::Talks | Class::State) {
+        return true;
+    }
+    mode.tools.as_ref().is_none_or(|allowed| {
+        allowed.iter().any(|it| match it {
+            // The commands of a skill are judged by themselves.
+            AllowedTool::Group(ToolGroup::Reads) => tool.only_looks() || tool.is_apart || tool.name == skill::NAME,
+            AllowedTool::Group(ToolGroup::Edits) => tool.class == Class::Writes,
+            AllowedTool::Group(ToolGroup::Runs) => tool.class == Class::Runs && !tool.is_apart,
+            AllowedTool::Named(name) => names_tool(name, tool),
+        })
+    })
+}
+
+/// Returns true if `name` is a name of `tool`: its own, one that models know it by, or another program's.
+fn names_tool(name: &str, tool: &Tool) -> bool {
+    let others = tool
+        .aliases
+        .iter()
+        .map(String::as_str)
+        .chain(tool.foreign_names.iter().copied());
+    let is_named = std::iter::once(tool.name.as_str())
+        .chain(others)
+        .any(|it| it.eq_ignore_ascii_case(name));
+    // Other programs have one tool where there are several here.
+    let group = match name.to_ascii_lowercase().as_str() {
+        "edit" | "write" | "multiedit" | "patch" => tool.class == Class::Writes,
+        "bash" | "shell" => tool.name == "run_terminal_cmd" || tool.name == "await_command",
+        "ls" | "list" => tool.name == "list_dir",
+        "glob" => tool.name == "glob_file_search",
+        "webfetch" => tool.name == "web_fetch",
+        "websearch" => tool.name == "web_search",
+        _ => false,
+    };
+    is_named || group
+}
+
 /// Returns true if the user wants to be asked about every use of `tool`.
 pub fn must_ask(settings: &Settings, tool: &Tool) -> bool {
     settings.tools.get(&tool.name).is_some_and(|it| it.require_approval)
@@ -127,6 +168,56 @@ mod tests {
     }
 
     #[test]
+    fn a_custom_mode_allows_what_it_names_and_what_changes_nothing() {
+        let mode = |tools: Option<Vec<AllowedTool>>| CustomMode {
+            name: "m".to_owned(),
+            about: String::new(),
+            base: Mode::Agent,
+            tools,
+            model: None,
+            effort: None,
+            prompt: String::new(),
+            path: String::new(),
+        };
+        let allowed = |tools: Option<Vec<AllowedTool>>| -> Vec<&str> {
+            let mode = mode(tools);
+            let named = built_in().iter().filter(|it| is_in(&mode, it));
+            named.map(|it| it.name.as_str()).collect()
+        };
+        assert_eq!(allowed(None).len(), built_in().len());
+        let reads = allowed(Some(vec![AllowedTool::Group(ToolGroup::Reads)]));
+        for (tool, is_in) in [
+            ("read_file", true),
+            ("grep", true),
+            ("web_fetch", true),
+            ("ask", true),
+            ("todo_write", true),
+            ("skill", true),
+            ("write", false),
+            ("apply_patch", false),
+            ("run_terminal_cmd", false),
+            ("read_lints", false),
+        ] {
+            assert_eq!(reads.contains(&tool), is_in, "{tool}");
+        }
+        let named = ["Read", "Edit", "Bash"].map(|it| AllowedTool::Named(it.to_owned()));
+        let named = allowed(Some(named.to_vec()));
+        for (tool, is_in) in [
+            ("read_file", true),
+            ("write", true),
+            ("search_replace", true),
+            ("run_terminal_cmd", true),
+            ("grep", false),
+        ] {
+            assert_eq!(named.contains(&tool), is_in, "{tool}");
+        }
+        assert_eq!(
+            allowed(Some(Vec::new())),
+            ["todo_write", "create_plan", "ask", "switch_mode"]
+        );
+    }
+
+    #[test]
     fn a_small_window_is_offered_the_few_that_matter_most() {
         let short = [
             "grep",
@@ -139,6 +230,7 @@ mod tests {
             "todo_write",
             "create_plan",
             "ask",
+            "skill",
         ];
         let mut settings = Settings::default();
         assert_eq!(names(&settings, "m", Some(8192)), short);

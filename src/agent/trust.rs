@@ -8,9 +8,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     agent::prompt::rules::{self, HeldBack, RuleSet, Trust},
-    config::{COMMANDS, Fingerprint, Paths, Settings, SettingsFile, TrustError, TrustRecord, TrustStore},
-    os::file,
-    protocol::{TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport},
+    config::{Fingerprint, Paths, Settings, SettingsFile, TrustError, TrustRecord, TrustStore},
+    extensions::{
+        Surroundings, find_commands, find_modes, find_skills,
+        hooks::{Isolation, find_hooks},
+        project_styles,
+    },
+    protocol::{RuleTrigger, TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport},
     sandbox::Workspace,
     tools::lints::checkers,
 };
@@ -21,8 +25,6 @@ const MOST_NAMED: usize = 3;
 const MOST_ENTRIES: usize = 20_000;
 /// More rules are never asked about at once.
 const MOST_RULES: usize = 2000;
-/// A longer file is no command.
-const MOST_COMMAND_BYTES: u64 = 256 << 10;
 /// In the place of a path, for what is no file of its own.
 const CHECKERS: &str = "(checkers)";
 
@@ -72,26 +74,22 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
             Fingerprint::of(&[file.text.as_bytes()]),
         ));
     }
-    for folder in COMMANDS {
-        let entries = std::fs::read_dir(workspace.root().join(folder)).into_iter().flatten();
-        let mut names: Vec<_> = entries
-            .flatten()
-            .take(MOST_ENTRIES)
-            .filter_map(|it| it.file_name().into_string().ok())
-            .collect();
-        names.sort();
-        names.truncate(MOST_RULES);
-        for name in names
-            .iter()
-            .filter(|it| std::path::Path::new(it).extension() == Some("md".as_ref()))
-        {
-            let path = format!("{folder}/{name}");
-            let text = file::read_beneath(workspace.root(), path.as_ref(), MOST_COMMAND_BYTES);
-            if let Ok(text) = text {
-                found.push((path, TrustKind::Command, Fingerprint::of(&[&text])));
-            }
-        }
-    }
+    let around = Surroundings {
+        workspace: Some(workspace.root().to_owned()),
+        directory: std::env::current_dir().ok(),
+        ..Surroundings::default()
+    };
+    let nobody = |_: &str, _: &Fingerprint| false;
+    let (_, commands) = find_commands(&around, &nobody);
+    found.extend(commands.into_iter().map(|it| (it.path, TrustKind::Command, it.print)));
+    let skills = find_skills(&around, &nobody).held;
+    found.extend(skills.into_iter().map(|it| (it.path, TrustKind::Skill, it.print)));
+    let modes = find_modes(&around, &nobody).held;
+    found.extend(modes.into_iter().map(|it| (it.path, TrustKind::Mode, it.print)));
+    let styles = project_styles(&around).into_iter();
+    found.extend(styles.map(|it| (it.path, TrustKind::Rule(RuleTrigger::User), it.print)));
+    let hooks = find_hooks(&around, (&[], ""), Isolation::Sandbox, &nobody).held;
+    found.extend(hooks.into_iter().map(|it| (it.path, TrustKind::Hooks, it.print)));
     let held = RuleSet::load(workspace, Trust::nobody()).held_back().to_vec();
     let deeper = rules::deeper(workspace, MOST_ENTRIES);
     for rule in held.into_iter().chain(deeper).take(MOST_RULES) {

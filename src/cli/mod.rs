@@ -60,7 +60,7 @@ use crate::{
     locale,
     os::{self, file, long_text},
     print::{self, Outputs, PrintOptions, RunOutcome, StopSignal},
-    protocol::{self, Mode, Notice, Submit},
+    protocol::{self, Mode, Notice, Query, Submit},
     sandbox,
     text::{Sanitized, redact::redact},
     theme, tools, tui,
@@ -586,7 +586,11 @@ async fn print_answer(link: &dyn Link, submit: Option<Submit>, options: PrintOpt
         out: &mut *out,
         err: &mut err,
     };
-    match print::run(link, submit, options, outputs, &mut stops, tui::now_ms).await {
+    let outcome = print::run(link, submit, options, outputs, &mut stops, tui::now_ms).await;
+    tokio::time::timeout(SHUTDOWN_TIMEOUT, link.ask(Query::EndSession))
+        .await
+        .ok();
+    match outcome {
         RunOutcome::Answered => code::OK,
         RunOutcome::Failed => code::FAILED,
         RunOutcome::WrongInput => code::USAGE,

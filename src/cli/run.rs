@@ -272,7 +272,14 @@ pub fn print(
         },
         (_, prompt) => (prompt, None),
     };
-    let mut message = prompt.map(Message::user);
+    let is_own = matches!(base.settings.upstream(), Upstream::Provider(..));
+    let mut message = prompt.map(|it| {
+        if is_own {
+            Message::typed_line(it)
+        } else {
+            Message::user(it)
+        }
+    });
     match (pictures(&wanted.image), &mut message) {
         (Ok(images), _) if images.is_empty() => {}
         (Ok(images), Some(message)) => {

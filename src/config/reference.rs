@@ -84,6 +84,7 @@ pub fn explain(settings: &Settings) -> Vec<ExplainedValue> {
             Some("providers") => settings.providers.keys().cloned().collect(),
             Some("models") => settings.models.keys().cloned().collect(),
             Some("tools") => settings.tools.keys().cloned().collect(),
+            Some("hooks") => settings.hooks.keys().cloned().collect(),
             Some("lint") => settings.lint.keys().cloned().collect(),
             Some("prompt") if key.path.ends_with('*') => settings.prompt.replace.keys().cloned().collect(),
             Some(_) | None => vec![String::new()],

@@ -216,6 +216,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         Roles::keys("roles", |it, _| &mut it.roles),
         Model::keys("models.*", |it, name| it.models.entry(name.to_owned()).or_default()),
         Agent::keys("agent", |it, _| &mut it.agent),
+        HookSettings::keys("hooks.*", |it, name| it.hooks.entry(name.to_owned()).or_default()),
         ToolSettings::keys("tools.*", |it, name| it.tools.entry(name.to_owned()).or_default()),
         ResultLimits::keys("limits", |it, _| &mut it.limits),
         Approvals::keys("approvals", |it, _| &mut it.approvals),
@@ -326,6 +327,8 @@ settings! {
         pub limits: ResultLimits = ResultLimits::default();
         pub prompt: Prompt = Prompt::default();
         pub roles: Roles = Roles::default();
+        /// By name: your own hooks.
+        pub hooks: BTreeMap<String, HookSettings> = BTreeMap::new();
         /// By model id: properties that override the catalogue and the server.
         pub models: BTreeMap<String, Model> = BTreeMap::new();
         /// Origin of each value that is not a default, by path (`gateway.url`).
@@ -415,6 +418,8 @@ settings! {
     pub struct Prompt {
         /// Text at the end of the system prompt; or the file `prompts/append.md` beside the configuration.
         pub append: Option<String> = None, ValueKind::Text;
+        /// Output style: the name of a file in `output-styles/` beside the settings, `.sheaf` or `.claude`.
+        pub style: Option<String> = None, ValueKind::Text, variable;
         /// Replacement texts, by the name of a block.
         pub replace: BTreeMap<String, String> = BTreeMap::new();
         /// Text of `--system-prompt`, in place of all blocks.
@@ -461,8 +466,31 @@ settings! {
 }
 
 settings! {
+    /// A program that sheaf calls at a fixed point.
+    pub struct HookSettings {
+        /// The point: session_start, session_end, prompt, tool_before, tool_after, tool_failed, shell_before, mcp_before,
+        /// read_before, edit_after, compact_before, stop, notification; or an event of Cursor or Claude Code, in their form.
+        pub event: String = String::new(), ValueKind::Text;
+        /// The command line. It gets the event as JSON on stdin; exit code 2 refuses.
+        pub command: String = String::new(), ValueKind::Text;
+        /// Regular expression for the tool, the command or the file. Unset: always.
+        pub matcher: Option<String> = None, ValueKind::Text;
+        /// Time limit.
+        pub timeout: Duration = Duration::from_mins(1), ValueKind::Duration;
+        /// Refuse if the hook itself fails.
+        pub fail_closed: bool = false, ValueKind::Flag;
+        /// Run it in the sandbox.
+        pub sandbox: bool = true, ValueKind::Flag;
+        /// Let it use the network.
+        pub network: bool = false, ValueKind::Flag;
+    }
+}
+
+settings! {
     /// Settings of the embedded agent.
     pub struct Agent {
+        /// Hooks of files (hooks.json, Claude Code's settings): off, in the sandbox, in the sandbox with network, or free of it.
+        pub hooks: String = "sandbox".to_owned(), ValueKind::Word(&["off", "sandbox", "network", "free"]);
         /// Tools that a model is offered: all, a short list, or the short list for windows below 32,000 tokens.
         pub profile: String = "auto".to_owned(), ValueKind::Word(&["auto", "full", "short"]), variable, in_project;
         /// Tools for changing files: exact replacement, a sketch that is merged, or both.
@@ -866,6 +894,8 @@ mod tests {
 
         - `append`: text; default unset
           Text at the end of the system prompt; or the file `prompts/append.md` beside the configuration.
+        - `style`: text; default unset; `SHEAF_PROMPT_STYLE`
+          Output style: the name of a file in `output-styles/` beside the settings, `.sheaf` or `.claude`.
 
         ## [prompt.replace]
 
@@ -904,6 +934,8 @@ mod tests {
 
         ## [agent]
 
+        - `hooks`: off | sandbox | network | free; default `"sandbox"`
+          Hooks of files (hooks.json, Claude Code's settings): off, in the sandbox, in the sandbox with network, or free of it.
         - `profile` ◇: auto | full | short; default `"auto"`; `SHEAF_AGENT_PROFILE`
           Tools that a model is offered: all, a short list, or the short list for windows below 32,000 tokens.
         - `edit_style` ◇: replace | sketch | both; default `"replace"`; `SHEAF_AGENT_EDIT_STYLE`
@@ -924,6 +956,23 @@ mod tests {
           Cost of one answer, in dollars, at which you are asked whether to continue. Checked before each request, if the model's price is known.
         - `max_dollars_in_all`: number; default unset; `SHEAF_AGENT_MAX_DOLLARS_IN_ALL`
           The same for a whole conversation.
+
+        ## [hooks.<name>]
+
+        - `event`: text; default `""`
+          The point: session_start, session_end, prompt, tool_before, tool_after, tool_failed, shell_before, mcp_before, read_before, edit_after, compact_before, stop, notification; or an event of Cursor or Claude Code, in their form.
+        - `command`: text; default `""`
+          The command line. It gets the event as JSON on stdin; exit code 2 refuses.
+        - `matcher`: text; default unset
+          Regular expression for the tool, the command or the file. Unset: always.
+        - `timeout`: duration, such as "60s"; default `"60s"`
+          Time limit.
+        - `fail_closed`: true | false; default `false`
+          Refuse if the hook itself fails.
+        - `sandbox`: true | false; default `true`
+          Run it in the sandbox.
+        - `network`: true | false; default `false`
+          Let it use the network.
 
         ## [tools.<name>]
 

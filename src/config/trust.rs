@@ -17,7 +17,7 @@ use crate::os::file::{self, Access};
 /// Maximum size of the trust file, in bytes.
 const LIMIT_BYTES: u64 = 16 << 20;
 /// Folders of a workspace with prompts that are sent by name, the nearer one first.
-pub const COMMANDS: [&str; 2] = [".sheaf/commands", ".cursor/commands"];
+pub const COMMANDS: [&str; 3] = [".sheaf/commands", ".cursor/commands", ".claude/commands"];
 /// SHA-256 of a file's content, as hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -173,6 +173,12 @@ pub enum Query {
     CheckRule(String),
     /// The server that answers, the origin of its key, and the limits that it reports.
     Status,
+    /// The skills of the user and of the project, and what is wrong with others.
+    Skills,
+    /// The same for hooks.
+    Hooks,
+    /// The program is about to end: calls the hooks of the end, and answers when they are done.
+    EndSession,
 }
 
 /// Models to choose from, those of the provider in use first.
@@ -220,8 +226,43 @@ pub enum Reply {
     SideAnswer(SideAnswer),
     Status(ServerStatus),
     Trust(TrustReport),
+    Extensions(Vec<ExtensionEntry>),
     /// Accepted; the effects arrive in the log.
     Accepted,
+}
+
+/// A skill or a hook, or a file that is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtensionEntry {
+    /// May be empty.
+    pub name: String,
+    /// In the words of its author. May be empty.
+    pub about: String,
+    /// Its file.
+    pub path: String,
+    pub state: ExtensionState,
+    /// Tokens of each request, and those when it is used; `None`: it costs none.
+    pub tokens: Option<(u64, u64)>,
+}
+
+/// The effect of an extension, or the reason why it has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ExtensionState {
+    #[default]
+    Active,
+    /// The model has it in its context.
+    Loaded,
+    /// Only the user can use it.
+    UserOnly,
+    /// Only the model can use it.
+    ModelOnly,
+    Untrusted,
+    /// Another one, in this file, has its name.
+    Shadowed(String),
+    /// An event or a kind that this program does not know.
+    Unsupported,
+    /// The mistake in it.
+    Problem(String),
 }
 
 /// A commit of accepted documents, and of nothing else.
@@ -501,6 +542,7 @@ pub enum NotOffered {
     NoSearchService,
     /// No checker may or can run in the workspace.
     NoChecker,
+    NoSkill,
     EditStyle,
     OtherModels,
     SmallWindow,

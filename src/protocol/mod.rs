@@ -24,14 +24,16 @@ mod word;
 
 pub use command::{
     Command, CommitFile, CommitOutcome, CommitPreview, CommitRequest, CompactionScope, ContextName, ContextNote,
-    ContextPart, FileChange, GitChanges, Mechanism, ModelOffer, ModelOffers, NotOffered, Permissions, Query, RateLimit,
-    Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget, Restriction, Sandbox, SandboxLayer, SandboxNote,
-    ServerStatus, SideAnswer, Submit, SymbolLocation, TurnChanges,
+    ContextPart, ExtensionEntry, ExtensionState, FileChange, GitChanges, Mechanism, ModelOffer, ModelOffers,
+    NotOffered, Permissions, Query, RateLimit, Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget,
+    Restriction, Sandbox, SandboxLayer, SandboxNote, ServerStatus, SideAnswer, Submit, SymbolLocation, TurnChanges,
 };
 pub use document::{Document, DocumentStart, ERROR_CODES, FileEdit, KINDS, Kind, KindGroup, Todo as PlanTodo, View};
 pub use event::{Branch, Cost, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage};
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
-pub use request::{BUILDS, ClarificationResponse, Dialect, HunkAnswer, Message, PASTES, QuestionAnswer, Request};
+pub use request::{
+    BUILDS, COMMAND, CUSTOM_MODE, ClarificationResponse, Dialect, HunkAnswer, Message, PASTES, QuestionAnswer, Request,
+};
 pub use response::{Ending, Response, ResponseChange, Thinking};
 pub use tool_label::{CallSubject, ToolLabel};
 pub use trust::{RuleTrigger, TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport};

@@ -10,6 +10,12 @@ pub const PASTES: &str = "pastes";
 /// Member of a message: the plan that it builds, as `{ "plan": "1.4", "edited": true }`.
 pub const BUILDS: &str = "builds";
 
+/// Member of a message: the command or skill that it asks for, as `{ "name": "review", "arguments": "src/a.rs" }`.
+pub const COMMAND: &str = "command";
+
+/// Member of a message: the name of the custom mode that it is sent in.
+pub const CUSTOM_MODE: &str = "customMode";
+
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -70,6 +76,43 @@ impl Message {
         } else {
             typed
         }
+    }
+
+    /// A message of a user that asks for a command or a skill: `/name arguments`.
+    pub fn invoking(typed: &str, name: &str, arguments: &str) -> Self {
+        let mut message = Self::user(typed);
+        let command = serde_json::json!({ "name": name, "arguments": arguments });
+        message.extra.insert(COMMAND.to_owned(), command);
+        message
+    }
+
+    /// A message of a user without a screen: `/name arguments` asks for a command or a skill, if there is one with this name.
+    pub fn typed_line(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let Some(body) = text.strip_prefix('/') else {
+            return Self::user(text);
+        };
+        let (name, rest) = body.split_once(char::is_whitespace).unwrap_or((body, ""));
+        let is_name = !name.is_empty()
+            && name
+                .chars()
+                .all(|it| it.is_alphanumeric() || matches!(it, '-' | '_' | ':' | '.'));
+        if !is_name {
+            return Self::user(text);
+        }
+        Self::invoking(&text, name, rest.trim())
+    }
+
+    /// Returns the name and the arguments of the command or skill that the message asks for. `None` for others.
+    pub fn command(&self) -> Option<(&str, &str)> {
+        let command = self.extra.get(COMMAND)?;
+        let arguments = command.get("arguments").and_then(Value::as_str);
+        Some((command.get("name")?.as_str()?, arguments.unwrap_or_default()))
+    }
+
+    /// Returns the name of the custom mode that it is sent in. `None`: in one of the program's own.
+    pub fn custom_mode(&self) -> Option<&str> {
+        self.extra.get(CUSTOM_MODE)?.as_str()
     }
 
     /// Returns the address of the plan that the message builds, and true if the user edited it. `None` for others.

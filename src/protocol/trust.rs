@@ -66,6 +66,12 @@ pub enum TrustKind {
     Settings,
     /// A prompt that the user sends by its name.
     Command,
+    /// Instructions that the model loads when a task fits them.
+    Skill,
+    /// Programs that are called at fixed points.
+    Hooks,
+    /// A mode: words for the model and the tools that it keeps.
+    Mode,
     /// A text for the model; [`RuleTrigger::Nothing`]: with every message.
     Rule(RuleTrigger),
     /// Programs that look for mistakes, as command lines.

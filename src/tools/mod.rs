@@ -25,6 +25,7 @@ pub mod read_file;
 pub mod read_lints;
 pub mod run_terminal_cmd;
 pub mod search_replace;
+pub mod skill;
 pub mod stop_command;
 pub mod switch_mode;
 pub mod todo_write;
@@ -69,6 +70,7 @@ pub const TOOLS: &[fn() -> Tool] = &[
     create_plan::tool,
     ask::tool,
     switch_mode::tool,
+    skill::tool,
 ];
 
 /// The tools of [`TOOLS`], made once.

@@ -18,7 +18,7 @@ use crate::{
     protocol::{CallSubject, CommandState, Mode, Permission},
     sandbox::{Apart, Commands, Excerpt, How, Located, NotStarted, Place, Refused, Running, Spec, Tier, Workspace},
     shell::NamedPaths,
-    text::ansi,
+    text::{ansi, redact},
 };
 
 /// The name of the tool.
@@ -135,6 +135,49 @@ fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
     Ok(std::iter::once(command)
         .chain(read.into_iter().map(Access::Read))
         .collect())
+}
+
+/// The accesses of a line in a text that is filled in: it runs at the root of the workspace.
+pub fn accesses(line: &str, workspace: &Workspace) -> Result<Vec<Access>, Fault> {
+    let directory = workspace.located(workspace.root())?;
+    let read = read_by(line, &directory, workspace, Commands::tier());
+    let command = Access::Command {
+        line: line.to_owned(),
+        directory,
+        permissions: Vec::new(),
+        is_background: false,
+    };
+    Ok(std::iter::once(command)
+        .chain(read.into_iter().map(Access::Read))
+        .collect())
+}
+
+/// Runs a line that takes part in a text, and returns its output: at the root of the workspace, which it may only read as far
+/// as there is a sandbox.
+pub async fn output_of(line: &str, context: &Context, limit: Duration) -> String {
+    output_in(&context.workspace, line, &context.settings.limits, limit).await
+}
+
+/// The same, outside of a call.
+pub async fn output_in(workspace: &Arc<Workspace>, line: &str, limits: &ResultLimits, limit: Duration) -> String {
+    let spec = Spec {
+        line: line.to_owned(),
+        directory: workspace.root().to_owned(),
+        permissions: Vec::new(),
+        only_reads: true,
+        limit: Some(limit),
+        variables: Vec::new(),
+    };
+    let begun = Arc::clone(workspace).begin(spec, |_| {}).await;
+    let foreground = match begun {
+        Ok(foreground) => foreground,
+        Err(error) => return format!("[`{line}` did not run: {error}]"),
+    };
+    foreground.running().ended().await;
+    let running = foreground.leave();
+    let report = Report::of(&running, &running.unread(), None, limits);
+    let text = report.outcome(running.directory()).text;
+    redact::held(text.trim_end()).into_owned()
 }
 
 /// Devices that hold nothing of anybody's.
@@ -841,6 +884,7 @@ mod tests {
                 seen: Arc::new(Seen::default()),
                 index: Arc::default(),
                 findings: Arc::default(),
+                skills: Arc::default(),
                 settings: Arc::new(Settings::default()),
                 apply: None,
                 call: "call".to_owned(),

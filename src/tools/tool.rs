@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::{cursor::CursorCall, lints::Findings};
 use crate::{
     config::Settings,
+    extensions::SkillShelf,
     index::Index,
     models::{Chosen, Image, ToolSpec},
     protocol::{CallSubject, Mode, NotOffered, Operation, Permission},
@@ -335,6 +336,8 @@ pub struct Context {
     pub index: Arc<Index>,
     /// The results of the checkers in this conversation.
     pub findings: Arc<Findings>,
+    /// The skills of this conversation.
+    pub skills: Arc<SkillShelf>,
     pub settings: Arc<Settings>,
     /// The model that merges a sketch where the lines alone are ambiguous; `None`: there is none.
     pub apply: Option<Chosen>,

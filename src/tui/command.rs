@@ -9,7 +9,7 @@ use super::{
     custom::Custom,
     overlays::{DraftOffer, Picker},
 };
-use crate::t;
+use crate::{extensions::CustomMode, t};
 
 /// After a key: makes the list that fits the draft, or takes it away.
 pub fn look(app: &mut App) -> Vec<Effect> {
@@ -43,8 +43,10 @@ pub fn look(app: &mut App) -> Vec<Effect> {
 }
 
 /// The commands of files have been read.
-pub fn found(app: &mut App, custom: Vec<Custom>) {
-    app.composer.commands.custom = custom;
+pub fn found(app: &mut App, custom: Vec<Custom>, modes: Vec<CustomMode>) {
+    let commands = &mut app.composer.commands;
+    (commands.custom, commands.modes, commands.is_read) = (custom, modes, true);
+    app.viewport.bars = None;
     if let Some(list) = app.composer.commands.list.take() {
         let picker = offer(app, list.draft.trim_start_matches('/'));
         app.composer.commands.list = picker.map(|picker| CommandList {

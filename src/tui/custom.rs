@@ -1,139 +1,89 @@
-//! Commands of a workspace or a user: a Markdown file each, whose text becomes the message.
+//! Commands and skills of files, as they are offered behind a slash.
 //!
-//! They are text only: nothing in them is run, and none is sent unless the user names it.
+//! The agent of this program is sent what was typed, and fills the text in itself; a gateway does not know the files, so it is
+//! sent their text.
 
-use std::path::{Path, PathBuf};
+use crate::{
+    config::Fingerprint,
+    extensions::{CommandFile, Piece, Skill, Surroundings, Visibility, find_commands, find_skills},
+    protocol::Message,
+};
 
-use crate::{config::COMMANDS, os::file};
-
-/// More than this is no prompt.
-const MOST_BYTES: u64 = 256 << 10;
-
-/// More files than this are a mistake.
-const MOST: usize = 500;
-
+/// A command or a skill that can be typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Custom {
     /// `/name`
     pub name: String,
-    /// Its first line of words.
+    /// Its arguments, and its purpose.
     pub about: String,
-    /// `.cursor/commands/name.md`, or `~` for the user's own.
+    /// Its file.
     pub origin: String,
-    /// The text of the message, before its arguments are filled in.
-    pub text: String,
+    source: Source,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Source {
+    Command(CommandFile),
+    Skill(Skill),
 }
 
 impl Custom {
-    /// The message. `$ARGUMENTS` and `$1` … `$9` are what stands behind the command; where the text asks for neither,
-    /// the words are put behind it.
-    pub fn message(&self, arguments: &str) -> String {
-        let arguments = arguments.trim();
-        let words: Vec<&str> = arguments.split_whitespace().collect();
-        let mut message = String::with_capacity(self.text.len() + arguments.len());
-        let (mut rest, mut asks) = (self.text.as_str(), false);
-        while let Some((before, after)) = rest.split_once('$') {
-            message.push_str(before);
-            let digit = after.chars().next().and_then(|it| it.to_digit(10)).filter(|it| *it > 0);
-            if let Some(after) = after.strip_prefix("ARGUMENTS") {
-                message.push_str(arguments);
-                rest = after;
-                asks = true;
-            } else if let Some(n) = digit
-                && !after
-                    .get(1..)
-                    .is_some_and(|it| it.starts_with(|it: char| it.is_ascii_digit()))
-            {
-                message.push_str(words.get(n as usize - 1).copied().unwrap_or_default());
-                rest = after.get(1..).unwrap_or_default();
-                asks = true;
-            } else {
-                message.push('$');
-                rest = after;
+    /// The message for `typed`, which has these arguments. `is_filled`: whoever is sent it does not know the file.
+    pub fn message(&self, typed: &str, arguments: &str, is_filled: bool) -> Message {
+        match &self.source {
+            _ if !is_filled => Message::invoking(typed, &self.name, arguments),
+            Source::Command(command) => Message::user(command.message(arguments)),
+            Source::Skill(skill) => {
+                let shown = |piece| match piece {
+                    Piece::Text(text) => text,
+                    Piece::Shell(line) => format!("!`{line}`"),
+                };
+                let body: String = skill.pieces(arguments, "").into_iter().map(shown).collect();
+                Message::user(format!("{typed}\n\n{body}"))
             }
         }
-        message.push_str(rest);
-        if !asks && !arguments.is_empty() {
-            message.truncate(message.trim_end().len());
-            message.push_str("\n\n");
-            message.push_str(arguments);
-        }
-        message
-    }
-
-    fn read(name: &str, origin: String, text: &str) -> Option<Self> {
-        let (about, text) = front(text);
-        let is_name = !name.is_empty()
-            && name
-                .chars()
-                .all(|it| it.is_ascii_alphanumeric() || it == '-' || it == '_');
-        let said = text.lines().map(|it| it.trim_start_matches('#').trim());
-        let first = said.filter(|it| !it.is_empty()).map(str::to_owned).next()?;
-        is_name.then(|| Self {
-            name: name.replace('_', "-").to_lowercase(),
-            about: about.unwrap_or(first),
-            origin,
-            text: text.to_owned(),
-        })
     }
 }
 
-/// Splits front matter from a command's text; returns the hint for its argument, its description, and the text.
-fn front(text: &str) -> (Option<String>, &str) {
-    let text = text.trim_start_matches('\u{feff}');
-    let Some(rest) = text.strip_prefix("---\n") else {
-        return (None, text);
-    };
-    let Some((head, body)) = rest.split_once("\n---") else {
-        return (None, text);
-    };
-    let said = |key: &str| {
-        let value = head.lines().find_map(|it| it.strip_prefix(key));
-        let value = value.map(|it| it.trim().trim_matches(['"', '\'']).to_owned());
-        value.filter(|it| !it.is_empty())
-    };
-    let about = match (said("argument-hint:"), said("description:")) {
-        (Some(hint), Some(about)) => Some(format!("{hint}   {about}")),
-        (hint, about) => about.or(hint),
-    };
-    (about, body.trim_start_matches(['-', '\r', '\n']))
+impl From<CommandFile> for Custom {
+    fn from(command: CommandFile) -> Self {
+        Self {
+            name: command.name.clone(),
+            about: described(&command.hint, &command.about),
+            origin: command.path.clone(),
+            source: Source::Command(command),
+        }
+    }
 }
 
-/// The commands of a workspace that `may_act`, by their path and text, then the user's own; of two with one name the first
-/// counts.
-pub fn find(workspace: &Path, config: &Path, may_act: &dyn Fn(&str, &str) -> bool) -> Vec<Custom> {
-    let mut found: Vec<Custom> = Vec::new();
-    let folders = COMMANDS.map(|it| (workspace.to_owned(), PathBuf::from(it), it.to_owned()));
-    let own = (config.to_owned(), PathBuf::from("commands"), "~".to_owned());
-    for (root, folder, shown) in folders.into_iter().chain([own]) {
-        let Ok(entries) = std::fs::read_dir(root.join(&folder)) else {
-            continue;
-        };
-        let mut names: Vec<_> = entries.flatten().map(|it| it.file_name()).take(MOST).collect();
-        names.sort_unstable();
-        for name in names {
-            let path = folder.join(&name);
-            let Some(stem) = Path::new(&name)
-                .extension()
-                .filter(|it| *it == "md")
-                .and(Path::new(&name).file_stem())
-                .and_then(|it| it.to_str())
-            else {
-                continue;
-            };
-            // A link out of the workspace is not followed.
-            let Some(text) = file::read_beneath(&root, &path, MOST_BYTES)
-                .ok()
-                .and_then(|it| String::from_utf8(it).ok())
-            else {
-                continue;
-            };
-            // A stranger's command must not stand in the place of one of the user's.
-            if shown != "~" && !may_act(&path.to_string_lossy(), &text) {
-                continue;
-            }
-            let command = Custom::read(stem, shown.clone(), &text);
-            found.extend(command.filter(|it| found.iter().all(|had| had.name != it.name)));
+impl From<Skill> for Custom {
+    fn from(skill: Skill) -> Self {
+        Self {
+            name: skill.name.clone(),
+            about: described(&skill.hint, &skill.description),
+            origin: skill.path.clone(),
+            source: Source::Skill(skill),
+        }
+    }
+}
+
+fn described(hint: &str, about: &str) -> String {
+    if hint.is_empty() {
+        about.to_owned()
+    } else {
+        format!("{hint}   {about}")
+    }
+}
+
+/// The commands that may act, then the skills; a skill whose name a command has is left out. Reads files.
+pub fn find(around: &Surroundings, may_act: &dyn Fn(&str, &Fingerprint) -> bool) -> Vec<Custom> {
+    let (commands, _) = find_commands(around, may_act);
+    let mut found: Vec<Custom> = commands.into_iter().map(Custom::from).collect();
+    let skills = find_skills(around, may_act).skills.into_iter();
+    let skills = skills.filter(|it| it.visibility != Visibility::ModelOnly);
+    for skill in skills.map(Custom::from) {
+        if found.iter().all(|it| it.name != skill.name) {
+            found.push(skill);
         }
     }
     found
@@ -143,72 +93,40 @@ pub fn find(workspace: &Path, config: &Path, may_act: &dyn Fn(&str, &str) -> boo
 mod tests {
     use super::*;
 
-    fn command(text: &str) -> Custom {
-        Custom::read("fix", "~".into(), text).expect("it says something")
-    }
-
     #[test]
-    fn words_behind_a_command_go_where_it_asks_for_them() {
-        for (text, arguments, message) in [
-            ("Fix $ARGUMENTS now.", "the cart", "Fix the cart now."),
-            ("Move $1 to $2.", "a b c", "Move a to b."),
-            ("Move $1 to $2.", "a", "Move a to ."),
-            ("It costs $5 or $10.", "1 2 3 4 five", "It costs five or $10."),
-            ("Review it.\n", "", "Review it.\n"),
-            ("Review it.\n", "all of it", "Review it.\n\nall of it"),
-            ("$ARGUMENTS", "$ARGUMENTS $1", "$ARGUMENTS $1"),
-            ("a $ b", "", "a $ b"),
-        ] {
-            assert_eq!(command(text).message(arguments), message, "{text:?} {arguments:?}");
-        }
-    }
-
-    #[test]
-    fn a_command_says_what_it_is_for() {
-        assert_eq!(command("\n# Review\n\nLook.").about, "Review");
-        let told = command("---\ndescription: \"Looks twice\"\n---\nLook.");
-        assert_eq!((told.about.as_str(), told.text.as_str()), ("Looks twice", "Look."));
-        let told = command("---\nargument-hint: FILE\ndescription: Looks twice\n---\nLook.");
-        assert_eq!(told.about, "FILE   Looks twice", "and what stands behind it");
-        assert_eq!(Custom::read("fix", "~".into(), " \n"), None);
-        assert_eq!(Custom::read("a b", "~".into(), "x"), None);
-    }
-
-    #[test]
-    fn the_nearest_of_a_name_counts_and_nothing_outside_is_read() {
-        let home = tempfile::tempdir().unwrap();
-        let (workspace, config) = (home.path().join("work"), home.path().join("config"));
+    fn a_skill_stands_behind_a_command_of_the_same_name() {
+        let top = tempfile::tempdir().unwrap();
+        let skill = "---\nname: NAME\ndescription: d\nargument-hint: FILE\n---\nLook at $0.";
         for (path, text) in [
-            ("work/.cursor/commands/review.md", "Cursor's"),
-            ("work/.cursor/commands/note.txt", "no command"),
-            ("work/.sheaf/commands/review.md", "ours"),
-            ("config/commands/review.md", "the user's"),
-            ("config/commands/mine.md", "mine"),
-            ("secret.md", "secret"),
+            ("work/.cursor/commands/review.md", "Review it.".to_owned()),
+            ("work/.claude/skills/review/SKILL.md", skill.replace("NAME", "review")),
+            ("work/.claude/skills/look/SKILL.md", skill.replace("NAME", "look")),
+            (
+                "work/.claude/skills/silent/SKILL.md",
+                skill.replace("NAME", "silent\nuser-invocable: false"),
+            ),
         ] {
-            let path = home.path().join(path);
+            let path = top.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        std::os::unix::fs::symlink(
-            home.path().join("secret.md"),
-            workspace.join(".cursor/commands/leak.md"),
-        )
-        .unwrap();
-        let told = |found: &[Custom]| {
-            found
-                .iter()
-                .map(|it| format!("{} {}", it.name, it.text))
-                .collect::<Vec<_>>()
+        let around = Surroundings {
+            workspace: Some(top.path().join("work")),
+            ..Surroundings::default()
         };
-        let stranger = find(&workspace, &config, &|_, _| false);
-        assert_eq!(told(&stranger), ["mine mine", "review the user's"]);
-        let one = find(&workspace, &config, &|path, text| {
-            (path, text) == (".cursor/commands/review.md", "Cursor's")
-        });
-        assert_eq!(told(&one), ["review Cursor's", "mine mine"]);
-        let found = find(&workspace, &config, &|_, _| true);
-        let shown: Vec<_> = found.iter().map(|it| (it.name.as_str(), it.text.as_str())).collect();
-        assert_eq!(shown, [("review", "ours"), ("mine", "mine")]);
+        let found = find(&around, &|_, _| true);
+        let shown: Vec<_> = found.iter().map(|it| format!("{} {}", it.name, it.about)).collect();
+        assert_eq!(shown, ["review Review it.", "look FILE   d"]);
+        let here = found[1].message("/look a.rs", "a.rs", false);
+        assert_eq!(
+            (here.content.as_str(), here.command()),
+            ("/look a.rs", Some(("look", "a.rs")))
+        );
+        let afar = found[1].message("/look a.rs", "a.rs", true);
+        assert_eq!(
+            (afar.content.as_str(), afar.command()),
+            ("/look a.rs\n\nLook at a.rs.", None)
+        );
+        assert_eq!(found[0].message("/review x", "x", true).content, "Review it.\n\nx");
     }
 }

@@ -28,9 +28,11 @@ use crate::{
     journal::{Follower, Log},
     link::Link,
     os::ending,
-    protocol::{Entry, Position},
+    protocol::{Entry, Position, Query},
 };
 
+/// Time that hooks of the end may take.
+const LAST_MOMENT: Duration = Duration::from_secs(5);
 /// Longest time that entries are applied before input is looked at again.
 const SLICE: Duration = Duration::from_millis(4);
 
@@ -109,6 +111,8 @@ impl<F: FrontEnd> EventLoop<F> {
             self.step().await;
             if let Some(code) = self.exit {
                 self.front.leave(&mut self.app);
+                let ended = self.app.conversation.link.ask(Query::EndSession);
+                tokio::time::timeout(LAST_MOMENT, ended).await.ok();
                 return code;
             }
         }

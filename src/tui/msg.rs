@@ -16,6 +16,7 @@ use super::{
     widgets::Citation,
 };
 use crate::{
+    extensions::CustomMode,
     journal::Log,
     link::Link,
     protocol::{ClarificationResponse, Cost, Entry, Reply, Turn, UserAction},
@@ -92,7 +93,7 @@ pub enum EffectOutcome {
         found: Citation,
     },
     /// The commands that files hold.
-    Commands(Vec<Custom>),
+    Commands(Vec<Custom>, Vec<CustomMode>),
     /// A name for an export that no file has; empty if none was found.
     ExportProposed {
         path: String,

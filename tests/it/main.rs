@@ -22,6 +22,7 @@ mod documents;
 mod edits;
 mod effects;
 mod equivalence;
+mod extensions;
 mod flags;
 mod floors;
 mod fuzzed;

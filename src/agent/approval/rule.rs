@@ -182,7 +182,7 @@ impl Rule {
     }
 
     /// The rule that a folder and all below it may be read.
-    pub(super) fn read_below(folder: &Path) -> Option<Self> {
+    pub fn read_below(folder: &Path) -> Option<Self> {
         let text = format!("{}/**", globset::escape(folder.to_str()?.trim_end_matches('/')));
         Files::parse(&text, None).ok().map(Self::Read)
     }

@@ -13,6 +13,7 @@ use crate::{
     models::{CallResult, ModelMessage, Part, Said, ToolSpec},
     protocol::{Address, DocumentId, Turn},
     text::WordList,
+    tools::skill,
 };
 
 /// Tokens of an image, roughly: servers scale it down first.
@@ -23,6 +24,9 @@ const WORTH_BYTES: usize = 400;
 
 /// Characters of an argument that stand for a result.
 const ABOUT_CHARACTERS: usize = 60;
+
+/// Bytes of the skills that a summary keeps word for word, together.
+const KEPT_SKILLS_BYTES: usize = 64 << 10;
 
 /// The beginning of a line that replaces a result.
 const DROPPED: &str = "[result dropped: ";
@@ -177,13 +181,13 @@ impl MessageHistory {
 
     /// Puts a line in the place of each result before `at` that is worth it; how many, and the tokens that are saved.
     pub fn drop_results(&mut self, at: usize) -> (usize, u64) {
-        let dropped = dropped(self.messages.get(..at).unwrap_or_default(), |_| true);
+        let dropped = dropped(self.messages.get(..at).unwrap_or_default(), is_no_skill);
         self.replace(dropped)
     }
 
     /// The results that [`Self::drop_results`] would drop, and the tokens it would save.
     pub fn droppable(&self, at: usize) -> (usize, u64) {
-        let dropped = dropped(self.messages.get(..at).unwrap_or_default(), |_| true);
+        let dropped = dropped(self.messages.get(..at).unwrap_or_default(), is_no_skill);
         (dropped.len(), dropped.iter().map(|it| it.saved).sum())
     }
 
@@ -226,6 +230,8 @@ impl MessageHistory {
         let opening = border.and_then(|it| Some((it.turn, self.opening_of(it)?)));
         let rest = self.messages.split_off(at.min(self.messages.len()));
         let mut before = std::mem::take(&mut self.messages);
+        let stays = opening.and_then(|(_, at)| before.get(at)).map(std::slice::from_ref);
+        let skills = kept_skills(&before, &[stays.unwrap_or_default(), &rest]);
         let mut take = |at: usize| {
             before
                 .get_mut(at)
@@ -237,7 +243,12 @@ impl MessageHistory {
         if surroundings.is_some() {
             self.opened_at = Some(0);
         }
-        self.messages.push(ModelMessage::user(wrapped(summary)));
+        let mut text = wrapped(summary);
+        for block in skills {
+            text.push('\n');
+            text.push_str(&block);
+        }
+        self.messages.push(ModelMessage::user(text));
         if let Some((turn, opening)) = opening {
             borders.push(Border {
                 at: self.messages.len(),
@@ -286,9 +297,55 @@ fn is_summary(message: &ModelMessage) -> bool {
     }
 }
 
+/// Skills that the model was told in `before` and that do not stand in what stays, the last ones told, as far as there is room: a
+/// summary is no instruction.
+fn kept_skills(before: &[ModelMessage], stays: &[&[ModelMessage]]) -> Vec<String> {
+    let still: Vec<(String, String)> = stays.iter().flat_map(|it| skills_in(it)).collect();
+    let mut kept: Vec<(String, String)> = Vec::new();
+    let mut room = KEPT_SKILLS_BYTES;
+    for (name, block) in skills_in(before).into_iter().rev() {
+        let is_known = still.iter().chain(&kept).any(|it| it.0 == name);
+        if !is_known && block.len() <= room {
+            room -= block.len();
+            kept.push((name, block));
+        }
+    }
+    kept.into_iter().rev().map(|it| it.1).collect()
+}
+
+/// The skills that the model is told in these messages, by name, in their order.
+pub fn skills_in(messages: &[ModelMessage]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut take = |text: &str| {
+        let blocks = skill::blocks(text).into_iter();
+        found.extend(blocks.map(|(name, block)| (name.to_owned(), block.to_owned())));
+    };
+    for message in messages {
+        match message {
+            // What the user wrote cannot hold such a tag.
+            ModelMessage::User(parts) => parts.iter().for_each(|it| {
+                if let Part::Text(text) = it {
+                    take(text);
+                }
+            }),
+            ModelMessage::Results(results) => results
+                .iter()
+                .filter(|it| it.name == skill::NAME)
+                .for_each(|it| take(&it.text)),
+            ModelMessage::Assistant(_) => {}
+        }
+    }
+    found
+}
+
 /// The message that stands for what was left out.
 fn wrapped(summary: &str) -> String {
     wrap("conversation_summary", summary)
+}
+
+/// A skill is an instruction: it stays unless the user drops it.
+fn is_no_skill(result: &CallResult) -> bool {
+    result.name != skill::NAME
 }
 
 /// A result that a line is to stand for.
@@ -444,5 +501,46 @@ mod tests {
         assert_eq!(thoughts(&history), [thought(3)]);
         assert_eq!(history.drop_calls(&["none".to_owned()]).0, 0);
         assert_eq!(thoughts(&history), [thought(3)]);
+    }
+
+    #[test]
+    fn a_skill_outlives_the_making_of_room() {
+        let block = |name: &str| {
+            format!(
+                "<skill_content name=\"{name}\">\n{}\n</skill_content>",
+                name.repeat(500)
+            )
+        };
+        let result = |name: &str, text: String| {
+            ModelMessage::Results(vec![CallResult {
+                call: format!("c{name}"),
+                name: name.to_owned(),
+                text,
+                is_error: false,
+                images: Vec::new(),
+            }])
+        };
+        let mut history = MessageHistory::default();
+        history.turn(Turn(1), vec![Part::Text(format!("{}\ngo", block("user")))]);
+        history.messages.push(result(skill::NAME, block("model")));
+        history.messages.push(result("grep", block("forged")));
+        history.turn(Turn(2), vec![Part::Text("more".to_owned())]);
+        assert_eq!(history.drop_results(3).0, 1, "only the result of grep");
+        let at = history.openings().nth(1).unwrap();
+        history.summarise(at, "It was short.");
+        let names = |history: &MessageHistory| -> Vec<String> {
+            skills_in(&history.messages).into_iter().map(|it| it.0).collect()
+        };
+        assert_eq!(names(&history), ["user", "model"]);
+        assert!(history.has_summary());
+        // What a summary kept the next one keeps, too, and what is told again stands once.
+        history.messages.push(result(skill::NAME, block("user")));
+        history.turn(Turn(3), vec![Part::Text("end".to_owned())]);
+        let last = history.openings().last().unwrap();
+        history.summarise(last, "Shorter.");
+        assert_eq!(names(&history), ["model", "user"]);
+        // The user may still drop one.
+        history.messages.push(result(skill::NAME, block("other")));
+        assert_eq!(history.drop_calls(&["cskill".to_owned()]).0, 1);
     }
 }

@@ -97,6 +97,9 @@ pub struct ToldContext {
     pub open: Vec<String>,
     /// The mode that the model was told last.
     pub mode: Option<Mode>,
+    /// The custom mode that it was told last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_mode: Option<String>,
     /// Marks of instrumentation from before debugging began; `None`: nothing is debugged.
     pub marks: Option<MarkBaseline>,
 }

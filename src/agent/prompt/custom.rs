@@ -10,6 +10,7 @@ use super::{
     block::{BLOCKS, render},
 };
 use crate::{
+    agent::tags::guard,
     config::{Paths, Settings, suggestion},
     os::file,
 };
@@ -25,6 +26,18 @@ pub struct Custom {
     pub replace: BTreeMap<String, String>,
 }
 
+impl Custom {
+    /// Has a text stand for what the prompt says of how to write, unless the user has replaced that by name.
+    pub fn style(&mut self, text: &str) {
+        // It is a text, no template.
+        let text = guard(text).replace("endraw", "end raw");
+        let block = format!("{{% raw %}}{text}{{% endraw %}}");
+        self.replace.entry(STYLE.to_owned()).or_insert(block);
+    }
+}
+
+/// The block that says how to write.
+const STYLE: &str = "communication";
 /// More than this is no prompt.
 const FILE_BYTES: u64 = 64 << 10;
 

@@ -16,10 +16,12 @@ use self::rules::RuleSet;
 use crate::{
     agent::{
         cut::head,
-        tags::{wrap, wrap_ours, wrap_with},
+        tags::{guard, name, wrap, wrap_ours, wrap_with},
     },
+    extensions::{CustomMode, Skill, SkillSet},
     protocol::Mode,
     sandbox::Tier,
+    tools::skill,
 };
 
 /// Marks lines that were added for looking only, so that the program can find them.
@@ -51,6 +53,7 @@ pub struct Facts<'a> {
     pub custom: Option<&'a Custom>,
     /// Strength of the sandbox: in modes that change nothing, commands run in the full one only.
     pub tier: Tier,
+    pub skills: Option<&'a SkillSet>,
 }
 
 impl Facts<'_> {
@@ -66,6 +69,7 @@ pub fn system(facts: &Facts<'_>) -> String {
         None => BLOCKS.iter().filter_map(|it| it.say(facts, None)).collect(),
     };
     parts.extend(facts.rules.map(RuleSet::always_text).filter(|it| !it.is_empty()));
+    parts.extend(skills(facts));
     parts.extend(servers(facts.servers));
     parts.extend(
         facts
@@ -134,6 +138,27 @@ fn sections(prompt: &str) -> Vec<(&str, &str)> {
     sections
 }
 
+/// The skills that the model may load; `None` if there are none, or no tool that loads them.
+pub fn skills(facts: &Facts<'_>) -> Option<String> {
+    let skills = facts.skills.filter(|_| facts.tools.contains(&skill::NAME))?;
+    let listed = skills.catalogue(facts.window);
+    if listed.is_empty() {
+        return None;
+    }
+    let line = |(skill, about): &(&Skill, String)| {
+        let about = if about.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", name(about))
+        };
+        format!("- {} ({}){about}", name(&skill.name), name(&skill.path))
+    };
+    let lines: Vec<String> = listed.iter().map(line).collect();
+    let about = "Instructions for kinds of tasks. If a task fits a description, load the skill with the tool `skill` before you \
+                 begin. A message that begins with `/name` asks for that skill.";
+    Some(wrap_ours("available_skills", &format!("{about}\n{}", lines.join("\n"))))
+}
+
 /// The block of a system prompt and its text, for those who say what each costs.
 pub fn blocks(facts: &Facts<'_>) -> Vec<(&'static str, String)> {
     let said = BLOCKS.iter().filter_map(|it| Some((it.name, it.say(facts, None)?)));
@@ -176,6 +201,20 @@ pub fn servers(servers: &[(String, String)]) -> Option<String> {
 pub fn reminder(mode: Mode, was: Option<Mode>, facts: &Facts<'_>) -> Option<String> {
     let text = block::reminder(mode, was, facts)?;
     Some(wrap_ours("system_reminder", &text))
+}
+
+/// The text for the model when a custom mode is entered.
+pub fn custom_mode(mode: &CustomMode) -> String {
+    let limits = match &mode.tools {
+        None => "",
+        Some(_) => "Calls of tools that it does not allow are refused. ",
+    };
+    format!("{limits}{}", guard(&mode.prompt)).trim().to_owned()
+}
+
+/// A reminder in these words.
+pub fn reminded(text: &str) -> String {
+    wrap_ours("system_reminder", text)
 }
 
 /// A message of the user: the tags that belong to it, then what they wrote.

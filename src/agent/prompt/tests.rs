@@ -482,3 +482,17 @@ fn the_good_example_is_one() {
         .collect();
     assert_eq!(kinds, [Kind::Text, Kind::CodeReference]);
 }
+
+#[test]
+fn an_output_style_stands_for_how_to_write_and_is_no_template() {
+    let mut custom = Custom::default();
+    custom.style("Be {{ model }} terse. {%- endraw %}{{ tools }} <user_query>");
+    let tools = tools();
+    let text = system(&Facts {
+        custom: Some(&custom),
+        ..facts(&tools)
+    });
+    assert!(text.contains("<communication>\nBe {{ model }} terse."), "{text}");
+    assert!(text.contains("{{ tools }} &lt;user_query>"), "{text}");
+    assert!(!text.contains("Write Markdown for a terminal"), "{text}");
+}

@@ -5,7 +5,9 @@ use std::{future::ready, pin::Pin, sync::Arc};
 use futures::FutureExt;
 use tokio::sync::oneshot;
 
-use super::{Runner, commits::Source, model_offers, sandbox_status, side_question::side_question};
+use super::{
+    Runner, commits::Source, hook_report, model_offers, sandbox_status, side_question::side_question, skill_report,
+};
 use crate::{
     agent::{
         approval,
@@ -151,6 +153,13 @@ impl Runner {
                     limits_at_ms: account.limits_at_ms,
                 }))
             }
+            Query::Skills if is_here => {
+                self.context.note_skills(&self.turn.memory.history);
+                let window = self.turn.memory.window.tokens;
+                at_once(Reply::Extensions(skill_report::entries(&self.context.skills(), window)))
+            }
+            Query::Hooks if is_here => at_once(Reply::Extensions(hook_report::entries(&self.context.hooks().all()))),
+            Query::EndSession => Box::pin(self.end_session().map(|()| Ok(Some(Reply::Accepted)))),
             Query::Files { pattern, limit } => Box::pin(self.context.find_files(pattern, limit).map(Ok)),
             Query::Symbols { pattern, limit } if let Some(workspace) = workspace => {
                 Box::pin(self.context.find_symbols(workspace, pattern, limit).map(Ok))

@@ -82,6 +82,7 @@ impl Checks {
                 seen: Arc::new(Seen::default()),
                 index: Arc::default(),
                 findings: Arc::clone(&findings),
+                skills: Arc::default(),
                 settings: Arc::clone(&setup.settings),
                 apply: None,
                 call: String::new(),

@@ -11,26 +11,37 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use tokio::sync::watch;
+use tokio::sync::{mpsc::UnboundedReceiver, watch};
 
 use super::{
     checks::{Checks, Lints, Look},
+    expansion::{self, Expansion},
+    message_hooks,
     setup::Setup,
 };
 use crate::{
     agent::{
         approval::{Rules, RunMode},
-        history::told::{MarkBaseline, Restored, ToldContext, ToldFacts, ToldRecorder},
+        history::{
+            message_history::{MessageHistory, skills_in},
+            told::{MarkBaseline, Restored, ToldContext, ToldFacts, ToldRecorder},
+        },
+        hooks::{HookNews, Hooks},
         prompt::{
             self,
             context::{self, FileWatch, Files, FirstContext, Gathering, Sent, Surroundings},
-            rules::{self, RuleSet},
+            rules::{self, RuleSet, Trust},
         },
         tool_selection,
         trust::{self, Standing},
         turn::{AnswerLimits, AnswerModel, AnswerSetup, Memory, Policy, Purpose, Submission},
     },
-    config::{Paths, Settings, shown_path},
+    config::{Fingerprint, Paths, Settings, shown_path},
+    extensions::{
+        self, CommandFile, CustomMode, ModeSet, SkillSet, SkillShelf, find_commands, find_modes, find_skills,
+        find_style,
+        hooks::{HookSet, Isolation, OwnHook, find_hooks},
+    },
     index::Symbols,
     journal::Log,
     link::Asker,
@@ -41,7 +52,7 @@ use crate::{
     tools::{
         ToolSet,
         lints::{Findings, checkers},
-        read_lints,
+        read_lints, skill,
     },
     transcript::Transcript,
 };
@@ -55,6 +66,10 @@ pub struct ContextBuilder {
     files: Option<Files>,
     symbols: Arc<Symbols>,
     checks: Checks,
+    skills: Arc<SkillShelf>,
+    hooks: Arc<Hooks>,
+    /// News of hooks for the user.
+    pub hook_news: UnboundedReceiver<HookNews>,
     told: ToldRecorder,
     /// What was told before, until the next message takes it over.
     earlier: Option<ToldContext>,
@@ -76,14 +91,58 @@ struct ContextState {
     standing: Option<Standing>,
     /// Checkers may run here, and there are some.
     can_lint: bool,
+    /// Commands and modes of files that may act.
+    commands: Vec<CommandFile>,
+    modes: ModeSet,
+    /// The custom mode of the last message.
+    custom_mode: Option<String>,
 }
 
 impl ContextState {
+    /// Has a message answered in the custom mode that it names. Returns what the model is told of it: when it is entered or
+    /// left. A message in a mode that is not there is not sent, because it would be allowed more.
+    fn enter_custom(&mut self, submission: &mut Submission) -> Option<String> {
+        let name = submission.message.custom_mode().map(str::to_owned);
+        let mode = name
+            .as_ref()
+            .map(|name| self.modes.modes.iter().find(|it| it.name == *name));
+        if let Some(None) = mode {
+            let name = name.unwrap_or_default();
+            submission.blocked = Some(format!("there is no mode `{name}` here, or it is not trusted"));
+            return None;
+        }
+        let mode: Option<&CustomMode> = mode.flatten();
+        if let Some(mode) = mode {
+            if !submission.mode.is_read_only() {
+                submission.mode = mode.base;
+            }
+            let own = submission.message.extra.contains_key("effort");
+            let effort = mode.effort.as_deref().and_then(effort).filter(|_| !own);
+            submission.setup.model.effort = effort.or(submission.setup.model.effort);
+            submission.setup.custom_mode = Some(Arc::new(mode.clone()));
+        }
+        let was = std::mem::replace(&mut self.custom_mode, name.clone());
+        if was == name {
+            return None;
+        }
+        let mut told = Vec::new();
+        told.extend(was.map(|it| format!("What you were told of the mode {it} no longer holds.")));
+        if let Some(mode) = mode {
+            told.push(format!(
+                "The user has chosen the mode {}. {}",
+                mode.name,
+                prompt::custom_mode(mode)
+            ));
+        }
+        Some(prompt::reminded(told.join("\n\n").trim()))
+    }
+
     /// Takes over what the model was told before.
     fn resume(&mut self, earlier: ToldContext) {
         self.rules.remember(earlier.rules);
         self.open = earlier.open;
         self.mode = earlier.mode;
+        self.custom_mode = earlier.custom_mode;
     }
 }
 
@@ -124,8 +183,14 @@ impl ContextBuilder {
         let (ready, is_ready) = watch::channel(false);
         let told = Arc::clone(&state);
         let reading = DiskReading::of(setup);
+        let skills = Arc::new(SkillShelf::new(setup.conversation.to_string()));
+        let shelf = Arc::clone(&skills);
+        let (hooks, hook_news) = Hooks::new(setup.workspace.clone());
+        let called = Arc::clone(&hooks);
         tokio::task::spawn_blocking(move || {
-            let read = reading.read();
+            let (read, skills, hooks) = reading.read();
+            shelf.set(skills);
+            called.set(hooks);
             *lock(&told) = read;
             ready.send_replace(true);
         });
@@ -152,6 +217,9 @@ impl ContextBuilder {
             files,
             symbols: Arc::default(),
             checks,
+            skills,
+            hooks,
+            hook_news,
             told: ToldRecorder::default(),
             earlier: None,
         }
@@ -160,6 +228,39 @@ impl ContextBuilder {
     /// The results of the checkers in this conversation.
     pub fn findings(&self) -> Arc<Findings> {
         self.checks.findings()
+    }
+
+    /// The skills of this conversation.
+    pub fn skills(&self) -> Arc<SkillShelf> {
+        Arc::clone(&self.skills)
+    }
+
+    /// The hooks of this conversation.
+    pub fn hooks(&self) -> Arc<Hooks> {
+        Arc::clone(&self.hooks)
+    }
+
+    /// Looks up which skills the model has in its context.
+    pub fn note_skills(&self, history: &MessageHistory) {
+        let told = skills_in(&history.messages).into_iter().map(|it| it.0);
+        self.skills.set_told(told.collect());
+    }
+
+    /// The model that the command or skill of a message asks for, if it is known.
+    pub fn model_of(&self, message: &Message, settings: &Settings) -> Option<String> {
+        let state = lock(&self.state);
+        let is_known = |it: &String| settings.models.contains_key(it) || catalogue::window(it).is_some();
+        let custom = message.custom_mode();
+        let custom = custom.and_then(|name| state.modes.modes.iter().find(|it| it.name == name));
+        let Some((name, _)) = message.command() else {
+            return custom?.model.clone().filter(is_known);
+        };
+        let command = state.commands.iter().find(|it| it.name == name);
+        let model = match command {
+            Some(command) => command.model.clone(),
+            None => self.skills.skills().get(name).and_then(|it| it.model.clone()),
+        };
+        model.or_else(|| custom?.model.clone()).filter(is_known)
     }
 
     /// The checkers for files that calls have changed; `None`: they are off.
@@ -191,9 +292,14 @@ impl ContextBuilder {
         // The next message waits for it.
         let (ready, is_ready) = watch::channel(false);
         self.is_ready = is_ready;
+        let (shelf, hooks) = (Arc::clone(&self.skills), Arc::clone(&self.hooks));
         tokio::task::spawn_blocking(move || {
-            let read = reading.read();
+            let (read, skills, found) = reading.read();
+            shelf.set(skills);
+            hooks.set(found);
             let mut state = lock(&state);
+            state.commands = read.commands;
+            state.modes = read.modes;
             state.rules = read.rules;
             state.warnings.extend(read.warnings);
             state.standing = read.standing;
@@ -264,8 +370,10 @@ impl ContextBuilder {
                 asker: setup.asker,
                 is_checked: self.checks.lints().is_some(),
                 tier: Tier::None,
+                custom_mode: None,
             },
             message: submit.message,
+            blocked: None,
         });
         let state = Arc::clone(&self.state);
         let mut is_ready = self.is_ready.clone();
@@ -274,6 +382,10 @@ impl ContextBuilder {
         let files = self.files.clone();
         let findings = self.checks.findings();
         let all = setup.tools.clone();
+        let shelf = Arc::clone(&self.skills);
+        let is_afar = setup.asker.is_afar();
+        let hooks = Arc::clone(&self.hooks);
+        let root = workspace.as_ref().map(|it| it.root().to_owned()).unwrap_or_default();
         Box::pin(async move {
             // A server that is asked about its models before the first request says what they hold; others do not wait.
             let window = match known.window {
@@ -293,6 +405,10 @@ impl ContextBuilder {
             let can_lint = lock(&state).can_lint;
             let tools = &mut submission.setup.tools;
             *tools = tools.filtered(|it| can_lint || it.name != read_lints::NAME);
+            let skills = shelf.skills();
+            let has_skills = skills.for_model().next().is_some();
+            *tools = tools.filtered(|it| has_skills || it.name != skill::NAME);
+            submission.policy.rules.allow.extend(expansion::readable(&skills));
             let mut since: Vec<String> = Vec::new();
             if gathering.is_none() && is_first && workspace.is_some() {
                 // It was told on another branch.
@@ -306,15 +422,43 @@ impl ContextBuilder {
                 }
                 lock(&state).first = first;
             }
-            let text = submission.message.content.clone();
+            let entered = lock(&state).enter_custom(&mut submission);
             let mode = submission.mode;
             if is_aside {
-                submission.setup.model.system = system(&submission, window, known.parallel, &lock(&state));
+                submission.setup.model.system = system(&submission, window, known.parallel, &skills, &lock(&state));
                 return submission;
             }
             // It is known by now, or is found on a thread that may wait.
             let tier = tokio::task::spawn_blocking(Commands::tier).await;
             submission.setup.tier = tier.unwrap_or(Tier::None);
+            hooks.begin(message_hooks::common(&submission, root));
+            let asked = message_hooks::run(&hooks, &submission.message, is_first, is_resumed).await;
+            submission.blocked = submission.blocked.take().or(asked.blocked);
+            let commands = lock(&state).commands.clone();
+            let around = expansion::Around {
+                shelf: &shelf,
+                hooks: &hooks,
+                commands: &commands,
+                workspace: workspace.as_ref(),
+                limits: &submission.setup.settings.limits,
+                policy: &submission.policy,
+                mode,
+            };
+            let invoked = submission.message.command().filter(|_| !is_afar);
+            let expanded = match invoked {
+                Some((name, arguments)) => expansion::expand(name, arguments, &around).await,
+                None => None,
+            };
+            let Expansion {
+                text,
+                outputs,
+                before,
+                rules,
+                warnings,
+            } = expanded.unwrap_or_default();
+            let text = text.unwrap_or_else(|| submission.message.content.clone());
+            submission.policy.rules.allow.extend(rules);
+            lock(&state).warnings.extend(warnings);
             let answer = &submission.setup;
             let tier = answer.tier;
             let told_tools = (
@@ -360,6 +504,9 @@ impl ContextBuilder {
             let parts = tokio::task::spawn_blocking(move || tell(&mut lock(&held))).await;
             let plain = || vec![Part::Text(submission.message.content.clone())];
             submission.parts = parts.unwrap_or_else(|_| plain());
+            expansion::fill_in(&mut submission.parts, &outputs);
+            let before = before.into_iter().chain(asked.told).chain(entered);
+            submission.parts.splice(0..0, before.map(Part::Text));
             if let Some(said) = submission.message.extra.get(CONTEXT).and_then(context::client::told) {
                 submission.parts.insert(0, Part::Text(said));
             }
@@ -377,7 +524,7 @@ impl ContextBuilder {
                     model = submission.setup.model.name
                 ));
             }
-            submission.setup.model.system = system(&submission, window, known.parallel, &lock(&state));
+            submission.setup.model.system = system(&submission, window, known.parallel, &skills, &lock(&state));
             submission
         })
     }
@@ -494,6 +641,7 @@ impl ContextBuilder {
             rules: state.rules.said(),
             open: state.open.clone(),
             mode: state.mode,
+            custom_mode: state.custom_mode.clone(),
             marks,
         };
         drop(state);
@@ -510,6 +658,7 @@ impl ContextBuilder {
         let mut state = lock(&self.state);
         state.rules.forget();
         state.mode = None;
+        state.custom_mode = None;
     }
 
     /// An answer has ended: what the user changes from here on is said with the next message.
@@ -587,8 +736,12 @@ impl ContextBuilder {
         known.window = known.window.or(memory.window.tokens);
         let tools = tool_selection::tools(&setup.settings, &chosen.model, known.window, &setup.tools);
         let can_lint = state.can_lint;
+        let skills = self.skills.skills();
+        let has_skills = skills.for_model().next().is_some();
+        let has_lints = !can_lint && tools.get(read_lints::NAME).is_some();
+        let has_idle_skill = !has_skills && tools.get(skill::NAME).is_some();
         let offered = tools.filtered(|it| can_lint || it.name != read_lints::NAME);
-        let has_lints = offered.len() < tools.len();
+        let offered = offered.filtered(|it| has_skills || it.name != skill::NAME);
         let names = prompt_tools(&setup.settings, &offered);
         let listed = tool_selection::listed(&setup.settings, &offered, mode);
         let specs: Vec<ToolSpec> = listed
@@ -597,6 +750,7 @@ impl ContextBuilder {
             .collect();
         let mut missing = tool_selection::missing(&setup.settings, &chosen.model, known.window, &setup.tools);
         missing.extend(has_lints.then(|| (read_lints::NAME.to_owned(), NotOffered::NoChecker)));
+        missing.extend(has_idle_skill.then(|| (skill::NAME.to_owned(), NotOffered::NoSkill)));
         // The surroundings are counted by themselves.
         let told = memory.history.messages.iter().enumerate();
         let told = told.filter(|(at, _)| memory.history.opened_at != Some(*at));
@@ -610,6 +764,7 @@ impl ContextBuilder {
                 rules: Some(&state.rules),
                 servers: &[],
                 custom: Some(&state.custom),
+                skills: Some(&skills),
                 ..prompt::Facts::default()
             },
             first: state.first.parts(),
@@ -623,7 +778,13 @@ impl ContextBuilder {
 }
 
 /// The system prompt of a submission.
-fn system(submission: &Submission, window: Option<u64>, parallel: Option<bool>, state: &ContextState) -> String {
+fn system(
+    submission: &Submission,
+    window: Option<u64>,
+    parallel: Option<bool>,
+    skills: &SkillSet,
+    state: &ContextState,
+) -> String {
     let answer = &submission.setup;
     prompt::system(&prompt::Facts {
         model: &answer.model.name,
@@ -633,6 +794,7 @@ fn system(submission: &Submission, window: Option<u64>, parallel: Option<bool>, 
         rules: Some(&state.rules),
         servers: &[],
         custom: Some(&state.custom),
+        skills: Some(skills),
         ..prompt::Facts::default()
     })
 }
@@ -674,9 +836,9 @@ impl DiskReading {
         workspace.may_act() && (has_any || !self.settings.lint.is_empty())
     }
 
-    fn read(&self) -> ContextState {
+    fn read(&self) -> (ContextState, SkillSet, HookSet) {
         let paths = self.paths.as_ref();
-        let (custom, mut warnings) = prompt::load(&self.settings, paths);
+        let (mut custom, mut warnings) = prompt::load(&self.settings, paths);
         let standing = self.workspace.as_ref().map(|workspace| {
             let trust = trust::trust(&self.settings, paths, workspace, self.is_attended);
             trust::look(workspace, trust, &self.settings)
@@ -687,14 +849,71 @@ impl DiskReading {
         };
         let rules = rules.with_user(rules::of_user(&self.settings, paths));
         warnings.extend(rules.warnings());
-        ContextState {
+        let around = extensions::Surroundings {
+            workspace: self.workspace.as_ref().map(|it| it.root().to_owned()),
+            directory: std::env::current_dir().ok(),
+            config: paths.map(|it| it.config.clone()),
+            home: paths.and_then(|_| std::env::home_dir()),
+        };
+        let trust = standing.as_ref().map(|it| it.trust.clone());
+        let may_act = |path: &str, print: &Fingerprint| trust.as_ref().is_some_and(|it| it.lets(path, print));
+        if let Some(name) = &self.settings.prompt.style {
+            match find_style(&around, name, &may_act) {
+                Some(text) => custom.style(&text),
+                None => warnings.push(format!("there is no output style `{name}` here, or it is not trusted")),
+            }
+        }
+        let skills = find_skills(&around, &may_act);
+        let (commands, _) = find_commands(&around, &may_act);
+        let mut hooks = self.hooks(&around, &may_act);
+        // Whoever trusts all of it trusts what becomes of it.
+        if trust == Some(Trust::Whole) {
+            hooks.approved.clear();
+        }
+        let read = ContextState {
             rules,
             custom,
             warnings,
             can_lint: self.can_lint(standing.as_ref()),
             standing,
+            commands,
+            modes: find_modes(&around, &may_act),
             ..ContextState::default()
-        }
+        };
+        (read, skills, hooks)
+    }
+
+    /// The hooks of files and of the settings, unless the user has switched them off.
+    fn hooks(&self, around: &extensions::Surroundings, may_act: &dyn Fn(&str, &Fingerprint) -> bool) -> HookSet {
+        let isolation = match self.settings.agent.hooks.as_str() {
+            "off" => return HookSet::default(),
+            "network" => Isolation::Network,
+            "free" => Isolation::Free,
+            _ => Isolation::Sandbox,
+        };
+        let own: Vec<OwnHook> = self
+            .settings
+            .hooks
+            .iter()
+            .map(|(name, hook)| OwnHook {
+                name: name.clone(),
+                event: hook.event.clone(),
+                command: hook.command.clone(),
+                matcher: hook.matcher.clone(),
+                timeout: Some(hook.timeout),
+                fails_closed: hook.fail_closed,
+                isolation: match (hook.sandbox, hook.network) {
+                    (false, _) => Isolation::Free,
+                    (true, true) => Isolation::Network,
+                    (true, false) => isolation,
+                },
+            })
+            .collect();
+        let settings = self
+            .paths
+            .as_ref()
+            .map_or_else(String::new, |it| shown_path(&it.settings()));
+        find_hooks(around, (&own, &settings), isolation, may_act)
     }
 }
 

@@ -6,7 +6,10 @@ use futures::stream::FuturesOrdered;
 use serde_json::{Map, Value};
 
 use crate::{
-    agent::{runner::context_builder::Steering, turn::Submission},
+    agent::{
+        runner::{context_builder::Steering, hook_points::Stopping},
+        turn::Submission,
+    },
     journal::Log,
     models::{EndReason, Piece, PieceStream},
     protocol::{ClarificationResponse, CompactionScope, Message, Mode, Position, Submit, Turn},
@@ -30,6 +33,8 @@ pub struct Messages {
     pub compaction: Option<CompactionScope>,
     /// The mode of the last message.
     pub mode: Option<Mode>,
+    /// Hooks after the last answer, while they run.
+    pub stopping: Option<Stopping>,
     /// The conversation from before the program started has been read.
     pub is_recollected: bool,
 }

@@ -11,6 +11,11 @@ mod background;
 mod checks;
 mod commits;
 mod context_builder;
+mod expansion;
+mod hook_calls;
+mod hook_points;
+mod hook_report;
+mod message_hooks;
 mod messages;
 mod model_choice;
 mod model_offers;
@@ -20,6 +25,7 @@ mod restorer;
 mod sandbox_status;
 mod setup;
 mod side_question;
+mod skill_report;
 mod step;
 mod tool_runner;
 mod trust;
@@ -42,18 +48,20 @@ use self::{
     trust::{TrustQuestion, look_back, tell_settled},
 };
 use super::{
+    hooks::HookNews,
     trust::Standing,
     turn::{Input, Purpose, Submission, Turn},
     undo::{self, Restored},
 };
 use crate::{
+    extensions::hooks::Point,
     journal::Log,
     link::{
         Asker,
         local::{Inbox, Request},
     },
     protocol::{
-        ASIDE, Applied, Branch, Command, Event, Mode, Notice, Position, ResponseId, Severity, Submit, Title,
+        ASIDE, Applied, Branch, Command, Event, Message, Mode, Notice, Position, ResponseId, Severity, Submit, Title,
         Turn as ProtocolTurn, sentence,
     },
     sandbox::{LeftBehind, Settled},
@@ -117,6 +125,8 @@ enum RunnerEvent {
     Restored(Result<Option<(Restored, Notice)>, String>),
     Background(background::Update),
     Looked(Option<Standing>),
+    Hook(HookNews),
+    Stopped(Option<Submit>),
     Settled(Settled),
 }
 
@@ -129,7 +139,7 @@ impl Runner {
             messages: Messages::default(),
             model: ModelChoice::new(&setup),
             answer: AnswerStream::default(),
-            tools: ToolRunner::new(&setup, context.findings(), &log),
+            tools: ToolRunner::new(&setup, context.findings(), (context.skills(), context.hooks()), &log),
             restorer: Restorer::default(),
             trust,
             background: Background::default(),
@@ -162,6 +172,7 @@ impl Runner {
                 RunnerEvent::Request(None) => {
                     self.messages.next = None;
                     self.step(Input::Cancel);
+                    self.end_session().await;
                     for update in self.background.close() {
                         self.log.append_to(update.turn, now_ms(), update.event());
                     }
@@ -201,6 +212,13 @@ impl Runner {
                     self.log.append_to(update.turn, now_ms(), update.event());
                 }
                 RunnerEvent::Restored(result) => self.restorer.restored(result, &self.log),
+                RunnerEvent::Hook(news) => self.hook_news(news),
+                RunnerEvent::Stopped(submit) => {
+                    self.messages.stopping = None;
+                    if let Some(submit) = submit {
+                        self.messages.push(submit);
+                    }
+                }
                 RunnerEvent::Looked(standing) => self.trust.ask(standing, &self.log),
                 RunnerEvent::Settled(settled) => {
                     tell_settled(&settled, &mut self.turn.memory.is_halted, &self.setup, &self.log);
@@ -267,6 +285,8 @@ impl Runner {
             Some(marks) = tools.marks_left.next(), if !tools.marks_left.is_empty() => RunnerEvent::MarksLeft(marks),
             Some((asked, window)) = model.sizing.next(), if !model.sizing.is_empty() => RunnerEvent::Sized(asked, window),
             Some(standing) = maybe(trust.looking.as_mut()) => RunnerEvent::Looked(standing),
+            Some(news) = self.context.hook_news.recv() => RunnerEvent::Hook(news),
+            Some(submit) = maybe(messages.stopping.as_mut()) => RunnerEvent::Stopped(submit),
         }
     }
 
@@ -345,7 +365,11 @@ impl Runner {
 
     fn carry_out(&mut self, command: Command) {
         match command {
-            Command::Submit(submit) | Command::Begin(submit) => self.messages.push(submit),
+            Command::Submit(submit) | Command::Begin(submit) => {
+                self.context.hooks().spoken();
+                self.messages.stopping = None;
+                self.messages.push(submit);
+            }
             Command::Compact { submit, scope: how } => {
                 self.messages.queue.push_back((submit, QueuedWork::Compaction(how)));
             }
@@ -376,7 +400,7 @@ impl Runner {
                 None => warn(&self.log, "no-call", sentence::NO_CALL.text()),
             },
             // Room that is made, and a command of the user's, have no model that could hear it.
-            Command::Steer(submit) if self.turn.is_answering() => {
+            Command::Steer(submit) if self.turn.is_answering() && self.may_join(&submit.message) => {
                 let facts = self.facts(false);
                 let steering = self.context.steering(submit, self.turn.mode(), facts, &self.setup);
                 self.messages.steering.push_back(steering);
@@ -441,6 +465,13 @@ impl Runner {
         }
     }
 
+    /// Returns true if a message may join the running answer: one that hooks look at, that is worked out first, or that is sent in
+    /// another custom mode is a message of its own.
+    fn may_join(&self, message: &Message) -> bool {
+        let is_looked_at = self.context.hooks().has(Point::Prompt);
+        !is_looked_at && message.command().is_none() && message.custom_mode() == self.turn.custom_mode()
+    }
+
     /// Returns true while an answer is made, or a message made ready.
     fn is_busy(&self) -> bool {
         self.turn.is_running() || self.messages.next.is_some()
@@ -454,9 +485,12 @@ impl Runner {
         if self.setup.asker == Asker::Here && !submit.mode.is_read_only() {
             self.tools.look_first(self.setup.workspace.as_ref());
         }
-        self.model.choose(submit.model.as_deref(), &self.setup, &self.log);
+        let asked = self.context.model_of(&submit.message, &self.setup.settings);
+        let model = asked.as_deref().or(submit.model.as_deref());
+        self.model.choose(model, &self.setup, &self.log);
         self.size_up();
         self.remember_once();
+        self.context.note_skills(&self.turn.memory.history);
         // What only makes room tells the model nothing.
         let facts = MessageFacts {
             is_aside: self.messages.compaction.is_some(),

@@ -13,7 +13,8 @@ use crate::{
     },
     journal::{EventLimit, Raw, TooMany},
     models::{Failure, FailureKind, ModelMessage, ModelRequest, Piece, catalogue},
-    protocol::{Event, Mode, UserAction},
+    protocol::{Event, Kind, Mode, UserAction},
+    tools::skill,
 };
 
 impl Runner {
@@ -50,6 +51,9 @@ impl Runner {
                     if matches!(event, Event::Done(_)) && self.messages.user_command.is_none() {
                         self.record_told(now);
                     }
+                    if matches!(&event, Event::DocumentStart(start) if start.kind == Kind::Clarification) {
+                        self.notify_hooks();
+                    }
                     is_too_much |= self.answer.limit.count(&event) == Err(TooMany);
                     // What the user ran without the model stays so.
                     let own = self.messages.user_command.as_ref();
@@ -82,7 +86,7 @@ impl Runner {
                     request.is_watched = self.log.trace().is_some();
                     self.answer.stream = Some(provider.stream(request));
                 }
-                Effect::Summarise { brief, attempt } => self.summarise(&brief, attempt),
+                Effect::Summarise { brief, attempt } => self.summarise_unless_blocked(&brief, attempt),
                 Effect::Forgot => self.context.forgot(),
                 Effect::StopModel => self.answer.stream = None,
                 Effect::Prepare {
@@ -99,6 +103,9 @@ impl Runner {
                     was_asked,
                     only_reads,
                 } => {
+                    if tool.name == skill::NAME {
+                        self.context.note_skills(&self.turn.memory.history);
+                    }
                     let how = CallMode { was_asked, only_reads };
                     self.tools.run(&self.setup, job, tool, call, arguments, how);
                 }
@@ -131,6 +138,7 @@ impl Runner {
             if was_running {
                 self.trust.remind(&self.log);
                 self.context.ended(&self.tools.seen, self.setup.workspace.as_ref());
+                self.call_stop_hooks();
                 if let Some(own) = self.messages.user_command.take() {
                     if !own.is_shown {
                         self.turn.memory.history.truncate(own.from);

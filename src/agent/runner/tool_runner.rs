@@ -19,26 +19,102 @@ use crate::{
     agent::{
         git,
         history::told::MarkBaseline,
+        hooks::{Hooks, changed_input},
         marks,
         runner::{
             approval_snapshot::ApprovalSnapshot,
             checks::{KnownMistakes, Lints},
+            hook_calls::{self, Noted},
             notices::warn,
             sandbox_status,
             setup::Setup,
         },
-        turn::{Input, JobId, Prepared},
+        turn::{HookVerdict, Input, JobId, Prepared},
         undo,
     },
+    extensions::SkillShelf,
     index::Index,
     journal::Log,
+    link::SandboxStatus,
     os::panic,
     protocol::Permission,
     sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
     shell::CommandLine,
     text::redact,
-    tools::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work, lints::Findings},
+    tools::{self, Access, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work, lints::Findings},
 };
+
+/// Returns true if git would work in a repository that was not there when the conversation began. The repositories of the
+/// start are noted before the first command.
+pub fn reaches_new_repository(accesses: &[Access], commands: &Commands) -> bool {
+    accesses.iter().any(|it| {
+        let Access::Command { line, directory, .. } = it else {
+            return false;
+        };
+        let line = CommandLine::read(line);
+        let is_mixed = line.runs_others_than_git();
+        let mut folders = line.folders(&directory.path).into_iter();
+        folders.any(|it| commands.is_new_repository(&it, is_mixed))
+    })
+}
+
+/// Works out what a call would touch or change.
+async fn prepared(
+    tool: &Tool,
+    arguments: Arguments,
+    context: Context,
+    job: JobId,
+    snapshots: &Mutex<HashMap<JobId, ApprovalSnapshot>>,
+    hold: &SandboxStatus,
+) -> Result<Prepared, Fault> {
+    let nothing = |accesses, proposal| Prepared {
+        accesses,
+        proposal,
+        tier: Tier::None,
+        gaps: String::new(),
+        is_partly_known: false,
+        remotes: Vec::new(),
+        is_new_repository: false,
+        hook: HookVerdict::default(),
+    };
+    match &tool.work {
+        Work::Call { touches, .. } | Work::Command { touches, .. } => {
+            let accesses = touches(&arguments, &context)?;
+            let has_command = accesses.iter().any(|it| matches!(it, Access::Command { .. }));
+            if matches!(tool.work, Work::Command { .. }) {
+                let snapshot = ApprovalSnapshot::of(&accesses, &context.workspace);
+                snapshots
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(job, snapshot);
+            }
+            let commands = context.workspace.commands();
+            let is_new_repository = reaches_new_repository(&accesses, commands);
+            let is_partly_known = has_command && commands.is_partly_known();
+            if is_partly_known {
+                sandbox_status::report(&context.workspace, hold);
+            }
+            let (tier, gaps) = if has_command {
+                (Commands::tier(), commands.gaps().to_owned())
+            } else {
+                (Tier::None, String::new())
+            };
+            Ok(Prepared {
+                remotes: remotes(&accesses).await,
+                tier,
+                gaps,
+                is_partly_known,
+                is_new_repository,
+                ..nothing(accesses, None)
+            })
+        }
+        Work::Change(propose) => {
+            let proposal = propose(arguments, context).await?;
+            Ok(nothing(proposal.accesses(), Some(proposal)))
+        }
+        Work::Turn(_) => Ok(nothing(Vec::new(), None)),
+    }
+}
 
 /// Work that ends with an input of the turn.
 pub type Jobs = FuturesUnordered<Pin<Box<dyn Future<Output = Input> + Send>>>;
@@ -58,8 +134,8 @@ pub struct CallMode {
 pub struct ToolRunner {
     /// Files that the agent has read and written.
     pub seen: Arc<Seen>,
-    index: Arc<Index>,
-    findings: Arc<Findings>,
+    knowledge: Knowledge,
+    hooks: CallHooks,
     /// The workspace has been looked at, or is.
     has_looked: bool,
     /// Calls that are being prepared or run.
@@ -78,17 +154,51 @@ pub struct ToolRunner {
     known: Arc<Mutex<HashMap<JobId, KnownMistakes>>>,
 }
 
+/// What all calls share.
+struct Knowledge {
+    index: Arc<Index>,
+    findings: Arc<Findings>,
+    skills: Arc<SkillShelf>,
+}
+
+/// The hooks, and the calls that they are told of when these have run.
+#[derive(Clone)]
+struct CallHooks {
+    hooks: Arc<Hooks>,
+    noted: Arc<Mutex<HashMap<JobId, Noted>>>,
+}
+
+impl CallHooks {
+    /// The hooks for the end of a call.
+    fn take(&self, job: JobId) -> (Arc<Hooks>, Option<Noted>) {
+        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+        (Arc::clone(&self.hooks), noted)
+    }
+}
+
 impl ToolRunner {
     /// Runs nothing yet. What files were before is kept, where there is a place for it.
-    pub fn new(setup: &Setup, findings: Arc<Findings>, log: &Log) -> Self {
+    pub fn new(
+        setup: &Setup,
+        findings: Arc<Findings>,
+        (skills, hooks): (Arc<SkillShelf>, Arc<Hooks>),
+        log: &Log,
+    ) -> Self {
         let (seen, failed) = memory(setup);
         if let Some(why) = failed {
             warn(log, "undo-off", why);
         }
         Self {
             seen: Arc::new(seen),
-            index: Arc::default(),
-            findings,
+            knowledge: Knowledge {
+                index: Arc::default(),
+                findings,
+                skills,
+            },
+            hooks: CallHooks {
+                hooks,
+                noted: Arc::default(),
+            },
             has_looked: false,
             jobs: Jobs::new(),
             outputs: SelectAll::new(),
@@ -111,8 +221,9 @@ impl ToolRunner {
         Some(Context {
             workspace,
             seen: Arc::clone(&self.seen),
-            index: Arc::clone(&self.index),
-            findings: Arc::clone(&self.findings),
+            index: Arc::clone(&self.knowledge.index),
+            findings: Arc::clone(&self.knowledge.findings),
+            skills: Arc::clone(&self.knowledge.skills),
             settings: Arc::clone(&setup.settings),
             apply: setup.roles.apply().ok().flatten(),
             call,
@@ -141,7 +252,7 @@ impl ToolRunner {
         }
     }
 
-    /// Works out what a call would touch or change, on a thread of its own.
+    /// Works out what a call would touch or change, on a thread of its own, and asks hooks about it.
     pub fn prepare(&mut self, setup: &Setup, job: JobId, tool: Arc<Tool>, call: String, arguments: Arguments) {
         let (output, _) = mpsc::unbounded_channel();
         // Nothing is run yet.
@@ -150,6 +261,7 @@ impl ToolRunner {
             self.look_first(setup.workspace.as_ref());
         }
         let snapshots = Arc::clone(&self.snapshots);
+        let CallHooks { hooks, noted: all } = self.hooks.clone();
         let hold = setup.hold.clone();
         let work = async move {
             let Some(context) = context else {
@@ -158,69 +270,34 @@ impl ToolRunner {
             if !matches!(tool.work, Work::Turn(_)) {
                 Arc::clone(&context.workspace).look_once().await;
             }
-            match &tool.work {
-                Work::Call { touches, .. } | Work::Command { touches, .. } => {
-                    let accesses = touches(&arguments, &context)?;
-                    let has_command = accesses.iter().any(|it| matches!(it, Access::Command { .. }));
-                    if matches!(tool.work, Work::Command { .. }) {
-                        let snapshot = ApprovalSnapshot::of(&accesses, &context.workspace);
-                        snapshots
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .insert(job, snapshot);
+            let prepare = |arguments| prepared(&tool, arguments, context.clone(), job, &snapshots, &hold);
+            let mut prepared = prepare(arguments.clone()).await?;
+            let asked = hook_calls::before(&hooks, &tool, &arguments, &prepared.accesses, &context).await;
+            let mut arguments = arguments;
+            if let Some(changed) = &asked.input {
+                let whole = changed_input(tool.synonyms, &arguments.0, changed);
+                match tools::arguments::read(&tool, Ok(&whole)) {
+                    Ok(changed) => {
+                        arguments = changed;
+                        prepared = prepare(arguments.clone()).await?;
+                        prepared.hook.arguments = Some(arguments.clone());
                     }
-                    let commands = context.workspace.commands();
-                    // The repositories of the start are noted before the first command.
-                    let is_new = |it: &Access| {
-                        let Access::Command { line, directory, .. } = it else {
-                            return false;
-                        };
-                        let line = CommandLine::read(line);
-                        let is_mixed = line.runs_others_than_git();
-                        let mut folders = line.folders(&directory.path).into_iter();
-                        folders.any(|it| commands.is_new_repository(&it, is_mixed))
-                    };
-                    let is_new_repository = accesses.iter().any(is_new);
-                    let is_partly_known = has_command && commands.is_partly_known();
-                    if is_partly_known {
-                        sandbox_status::report(&context.workspace, &hold);
+                    // To go on with the old input would do what the hook did not want.
+                    Err(fault) => {
+                        let message = format!("a hook changed the input to what cannot be read: {}", fault.message);
+                        return Err(Fault::new("TOOL_REJECTED", message));
                     }
-                    Ok(Prepared {
-                        remotes: remotes(&accesses).await,
-                        accesses,
-                        proposal: None,
-                        tier: if has_command { Commands::tier() } else { Tier::None },
-                        gaps: if has_command {
-                            commands.gaps().to_owned()
-                        } else {
-                            String::new()
-                        },
-                        is_partly_known,
-                        is_new_repository,
-                    })
                 }
-                Work::Change(propose) => {
-                    let proposal = propose(arguments, context).await?;
-                    Ok(Prepared {
-                        accesses: proposal.accesses(),
-                        proposal: Some(proposal),
-                        tier: Tier::None,
-                        gaps: String::new(),
-                        is_partly_known: false,
-                        remotes: Vec::new(),
-                        is_new_repository: false,
-                    })
-                }
-                Work::Turn(_) => Ok(Prepared {
-                    accesses: Vec::new(),
-                    proposal: None,
-                    tier: Tier::None,
-                    gaps: String::new(),
-                    is_partly_known: false,
-                    remotes: Vec::new(),
-                    is_new_repository: false,
-                }),
             }
+            prepared.hook.decision = asked.decision;
+            prepared.hook.lifts_question = asked.lifts_question;
+            prepared.hook.reason = asked.reason;
+            let noted = Noted {
+                call: hook_calls::call(&tool, &arguments, &prepared.accesses, &context),
+                context: asked.context,
+            };
+            all.lock().unwrap_or_else(PoisonError::into_inner).insert(job, noted);
+            Ok(prepared)
         };
         let work = self.aside(work);
         self.jobs.push(Box::pin(async move {
@@ -253,6 +330,7 @@ impl ToolRunner {
         let (output, mut printed) = mpsc::unbounded_channel();
         let context = self.context(setup, call, how.only_reads, output);
         let is_command = matches!(tool.work, Work::Command { .. });
+        let (hooks, hooked) = self.hooks.take(job);
         let work = async move {
             let Some(context) = context else {
                 return Err(no_workspace());
@@ -266,11 +344,12 @@ impl ToolRunner {
                         .hint("It was not run. Call again, so that the user can look at what it is now."));
                 }
             }
-            match &tool.work {
+            let result = match &tool.work {
                 Work::Command { run, .. } => undo::watched(Arc::clone(run), arguments, context).await,
                 Work::Call { run, .. } => run(arguments, context).await,
                 Work::Change(_) | Work::Turn(_) => Ok(Outcome::default()),
-            }
+            };
+            hook_calls::after(&hooks, hooked, result, began).await
         };
         let done = move |result: Result<Outcome, Fault>| Input::Ran {
             job,
@@ -307,13 +386,14 @@ impl ToolRunner {
         let began = Instant::now();
         let seen = Arc::clone(&self.seen);
         let known = Arc::clone(&self.known);
+        let (hooks, hooked) = self.hooks.take(job);
         let work = self.aside(async move {
             let workspace = workspace.ok_or_else(no_workspace)?;
             if let Some(before) = lints.and_then(|it| it.before(&proposal.changes)) {
                 known.lock().unwrap_or_else(PoisonError::into_inner).insert(job, before);
             }
             workspace.commit_for(&seen, &call, &proposal.changes)?;
-            Ok(Outcome::default())
+            Ok(hook_calls::after_edit(&hooks, hooked, &proposal, began).await)
         });
         self.jobs.push(Box::pin(async move {
             Input::Ran {
@@ -433,6 +513,7 @@ impl ToolRunner {
     pub fn forget_calls(&self) {
         self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.hooks.noted.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 

@@ -46,14 +46,16 @@ use crate::{
         writer::Writer,
     },
     config::Settings,
+    extensions::{CustomMode, hooks::Decision},
     link::Asker,
     models::{
         Call, Effort, ModelRequest, Part, Piece, Said, Tokens, ToolSpec, WebSearch,
         catalogue::{self, Prices},
     },
     protocol::{
-        ASIDE, Address, ClarificationResponse, CompactionScope, ConversationId, DocumentId, Event, Kind, Message, Mode,
-        Notice, ResponseId, ResponseStart, Restriction, Severity, Turn as ProtocolTurn, sentence,
+        ASIDE, Address, ClarificationResponse, CompactionScope, ConversationId, DocumentId, Event, FinishReason, Kind,
+        Message, Mode, Notice, ResponseId, ResponseStart, Restriction, Severity, Status, Turn as ProtocolTurn,
+        sentence,
     },
     tools::{Access, Fault, Input as Arguments, Outcome, Proposal, Tool, ToolSet},
 };
@@ -125,6 +127,20 @@ pub struct Prepared {
     pub remotes: Vec<String>,
     /// Git would work in a repository that was not there when the conversation began.
     pub is_new_repository: bool,
+    /// The verdict of hooks.
+    pub hook: HookVerdict,
+}
+
+/// The verdict of hooks about a call. The default: none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HookVerdict {
+    pub decision: Option<Decision>,
+    /// A hook of the user's own allows it: an ordinary question is left out.
+    pub lifts_question: bool,
+    /// For the model.
+    pub reason: String,
+    /// The arguments, if a hook changed them: the call was prepared with these.
+    pub arguments: Option<Arguments>,
 }
 
 /// A user's message and what is needed to answer it.
@@ -144,6 +160,8 @@ pub struct Submission {
     pub policy: Policy,
     /// Settings that stay the same during the answer.
     pub setup: AnswerSetup,
+    /// Why a hook keeps the message from the model; `None`: it is sent.
+    pub blocked: Option<String>,
 }
 
 /// Settings that stay the same during an answer.
@@ -171,6 +189,8 @@ pub struct AnswerSetup {
     pub is_checked: bool,
     /// Strength of the sandbox, on which it depends in which modes commands run.
     pub tier: Tier,
+    /// The custom mode that the answer is made in, besides the mode that it narrows.
+    pub custom_mode: Option<Arc<CustomMode>>,
 }
 
 /// The model that answers, and what it is told beside the messages.
@@ -493,6 +513,17 @@ impl Turn {
         running.is_some_and(|it| it.setup.purpose == Purpose::Answer)
     }
 
+    /// The purpose of the turn that is running.
+    pub fn purpose(&self) -> Option<&Purpose> {
+        self.running.as_ref().map(|it| &it.setup.purpose)
+    }
+
+    /// The custom mode of the answer that is being made.
+    pub fn custom_mode(&self) -> Option<&str> {
+        let mode = self.running.as_ref()?.setup.custom_mode.as_ref()?;
+        Some(mode.name.as_str())
+    }
+
     /// The mode that is in force in the answer that is being made.
     pub fn mode(&self) -> Option<Mode> {
         self.running.as_ref().map(|it| it.mode)
@@ -504,8 +535,11 @@ impl Turn {
         let memory = &mut self.memory;
         let mut running = match (input, self.running.take()) {
             (Input::Submit(submission), None) => {
+                let blocked = submission.blocked.clone();
                 let mut running = Running::begin(*submission, memory, now_ms);
-                if let Purpose::Compaction(how) = running.setup.purpose.clone() {
+                if let Some(because) = blocked {
+                    running.block(&because, memory);
+                } else if let Purpose::Compaction(how) = running.setup.purpose.clone() {
                     running.compact(how, memory);
                 } else if let Some(because) = running.is_spent(memory) {
                     running.ask_to_go_on(&because, memory);
@@ -527,6 +561,12 @@ impl Turn {
     }
 }
 
+/// The members of a response that is made in a custom mode.
+fn custom_mode(mode: Option<&CustomMode>) -> Map<String, Value> {
+    let named = mode.map(|it| ("metadata".to_owned(), serde_json::json!({ "customMode": it.name })));
+    named.into_iter().collect()
+}
+
 impl Running {
     fn begin(submission: Submission, memory: &mut Memory, now_ms: u64) -> Self {
         let Submission {
@@ -537,8 +577,9 @@ impl Running {
             maker,
             policy,
             mut setup,
+            blocked,
         } = submission;
-        let is_aside = matches!(setup.purpose, Purpose::Compaction(_));
+        let is_aside = matches!(setup.purpose, Purpose::Compaction(_)) || blocked.is_some();
         let title = title(&message.typed()).filter(|_| memory.is_empty() && !memory.is_titled && !is_aside);
         memory.is_titled |= title.is_some();
         if is_aside {
@@ -581,7 +622,7 @@ impl Running {
             } else {
                 Vec::new()
             },
-            extra: Map::new(),
+            extra: custom_mode(setup.custom_mode.as_deref()),
         };
         Self {
             output: AnswerOutput {
@@ -641,6 +682,15 @@ impl Running {
         }
     }
 
+    /// Ends the turn of a message that a hook keeps from the model.
+    fn block(&mut self, because: &str, memory: &mut Memory) {
+        // Nothing was sent that could want an answer.
+        self.request.sent = usize::MAX;
+        let details = "change the message, or see /hooks";
+        self.output.error("PROMPT_BLOCKED", "client", because, details);
+        self.end(Status::Error, FinishReason::Error, memory);
+    }
+
     /// The tools of the mode that is in force.
     fn in_force(&self) -> impl Iterator<Item = &Arc<Tool>> {
         tool_selection::of_mode(&self.setup.settings, &self.setup.tools, self.mode)
@@ -657,6 +707,10 @@ impl Running {
     fn enter(&mut self, mode: Mode) {
         if self.mode == mode {
             return;
+        }
+        // A mode that takes away as much or more keeps what the custom one has taken.
+        if !mode.is_read_only() {
+            self.setup.custom_mode = None;
         }
         self.mode = mode;
         self.output.writer.enter(mode);

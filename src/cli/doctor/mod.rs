@@ -4,6 +4,7 @@
 //! appear, not even in a server's own messages.
 
 mod boundary;
+mod extensions;
 mod folder;
 mod network;
 mod terminal;
@@ -232,6 +233,7 @@ pub async fn examine(settings: &Settings, problems: &[Problem], paths: &Paths, e
     let mut checks = terminal::judge(&facts, settings);
     checks.append(&mut configuration(settings, problems, paths));
     checks.append(&mut tools(settings));
+    checks.append(&mut extensions::examine(settings, paths));
     checks.append(&mut folder::examine(paths));
     checks.append(&mut walls.unwrap_or_default());
     checks.append(&mut servers);

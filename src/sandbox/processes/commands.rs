@@ -241,6 +241,11 @@ impl Commands {
         self.session.get().map(|it| it.temporary.as_path())
     }
 
+    /// The private folder for temporary files; it is made if there is none.
+    pub fn temporary_folder(&self) -> io::Result<PathBuf> {
+        Ok(self.session()?.temporary.clone())
+    }
+
     /// The folder of the logs, once there is one.
     pub fn logs(&self) -> Option<&Path> {
         self.session.get().map(|it| it.logs.as_path())

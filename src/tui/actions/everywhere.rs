@@ -2,6 +2,7 @@
 
 use super::focus::{focus_composer, focus_transcript};
 use crate::{
+    extensions::CustomMode,
     protocol::{Command, Mode, ModelOffer, ModelOffers, Query, Reply, Restriction, TrustAnswer},
     t,
     tui::{
@@ -20,25 +21,48 @@ const TWICE_MS: u64 = 2000;
 /// The word of the agent that asks first, for `/mode`.
 pub const AGENT_ASKS: &str = "agent-asks";
 
-/// Goes round: agent, the agent that asks first, plan, ask, debug.
+/// Goes round: agent, the agent that asks first, plan, ask, debug, then the modes of files.
 pub const MODE_NEXT: Action = Action::new("mode.next", "", |app, _| {
     let is_agent = app.composer.mode == Mode::Agent && !app.composer.asks_first;
-    if is_agent && app.conversation.about.hears {
-        return ask_first(app);
+    let mut effects = look_for_modes(app);
+    if is_agent && app.composer.commands.custom_mode.is_none() && app.conversation.about.hears {
+        effects.extend(ask_first(app));
+        return effects;
     }
-    set_mode(app, app.composer.mode.next())
+    // The modes of files come after the program's own.
+    let modes = &app.composer.commands.modes;
+    let at = app
+        .composer
+        .commands
+        .custom_mode
+        .as_ref()
+        .map(|name| modes.iter().position(|it| it.name == *name));
+    let next = match at {
+        Some(at) => modes.get(at.map_or(modes.len(), |it| it + 1)),
+        None if app.composer.mode == Mode::Debug => modes.first(),
+        None => None,
+    };
+    effects.extend(match (next.cloned(), at) {
+        (Some(mode), _) => set_custom_mode(app, &mode),
+        (None, Some(_)) => set_mode(app, Mode::Agent),
+        (None, None) => set_mode(app, app.composer.mode.next()),
+    });
+    effects
 });
 
 pub const MODE: Action = Action::new("mode", "mode", |app, word| match Mode::parse(word) {
     Some(mode) => set_mode(app, mode),
     None if word == AGENT_ASKS => ask_first(app),
+    None if let Some(mode) = app.composer.commands.mode(word).cloned() => set_custom_mode(app, &mode),
     None if word.is_empty() => {
         let asks = app.conversation.about.hears.then_some(AskingAgent {
             action: &MODE,
             word: AGENT_ASKS,
             is_in_use: app.composer.asks_first,
         });
-        app.open(Picker::modes(app.composer.mode, asks))
+        let mut effects = look_for_modes(app);
+        effects.extend(app.open(Picker::modes(&app.composer, &MODE, asks)));
+        effects
     }
     None => app.toast(t!("action-no-mode", word = word)),
 });
@@ -302,9 +326,23 @@ pub const PANIC: Action = Action::new("panic", "panic", |app, _| {
     app.toast(t!("action-no-panic"))
 });
 
+/// Has the files of modes read, once, where somebody runs who knows them.
+fn look_for_modes(app: &mut App) -> Vec<Effect> {
+    let is_new = app.conversation.about.runs && !app.composer.commands.is_read;
+    is_new.then_some(Effect::Commands).into_iter().collect()
+}
+
+/// Sets a mode of a file for the next message.
+fn set_custom_mode(app: &mut App, mode: &CustomMode) -> Vec<Effect> {
+    let effects = set_mode(app, mode.base);
+    app.composer.commands.custom_mode = Some(mode.name.clone());
+    effects
+}
+
 /// Sets agent mode, in which the model asks before each change and each command; in the running answer, too, from now on.
 fn ask_first(app: &mut App) -> Vec<Effect> {
-    (app.composer.mode, app.composer.asks_first) = (Mode::Agent, true);
+    app.composer.enter(Mode::Agent);
+    app.composer.asks_first = true;
     let is_writing = app.conversation.is_busy() && app.conversation.running_mode().is_none_or(|it| !it.is_read_only());
     let is_less = is_writing && !app.conversation.asks_first();
     restrict(app, is_less.then_some(Restriction::AsksFirst))
@@ -322,7 +360,8 @@ fn restrict(app: &mut App, restriction: Option<Restriction>) -> Vec<Effect> {
 
 /// Sets the mode of the next message. A read-only one takes effect in the running answer, too, from now on.
 pub fn set_mode(app: &mut App, mode: Mode) -> Vec<Effect> {
-    (app.composer.mode, app.composer.asks_first) = (mode, false);
+    app.composer.enter(mode);
+    app.composer.asks_first = false;
     let is_less = mode.is_read_only() && app.conversation.running_mode().is_some_and(|it| !it.is_read_only());
     restrict(app, is_less.then_some(Restriction::Mode(mode)))
 }

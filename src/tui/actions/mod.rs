@@ -7,6 +7,7 @@ pub mod commit;
 pub mod conversation;
 pub mod copying;
 pub mod everywhere;
+pub mod extensions;
 pub mod finding;
 pub mod focus;
 pub mod own_files;
@@ -59,6 +60,8 @@ pub static ACTIONS: &[Action] = &[
     own_files::PERMISSIONS,
     own_files::CONFIG,
     own_files::MEMORY,
+    extensions::SKILLS,
+    extensions::HOOKS,
     status::STATUS,
     status::USAGE,
     everywhere::PALETTE,

@@ -39,7 +39,7 @@ pub const BUILD: Action = Action::new("plan.build", "build", |app, _| {
         let builds = json!({ "plan": address.to_string(), "edited": is_edited });
         message.extra.insert(BUILDS.to_owned(), builds);
     }
-    app.composer.mode = Mode::Agent;
+    app.composer.enter(Mode::Agent);
     focus_composer(app);
     app.viewport.pane.go_to_end();
     submit(app, message)
@@ -79,7 +79,7 @@ pub const COMMENT: Action = Action::new("plan.comment", "", |app, _| {
         return Vec::new();
     };
     let text = format!("{} ", t!("draft-about-plan", title = plan.title));
-    app.composer.mode = Mode::Plan;
+    app.composer.enter(Mode::Plan);
     focus_composer(app);
     // A draft that was begun comes back with up.
     app.composer.history.keep(&app.composer.field.text());

@@ -219,7 +219,7 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
         if find_slash(word).is_none()
             && let Some(custom) = app.composer.commands.custom(word)
         {
-            let message = Message::user(custom.message(rest));
+            let message = custom.message(text, rest, !app.conversation.about.runs);
             if is_written_elsewhere(app) {
                 return Vec::new();
             }
@@ -390,7 +390,11 @@ pub fn open_with(app: &mut App, text: String) -> Option<Effect> {
         return None;
     }
     Some(Effect::Send(Command::Begin(Submit {
-        message: Message::user(text),
+        message: if app.conversation.about.runs {
+            Message::typed_line(text)
+        } else {
+            Message::user(text)
+        },
         mode: app.composer.mode,
         model: None,
     })))
@@ -399,7 +403,9 @@ pub fn open_with(app: &mut App, text: String) -> Option<Effect> {
 /// Gives a message to whoever answers.
 fn say(app: &mut App, message: Message, way: SendTime) -> Vec<Effect> {
     let message = plan_edits::with_edits(app, message);
-    if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears {
+    // A command is worked out before it is sent, so it is a message of its own.
+    let is_command = message.command().is_some();
+    if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears && !is_command {
         app.composer.said.push(message.content.clone());
         let mut effects: Vec<_> = send_given(app).into_iter().collect();
         effects.push(Effect::Send(Command::Steer(prepared(app, message))));
@@ -433,6 +439,9 @@ pub fn submit_in(app: &mut App, message: Message, mode: Option<Mode>) -> Vec<Eff
 fn command_of(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('/')?;
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let is_word = !word.is_empty() && word.chars().all(|it| it.is_ascii_alphanumeric() || it == '-');
+    let is_word = !word.is_empty()
+        && word
+            .chars()
+            .all(|it| it.is_alphanumeric() || matches!(it, '-' | '_' | ':' | '.'));
     is_word.then_some((word, rest.trim()))
 }

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::Effect;
 use crate::{
+    extensions::CustomMode,
     link::About,
-    protocol::{Message, Mode, Submit, SymbolLocation},
+    protocol::{CUSTOM_MODE, Message, Mode, Submit, SymbolLocation},
     theme::Theme,
     tui::{custom::Custom, editor::field::Field, widgets::list::ListCursor},
 };
@@ -41,12 +42,21 @@ pub struct Composer {
 
 impl Composer {
     /// The command that sends a message in the chosen mode, to the chosen model.
-    pub fn submit(&self, message: Message) -> Submit {
+    pub fn submit(&self, mut message: Message) -> Submit {
+        message.extra.shift_remove(CUSTOM_MODE);
+        if let Some(name) = &self.commands.custom_mode {
+            message.extra.insert(CUSTOM_MODE.to_owned(), name.as_str().into());
+        }
         Submit {
             message,
             mode: self.mode,
             model: self.model.clone(),
         }
+    }
+
+    /// Chooses one of the program's own modes for the next message.
+    pub fn enter(&mut self, mode: Mode) {
+        (self.mode, self.commands.custom_mode) = (mode, None);
     }
 
     /// The model of the next message; `None` if not even the link has one.
@@ -158,6 +168,11 @@ impl History {
 pub struct Commands {
     /// The commands of files, as far as they have been read.
     pub custom: Vec<Custom>,
+    /// The modes of files, and the one that the next message is sent in; it stands on a mode of the program.
+    pub modes: Vec<CustomMode>,
+    pub custom_mode: Option<String>,
+    /// The files have been read.
+    pub is_read: bool,
     /// The list, while one is shown.
     pub list: Option<CommandList>,
     /// Uses of commands by name: of actions, and of commands of files with a slash in front.
@@ -216,6 +231,11 @@ impl Commands {
     /// Returns the sort key of a command: those that are used more come first.
     pub fn rank(&self, name: &str) -> Reverse<u32> {
         Reverse(self.uses.get(name).copied().unwrap_or_default())
+    }
+
+    /// The mode of a file with this name.
+    pub fn mode(&self, name: &str) -> Option<&CustomMode> {
+        self.modes.iter().find(|it| it.name.eq_ignore_ascii_case(name.trim()))
     }
 
     pub fn custom(&self, word: &str) -> Option<&Custom> {

@@ -108,6 +108,12 @@ impl Conversation {
         }
     }
 
+    /// The custom mode of the running answer; `None` if it has none, or none is running.
+    pub fn running_custom_mode(&self) -> Option<&str> {
+        let exchange = self.transcript.exchanges.last().filter(|_| self.is_busy())?;
+        exchange.message.as_ref()?.custom_mode()
+    }
+
     /// The mode that the running answer had until a read-only one was chosen; `None` without such a change.
     pub fn restricted_mode(&self) -> Option<Mode> {
         let exchange = self.transcript.exchanges.last().filter(|_| self.is_busy())?;

@@ -1,6 +1,7 @@
 //! The line of a user's own command in the header, in the place of its usual parts.
 //!
-//! The command is one of the user's own settings and never a project's. It is told the state as JSON on its standard input,
+//! The command is one of the user's own settings and never a project's. It is told the state as JSON on its standard input, in
+//! the form that Claude Code gives its status lines,
 //! whenever that has changed and no run of it is under way, and its first line is shown.
 
 use serde_json::{Value, json};
@@ -65,28 +66,66 @@ impl App {
         Some((self.status.command.clone(), text))
     }
 
+    /// The state in the form that Claude Code gives its status lines, with the rest in the member `sheaf`.
     fn state(&self) -> Value {
-        let (_, total) = self.conversation.transcript.usage();
-        json!({
+        let conversation = &self.conversation;
+        let transcript = &conversation.transcript;
+        let (_, total) = transcript.usage();
+        let folder = conversation.workspace.folder.to_string_lossy();
+        let first = transcript.exchanges.first();
+        let session = first.and_then(|it| it.response.origin.conversation_id.as_ref());
+        let session = session.map_or("", |it| it.as_str());
+        let model = self.composer.model_name(&conversation.about).unwrap_or_default();
+        let style = self.preferences.settings.prompt.style.as_deref().unwrap_or("default");
+        let (tokens, window) = (transcript.context_tokens(), conversation.window());
+        let share = |part: u64| window.and_then(|it| part.saturating_mul(100).checked_div(it));
+        let used = share(tokens).map(|it| it.min(100));
+        let current = (tokens > 0).then(|| {
+            json!({
+                "input_tokens": tokens,
+                "output_tokens": 0,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+            })
+        });
+        let mut state = json!({
+            "session_id": session,
+            "transcript_path": "",
+            "cwd": folder,
             "version": env!("CARGO_PKG_VERSION"),
-            "workspace": self.conversation.workspace.folder,
-            "branch": self.conversation.workspace.branch,
-            "title": self.conversation.transcript.title(),
-            "mode": self.composer.mode.as_str(),
-            "model": self.composer.model_name(&self.conversation.about),
-            "effort": self.composer.effort,
-            "peer": self.conversation.about.peer,
-            "isRunning": self.conversation.transcript.is_running(),
-            "isAsking": self.conversation.transcript.open_question().is_some(),
-            "queued": self.composer.queue.len(),
-            "context": { "tokens": self.conversation.transcript.context_tokens(), "window": self.conversation.window() },
-            "usage": { "promptTokens": total.prompt_tokens, "completionTokens": total.completion_tokens },
-            "costUsd": self.conversation.transcript.cost(),
-            "sandbox": self.conversation.about.hold.known().map(|it| match it {
-                Held::Whole => "full",
-                Held::Partly(_) => "partial",
-                Held::Nothing => "none",
-            }),
-        })
+            "model": { "id": model, "display_name": model },
+            "workspace": { "current_dir": folder, "project_dir": folder, "added_dirs": [] },
+            "output_style": { "name": style },
+            "cost": { "total_cost_usd": transcript.cost().unwrap_or_default() },
+            "context_window": {
+                "total_input_tokens": total.prompt_tokens,
+                "total_output_tokens": total.completion_tokens,
+                "context_window_size": window,
+                "used_percentage": used,
+                "remaining_percentage": used.map(|it| 100 - it),
+                "current_usage": current,
+            },
+            "exceeds_200k_tokens": tokens > 200_000,
+            "sheaf": {
+                "mode": self.composer.mode.as_str(),
+                "customMode": self.composer.commands.custom_mode,
+                "queue": self.composer.queue.len(),
+                "branch": conversation.workspace.branch,
+                "title": transcript.title(),
+                "peer": conversation.about.peer,
+                "isRunning": transcript.is_running(),
+                "isAsking": transcript.open_question().is_some(),
+                "costUsd": transcript.cost(),
+                "sandbox": conversation.about.hold.known().map(|it| match it {
+                    Held::Whole => "full",
+                    Held::Partly(_) => "partial",
+                    Held::Nothing => "none",
+                }),
+            },
+        });
+        if let (Some(effort), Some(members)) = (self.composer.effort, state.as_object_mut()) {
+            members.insert("effort".to_owned(), json!({ "level": effort }));
+        }
+        state
     }
 }

@@ -37,12 +37,19 @@ pub fn spans(
     let restricted = conversation.restricted_mode().filter(|it| !it.is_read_only());
     let is_other =
         restricted.is_some() || mode != composer.mode || mode == Mode::Agent && asks_now != composer.asks_first;
-    let next = is_other.then(|| mode_word(composer.mode, composer.asks_first));
+    let chosen = composer.commands.custom_mode.as_deref();
+    let custom = if conversation.is_busy() {
+        conversation.running_custom_mode()
+    } else {
+        chosen
+    };
+    let is_other = is_other || custom != chosen;
+    let next = is_other.then(|| chosen.unwrap_or(mode_word(composer.mode, composer.asks_first)));
     let word = match restricted {
         Some(from) => t!("composer-restricted-mode", mode = mode_word(from, false)),
-        None => mode_word(mode, asks_now).to_owned(),
+        None => custom.unwrap_or(mode_word(mode, asks_now)).to_owned(),
     };
-    let word = Sanitized::from(word);
+    let word = Sanitized::line(&word);
     let mut right = Parts::default();
     right.push_view(viewport);
     right.push_draft(composer);

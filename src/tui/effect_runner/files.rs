@@ -9,6 +9,7 @@ use std::{
 use super::EffectRunner;
 use crate::{
     config::{self, Fingerprint, TrustStore},
+    extensions::{Surroundings, find_modes},
     os::file,
     protocol::{DocumentId, Turn, UserAction},
     t,
@@ -96,7 +97,13 @@ pub fn commands(runner: &EffectRunner, workspace: PathBuf, trusted: Vec<String>)
     runner.block(move || {
         let is_whole = config::is_trusted(&trusted, &workspace);
         let said = TrustStore::under(&paths.state).record(&workspace);
-        let may_act = |path: &str, text: &str| is_whole || said.allows(path, &Fingerprint::of(&[text.as_bytes()]));
-        EffectOutcome::Commands(custom::find(&workspace, &paths.config, &may_act))
+        let may_act = |path: &str, print: &Fingerprint| is_whole || said.allows(path, print);
+        let around = Surroundings {
+            workspace: Some(workspace),
+            directory: std::env::current_dir().ok(),
+            config: Some(paths.config),
+            home: std::env::home_dir(),
+        };
+        EffectOutcome::Commands(custom::find(&around, &may_act), find_modes(&around, &may_act).modes)
     });
 }

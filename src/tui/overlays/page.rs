@@ -8,8 +8,8 @@ use super::frame;
 use crate::{
     locale::figure,
     protocol::{
-        ContextName, ContextNote, ContextPart, Mechanism, NotOffered, RateLimit, RuleTrigger, Sandbox, SandboxLayer,
-        SandboxNote,
+        ContextName, ContextNote, ContextPart, ExtensionEntry, ExtensionState, Mechanism, NotOffered, RateLimit,
+        RuleTrigger, Sandbox, SandboxLayer, SandboxNote,
     },
     t,
     text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap},
@@ -338,6 +338,23 @@ impl Page {
         Self::of(rows)
     }
 
+    /// Skills or hooks: `about` stands below the title, `none` where there is nothing to list.
+    pub fn extensions(name: &'static str, about: &'static str, none: &'static str, entries: &[ExtensionEntry]) -> Self {
+        let each: u64 = entries.iter().filter_map(|it| Some(it.tokens?.0)).sum();
+        let facts = match each {
+            0 => String::new(),
+            each => t!("extensions-cost", count = figure::tokens(each).as_str()),
+        };
+        let mut rows = vec![title(name, &facts), PageBlock::line(about, Role::Dim), PageBlock::BLANK];
+        if entries.is_empty() {
+            rows.push(PageBlock::line(none, Role::Text));
+        }
+        for entry in entries {
+            rows.push(extension(entry));
+        }
+        Self::of(rows)
+    }
+
     fn scroll(&mut self, by: isize) {
         self.top = self
             .top
@@ -430,6 +447,7 @@ fn note(note: &ContextNote) -> String {
                 NotOffered::ModelCallsNone => t!("context-calls-none"),
                 NotOffered::NoSearchService => t!("context-no-search"),
                 NotOffered::NoChecker => t!("context-no-checker"),
+                NotOffered::NoSkill => t!("context-no-skill"),
                 NotOffered::EditStyle => t!("context-edit-style"),
                 NotOffered::OtherModels => t!("context-other-models"),
                 NotOffered::SmallWindow => t!("context-small-window"),
@@ -476,6 +494,41 @@ fn wall_about(wall: &SandboxLayer) -> String {
 }
 
 /// The title of a page, facts about all of it, and the keys that close it.
+/// An extension: its name, its state, what it is for and its file.
+fn extension(entry: &ExtensionEntry) -> PageBlock {
+    let (sign, role, state) = match &entry.state {
+        ExtensionState::Active => ("✓ ", Role::Done, String::new()),
+        ExtensionState::Loaded => ("● ", Role::Done, t!("extension-loaded").to_owned()),
+        ExtensionState::UserOnly => ("✓ ", Role::Done, t!("extension-user-only").to_owned()),
+        ExtensionState::ModelOnly => ("✓ ", Role::Done, t!("extension-model-only").to_owned()),
+        ExtensionState::Untrusted => ("○ ", Role::Waiting, t!("extension-untrusted").to_owned()),
+        ExtensionState::Shadowed(by) => ("○ ", Role::Dim, t!("extension-shadowed", path = by.as_str())),
+        ExtensionState::Unsupported => ("! ", Role::Waiting, t!("extension-unsupported").to_owned()),
+        ExtensionState::Problem(why) => ("! ", Role::Waiting, why.clone()),
+    };
+    let mut spans = Vec::new();
+    if !entry.name.is_empty() {
+        spans.push(Span::new(Sanitized::line(&format!("{}  ", entry.name)), Role::Strong));
+    }
+    if !state.is_empty() {
+        spans.push(Span::new(Sanitized::line(&format!("{state}  ")), role));
+    }
+    if !entry.about.is_empty() {
+        spans.push(Span::new(Sanitized::line(&format!("{}  ", entry.about)), Role::Text));
+    }
+    let mut facts = entry.path.clone();
+    if let Some((each, used)) = entry.tokens {
+        let cost = t!(
+            "extension-tokens",
+            each = figure::tokens(each).as_str(),
+            used = figure::tokens(used).as_str()
+        );
+        facts = format!("{facts}  {cost}");
+    }
+    spans.push(Span::new(Sanitized::line(&facts), Role::Dim));
+    PageBlock::Item(Span::new(Sanitized::literal(sign), role), spans)
+}
+
 fn title(title: &'static str, facts: &str) -> PageBlock {
     let mut spans = vec![Span::new(Sanitized::literal(title), Role::Strong).bold()];
     if !facts.is_empty() {

@@ -15,7 +15,7 @@ use crate::{
     theme::Theme,
     tui::{
         app::{
-            Action, Answer, App, ChipAction, Choice, DraftList, MentionOffer, Overlay, Placement, Scene,
+            Action, Answer, App, ChipAction, Choice, Composer, DraftList, MentionOffer, Overlay, Placement, Scene,
             keymap::KeyContext,
             own_files::{RuleFile, RuleRole},
         },
@@ -120,7 +120,9 @@ pub struct AskingAgent {
 
 impl Picker {
     /// The modes, and the agent that asks first where there is one.
-    pub fn modes(current: Mode, asks: Option<AskingAgent>) -> Self {
+    pub fn modes(composer: &Composer, action: &'static Action, asks: Option<AskingAgent>) -> Self {
+        let current = composer.mode;
+        let is_own = composer.commands.custom_mode.is_none();
         let about = |mode| match mode {
             Mode::Agent => t!("mode-about-agent"),
             Mode::Plan => t!("mode-about-plan"),
@@ -132,7 +134,9 @@ impl Picker {
             ..PickerEntry::new(mode.as_str(), about(mode), Choice::Mode(mode))
         };
         let is_asking = asks.as_ref().is_some_and(|it| it.is_in_use);
-        let mut entries: Vec<_> = Mode::ALL.map(|it| entry(it).in_use(it == current && !is_asking)).into();
+        let mut entries: Vec<_> = Mode::ALL
+            .map(|it| entry(it).in_use(it == current && is_own && !is_asking))
+            .into();
         if let Some(AskingAgent {
             action,
             word,
@@ -145,6 +149,15 @@ impl Picker {
                 ..PickerEntry::new(word, t!("mode-about-agent-asks"), choice)
             };
             entries.insert(1, asking.in_use(is_in_use));
+        }
+        for mode in &composer.commands.modes {
+            let choice = Choice::Action(action, mode.name.clone());
+            let about = if mode.about.is_empty() { &mode.path } else { &mode.about };
+            let entry = PickerEntry {
+                role: role_of(mode.base),
+                ..PickerEntry::new(&mode.name, about, choice)
+            };
+            entries.push(entry.in_use(composer.commands.custom_mode.as_ref() == Some(&mode.name)));
         }
         Self::of(t!("list-mode"), entries)
     }

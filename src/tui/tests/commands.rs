@@ -8,17 +8,13 @@ use super::super::{
     test_app::*,
 };
 use crate::{
+    extensions::{CommandFile, CustomMode},
     protocol::{Command, Done, Event, Message, Mode, ModelOffer, ModelOffers, PASTES, Query, Reply},
     tui::app::Effect,
 };
 
 fn custom(name: &str, text: &str) -> Custom {
-    Custom {
-        name: name.into(),
-        about: "what it is for".into(),
-        origin: ".cursor/commands".into(),
-        text: text.into(),
-    }
+    CommandFile::of(name, ".cursor/commands", text).into()
 }
 
 #[test]
@@ -105,10 +101,10 @@ fn commands_of_files_are_offered_and_their_words_are_sent() {
     let mut desk = TestApp::new(100, 40);
     desk.keys("/");
     assert!(desk.front.effects.contains(&Effect::Commands));
-    desk.take(Msg::Done(EffectOutcome::Commands(vec![custom(
-        "fix-it",
-        "Fix $1 now.",
-    )])));
+    desk.take(Msg::Done(EffectOutcome::Commands(
+        vec![custom("fix-it", "Fix $1 now.")],
+        Vec::new(),
+    )));
     desk.keys("fix");
     assert!(
         desk.shows("/fix-it") && desk.shows(".cursor/commands"),
@@ -119,7 +115,9 @@ fn commands_of_files_are_offered_and_their_words_are_sent() {
     let [Command::Submit(submit)] = &desk.sent()[..] else {
         panic!("{:?}", desk.sent())
     };
-    assert_eq!(submit.message.content, "Fix cart.rs now.");
+    // Who runs here knows the file; a gateway does not.
+    assert_eq!(submit.message.content, "/fix-it cart.rs");
+    assert_eq!(submit.message.command(), Some(("fix-it", "cart.rs")));
     desk.events([Event::UserMessage(Message::user("x"))]);
     desk.keys("<up>");
     assert_eq!(
@@ -127,6 +125,62 @@ fn commands_of_files_are_offered_and_their_words_are_sent() {
         "/fix-it cart.rs",
         "what was typed is remembered"
     );
+    desk.app.conversation.about.runs = false;
+    desk.keys("<enter>");
+    let texts: Vec<String> = desk
+        .sent()
+        .iter()
+        .filter_map(|it| match it {
+            Command::Submit(submit) => Some(submit.message.content.clone()),
+            _ => None,
+        })
+        .chain(desk.app.composer.queue.iter().map(|it| it.message.content.clone()))
+        .collect();
+    assert_eq!(texts.last().map(String::as_str), Some("Fix cart.rs now."));
+}
+
+#[test]
+fn modes_of_files_come_after_the_programs_own_and_go_with_each_message() {
+    let mut desk = TestApp::new(100, 40);
+    desk.app.conversation.about.runs = true;
+    let mode = |name: &str, base| CustomMode {
+        name: name.to_owned(),
+        about: String::new(),
+        base,
+        tools: None,
+        model: None,
+        effort: None,
+        prompt: String::new(),
+        path: ".sheaf/modes/x.md".to_owned(),
+    };
+    desk.keys("<shift+tab>");
+    assert!(desk.front.effects.contains(&Effect::Commands));
+    let modes = vec![mode("docs", Mode::Agent), mode("look", Mode::Ask)];
+    desk.take(Msg::Done(EffectOutcome::Commands(Vec::new(), modes)));
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        desk.keys("<shift+tab>");
+        let composer = &desk.app.composer;
+        let name = composer.commands.custom_mode.clone();
+        let word = name.unwrap_or_else(|| composer.mode.as_str().to_owned());
+        if seen.first() == Some(&word) {
+            break;
+        }
+        assert!(desk.shows(&format!("── {word}")), "{word}\n{}", desk.picture());
+        seen.push(word);
+    }
+    for name in ["docs", "look", "agent", "plan"] {
+        assert!(seen.iter().any(|it| it == name), "{name}: {seen:?}");
+    }
+    desk.keys("/mode look<enter>");
+    assert!(desk.shows("look") && desk.shows("read-only"), "{}", desk.picture());
+    desk.keys("hello<enter>");
+    let [Command::Submit(submit)] = &desk.sent()[..] else {
+        panic!("{:?}", desk.sent())
+    };
+    assert_eq!((submit.mode, submit.message.custom_mode()), (Mode::Ask, Some("look")));
+    desk.keys("/mode agent<enter>");
+    assert_eq!(desk.app.composer.commands.custom_mode, None);
 }
 
 #[test]

@@ -100,7 +100,23 @@ fn a_command_of_the_user_s_says_what_stands_in_the_header() {
     let (command, state) = desk.app.status_due().expect("it has heard nothing yet");
     assert_eq!(command, ["me", "now"]);
     let state: serde_json::Value = serde_json::from_str(&state).expect("it is JSON");
-    assert_eq!((&state["mode"], &state["model"]), (&"agent".into(), &"model".into()));
+    assert_eq!(
+        (&state["sheaf"]["mode"], &state["model"]["id"]),
+        (&"agent".into(), &"model".into())
+    );
+    // The members that scripts for Claude Code read.
+    for member in [
+        "session_id",
+        "cwd",
+        "version",
+        "workspace",
+        "output_style",
+        "cost",
+        "context_window",
+    ] {
+        assert!(state.get(member).is_some(), "{member}");
+    }
+    assert_eq!(state["context_window"]["current_usage"], serde_json::Value::Null);
     desk.app.composer.mode = Mode::Plan;
     assert_eq!(desk.app.status_due(), None, "it runs");
     desk.take(Msg::Done(EffectOutcome::Status(Ok(

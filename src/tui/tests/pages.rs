@@ -12,8 +12,8 @@ use super::{
 use crate::{
     config::{self, CommandLineSettings, Environment, Settings, SettingsFile},
     protocol::{
-        Command, CommitFile, CommitOutcome, CommitPreview, Event, ModelOffer, ModelOffers, Operation, Permissions,
-        Query, RateLimit, Reply, Sandbox, ServerStatus, SideAnswer, UserAction,
+        Command, CommitFile, CommitOutcome, CommitPreview, Event, ExtensionEntry, ExtensionState, ModelOffer,
+        ModelOffers, Operation, Permissions, Query, RateLimit, Reply, Sandbox, ServerStatus, SideAnswer, UserAction,
     },
     tui::{
         app::{
@@ -683,12 +683,50 @@ fn what_is_typed_is_seen_on_the_smallest_screen() {
 }
 
 #[test]
+fn skills_and_hooks_say_what_they_cost_and_why_some_have_no_effect() {
+    let entry = |name: &str, state: ExtensionState, tokens| ExtensionEntry {
+        name: name.to_owned(),
+        about: "about \u{1b}[31mit".to_owned(),
+        path: "x/SKILL.md".to_owned(),
+        state,
+        tokens,
+    };
+    let mut desk = TestApp::new(120, 24);
+    desk.keys("/skills<enter>");
+    desk.reply(Reply::Extensions(vec![
+        entry("release", ExtensionState::Active, Some((25, 1200))),
+        entry("pdf", ExtensionState::Loaded, Some((30, 90))),
+        entry("", ExtensionState::Shadowed("y/SKILL.md".to_owned()), None),
+        entry("", ExtensionState::Untrusted, None),
+        entry("TeammateIdle", ExtensionState::Unsupported, None),
+        entry("", ExtensionState::Problem("its head is not YAML".to_owned()), None),
+    ]));
+    for words in [
+        "55 tokens in each request",
+        "25 tokens listed, 1.2k loaded",
+        "pdf  loaded",
+        "hidden by y/SKILL.md",
+        "not trusted, /trust asks",
+        "TeammateIdle  not supported",
+        "its head is not YAML",
+    ] {
+        assert!(desk.shows(words), "{words}\n{}", desk.picture());
+    }
+    let mut desk = TestApp::new(120, 24);
+    desk.keys("/hooks<enter>");
+    desk.reply(Reply::Extensions(Vec::new()));
+    assert!(desk.shows("no hooks: write .sheaf/hooks.json"), "{}", desk.picture());
+}
+
+#[test]
 fn a_list_that_comes_late_takes_no_words() {
     for (command, reply) in [
         ("/permissions", Reply::Permissions(Permissions::default())),
         ("/usage", Reply::Status(ServerStatus::default())),
         ("/context", Reply::Context(Vec::new())),
         ("/sandbox", Reply::Sandbox(Sandbox::default())),
+        ("/skills", Reply::Extensions(Vec::new())),
+        ("/hooks", Reply::Extensions(Vec::new())),
         (
             "/model",
             Reply::ModelOffers(ModelOffers {

@@ -81,7 +81,7 @@ pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
         if let Event::DocumentEnd { document, .. } = &entry.event
             && let Some(mode) = agreed_mode(app, moved.exchange, document)
         {
-            app.composer.mode = mode;
+            app.composer.enter(mode);
             app.viewport.bars = None;
         }
         if let Event::DocumentStart(start) = &entry.event

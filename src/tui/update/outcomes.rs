@@ -49,7 +49,7 @@ pub(super) fn done(app: &mut App, outcome: EffectOutcome) -> Vec<Effect> {
             }
             app.terminal.images.take(turn, document, data);
         }
-        EffectOutcome::Commands(commands) => command::found(app, commands),
+        EffectOutcome::Commands(commands, modes) => command::found(app, commands, modes),
         EffectOutcome::ExportProposed { path, draft } => {
             return app.open_late(draft, actions::conversation::export_prompt(&path));
         }

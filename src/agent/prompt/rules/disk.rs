@@ -46,8 +46,6 @@ enum RuleFormat {
     Plain,
     /// It waits for its name.
     Manual,
-    /// By its head, which gives its name too.
-    Skill,
 }
 
 /// The files of rules that lie in `folder` (`""` or `src/`), the weakest first.
@@ -86,16 +84,6 @@ pub fn find(workspace: &Workspace, folder: &str) -> Vec<FoundRule> {
             Some(_) | None => continue,
         };
         found.push(FoundRule { path, form });
-    }
-    if is_root {
-        for path in below(workspace, ".cursor/skills/") {
-            if path.ends_with("/SKILL.md") {
-                found.push(FoundRule {
-                    path,
-                    form: RuleFormat::Skill,
-                });
-            }
-        }
     }
     found.truncate(RULES);
     found
@@ -176,13 +164,11 @@ pub fn read(workspace: &Workspace, found: &FoundRule, folder: &str, warnings: &m
     };
     let (head, body) = match form {
         RuleFormat::Plain => (None, text.strip_prefix('\u{feff}').unwrap_or(&text)),
-        RuleFormat::Headed | RuleFormat::Ours | RuleFormat::Manual | RuleFormat::Skill => front::split(&text),
+        RuleFormat::Headed | RuleFormat::Ours | RuleFormat::Manual => front::split(&text),
     };
     let kind = match (form, &head) {
         (RuleFormat::Plain, _) | (RuleFormat::Ours, None) => RuleKind::Always,
         (RuleFormat::Manual, _) => RuleKind::Manual,
-        (RuleFormat::Skill, Some(head)) if !head.description.is_empty() => RuleKind::AgentRequested,
-        (RuleFormat::Skill, _) => RuleKind::Manual,
         (RuleFormat::Headed | RuleFormat::Ours, head) => kind_of(head.as_ref()),
     };
     let head = head.unwrap_or_default();
@@ -204,7 +190,7 @@ pub fn read(workspace: &Workspace, found: &FoundRule, folder: &str, warnings: &m
     let mut parts = vec![text.as_bytes()];
     parts.extend(included.iter().flat_map(|it| [it.0.as_bytes(), it.1.as_bytes()]));
     Some(Rule {
-        name: name_of(path, &head),
+        name: name_of(path),
         path: path.clone(),
         folder: folder.to_owned(),
         kind,
@@ -226,13 +212,12 @@ fn kind_of(head: Option<&Front>) -> RuleKind {
 }
 
 /// The name of a rule, as the user types it after `@`.
-fn name_of(path: &str, head: &Front) -> String {
+fn name_of(path: &str) -> String {
     let mut parts = path.rsplit('/');
     let file = parts.next().unwrap_or(path);
     let folder = parts.next();
     match (file, folder) {
-        ("SKILL.md", _) if !head.name.is_empty() => head.name.clone(),
-        ("SKILL.md" | "RULE.md", Some(folder)) => folder.to_owned(),
+        ("RULE.md", Some(folder)) => folder.to_owned(),
         (file, _) => [".mdc", ".md"]
             .iter()
             .find_map(|it| file.strip_suffix(it))

@@ -10,8 +10,6 @@ pub struct Front {
     pub globs: Vec<String>,
     /// The text belongs into every conversation.
     pub is_always: bool,
-    /// A skill has a name of its own.
-    pub name: String,
 }
 
 /// The head, if there is one, and the text behind it.
@@ -64,7 +62,6 @@ fn read(lines: &[&str]) -> Front {
             "description" => front.description = prose(value, &below()),
             "globs" => front.globs = globs(value, &below()),
             "alwaysapply" => front.is_always = unquoted(without_comment(value)).eq_ignore_ascii_case("true"),
-            "name" => front.name = prose(value, &[]),
             _ => {}
         }
     }
@@ -333,7 +330,7 @@ mod tests {
             prop_assume!(globs.iter().all(|it| it != "null"));
             prop_assume!(about != "null");
             let text = format!("---\ndescription: {about}\nglobs: {}\nalwaysApply: {always}\n---\nbody", globs.join(","));
-            let want = Front { description: about, globs, is_always: always, name: String::new() };
+            let want = Front { description: about, globs, is_always: always };
             prop_assert_eq!(split(&text), (Some(want), "body"));
         }
     }

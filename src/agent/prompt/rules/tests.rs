@@ -46,10 +46,6 @@ const FILES: &[(&str, &str)] = &[
         "---\ndescription:\n---\nBy the folder's name.",
     ),
     (".cursor/rules/picture.png", "no rule"),
-    (
-        ".cursor/skills/deploy/SKILL.md",
-        "---\nname: ship\ndescription: Deploying\n---\nCarefully.",
-    ),
     ("web/AGENTS.md", "Web only."),
     (
         "web/.cursor/rules/react.mdc",
@@ -94,9 +90,6 @@ fn what_holds_from_the_start() {
             "<agent_requestable_workspace_rules>",
             "<agent_requestable_workspace_rule path=\".cursor/rules/release.mdc\">",
             "How releases are cut",
-            "</agent_requestable_workspace_rule>",
-            "<agent_requestable_workspace_rule path=\".cursor/skills/deploy/SKILL.md\">",
-            "Deploying",
             "</agent_requestable_workspace_rule>",
             "</agent_requestable_workspace_rules>",
             "<user_rules>",
@@ -153,7 +146,6 @@ fn the_user_names_a_rule_of_any_kind() {
     for (name, want) in [
         ("notes", Some("Only by name.")),
         ("folder", Some("By the folder's name.")),
-        ("ship", Some("Carefully.")),
         ("Errors", Some("Errors are enums.")),
         (".cursor/rules/rust/style.mdc", Some("No unwrap.")),
         ("picture", None),
@@ -182,7 +174,7 @@ fn of_a_workspace_that_is_not_trusted_only_names_are_said() {
     assert_eq!(rules.attach(["web/components/a.tsx"]), None);
     assert_eq!(rules.manual("notes"), None);
     assert!(rules.listed().iter().all(|it| it.kind.is_none() && !it.is_said));
-    assert_eq!(rules.listed().len(), 9);
+    assert_eq!(rules.listed().len(), 8);
 }
 
 #[test]
@@ -311,7 +303,7 @@ fn a_gateway_gets_texts() {
             "Ours, without a head.",
             "Errors are enums.",
             "No unwrap.",
-            "Rules to read when they fit:\n.cursor/rules/release.mdc: How releases are cut\n.cursor/skills/deploy/SKILL.md: Deploying",
+            "Rules to read when they fit:\n.cursor/rules/release.mdc: How releases are cut",
             "Mine",
         ]
     );

@@ -89,7 +89,7 @@ impl Running {
         self.with_job(id, Stage::Running, memory, |running, job, _| {
             let tool = job.tool.clone();
             match (tool.as_ref().map(|it| &it.work), result) {
-                (Some(Work::Change(_)), Ok(_)) => running.made(job),
+                (Some(Work::Change(_)), Ok(outcome)) => running.made(job, &outcome.text),
                 (Some(Work::Command { .. }), Ok(outcome)) => running.ended(job, outcome, took_ms),
                 (Some(Work::Call { .. } | Work::Turn(_)) | None, Ok(outcome)) => {
                     running.called(job, outcome, took_ms);
@@ -187,7 +187,7 @@ impl Running {
     }
 
     /// A change has been made: a document for each place.
-    pub fn made(&mut self, job: &mut Job) {
+    pub fn made(&mut self, job: &mut Job, more: &str) {
         let Some(proposal) = job.prepared.proposal.take() else {
             job.settle("Nothing changed.");
             return;
@@ -211,7 +211,12 @@ impl Running {
         for (start, content, end) in documents {
             self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
         }
-        job.settle(proposal.text);
+        let text = if more.is_empty() {
+            proposal.text
+        } else {
+            format!("{}\n\n{more}", proposal.text)
+        };
+        job.settle(text);
         if self.setup.is_checked {
             job.stage = Stage::Checking;
             self.output.effects.push(Effect::Check(job.id));

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 pub use self::documents::{before, edits, gist};
 use self::documents::{command_metadata, plain};
 pub use self::hunk_choice::choices;
-use super::{Effect, Fault, JobId, Memory, Phase, Prepared, Running, guard::Advice};
+use super::{Effect, Fault, HookVerdict, JobId, Memory, Phase, Prepared, Running, guard::Advice};
 use crate::{
     agent::{
         approval,
@@ -254,6 +254,7 @@ impl Running {
                 is_partly_known: false,
                 remotes: Vec::new(),
                 is_new_repository: false,
+                hook: HookVerdict::default(),
             },
             result: None,
             is_garbled: false,
@@ -291,6 +292,16 @@ impl Running {
 
     /// The refusal of a tool that the current mode does not permit; `None` for the others.
     fn forbidden(&self, tool: &Tool) -> Option<Fault> {
+        if let Some(mode) = self
+            .setup
+            .custom_mode
+            .as_deref()
+            .filter(|it| !tool_selection::is_in(it, tool))
+        {
+            let message = format!("`{}` cannot be used in the mode {}", tool.name, mode.name);
+            let fault = Fault::new("TOOL_FORBIDDEN_IN_MODE", message);
+            return Some(fault.hint("Go on without it; only the user can choose another mode."));
+        }
         if tool.modes.contains(&self.mode) {
             return None;
         }
@@ -402,7 +413,10 @@ impl Running {
     pub(super) fn prepared(&mut self, id: JobId, result: Result<Prepared, Fault>, memory: &mut Memory) {
         self.with_job(id, Stage::Preparing, memory, |running, job, _| match result {
             Err(fault) => running.refuse(job, &fault),
-            Ok(prepared) => {
+            Ok(mut prepared) => {
+                if let Some(arguments) = prepared.hook.arguments.take() {
+                    job.arguments = arguments;
+                }
                 job.prepared = prepared;
                 job.stage = Stage::Prepared;
             }

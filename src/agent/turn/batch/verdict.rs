@@ -9,6 +9,7 @@ use crate::{
         approval::{self, Facts, Rules, RunMode, Verdict},
         tool_selection,
     },
+    extensions::hooks::Decision,
     link::Asker,
     protocol::Permission,
     sandbox::Place,
@@ -94,7 +95,7 @@ impl Running {
         } else {
             verdict
         };
-        (verdict, false)
+        (by_hook(verdict, &job.prepared, facts), false)
     }
 
     /// The facts that calls are judged by now.
@@ -131,6 +132,50 @@ impl Running {
         }
         self.phase = Phase::Jobs(batch);
         self.advance(memory);
+    }
+}
+
+/// The verdict with what hooks say: they make it stricter. A yes of theirs leaves out an ordinary question, and never lifts
+/// a refusal, a question for a person or one about a command without a sandbox.
+fn by_hook(verdict: Verdict, prepared: &Prepared, facts: &Facts<'_>) -> Verdict {
+    let hook = &prepared.hook;
+    match (hook.decision, verdict) {
+        (_, Verdict::Deny(why)) => Verdict::Deny(why),
+        (Some(Decision::Deny), _) => Verdict::Deny(hook.reason.clone()),
+        (Some(Decision::Ask), Verdict::Allow) if facts.run == RunMode::Force => Verdict::Allow,
+        (Some(Decision::Ask), Verdict::Allow | Verdict::Ask(_)) if !facts.is_attended => Verdict::Deny(format!(
+            "a hook asks for approval, and nobody can give it: {}",
+            hook.reason
+        )),
+        (Some(Decision::Ask), verdict) => {
+            let why = if hook.reason.is_empty() {
+                "a hook asks"
+            } else {
+                &hook.reason
+            };
+            let question = match verdict {
+                Verdict::Ask(question) => approval::Question {
+                    why: format!("{}; {why}", question.why),
+                    always: Vec::new(),
+                    session: Vec::new(),
+                    ..question
+                },
+                Verdict::Allow | Verdict::Deny(_) => approval::Question {
+                    why: why.to_owned(),
+                    ..approval::Question::default()
+                },
+            };
+            Verdict::Ask(question)
+        }
+        (Some(Decision::Allow), Verdict::Ask(question))
+            if hook.lifts_question
+                && !question.needs_person
+                && !question.is_protected
+                && !prepared.accesses.iter().any(is_unheld(facts)) =>
+        {
+            Verdict::Allow
+        }
+        (Some(Decision::Allow) | None, verdict) => verdict,
     }
 }
 

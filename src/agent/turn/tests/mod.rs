@@ -16,6 +16,7 @@ use crate::{
 
 mod answer;
 mod calls;
+mod hooks;
 mod limits;
 mod properties;
 mod questions;
@@ -101,6 +102,7 @@ fn submission(message: &str) -> Submission {
         mode: Mode::Agent,
         maker: "maker m".to_owned(),
         policy: Policy::default(),
+        blocked: None,
         setup: AnswerSetup {
             purpose: Purpose::Answer,
             turn: ProtocolTurn(1),
@@ -129,6 +131,7 @@ fn submission(message: &str) -> Submission {
             conversation: "conv_1".into(),
             response: "chat_1".into(),
             asker: Asker::Here,
+            custom_mode: None,
             is_checked: false,
             tier: Tier::None,
         },
@@ -298,6 +301,7 @@ fn touching(job: u64, accesses: Vec<Access>) -> Input {
             is_partly_known: false,
             remotes: Vec::new(),
             is_new_repository: false,
+            hook: HookVerdict::default(),
         }),
     }
 }
@@ -357,6 +361,7 @@ fn proposing(job: u64) -> Input {
             is_partly_known: false,
             remotes: Vec::new(),
             is_new_repository: false,
+            hook: HookVerdict::default(),
         }),
     }
 }

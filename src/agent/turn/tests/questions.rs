@@ -87,6 +87,7 @@ fn an_approval_says_why_where_it_reaches_and_what_always_stores() {
                 is_partly_known: false,
                 gaps: String::new(),
                 is_new_repository: false,
+                hook: HookVerdict::default(),
                 remotes: vec!["github.com".to_owned()],
             }),
         });
@@ -390,6 +391,7 @@ fn asked_by_hunk(says: &[(bool, Option<&str>, Option<&str>)]) -> (Talk, String) 
             is_partly_known: false,
             remotes: Vec::new(),
             is_new_repository: false,
+            hook: HookVerdict::default(),
         }),
     });
     assert!(asked.contains("+1 clarification"), "{asked}");
@@ -536,6 +538,7 @@ fn three_files() -> Talk {
             is_partly_known: false,
             remotes: Vec::new(),
             is_new_repository: false,
+            hook: HookVerdict::default(),
         }),
     });
     assert!(asked.contains("+3 clarification"), "{asked}");

@@ -1,0 +1,149 @@
+//! Hooks of the whole conversation: after an answer, before a summary, when the user is wanted, and at the end.
+
+use std::{pin::Pin, time::Duration};
+
+use futures::StreamExt;
+
+use super::{
+    Runner,
+    notices::{notice, now_ms, warn},
+};
+use crate::{
+    agent::{
+        history::summary,
+        hooks::HookNews,
+        turn::{Input, Purpose},
+    },
+    extensions::hooks::{Decision, Occasion, Point},
+    link::Asker,
+    models::{Failure, FailureKind, Piece, PieceStream},
+    protocol::{FinishReason, Kind, Message, Position, Severity, Status, Submit},
+    transcript::Transcript,
+};
+
+/// The longest that the end of the program waits for hooks.
+const LAST_MOMENT: Duration = Duration::from_secs(5);
+
+/// The hooks after an answer, and the message with which one goes on.
+pub type Stopping = Pin<Box<dyn Future<Output = Option<Submit>> + Send>>;
+
+impl Runner {
+    /// Tells the user what a hook did.
+    pub(super) fn hook_news(&mut self, news: HookNews) {
+        match news {
+            HookNews::Line(line) => notice(&self.log, Severity::Info, "hook", line),
+            HookNews::Halt(why) => {
+                warn(&self.log, "hook", format!("a hook ended the answer: {why}"));
+                self.step(Input::Cancel);
+            }
+        }
+    }
+
+    /// Calls the hooks after an answer; one that goes on with it sends the next message.
+    pub(super) fn call_stop_hooks(&mut self) {
+        let hooks = self.context.hooks();
+        let is_own = self.messages.user_command.is_some();
+        if is_own || self.setup.asker != Asker::Here || !hooks.has(Point::Stop) {
+            return;
+        }
+        let transcript = Transcript::from_entries(&self.log.after(Position(0)));
+        let Some(exchange) = transcript.exchanges.last() else {
+            return;
+        };
+        let ending = exchange
+            .response
+            .ending
+            .as_ref()
+            .map(|it| (&it.status, &it.finish_reason));
+        let status = match ending {
+            Some((_, FinishReason::Cancelled)) => "aborted",
+            Some((Status::Completed, _)) => "completed",
+            Some(_) | None => "error",
+        };
+        let mut documents = exchange.response.documents.iter().rev();
+        let last = documents.find(|it| it.kind == Kind::Text);
+        let occasion = Occasion::Stop {
+            status,
+            loops: hooks.loops(),
+            last_message: last.and_then(|it| it.content.as_deref()).unwrap_or_default().to_owned(),
+        };
+        let submit = Submit {
+            message: Message::user(""),
+            mode: self.messages.mode.unwrap_or_default(),
+            model: None,
+        };
+        let is_complete = status == "completed";
+        self.messages.stopping = Some(Box::pin(async move {
+            let followup = hooks.run(occasion).await.followup.filter(|_| is_complete)?;
+            hooks.count_loop();
+            Some(Submit {
+                message: Message::user(followup),
+                ..submit
+            })
+        }));
+    }
+
+    /// Asks for a summary, unless a hook forbids it.
+    pub(super) fn summarise_unless_blocked(&mut self, brief: &summary::SummaryRequest, attempt: u32) {
+        self.summarise(brief, attempt);
+        let hooks = self.context.hooks();
+        if attempt > 0 || !hooks.has(Point::CompactBefore) {
+            return;
+        }
+        let Some(stream) = self.answer.stream.take() else {
+            return;
+        };
+        let history = &self.turn.memory.history;
+        let occasion = Occasion::CompactBefore {
+            is_asked: self
+                .turn
+                .purpose()
+                .is_some_and(|it| matches!(it, Purpose::Compaction(_))),
+            keep: brief.keep.clone(),
+            tokens: history.tokens(0),
+            window: self.turn.memory.window.tokens,
+            messages: history.messages.len(),
+            replaced: brief.messages.len(),
+            is_first: !history.has_summary(),
+        };
+        let asked = async move {
+            let merged = hooks.run(occasion).await;
+            match merged.decision {
+                Some(Decision::Deny) => {
+                    let message = format!("a hook keeps the conversation as it is: {}", merged.reason);
+                    let failure = Failure::new(FailureKind::Request, message);
+                    Box::pin(futures::stream::iter([Piece::Error(failure)])) as PieceStream
+                }
+                Some(Decision::Ask | Decision::Allow) | None => stream,
+            }
+        };
+        self.answer.stream = Some(Box::pin(futures::stream::once(asked).flatten()));
+    }
+
+    /// Calls the hooks that tell the user that they are wanted. Nobody waits for them.
+    pub(super) fn notify_hooks(&self) {
+        let hooks = self.context.hooks();
+        if hooks.has(Point::Notification) {
+            let occasion = Occasion::Notification {
+                message: "sheaf needs your answer".to_owned(),
+                kind: "permission_prompt",
+            };
+            tokio::spawn(async move { hooks.run(occasion).await });
+        }
+    }
+
+    /// Calls the hooks of the end, and waits a moment for them.
+    pub(super) fn end_session(&self) -> impl Future<Output = ()> + Send + use<> {
+        let hooks = self.context.hooks();
+        let is_called = hooks.end_once() && hooks.has(Point::SessionEnd);
+        let first = is_called.then(|| self.log.after(Position(0)).first().map(|it| it.at_ms));
+        let occasion = Occasion::SessionEnd {
+            duration_ms: first.flatten().map_or(0, |it| now_ms().saturating_sub(it)),
+        };
+        async move {
+            if is_called && tokio::time::timeout(LAST_MOMENT, hooks.run(occasion)).await.is_err() {
+                tracing::warn!("the hooks of the end took longer than {LAST_MOMENT:?}");
+            }
+        }
+    }
+}

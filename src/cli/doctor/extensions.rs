@@ -1,0 +1,137 @@
+//! Checks skills, hooks and modes: how many there are, and what has no effect.
+
+use std::path::{Path, PathBuf};
+
+use super::{Check, Topic};
+use crate::{
+    config::{Fingerprint, Paths, Settings, TrustStore},
+    extensions::{
+        Surroundings, find_modes, find_skills,
+        hooks::{Isolation, find_hooks},
+    },
+};
+
+/// Lines about one thing; more are counted.
+const MOST: usize = 10;
+
+/// Checks what the folder of the program and the user's folders hold.
+pub(super) fn examine(settings: &Settings, paths: &Paths) -> Vec<Check> {
+    let directory = std::env::current_dir().ok();
+    let around = Surroundings {
+        workspace: directory.as_deref().map(workspace),
+        directory,
+        config: Some(paths.config.clone()),
+        home: std::env::home_dir(),
+    };
+    judge(&around, settings, paths)
+}
+
+/// The root of the repository, or the folder itself.
+fn workspace(directory: &Path) -> PathBuf {
+    let root = directory.ancestors().find(|it| it.join(".git").exists());
+    root.unwrap_or(directory).to_owned()
+}
+
+fn judge(around: &Surroundings, settings: &Settings, paths: &Paths) -> Vec<Check> {
+    let root = around.workspace.clone().unwrap_or_default();
+    let is_whole = settings.is_trusted(&root);
+    let said = TrustStore::under(&paths.state).record(&root);
+    let may_act = |path: &str, print: &Fingerprint| is_whole || said.allows(path, print);
+    let skills = find_skills(around, &may_act);
+    let modes = find_modes(around, &may_act);
+    let hooks = find_hooks(around, (&[], ""), Isolation::Sandbox, &may_act);
+    let mut checks = Vec::new();
+    let problems = |list: &[(String, String)]| -> Vec<String> {
+        list.iter().map(|(path, why)| format!("{path}: {why}")).collect()
+    };
+    report(&mut checks, "skills", skills.skills.len(), problems(&skills.problems));
+    report(&mut checks, "modes", modes.modes.len(), problems(&modes.problems));
+    let mut wrong = problems(&hooks.problems);
+    let unsupported = hooks.unsupported.iter();
+    wrong.extend(unsupported.map(|(path, event)| format!("{path}: {event} is not supported")));
+    wrong.extend(
+        hooks
+            .switched_off_by
+            .iter()
+            .map(|it| format!("{it} switches all hooks off")),
+    );
+    report(&mut checks, "hooks", hooks.hooks.len() + settings.hooks.len(), wrong);
+    let held = [skills.held, modes.held, hooks.held].concat();
+    if !held.is_empty() {
+        let names: Vec<&str> = held.iter().map(|it| it.path.as_str()).take(MOST).collect();
+        let seen = format!("not trusted: {}", names.join(", "));
+        checks.push(Check::doubtful(
+            Topic::Configuration,
+            "extensions",
+            &seen,
+            "/trust in sheaf asks about them",
+        ));
+    }
+    checks
+}
+
+/// A line about what works, if there is any, and one about what does not.
+fn report(checks: &mut Vec<Check>, name: &str, count: usize, wrong: Vec<String>) {
+    let topic = Topic::Configuration;
+    if count > 0 {
+        checks.push(Check::good(topic, name, &count.to_string()));
+    }
+    if !wrong.is_empty() {
+        let more = wrong.len().saturating_sub(MOST);
+        let mut lines: Vec<String> = wrong.into_iter().take(MOST).collect();
+        if more > 0 {
+            lines.push(format!("and {more} more"));
+        }
+        let remedy = format!("/{name} in sheaf lists them");
+        let remedy = if name == "modes" { "" } else { &remedy };
+        checks.push(Check::doubtful(topic, name, &lines.join("\n"), remedy));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn what_has_no_effect_is_named() {
+        let top = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("home/.claude/skills/a/SKILL.md", "---\nname: a\ndescription: d\n---\nx"),
+            ("home/.claude/skills/b/SKILL.md", "---\nname: b\n---\nx"),
+            (
+                "home/.cursor/hooks.json",
+                r#"{"hooks":{"stop":[{"command":"x"}],"afterAgentThought":[{"command":"x"}]}}"#,
+            ),
+            ("work/.sheaf/modes/m.md", "x"),
+        ] {
+            let path = top.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let around = Surroundings {
+            workspace: Some(top.path().join("work")),
+            directory: None,
+            config: None,
+            home: Some(top.path().join("home")),
+        };
+        let checks = judge(&around, &Settings::default(), &Paths::under(top.path()));
+        let base = top.path().display().to_string();
+        let told: Vec<String> = checks
+            .iter()
+            .map(|it| format!("{}: {}", it.name, it.seen.as_str().replace(&base, "")))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "skills: 1",
+                "skills: /home/.claude/skills/b/SKILL.md: left out: its description is missing; say in its head what it does \
+                 and when to use it",
+                "hooks: 1",
+                "hooks: /home/.cursor/hooks.json: afterAgentThought is not supported",
+                "extensions: not trusted: .sheaf/modes/m.md",
+            ]
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! Skills, commands and other Markdown files that users and projects add: where they are, and what they say.
+//!
+//! A file has a head (YAML front matter) and a body. Files of a project have an effect only if the user trusts their content;
+//! the caller decides. Nothing here runs a program or writes a file.
+
+mod command;
+mod folders;
+mod front_matter;
+pub mod hooks;
+mod mode;
+mod shelf;
+mod skill;
+mod style;
+mod template;
+
+pub use command::{CommandFile, find_commands};
+pub use folders::{HeldFile, Owner, Surroundings};
+pub use front_matter::FrontMatter;
+pub use mode::{AllowedTool, CustomMode, ModeSet, ToolGroup, find_modes};
+pub use shelf::SkillShelf;
+pub use skill::{Skill, SkillSet, Visibility, find_skills};
+pub use style::{find_style, project_styles};
+pub use template::{Fill, Piece, pieces};

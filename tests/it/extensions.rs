@@ -1,0 +1,337 @@
+//! A repository with skills, commands, hooks and modes that were written for Cursor and for Claude Code, in the real binary.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    process::{Child, Command, Stdio},
+};
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::mock_model::Model;
+
+/// The files of a repository that others have written, by their paths.
+const REPOSITORY: &[(&str, &str)] = &[
+    (".git/HEAD", "ref: refs/heads/main\n"),
+    ("README.md", "# Shop\n"),
+    (
+        ".claude/skills/release/SKILL.md",
+        "---\nname: release\ndescription: Cuts a release: tags and publishes\nargument-hint: [version]\n---\n\
+         Release $0 as ${CLAUDE_SKILL_DIR}/notes.md says.\n",
+    ),
+    (".claude/skills/release/notes.md", "Tag first.\n"),
+    (
+        ".cursor/skills/secret/SKILL.md",
+        "---\nname: secret\ndescription: Only by name\ndisable-model-invocation: true\n---\nQuietly.\n",
+    ),
+    (
+        ".claude/commands/git/commit.md",
+        "---\nallowed-tools: Bash(git:*)\ndescription: Writes a commit\n---\nStatus: !`echo from-the-shell`\nFor $ARGUMENTS in @README.md\n",
+    ),
+    (".cursor/commands/review.md", "Review the code.\n"),
+    (
+        ".cursor/hooks.json",
+        r#"{"version":1,"hooks":{
+            "beforeShellExecution":[{"command":".cursor/hooks/net.sh","matcher":"curl|push"}],
+            "beforeReadFile":[{"command":".cursor/hooks/read.sh"}],
+            "afterFileEdit":[{"command":"cat > edited.json"}]}}"#,
+    ),
+    (
+        ".cursor/hooks/net.sh",
+        "#!/bin/sh\ncat > shell.json\necho '{\"permission\":\"deny\",\"agent_message\":\"the network is off\"}'\n",
+    ),
+    (
+        ".cursor/hooks/read.sh",
+        "#!/bin/sh\ngrep -q Shop && exit 0\necho 'not this file' >&2\nexit 2\n",
+    ),
+    (
+        ".claude/settings.json",
+        r#"{"hooks":{
+            "PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"\"$CLAUDE_PROJECT_DIR\"/.claude/rewrite.sh"}]}],
+            "PostToolUse":[{"matcher":"Write","hooks":[{"type":"command","command":"echo '{\"decision\":\"block\",\"reason\":\"format it\"}'"}]}],
+            "UserPromptSubmit":[{"hooks":[{"type":"command","command":"echo Today is the day."}]}],
+            "SessionStart":[{"hooks":[{"type":"command","command":"echo Be brief."}]}]}}"#,
+    ),
+    (
+        ".claude/rewrite.sh",
+        "#!/bin/sh\ncase \"$(cat)\" in *'echo old'*) \
+         echo '{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"allow\",\"updatedInput\":{\"command\":\"echo new\"}}}';; esac\n",
+    ),
+    (".sheaf/modes/look.md", "---\ntools: [reads]\n---\nOnly look.\n"),
+];
+
+struct Bench {
+    folder: tempfile::TempDir,
+    model: Model,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let bench = Self {
+            // Hooks of the home run in it, and the sandbox has a /tmp of its own.
+            folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"),
+            model: Model::start(),
+        };
+        for (path, text) in REPOSITORY {
+            bench.write(&format!("work/{path}"), text);
+        }
+        bench
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+        fs::write(&path, text).expect("a file");
+        if path.extension().is_some_and(|it| it == "sh") {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        }
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.folder.path().join(path)).unwrap_or_else(|it| panic!("{path}: {it}"))
+    }
+
+    fn start(&self, prompt: &str, arguments: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_sheaf"))
+            .args(["-p", prompt])
+            .args(arguments)
+            .current_dir(self.folder.path().join("work"))
+            .env_clear()
+            .env("HOME", self.folder.path().join("home"))
+            .env("PATH", "/usr/bin:/bin")
+            .env("OPENAI_BASE_URL", &self.model.url)
+            .env("OPENAI_API_KEY", "sk-test")
+            .env("OPENAI_MODEL", "scripted")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs")
+    }
+
+    /// Lets the model make these calls, one after the other. Returns all results, and what was said on standard error.
+    fn calls(&self, arguments: &[&str], calls: &[(&str, Value)]) -> (Vec<String>, String) {
+        let child = self.start("go", arguments);
+        let mut results = Vec::new();
+        for call in calls {
+            let asked = self.model.asked();
+            results.extend(asked.results());
+            asked.calls(std::slice::from_ref(call));
+        }
+        let last = self.model.asked();
+        results.extend(last.results());
+        last.says("Done.");
+        last.finish();
+        let output = child.wait_with_output().expect("it ends");
+        (results, String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+/// The text of a member of the request's messages.
+fn said(request: &Value, role: &str) -> String {
+    let messages = request["messages"].as_array().expect("messages");
+    let texts = messages.iter().filter(|it| it["role"] == role);
+    texts
+        .map(|it| it["content"].as_str().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn tools(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().into_iter().flatten();
+    tools.filter_map(|it| it["function"]["name"].as_str()).collect()
+}
+
+#[test]
+fn a_skill_is_listed_loaded_once_and_known_after_continue() {
+    let bench = Bench::new();
+    let child = bench.start("release it", &["--trust"]);
+    let first = bench.model.asked();
+    let system = said(&first.request, "system");
+    assert!(
+        system.contains("- release (.claude/skills/release/SKILL.md): Cuts a release: tags and publishes"),
+        "{system}"
+    );
+    assert!(
+        !system.contains("Only by name") && !system.contains("Release $0"),
+        "{system}"
+    );
+    assert!(tools(&first.request).contains(&"skill"));
+    first.calls(&[("skill", json!({ "name": "release", "arguments": "1.2" }))]);
+    let second = bench.model.asked();
+    let folder = bench.folder.path().canonicalize().expect("it is there");
+    let folder = folder.join("work/.claude/skills/release");
+    let loaded = second.results();
+    assert!(
+        loaded[0].starts_with("<skill_content name=\"release\">\n"),
+        "{loaded:?}"
+    );
+    assert!(
+        loaded[0].contains(&format!("Release 1.2 as {}/notes.md says.", folder.display())),
+        "{loaded:?}"
+    );
+    assert!(loaded[0].contains("- notes.md"), "{loaded:?}");
+    second.calls(&[
+        ("Skill", json!({ "skill": "release" })),
+        ("skill", json!({ "name": "secret" })),
+    ]);
+    let third = bench.model.asked();
+    let results = third.results();
+    assert!(results[0].contains("is loaded already"), "{results:?}");
+    assert!(results[1].contains("no skill is called `secret`"), "{results:?}");
+    let before = third.request.clone();
+    third.says("Done.");
+    third.finish();
+    child.wait_with_output().expect("it ends");
+    // The catalogue stays as it was told; what is new is a reminder.
+    bench.write(
+        "work/.claude/skills/new/SKILL.md",
+        "---\nname: new\ndescription: Brand new\n---\nx",
+    );
+    let child = bench.start("go on", &["--trust", "--continue"]);
+    let again = bench.model.asked();
+    assert_eq!(again.request["messages"][0], before["messages"][0]);
+    assert_eq!(again.request["tools"], before["tools"]);
+    assert!(said(&again.request, "user").contains("- new (.claude/skills/new/SKILL.md): Brand new"));
+    again.calls(&[("skill", json!({ "name": "release" }))]);
+    let last = bench.model.asked();
+    assert!(last.results().last().is_some_and(|it| it.contains("is loaded already")));
+    last.says("Done.");
+    last.finish();
+    child.wait_with_output().expect("it ends");
+}
+
+#[test]
+fn nothing_of_a_repository_acts_before_it_is_trusted() {
+    let bench = Bench::new();
+    let child = bench.start("/git:commit x", &[]);
+    let asked = bench.model.asked();
+    let request = asked.request.to_string();
+    for word in ["available_skills", "from-the-shell", "Be brief", "Today is the day"] {
+        assert!(!request.contains(word), "{word}: {request}");
+    }
+    assert!(!tools(&asked.request).contains(&"skill"));
+    asked.says("Hello.");
+    asked.finish();
+    child.wait_with_output().expect("it ends");
+}
+
+#[test]
+fn commands_and_skills_are_filled_in_for_who_types_them() {
+    let bench = Bench::new();
+    for (prompt, words) in [
+        ("/git:commit the cart", &["For the cart in @README.md", "# Shop"][..]),
+        ("/review all of it", &["Review the code.\n\nall of it"]),
+        ("/secret", &["<skill_content name=\"secret\">", "Quietly."]),
+        ("/no-such-command", &["/no-such-command"]),
+    ] {
+        let child = bench.start(prompt, &["--trust", "--no-session"]);
+        let asked = bench.model.asked();
+        let said = said(&asked.request, "user");
+        for word in words {
+            assert!(said.contains(word), "{prompt}: {word}: {said}");
+        }
+        assert!(
+            said.contains("Be brief.") && said.contains("Today is the day."),
+            "{said}"
+        );
+        asked.says("Hello.");
+        asked.finish();
+        child.wait_with_output().expect("it ends");
+    }
+}
+
+#[test]
+fn hooks_of_both_programs_guard_calls() {
+    let bench = Bench::new();
+    let arguments = ["--trust", "--no-session"];
+    let run = |line: &str| ("run_terminal_cmd", json!({ "command": line, "is_background": false }));
+    let (results, told) = bench.calls(
+        &arguments,
+        &[
+            run("git push origin main"),
+            run("echo old"),
+            ("read_file", json!({ "target_file": "README.md" })),
+            ("read_file", json!({ "target_file": ".cursor/hooks.json" })),
+            ("write", json!({ "file_path": "new.txt", "contents": "hello\n" })),
+        ],
+    );
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    assert!(results[0].contains("the network is off"), "{results:?} {told}");
+    assert!(results[1].contains("new") && !results[1].contains("old"), "{results:?}");
+    assert!(results[2].contains("# Shop"), "{results:?}");
+    assert!(results[3].contains("not this file"), "{results:?}");
+    assert!(results[4].contains("format it"), "{results:?}");
+    assert_eq!(bench.read("work/new.txt"), "hello\n");
+    let shell: Value = serde_json::from_str(&bench.read("work/shell.json")).expect("JSON");
+    assert_eq!(shell["command"], "git push origin main");
+    assert_eq!(shell["hook_event_name"], "beforeShellExecution");
+    let edited: Value = serde_json::from_str(&bench.read("work/edited.json")).expect("JSON");
+    assert_eq!(edited["edits"], json!([{ "old_string": "", "new_string": "hello\n" }]));
+}
+
+#[test]
+fn a_hooks_yes_lifts_no_rule_that_denies() {
+    let bench = Bench::new();
+    bench.write(
+        "home/.config/sheaf/config.toml",
+        "[approvals]\ndeny = [\"Shell(rm)\"]\n",
+    );
+    bench.write(
+        "home/.cursor/hooks.json",
+        r#"{"hooks":{"preToolUse":[{"command":"echo '{\"permission\":\"allow\"}'"}]}}"#,
+    );
+    let (results, _) = bench.calls(
+        &["--no-session"],
+        &[(
+            "run_terminal_cmd",
+            json!({ "command": "rm README.md", "is_background": false }),
+        )],
+    );
+    assert!(
+        results[0].contains("Shell(rm)") && results[0].contains("forbids"),
+        "{results:?}"
+    );
+    assert_eq!(bench.read("work/README.md"), "# Shop\n");
+}
+
+#[test]
+fn the_end_of_the_program_waits_for_the_hooks_of_the_end() {
+    let bench = Bench::new();
+    bench.write(
+        "work/.claude/settings.json",
+        r#"{"hooks":{"SessionEnd":[{"hooks":[{"type":"command","command":"cat > ended.json"}]}]}}"#,
+    );
+    let child = bench.start("hi", &["--trust", "--no-session"]);
+    let asked = bench.model.asked();
+    asked.says("Hello.");
+    asked.finish();
+    let output = child.wait_with_output().expect("it ends");
+    if String::from_utf8_lossy(&output.stderr).contains("there is no sandbox here") {
+        return;
+    }
+    let ended: Value = serde_json::from_str(&bench.read("work/ended.json")).expect("JSON");
+    assert_eq!(ended["hook_event_name"], "SessionEnd");
+}
+
+#[test]
+fn a_prompt_that_a_hook_blocks_is_not_sent() {
+    let bench = Bench::new();
+    bench.write(
+        "home/.cursor/hooks.json",
+        r#"{"hooks":{"beforeSubmitPrompt":[{"command":"grep -q 'my-password' && echo '{\"continue\":false,\"user_message\":\"no passwords\"}'; exit 0"}]}}"#,
+    );
+    let output = bench
+        .start("it is my-password", &["--no-session"])
+        .wait_with_output()
+        .expect("it ends");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    assert!(!output.status.success() && told.contains("no passwords"), "{told}");
+    assert!(bench.model.is_idle());
+}

@@ -10,7 +10,7 @@ composer-search = /{ $pattern }  { $place } von { $count }
 composer-filter = nur { $filter }
 composer-unstored = nicht gespeichert
 composer-agent-asks = agent, fragt zuerst
-composer-next-mode = danach: { $mode }
+composer-next-mode = · danach: { $mode }
 composer-restricted-mode = { $mode } → nur lesend
 composer-read-only = nur lesend
 composer-queued = { $count } eingereiht
@@ -220,7 +220,7 @@ agent-marks-left = Instrumentierung ist noch im Code: { $name }
 
 ## Vertrauen
 
-trust-review = ansehen
+trust-review = Details
 trust-asked = Diesem Ordner vertrauen? Bis dahin aus: { $files }
 trust-changed-asked = Den Änderungen vertrauen? Bis dahin aus: { $files }
 trust-more = { $count } weitere

@@ -13,7 +13,7 @@ composer-search = /{ $pattern }  { $place } of { $count }
 composer-filter = only { $filter }
 composer-unstored = not saved
 composer-agent-asks = agent, asks first
-composer-next-mode = next: { $mode }
+composer-next-mode = · next: { $mode }
 composer-restricted-mode = { $mode } → read-only
 composer-read-only = read-only
 composer-queued = { $count } queued
@@ -223,7 +223,7 @@ agent-marks-left = instrumentation is left in the code: { $name }
 
 ## Trust
 
-trust-review = review
+trust-review = details
 trust-asked = Trust this folder? Off until then: { $files }
 trust-changed-asked = Trust the changes? Off until then: { $files }
 trust-more = { $count } more

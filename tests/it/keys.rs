@@ -162,7 +162,7 @@ fn shift_tab_to_a_read_only_mode_stops_the_writing() {
     answer.says("I am going to write.");
     sheaf.wait_for("I am going to write.");
     sheaf.send("\x1b[Z\x1b[Z");
-    sheaf.wait_for("── agent → read-only next: plan");
+    sheaf.wait_for("── agent → read-only · next: plan");
     answer.calls(&[("write", json!({ "file_path": "new.txt", "contents": "new\n" }))]);
     let next = model.asked();
     assert!(next.results().concat().contains("plan mode"), "{:?}", next.results());
@@ -179,7 +179,7 @@ fn a_mode_with_more_rights_is_for_the_next_message() {
     for _ in 0..3 {
         sheaf.send("\x1b[Z");
     }
-    sheaf.wait_for("── plan next: agent");
+    sheaf.wait_for("── plan · next: agent");
     answer.calls(&[("write", json!({ "file_path": "new.txt", "contents": "new\n" }))]);
     model.asked();
     assert!(!sheaf.home().join("work/new.txt").exists());

@@ -76,31 +76,31 @@ mod tests {
                 1,
                 false,
                 80,
-                "? Trust this folder? Off until then: AGENTS.md | tab review",
+                "? Trust this folder? Off until then: AGENTS.md | tab details",
             ),
             (
                 &["AGENTS.md", "a.mdc"],
                 5,
                 false,
                 80,
-                "? Trust this folder? Off until then: AGENTS.md, a.mdc, 3 more | tab review",
+                "? Trust this folder? Off until then: AGENTS.md, a.mdc, 3 more | tab details",
             ),
             (
                 &["AGENTS.md"],
                 1,
                 true,
                 80,
-                "? Trust the changes? Off until then: AGENTS.md | tab review",
+                "? Trust the changes? Off until then: AGENTS.md | tab details",
             ),
             (
                 &[],
                 1,
                 false,
                 80,
-                "? Trust this folder? Off until then: checkers | tab review",
+                "? Trust this folder? Off until then: checkers | tab details",
             ),
-            (&["AGENTS.md"], 1, false, 37, "? Trust this folder? | tab review"),
-            (&["AGENTS.md"], 1, true, 37, "? Trust the changes? | tab review"),
+            (&["AGENTS.md"], 1, false, 37, "? Trust this folder? | tab details"),
+            (&["AGENTS.md"], 1, true, 37, "? Trust the changes? | tab details"),
         ] {
             assert_eq!(check(paths, count, is_changed, columns), shown);
         }

@@ -302,7 +302,7 @@ fn the_agent_that_asks_first_is_a_state_of_the_cycle() {
         app.picture()
     );
     app.keys("/mode agent<enter>");
-    assert!(app.shows("agent, asks first next: agent"), "{}", app.picture());
+    assert!(app.shows("agent, asks first · next: agent"), "{}", app.picture());
     assert_eq!(app.sent().len(), 1);
     for mode in ["agent, asks first", "plan", "ask", "debug", "agent"] {
         app.keys("<shift+tab>");

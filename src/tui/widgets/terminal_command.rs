@@ -146,12 +146,13 @@ fn glyph(command: &TerminalCommand<'_>) -> Span {
 
 fn head(command: &TerminalCommand<'_>, document: &Document, look: &RenderContext<'_>) -> Vec<StyledLine> {
     let mut title = vec![Span::new(Sanitized::new(command.command.trim_end()), Role::Strong).bold()];
-    if look.read_only {
+    // What the mode did not let run changed nothing: the reason says it all.
+    if look.read_only && error::failure(document).is_none() {
         title.push(gap(2));
         title.push(super::badge());
     }
     if let Some(reason) = error::failure(document) {
-        title.extend([gap(2), Span::new(reason, Role::Error)]);
+        title.extend([gap(2), Span::new(signed("✗", &reason), Role::Error)]);
     }
     // A command is shown whole: what runs on this machine is never hidden.
     let mut rows = titled(&title, &[], &[gap(2)], facts(command, document, look), look.width);
@@ -197,9 +198,8 @@ fn facts(command: &TerminalCommand<'_>, document: &Document, look: &RenderContex
         CommandState::Cancelled if document.is_incomplete() => {
             facts.word(Weight::Heavy, signed("✗", t!("document-broken-off")), Role::Error);
         }
-        CommandState::Cancelled if error::failure(document).is_some() => {
-            facts.word(Weight::Heavy, signed("✗", t!("call-failed")), Role::Error);
-        }
+        // Its reason stands behind the command, with the mark.
+        CommandState::Cancelled if error::failure(document).is_some() => {}
         CommandState::Cancelled => facts.word(Weight::Heavy, signed("✗", t!("command-stopped")), Role::Error),
         CommandState::Other(word) => facts.word(Weight::Heavy, word.replace('_', " "), Role::Dim),
     }
@@ -210,7 +210,8 @@ fn facts(command: &TerminalCommand<'_>, document: &Document, look: &RenderContex
     if command.truncated {
         facts.word(Weight::Light, t!("document-cut"), Role::Dim);
     }
-    let was_run = !matches!(command.state, CommandState::Running | CommandState::Rejected);
+    let was_run =
+        !matches!(command.state, CommandState::Running | CommandState::Rejected) && error::failure(document).is_none();
     // What was promised counts less than what held.
     if was_run && command.sandbox == Some("none") {
         facts.word(Weight::Light, t!("command-no-sandbox"), Role::Waiting);
@@ -228,7 +229,7 @@ fn facts(command: &TerminalCommand<'_>, document: &Document, look: &RenderContex
 fn name(permission: &Permission) -> &str {
     match permission {
         Permission::Network => t!("command-network"),
-        Permission::GitWrite => "git_write",
+        Permission::GitWrite => t!("permission-git-write"),
         Permission::All => t!("command-no-sandbox"),
         Permission::Other(word) => word,
     }
@@ -381,6 +382,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_mode_did_not_let_run_has_one_mark_and_one_sentence() {
+        let failure = json!({ "errorCode": "TOOL_FORBIDDEN_IN_MODE", "message": "ask mode: x" });
+        let refused = ran(json!({ "state": "cancelled", "failure": failure, "output": "" }));
+        let asking = RenderContext {
+            read_only: true,
+            ..look(40)
+        };
+        for context in [look(40), asking] {
+            let shown = picture(&refused, &context);
+            let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(shown.matches('✗').count(), 1, "{shown}");
+            assert!(words.contains("✗ not allowed in this mode"), "{shown}");
+        }
+    }
+
+    #[test]
     fn blank_lines_at_the_end_of_what_is_over_are_not_shown() {
         let over = |output: &str| picture(&ran(json!({ "exitCode": 0, "output": output })), &look(60));
         assert_eq!(over("one\n\ntwo\n\n  \n\n"), over("one\n\ntwo\n"));
@@ -504,7 +521,7 @@ $ cargo test cart                                  ✓ 0  5.3 s  no network
   │ running 4 tests
   │ ....
 -- failed
-$ cargo test cart                         ✗ 101  42 s  network, git_write
+$ cargo test cart                  ✗ 101  42 s  network, git write access
   │ running 4 tests
   │ ....
 -- no sandbox, cut
@@ -537,7 +554,7 @@ $ cargo test cart                                                               
   │ running 4 tests
   │ ....
 -- failed
-$ cargo test cart                                                                 ✗ 101  42 s  network, git_write
+$ cargo test cart                                                          ✗ 101  42 s  network, git write access
   │ running 4 tests
   │ ....
 -- no sandbox, cut

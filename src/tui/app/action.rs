@@ -32,12 +32,27 @@ impl Action {
         locale::text(&self.id("about"))
     }
 
-    /// Words that find the action besides the ones that are shown: none in English, else its name and both hints.
+    /// Words that find the action besides the ones that are shown: what Vim calls it, and in other languages than English its
+    /// name and both hints.
     pub fn aliases(&self) -> String {
+        let vim = self.vim_words().join(" ");
         if locale::tag() == "en" {
-            return String::new();
+            return vim;
         }
-        format!("{} {} {}", self.name, self.hint(), locale::english(&self.id("hint")))
+        format!(
+            "{} {} {} {vim}",
+            self.name,
+            self.hint(),
+            locale::english(&self.id("hint"))
+        )
+    }
+
+    /// What users of Vim type after `:` for the action.
+    pub fn vim_words(&self) -> &'static [&'static str] {
+        match self.name {
+            "quit" => &["q", "q!", "qa", "qa!", "wq", "wqa", "x", "xa"],
+            _ => &[],
+        }
     }
 
     /// The id of the text about the action in the locale files: `hint` or `about`.

@@ -512,6 +512,15 @@ impl Picker {
             &self.filter.text(),
             texts.map(|(it, facts)| (it.label.as_str(), facts.as_str())),
         );
+        // A command that Vim calls exactly so comes first.
+        let text = self.filter.text();
+        let is_named = |at: &usize| match self.entries.get(*at).map(|it| &it.choice) {
+            Some(Choice::Action(action, argument)) => argument.is_empty() && action.vim_words().contains(&text.trim()),
+            _ => false,
+        };
+        if let Some(at) = self.passing.iter().position(is_named) {
+            self.passing[..=at].rotate_right(1);
+        }
         if self.takes_terms && self.filter.text().contains([':', '=', '<', '>', '"', ' ']) {
             self.passing.clear();
         }

@@ -16,6 +16,7 @@ use crate::{
     transcript::Transcript,
     tui::{
         app::{Answer, Keymap, Overlay, Scene, keymap::KeyContext},
+        editor::draft::Draft,
         spoken,
         terminal::surface::Links,
     },
@@ -33,6 +34,8 @@ pub struct Page {
     top: usize,
     /// Rows in view as of the last drawing.
     height: usize,
+    /// On the page of keys, words that an entry must contain.
+    filter: Draft,
 }
 
 enum PageBlock {
@@ -85,7 +88,45 @@ impl Page {
             columns: 0,
             top: 0,
             height: 1,
+            filter: Draft::default(),
         }
+    }
+
+    /// The rows for the width. With a filter, the title with it, and the entries that contain all its words.
+    fn lay_out(&self, columns: usize) -> Vec<StyledLine> {
+        if self.filter.is_empty() {
+            return self.blocks.iter().flat_map(|it| it.lay_out(columns)).collect();
+        }
+        let filter = self.filter.text().to_lowercase();
+        let passes = |block: &&PageBlock| match block {
+            PageBlock::Entry(keys, about) => {
+                let text = format!("{keys} {about}").to_lowercase();
+                filter.split_whitespace().all(|it| text.contains(it))
+            }
+            _ => false,
+        };
+        let mut rows: Vec<StyledLine> = title(t!("page-keys"), &format!("› {filter}")).lay_out(columns);
+        rows.push(StyledLine::blank());
+        let heads = rows.len();
+        rows.extend(self.blocks.iter().filter(passes).flat_map(|it| it.lay_out(columns)));
+        if rows.len() == heads {
+            rows.extend(PageBlock::line(t!("list-nothing"), Role::Dim).lay_out(columns));
+        }
+        rows
+    }
+
+    /// Gives a key to the filter of the page of keys. Returns true if it took it.
+    fn filter_key(&mut self, event: KeyEvent) -> bool {
+        let is_scroll = event.code == KeyCode::Char(' ') && self.filter.is_empty();
+        let commands = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SUPER;
+        let is_text =
+            matches!(event.code, KeyCode::Char(_) | KeyCode::Backspace) && !event.modifiers.intersects(commands);
+        if !self.is_help || is_scroll || !is_text || event.code == KeyCode::Char('?') {
+            return false;
+        }
+        self.filter.edit(event);
+        (self.columns, self.top) = (0, 0);
+        true
     }
 
     /// All keys and commands, from the tables that run them.
@@ -365,7 +406,14 @@ impl Page {
 
 impl Overlay for Page {
     fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
+        if self.filter_key(event) {
+            return Answer::Taken;
+        }
         match event.code {
+            KeyCode::Esc if !self.filter.is_empty() => {
+                self.filter.take_all();
+                (self.columns, self.top) = (0, 0);
+            }
             KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | '?') | KeyCode::F(1) => return Answer::Close,
             KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
             KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
@@ -388,18 +436,19 @@ impl Overlay for Page {
         let columns = usize::from(area.width);
         if self.columns != columns {
             self.columns = columns;
-            self.rows = self.blocks.iter().flat_map(|it| it.lay_out(columns)).collect();
+            self.rows = self.lay_out(columns);
         }
         self.scroll(0);
         frame::lines(area, buf, self.rows.get(self.top..).unwrap_or_default(), scene.theme);
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
-        vec![
-            ("↑↓", t!("footer-lines")),
-            ("space", t!("footer-page")),
-            ("esc", t!("footer-back")),
-        ]
+        let mut hints = vec![("↑↓", t!("footer-lines")), ("space", t!("footer-page"))];
+        if self.is_help {
+            hints.push((t!("footer-letters"), t!("footer-find")));
+        }
+        hints.push(("esc", t!("footer-back")));
+        hints
     }
 
     fn spoken(&self, _: &Buffer) -> (Vec<String>, Option<&'static str>) {
@@ -613,6 +662,30 @@ fn entry(keys: &str, about: &'static str, columns: usize) -> Vec<StyledLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn letters_filter_the_page_of_keys_and_esc_shows_all_again() {
+        let mut page = Page::keys(&Keymap::built_in(crate::tui::actions::ACTIONS), false);
+        let shown = |page: &mut Page| Scene::drawn(page, &Transcript::default(), 80, 400).join("\n");
+        let press = |page: &mut Page, code| {
+            let event = KeyEvent::new(code, KeyModifiers::NONE);
+            Scene::test(&Transcript::default(), |scene| page.key(event, scene))
+        };
+        let all = shown(&mut page);
+        for letter in "quit j".chars() {
+            assert!(matches!(press(&mut page, KeyCode::Char(letter)), Answer::Taken));
+        }
+        assert!(shown(&mut page).contains(t!("list-nothing")));
+        press(&mut page, KeyCode::Backspace);
+        let few = shown(&mut page);
+        assert!(
+            few.contains("› quit") && few.contains("/quit") && !few.contains("/theme"),
+            "{few}"
+        );
+        assert!(matches!(press(&mut page, KeyCode::Esc), Answer::Taken));
+        assert_eq!(shown(&mut page), all);
+        assert!(matches!(press(&mut page, KeyCode::Esc), Answer::Close));
+    }
 
     #[test]
     fn nothing_of_the_keys_is_cut_at_any_width() {

@@ -63,6 +63,8 @@ pub const STASH: Action = Action::new("stash", "", |app, _| {
         (None, Some(stash)) => {
             app.composer.field.restore(&stash);
             app.composer.stash = stash_of(&stash);
+            // "Stashed" is no longer true.
+            app.toast = None;
         }
         // Two drafts change places: nothing is lost.
         (Some(draft), stash) => {

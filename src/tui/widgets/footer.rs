@@ -17,16 +17,16 @@ pub struct FooterSpans {
 pub fn spans(hints: Vec<Hint>, toast: Option<&str>, is_room_above: bool, columns: usize) -> FooterSpans {
     let most = columns.saturating_sub(2);
     if let Some(toast) = toast.filter(|it| is_room_above && width::width(it) > most) {
-        let rows = wrap(&[Span::new(Sanitized::line(toast), Role::Accent)], most, &[], &[]);
+        let rows = wrap(&[Span::new(Sanitized::line(toast), Role::Text)], most, &[], &[]);
         let rest: Vec<_> = rows.iter().skip(1).map(StyledLine::plain).collect();
         let rest = width::cut_end(&rest.join(" "), most);
         return FooterSpans {
-            left: vec![Span::new(Sanitized::new(&rest), Role::Accent)],
+            left: vec![Span::new(Sanitized::new(&rest), Role::Text)],
             right: Vec::new(),
             above: rows.into_iter().next().unwrap_or_default().spans,
         };
     }
-    let toast = toast.map(|it| Span::new(Sanitized::line(&width::cut_end(it, most)), Role::Accent));
+    let toast = toast.map(|it| Span::new(Sanitized::line(&width::cut_end(it, most)), Role::Text));
     let right: Vec<Span> = toast.into_iter().collect();
     let room = columns.saturating_sub(width::spans_width(&right) + if right.is_empty() { 1 } else { 4 });
     let mut left = Vec::new();

@@ -262,7 +262,13 @@ impl Overlay for DocumentPage {
         if self.is_waiting {
             return vec![("esc", t!("footer-close"))];
         }
-        let mut hints = vec![("↑↓", t!("footer-scroll")), ("j k", t!("footer-step"))];
+        let mut hints = Vec::new();
+        if !self.parts.is_empty() {
+            hints.push(("↑↓", t!("footer-scroll")));
+        }
+        if self.parts.len() > 1 {
+            hints.push(("j k", t!("footer-step")));
+        }
         if self.here().is_some() {
             hints.push(("o", t!("footer-open")));
             hints.push(("+ -", t!("footer-context")));
@@ -272,5 +278,18 @@ impl Overlay for DocumentPage {
         }
         hints.push(("esc", t!("footer-close")));
         hints
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_page_prints_no_key_that_needs_documents() {
+        let mut page = DocumentPage::waiting("diff", "", "");
+        page.fill(Vec::new(), "nothing changed");
+        let keys: Vec<_> = page.hints().into_iter().map(|it| it.0).collect();
+        assert_eq!(keys, ["esc"]);
     }
 }

@@ -3,6 +3,7 @@
 ## Die Linie über dem Entwurf
 
 composer-placeholder = Frag etwas.  / Befehle  @ Dateien  ! Shell  ? Tasten
+composer-in-review = Tasten gehen an das Review.  esc führt hierher zurück
 composer-unseen = { $count } neu ↓
 composer-shell = läuft in der Sandbox
 composer-shell-silent = läuft in der Sandbox, das Modell sieht es nicht

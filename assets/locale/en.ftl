@@ -6,6 +6,7 @@
 ## Rule above the draft
 
 composer-placeholder = Ask anything.  / commands  @ files  ! shell  ? keys
+composer-in-review = Keys go to the review.  esc returns here
 composer-unseen = { $count } new ↓
 composer-shell = runs in the sandbox
 composer-shell-silent = runs in the sandbox, hidden from the model

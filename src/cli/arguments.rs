@@ -293,7 +293,7 @@ pub struct Run {
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub goes_on: bool,
 
-    /// Resume a conversation by its id, or the last one
+    /// Resume a conversation by its id; without one choose from a list
     #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
 

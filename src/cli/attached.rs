@@ -107,6 +107,7 @@ impl Library for ServedLibrary {
         let listed = self.runtime.block_on(self.server.list()).map_err(|it| it.to_string())?;
         listed.clone_into(&mut self.listed.lock().unwrap_or_else(PoisonError::into_inner));
         let sessions = listed.into_iter().filter(|it| it.turns > 0).map(|it| StoredSession {
+            is_open: false,
             id: it.id,
             title: it.title,
             turns: it.turns,

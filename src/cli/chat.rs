@@ -56,6 +56,11 @@ pub fn resume_target(run: &Run, words: &mut String, is_title: impl Fn(&str) -> b
     }
 }
 
+/// Returns true if the user is to choose from a list: `--resume` without an id and without a message for the last one.
+pub fn is_open_choice(run: &Run, words: &str) -> bool {
+    run.resume.as_deref() == Some("") && !run.fork && words.trim().is_empty()
+}
+
 /// Returns true if a stored conversation has this title, in any case.
 pub fn is_title(base: &CliContext, name: &str) -> bool {
     let is_it = |title: &String| title.eq_ignore_ascii_case(name);

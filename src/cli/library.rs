@@ -61,6 +61,7 @@ pub struct SessionLibrary {
     cache: PathBuf,
     learning: Arc<AtomicBool>,
     door: Mutex<Option<Door>>,
+    opens_with_list: bool,
 }
 
 impl SessionLibrary {
@@ -77,7 +78,14 @@ impl SessionLibrary {
             cache: base.paths.cache.clone(),
             learning: Arc::default(),
             door: Mutex::default(),
+            opens_with_list: false,
         }
+    }
+
+    /// The user chooses a conversation at the start.
+    pub fn with_list(mut self, opens_with_list: bool) -> Self {
+        self.opens_with_list = opens_with_list;
+        self
     }
 
     /// Accepts answers from other windows on this conversation, instead of those on the previous one.
@@ -173,7 +181,11 @@ impl Library for SessionLibrary {
         self.update_cache(listed.clone());
         let here = self.workspace.to_string_lossy();
         let home = self.environment.get("HOME").map(str::to_owned);
+        let recorders = self.recorders.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = recorders.last().map(|it| it.id().to_owned());
+        drop(recorders);
         let kept = listed.into_iter().filter(|it| it.turns > 0).map(|it| StoredSession {
+            is_open: open.as_ref() == Some(&it.session.id),
             elsewhere: if it.session.workspace == here {
                 String::new()
             } else {
@@ -202,6 +214,10 @@ impl Library for SessionLibrary {
         let found: Vec<_> = found.take(MAX_FOUND).collect();
         self.update_cache(listed);
         found
+    }
+
+    fn opens_with_list(&self) -> bool {
+        self.opens_with_list
     }
 
     fn export(&self, log: &Arc<Log>, path: &Path) -> Result<(), String> {

@@ -376,7 +376,14 @@ fn start_conversation(
     };
     let mut base = CliContext::by(common, whom, word)?;
     let mut words = prompt.join(" ");
-    let resumed = chat::resume_target(wanted, &mut words, |it| chat::is_title(&base, it));
+    let is_open_choice = chat::is_open_choice(wanted, &words);
+    if is_open_choice && !(has_screen && !end.plain) {
+        complain(
+            "--resume without an id opens a list, which needs a screen\n  --resume=ID names a conversation, --continue resumes the last one",
+        );
+        return Ok(code::USAGE);
+    }
+    let resumed = chat::resume_target(wanted, &mut words, |it| chat::is_title(&base, it)).filter(|_| !is_open_choice);
     if let Err(problem) = run::apply_arguments(wanted, &mut base) {
         complain(&problem);
         return Ok(code::USAGE);
@@ -419,7 +426,7 @@ fn start_conversation(
     let keeps = !wanted.no_session;
     let session = chat::named(&base, base.session(), wanted.session_id.as_deref())?;
     let record = base.recording(wanted.no_session, session.clone());
-    let store = chat::store(&base);
+    let (store, ending_store) = (chat::store(&base), chat::store(&base));
     let opened = match resumed {
         None => None,
         Some(it) if wanted.fork => Some(chat::fork(
@@ -466,12 +473,8 @@ fn start_conversation(
             is_apart: false,
             tools: wanted.tools.as_deref().map(run::tool_names),
         };
-        let library = Arc::new(library::SessionLibrary::new(
-            &base,
-            talk.added.clone(),
-            keeps,
-            Arc::clone(&kept),
-        ));
+        let library = library::SessionLibrary::new(&base, talk.added.clone(), keeps, Arc::clone(&kept));
+        let library = Arc::new(library.with_list(is_open_choice));
         let mut opened_door = None;
         let link = match open::link(&base.settings, &base.environment, &talk)? {
             Some(link) => {
@@ -503,10 +506,20 @@ fn start_conversation(
         Ok::<_, anyhow::Error>(code)
     });
     // Finishes writing sessions before the runtime ends their tasks. The screen is gone, and with it what it said.
-    for recorder in recorders.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+    let recorders: Vec<_> = recorders
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .drain(..)
+        .collect();
+    let last = recorders.last().map(|it| it.id().to_owned());
+    for recorder in recorders {
         if let Err(failure) = recorder.finish() {
             complain(&failure.to_string());
         }
+    }
+    // Nothing is written for a conversation in which nothing was said.
+    if let Some(id) = last.filter(|it| ending_store.path_of(it).exists()) {
+        let _ = writeln!(io::stdout(), "Resume with: sheaf --resume {id}");
     }
     // Commands of a live tour end with its tasks, which must happen before its folder is removed.
     drop(runtime);

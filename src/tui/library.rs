@@ -52,6 +52,8 @@ pub struct StoredSession {
     /// Milliseconds since the Unix epoch.
     pub changed: u64,
     pub is_archived: bool,
+    /// It is the conversation on this screen.
+    pub is_open: bool,
 }
 
 /// The end of a saved conversation, and facts about it.

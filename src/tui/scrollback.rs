@@ -32,6 +32,7 @@ impl App {
                 // What is selected says which keys there are: nobody presses them there.
                 has_focus: false,
                 review_key: None,
+                is_preview: false,
                 ..*context
             };
             let mut text = String::new();
@@ -52,6 +53,7 @@ impl App {
             let context = TranscriptContext {
                 has_focus: false,
                 review_key: None,
+                is_preview: false,
                 ..*context
             };
             let (mut text, mut line) = (String::new(), Buffer::empty(Rect::new(0, 0, columns as u16, 1)));

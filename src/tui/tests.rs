@@ -146,6 +146,40 @@ fn the_mode_is_on_the_rule_and_shift_tab_goes_round() {
 }
 
 #[test]
+fn what_vim_calls_quitting_quits() {
+    for typed in ["q", "wq", "q!", "x"] {
+        let mut desk = TestApp::new(80, 24);
+        desk.keys("/vim<enter><esc>:");
+        desk.keys(typed);
+        desk.keys("<enter>");
+        assert!(
+            matches!(desk.front.effects.last(), Some(Effect::Quit(0))),
+            "{typed}\n{}",
+            desk.picture()
+        );
+    }
+}
+
+#[test]
+fn what_was_stashed_is_not_called_so_once_it_is_back() {
+    let mut desk = TestApp::new(80, 24);
+    desk.keys("a thought<ctrl+s>");
+    assert!(desk.shows(crate::t!("action-stashed")), "{}", desk.picture());
+    desk.keys("<ctrl+s>");
+    assert!(desk.shows("› a thought"), "{}", desk.picture());
+    assert!(!desk.shows(crate::t!("action-stashed")), "{}", desk.picture());
+}
+
+#[test]
+fn help_is_filtered_by_letters_which_never_reach_the_draft() {
+    let mut desk = TestApp::new(80, 24);
+    desk.keys("<f1>stash");
+    assert!(desk.shows("› stash") && desk.shows("ctrl+s"), "{}", desk.picture());
+    desk.keys("<esc><esc>");
+    assert_eq!(desk.app.composer.field.text(), "");
+}
+
+#[test]
 fn a_wrong_command_says_so_and_keeps_the_draft() {
     let mut desk = TestApp::new(80, 24);
     desk.keys("/mdoe plan<enter>");

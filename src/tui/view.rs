@@ -13,7 +13,7 @@ use super::{
     app::{App, DraftList, Focus, Overlay, Placement, Scene, keymap::KeyContext, search::Search, selection::Selection},
     areas::{Areas, DRAFT, Demand, MARGIN, PAGE_INDENT, outline_columns},
     bars::{header, hints::hints, rule, trust},
-    overlays::Picker,
+    overlays::{Picker, Review},
     terminal::{
         Surface,
         surface::{Links, mix},
@@ -139,6 +139,7 @@ impl App {
             images: &self.terminal.images,
             has_nerd_font: self.has_nerd_font(),
             theme: &self.appearance.theme,
+            is_preview: false,
             review_key: self
                 .preferences
                 .keymap
@@ -285,12 +286,19 @@ impl App {
                 BarWidget { bar, theme }.render(area, buf, links);
             });
         }
+        let is_in_review = self.overlays.top::<Review>().is_some();
         let version = mix(self.composer.field.version(), self.composer.mode as u64);
+        let version = mix(version, u64::from(is_in_review));
         let answer = question.and_then(|it| self.caret_of_answer(&pane, it));
         let caret = self.caret(answer, drawn.caret);
         let draft = ComposerWidget {
             drawn: (!self.composer.field.is_empty()).then_some(&drawn),
             mode: self.composer.mode,
+            placeholder: if is_in_review {
+                t!("composer-in-review")
+            } else {
+                t!("composer-placeholder")
+            },
             theme,
         };
         frame.pane(areas.composer, version, |buf, links| {

@@ -315,6 +315,50 @@ fn a_second_window_keeps_its_words() {
     next.wait_for("› and then mine");
 }
 
+#[test]
+fn quitting_says_how_to_resume_and_resume_without_an_id_shows_the_list() {
+    let model = Model::start();
+    let begin = |arguments: &[&str]| {
+        Start::new(arguments)
+            .with("OPENAI_BASE_URL", &model.url)
+            .with("OPENAI_API_KEY", "sk-test")
+            .with("OPENAI_MODEL", "scripted")
+            .size(100, 30)
+    };
+    let first = begin(&[]).run();
+    first.wait_for("Ask anything");
+    let answer = asked(&first, &model, "one");
+    answer.says("First answer.");
+    answer.finish();
+    first.wait_for("First answer.");
+    first.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
+    let sessions = first.home().join(".local/share/sheaf/sessions");
+    let id = session_files(&sessions).pop().expect("it is stored");
+    let id = id.file_stem().and_then(|it| it.to_str()).expect("an id").to_owned();
+    first.send("/quit\r");
+    first.wait_for(&format!("sheaf --resume {id}"));
+    assert_eq!(first.exit(), 0);
+    let second = begin(&["--resume"]).after(&first).run();
+    second.wait_for("enter resume");
+    assert!(!second.look(|it| it.shows("in use")), "{}", second.picture());
+    second.send("\r");
+    second.wait_for("First answer.");
+    second.wait_gone("enter resume");
+    second.send("/resume\r");
+    second.wait_for("one  in use");
+    second.send("\x1b");
+    second.wait_gone("enter resume");
+    second.send("/quit\r");
+    second.wait_for(&format!("sheaf --resume {id}"));
+    assert_eq!(second.exit(), 0);
+    // Nothing was said.
+    let third = begin(&[]).after(&first).run();
+    third.wait_for("Ask anything");
+    third.send("/quit\r");
+    assert_eq!(third.exit(), 0);
+    assert!(!third.look(|it| it.shows("--resume")), "{}", third.picture());
+}
+
 /// Returns true if a stored draft in the folder contains the text.
 fn files_hold(folder: &Path, text: &str) -> bool {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();

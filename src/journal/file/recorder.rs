@@ -49,6 +49,7 @@ pub type Examine = Box<dyn FnOnce() -> Option<Notice> + Send>;
 /// Writes a session while it lives; [`Recorder::finish`] or a drop writes the rest and waits for the disk.
 #[derive(Debug)]
 pub struct Recorder {
+    id: String,
     stop: Option<oneshot::Sender<()>>,
     /// Looks for damage in the part of the file that was not read.
     examination: Option<JoinHandle<()>>,
@@ -67,7 +68,7 @@ impl Recorder {
         let (stop, stopped) = oneshot::channel();
         let (log, id) = (Arc::downgrade(log), writer.tape.session.id.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        let told = log.clone();
+        let (told, own) = (log.clone(), id.clone());
         let say = move |event: Event| {
             if let Event::Notice(notice) = &event {
                 report.call(&id, notice);
@@ -85,10 +86,16 @@ impl Recorder {
             .name("journal".to_owned())
             .spawn(move || runtime.block_on(follow(follower, stopped, writer, say, log)))?;
         Ok(Self {
+            id: own,
             stop: Some(stop),
             examination: examine.transpose()?,
             thread: Some(thread),
         })
+    }
+
+    /// The id of the session that it writes.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// Waits until everything that was appended so far is on the disk, or cannot be; then that is the error. The log has

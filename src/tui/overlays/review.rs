@@ -736,7 +736,8 @@ impl Overlay for Review {
         let head = self.head(&states, transcript, columns);
         let rest = frame::lines(area, buf, &[head, StyledLine::blank()], theme);
         self.files = ListCursor::default();
-        let change = if columns >= 70 {
+        // One file is named above its change.
+        let change = if columns >= 70 && self.changes.files.len() > 1 {
             let [files, change] = frame::beside(rest, (columns / 4).clamp(18, 36), buf, Role::Rule, theme);
             self.draw_files(&states, files, buf, theme);
             change

@@ -225,11 +225,13 @@ impl Sessions {
             Some(line) if !self.hits.words.is_empty() => (line.as_str(), Role::Text),
             Some(_) | None => (it.elsewhere.as_str(), Role::Faint),
         };
-        let about = if it.is_archived {
-            format!("{}  {about}", t!("sessions-archived"))
-        } else {
-            about.to_owned()
-        };
+        let marks = [
+            (it.is_open, t!("list-in-use")),
+            (it.is_archived, t!("sessions-archived")),
+        ];
+        let marks = marks.into_iter().filter(|it| it.0).map(|it| it.1);
+        let parts = marks.chain([about]).filter(|it| !it.is_empty());
+        let about = parts.collect::<Vec<_>>().join("  ");
         let title = width::cut_end(&Sanitized::line(title), room);
         let left = room.saturating_sub(width::width(&title));
         let about = if about.is_empty() || left < 10 {
@@ -304,6 +306,7 @@ impl Sessions {
             has_nerd_font: false,
             theme: scene.theme,
             review_key: None,
+            is_preview: true,
         };
         drawn.pane.measure(&context, usize::from(rest.height));
         let widget = TranscriptWidget {
@@ -459,16 +462,19 @@ impl Overlay for Sessions {
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
-        vec![
-            ("enter", t!("footer-take-up")),
-            ("↑↓", t!("footer-move")),
-            (t!("footer-letters"), t!("footer-find")),
-            ("tab", t!("footer-folder-or-everywhere")),
-            ("ctrl+a", t!("footer-archive")),
-            ("ctrl+t", t!("footer-archived-too")),
-            ("ctrl+d", t!("footer-remove")),
-            ("esc", t!("footer-back")),
-        ]
+        let has_one = self.here().is_some();
+        let hints = [
+            (has_one, "enter", t!("footer-take-up")),
+            (has_one, "↑↓", t!("footer-move")),
+            (true, t!("footer-letters"), t!("footer-find")),
+            (true, "tab", t!("footer-folder-or-everywhere")),
+            (has_one, "ctrl+a", t!("footer-archive")),
+            (true, "ctrl+t", t!("footer-archived-too")),
+            (has_one, "ctrl+d", t!("footer-remove")),
+            (true, "esc", t!("footer-back")),
+        ];
+        let works = hints.into_iter().filter(|it| it.0);
+        works.map(|(_, key, word)| (key, word)).collect()
     }
 }
 

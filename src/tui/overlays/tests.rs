@@ -6,9 +6,10 @@ use serde_json::{Map, json};
 use super::*;
 use crate::{
     protocol::{
-        DocumentStart, Done, Event, FileChange, Kind, Message, ModelOffer, ModelOffers, Operation, Position,
-        RestorePreview, Turn,
+        DocumentStart, Done, Event, FileChange, FinishReason, Kind, Message, ModelOffer, ModelOffers, Operation,
+        Position, RestorePreview, Turn,
     },
+    t,
     transcript::Transcript,
     tui::{
         app::{Answer, Choice, Overlay, Scene},
@@ -184,6 +185,7 @@ fn saved_conversations_have_a_preview_beside_or_below_them() {
     ] {
         assert!(wide.contains(part), "{part}: {wide}");
     }
+    assert!(!wide.contains(t!("list-in-use")), "{wide}");
     let narrow = Scene::drawn(&mut list, &transcript, 50, 22);
     assert_eq!(narrow[12], "─".repeat(50));
     assert!(narrow[13].contains("gpt-5.4  git main"), "{narrow:#?}");
@@ -193,12 +195,54 @@ fn saved_conversations_have_a_preview_beside_or_below_them() {
 }
 
 #[test]
+fn the_list_of_conversations_marks_the_open_one_and_prints_keys_that_work() {
+    let session = StoredSession {
+        id: "a".to_owned(),
+        title: "first".to_owned(),
+        is_open: true,
+        ..StoredSession::default()
+    };
+    let mut list = Sessions::new(vec![session], 0);
+    let log = crate::journal::Log::new();
+    log.append(0, Event::UserMessage(Message::user("say")));
+    log.append(
+        0,
+        Event::Done(Done {
+            finish_reason: Some(FinishReason::Error),
+            ..Done::default()
+        }),
+    );
+    let mut end = Transcript::default();
+    end.apply_all(&log.after(Position(0)));
+    list.show(
+        "a".to_owned(),
+        SessionPreview {
+            end,
+            ..SessionPreview::default()
+        },
+    );
+    let transcript = Transcript::default();
+    let shown = Scene::drawn(&mut list, &transcript, 110, 14).join("\n");
+    assert!(shown.contains(&format!("first  {}", t!("list-in-use"))), "{shown}");
+    assert!(
+        shown.contains(t!("ending-failed")) && !shown.contains(t!("key-retry")),
+        "{shown}"
+    );
+    let has_enter = |list: &Sessions| list.hints().iter().any(|it| it.0 == "enter");
+    assert!(has_enter(&list));
+    for letter in "nothing".chars() {
+        press(&mut list, &transcript, KeyCode::Char(letter));
+    }
+    assert!(!has_enter(&list));
+}
+
+#[test]
 fn a_change_is_reviewed_in_one_column_or_side_by_side() {
     let transcript = transcript();
     let mut review = Review::new(&transcript, None, 0).unwrap();
     let unified = Scene::drawn(&mut review, &transcript, 100, 10);
     assert!(
-        unified[2].starts_with("○ src/a.rs") && unified[2].contains("│ src/a.rs:7"),
+        unified[2].starts_with("src/a.rs:7") && !unified.join("").contains('│'),
         "{unified:#?}"
     );
     let text = unified.join("\n");
@@ -209,7 +253,7 @@ fn a_change_is_reviewed_in_one_column_or_side_by_side() {
     press(&mut review, &transcript, KeyCode::Char('u'));
     let sides = Scene::drawn(&mut review, &transcript, 100, 10);
     let both = sides.iter().find(|it| it.contains("物 = 1")).unwrap();
-    assert!(both.contains("物 = 2") && both.matches('│').count() == 2, "{sides:#?}");
+    assert!(both.contains("物 = 2") && both.matches('│').count() == 1, "{sides:#?}");
 }
 
 #[test]

@@ -121,6 +121,7 @@ pub fn rows(app: &mut App, item: Item, is_whole: bool) -> Vec<StyledLine> {
         let context = TranscriptContext {
             has_focus: false,
             review_key: None,
+            is_preview: false,
             ..*context
         };
         let fold = pane.fold_of(item);

@@ -490,6 +490,7 @@ proptest! {
 
 fn kept(id: &str, title: &str, elsewhere: &str) -> crate::tui::library::StoredSession {
     crate::tui::library::StoredSession {
+        is_open: false,
         id: id.to_owned(),
         title: title.to_owned(),
         elsewhere: elsewhere.to_owned(),

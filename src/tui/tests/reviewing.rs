@@ -84,6 +84,21 @@ fn files_stand_left_and_the_change_right() {
 }
 
 #[test]
+fn one_file_needs_no_list_beside_its_change() {
+    let mut desk = TestApp::new(80, 24);
+    desk.events([Event::UserMessage(Message::user("change it"))]);
+    desk.events(edit("a", "src/cart.rs", "let a = 1;\n", "let a = 2;\n", 10));
+    desk.events([Event::Done(Done::default())]);
+    desk.keys("<alt+r>");
+    let places = desk.picture().matches("cart.rs").count();
+    assert_eq!(places, 1, "{}", desk.picture());
+    assert!(!desk.shows("│"), "{}", desk.picture());
+    assert!(desk.shows("Keys go to the review"), "{}", desk.picture());
+    desk.keys("<esc>");
+    assert!(desk.shows("Ask anything"), "{}", desk.picture());
+}
+
+#[test]
 fn each_change_is_accepted_rejected_opened_or_spoken_of() {
     let mut desk = changed(100);
     desk.keys("<alt+r>a");

@@ -5,7 +5,6 @@ use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 use super::styled_line::put_spans;
 use crate::{
     protocol::Mode,
-    t,
     text::{Background, Role, Sanitized, Span, width},
     theme::Theme,
     tui::{areas::DRAFT, editor::field::Drawn, terminal::surface::Links},
@@ -19,6 +18,8 @@ pub struct ComposerWidget<'a> {
     /// `None`: the draft is empty.
     pub drawn: Option<&'a Drawn>,
     pub mode: Mode,
+    /// Shown instead of an empty draft.
+    pub placeholder: &'a str,
     pub theme: &'a Theme,
 }
 
@@ -54,7 +55,7 @@ impl StatefulWidget for ComposerWidget<'_> {
             }
             None => {
                 let columns = usize::from(area.width).saturating_sub(DRAFT + 1);
-                let text = width::cut(t!("composer-placeholder"), columns);
+                let text = width::cut(self.placeholder, columns);
                 put(x, &[Span::new(Sanitized::new(text), Role::Faint)]);
             }
         }
@@ -84,6 +85,7 @@ mod tests {
         let widget = ComposerWidget {
             drawn: (!draft.is_empty()).then_some(&drawn),
             mode: Mode::Agent,
+            placeholder: crate::t!("composer-placeholder"),
             theme: &theme,
         };
         assert_eq!(text_of(widget, width, height), expected);

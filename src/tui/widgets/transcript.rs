@@ -85,6 +85,8 @@ pub struct TranscriptContext<'a> {
     pub theme: &'a Theme,
     /// The key that opens the review of changes; `None` where none does.
     pub review_key: Option<String>,
+    /// It is not the open conversation: no key tries anything of it again.
+    pub is_preview: bool,
 }
 
 /// The state of the transcript's widget: its items, their rows, and the part in view.
@@ -1065,7 +1067,7 @@ impl Pane {
             joined: false,
             context: ContextLines::new(context.context_lines),
             approval: None,
-            newest: item.exchange() + 1 == transcript.exchanges.len(),
+            newest: !context.is_preview && item.exchange() + 1 == transcript.exchanges.len(),
             superseded: false,
             turn: exchange.turn,
             colours: context.colours,

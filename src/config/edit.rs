@@ -221,7 +221,7 @@ fn item(kind: ValueKind, text: &str, value: Value) -> Item {
         Value::Rules(items) => toml_edit::value(items.into_iter().map(|it| it.rule).collect::<Array>()),
         // Only a proxy without a password gets here; other secrets were refused.
         Value::Secret(it) => toml_edit::value(it.expose()),
-        Value::Headers(_) => Item::None,
+        Value::Headers(_) | Value::Variables(_) => Item::None,
     }
 }
 

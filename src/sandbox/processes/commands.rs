@@ -370,7 +370,7 @@ impl Commands {
         Ok(Running(command))
     }
 
-    fn session(&self) -> io::Result<&Session> {
+    pub(super) fn session(&self) -> io::Result<&Session> {
         if let Some(session) = self.session.get() {
             return Ok(session);
         }

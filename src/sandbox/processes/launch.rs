@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     fs::File,
     io::{self, Read, Seek},
-    os::fd::AsRawFd,
+    os::fd::{AsRawFd, RawFd},
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -108,30 +108,46 @@ pub fn spawn(
     (output, errors): (io::PipeWriter, Option<io::PipeWriter>),
     told: &File,
 ) -> Result<Child, NotStarted> {
-    let (arguments, order) = match start {
-        Start::Plain(arguments) => (arguments, None),
-        Start::Held(order) => ([kernel::program()?.into(), kernel::WORD.into()].into(), Some(order)),
-    };
-    let (program, arguments) = arguments.split_first().ok_or(NotStarted::Bash)?;
+    let (mut command, order) = prepare_child(start)?;
     let errors = match errors {
         Some(errors) => errors,
         None => output.try_clone()?,
     };
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the place where a model's commands are started"
-    )]
-    let mut command = tokio::process::Command::new(program);
     command
-        .args(arguments)
         .current_dir(directory)
         .env_clear()
         .envs(variables)
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors);
-    let told = told.as_raw_fd();
-    let order_descriptor = order.as_ref().map(AsRawFd::as_raw_fd);
+    separate(
+        &mut command,
+        order.as_ref().map(AsRawFd::as_raw_fd),
+        Some(told.as_raw_fd()),
+    );
+    Ok(command.spawn()?)
+}
+
+/// The process of a command, and the pipe from which a helper reads its order, which must stay open until it is started.
+pub fn prepare_child(start: Start) -> io::Result<(tokio::process::Command, Option<io::PipeReader>)> {
+    let (arguments, order) = match start {
+        Start::Plain(arguments) => (arguments, None),
+        Start::Held(order) => ([kernel::program()?.into(), kernel::WORD.into()].into(), Some(order)),
+    };
+    let (program, arguments) = arguments
+        .split_first()
+        .ok_or_else(|| io::Error::other("the command line is empty"))?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the place where a model's commands are started"
+    )]
+    let mut command = tokio::process::Command::new(program);
+    command.args(arguments);
+    Ok((command, order))
+}
+
+/// Gives a command a session of its own, and hands over the descriptors of its order and its last folder.
+pub fn separate(command: &mut tokio::process::Command, order: Option<RawFd>, told: Option<RawFd>) {
     let before = move || -> io::Result<()> {
         // No terminal: what has one could write to the screen and read what the user types.
         rustix::process::setsid()?;
@@ -142,10 +158,13 @@ pub fn spawn(
         };
         rustix::process::setrlimit(Resource::Core, none).ok();
         modest();
-        if let Some(order) = order_descriptor {
+        if let Some(order) = order {
             duplicate(order, ORDER_DESCRIPTOR)?;
         }
-        duplicate(told, FOLDER_DESCRIPTOR)
+        if let Some(told) = told {
+            duplicate(told, FOLDER_DESCRIPTOR)?;
+        }
+        Ok(())
     };
     #[expect(
         unsafe_code,
@@ -154,7 +173,6 @@ pub fn spawn(
     unsafe {
         command.pre_exec(before);
     }
-    Ok(command.spawn()?)
 }
 
 /// Makes the kernel end the command before this program when memory runs out.

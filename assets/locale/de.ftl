@@ -233,6 +233,7 @@ trust-about-changed = Neue und geänderte Dateien sind aus. Vertrauen schaltet e
 trust-about-held = Eingeschaltet ist:
 trust-settings = Einstellungen, ab dem nächsten Start
 trust-command = ein Prompt, gesendet, wenn du seinen Namen tippst
+trust-servers = MCP-Server; jeder fragt, bevor er startet
 trust-rule-always = eine Regel, mit jeder Nachricht gesendet
 trust-rule-files = eine Regel, mit passenden Dateien gesendet
 trust-rule-model = eine Regel, gesendet, wenn das Modell fragt
@@ -1369,3 +1370,28 @@ message-build = { $plan } bauen
 message-build-edited = { $plan } wie bearbeitet bauen
 pasted-lines = { $count } Zeilen eingefügt
 pasted-characters = { $count } Zeichen eingefügt
+
+servers-title = MCP-Server
+servers-none = Keine MCP-Server eingerichtet. sheaf mcp add NAME -- BEFEHL fügt einen hinzu.
+servers-off = aus
+servers-unapproved = nicht genehmigt
+servers-redefined = seit der Genehmigung geändert
+servers-untrusted = seiner Datei wird nicht vertraut: /trust
+servers-unusable = kann nicht starten
+servers-starting = startet
+servers-ready = bereit, { $tools ->
+    [one] 1 Werkzeug
+   *[other] { $tools } Werkzeuge
+ }, { $tokens } Tokens
+servers-sign-in = braucht Anmeldung: sheaf mcp login
+servers-failed = fehlgeschlagen
+servers-changed = geändert: nicht angeboten
+servers-tokens = { $count } Tokens
+servers-given = bekommt: { $names }
+servers-gaps = der Sandbox fehlt: { $gaps }
+footer-approve = genehmigen
+footer-restart = neu starten
+footer-tools = Werkzeuge
+footer-switch = an/aus
+hint-mcp = MCP-Server
+about-mcp = MCP-Server und ihre Werkzeuge zeigen

@@ -236,6 +236,7 @@ trust-about-changed = New and changed files are off. Trusting them turns on:
 trust-about-held = This is on:
 trust-settings = settings, from the next start
 trust-command = a prompt, sent when you type its name
+trust-servers = MCP servers; each asks before it starts
 trust-rule-always = a rule, sent with every message
 trust-rule-files = a rule, sent with matching files
 trust-rule-model = a rule, sent when the model asks
@@ -1372,3 +1373,28 @@ message-build = Build { $plan }
 message-build-edited = Build { $plan } as edited
 pasted-lines = pasted { $count } lines
 pasted-characters = pasted { $count } characters
+
+servers-title = MCP servers
+servers-none = No MCP servers are configured. sheaf mcp add NAME -- COMMAND adds one.
+servers-off = off
+servers-unapproved = not approved
+servers-redefined = changed since you approved it
+servers-untrusted = its file is not trusted: /trust
+servers-unusable = cannot be started
+servers-starting = starting
+servers-ready = ready, { $tools ->
+    [one] 1 tool
+   *[other] { $tools } tools
+ }, { $tokens } tokens
+servers-sign-in = needs sign-in: sheaf mcp login
+servers-failed = failed
+servers-changed = changed: not offered
+servers-tokens = { $count } tokens
+servers-given = given: { $names }
+servers-gaps = the sandbox is missing: { $gaps }
+footer-approve = approve
+footer-restart = restart
+footer-tools = tools
+footer-switch = on/off
+hint-mcp = MCP servers
+about-mcp = show MCP servers and their tools

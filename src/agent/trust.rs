@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     agent::prompt::rules::{self, HeldBack, RuleSet, Trust},
     config::{COMMANDS, Fingerprint, Paths, Settings, SettingsFile, TrustError, TrustRecord, TrustStore},
+    mcp::PROJECT_FILES,
     os::file,
     protocol::{TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport},
     sandbox::Workspace,
@@ -23,6 +24,8 @@ const MOST_ENTRIES: usize = 20_000;
 const MOST_RULES: usize = 2000;
 /// A longer file is no command.
 const MOST_COMMAND_BYTES: u64 = 256 << 10;
+/// A longer file defines no servers.
+const MOST_SERVER_BYTES: u64 = 4 << 20;
 /// In the place of a path, for what is no file of its own.
 const CHECKERS: &str = "(checkers)";
 
@@ -90,6 +93,11 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
             if let Ok(text) = text {
                 found.push((path, TrustKind::Command, Fingerprint::of(&[&text])));
             }
+        }
+    }
+    for path in PROJECT_FILES {
+        if let Ok(text) = file::read_beneath(workspace.root(), path.as_ref(), MOST_SERVER_BYTES) {
+            found.push((path.to_owned(), TrustKind::Servers, Fingerprint::of(&[&text])));
         }
     }
     let held = RuleSet::load(workspace, Trust::nobody()).held_back().to_vec();

@@ -106,6 +106,7 @@ const WITHOUT_EFFECT: &[(&[&str], &[&str])] = &[
     (&["undo"], &["theme", "sandbox"]),
     (&["redo"], &["theme", "sandbox"]),
     (&["rewind"], &["theme", "sandbox"]),
+    (&["mcp"], &["theme"]),
     (&["sandbox", "explain"], &["theme"]),
     (&["sandbox", "run"], &["theme", "sandbox"]),
 ];
@@ -114,7 +115,6 @@ const WITHOUT_EFFECT: &[(&[&str], &[&str])] = &[
 const FOREIGN_COMMANDS: &[(&str, &str)] = &[
     ("auth", "sheaf login"),
     ("init", "sheaf doctor"),
-    ("mcp", "sheaf config"),
     ("update", "sheaf --version"),
     ("upgrade", "sheaf --version"),
     ("version", "sheaf --version"),
@@ -534,6 +534,8 @@ pub enum Task {
     Rewind(Rewind),
     /// Explain the sandbox, or run a command in it
     Sandbox(Sandbox),
+    /// Manage servers of tools (MCP): list, add, show, approve, test, sign in, remove
+    Mcp(Mcp),
     /// Print shell completions
     #[command(
         hide = true,
@@ -812,6 +814,119 @@ pub enum Boundary {
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct Mcp {
+    #[command(subcommand)]
+    pub ask: McpTask,
+
+    #[command(flatten)]
+    pub common: CommonArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum McpTask {
+    /// List the servers of this workspace, and whether each may start
+    List {
+        /// Print lines of JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a server to your settings
+    #[command(after_help = "Examples:\n  sheaf mcp add time -- uvx mcp-server-time\n  \
+                            sheaf mcp add notes --folder ~/notes -- npx -y @modelcontextprotocol/server-filesystem ~/notes\n  \
+                            sheaf mcp add docs --url https://docs.example/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'")]
+    Add(McpAdd),
+    /// Show what a server runs, what it is given and what it may do
+    Show {
+        /// Name of the server
+        name: String,
+    },
+    /// Show what a project's server would run, or which tools have changed, and approve it
+    Approve {
+        /// Name of the server
+        name: String,
+
+        /// Approve without asking
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Start a server, list its tools and end it
+    Test(McpTest),
+    /// Sign in to a server in the browser
+    Login(McpLogin),
+    /// Sign out of a server and remove its token
+    Logout {
+        /// Name of the server, or an address
+        #[arg(value_name = "NAME|URL")]
+        target: String,
+    },
+    /// Remove a server from your settings, and its approval
+    Remove {
+        /// Name of the server
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct McpAdd {
+    /// Name of the server
+    pub name: String,
+
+    /// Address of a server that is reached over HTTP
+    #[arg(long, value_name = "URL", conflicts_with = "command", required_unless_present = "command")]
+    pub url: Option<String>,
+
+    /// Variable for the program; ${NAME} is a variable of yours
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+
+    /// Header of every request; ${NAME} is a variable of yours
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub header: Vec<String>,
+
+    /// Let the program use the network
+    #[arg(long)]
+    pub network: bool,
+
+    /// Let the program write this folder; `.` is the workspace
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Vec<String>,
+
+    /// Program and arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct McpLogin {
+    /// Name of the server, or an address
+    #[arg(value_name = "NAME|URL")]
+    pub target: String,
+
+    /// Do not open a browser: print the address, and take the one that the browser is sent to
+    #[arg(long)]
+    pub no_browser: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct McpTest {
+    /// Name of the server, or an address
+    #[arg(value_name = "NAME|URL")]
+    pub target: String,
+
+    /// Call this tool, too
+    #[arg(long, value_name = "TOOL")]
+    pub call: Option<String>,
+
+    /// Arguments of the call
+    #[arg(long, value_name = "JSON", requires = "call")]
+    pub arguments: Option<String>,
+
+    /// Sign in first if the server wants it
+    #[arg(long)]
+    pub login: bool,
 }
 
 #[derive(Debug, Args)]
@@ -1183,7 +1298,6 @@ mod tests {
             (&["upgrade"], Some("sheaf --version")),
             (&["version"], Some("sheaf --version")),
             (&["init"], Some("sheaf doctor")),
-            (&["mcp"], Some("sheaf config")),
             (&["auth"], Some("sheaf login")),
             (&["logn", "openai"], None),
             (&["logot"], Some("sheaf logout")),

@@ -15,6 +15,7 @@ pub mod doctor;
 mod library;
 mod live_tour;
 mod login;
+mod mcp;
 mod onboarding;
 mod open;
 mod run;
@@ -109,7 +110,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(code::USAGE);
     }
     protocol::tool_label::publish(tools::labels);
-    match dispatch(parsed) {
+    let ended = dispatch(parsed);
+    // Servers of tools have a moment to end by themselves.
+    crate::mcp::settle();
+    match ended {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             complain(&chain(&error));
@@ -175,6 +179,7 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
         Some(Task::Redo(it)) => undo::redo(&it),
         Some(Task::Rewind(it)) => undo::rewind(&it),
         Some(Task::Sandbox(it)) => boundary::run(it.ask),
+        Some(Task::Mcp(it)) => mcp::run(&it),
         Some(Task::Completions { shell }) => Ok(completions::completions(shell)),
         Some(Task::Man { dir }) => completions::manual(dir.as_deref()),
     }

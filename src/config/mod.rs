@@ -19,7 +19,7 @@ mod settings;
 mod trust;
 mod value;
 
-pub use edit::{SettingsWriteError, append, remove, set, store, store_all};
+pub use edit::{SettingsWriteError, append, remove, set, store, store_all, store_server};
 pub use environment::Environment;
 pub use keyring::{HAS_KEYRING, KeyringError};
 pub use layer::{CommandLineSettings, SettingsFile, load, merge};

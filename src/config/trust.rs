@@ -178,6 +178,23 @@ impl TrustStore {
         Ok(declined)
     }
 
+    /// Stores that the user trusts exactly this file, whatever they said about others. What was trusted stays so.
+    pub fn trust_file(&self, root: &Path, path: &str, print: Fingerprint) -> Result<(), TrustError> {
+        let folder = identity(root).map_err(TrustError::Folder)?;
+        self.change(|file| {
+            let record = file.workspaces.entry(name(root)).or_default();
+            if record.folder != folder || !record.is_trusted {
+                *record = TrustRecord {
+                    folder,
+                    is_trusted: true,
+                    ..TrustRecord::default()
+                };
+            }
+            record.declined.remove(path);
+            record.files.insert(path.to_owned(), print);
+        })
+    }
+
     fn change(&self, change: impl FnOnce(&mut TrustFile)) -> Result<(), TrustError> {
         if let Some(folder) = self.path.parent() {
             file::private_folder(folder)?;

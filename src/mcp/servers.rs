@@ -27,6 +27,7 @@ use super::{
     host::{Asker, Changes, Host, Progress},
     http::{Http, header_arguments},
     name::ToolName,
+    oauth::{Token, Tokens},
     stdio::Stdio,
 };
 use crate::{
@@ -48,13 +49,13 @@ const LAST_PATIENCE: Duration = Duration::from_millis(3500);
 
 /// Says whether the user trusts a file of the workspace as it is.
 pub type IsTrusted = Arc<dyn Fn(&str, &Fingerprint) -> bool + Send + Sync>;
-/// The token for a server at this address, if the user has signed in.
-pub type TokenOf = Arc<dyn Fn(&Definition) -> Option<String> + Send + Sync>;
 
 /// What servers are found and started with.
 pub struct ServersSetup {
     /// The user's own entries.
     pub settings: BTreeMap<String, McpServer>,
+    /// The name of the only server to start; `None`: all.
+    pub only: Option<String>,
     pub workspace: Arc<Workspace>,
     /// Where the files of other programs are; `None`: they are not read.
     pub home: Option<PathBuf>,
@@ -64,7 +65,8 @@ pub struct ServersSetup {
     pub environment: Environment,
     /// Somebody is there who could approve a server.
     pub is_attended: bool,
-    pub token: TokenOf,
+    /// Tokens of servers that the user has signed in to.
+    pub tokens: Option<Tokens>,
 }
 
 /// State of a server.
@@ -333,8 +335,8 @@ impl Servers {
         let (connection, patience) = self.connected(&name.server).await?;
         let first = connection.call(&name.tool, arguments.clone(), patience, progress.clone()).await;
         let result = match first {
-            // The server did not take the request: it has forgotten us.
-            Err(Error::Gone(_)) if connection.why().is_none() && self.inner.is_http(&name.server) => {
+            // The server did not take the request: it has forgotten us, or the token has ended.
+            Err(Error::Gone(_) | Error::SignIn { .. }) if connection.why().is_none() && self.inner.is_http(&name.server) => {
                 self.restart(&name.server);
                 let (connection, patience) = self.connected(&name.server).await?;
                 connection.call(&name.tool, arguments, patience, progress).await
@@ -415,6 +417,19 @@ impl Servers {
             self.restart(server);
         }
         Ok(())
+    }
+
+    /// Starts what has waited for the user's trust or approval and may start now.
+    pub fn recheck(&self) {
+        let waits = |it: &Entry| matches!(it.state, State::Untrusted | State::Unapproved(_));
+        let names: Vec<String> = {
+            let entries = self.inner.entries();
+            let waiting = entries.iter().filter(|it| waits(it.1));
+            waiting.map(|it| it.0.clone()).collect()
+        };
+        for name in names {
+            self.restart(&name);
+        }
     }
 
     /// Ends a server and starts it again, if it may start.
@@ -510,7 +525,8 @@ impl Inner {
         let roots: Vec<PathBuf> = std::iter::once(self.root().to_owned())
             .chain(self.setup.workspace.added().iter().cloned())
             .collect();
-        for definition in found.servers {
+        let only = self.setup.only.as_ref();
+        for definition in found.servers.into_iter().filter(|it| only.is_none_or(|only| *only == it.name)) {
             let host = Arc::new(Host::new(&definition.name, roots.clone()));
             host.set_asker(asker.clone());
             let entry = Entry {
@@ -535,7 +551,8 @@ impl Inner {
     /// One line about the servers that wait for the user.
     fn tell_of_unapproved(&self) {
         let entries = self.entries();
-        let waits = |it: &&Entry| matches!(it.state, State::Unapproved(_));
+        let is_alone = !self.setup.is_attended;
+        let waits = |it: &&Entry| matches!(it.state, State::Unapproved(_)) || is_alone && it.state == State::Untrusted;
         let names: Vec<&str> = entries.values().filter(waits).map(|it| it.definition.name.as_str()).collect();
         let Some(first) = names.first() else { return };
         let next = if self.setup.is_attended {
@@ -635,10 +652,21 @@ impl Inner {
         };
         match resolved {
             Resolved::Http { url, headers } => {
-                let http = Http::new(&url, headers, (self.setup.token)(&definition));
-                let http = http.map_err(|it| failed(it, &host))?;
-                let transport = Transport::Http(Box::new(http));
-                let connection = Connection::open(transport, Arc::clone(&host), known).await;
+                let open = async |token: Option<Token>| {
+                    let token = token.map(|it| it.access().to_owned());
+                    let http = Http::new(&url, headers.clone(), token)?;
+                    let transport = Transport::Http(Box::new(http));
+                    Connection::open(transport, Arc::clone(&host), known).await
+                };
+                let token = self.token(&url, false).await;
+                let mut connection = open(token.clone()).await;
+                // It may have been withdrawn, or have ended by another clock.
+                if let (Err(Error::SignIn { .. }), Some(_)) = (&connection, token) {
+                    match self.token(&url, true).await {
+                        Some(token) => connection = open(Some(token)).await,
+                        None => return Err(State::SignIn),
+                    }
+                }
                 Ok(Reached {
                     connection: connection.map_err(|it| failed(it, &host))?,
                     service: None,
@@ -668,6 +696,26 @@ impl Inner {
                     }
                     other => other.map_err(|(error, how)| failed(with_end(error, &how), &host)),
                 }
+            }
+        }
+    }
+
+    /// The token for a server, renewed if it has ended or `is_refused`; `None` without one.
+    async fn token(&self, url: &str, is_refused: bool) -> Option<Token> {
+        let tokens = self.setup.tokens.as_ref()?;
+        let token = tokens.get(url)?;
+        match token.clone().renewed(is_refused).await {
+            Ok(renewed) => {
+                if renewed != token
+                    && let Err(error) = tokens.keep(url, renewed.clone())
+                {
+                    tracing::warn!(error, "a renewed token is not kept");
+                }
+                Some(renewed)
+            }
+            Err(error) => {
+                tracing::warn!(error, "a token could not be renewed");
+                None
             }
         }
     }

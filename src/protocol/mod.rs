@@ -17,6 +17,7 @@ mod request;
 mod response;
 pub mod schema;
 pub mod sentence;
+mod servers;
 pub mod tool_label;
 mod trust;
 mod user_action;
@@ -34,6 +35,7 @@ pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
 pub use request::{BUILDS, ClarificationResponse, Dialect, HunkAnswer, Message, PASTES, QuestionAnswer, Request};
 pub use response::{Ending, Response, ResponseChange, Thinking};
 pub use tool_label::{CallSubject, ToolLabel};
+pub use servers::{ServerChange, ServerReport, ServerState, ServerTool, ServersReport};
 pub use trust::{RuleTrigger, TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport};
 pub use user_action::UserAction;
 pub use word::{

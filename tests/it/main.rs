@@ -33,6 +33,7 @@ mod killed;
 mod login;
 mod manpages;
 mod memory;
+mod mcp;
 mod merge;
 mod mock_model;
 mod model;

@@ -19,6 +19,7 @@ mod recollection;
 mod restorer;
 mod sandbox_status;
 mod setup;
+mod server_questions;
 mod side_question;
 mod step;
 mod tool_runner;
@@ -28,6 +29,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use serde_json::{Map, Value};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::{
     answer_stream::{AnswerStream, endless, text_of},
@@ -38,6 +40,7 @@ use self::{
     notices::{notice, now_ms, warn},
     recollection::{call_behind, remember},
     restorer::{Files, Restorer},
+    server_questions::{Incoming, ServerQuestions},
     tool_runner::ToolRunner,
     trust::{TrustQuestion, look_back, tell_settled},
 };
@@ -56,6 +59,7 @@ use crate::{
         ASIDE, Applied, Branch, Command, Event, Mode, Notice, Position, ResponseId, Severity, Submit, Title,
         Turn as ProtocolTurn, sentence,
     },
+    mcp::Note,
     sandbox::{LeftBehind, Settled},
     tools::run_terminal_cmd,
     transcript::Transcript,
@@ -102,6 +106,14 @@ struct Runner {
     trust: TrustQuestion,
     /// Commands that go on after their calls.
     background: Background,
+    /// What servers of tools have to say.
+    server_desk: ServerDesk,
+}
+
+/// What servers of tools have to say to the user.
+struct ServerDesk {
+    notes: Option<UnboundedReceiver<Note>>,
+    questions: ServerQuestions,
 }
 
 /// Something that a runner waits for.
@@ -116,6 +128,8 @@ enum RunnerEvent {
     Reversed(Result<Notice, String>),
     Restored(Result<Option<(Restored, Notice)>, String>),
     Background(background::Update),
+    Server(Note),
+    ServerAsks(Incoming),
     Looked(Option<Standing>),
     Settled(Settled),
 }
@@ -133,6 +147,10 @@ impl Runner {
             restorer: Restorer::default(),
             trust,
             background: Background::default(),
+            server_desk: ServerDesk {
+                notes: setup.servers.as_ref().and_then(|it| it.notes()),
+                questions: ServerQuestions::of(setup.servers.as_ref(), setup.asker.is_attended()),
+            },
             setup,
             log,
             inbox,
@@ -200,6 +218,13 @@ impl Runner {
                 RunnerEvent::Background(update) => {
                     self.log.append_to(update.turn, now_ms(), update.event());
                 }
+                RunnerEvent::Server(note) => warn(&self.log, note.code, note.text),
+                RunnerEvent::ServerAsks(asked) => {
+                    let is_answering = self.turn.is_running();
+                    if let Some(input) = self.server_desk.questions.open(asked, is_answering) {
+                        self.step(input);
+                    }
+                }
                 RunnerEvent::Restored(result) => self.restorer.restored(result, &self.log),
                 RunnerEvent::Looked(standing) => self.trust.ask(standing, &self.log),
                 RunnerEvent::Settled(settled) => {
@@ -241,6 +266,7 @@ impl Runner {
         let (answer, tools, model) = (&mut self.answer, &mut self.tools, &mut self.model);
         let (messages, restorer, trust) = (&mut self.messages, &mut self.restorer, &mut self.trust);
         let settled = trust.settled.as_mut();
+        let (server_notes, server_questions) = (self.server_desk.notes.as_mut(), &mut self.server_desk.questions);
         tokio::select! {
             biased;
             // What was said before is heard before: looking up what it points at takes a moment, and never long.
@@ -261,6 +287,10 @@ impl Runner {
             }
             Some(input) = answer.timers.next(), if !answer.timers.is_empty() => RunnerEvent::Input(input),
             Some(update) = self.background.next(), if !self.background.is_empty() => RunnerEvent::Background(update),
+            Some(Some(note)) = maybe(server_notes.map(|it| std::future::poll_fn(|cx| it.poll_recv(cx)))) => {
+                RunnerEvent::Server(note)
+            }
+            asked = server_questions.next() => RunnerEvent::ServerAsks(asked),
             Some(result) = maybe(restorer.reversal.as_mut()) => RunnerEvent::Reversed(result),
             Some(result) = maybe(restorer.restoring.as_mut()) => RunnerEvent::Restored(result),
             Some(title) = model.titles.next(), if !model.titles.is_empty() => RunnerEvent::Title(title),
@@ -442,6 +472,9 @@ impl Runner {
 
     /// Has a message made ready for the model.
     fn submit(&mut self, submit: Submit) {
+        if let Some(servers) = &self.setup.servers {
+            servers.start();
+        }
         self.tools.seen.begin(u64::from(self.log.turn().0) + 1);
         self.context.begin();
         self.enter(&submit);

@@ -96,6 +96,11 @@ impl Runner {
                 Effect::StopJobs => self.tools.stop(),
                 Effect::Store(rules) => self.store(&rules),
                 Effect::Expire(document) => self.answer.expire(document),
+                Effect::ServerAnswered { number, response } => {
+                    if let Some(again) = self.server_desk.questions.answered(number, &response) {
+                        self.step(again);
+                    }
+                }
                 Effect::FindMarks => self.tools.find_marks(self.setup.workspace.clone()),
             }
         }

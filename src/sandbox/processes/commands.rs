@@ -35,6 +35,7 @@ use super::{
     session::Session,
 };
 use crate::{
+    os::file,
     protocol::Permission,
     sandbox::{
         kernel::{self, Order},
@@ -368,6 +369,15 @@ impl Commands {
         };
         tokio::spawn(attendant.attend(child, output));
         Ok(Running(command))
+    }
+
+    /// Keeps `bytes` in a file beside the logs of commands, which tools may read. Returns its path.
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let plain = |it: char| if it.is_ascii_alphanumeric() || "-_.".contains(it) { it } else { '_' };
+        let name: String = name.chars().map(plain).take(120).collect();
+        let path = self.session()?.logs.join(name.trim_start_matches('.'));
+        file::write(&path, bytes, file::Access::Private).map_err(io::Error::other)?;
+        Ok(path)
     }
 
     pub(super) fn session(&self) -> io::Result<&Session> {

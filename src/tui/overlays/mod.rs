@@ -17,6 +17,7 @@ mod rewind;
 mod sessions;
 #[cfg(test)]
 mod tests;
+mod servers;
 mod trust;
 
 pub use branches::Branches;
@@ -33,4 +34,5 @@ pub use queue::QueueList;
 pub use review::Review;
 pub use rewind::Rewind;
 pub use sessions::Sessions;
+pub use servers::ServersPage;
 pub use trust::TrustPage;

@@ -113,6 +113,7 @@ fn entry(entry: &TrustEntry) -> Vec<Span> {
     let about = match &entry.kind {
         TrustKind::Settings => t!("trust-settings").to_owned(),
         TrustKind::Command => t!("trust-command").to_owned(),
+        TrustKind::Servers => t!("trust-servers").to_owned(),
         TrustKind::Rule(RuleTrigger::Nothing) => t!("trust-rule-always").to_owned(),
         TrustKind::Rule(RuleTrigger::Files) => t!("trust-rule-files").to_owned(),
         TrustKind::Rule(RuleTrigger::Model) => t!("trust-rule-model").to_owned(),
@@ -121,7 +122,7 @@ fn entry(entry: &TrustEntry) -> Vec<Span> {
     };
     let name = match &entry.kind {
         TrustKind::Checkers(commands) => commands.join(", "),
-        TrustKind::Settings | TrustKind::Command | TrustKind::Rule(_) => entry.path.clone(),
+        TrustKind::Settings | TrustKind::Command | TrustKind::Servers | TrustKind::Rule(_) => entry.path.clone(),
     };
     let mut spans = vec![Span::new(visible_line(&name), Role::Code)];
     if entry.is_changed {

@@ -191,7 +191,7 @@ fn cut(text: &str, name: &ToolName, context: &Context) -> String {
     format!("{head}\n[{left} bytes are left out here; {place}]\n{tail}")
 }
 
-/// What a message of the user's names of servers: the resources that it mentions as `@server:uri`, and the prompt that it begins with as
+/// Reads what a message of the user's names of servers: the resources that it mentions as `@server:uri`, and the prompt that it begins with as
 /// `/mcp__server__prompt arguments`. Warnings: what could not be read.
 pub async fn named_in(text: &str, servers: &Servers) -> (Vec<Part>, Vec<String>) {
     let (mut parts, mut warnings) = (Vec::new(), Vec::new());

@@ -862,6 +862,8 @@ pub enum McpTask {
         #[arg(value_name = "NAME|URL")]
         target: String,
     },
+    /// Serve sheaf's own tools (search, read, edit, why, sessions) on standard input and output
+    Serve,
     /// Remove a server from your settings, and its approval
     Remove {
         /// Name of the server

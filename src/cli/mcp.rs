@@ -42,6 +42,7 @@ pub fn run(asked: &Mcp) -> Result<u8> {
             approve(&base, &found, definition, *yes)
         }
         McpTask::Test(wanted) => test(&base, wanted),
+        McpTask::Serve => super::mcp_serve::run(&asked.common),
         McpTask::Login(wanted) => login(&base, &wanted.target, wanted.no_browser),
         McpTask::Logout { target } => logout(&base, target),
         McpTask::Remove { name } => remove(&base, name),

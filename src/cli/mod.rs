@@ -16,6 +16,7 @@ mod library;
 mod live_tour;
 mod login;
 mod mcp;
+mod mcp_serve;
 mod onboarding;
 mod open;
 mod run;
@@ -234,6 +235,7 @@ fn tour() -> Result<Recording> {
 }
 
 /// Settings, paths and environment that every subcommand needs.
+#[derive(Clone)]
 struct CliContext {
     settings: Settings,
     problems: Vec<Problem>,

@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 /// Bytes of a description that are kept, to show what has changed.
 const ABOUT_BYTES: usize = 1000;
 
-/// What the user has said about a server.
+/// The user's decision on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     Approved,
@@ -57,7 +57,7 @@ struct ApprovalFile {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Record {
-    /// Of the definition that was approved.
+    /// Fingerprint of the definition that was approved.
     print: Option<Fingerprint>,
     /// The same for people.
     line: String,
@@ -98,7 +98,7 @@ impl Approvals {
         }
     }
 
-    /// What the user has said about a server of the workspace at `root`.
+    /// Returns the user's decision on a server of the workspace at `root`.
     pub fn standing(&self, root: &Path, definition: &Definition) -> Standing {
         if !definition.is_project() {
             return Standing::Approved;
@@ -190,7 +190,7 @@ impl Approvals {
     }
 }
 
-/// Where a definition is from: servers with one name in two projects are two.
+/// The place of a definition: servers with one name in two projects are two.
 fn place(root: &Path, definition: &Definition) -> String {
     match &definition.origin {
         Origin::Settings | Origin::User(_) => String::new(),

@@ -29,7 +29,7 @@ pub const MODERN: &str = "2026-07-28";
 /// The version that a handshake offers.
 const LEGACY: &str = "2025-11-25";
 /// Versions of the handshake era, as servers may choose them.
-const LEGACY_VERSIONS: [&str; 4] = [LEGACY, "2025-06-18", "2025-03-26", "2024-11-05"];
+pub const LEGACY_VERSIONS: [&str; 4] = [LEGACY, "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// Time that a server has to answer the question for its era.
 const PROBE: Duration = Duration::from_secs(3);
@@ -106,7 +106,7 @@ pub struct ToolInfo {
     pub about: String,
     /// As it came.
     pub schema: Value,
-    /// Of everything above as it came.
+    /// Fingerprint of everything above as it came.
     pub print: Fingerprint,
 }
 
@@ -147,11 +147,11 @@ pub struct Connection {
     host: Arc<Host>,
     era: Era,
     next: AtomicU64,
-    /// What it says it can do: the members of `capabilities`.
+    /// Its abilities: the members of `capabilities`.
     abilities: Value,
     /// Its name and version, for people.
     pub title: String,
-    /// What it says about its own tools.
+    /// Its own description of its tools.
     pub instructions: String,
 }
 
@@ -358,6 +358,24 @@ impl Connection {
     ) -> Result<Value, Error> {
         let params = object(json!({ "name": tool, "arguments": arguments }));
         self.ask("tools/call", params, patience, progress).await
+    }
+
+    /// Hears of changes of the server's lists as long as this is waited for, in the stateless era; before it servers tell unasked. Ends
+    /// at once if the server tells nothing.
+    pub async fn listen(&self) {
+        let tells = |list: &str| self.abilities.pointer(&format!("/{list}/listChanged")) == Some(&Value::Bool(true));
+        let wanted = json!({
+            "toolsListChanged": tells("tools"),
+            "promptsListChanged": tells("prompts"),
+            "resourcesListChanged": tells("resources"),
+        });
+        let is_any = ["tools", "prompts", "resources"].into_iter().any(tells);
+        if self.era == Era::Modern && is_any {
+            let params = object(json!({ "notifications": wanted }));
+            if let Err(error) = self.exchange("subscriptions/listen", params, None).await {
+                self.host.log(&format!("changes of its lists are not heard: {error}"));
+            }
+        }
     }
 
     /// All entries of a list, page by page.

@@ -26,7 +26,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Of a result of `tools/call`. What is structured is told once: as its text, if it has one.
+    /// Reads a result of `tools/call`. What is structured is told once: as its text, if it has one.
     pub fn of_call(result: &Value) -> Self {
         let mut reply = Self {
             is_error: result.get("isError").and_then(Value::as_bool).unwrap_or_default(),
@@ -40,7 +40,7 @@ impl Reply {
         reply
     }
 
-    /// Of a result of `resources/read`.
+    /// Reads a result of `resources/read`.
     pub fn of_resource(result: &Value) -> Self {
         let mut reply = Self::default();
         let contents = result.get("contents").and_then(Value::as_array);
@@ -50,7 +50,7 @@ impl Reply {
         reply
     }
 
-    /// Of a result of `prompts/get`: what all its messages say.
+    /// Reads a result of `prompts/get`: the text of all its messages.
     pub fn of_prompt(result: &Value) -> Self {
         let mut reply = Self::default();
         let messages = result.get("messages").and_then(Value::as_array);

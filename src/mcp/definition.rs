@@ -15,7 +15,7 @@ use crate::{
 /// Bytes of a file of variables.
 const VARIABLES_BYTES: u64 = 64 << 10;
 
-/// Where a server is defined.
+/// The file that defines a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The user's own settings.
@@ -98,7 +98,7 @@ pub struct Definition {
     pub network: bool,
     /// As they are written.
     pub folders: Vec<String>,
-    /// Of a call; `None`: as usual.
+    /// Time limit of a call; `None`: as usual.
     pub timeout: Option<Duration>,
     pub is_enabled: bool,
     pub disabled_tools: Vec<String>,
@@ -238,7 +238,7 @@ impl Definition {
         names.iter().map(|it| Sanitized::line(it).into_string()).collect()
     }
 
-    /// Of everything that decides what runs and what it is given.
+    /// Fingerprint of everything that decides what runs and what it is given.
     pub fn print(&self) -> Fingerprint {
         let mut parts: Vec<String> = Vec::new();
         match &self.endpoint {

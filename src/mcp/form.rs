@@ -17,7 +17,7 @@ const MESSAGE_BYTES: usize = 1000;
 /// Words that name what a form must not ask for.
 const SECRETS: [&str; 7] = ["password", "passphrase", "secret", "api key", "api_key", "apikey", "token"];
 
-/// What a server asks.
+/// A question of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     /// The server's name and its message, harmless.

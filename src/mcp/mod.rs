@@ -34,7 +34,7 @@ mod stdio;
 mod variables;
 
 pub use approval::{Approvals, Change, Standing, described};
-pub use connection::{Era, Error, PromptInfo, ResourceInfo, ToolInfo};
+pub use connection::{Era, Error, LEGACY_VERSIONS, MODERN, PromptInfo, ResourceInfo, ToolInfo};
 pub use content::{Reply, capped};
 pub use definition::{Definition, Endpoint, Origin, Resolved};
 pub use files::{Found, PROJECT_FILES, find};

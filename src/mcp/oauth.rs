@@ -45,7 +45,7 @@ const EARLY: Duration = Duration::from_secs(60);
 /// Bytes of the request that brings the code.
 const CALLBACK_BYTES: u64 = 16 << 10;
 
-/// Where to sign in to a server.
+/// The authorization server of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthServer {
     pub issuer: String,
@@ -79,7 +79,7 @@ pub struct Token {
     scope: String,
 }
 
-/// Who this program is to an authorization server.
+/// The name of this program at an authorization server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientId {
     id: String,
@@ -554,7 +554,8 @@ async fn register(way: &Way, server: &AuthServer, redirect: &str) -> Result<Clie
     })
 }
 
-async fn ask_for_token(way: &Way, endpoint: &Url, client: &ClientId, pairs: &[(&str, &str)]) -> Result<Value, String> {
+/// The form for a token endpoint, and the header that shows who asks, if it is one.
+fn token_form(client: &ClientId, pairs: &[(&str, &str)]) -> (Vec<u8>, Option<String>) {
     let mut form = url::form_urlencoded::Serializer::new(String::new());
     form.extend_pairs(pairs);
     let mut basic = None;
@@ -564,14 +565,18 @@ async fn ask_for_token(way: &Way, endpoint: &Url, client: &ClientId, pairs: &[(&
             let pair = format!("{}:{}", encode(&client.id), encode(secret));
             basic = Some(base64::engine::general_purpose::STANDARD.encode(pair));
         }
-        (_, Some(secret)) if client.method != "none" => {
-            form.append_pair("client_id", &client.id).append_pair("client_secret", secret);
-        }
-        _ => {
+        ("none", _) | (_, None) => {
             form.append_pair("client_id", &client.id);
         }
+        (_, Some(secret)) => {
+            form.append_pair("client_id", &client.id).append_pair("client_secret", secret);
+        }
     }
-    let body = form.finish().into_bytes();
+    (form.finish().into_bytes(), basic)
+}
+
+async fn ask_for_token(way: &Way, endpoint: &Url, client: &ClientId, pairs: &[(&str, &str)]) -> Result<Value, String> {
+    let (body, basic) = token_form(client, pairs);
     let (status, answer) = way.post(endpoint, body, "application/x-www-form-urlencoded", basic.as_deref()).await?;
     if status >= 400 {
         let error = answer.get("error").and_then(Value::as_str).unwrap_or("no reason");

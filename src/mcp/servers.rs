@@ -50,14 +50,14 @@ const LAST_PATIENCE: Duration = Duration::from_millis(3500);
 /// Says whether the user trusts a file of the workspace as it is.
 pub type IsTrusted = Arc<dyn Fn(&str, &Fingerprint) -> bool + Send + Sync>;
 
-/// What servers are found and started with.
+/// Settings and surroundings of the servers.
 pub struct ServersSetup {
     /// The user's own entries.
     pub settings: BTreeMap<String, McpServer>,
     /// The name of the only server to start; `None`: all.
     pub only: Option<String>,
     pub workspace: Arc<Workspace>,
-    /// Where the files of other programs are; `None`: they are not read.
+    /// The folder with the user's files of other programs; `None`: they are not read.
     pub home: Option<PathBuf>,
     /// `None`: nothing is approved, and no change is noticed.
     pub approvals: Option<Approvals>,
@@ -104,7 +104,7 @@ pub struct Status {
     pub state: State,
     /// Version of the protocol; empty before it is known.
     pub version: String,
-    /// What the server calls itself.
+    /// Name and version that the server gives itself.
     pub title: String,
     pub tools: Vec<ToolStatus>,
     pub prompts: Vec<PromptInfo>,
@@ -307,7 +307,7 @@ impl Servers {
         tools.collect()
     }
 
-    /// What ready servers say about their own tools.
+    /// The descriptions that ready servers give of their own tools.
     pub fn instructions(&self) -> Vec<(String, String)> {
         let entries = self.inner.entries();
         let said = entries.iter().filter_map(|(name, it)| Some((name, it.connection.as_ref()?)));
@@ -320,7 +320,7 @@ impl Servers {
         self.inner.entries().values().map(Entry::status).collect()
     }
 
-    /// What is wrong with the definitions: a sentence each.
+    /// Mistakes in the definitions: a sentence each.
     pub fn problems(&self) -> Vec<String> {
         self.inner.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -565,7 +565,7 @@ impl Inner {
         self.note("mcp-unapproved", &format!("not started, because you have not approved it: MCP server {list}; {next}"));
     }
 
-    /// Whether a server may start, as it is now; `None`: it may.
+    /// The reason why a server may not start, as it is now; `None`: it may.
     fn hindrance(&self, entry: &Entry) -> Option<State> {
         let definition = &entry.definition;
         if !definition.is_enabled {
@@ -901,10 +901,14 @@ async fn live(
     let mut changes = host.changes.subscribe();
     changes.mark_unchanged();
     let mut seen: Changes = *changes.borrow();
+    let listening = connection.listen();
+    tokio::pin!(listening);
+    let mut is_listening = true;
     loop {
         tokio::select! {
             () = asked_to_stop(stopped) => return None,
             why = connection.over() => return Some(why),
+            () = &mut listening, if is_listening => is_listening = false,
             changed = changes.changed() => {
                 changed.ok()?;
                 // A storm of changes is one change.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// What `${…}` is replaced by.
+/// Values for `${…}`.
 pub struct Filling<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     pub home: Option<&'a Path>,

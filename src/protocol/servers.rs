@@ -5,7 +5,7 @@
 pub struct ServersReport {
     /// Sorted by name.
     pub servers: Vec<ServerReport>,
-    /// What is wrong with their definitions: a sentence each.
+    /// Mistakes in their definitions: a sentence each.
     pub problems: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ pub struct ServerReport {
     /// The walls around it that are missing; empty: none, or it is no program.
     pub gaps: String,
     pub state: ServerState,
-    /// What it calls itself; empty before it was reached.
+    /// Name and version that it gives itself; empty before it was reached.
     pub title: String,
     /// The version of the protocol; empty before it was reached.
     pub version: String,
@@ -64,7 +64,7 @@ pub struct ServerTool {
     pub change: Option<Option<String>>,
 }
 
-/// What the user does with a server.
+/// A change that the user makes to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerChange {
     /// Approve it as it is, with its tools, and start it.

@@ -12,6 +12,7 @@ use crate::{
     headless::workspace,
     model::{Model, Script},
     print::{home, sheaf, with_model},
+    pty::{ALLOW, Start},
 };
 
 /// The server's script, where a sandbox with a private `/tmp` sees it.
@@ -267,14 +268,7 @@ fn a_server_that_ignores_everything_does_not_outlive_the_program() {
     add(home.path(), "own", &["modern", "stay", &mark], "");
     let ran = mcp(home.path(), &["test", "own"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let lives = || {
-        let entries = std::fs::read_dir("/proc").expect("Linux");
-        entries.flatten().any(|it| {
-            let line = std::fs::read(it.path().join("cmdline")).unwrap_or_default();
-            line.split(|it| *it == 0).any(|it| it == mark.as_bytes())
-        })
-    };
-    assert!(!lives(), "it still runs");
+    assert!(!runs(&mark), "it still runs");
 }
 
 #[test]
@@ -309,4 +303,46 @@ fn servers_are_added_shown_tested_and_removed() {
     assert_eq!(broken.code, Some(0), "{}", broken.err);
     let failed = mcp(home.path(), &["test", "x"]);
     assert!(failed.code == Some(1) && failed.err.contains("`/no/such/program` was not found"), "{}", failed.err);
+}
+
+/// Returns true if a process has this word on its command line.
+fn runs(mark: &str) -> bool {
+    let entries = std::fs::read_dir("/proc").expect("Linux");
+    entries.flatten().any(|it| {
+        let line = std::fs::read(it.path().join("cmdline")).unwrap_or_default();
+        line.split(|it| *it == 0).any(|it| it == mark.as_bytes())
+    })
+}
+
+#[test]
+fn nothing_is_started_before_the_first_message_and_the_page_shows_all() {
+    let folder = home();
+    let mark = format!("mark-of-{}", std::process::id());
+    add(folder.path(), "own", &["modern", &mark], "");
+    add_to_project(&workspace(folder.path()), &["legacy"]);
+    let model = calling("mcp__own__say");
+    let start = Start::new(&["--workspace", &workspace(folder.path()).to_string_lossy()])
+        .with("OPENAI_BASE_URL", &format!("http://{}/v1", model.address))
+        .with("OPENAI_API_KEY", "k")
+        .with("OPENAI_MODEL", "scripted");
+    let sheaf = start.run_in(folder.path());
+    sheaf.wait_for("agent");
+    assert!(!runs(&mark), "it was started before anybody asked for it");
+    sheaf.send("/mcp\r");
+    sheaf.wait_for("MCP servers");
+    sheaf.wait_for("2 tools");
+    assert!(runs(&mark), "it runs");
+    sheaf.wait_for("theirs");
+    sheaf.send("\r");
+    sheaf.wait_for("● say");
+    sheaf.send("\u{1b}");
+    sheaf.wait_gone("MCP servers");
+    sheaf.send("go\r");
+    sheaf.wait_for("own › say");
+    sheaf.send(ALLOW);
+    sheaf.wait_for("Done.");
+    assert_eq!(
+        told(&model),
+        ["<mcp_result server=\"own\" tool=\"say\">\nheard: hello\n</mcp_result>"],
+    );
 }

@@ -19,7 +19,7 @@ mod recollection;
 mod restorer;
 mod sandbox_status;
 mod setup;
-mod server_questions;
+mod server_desk;
 mod side_question;
 mod step;
 mod tool_runner;
@@ -29,7 +29,6 @@ use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use serde_json::{Map, Value};
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::{
     answer_stream::{AnswerStream, endless, text_of},
@@ -40,7 +39,7 @@ use self::{
     notices::{notice, now_ms, warn},
     recollection::{call_behind, remember},
     restorer::{Files, Restorer},
-    server_questions::{Incoming, ServerQuestions},
+    server_desk::ServerNews,
     tool_runner::ToolRunner,
     trust::{TrustQuestion, look_back, tell_settled},
 };
@@ -59,7 +58,6 @@ use crate::{
         ASIDE, Applied, Branch, Command, Event, Mode, Notice, Position, ResponseId, Severity, Submit, Title,
         Turn as ProtocolTurn, sentence,
     },
-    mcp::Note,
     sandbox::{LeftBehind, Settled},
     tools::run_terminal_cmd,
     transcript::Transcript,
@@ -106,14 +104,6 @@ struct Runner {
     trust: TrustQuestion,
     /// Commands that go on after their calls.
     background: Background,
-    /// What servers of tools have to say.
-    server_desk: ServerDesk,
-}
-
-/// What servers of tools have to say to the user.
-struct ServerDesk {
-    notes: Option<UnboundedReceiver<Note>>,
-    questions: ServerQuestions,
 }
 
 /// Something that a runner waits for.
@@ -128,8 +118,7 @@ enum RunnerEvent {
     Reversed(Result<Notice, String>),
     Restored(Result<Option<(Restored, Notice)>, String>),
     Background(background::Update),
-    Server(Note),
-    ServerAsks(Incoming),
+    Server(ServerNews),
     Looked(Option<Standing>),
     Settled(Settled),
 }
@@ -147,10 +136,6 @@ impl Runner {
             restorer: Restorer::default(),
             trust,
             background: Background::default(),
-            server_desk: ServerDesk {
-                notes: setup.servers.as_ref().and_then(|it| it.notes()),
-                questions: ServerQuestions::of(setup.servers.as_ref(), setup.asker.is_attended()),
-            },
             setup,
             log,
             inbox,
@@ -218,10 +203,10 @@ impl Runner {
                 RunnerEvent::Background(update) => {
                     self.log.append_to(update.turn, now_ms(), update.event());
                 }
-                RunnerEvent::Server(note) => warn(&self.log, note.code, note.text),
-                RunnerEvent::ServerAsks(asked) => {
+                RunnerEvent::Server(ServerNews::Note(note)) => warn(&self.log, note.code, note.text),
+                RunnerEvent::Server(ServerNews::Asked(asked)) => {
                     let is_answering = self.turn.is_running();
-                    if let Some(input) = self.server_desk.questions.open(asked, is_answering) {
+                    if let Some(input) = self.tools.servers.open(asked, is_answering) {
                         self.step(input);
                     }
                 }
@@ -266,7 +251,7 @@ impl Runner {
         let (answer, tools, model) = (&mut self.answer, &mut self.tools, &mut self.model);
         let (messages, restorer, trust) = (&mut self.messages, &mut self.restorer, &mut self.trust);
         let settled = trust.settled.as_mut();
-        let (server_notes, server_questions) = (self.server_desk.notes.as_mut(), &mut self.server_desk.questions);
+        let servers = &mut tools.servers;
         tokio::select! {
             biased;
             // What was said before is heard before: looking up what it points at takes a moment, and never long.
@@ -287,10 +272,7 @@ impl Runner {
             }
             Some(input) = answer.timers.next(), if !answer.timers.is_empty() => RunnerEvent::Input(input),
             Some(update) = self.background.next(), if !self.background.is_empty() => RunnerEvent::Background(update),
-            Some(Some(note)) = maybe(server_notes.map(|it| std::future::poll_fn(|cx| it.poll_recv(cx)))) => {
-                RunnerEvent::Server(note)
-            }
-            asked = server_questions.next() => RunnerEvent::ServerAsks(asked),
+            news = servers.next() => RunnerEvent::Server(news),
             Some(result) = maybe(restorer.reversal.as_mut()) => RunnerEvent::Reversed(result),
             Some(result) = maybe(restorer.restoring.as_mut()) => RunnerEvent::Restored(result),
             Some(title) = model.titles.next(), if !model.titles.is_empty() => RunnerEvent::Title(title),

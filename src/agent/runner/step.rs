@@ -97,7 +97,7 @@ impl Runner {
                 Effect::Store(rules) => self.store(&rules),
                 Effect::Expire(document) => self.answer.expire(document),
                 Effect::ServerAnswered { number, response } => {
-                    if let Some(again) = self.server_desk.questions.answered(number, &response) {
+                    if let Some(again) = self.tools.servers.answered(number, &response) {
                         self.step(again);
                     }
                 }

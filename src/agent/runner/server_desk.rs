@@ -1,4 +1,4 @@
-//! Questions of servers (MCP) for the user: each becomes a document of the answer that is being made.
+//! News of servers (MCP) for the user: notes, and questions, each of which becomes a document of the answer that is being made.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     agent::{served, turn::Input},
-    mcp::{Ask, Asked, Form, Servers, read_form},
+    mcp::{Ask, Asked, Form, Note, Servers, read_form},
     protocol::{ClarificationResponse, Outcome},
 };
 
@@ -17,9 +17,16 @@ const MOST_TRIES: u32 = 3;
 /// A question that has come, and where its answer goes.
 pub type Incoming = (Ask, oneshot::Sender<Asked>);
 
-/// The questions that are open.
+/// Something that a server has for the user.
+pub enum ServerNews {
+    Note(Note),
+    Asked(Incoming),
+}
+
+/// The notes and questions that come, and the questions that are open.
 #[derive(Default)]
-pub struct ServerQuestions {
+pub struct ServerDesk {
+    notes: Option<mpsc::UnboundedReceiver<Note>>,
     incoming: Option<mpsc::UnboundedReceiver<Incoming>>,
     open: BTreeMap<u64, OpenForm>,
     count: u64,
@@ -31,12 +38,19 @@ struct OpenForm {
     tries: u32,
 }
 
-impl ServerQuestions {
-    /// Takes the questions of these servers, where somebody is there who can answer.
+impl ServerDesk {
+    /// Takes the notes of these servers, and their questions where somebody is there who can answer.
     pub fn of(servers: Option<&Arc<Servers>>, is_attended: bool) -> Self {
-        let Some(servers) = servers.filter(|_| is_attended) else {
+        let Some(servers) = servers else {
             return Self::default();
         };
+        let notes = servers.notes();
+        if !is_attended {
+            return Self {
+                notes,
+                ..Self::default()
+            };
+        }
         let (to, incoming) = mpsc::unbounded_channel();
         servers.set_asker(Some(Arc::new(move |ask| {
             let (reply, answer) = oneshot::channel();
@@ -47,19 +61,19 @@ impl ServerQuestions {
             })
         })));
         Self {
+            notes,
             incoming: Some(incoming),
             ..Self::default()
         }
     }
 
-    /// Waits for the next question; for ever where none can come.
-    pub async fn next(&mut self) -> Incoming {
-        if let Some(incoming) = &mut self.incoming
-            && let Some(asked) = incoming.recv().await
-        {
-            return asked;
+    /// Waits for the next news; for ever where none can come.
+    pub async fn next(&mut self) -> ServerNews {
+        tokio::select! {
+            Some(note) = received(self.notes.as_mut()) => ServerNews::Note(note),
+            Some(asked) = received(self.incoming.as_mut()) => ServerNews::Asked(asked),
+            else => std::future::pending().await,
         }
-        std::future::pending().await
     }
 
     /// Opens a question; `None`: it is not shown, and the server has heard so.
@@ -107,6 +121,10 @@ impl ServerQuestions {
     }
 }
 
+async fn received<T>(from: Option<&mut mpsc::UnboundedReceiver<T>>) -> Option<T> {
+    from?.recv().await
+}
+
 fn asking(number: u64, form: &Form, lead: &str) -> Input {
     Input::ServerAsks {
         number,
@@ -144,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_does_not_fit_is_asked_for_again() {
-        let mut questions = ServerQuestions::default();
+        let mut questions = ServerDesk::default();
         let (reply, mut answer) = oneshot::channel();
         assert!(questions.open((ask(), reply), true).is_some());
         let Some(Input::ServerAsks { number: 1, lead, .. }) = questions.answered(1, &dealt(Outcome::Answered, "many")) else {

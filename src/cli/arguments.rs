@@ -41,6 +41,8 @@ Examples:
   sheaf get 7.3                          print one document of the last conversation
   sheaf serve --replay answer.sse        serve a recording over HTTP
   sheaf conform http://127.0.0.1:8643    check a gateway
+  sheaf mcp add time -- uvx mcp-server-time
+                                         add a server of tools (MCP)
   sheaf doctor                           check terminal, keys, network and model
   sheaf help sessions                    show help for a command
   sheaf -- status                        send a prompt that is also a command
@@ -910,6 +912,10 @@ pub struct McpLogin {
     /// Do not open a browser: print the address, and take the one that the browser is sent to
     #[arg(long)]
     pub no_browser: bool,
+
+    /// Id that you have registered for sheaf there
+    #[arg(long, value_name = "ID")]
+    pub client_id: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -929,6 +935,10 @@ pub struct McpTest {
     /// Sign in first if the server wants it
     #[arg(long)]
     pub login: bool,
+
+    /// Id that you have registered for sheaf there
+    #[arg(long, value_name = "ID", requires = "login")]
+    pub client_id: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{
     CliContext,
-    arguments::{Mcp, McpAdd, McpTask, McpTest, TargetArguments},
+    arguments::{Mcp, McpAdd, McpLogin, McpTask, McpTest, TargetArguments},
     code, complain, open, runtime, say,
 };
 use crate::{
@@ -20,10 +20,13 @@ use crate::{
     config::{McpServer, Secret, store_server},
     mcp::{self, Approvals, Change, Definition, Endpoint, Found, Servers, Standing, State, Status, ToolName, described},
     sandbox::{self, Fence, Tier, Workspace},
+    text::width,
 };
 
 /// Time that a server has to start.
 const PATIENCE: Duration = Duration::from_mins(2);
+/// Times that one call may ask for more scopes.
+const MOST_STEPS: usize = 2;
 /// Time that a user has to sign in where nobody can paste an address.
 const LOGIN_PATIENCE: Duration = Duration::from_mins(5);
 
@@ -43,7 +46,7 @@ pub fn run(asked: &Mcp) -> Result<u8> {
         }
         McpTask::Test(wanted) => test(&base, wanted),
         McpTask::Serve => super::mcp_serve::run(&asked.common),
-        McpTask::Login(wanted) => login(&base, &wanted.target, wanted.no_browser),
+        McpTask::Login(wanted) => login(&base, wanted, None),
         McpTask::Logout { target } => logout(&base, target),
         McpTask::Remove { name } => remove(&base, name),
     }
@@ -321,6 +324,11 @@ fn started(
     setup.settings = settings;
     setup.only = Some(name.to_owned());
     let servers = Arc::new(Servers::new(setup));
+    // Nobody is asked here: a form is answered with its defaults.
+    servers.set_asker(Some(Arc::new(|ask| {
+        let answer = mcp::read_form(&ask).and_then(|it| it.answered(&[]));
+        Box::pin(async move { answer.unwrap_or_else(|_| serde_json::json!({ "action": "decline" })) })
+    })));
     let waiting = Arc::clone(&servers);
     let status = runtime(false)?.block_on(async move {
         waiting.start();
@@ -337,33 +345,66 @@ fn started(
     Ok((servers, status))
 }
 
-/// The address of a server, its headers, and the id of this program there.
-fn address(base: &CliContext, target: &str) -> Result<(String, Vec<(String, String)>, Option<String>)> {
+/// A server behind HTTP, as one signs in to it.
+struct Address {
+    url: String,
+    headers: Vec<(String, String)>,
+    client_id: Option<String>,
+    client_secret: Option<Secret>,
+}
+
+fn address(base: &CliContext, target: &str) -> Result<Address> {
     if target.starts_with("http://") || target.starts_with("https://") {
-        return Ok((target.to_owned(), Vec::new(), None));
+        return Ok(Address {
+            url: target.to_owned(),
+            headers: Vec::new(),
+            client_id: None,
+            client_secret: None,
+        });
     }
     let found = found(base);
     let definition = found.servers.iter().find(|it| it.name == target);
     let definition = definition.with_context(|| format!("there is no MCP server `{target}`\n`sheaf mcp list` shows all"))?;
     let variable = |name: &str| base.environment.get(name).map(str::to_owned);
     match definition.resolve(&root(base), &variable).map_err(anyhow::Error::msg)? {
-        mcp::Resolved::Http { url, headers } => Ok((url, headers, definition.client_id.clone())),
+        mcp::Resolved::Http { url, headers } => Ok(Address {
+            url,
+            headers,
+            client_id: definition.client_id.clone(),
+            client_secret: definition.client_secret.clone(),
+        }),
         mcp::Resolved::Program { .. } => {
             anyhow::bail!("`{target}` is a program, which signs in by itself\n  give it a key: [mcp.{target}] env")
         }
     }
 }
 
-fn login(base: &CliContext, target: &str, no_browser: bool) -> Result<u8> {
-    let (url, headers, client_id) = address(base, target)?;
+/// Signs in. `challenge`: what the server has answered to a call, if it wants more than it has given before.
+fn login(base: &CliContext, wanted: &McpLogin, challenge: Option<String>) -> Result<u8> {
+    let Address {
+        url,
+        headers,
+        client_id,
+        client_secret,
+    } = address(base, &wanted.target)?;
+    let client_id = wanted.client_id.clone().or(client_id);
     let is_remote = base.environment.get("SSH_CONNECTION").is_some();
+    let tokens = mcp::Tokens::under(&base.paths.state);
+    let failed = anyhow::Error::msg;
     runtime(false)?.block_on(async {
-        let challenge = mcp::challenge(&url, headers).await.map_err(anyhow::Error::msg)?;
-        let server = mcp::find_auth_server(&url, &challenge).await.map_err(anyhow::Error::msg)?;
+        let has_more = challenge.is_some();
+        let challenge = match challenge {
+            Some(challenge) => challenge,
+            None => mcp::challenge(&url, headers).await.map_err(failed)?,
+        };
+        let mut server = mcp::find_auth_server(&url, &challenge).await.map_err(failed)?;
+        if let Some(token) = tokens.get(&url).filter(|_| has_more) {
+            server.add_scopes(token.scope());
+        }
         let issuer = server.issuer.clone();
-        let attempt = mcp::Attempt::begin(server, client_id.as_deref()).await.map_err(anyhow::Error::msg)?;
+        let attempt = mcp::Attempt::begin(server, client_id.as_deref(), client_secret.as_ref()).await.map_err(failed)?;
         say(&format!("Sign in at {issuer}:\n  {}\n", attempt.address));
-        if !no_browser && !is_remote {
+        if !wanted.no_browser && !is_remote {
             served::browse(attempt.address.as_str());
         }
         let redirected = if io::stdin().is_terminal() {
@@ -383,16 +424,15 @@ fn login(base: &CliContext, target: &str, no_browser: bool) -> Result<u8> {
             let waited = tokio::time::timeout(LOGIN_PATIENCE, attempt.callback()).await;
             waited.unwrap_or_else(|_| Err("nobody signed in within 5 minutes".to_owned()))
         };
-        let redirected = redirected.map_err(anyhow::Error::msg)?;
-        let token = attempt.finish(&redirected).await.map_err(anyhow::Error::msg)?;
-        mcp::Tokens::under(&base.paths.state).keep(&url, token).map_err(anyhow::Error::msg)
+        let token = attempt.finish(&redirected.map_err(failed)?).await.map_err(failed)?;
+        tokens.keep(&url, token).map_err(failed)
     })?;
     say("signed in\n");
     Ok(code::OK)
 }
 
 fn logout(base: &CliContext, target: &str) -> Result<u8> {
-    let (url, ..) = address(base, target)?;
+    let url = address(base, target)?.url;
     let removed = mcp::Tokens::under(&base.paths.state).remove(&url).map_err(anyhow::Error::msg)?;
     let Some(token) = removed else {
         complain(&format!("you are not signed in to `{target}`"));
@@ -418,10 +458,15 @@ fn test(base: &CliContext, wanted: &McpTest) -> Result<u8> {
     } else {
         &wanted.target
     };
+    let sign_in = McpLogin {
+        target: wanted.target.clone(),
+        no_browser: false,
+        client_id: wanted.client_id.clone(),
+    };
     let (mut servers, mut status) = started(base, settings.clone(), name, true)?;
     if status.state == State::SignIn && wanted.login {
-        login(base, &wanted.target, false)?;
-        (servers, status) = started(base, settings, name, true)?;
+        login(base, &sign_in, None)?;
+        (servers, status) = started(base, settings.clone(), name, true)?;
     }
     if status.state != State::Ready {
         complain(&format!("{name}: {}", open::state_line(&status.state)));
@@ -446,7 +491,7 @@ fn test(base: &CliContext, wanted: &McpTest) -> Result<u8> {
             (None, true) => "",
         };
         let about = it.info.about.lines().next().unwrap_or_default();
-        say(&format!("  {}{note}  {}\n", it.info.name, mcp::capped(about, 100)));
+        say(&format!("  {}{note}  {}\n", it.info.name, width::cut_end(about, 90)));
     }
     let Some(tool) = &wanted.call else {
         return Ok(code::OK);
@@ -459,7 +504,17 @@ fn test(base: &CliContext, wanted: &McpTest) -> Result<u8> {
         server: name.to_owned(),
         tool: tool.clone(),
     };
-    let called = runtime(false)?.block_on(servers.call(&tool, arguments, None));
+    let mut called = runtime(false)?.block_on(servers.call(&tool, arguments.clone(), None));
+    for _ in 0..MOST_STEPS {
+        let Err(mcp::Error::SignIn { challenge }) = &called else { break };
+        if !wanted.login || challenge.is_empty() {
+            break;
+        }
+        // It wants more than it was given.
+        login(base, &sign_in, Some(challenge.clone()))?;
+        let (again, _) = started(base, settings.clone(), name, true)?;
+        called = runtime(false)?.block_on(again.call(&tool, arguments.clone(), None));
+    }
     let reply = called.with_context(|| format!("the tool `{}` gave no result", tool.tool))?;
     say(&format!("{}\n", reply.text.trim_end()));
     if !reply.pictures.is_empty() {

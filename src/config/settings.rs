@@ -664,6 +664,8 @@ settings! {
         pub disabled_tools: Vec<String> = Vec::new(), ValueKind::List;
         /// Id that you have registered for sheaf at the server's authorization server, for `sheaf mcp login`.
         pub client_id: Option<String> = None, ValueKind::Text;
+        /// Secret that belongs to it, if there is one. In a file only if no one else can read that file.
+        pub client_secret: Option<Secret> = None, ValueKind::Secret;
     }
 }
 
@@ -1084,6 +1086,33 @@ mod tests {
 
         - `<name>`: command, as a text for the shell or a list; default `[]`
           Checker of a language, such as "cargo clippy --message-format=json" for rust. cargo check, tsc, eslint, ruff and go vet need no entry.
+
+        ## [mcp.<name>]
+
+        - `command`: text; default unset
+          Program to start; it runs in the sandbox.
+        - `args`: list of texts; default `[]`
+          Arguments of the program.
+        - `env`: table of texts; default unset
+          Variables for the program, beside PATH, HOME and the like; `${NAME}` is a variable of yours.
+        - `url`: text; default unset
+          Address of a server that is reached over HTTP instead.
+        - `headers`: table of texts; default unset
+          Additional headers of every request to it; `${NAME}` is a variable of yours. Values are kept secret.
+        - `network`: true | false; default `false`
+          Let the program use the network.
+        - `folders`: list of texts; default `[]`
+          Folders that the program may write: "." is the workspace, "~/notes" is in your home folder. It writes nowhere else.
+        - `enabled`: true | false; default `true`
+          Use the server.
+        - `timeout`: duration, such as "60s"; default `"0s"`
+          Time limit of a call, which progress does not extend; 0s: a minute without progress, ten minutes in all.
+        - `disabled_tools`: list of texts; default `[]`
+          Names of its tools that are not offered.
+        - `client_id`: text; default unset
+          Id that you have registered for sheaf at the server's authorization server, for `sheaf mcp login`.
+        - `client_secret`: secret text; default unset
+          Secret that belongs to it, if there is one. In a file only if no one else can read that file.
 
         ## [commit]
 

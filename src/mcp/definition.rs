@@ -102,8 +102,9 @@ pub struct Definition {
     pub timeout: Option<Duration>,
     pub is_enabled: bool,
     pub disabled_tools: Vec<String>,
-    /// Id of this program at the authorization server.
+    /// Id of this program at the authorization server, and its secret.
     pub client_id: Option<String>,
+    pub client_secret: Option<Secret>,
 }
 
 /// An endpoint with everything filled in.
@@ -160,6 +161,7 @@ impl Definition {
             is_enabled: true,
             disabled_tools: Vec::new(),
             client_id: None,
+            client_secret: None,
         };
         definition.check();
         definition
@@ -189,6 +191,7 @@ impl Definition {
         self.disabled_tools.extend(entry.disabled_tools.iter().cloned());
         if entry.client_id.is_some() {
             self.client_id.clone_from(&entry.client_id);
+            self.client_secret.clone_from(&entry.client_secret);
         }
     }
 

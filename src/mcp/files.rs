@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::definition::{Definition, Endpoint, Given, Origin};
 use crate::{
-    config::{Fingerprint, McpServer},
+    config::{Fingerprint, McpServer, Secret},
     os::file,
     text::Sanitized,
 };
@@ -144,6 +144,8 @@ fn server(name: &str, entry: &Value, origin: &Origin) -> Definition {
     definition.is_enabled = entry.get("disabled").and_then(Value::as_bool) != Some(true);
     let client = entry.pointer("/auth/CLIENT_ID").or_else(|| entry.pointer("/oauth/clientId"));
     definition.client_id = client.and_then(Value::as_str).map(str::to_owned);
+    let secret = entry.pointer("/auth/CLIENT_SECRET").and_then(Value::as_str);
+    definition.client_secret = secret.map(Secret::new);
     definition
 }
 

@@ -195,7 +195,7 @@ impl Http {
     /// Reads a stream until the answer comes; one that breaks off is taken up again where the server numbers its events.
     async fn streamed(&self, id: u64, response: Response, era: &Era, host: &Arc<Host>) -> Result<Value, Error> {
         let mut response = response;
-        let mut last = None;
+        let (mut last, mut pause) = (None, RESUME_AFTER);
         for _ in 0..=MOST_RESUMED {
             let mut frames = Frames::new();
             let mut body = response.body;
@@ -205,6 +205,7 @@ impl Http {
                 let found = match &piece {
                     Some(Ok(piece)) => {
                         total += piece.len();
+                        pause = retry(piece).unwrap_or(pause);
                         frames.push(piece)
                     }
                     Some(Err(_)) | None => frames.finish().into_iter().collect(),
@@ -230,7 +231,7 @@ impl Http {
             let (Some(at), Era::Legacy(_)) = (&last, era) else {
                 break;
             };
-            tokio::time::sleep(RESUME_AFTER).await;
+            tokio::time::sleep(pause).await;
             let mut request = Request::get(&*self.path).accept("text/event-stream");
             if let Some(version) = &self.version {
                 request = request.header("mcp-protocol-version", version);
@@ -324,6 +325,14 @@ impl Http {
     }
 }
 
+/// The pause that a stream names before it is to be taken up again: the last line `retry:` of a piece, at most a minute.
+fn retry(piece: &[u8]) -> Option<Duration> {
+    let text = std::str::from_utf8(piece).ok()?;
+    let named = text.lines().rev().find_map(|it| it.strip_prefix("retry:"))?;
+    let milliseconds: u64 = named.trim().parse().ok()?;
+    Some(Duration::from_millis(milliseconds.min(60_000)))
+}
+
 /// An error that names no request, as one that names any.
 fn with_id(mut value: Value) -> Vec<u8> {
     if let Some(members) = value.as_object_mut() {
@@ -401,6 +410,18 @@ mod tests {
             ("", "=?base64??="),
         ] {
             assert_eq!(header_value(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_stream_names_the_pause_before_it_is_taken_up_again() {
+        for (piece, expected) in [
+            ("id: 1\nretry: 500\ndata:\n\n", Some(500)),
+            ("data: retry: 5\n\n", None),
+            ("retry: soon\n", None),
+            ("retry: 99999999\n", Some(60_000)),
+        ] {
+            assert_eq!(retry(piece.as_bytes()), expected.map(Duration::from_millis), "{piece}");
         }
     }
 

@@ -88,7 +88,23 @@ pub struct ClientId {
     method: String,
 }
 
+impl AuthServer {
+    /// Asks for these scopes, too.
+    pub fn add_scopes(&mut self, scopes: &str) {
+        for scope in scopes.split_whitespace() {
+            if !self.scopes.iter().any(|it| it == scope) {
+                self.scopes.push(scope.to_owned());
+            }
+        }
+    }
+}
+
 impl Token {
+    /// The scopes that it was given for.
+    pub fn scope(&self) -> &str {
+        &self.scope
+    }
+
     /// The token as requests bear it.
     pub fn access(&self) -> &str {
         &self.access
@@ -308,7 +324,10 @@ pub async fn find(server: &str, challenge: &str) -> Result<AuthServer, String> {
         None => (url.origin().ascii_serialization(), own, Vec::new()),
     };
     let issuer_url = way.checked(&issuer)?;
-    let metadata = metadata(&way, &issuer, &issuer_url).await?;
+    let metadata = metadata(&way, &issuer, &issuer_url, about.is_none()).await?;
+    // Where the server names nobody, whoever is there says who they are.
+    let named = metadata.get("issuer").and_then(Value::as_str);
+    let issuer = named.map_or(issuer, str::to_owned);
     let text = |name: &str| metadata.get(name).and_then(Value::as_str);
     let endpoint = |name: &str| text(name).map(|it| way.checked(it)).transpose();
     let methods = texts(&metadata, "code_challenge_methods_supported");
@@ -332,7 +351,8 @@ pub async fn find(server: &str, challenge: &str) -> Result<AuthServer, String> {
 }
 
 /// The description of an authorization server, which must call itself by the name that it was called by.
-async fn metadata(way: &Way, issuer: &str, url: &Url) -> Result<Value, String> {
+/// `is_guessed`: nobody has named it, so it only has to be at the same place.
+async fn metadata(way: &Way, issuer: &str, url: &Url, is_guessed: bool) -> Result<Value, String> {
     let path = url.path().trim_matches('/');
     let mut places = Vec::new();
     if path.is_empty() {
@@ -347,7 +367,8 @@ async fn metadata(way: &Way, issuer: &str, url: &Url) -> Result<Value, String> {
         let Ok(place) = url.join(&place) else { continue };
         if let Some(found) = way.json(&place).await? {
             let named = found.get("issuer").and_then(Value::as_str).unwrap_or_default();
-            if named.trim_end_matches('/') != issuer.trim_end_matches('/') {
+            let is_there = Url::parse(named).is_ok_and(|it| it.origin() == url.origin());
+            if named.trim_end_matches('/') != issuer.trim_end_matches('/') && !(is_guessed && is_there) {
                 return Err("the authorization server calls itself by another name".to_owned());
             }
             return Ok(found);
@@ -398,7 +419,7 @@ fn random() -> String {
 
 impl Attempt {
     /// Prepares to sign in; `client_id` is the one that the user has registered. Registers this program if there is none.
-    pub async fn begin(server: AuthServer, client_id: Option<&str>) -> Result<Self, String> {
+    pub async fn begin(server: AuthServer, client_id: Option<&str>, secret: Option<&Secret>) -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(|it| it.to_string())?;
         let port = listener.local_addr().map_err(|it| it.to_string())?.port();
         let redirect = format!("http://127.0.0.1:{port}/callback");
@@ -406,8 +427,8 @@ impl Attempt {
         let client = match client_id {
             Some(id) => ClientId {
                 id: id.to_owned(),
-                secret: None,
-                method: "none".to_owned(),
+                method: method(&server, secret.is_some()).to_owned(),
+                secret: secret.map(|it| it.expose().to_owned()),
             },
             None => register(&way, &server, &redirect).await?,
         };
@@ -516,20 +537,24 @@ impl Attempt {
     }
 }
 
+/// The way in which this program shows who it is, with or without a secret that was agreed on.
+fn method(server: &AuthServer, has_secret: bool) -> &'static str {
+    let has = |it: &str| server.methods.iter().any(|method| method == it);
+    if !has_secret && (server.methods.is_empty() || has("none")) {
+        "none"
+    } else if server.methods.is_empty() || has("client_secret_basic") {
+        "client_secret_basic"
+    } else {
+        "client_secret_post"
+    }
+}
+
 /// Registers this program.
 async fn register(way: &Way, server: &AuthServer, redirect: &str) -> Result<ClientId, String> {
     let Some(endpoint) = &server.registration_endpoint else {
         return Err("its authorization server registers no programs\n  register sheaf there yourself, and set client_id in config.toml".to_owned());
     };
-    let methods = &server.methods;
-    let has = |it: &str| methods.iter().any(|method| method == it);
-    let method = if methods.is_empty() || has("none") {
-        "none"
-    } else if has("client_secret_basic") {
-        "client_secret_basic"
-    } else {
-        "client_secret_post"
-    };
+    let method = method(server, false);
     let body = json!({
         "client_name": "sheaf",
         "application_type": "native",

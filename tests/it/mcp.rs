@@ -68,7 +68,7 @@ fn ask(home: &Path, model: &Model, arguments: &[&str]) -> Ran {
 
 fn mcp(home: &Path, arguments: &[&str]) -> Ran {
     let mut command = sheaf(home);
-    command.arg("mcp").args(arguments).arg("--workspace").arg(workspace(home));
+    command.arg("mcp").arg("--workspace").arg(workspace(home)).args(arguments);
     ran(command)
 }
 
@@ -339,8 +339,7 @@ fn nothing_is_started_before_the_first_message_and_the_page_shows_all() {
     sheaf.wait_gone("MCP servers");
     sheaf.send("go\r");
     sheaf.wait_for("own › say");
-    sheaf.send(ALLOW);
-    sheaf.wait_for("Done.");
+    sheaf.insist(ALLOW, "the call is allowed", |seen| seen.shows("Done."));
     assert_eq!(
         told(&model),
         ["<mcp_result server=\"own\" tool=\"say\">\nheard: hello\n</mcp_result>"],

@@ -262,7 +262,7 @@ impl Overlay for ServersPage {
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
         let mut hints = vec![("enter", t!("footer-tools")), ("space", t!("footer-switch"))];
         let is_asking = self.chosen().is_some_and(|(server, tool)| {
-            matches!(server.state, ServerState::Unapproved { .. } | ServerState::Untrusted)
+            matches!(server.state, ServerState::Unapproved { .. })
                 || tool.map_or_else(|| server.tools.iter().any(|it| it.change.is_some()), |it| it.change.is_some())
         });
         if is_asking {

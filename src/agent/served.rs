@@ -48,7 +48,10 @@ pub fn with_servers(own: &ToolSet, servers: Option<&Arc<Servers>>, window: Optio
     let Some(servers) = servers.filter(|_| !own.is_empty()) else {
         return own.clone();
     };
-    let all = own.iter().cloned().chain(tools(servers, window).into_iter().map(Arc::new));
+    let all = own
+        .iter()
+        .cloned()
+        .chain(tools(servers, window).into_iter().map(Arc::new));
     all.collect::<ToolSet>().by_mode(own.is_by_mode())
 }
 
@@ -161,13 +164,13 @@ fn fault(server: &str, error: &Error) -> Fault {
 fn outcome(name: &ToolName, reply: Reply, context: &Context) -> Outcome {
     let Reply { text, pictures, .. } = reply;
     let is_long = text.len() > RESULT_BYTES;
-    let told = if is_long { cut(&text, name, context) } else { text.clone() };
-    let attributes = [("server", name.server.as_str()), ("tool", name.tool.as_str())];
-    let told = if told.trim().is_empty() {
-        "(no text)"
+    let told = if is_long {
+        cut(&text, name, context)
     } else {
-        &told
+        text.clone()
     };
+    let attributes = [("server", name.server.as_str()), ("tool", name.tool.as_str())];
+    let told = if told.trim().is_empty() { "(no text)" } else { &told };
     Outcome {
         text: wrap_with("mcp_result", &attributes, told),
         data: capped(&text, SHOWN_BYTES).into(),
@@ -232,7 +235,9 @@ fn resources_in(text: &str, statuses: &[Status]) -> Vec<(String, String)> {
     let named = words.filter_map(|word| {
         let (server, uri) = word.split_once(':')?;
         let uri = uri.trim_end_matches([',', ';', '.', ')', '?', '!']);
-        let is_known = statuses.iter().any(|it| it.definition.name == server && it.state == State::Ready);
+        let is_known = statuses
+            .iter()
+            .any(|it| it.definition.name == server && it.state == State::Ready);
         (is_known && !uri.is_empty()).then(|| (server.to_owned(), uri.to_owned()))
     });
     let mut found: Vec<(String, String)> = Vec::new();
@@ -261,7 +266,11 @@ fn prompt_in(text: &str, statuses: &[Status]) -> Option<NamedPrompt> {
             break;
         }
         let is_last = at + 1 == count;
-        let (word, after) = if is_last { (words, "") } else { words.split_once(char::is_whitespace).unwrap_or((words, "")) };
+        let (word, after) = if is_last {
+            (words, "")
+        } else {
+            words.split_once(char::is_whitespace).unwrap_or((words, ""))
+        };
         let (name, value) = match word.split_once('=') {
             Some((named, value)) if prompt.arguments.iter().any(|it| it.0 == named) => (named, value),
             _ => (name.as_str(), word),
@@ -269,9 +278,15 @@ fn prompt_in(text: &str, statuses: &[Status]) -> Option<NamedPrompt> {
         arguments.insert(name.to_owned(), value.into());
         words = after.trim_start();
     }
-    let missing = prompt.arguments.iter().find(|(name, is_required)| *is_required && !arguments.contains_key(name));
+    let missing = prompt
+        .arguments
+        .iter()
+        .find(|(name, is_required)| *is_required && !arguments.contains_key(name));
     let arguments = match missing {
-        Some((name, _)) => Err(format!("the prompt {} of {server} needs the argument {name}", prompt.name)),
+        Some((name, _)) => Err(format!(
+            "the prompt {} of {server} needs the argument {name}",
+            prompt.name
+        )),
         None => Ok(arguments),
     };
     Some((server.clone(), prompt.name.clone(), arguments))
@@ -279,8 +294,9 @@ fn prompt_in(text: &str, statuses: &[Status]) -> Option<NamedPrompt> {
 
 /// The tool that finds tools by words. Its description has a line for each server.
 fn search_tool(servers: &Arc<Servers>, known: &[(ToolName, ToolInfo)]) -> Tool {
-    let mut about = "Find tools of the MCP servers below by words of what they do; the answer has their arguments, for mcp_call."
-        .to_owned();
+    let mut about =
+        "Find tools of the MCP servers below by words of what they do; the answer has their arguments, for mcp_call."
+            .to_owned();
     let mut names: Vec<&str> = known.iter().map(|it| it.0.server.as_str()).collect();
     names.dedup();
     let said = servers.instructions();
@@ -322,7 +338,10 @@ fn first_words(text: &str) -> String {
 }
 
 fn first_tools(server: &str, known: &[(ToolName, ToolInfo)]) -> String {
-    let names = known.iter().filter(|it| it.0.server == server).map(|it| it.0.tool.as_str());
+    let names = known
+        .iter()
+        .filter(|it| it.0.server == server)
+        .map(|it| it.0.tool.as_str());
     capped(&names.take(LINE_WORDS).collect::<Vec<_>>().join(", "), 120)
 }
 
@@ -346,7 +365,11 @@ fn found(servers: &Servers, input: &Input) -> Outcome {
         text.push_str(&entry);
         text.push('\n');
     }
-    let names: Vec<String> = ranked.iter().take(MOST_FOUND).map(|it| shown_name(&it.0.server, &it.0.tool)).collect();
+    let names: Vec<String> = ranked
+        .iter()
+        .take(MOST_FOUND)
+        .map(|it| shown_name(&it.0.server, &it.0.tool))
+        .collect();
     if text.is_empty() {
         text = "no tool fits; try other words".to_owned();
     }
@@ -358,13 +381,12 @@ fn found(servers: &Servers, input: &Input) -> Outcome {
 }
 
 /// The tools that have words of the query, the best first. A word in a name counts most.
-fn rank<'a>(
-    known: &'a [(ToolName, ToolInfo)],
-    query: &str,
-    server: Option<&str>,
-) -> Vec<&'a (ToolName, ToolInfo)> {
+fn rank<'a>(known: &'a [(ToolName, ToolInfo)], query: &str, server: Option<&str>) -> Vec<&'a (ToolName, ToolInfo)> {
     let query = query.to_lowercase();
-    let words: Vec<&str> = query.split(|it: char| !it.is_alphanumeric()).filter(|it| it.len() > 1).collect();
+    let words: Vec<&str> = query
+        .split(|it: char| !it.is_alphanumeric())
+        .filter(|it| it.len() > 1)
+        .collect();
     let score = |(name, info): &(ToolName, ToolInfo)| {
         let (tool, server) = (name.tool.to_lowercase(), name.server.to_lowercase());
         let about = format!("{} {}", info.title, info.about).to_lowercase();
@@ -374,8 +396,13 @@ fn rank<'a>(
         };
         words.iter().map(points).sum::<u32>() + 100 * u32::from(tool == query.trim())
     };
-    let wanted = known.iter().filter(|it| server.is_none_or(|server| it.0.server == server));
-    let mut ranked: Vec<_> = wanted.map(|it| (score(it), it)).filter(|it| it.0 > 0 || words.is_empty()).collect();
+    let wanted = known
+        .iter()
+        .filter(|it| server.is_none_or(|server| it.0.server == server));
+    let mut ranked: Vec<_> = wanted
+        .map(|it| (score(it), it))
+        .filter(|it| it.0 > 0 || words.is_empty())
+        .collect();
     ranked.sort_by_key(|it| std::cmp::Reverse(it.0));
     ranked.into_iter().map(|it| it.1).collect()
 }
@@ -443,7 +470,10 @@ fn named(input: &Input) -> Result<ToolName, Fault> {
 /// Opens an address in the user's browser. Nobody waits for it. Must be called in a runtime.
 pub fn browse(url: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let command = process::Command::new(program).arg(url).without_output().without_terminal();
+    let command = process::Command::new(program)
+        .arg(url)
+        .without_output()
+        .without_terminal();
     tokio::spawn(async move {
         if let Err(error) = command.run().await {
             tracing::warn!(%error, "the browser could not be started");
@@ -544,7 +574,10 @@ mod tests {
             prompts: vec![crate::mcp::PromptInfo {
                 name: prompt.to_owned(),
                 about: String::new(),
-                arguments: arguments.iter().map(|(name, is_required)| ((*name).to_owned(), *is_required)).collect(),
+                arguments: arguments
+                    .iter()
+                    .map(|(name, is_required)| ((*name).to_owned(), *is_required))
+                    .collect(),
             }],
             resources: Vec::new(),
             log: Vec::new(),
@@ -555,16 +588,31 @@ mod tests {
     fn a_message_names_resources_and_a_prompt() {
         let all = [status("review", &[("file", true), ("how", false)])];
         assert_eq!(
-            resources_in("see @docs:file:///a.md, and @docs:x://b @docs:x://b @other:x://c @src/main.rs me@docs:y", &all),
+            resources_in(
+                "see @docs:file:///a.md, and @docs:x://b @docs:x://b @other:x://c @src/main.rs me@docs:y",
+                &all
+            ),
             [("docs", "file:///a.md"), ("docs", "x://b")].map(|(a, b)| (a.to_owned(), b.to_owned()))
         );
         let arguments = |text: &str| prompt_in(text, &all).map(|it| it.2.map(|it| Value::from(it).to_string()));
         for (text, expected) in [
             ("/mcp__docs__review a.rs", Some(Ok(r#"{"file":"a.rs"}"#))),
-            ("/mcp__docs__review a.rs very well", Some(Ok(r#"{"file":"a.rs","how":"very well"}"#))),
-            ("/mcp__docs__review how=x a.rs", Some(Err("the prompt review of docs needs the argument file"))),
-            ("/mcp__docs__review file=a.rs how=x y", Some(Ok(r#"{"file":"a.rs","how":"x y"}"#))),
-            ("/mcp__docs__review", Some(Err("the prompt review of docs needs the argument file"))),
+            (
+                "/mcp__docs__review a.rs very well",
+                Some(Ok(r#"{"file":"a.rs","how":"very well"}"#)),
+            ),
+            (
+                "/mcp__docs__review how=x a.rs",
+                Some(Err("the prompt review of docs needs the argument file")),
+            ),
+            (
+                "/mcp__docs__review file=a.rs how=x y",
+                Some(Ok(r#"{"file":"a.rs","how":"x y"}"#)),
+            ),
+            (
+                "/mcp__docs__review",
+                Some(Err("the prompt review of docs needs the argument file")),
+            ),
             ("/mcp__docs__other", None),
             ("please /mcp__docs__review a", None),
         ] {

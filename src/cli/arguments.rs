@@ -879,7 +879,12 @@ pub struct McpAdd {
     pub name: String,
 
     /// Address of a server that is reached over HTTP
-    #[arg(long, value_name = "URL", conflicts_with = "command", required_unless_present = "command")]
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with = "command",
+        required_unless_present = "command"
+    )]
     pub url: Option<String>,
 
     /// Variable for the program; ${NAME} is a variable of yours

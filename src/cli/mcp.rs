@@ -18,7 +18,9 @@ use super::{
 use crate::{
     agent::served,
     config::{McpServer, Secret, store_server},
-    mcp::{self, Approvals, Change, Definition, Endpoint, Found, Servers, Standing, State, Status, ToolName, described},
+    mcp::{
+        self, Approvals, Change, Definition, Endpoint, Found, Servers, Standing, State, Status, ToolName, described,
+    },
     sandbox::{self, Fence, Tier, Workspace},
     text::width,
 };
@@ -95,7 +97,10 @@ fn standing(base: &CliContext, definition: &Definition, files: &Found) -> String
         }
         Standing::Approved => {}
     }
-    let file = files.files.get(definition.origin.shown()).filter(|_| definition.is_project());
+    let file = files
+        .files
+        .get(definition.origin.shown())
+        .filter(|_| definition.is_project());
     let is_trusted = open::is_trusted(&base.settings, Some(&base.paths), &root);
     if file.is_some_and(|print| !is_trusted(definition.origin.shown(), print)) {
         return format!("its file is not trusted; `sheaf mcp approve {}`", definition.name);
@@ -118,7 +123,13 @@ fn list(base: &CliContext, json: bool) -> u8 {
             });
             say(&format!("{row}\n"));
         } else {
-            say(&format!("{}  {}  ({})\n  {}\n", it.name, it.line(), it.origin.shown(), state));
+            say(&format!(
+                "{}  {}  ({})\n  {}\n",
+                it.name,
+                it.line(),
+                it.origin.shown(),
+                state
+            ));
         }
     }
     for problem in &found.problems {
@@ -142,7 +153,11 @@ fn show(base: &CliContext, it: &Definition) {
     }
     if matches!(it.endpoint, Endpoint::Program { .. }) {
         lines.push(format!("  network: {}", if it.network { "yes" } else { "no" }));
-        let folders = if it.folders.is_empty() { "none".to_owned() } else { it.folders.join(", ") };
+        let folders = if it.folders.is_empty() {
+            "none".to_owned()
+        } else {
+            it.folders.join(", ")
+        };
         lines.push(format!("  may write: {folders}"));
         lines.push(format!("  sandbox: {}", walls()));
     }
@@ -175,7 +190,9 @@ fn add(base: &CliContext, wanted: &McpAdd) -> Result<u8> {
     } = wanted;
     let is_plain = |it: char| it.is_alphanumeric() || "-_.".contains(it);
     if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
-        complain(&format!("`{name}` cannot be the name of a server\n  use letters, digits, '-', '_' and '.'"));
+        complain(&format!(
+            "`{name}` cannot be the name of a server\n  use letters, digits, '-', '_' and '.'"
+        ));
         return Ok(code::USAGE);
     }
     let mut words = command.iter().cloned();
@@ -214,7 +231,9 @@ fn remove(base: &CliContext, name: &str) -> Result<u8> {
     let definition = found.servers.iter().find(|it| it.name == name);
     let is_removed = store_server(&base.paths, name, None)?;
     if let Some(definition) = definition {
-        Approvals::under(&base.paths.state).forget(&root(base), definition).map_err(anyhow::Error::msg)?;
+        Approvals::under(&base.paths.state)
+            .forget(&root(base), definition)
+            .map_err(anyhow::Error::msg)?;
         if definition.origin != mcp::Origin::Settings {
             complain(&format!(
                 "`{name}` is defined in {}: remove it there\n  its approval is withdrawn",
@@ -320,7 +339,13 @@ fn started(
     let fence = Fence::configured(&base.settings, Some(&base.paths), Vec::new());
     let root = root(base);
     let workspace = Workspace::fenced(&root, fence).with_context(|| format!("{} cannot be opened", root.display()))?;
-    let mut setup = open::servers_setup(&base.settings, Some(&base.paths), &base.environment, &Arc::new(workspace), false);
+    let mut setup = open::servers_setup(
+        &base.settings,
+        Some(&base.paths),
+        &base.environment,
+        &Arc::new(workspace),
+        false,
+    );
     setup.settings = settings;
     setup.only = Some(name.to_owned());
     let servers = Arc::new(Servers::new(setup));
@@ -334,9 +359,19 @@ fn started(
         waiting.start();
         waiting.settled(PATIENCE).await;
         let status = waiting.statuses().into_iter().next();
-        if is_free && status.as_ref().is_some_and(|it| matches!(&it.state, State::Unusable(why) if why.contains("no sandbox"))) {
+        if is_free
+            && status
+                .as_ref()
+                .is_some_and(|it| matches!(&it.state, State::Unusable(why) if why.contains("no sandbox")))
+        {
             // Whoever types the command has decided it.
-            waiting.approve(&status.as_ref().map_or_else(String::new, |it| it.definition.name.clone())).ok();
+            waiting
+                .approve(
+                    &status
+                        .as_ref()
+                        .map_or_else(String::new, |it| it.definition.name.clone()),
+                )
+                .ok();
             waiting.settled(PATIENCE).await;
         }
         waiting.statuses().into_iter().next()
@@ -364,7 +399,8 @@ fn address(base: &CliContext, target: &str) -> Result<Address> {
     }
     let found = found(base);
     let definition = found.servers.iter().find(|it| it.name == target);
-    let definition = definition.with_context(|| format!("there is no MCP server `{target}`\n`sheaf mcp list` shows all"))?;
+    let definition =
+        definition.with_context(|| format!("there is no MCP server `{target}`\n`sheaf mcp list` shows all"))?;
     let variable = |name: &str| base.environment.get(name).map(str::to_owned);
     match definition.resolve(&root(base), &variable).map_err(anyhow::Error::msg)? {
         mcp::Resolved::Http { url, headers } => Ok(Address {
@@ -402,13 +438,17 @@ fn login(base: &CliContext, wanted: &McpLogin, challenge: Option<String>) -> Res
             server.add_scopes(token.scope());
         }
         let issuer = server.issuer.clone();
-        let attempt = mcp::Attempt::begin(server, client_id.as_deref(), client_secret.as_ref()).await.map_err(failed)?;
+        let attempt = mcp::Attempt::begin(server, client_id.as_deref(), client_secret.as_ref())
+            .await
+            .map_err(failed)?;
         say(&format!("Sign in at {issuer}:\n  {}\n", attempt.address));
         if !wanted.no_browser && !is_remote {
             served::browse(attempt.address.as_str());
         }
         let redirected = if io::stdin().is_terminal() {
-            say("When the browser shows an error instead of coming back here, paste the address that it was sent to:\n");
+            say(
+                "When the browser shows an error instead of coming back here, paste the address that it was sent to:\n",
+            );
             let (to, typed) = tokio::sync::oneshot::channel();
             // Nobody waits for this thread, which may read for ever.
             std::thread::spawn(move || {
@@ -433,13 +473,17 @@ fn login(base: &CliContext, wanted: &McpLogin, challenge: Option<String>) -> Res
 
 fn logout(base: &CliContext, target: &str) -> Result<u8> {
     let url = address(base, target)?.url;
-    let removed = mcp::Tokens::under(&base.paths.state).remove(&url).map_err(anyhow::Error::msg)?;
+    let removed = mcp::Tokens::under(&base.paths.state)
+        .remove(&url)
+        .map_err(anyhow::Error::msg)?;
     let Some(token) = removed else {
         complain(&format!("you are not signed in to `{target}`"));
         return Ok(code::FAILED);
     };
     if let Err(why) = runtime(false)?.block_on(token.revoke()) {
-        complain(&format!("the token is removed here, but the server could not be told: {why}"));
+        complain(&format!(
+            "the token is removed here, but the server could not be told: {why}"
+        ));
     }
     say("signed out\n");
     Ok(code::OK)
@@ -471,7 +515,9 @@ fn test(base: &CliContext, wanted: &McpTest) -> Result<u8> {
     if status.state != State::Ready {
         complain(&format!("{name}: {}", open::state_line(&status.state)));
         if matches!(status.state, State::Unapproved(_) | State::Untrusted) {
-            complain(&format!("`sheaf mcp approve {name}` shows what it would run and approves it"));
+            complain(&format!(
+                "`sheaf mcp approve {name}` shows what it would run and approves it"
+            ));
         }
         return Ok(code::FAILED);
     }
@@ -506,7 +552,9 @@ fn test(base: &CliContext, wanted: &McpTest) -> Result<u8> {
     };
     let mut called = runtime(false)?.block_on(servers.call(&tool, arguments.clone(), None));
     for _ in 0..MOST_STEPS {
-        let Err(mcp::Error::SignIn { challenge }) = &called else { break };
+        let Err(mcp::Error::SignIn { challenge }) = &called else {
+            break;
+        };
         if !wanted.login || challenge.is_empty() {
             break;
         }

@@ -119,7 +119,9 @@ impl Server {
         let id = message.remove("id").unwrap_or_default();
         let Some(method) = message.get("method").and_then(Value::as_str).map(str::to_owned) else {
             // The answer to a question of ours.
-            let to = id.as_u64().and_then(|it| self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&it));
+            let to = id
+                .as_u64()
+                .and_then(|it| self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&it));
             if let Some(to) = to {
                 let _ = to.send(message.remove("result").unwrap_or_default());
             }
@@ -129,7 +131,9 @@ impl Server {
         if id.is_null() {
             return;
         }
-        let version = params.pointer("/_meta/io.modelcontextprotocol~1protocolVersion").and_then(Value::as_str);
+        let version = params
+            .pointer("/_meta/io.modelcontextprotocol~1protocolVersion")
+            .and_then(Value::as_str);
         if let Some(version) = version.filter(|it| *it != MODERN) {
             let error = json!({ "code": -32022, "message": "this version is not spoken", "data": { "supported": [MODERN], "requested": version } });
             return self.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
@@ -137,10 +141,17 @@ impl Server {
         let is_modern = version.is_some();
         let result = match method.as_str() {
             "initialize" => Ok(self.initialize(&params)),
-            "server/discover" if is_modern => Ok(json!({ "supportedVersions": [MODERN], "capabilities": { "tools": {} } })),
+            "server/discover" if is_modern => {
+                Ok(json!({ "supportedVersions": [MODERN], "capabilities": { "tools": {} } }))
+            }
             "ping" => Ok(json!({})),
             "tools/list" => {
-                let tools: Vec<Value> = self.tools(&params).iter().map(|it| described(it)).chain(own_tools()).collect();
+                let tools: Vec<Value> = self
+                    .tools(&params)
+                    .iter()
+                    .map(|it| described(it))
+                    .chain(own_tools())
+                    .collect();
                 Ok(json!({ "tools": tools }))
             }
             "tools/call" => Arc::clone(&self).call(params, is_modern).await,
@@ -154,7 +165,10 @@ impl Server {
                         result.insert("ttlMs".to_owned(), 0.into());
                         result.insert("cacheScope".to_owned(), "private".into());
                     }
-                    result.insert("_meta".to_owned(), json!({ "io.modelcontextprotocol/serverInfo": info() }));
+                    result.insert(
+                        "_meta".to_owned(),
+                        json!({ "io.modelcontextprotocol/serverInfo": info() }),
+                    );
                 }
                 self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
             }
@@ -164,10 +178,18 @@ impl Server {
     }
 
     fn initialize(&self, params: &Value) -> Value {
-        let asks = params.pointer("/capabilities/elicitation").is_some_and(|it| !it.is_null());
+        let asks = params
+            .pointer("/capabilities/elicitation")
+            .is_some_and(|it| !it.is_null());
         self.can_ask.store(asks, Ordering::Release);
-        let wanted = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
-        let version = LEGACY_VERSIONS.into_iter().find(|it| *it == wanted).unwrap_or(LEGACY_VERSIONS[0]);
+        let wanted = params
+            .get("protocolVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let version = LEGACY_VERSIONS
+            .into_iter()
+            .find(|it| *it == wanted)
+            .unwrap_or(LEGACY_VERSIONS[0]);
         json!({ "protocolVersion": version, "capabilities": { "tools": {} }, "serverInfo": info() })
     }
 
@@ -189,7 +211,11 @@ impl Server {
 
     async fn call(self: Arc<Self>, params: Value, is_modern: bool) -> Result<Value, (i64, String)> {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
-        let given = params.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+        let given = params
+            .get("arguments")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         if let Some(text) = self.own(name, &given).await {
             return Ok(result(text));
         }
@@ -203,7 +229,8 @@ impl Server {
         };
         let (server, for_work) = (Arc::clone(&self), params.clone());
         let handle = tokio::runtime::Handle::current();
-        let worked = tokio::task::spawn_blocking(move || handle.block_on(server.work(&tool, input, &for_work, is_modern)));
+        let worked =
+            tokio::task::spawn_blocking(move || handle.block_on(server.work(&tool, input, &for_work, is_modern)));
         match worked.await {
             Ok(result) => Ok(result),
             Err(error) => Err((-32603, format!("the tool broke down: {error}"))),
@@ -260,14 +287,22 @@ impl Server {
     }
 
     /// Shows a change to the client's user, and makes it after a yes.
-    async fn change(&self, tool: &Tool, proposal: Proposal, context: &Context, params: &Value, is_modern: bool) -> Value {
+    async fn change(
+        &self,
+        tool: &Tool,
+        proposal: Proposal,
+        context: &Context,
+        params: &Value,
+        is_modern: bool,
+    ) -> Value {
         if let Verdict::Deny(why) = judge(&proposal.accesses(), tool.class, &self.facts(true)) {
             return result(Err(Fault::new("TOOL_REJECTED", why).text()));
         }
         let shown = shown(&proposal);
         // A yes is to exactly this change.
         let state = Fingerprint::of(&[format!("{:?}", proposal.changes).as_bytes()]).to_string();
-        let question = json!({ "mode": "form", "message": shown, "requestedSchema": { "type": "object", "properties": {} } });
+        let question =
+            json!({ "mode": "form", "message": shown, "requestedSchema": { "type": "object", "properties": {} } });
         let answer = if is_modern {
             let is_same = params.get("requestState").and_then(Value::as_str) == Some(&state);
             match params.pointer("/inputResponses/approve").filter(|_| is_same) {
@@ -311,7 +346,9 @@ impl Server {
             _ => return None,
         };
         let done = tokio::task::spawn_blocking(work).await;
-        let done = done.map_err(|it| it.to_string()).and_then(|it| it.map_err(|it| it.to_string()));
+        let done = done
+            .map_err(|it| it.to_string())
+            .and_then(|it| it.map_err(|it| it.to_string()));
         Some(done)
     }
 }
@@ -370,7 +407,11 @@ fn shown(proposal: &Proposal) -> String {
             diff::diff(&it.old, &it.new, line, line, 3).patch(None, None)
         };
         let patch: String = change.hunks.iter().map(hunk).collect();
-        text.push_str(&format!("\n{} {}\n{patch}", change.operation.as_str(), change.file.shown));
+        text.push_str(&format!(
+            "\n{} {}\n{patch}",
+            change.operation.as_str(),
+            change.file.shown
+        ));
     }
     crate::mcp::capped(crate::text::Sanitized::new(&text).as_str(), DIFF_BYTES)
 }

@@ -326,11 +326,15 @@ impl AgentTemplate {
                 workspace.as_ref().is_some_and(|it| it.commands().is_guarded()),
             );
         }
-        let servers = self.served.as_ref().zip(workspace.as_ref()).map(|(environment, workspace)| {
-            let paths = self.paths.as_ref();
-            let setup = servers_setup(&self.settings, paths, environment, workspace, asker == Asker::Here);
-            Arc::new(Servers::new(setup))
-        });
+        let servers = self
+            .served
+            .as_ref()
+            .zip(workspace.as_ref())
+            .map(|(environment, workspace)| {
+                let paths = self.paths.as_ref();
+                let setup = servers_setup(&self.settings, paths, environment, workspace, asker == Asker::Here);
+                Arc::new(Servers::new(setup))
+            });
         let (link, inbox) = Local::new(Arc::clone(&log), self.about.clone());
         let setup = runner::Setup {
             provider: Arc::clone(&self.provider),

@@ -80,7 +80,9 @@ pub fn store_server(paths: &Paths, name: &str, server: Option<&McpServer>) -> Re
     let mut is_done = server.is_some();
     change(paths, |source| {
         let mut document: DocumentMut = source.text.parse().map_err(|error| broken(source, &error))?;
-        let problem = || Problem::new(source.whole(), "`mcp` is not a table".to_owned()).hint("mend it first: nothing was written");
+        let problem = || {
+            Problem::new(source.whole(), "`mcp` is not a table".to_owned()).hint("mend it first: nothing was written")
+        };
         let servers = document.entry("mcp").or_insert_with(|| {
             let mut table = toml_edit::Table::new();
             table.set_implicit(true);

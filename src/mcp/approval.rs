@@ -30,7 +30,9 @@ pub enum Standing {
     /// Nothing yet.
     New,
     /// They approved another definition: its command line or address, and what it was given.
-    Changed { was: String },
+    Changed {
+        was: String,
+    },
 }
 
 /// A tool that is not what was approved.
@@ -107,7 +109,10 @@ impl Approvals {
             tracing::warn!(%error, "the approvals of servers cannot be read: none counts");
             ApprovalFile::default()
         });
-        let record = file.servers.get(&place(root, definition)).and_then(|it| it.get(&definition.name));
+        let record = file
+            .servers
+            .get(&place(root, definition))
+            .and_then(|it| it.get(&definition.name));
         match record.and_then(|it| Some((it.print.as_ref()?, &it.line))) {
             None => Standing::New,
             Some((print, _)) if *print == definition.print() => Standing::Approved,
@@ -135,11 +140,17 @@ impl Approvals {
     /// are.
     pub fn compare(&self, root: &Path, definition: &Definition, tools: &[ToolInfo]) -> Vec<Change> {
         let file = self.read().unwrap_or_default();
-        let record = file.servers.get(&place(root, definition)).and_then(|it| it.get(&definition.name));
+        let record = file
+            .servers
+            .get(&place(root, definition))
+            .and_then(|it| it.get(&definition.name));
         let known = record.map(|it| &it.tools).filter(|it| !it.is_empty());
         let Some(known) = known else {
             if let Err(error) = self.approve_tools(root, definition, tools) {
-                tracing::warn!(error, "the tools of a server are not kept: a change will not be noticed");
+                tracing::warn!(
+                    error,
+                    "the tools of a server are not kept: a change will not be noticed"
+                );
             }
             return Vec::new();
         };
@@ -238,11 +249,17 @@ mod tests {
         assert_eq!(approvals.standing(here, &one), Standing::Approved);
         assert_eq!(approvals.standing(there, &one), Standing::New);
         let other = definition(project(), "other");
-        assert_eq!(approvals.standing(here, &other), Standing::Changed { was: "one".to_owned() });
+        assert_eq!(
+            approvals.standing(here, &other),
+            Standing::Changed { was: "one".to_owned() }
+        );
         approvals.forget(here, &one).unwrap();
         assert_eq!(approvals.standing(here, &one), Standing::New);
         // The user's own needs none.
-        assert_eq!(approvals.standing(here, &definition(Origin::Settings, "x")), Standing::Approved);
+        assert_eq!(
+            approvals.standing(here, &definition(Origin::Settings, "x")),
+            Standing::Approved
+        );
         std::fs::write(folder.path().join("state/mcp.json"), "not json").unwrap();
         assert!(approvals.approve(here, &one).unwrap_err().contains("move it aside"));
         assert_eq!(approvals.standing(here, &one), Standing::New);
@@ -273,6 +290,10 @@ mod tests {
         assert_eq!(approvals.compare(root, &server, &after), changes);
         approvals.approve_tools(root, &server, &after).unwrap();
         assert_eq!(approvals.compare(root, &server, &after), []);
-        assert_eq!(approvals.compare(root, &server, &before[..1]).len(), 1, "back is a change, too");
+        assert_eq!(
+            approvals.compare(root, &server, &before[..1]).len(),
+            1,
+            "back is a change, too"
+        );
     }
 }

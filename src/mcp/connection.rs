@@ -208,7 +208,10 @@ impl Connection {
         let asked = self.exchange("initialize", params, None);
         let result = tokio::time::timeout(START, asked).await;
         let result = result.unwrap_or(Err(Error::Timeout(START)))?;
-        let version = result.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+        let version = result
+            .get("protocolVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if !LEGACY_VERSIONS.contains(&version) {
             let version = Sanitized::line(version.get(..40).unwrap_or(version)).into_string();
             return Err(Error::Version(if version.is_empty() {
@@ -226,7 +229,11 @@ impl Connection {
     }
 
     fn introduce(&mut self, result: &Value, info: Option<&Value>) {
-        let text = |name: &str| info.and_then(|it| it.get(name)).and_then(Value::as_str).unwrap_or_default();
+        let text = |name: &str| {
+            info.and_then(|it| it.get(name))
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let title = format!("{} {}", text("name"), text("version"));
         self.title = capped(Sanitized::line(title.trim()).as_str(), 100);
         self.abilities = result.get("capabilities").cloned().unwrap_or_default();
@@ -253,7 +260,8 @@ impl Connection {
             Transport::Stdio(it) => {
                 let mut over = it.over();
                 let why = over.wait_for(Option::is_some).await.ok();
-                why.and_then(|it| it.clone()).unwrap_or_else(|| "it has ended".to_owned())
+                why.and_then(|it| it.clone())
+                    .unwrap_or_else(|| "it has ended".to_owned())
             }
             Transport::Http(_) => std::future::pending().await,
         }
@@ -326,7 +334,8 @@ impl Connection {
         let entries = self.list("resources/list", "resources").await?;
         let resource = |it: &Value| {
             let uri = it.get("uri").and_then(Value::as_str)?;
-            let is_plain = uri.len() <= 2048 && !uri.contains(char::is_whitespace) && Sanitized::line(uri).as_str() == uri;
+            let is_plain =
+                uri.len() <= 2048 && !uri.contains(char::is_whitespace) && Sanitized::line(uri).as_str() == uri;
             is_plain.then(|| ResourceInfo {
                 uri: uri.to_owned(),
                 name: line_of(it, "name"),
@@ -574,7 +583,8 @@ fn object(value: Value) -> Map<String, Value> {
 /// The name of an entry, if it can be shown and said as it is.
 fn name_of(entry: &Value) -> Option<String> {
     let name = entry.get("name").and_then(Value::as_str)?;
-    let is_plain = !name.is_empty() && name.len() <= 128 && !name.chars().any(|it| it.is_whitespace() || it.is_control());
+    let is_plain =
+        !name.is_empty() && name.len() <= 128 && !name.chars().any(|it| it.is_whitespace() || it.is_control());
     (is_plain && Sanitized::line(name).as_str() == name).then(|| name.to_owned())
 }
 
@@ -594,7 +604,10 @@ fn tool(entry: &Value) -> Result<ToolInfo, String> {
     }
     let schema = entry.get("inputSchema").cloned().unwrap_or_default();
     let title = match text("title") {
-        "" => entry.pointer("/annotations/title").and_then(Value::as_str).unwrap_or_default(),
+        "" => entry
+            .pointer("/annotations/title")
+            .and_then(Value::as_str)
+            .unwrap_or_default(),
         title => title,
     };
     let print = Fingerprint::of(&[
@@ -658,7 +671,10 @@ pub mod tests {
         let info = json!({ "name": "s\u{202e}rv", "version": "1" });
         if is(message, "initialize") {
             assert_eq!(message["params"]["protocolVersion"], LEGACY);
-            return result(message, json!({ "protocolVersion": version, "capabilities": { "tools": {} }, "serverInfo": info }));
+            return result(
+                message,
+                json!({ "protocolVersion": version, "capabilities": { "tools": {} }, "serverInfo": info }),
+            );
         }
         Vec::new()
     }
@@ -684,17 +700,35 @@ pub mod tests {
             ),
             (
                 "an unknown method",
-                Box::new(|it| if is(it, "initialize") { hello(it, LEGACY) } else { error(it, -32601, Value::Null) }),
+                Box::new(|it| {
+                    if is(it, "initialize") {
+                        hello(it, LEGACY)
+                    } else {
+                        error(it, -32601, Value::Null)
+                    }
+                }),
                 Ok(LEGACY),
             ),
             (
                 "any other error",
-                Box::new(|it| if is(it, "initialize") { hello(it, "2024-11-05") } else { error(it, -1, Value::Null) }),
+                Box::new(|it| {
+                    if is(it, "initialize") {
+                        hello(it, "2024-11-05")
+                    } else {
+                        error(it, -1, Value::Null)
+                    }
+                }),
                 Ok("2024-11-05"),
             ),
             (
                 "an empty result for everything it does not know",
-                Box::new(|it| if is(it, "initialize") { hello(it, LEGACY) } else { result(it, json!({})) }),
+                Box::new(|it| {
+                    if is(it, "initialize") {
+                        hello(it, LEGACY)
+                    } else {
+                        result(it, json!({}))
+                    }
+                }),
                 Ok(LEGACY),
             ),
             ("silence", Box::new(|it| hello(it, "2025-03-26")), Ok("2025-03-26")),
@@ -717,7 +751,10 @@ pub mod tests {
         for (name, answer, expected) in cases {
             let (transport, host) = server(answer);
             let opened = Connection::open(transport, host, None).await;
-            let found = opened.as_ref().map(|it| it.era().version()).map_err(ToString::to_string);
+            let found = opened
+                .as_ref()
+                .map(|it| it.era().version())
+                .map_err(ToString::to_string);
             assert_eq!(found, expected.map_err(str::to_owned), "{name}");
             if let Ok(it) = opened {
                 assert!(!it.title.contains('\u{202e}'), "{name}");
@@ -772,7 +809,10 @@ pub mod tests {
         let connection = open(|it| {
             let tool = |name: &str, about: &str| json!({ "name": name, "description": about, "inputSchema": {} });
             let tools = [
-                tool("good", &format!("first\u{1b}]0;x\u{7} \u{202e}line\n{}", "x".repeat(50_000))),
+                tool(
+                    "good",
+                    &format!("first\u{1b}]0;x\u{7} \u{202e}line\n{}", "x".repeat(50_000)),
+                ),
                 tool("bad\u{1b}[2J", "x"),
                 tool("", "x"),
                 tool(&"n".repeat(200), "x"),
@@ -787,7 +827,10 @@ pub mod tests {
         assert!(about.len() <= ABOUT_BYTES + 40, "{}", about.len());
         assert!(!about.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{about}");
         let log = connection.host.logged().join("\n");
-        assert!(log.contains("cannot be its name") && log.contains("a second tool `good`"), "{log}");
+        assert!(
+            log.contains("cannot be its name") && log.contains("a second tool `good`"),
+            "{log}"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -807,7 +850,10 @@ pub mod tests {
         })
         .await;
         connection.host.set_asker(Some(Arc::new(|ask| {
-            assert_eq!((ask.server.as_str(), ask.params["message"].as_str()), ("test", Some("Your name?")));
+            assert_eq!(
+                (ask.server.as_str(), ask.params["message"].as_str()),
+                ("test", Some("Your name?"))
+            );
             Box::pin(async { json!({ "action": "accept", "content": { "name": "Kim" } }) })
         })));
         let said = connection.call("greet", Map::new(), Patience::of(None), None).await;
@@ -816,7 +862,10 @@ pub mod tests {
         let connection =
             open(|it| result(it, json!({ "resultType": "input_required", "requestState": "again" }))).await;
         let said = connection.call("greet", Map::new(), Patience::of(None), None).await;
-        assert_eq!(said.map_err(|it| it.to_string()), Err("an answer cannot be read: it asks for more input 10 times".to_owned()));
+        assert_eq!(
+            said.map_err(|it| it.to_string()),
+            Err("an answer cannot be read: it asks for more input 10 times".to_owned())
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -824,12 +873,16 @@ pub mod tests {
         // It reports progress all the time, and never ends.
         let connection = open(|it| {
             let token = it["params"]["_meta"]["progressToken"].clone();
-            let report = json!({ "method": "notifications/progress", "params": { "progressToken": token, "progress": 1 } });
+            let report =
+                json!({ "method": "notifications/progress", "params": { "progressToken": token, "progress": 1 } });
             vec![report.to_string()]
         })
         .await;
         let before = Instant::now();
-        let patience = Patience { idle: Duration::from_secs(5), wall: Duration::from_secs(60) };
+        let patience = Patience {
+            idle: Duration::from_secs(5),
+            wall: Duration::from_secs(60),
+        };
         let (told, mut tells) = mpsc::unbounded_channel();
         let said = connection.call("slow", Map::new(), patience, Some(told)).await;
         assert_eq!(said, Err(Error::Timeout(Duration::from_secs(5))));
@@ -846,7 +899,9 @@ pub mod tests {
         })
         .await;
         let call = connection.call("slow", Map::new(), Patience::of(None), None);
-        tokio::time::timeout(Duration::from_secs(1), call).await.expect_err("it hangs");
+        tokio::time::timeout(Duration::from_secs(1), call)
+            .await
+            .expect_err("it hangs");
         let call = cancelled.recv().await.expect("the call");
         let cancel = cancelled.recv().await.expect("its end");
         assert_eq!(cancel["method"], "notifications/cancelled");
@@ -857,7 +912,10 @@ pub mod tests {
     async fn an_answer_that_cannot_be_read_fails_the_call_at_once() {
         for (line, expected) in [
             ("{\"id\": 1, \"result\": ", "an answer cannot be read"),
-            (&*format!("{{\"id\":2,\"result\":{}{}}}", "[".repeat(400), "]".repeat(400)), "recursion limit"),
+            (
+                &*format!("{{\"id\":2,\"result\":{}{}}}", "[".repeat(400), "]".repeat(400)),
+                "recursion limit",
+            ),
         ] {
             let line = line.to_owned();
             let connection = open(move |_| vec!["Listening.".to_owned(), line.clone()]).await;

@@ -95,7 +95,10 @@ impl Reply {
                     self.resource(resource);
                 }
             }
-            other => self.line(&format!("[left out: a part of the unknown type `{}`]", capped(other, 40))),
+            other => self.line(&format!(
+                "[left out: a part of the unknown type `{}`]",
+                capped(other, 40)
+            )),
         }
     }
 
@@ -126,7 +129,11 @@ impl Reply {
         let bytes = is_known.then(|| base64::engine::general_purpose::STANDARD.decode(data).ok());
         match bytes.flatten().filter(|_| self.pictures.len() < MOST_PICTURES) {
             Some(bytes) => {
-                self.line(&format!("[picture {}: {media}, {} bytes]", self.pictures.len() + 1, bytes.len()));
+                self.line(&format!(
+                    "[picture {}: {media}, {} bytes]",
+                    self.pictures.len() + 1,
+                    bytes.len()
+                ));
                 self.pictures.push(Image {
                     media_type: media.to_owned(),
                     bytes: bytes.into(),
@@ -182,7 +189,10 @@ mod tests {
                         [left out: resource of type application/zip, 3 bytes]\n\
                         [left out: a part of the unknown type `hologram`]\n\
                         [left out: a part of the unknown type ``]";
-        assert_eq!((reply.text.as_str(), reply.pictures.len(), reply.is_error), (expected, 1, true));
+        assert_eq!(
+            (reply.text.as_str(), reply.pictures.len(), reply.is_error),
+            (expected, 1, true)
+        );
     }
 
     #[test]

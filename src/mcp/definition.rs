@@ -62,7 +62,17 @@ impl std::fmt::Debug for Given {
 
 /// Keeps a value out of what is stored and shown if its name is that of a key; others, such as paths, are no secrets.
 fn hold(name: &str, value: &str) {
-    const KEYS: [&str; 9] = ["KEY", "TOKEN", "SECRET", "PASS", "AUTH", "CREDENTIAL", "COOKIE", "SESSION", "_PAT"];
+    const KEYS: [&str; 9] = [
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "PASS",
+        "AUTH",
+        "CREDENTIAL",
+        "COOKIE",
+        "SESSION",
+        "_PAT",
+    ];
     let name = name.to_ascii_uppercase();
     if KEYS.iter().any(|it| name.contains(it)) {
         redact::hold(value.strip_prefix("Bearer ").unwrap_or(value));
@@ -328,7 +338,9 @@ impl Definition {
         let failed = |it: &dyn std::fmt::Display| format!("its file of variables cannot be read: {it}");
         let absolute = workspace.join(path);
         let bytes = if self.is_project() {
-            let inner = absolute.strip_prefix(workspace).map_err(|_| failed(&"it is outside the workspace"))?;
+            let inner = absolute
+                .strip_prefix(workspace)
+                .map_err(|_| failed(&"it is outside the workspace"))?;
             file::read_beneath(workspace, inner, VARIABLES_BYTES).map_err(|it| failed(&it))?
         } else {
             file::read(&absolute, VARIABLES_BYTES).map_err(|it| failed(&it))?
@@ -411,7 +423,10 @@ mod tests {
         let endpoint = Endpoint::Program {
             command: command.to_owned(),
             arguments: arguments.iter().map(|it| (*it).to_owned()).collect(),
-            variables: variables.iter().map(|(name, value)| ((*name).to_owned(), Given::new(name, *value))).collect(),
+            variables: variables
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), Given::new(name, *value)))
+                .collect(),
             variables_file: None,
             directory: None,
         };
@@ -419,7 +434,10 @@ mod tests {
     }
 
     fn http(origin: Origin, url: &str) -> Definition {
-        let endpoint = Endpoint::Http { url: url.to_owned(), headers: Vec::new() };
+        let endpoint = Endpoint::Http {
+            url: url.to_owned(),
+            headers: Vec::new(),
+        };
         Definition::new("s", origin, endpoint)
     }
 
@@ -434,14 +452,20 @@ mod tests {
         for (definition, is_filled) in [
             (program(project(), "${X}", &[], &[]), false),
             (program(project(), "run-${env:X:-y}", &[], &[]), false),
-            (program(project(), "${workspaceFolder}/run", &["${X}"], &[("A", "${X}")]), true),
+            (
+                program(project(), "${workspaceFolder}/run", &["${X}"], &[("A", "${X}")]),
+                true,
+            ),
             (program(Origin::Settings, "${X}", &[], &[]), true),
             (http(project(), "https://${X}/mcp"), false),
             (http(project(), "https://a.example:${X}/mcp"), false),
             (http(project(), "${X}"), false),
             (http(project(), "https://${X:-a/b}.example/x"), false),
             (http(project(), "https://a.example/${X}?k=${Y}"), true),
-            (http(Origin::User("~/.cursor/mcp.json".to_owned()), "https://${X}/mcp"), true),
+            (
+                http(Origin::User("~/.cursor/mcp.json".to_owned()), "https://${X}/mcp"),
+                true,
+            ),
         ] {
             let shown = format!("{definition:?}");
             assert_eq!(resolve(definition).is_ok(), is_filled, "{shown}");
@@ -462,9 +486,20 @@ mod tests {
         for other in others {
             assert_ne!(one.print(), other.print(), "{other:?}");
         }
-        assert_eq!(one.print(), Definition { network: true, ..one.clone() }.print());
+        assert_eq!(
+            one.print(),
+            Definition {
+                network: true,
+                ..one.clone()
+            }
+            .print()
+        );
         let hidden = program(project(), "sh\u{202e}", &["\u{1b}[2J\n"], &[]);
-        assert!(!hidden.line().contains(['\u{1b}', '\u{202e}', '\n']), "{}", hidden.line());
+        assert!(
+            !hidden.line().contains(['\u{1b}', '\u{202e}', '\n']),
+            "{}",
+            hidden.line()
+        );
     }
 
     #[test]
@@ -488,7 +523,10 @@ mod tests {
         let Ok(Resolved::Program { variables, .. }) = definition.resolve(folder.path(), &none) else {
             panic!("it is a program");
         };
-        assert_eq!(variables, [("A", "1"), ("B", "two words"), ("B", "3")].map(|(a, b)| (a.to_owned(), b.to_owned())));
+        assert_eq!(
+            variables,
+            [("A", "1"), ("B", "two words"), ("B", "3")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+        );
         set(&mut definition, "/etc/passwd");
         assert!(definition.resolve(folder.path(), &none).is_err());
         set(&mut definition, "../x");

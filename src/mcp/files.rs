@@ -79,10 +79,15 @@ pub fn find(settings: &BTreeMap<String, McpServer>, root: &Path, home: Option<&P
             }
         }
     }
-    for (name, entry) in settings.iter().filter(|it| it.1.command.is_none() && it.1.url.is_none()) {
+    for (name, entry) in settings
+        .iter()
+        .filter(|it| it.1.command.is_none() && it.1.url.is_none())
+    {
         match servers.get_mut(name) {
             Some(definition) => definition.add(entry),
-            None => found.problems.push(format!("mcp.{name} has neither a command nor a url, and no file defines it")),
+            None => found.problems.push(format!(
+                "mcp.{name} has neither a command nor a url, and no file defines it"
+            )),
         }
     }
     found.servers = servers.into_values().collect();
@@ -100,13 +105,21 @@ fn read(bytes: &[u8], origin: &Origin, root: &Path, problems: &mut Vec<String>) 
     };
     let mut tables = Vec::new();
     // Claude Code's own file has servers for single folders, which are stronger.
-    if let Some(local) = value.get("projects").and_then(|it| it.get(root.to_string_lossy().as_ref())) {
+    if let Some(local) = value
+        .get("projects")
+        .and_then(|it| it.get(root.to_string_lossy().as_ref()))
+    {
         tables.extend(local.get("mcpServers"));
     }
     tables.extend(value.get("mcpServers"));
     tables.extend(value.get("servers"));
     let mut servers: Vec<Definition> = Vec::new();
-    for (name, entry) in tables.into_iter().filter_map(Value::as_object).flatten().take(MOST_SERVERS) {
+    for (name, entry) in tables
+        .into_iter()
+        .filter_map(Value::as_object)
+        .flatten()
+        .take(MOST_SERVERS)
+    {
         let is_plain = |it: char| it.is_alphanumeric() || "-_. ".contains(it);
         if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
             let name: String = Sanitized::line(name).as_str().chars().take(40).collect();
@@ -142,7 +155,9 @@ fn server(name: &str, entry: &Value, origin: &Origin) -> Definition {
     let mut definition = Definition::new(name, origin.clone(), endpoint);
     definition.timeout = entry.get("timeout").and_then(Value::as_u64).map(Duration::from_millis);
     definition.is_enabled = entry.get("disabled").and_then(Value::as_bool) != Some(true);
-    let client = entry.pointer("/auth/CLIENT_ID").or_else(|| entry.pointer("/oauth/clientId"));
+    let client = entry
+        .pointer("/auth/CLIENT_ID")
+        .or_else(|| entry.pointer("/oauth/clientId"));
     definition.client_id = client.and_then(Value::as_str).map(str::to_owned);
     let secret = entry.pointer("/auth/CLIENT_SECRET").and_then(Value::as_str);
     definition.client_secret = secret.map(Secret::new);
@@ -151,7 +166,12 @@ fn server(name: &str, entry: &Value, origin: &Origin) -> Definition {
 
 fn texts(list: Option<&Value>) -> Vec<String> {
     let items = list.and_then(Value::as_array);
-    items.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    items
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn pairs(table: Option<&Map<String, Value>>) -> Vec<(String, Given)> {
@@ -160,7 +180,9 @@ fn pairs(table: Option<&Map<String, Value>>) -> Vec<(String, Given)> {
         other => other.to_string(),
     };
     let entries = table.into_iter().flatten();
-    entries.map(|(name, it)| (name.clone(), Given::new(name, value(it)))).collect()
+    entries
+        .map(|(name, it)| (name.clone(), Given::new(name, value(it))))
+        .collect()
 }
 
 /// JSON without comments and commas at the end of lists.
@@ -271,7 +293,10 @@ mod tests {
             ]
         );
         let docs = found.servers.iter().find(|it| it.name == "docs").unwrap();
-        assert_eq!((docs.network, docs.timeout, docs.disabled_tools.len()), (true, Some(Duration::from_secs(5)), 1));
+        assert_eq!(
+            (docs.network, docs.timeout, docs.disabled_tools.len()),
+            (true, Some(Duration::from_secs(5)), 1)
+        );
         assert!(!found.servers.iter().find(|it| it.name == "mine").unwrap().is_enabled);
         assert_eq!(
             found.problems,
@@ -283,6 +308,9 @@ mod tests {
                 "mcp.nobody has neither a command nor a url, and no file defines it",
             ]
         );
-        assert_eq!(found.files.keys().collect::<Vec<_>>(), [".cursor/mcp.json", ".mcp.json", ".vscode/mcp.json"]);
+        assert_eq!(
+            found.files.keys().collect::<Vec<_>>(),
+            [".cursor/mcp.json", ".mcp.json", ".vscode/mcp.json"]
+        );
     }
 }

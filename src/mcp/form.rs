@@ -3,10 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{content::capped, host::Ask};
-use crate::{
-    protocol::QuestionAnswer,
-    text::Sanitized,
-};
+use crate::{protocol::QuestionAnswer, text::Sanitized};
 
 /// Fields of one form.
 const MOST_FIELDS: usize = 24;
@@ -15,7 +12,15 @@ const MOST_VALUES: usize = 24;
 /// Bytes of the message.
 const MESSAGE_BYTES: usize = 1000;
 /// Words that name what a form must not ask for.
-const SECRETS: [&str; 7] = ["password", "passphrase", "secret", "api key", "api_key", "apikey", "token"];
+const SECRETS: [&str; 7] = [
+    "password",
+    "passphrase",
+    "secret",
+    "api key",
+    "api_key",
+    "apikey",
+    "token",
+];
 
 /// A question of a server.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,11 +64,16 @@ struct Bounds {
 /// Reads a question. Error: why it is not shown.
 pub fn read(ask: &Ask) -> Result<Form, String> {
     let text = |name: &str| ask.params.get(name).and_then(Value::as_str);
-    let message = capped(Sanitized::new(text("message").unwrap_or_default()).as_str(), MESSAGE_BYTES);
+    let message = capped(
+        Sanitized::new(text("message").unwrap_or_default()).as_str(),
+        MESSAGE_BYTES,
+    );
     let lead = format!("MCP server {} asks: {message}", ask.server);
     if text("mode") == Some("url") {
         let url = text("url").and_then(|it| url::Url::parse(it).ok());
-        let is_web = |it: &url::Url| matches!(it.scheme(), "https" | "http") && it.host_str().is_some() && it.username().is_empty();
+        let is_web = |it: &url::Url| {
+            matches!(it.scheme(), "https" | "http") && it.host_str().is_some() && it.username().is_empty()
+        };
         let url = url.filter(is_web).ok_or("its address is none of the web")?;
         return Ok(Form {
             lead,
@@ -83,7 +93,10 @@ pub fn read(ask: &Ask) -> Result<Form, String> {
         let field = field(name, property, is_required(name))?;
         let said = format!("{name} {}", field.text).to_lowercase();
         if field.kind == Kind::Text && SECRETS.iter().any(|it| said.contains(it)) {
-            return Err(format!("it asks for a secret (`{}`)", capped(Sanitized::line(name).as_str(), 40)));
+            return Err(format!(
+                "it asks for a secret (`{}`)",
+                capped(Sanitized::line(name).as_str(), 40)
+            ));
         }
         fields.push(field);
     }
@@ -104,7 +117,10 @@ fn field(name: &str, schema: &Value, is_required: bool) -> Result<Field, String>
             Kind::Several
         }
         "boolean" => {
-            values = vec![("true".to_owned(), "Yes".to_owned()), ("false".to_owned(), "No".to_owned())];
+            values = vec![
+                ("true".to_owned(), "Yes".to_owned()),
+                ("false".to_owned(), "No".to_owned()),
+            ];
             Kind::Flag
         }
         "number" => Kind::Number,
@@ -151,10 +167,18 @@ fn values(schema: &Value) -> Vec<(String, String)> {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let names = schema.get("enumNames").and_then(Value::as_array);
         let name = |at: usize| names.and_then(|it| it.get(at)).and_then(Value::as_str);
-        let texts = values.iter().enumerate().filter_map(|(at, it)| Some((at, it.as_str()?)));
-        return texts.map(|(at, it)| (it.to_owned(), label(name(at).unwrap_or(it)))).collect();
+        let texts = values
+            .iter()
+            .enumerate()
+            .filter_map(|(at, it)| Some((at, it.as_str()?)));
+        return texts
+            .map(|(at, it)| (it.to_owned(), label(name(at).unwrap_or(it))))
+            .collect();
     }
-    let forms = schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array);
+    let forms = schema
+        .get("oneOf")
+        .or_else(|| schema.get("anyOf"))
+        .and_then(Value::as_array);
     let value = |it: &Value| {
         let value = it.get("const").and_then(Value::as_str)?;
         let title = it.get("title").and_then(Value::as_str).unwrap_or(value);
@@ -167,8 +191,14 @@ impl Form {
     /// The questions, as a document of kind `clarification` has them.
     pub fn questions(&self) -> Value {
         if let Some(url) = &self.url {
-            let host = url::Url::parse(url).ok().and_then(|it| it.host_str().map(str::to_owned));
-            let text = format!("Open {} in the browser? The address is {}", host.unwrap_or_default(), Sanitized::line(url).as_str());
+            let host = url::Url::parse(url)
+                .ok()
+                .and_then(|it| it.host_str().map(str::to_owned));
+            let text = format!(
+                "Open {} in the browser? The address is {}",
+                host.unwrap_or_default(),
+                Sanitized::line(url).as_str()
+            );
             return json!([{
                 "id": "open",
                 "text": text,
@@ -176,7 +206,11 @@ impl Form {
             }]);
         }
         let question = |it: &Field| {
-            let options: Vec<Value> = it.values.iter().map(|(id, label)| json!({ "id": id, "label": label })).collect();
+            let options: Vec<Value> = it
+                .values
+                .iter()
+                .map(|(id, label)| json!({ "id": id, "label": label }))
+                .collect();
             let mut question = json!({ "id": it.name, "text": it.text, "options": options });
             if it.kind == Kind::Several {
                 question["allowMultiple"] = true.into();
@@ -201,7 +235,9 @@ impl Form {
         let chosen = |id: &str| {
             let answer = answers.iter().find(|it| it.question_id == id);
             let options = answer.map(|it| it.selected_option_ids.clone()).unwrap_or_default();
-            let text = answer.and_then(|it| it.free_text.clone()).filter(|it| !it.trim().is_empty());
+            let text = answer
+                .and_then(|it| it.free_text.clone())
+                .filter(|it| !it.trim().is_empty());
             (options, text)
         };
         if self.url.is_some() || self.fields.is_empty() {
@@ -240,20 +276,32 @@ impl Field {
                 if !self.values.is_empty() && !self.values.iter().any(|it| it.0 == said) {
                     return Err(wrong("choose one of the values".to_owned()));
                 }
-                let size = if self.values.is_empty() { Some(said.chars().count() as f64) } else { None };
+                let size = if self.values.is_empty() {
+                    Some(said.chars().count() as f64)
+                } else {
+                    None
+                };
                 (Value::from(said), size)
             }
             Kind::Flag => (Value::from(said == "true"), None),
             Kind::Integer => {
-                let number: i64 = said.trim().parse().map_err(|_| wrong("it must be a whole number".to_owned()))?;
+                let number: i64 = said
+                    .trim()
+                    .parse()
+                    .map_err(|_| wrong("it must be a whole number".to_owned()))?;
                 (Value::from(number), Some(number as f64))
             }
             Kind::Number => {
-                let number: f64 = said.trim().parse().map_err(|_| wrong("it must be a number".to_owned()))?;
+                let number: f64 = said
+                    .trim()
+                    .parse()
+                    .map_err(|_| wrong("it must be a number".to_owned()))?;
                 (json!(number), Some(number))
             }
             Kind::Several => {
-                let known = options.into_iter().filter(|it| self.values.iter().any(|value| value.0 == *it));
+                let known = options
+                    .into_iter()
+                    .filter(|it| self.values.iter().any(|value| value.0 == *it));
                 let chosen: Vec<Value> = known.map(Value::from).collect();
                 let count = chosen.len() as f64;
                 (Value::from(chosen), Some(count))
@@ -285,7 +333,9 @@ mod tests {
     }
 
     fn form(properties: Value, required: &[&str]) -> Result<Form, String> {
-        read(&ask(json!({ "message": "Please", "requestedSchema": { "properties": properties, "required": required } })))
+        read(&ask(
+            json!({ "message": "Please", "requestedSchema": { "properties": properties, "required": required } }),
+        ))
     }
 
     fn answer(id: &str, chosen: &[&str], text: Option<&str>) -> QuestionAnswer {
@@ -313,7 +363,10 @@ mod tests {
         .expect("a form");
         assert_eq!(form.lead, "MCP server tickets asks: Please");
         let questions = form.questions();
-        assert_eq!(questions[0], json!({ "id": "name", "text": "Name", "options": [], "allowFreeText": true }));
+        assert_eq!(
+            questions[0],
+            json!({ "id": "name", "text": "Name", "options": [], "allowFreeText": true })
+        );
         assert_eq!(questions[2]["text"], "share (default: 0.5)");
         assert_eq!(questions[4]["options"][1], json!({ "id": "m", "label": "Medium" }));
         assert_eq!(questions[5]["allowMultiple"], true);
@@ -332,10 +385,22 @@ mod tests {
         );
         for (wrong, expected) in [
             (answer("name", &[], Some("K")), "Name: it must be at least 2"),
-            (answer("age", &[], Some("old")), "age (optional): it must be a whole number"),
-            (answer("age", &[], Some("200")), "age (optional): it must be at most 150"),
-            (answer("size", &["xl"], None), "size (optional): choose one of the values"),
-            (answer("tags", &["a", "b"], None), "tags (optional): it must be at most 1"),
+            (
+                answer("age", &[], Some("old")),
+                "age (optional): it must be a whole number",
+            ),
+            (
+                answer("age", &[], Some("200")),
+                "age (optional): it must be at most 150",
+            ),
+            (
+                answer("size", &["xl"], None),
+                "size (optional): choose one of the values",
+            ),
+            (
+                answer("tags", &["a", "b"], None),
+                "tags (optional): it must be at most 1",
+            ),
         ] {
             let id = wrong.question_id.clone();
             let mut answers: Vec<_> = all.iter().filter(|it| it.question_id != id).cloned().collect();
@@ -348,14 +413,25 @@ mod tests {
     #[test]
     fn what_must_not_be_asked_is_not_shown() {
         for (properties, expected) in [
-            (json!({ "password": { "type": "string" } }), "it asks for a secret (`password`)"),
-            (json!({ "x": { "type": "string", "title": "Your API key" } }), "it asks for a secret (`x`)"),
+            (
+                json!({ "password": { "type": "string" } }),
+                "it asks for a secret (`password`)",
+            ),
+            (
+                json!({ "x": { "type": "string", "title": "Your API key" } }),
+                "it asks for a secret (`x`)",
+            ),
             (json!({ "x": { "type": "object" } }), "a field has the type `object`"),
-            (json!({ "x": { "type": "array", "items": {} } }), "a field offers too many values, or none"),
+            (
+                json!({ "x": { "type": "array", "items": {} } }),
+                "a field offers too many values, or none",
+            ),
         ] {
             assert_eq!(form(properties, &[]), Err(expected.to_owned()));
         }
-        let many: Map<String, Value> = (0..100).map(|it| (format!("f{it}"), json!({ "type": "string" }))).collect();
+        let many: Map<String, Value> = (0..100)
+            .map(|it| (format!("f{it}"), json!({ "type": "string" })))
+            .collect();
         assert!(form(many.into(), &[]).is_err());
     }
 
@@ -365,8 +441,14 @@ mod tests {
         let form = open("https://login.example/x?y=1").expect("an address");
         let text = form.questions()[0]["text"].as_str().unwrap_or_default().to_owned();
         assert!(text.contains("Open login.example in the browser"), "{text}");
-        assert_eq!(form.answered(&[answer("open", &["yes"], None)]), Ok(json!({ "action": "accept", "content": {} })));
-        assert_eq!(form.answered(&[answer("open", &["no"], None)]), Ok(json!({ "action": "decline" })));
+        assert_eq!(
+            form.answered(&[answer("open", &["yes"], None)]),
+            Ok(json!({ "action": "accept", "content": {} }))
+        );
+        assert_eq!(
+            form.answered(&[answer("open", &["no"], None)]),
+            Ok(json!({ "action": "decline" }))
+        );
         for wrong in ["file:///etc/passwd", "javascript:alert(1)", "https://a@b.example/", "x"] {
             assert!(open(wrong).is_err(), "{wrong}");
         }

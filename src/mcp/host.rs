@@ -245,7 +245,10 @@ mod tests {
         }
         let log = host.logged();
         assert_eq!(log.len(), LOG_LINES);
-        assert!(log.iter().all(|it| it.chars().count() <= LOG_CHARS && !it.contains(['\u{1b}', '\u{202e}'])));
+        assert!(
+            log.iter()
+                .all(|it| it.chars().count() <= LOG_CHARS && !it.contains(['\u{1b}', '\u{202e}']))
+        );
         assert!(host.last_line().starts_with("line 999"), "{}", host.last_line());
     }
 }

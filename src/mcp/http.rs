@@ -73,7 +73,9 @@ impl Http {
             peer.proxy = Proxy::Direct;
         }
         let client = Client::new(peer).map_err(|it| wrong(it.to_string()))?;
-        let query = url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned()));
+        let query = url
+            .query_pairs()
+            .map(|(name, value)| (name.into_owned(), value.into_owned()));
         Ok(Self {
             client,
             path: url.path().trim_start_matches('/').to_owned(),
@@ -244,13 +246,7 @@ impl Http {
     }
 
     /// Takes an event of a stream. Returns the answer if it is one.
-    fn take(
-        &self,
-        id: u64,
-        data: &[u8],
-        era: &Era,
-        host: &Arc<Host>,
-    ) -> Result<Option<Result<Value, Error>>, Error> {
+    fn take(&self, id: u64, data: &[u8], era: &Era, host: &Arc<Host>) -> Result<Option<Result<Value, Error>>, Error> {
         match message::parse(data).map_err(Error::Malformed)? {
             Message::Response { id: of, result } if of == id => return Ok(Some(result.map_err(Error::Rpc))),
             Message::Response { .. } | Message::Stray => {}
@@ -293,7 +289,9 @@ impl Http {
         }
         let request = self.with_headers(request);
         self.state().session = None;
-        tokio::time::timeout(Duration::from_secs(1), self.client.open(request)).await.ok();
+        tokio::time::timeout(Duration::from_secs(1), self.client.open(request))
+            .await
+            .ok();
     }
 
     /// A response that is none of success, as the error that it means.
@@ -370,16 +368,28 @@ pub fn header_arguments(schema: &Value) -> Result<Vec<HeaderArgument>, String> {
     Ok(found)
 }
 
-fn collect(properties: &Map<String, Value>, path: &mut Vec<String>, found: &mut Vec<HeaderArgument>) -> Result<(), String> {
+fn collect(
+    properties: &Map<String, Value>,
+    path: &mut Vec<String>,
+    found: &mut Vec<HeaderArgument>,
+) -> Result<(), String> {
     for (name, schema) in properties {
         path.push(name.clone());
         if let Some(header) = schema.get("x-mcp-header") {
-            let is_token = |it: &str| !it.is_empty() && it.len() < 100 && it.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_');
+            let is_token = |it: &str| {
+                !it.is_empty()
+                    && it.len() < 100
+                    && it
+                        .bytes()
+                        .all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
+            };
             let header = header.as_str().filter(|it| is_token(it));
             let header = header.ok_or_else(|| "an argument names a header that is none".to_owned())?;
             let kind = schema.get("type").and_then(Value::as_str);
             if !matches!(kind, Some("string" | "integer" | "boolean")) {
-                return Err(format!("the argument for the header `{header}` is no text, integer or boolean"));
+                return Err(format!(
+                    "the argument for the header `{header}` is no text, integer or boolean"
+                ));
             }
             found.push((header.to_owned(), path.clone()));
         }

@@ -6,10 +6,20 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// The answer to a request of ours.
-    Response { id: u64, result: Result<Value, RpcError> },
+    Response {
+        id: u64,
+        result: Result<Value, RpcError>,
+    },
     /// A request of the server's, which must be answered.
-    Request { id: Value, method: String, params: Value },
-    Notification { method: String, params: Value },
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
+    Notification {
+        method: String,
+        params: Value,
+    },
     /// An answer to nobody: its id is none of ours.
     Stray,
 }

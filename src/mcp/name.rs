@@ -37,7 +37,13 @@ pub fn hashed_name(server: &str, tool: &str) -> String {
 }
 
 fn plain(part: &str) -> String {
-    let plain = |it: char| if it.is_ascii_alphanumeric() || it == '-' || it == '_' { it } else { '_' };
+    let plain = |it: char| {
+        if it.is_ascii_alphanumeric() || it == '-' || it == '_' {
+            it
+        } else {
+            '_'
+        }
+    };
     part.chars().map(plain).collect()
 }
 
@@ -66,9 +72,16 @@ mod tests {
         assert_ne!(model_name("a__b", "c"), model_name("a", "b__c"));
         let long = "x".repeat(100);
         let (one, two) = (model_name(&long, "a"), model_name(&long, "b"));
-        assert!(one != two && one.len() == NAME_BYTES && two.len() == NAME_BYTES, "{one} {two}");
+        assert!(
+            one != two && one.len() == NAME_BYTES && two.len() == NAME_BYTES,
+            "{one} {two}"
+        );
         assert_ne!(hashed_name("s", "a.b"), hashed_name("s", "a/b"));
         let name = model_name("ü🦀", "é");
-        assert!(name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_' || it == b'-'), "{name}");
+        assert!(
+            name.bytes()
+                .all(|it| it.is_ascii_alphanumeric() || it == b'_' || it == b'-'),
+            "{name}"
+        );
     }
 }

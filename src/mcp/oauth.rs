@@ -116,7 +116,9 @@ impl Token {
 }
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |it| it.as_secs())
 }
 
 /// The file of tokens, by the address of the server.
@@ -304,7 +306,10 @@ pub async fn find(server: &str, challenge: &str) -> Result<AuthServer, String> {
     }
     let texts = |value: &Value, name: &str| -> Vec<String> {
         let list = value.get(name).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(|it| it.as_str().map(str::to_owned)).collect()
+        list.into_iter()
+            .flatten()
+            .filter_map(|it| it.as_str().map(str::to_owned))
+            .collect()
     };
     let own = canonical(server).unwrap_or_default();
     let (issuer, resource, supported) = match &about {
@@ -312,7 +317,9 @@ pub async fn find(server: &str, challenge: &str) -> Result<AuthServer, String> {
             let named = about.get("resource").and_then(Value::as_str).unwrap_or(&own);
             let named_url = Url::parse(named).ok();
             // A token for another server is none for this one.
-            let is_ours = named_url.is_some_and(|it| it.origin() == url.origin() && url.path().starts_with(it.path().trim_end_matches('/')));
+            let is_ours = named_url.is_some_and(|it| {
+                it.origin() == url.origin() && url.path().starts_with(it.path().trim_end_matches('/'))
+            });
             if !is_ours {
                 return Err("what it says about itself names another server".to_owned());
             }
@@ -335,14 +342,19 @@ pub async fn find(server: &str, challenge: &str) -> Result<AuthServer, String> {
         return Err("its authorization server does not support PKCE (S256)".to_owned());
     }
     let wanted = parameter(challenge, "scope").map(|it| it.split_whitespace().map(str::to_owned).collect());
-    let offline = texts(&metadata, "scopes_supported").iter().any(|it| it == "offline_access");
+    let offline = texts(&metadata, "scopes_supported")
+        .iter()
+        .any(|it| it == "offline_access");
     Ok(AuthServer {
         authorization_endpoint: endpoint("authorization_endpoint")?.ok_or("there is no authorization endpoint")?,
         token_endpoint: endpoint("token_endpoint")?.ok_or("there is no token endpoint")?,
         registration_endpoint: endpoint("registration_endpoint")?,
         revocation_endpoint: endpoint("revocation_endpoint")?,
         scopes: wanted.unwrap_or(supported),
-        names_issuer: metadata.get("authorization_response_iss_parameter_supported").and_then(Value::as_bool).unwrap_or_default(),
+        names_issuer: metadata
+            .get("authorization_response_iss_parameter_supported")
+            .and_then(Value::as_bool)
+            .unwrap_or_default(),
         methods: texts(&metadata, "token_endpoint_auth_methods_supported"),
         is_offline: offline,
         issuer,
@@ -473,10 +485,18 @@ impl Attempt {
             let mut stream = BufReader::new(tokio::io::AsyncReadExt::take(stream, CALLBACK_BYTES));
             let mut line = String::new();
             let read = tokio::time::timeout(Duration::from_secs(10), stream.read_line(&mut line)).await;
-            let target = line.split(' ').nth(1).filter(|_| matches!(read, Ok(Ok(_)))).unwrap_or_default().to_owned();
+            let target = line
+                .split(' ')
+                .nth(1)
+                .filter(|_| matches!(read, Ok(Ok(_))))
+                .unwrap_or_default()
+                .to_owned();
             let is_ours = target.starts_with("/callback");
             let (status, text) = if is_ours {
-                ("200 OK", "You are signed in to sheaf, or see there why not. You may close this page.")
+                (
+                    "200 OK",
+                    "You are signed in to sheaf, or see there why not. You may close this page.",
+                )
             } else {
                 ("404 Not Found", "Nothing is here.")
             };
@@ -509,7 +529,11 @@ impl Attempt {
         }
         if let Some(error) = value("error") {
             let about = value("error_description").unwrap_or_default();
-            return Err(format!("{} {}", Sanitized::line(&error).as_str(), Sanitized::line(&about).as_str()));
+            return Err(format!(
+                "{} {}",
+                Sanitized::line(&error).as_str(),
+                Sanitized::line(&about).as_str()
+            ));
         }
         let code = value("code").ok_or("the answer has no code")?;
         let pairs = [
@@ -564,7 +588,9 @@ async fn register(way: &Way, server: &AuthServer, redirect: &str) -> Result<Clie
         "token_endpoint_auth_method": method,
         "scope": server.scopes.join(" "),
     });
-    let (status, answer) = way.post(endpoint, body.to_string().into_bytes(), "application/json", None).await?;
+    let (status, answer) = way
+        .post(endpoint, body.to_string().into_bytes(), "application/json", None)
+        .await?;
     let text = |name: &str| answer.get(name).and_then(Value::as_str).map(str::to_owned);
     let id = text("client_id").ok_or_else(|| format!("sheaf could not be registered (status {status})"))?;
     let secret = text("client_secret");
@@ -594,7 +620,8 @@ fn token_form(client: &ClientId, pairs: &[(&str, &str)]) -> (Vec<u8>, Option<Str
             form.append_pair("client_id", &client.id);
         }
         (_, Some(secret)) => {
-            form.append_pair("client_id", &client.id).append_pair("client_secret", secret);
+            form.append_pair("client_id", &client.id)
+                .append_pair("client_secret", secret);
         }
     }
     (form.finish().into_bytes(), basic)
@@ -602,10 +629,15 @@ fn token_form(client: &ClientId, pairs: &[(&str, &str)]) -> (Vec<u8>, Option<Str
 
 async fn ask_for_token(way: &Way, endpoint: &Url, client: &ClientId, pairs: &[(&str, &str)]) -> Result<Value, String> {
     let (body, basic) = token_form(client, pairs);
-    let (status, answer) = way.post(endpoint, body, "application/x-www-form-urlencoded", basic.as_deref()).await?;
+    let (status, answer) = way
+        .post(endpoint, body, "application/x-www-form-urlencoded", basic.as_deref())
+        .await?;
     if status >= 400 {
         let error = answer.get("error").and_then(Value::as_str).unwrap_or("no reason");
-        return Err(format!("no token was given (status {status}: {})", Sanitized::line(error).as_str()));
+        return Err(format!(
+            "no token was given (status {status}: {})",
+            Sanitized::line(error).as_str()
+        ));
     }
     Ok(answer)
 }
@@ -614,7 +646,9 @@ impl Token {
     /// Takes what an authorization server has answered.
     fn take(&mut self, answer: &Value) -> Result<(), String> {
         let text = |name: &str| answer.get(name).and_then(Value::as_str).map(str::to_owned);
-        self.access = text("access_token").filter(|it| !it.is_empty()).ok_or("the answer has no token")?;
+        self.access = text("access_token")
+            .filter(|it| !it.is_empty())
+            .ok_or("the answer has no token")?;
         if text("token_type").is_some_and(|it| !it.eq_ignore_ascii_case("bearer")) {
             return Err("the token is of an unknown type".to_owned());
         }
@@ -623,7 +657,9 @@ impl Token {
             drop(Secret::new(refresh.clone()));
             self.refresh = Some(refresh);
         }
-        let seconds = answer.get("expires_in").and_then(|it| it.as_u64().or_else(|| it.as_str()?.parse().ok()));
+        let seconds = answer
+            .get("expires_in")
+            .and_then(|it| it.as_u64().or_else(|| it.as_str()?.parse().ok()));
         self.ends_at = seconds.map(|it| now().saturating_add(it));
         if let Some(scope) = text("scope") {
             self.scope = scope;
@@ -657,7 +693,9 @@ impl Token {
         let way = Way::of(&Url::parse(&self.resource).map_err(|it| it.to_string())?);
         let endpoint = way.checked(endpoint)?;
         let token = self.refresh.as_ref().unwrap_or(&self.access);
-        ask_for_token(&way, &endpoint, &self.client, &[("token", token)]).await.map(drop)
+        ask_for_token(&way, &endpoint, &self.client, &[("token", token)])
+            .await
+            .map(drop)
     }
 }
 
@@ -670,7 +708,10 @@ mod tests {
     #[test]
     fn a_challenge_is_read() {
         let challenge = r#"Bearer error="x", resource_metadata="https://a.example/m", scope="one two", realm=r"#;
-        assert_eq!(parameter(challenge, "resource_metadata").as_deref(), Some("https://a.example/m"));
+        assert_eq!(
+            parameter(challenge, "resource_metadata").as_deref(),
+            Some("https://a.example/m")
+        );
         assert_eq!(parameter(challenge, "scope").as_deref(), Some("one two"));
         assert_eq!(parameter(challenge, "realm").as_deref(), Some("r"));
         assert_eq!(parameter(challenge, "metadata"), None);
@@ -712,7 +753,11 @@ mod tests {
         let answer = json!({ "access_token": "secret-1234", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "again-1234" });
         token.take(&answer).unwrap();
         assert!(!token.is_over());
-        assert!(token.take(&json!({ "access_token": "x", "token_type": "mac" })).is_err());
+        assert!(
+            token
+                .take(&json!({ "access_token": "x", "token_type": "mac" }))
+                .is_err()
+        );
         token.take(&answer).unwrap();
         tokens.keep("https://a.example/mcp/", token.clone()).unwrap();
         assert_eq!(tokens.get("https://a.example/mcp"), Some(token));

@@ -152,7 +152,11 @@ fn is_harmless(text: &str) -> bool {
 }
 
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 64 && name.chars().all(|it| it.is_ascii_alphanumeric() || "_-.$@".contains(it))
+    !name.is_empty()
+        && name.len() <= 64
+        && name
+            .chars()
+            .all(|it| it.is_ascii_alphanumeric() || "_-.$@".contains(it))
 }
 
 #[cfg(test)]
@@ -210,7 +214,10 @@ mod tests {
         for level in 0..40 {
             let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
             let properties = json!({ "a": next, "b": next, "c": next });
-            definitions.insert(format!("d{level}"), json!({ "type": "object", "properties": properties }));
+            definitions.insert(
+                format!("d{level}"),
+                json!({ "type": "object", "properties": properties }),
+            );
         }
         let tree = json!({ "type": "object", "properties": { "x": { "$ref": "#/$defs/d0" } }, "$defs": definitions });
         assert!(reduced(&tree).to_string().len() < 64 << 10);
@@ -219,11 +226,23 @@ mod tests {
             deep = json!({ "type": "object", "properties": { "a": deep } });
         }
         assert!(reduced(&deep).to_string().len() < 1000);
-        let wide: Map<String, Value> = (0..10_000).map(|it| (format!("p{it}"), json!({ "type": "string" }))).collect();
+        let wide: Map<String, Value> = (0..10_000)
+            .map(|it| (format!("p{it}"), json!({ "type": "string" })))
+            .collect();
         let wide = reduced(&json!({ "type": "object", "properties": wide }));
         assert_eq!(wide["properties"].as_object().map(Map::len), Some(ENTRIES));
-        for odd in [json!(null), json!([]), json!(true), json!({ "type": "string" }), json!({})] {
-            assert_eq!(reduced(&odd), json!({ "type": "object", "properties": {}, "required": [] }), "{odd}");
+        for odd in [
+            json!(null),
+            json!([]),
+            json!(true),
+            json!({ "type": "string" }),
+            json!({}),
+        ] {
+            assert_eq!(
+                reduced(&odd),
+                json!({ "type": "object", "properties": {}, "required": [] }),
+                "{odd}"
+            );
         }
     }
 }

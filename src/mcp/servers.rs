@@ -245,7 +245,9 @@ impl Servers {
             engine.handle.spawn(async move {
                 let found = {
                     let inner = Arc::clone(&inner);
-                    tokio::task::spawn_blocking(move || inner.find()).await.unwrap_or_default()
+                    tokio::task::spawn_blocking(move || inner.find())
+                        .await
+                        .unwrap_or_default()
                 };
                 inner.take(found);
                 inner.is_known.send_replace(true);
@@ -310,7 +312,9 @@ impl Servers {
     /// The descriptions that ready servers give of their own tools.
     pub fn instructions(&self) -> Vec<(String, String)> {
         let entries = self.inner.entries();
-        let said = entries.iter().filter_map(|(name, it)| Some((name, it.connection.as_ref()?)));
+        let said = entries
+            .iter()
+            .filter_map(|(name, it)| Some((name, it.connection.as_ref()?)));
         let said = said.filter(|it| !it.1.instructions.is_empty());
         said.map(|(name, it)| (name.clone(), it.instructions.clone())).collect()
     }
@@ -322,7 +326,11 @@ impl Servers {
 
     /// Mistakes in the definitions: a sentence each.
     pub fn problems(&self) -> Vec<String> {
-        self.inner.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner
+            .problems
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Calls a tool. Dropping this cancels the call.
@@ -333,10 +341,14 @@ impl Servers {
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<Reply, Error> {
         let (connection, patience) = self.connected(&name.server).await?;
-        let first = connection.call(&name.tool, arguments.clone(), patience, progress.clone()).await;
+        let first = connection
+            .call(&name.tool, arguments.clone(), patience, progress.clone())
+            .await;
         let result = match first {
             // The server did not take the request: it has forgotten us, or the token has ended.
-            Err(Error::Gone(_) | Error::SignIn { .. }) if connection.why().is_none() && self.inner.is_http(&name.server) => {
+            Err(Error::Gone(_) | Error::SignIn { .. })
+                if connection.why().is_none() && self.inner.is_http(&name.server) =>
+            {
                 self.restart(&name.server);
                 let (connection, patience) = self.connected(&name.server).await?;
                 connection.call(&name.tool, arguments, patience, progress).await
@@ -378,7 +390,11 @@ impl Servers {
             };
             match state {
                 State::Starting | State::Ready => {}
-                State::SignIn => return Err(Error::SignIn { challenge: String::new() }),
+                State::SignIn => {
+                    return Err(Error::SignIn {
+                        challenge: String::new(),
+                    });
+                }
                 State::Failed(why) | State::Unusable(why) => return Err(Error::Gone(why)),
                 State::Off => return Err(Error::Gone("it is switched off".to_owned())),
                 State::Unapproved(_) | State::Untrusted => {
@@ -395,7 +411,9 @@ impl Servers {
     pub fn approve(&self, server: &str) -> Result<(), String> {
         let found = {
             let mut entries = self.inner.entries();
-            let entry = entries.get_mut(server).ok_or_else(|| format!("there is no server `{server}`"))?;
+            let entry = entries
+                .get_mut(server)
+                .ok_or_else(|| format!("there is no server `{server}`"))?;
             entry.is_free = true;
             let changes = std::mem::take(&mut entry.changes);
             let tools = entry.lists.tools.clone();
@@ -526,7 +544,11 @@ impl Inner {
             .chain(self.setup.workspace.added().iter().cloned())
             .collect();
         let only = self.setup.only.as_ref();
-        for definition in found.servers.into_iter().filter(|it| only.is_none_or(|only| *only == it.name)) {
+        for definition in found
+            .servers
+            .into_iter()
+            .filter(|it| only.is_none_or(|only| *only == it.name))
+        {
             let host = Arc::new(Host::new(&definition.name, roots.clone()));
             host.set_asker(asker.clone());
             let entry = Entry {
@@ -553,7 +575,11 @@ impl Inner {
         let entries = self.entries();
         let is_alone = !self.setup.is_attended;
         let waits = |it: &&Entry| matches!(it.state, State::Unapproved(_)) || is_alone && it.state == State::Untrusted;
-        let names: Vec<&str> = entries.values().filter(waits).map(|it| it.definition.name.as_str()).collect();
+        let names: Vec<&str> = entries
+            .values()
+            .filter(waits)
+            .map(|it| it.definition.name.as_str())
+            .collect();
         let Some(first) = names.first() else { return };
         let next = if self.setup.is_attended {
             "/mcp shows what each would run and starts it".to_owned()
@@ -562,7 +588,10 @@ impl Inner {
         };
         let list = names.join(", ");
         drop(entries);
-        self.note("mcp-unapproved", &format!("not started, because you have not approved it: MCP server {list}; {next}"));
+        self.note(
+            "mcp-unapproved",
+            &format!("not started, because you have not approved it: MCP server {list}; {next}"),
+        );
     }
 
     /// The reason why a server may not start, as it is now; `None`: it may.
@@ -623,7 +652,9 @@ impl Inner {
 
     fn is_http(&self, name: &str) -> bool {
         let entries = self.entries();
-        entries.get(name).is_some_and(|it| matches!(it.definition.endpoint, Endpoint::Http { .. }))
+        entries
+            .get(name)
+            .is_some_and(|it| matches!(it.definition.endpoint, Endpoint::Http { .. }))
     }
 
     /// The state of a server changes.
@@ -721,7 +752,12 @@ impl Inner {
     }
 
     /// Starts a program and opens the connection. Error: why not, and how the program has ended.
-    async fn spawn(&self, spec: &ServiceSpec, host: &Arc<Host>, known: Option<&Era>) -> Result<Reached, (Error, String)> {
+    async fn spawn(
+        &self,
+        spec: &ServiceSpec,
+        host: &Arc<Host>,
+        known: Option<&Era>,
+    ) -> Result<Reached, (Error, String)> {
         let (workspace, spec) = (Arc::clone(&self.setup.workspace), spec.clone());
         let started = tokio::task::spawn_blocking(move || workspace.commands().serve(spec)).await;
         let gone = |why: String| (Error::Http(why), String::new());
@@ -735,7 +771,9 @@ impl Inner {
                 service: Some(service),
             }),
             Err(error) => {
-                let how = tokio::time::timeout(COALESCE, service.ended()).await.unwrap_or_default();
+                let how = tokio::time::timeout(COALESCE, service.ended())
+                    .await
+                    .unwrap_or_default();
                 tokio::spawn(service.end());
                 Err((error, how))
             }
@@ -781,7 +819,10 @@ impl Inner {
             };
             self.note(
                 "mcp-changed",
-                &format!("MCP server {name}: not offered, because they have changed: {}; {next}", names.join(", ")),
+                &format!(
+                    "MCP server {name}: not offered, because they have changed: {}; {next}",
+                    names.join(", ")
+                ),
             );
         }
         if let Some(entry) = self.entries().get_mut(name) {
@@ -860,7 +901,9 @@ async fn attend(inner: Weak<Inner>, name: String, mut stopped: watch::Receiver<b
         if let Some(service) = service {
             service.end().await;
         }
-        let (Some(why), Some(here)) = (why, inner.upgrade()) else { return };
+        let (Some(why), Some(here)) = (why, inner.upgrade()) else {
+            return;
+        };
         if *stopped.borrow() {
             return;
         }
@@ -870,14 +913,24 @@ async fn attend(inner: Weak<Inner>, name: String, mut stopped: watch::Receiver<b
         let host = here.entries().get(&name).map(|it| Arc::clone(&it.host));
         let why = host.map_or_else(|| why.clone(), |it| with_log(&why, &it));
         if restarts >= MOST_RESTARTS {
-            here.note("mcp-failed", &format!("MCP server {name} keeps ending and is left off: {why}"));
+            here.note(
+                "mcp-failed",
+                &format!("MCP server {name} keeps ending and is left off: {why}"),
+            );
             return here.set(&name, State::Failed(why));
         }
-        here.note("mcp-ended", &format!("MCP server {name} ended and is started again: {why}"));
+        here.note(
+            "mcp-ended",
+            &format!("MCP server {name} ended and is started again: {why}"),
+        );
         here.set(&name, State::Starting);
         drop(here);
         // At once the first time, then ever later.
-        let pause = if restarts == 0 { Duration::ZERO } else { Duration::from_secs(1 << restarts.min(5)) };
+        let pause = if restarts == 0 {
+            Duration::ZERO
+        } else {
+            Duration::from_secs(1 << restarts.min(5))
+        };
         restarts += 1;
         tokio::select! {
             () = asked_to_stop(&mut stopped) => return,

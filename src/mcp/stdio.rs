@@ -165,7 +165,10 @@ impl Lines {
     fn push(&mut self, piece: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), ()> {
         let mut rest = piece;
         while let Some(end) = memchr::memchr(b'\n', rest) {
-            let (line, after) = (rest.get(..end).unwrap_or_default(), rest.get(end + 1..).unwrap_or_default());
+            let (line, after) = (
+                rest.get(..end).unwrap_or_default(),
+                rest.get(end + 1..).unwrap_or_default(),
+            );
             if self.held.is_empty() {
                 each(line);
             } else {
@@ -233,7 +236,9 @@ fn take(line: &[u8], out: &mpsc::WeakSender<Vec<u8>>, host: &Arc<Host>, shared: 
         Ok(Message::Stray) => {}
         // Programs print greetings; what looks like an answer and is none would be waited for in vain.
         Err(why) if line.first() == Some(&b'{') => shared.fail_all(&Error::Malformed(why)),
-        Err(_) => host.log(&String::from_utf8_lossy(line.get(..PIECE_BYTES.min(line.len())).unwrap_or_default())),
+        Err(_) => host.log(&String::from_utf8_lossy(
+            line.get(..PIECE_BYTES.min(line.len())).unwrap_or_default(),
+        )),
     }
 }
 

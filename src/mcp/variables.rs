@@ -134,9 +134,15 @@ mod tests {
             let filled = fill(text, &with);
             assert_eq!(filled.as_deref().map_err(String::as_str), expected, "{text}");
         }
-        assert_eq!(names("${A} ${env:B:-x} ${userHome} ${input:c} $D"), ["A", "B", "input:c"]);
+        assert_eq!(
+            names("${A} ${env:B:-x} ${userHome} ${input:c} $D"),
+            ["A", "B", "input:c"]
+        );
         let nested = |_: &str| Some("${TOKEN}".to_owned());
-        let with = Filling { variable: &nested, ..with };
+        let with = Filling {
+            variable: &nested,
+            ..with
+        };
         assert_eq!(fill("${A}", &with).as_deref(), Ok("${TOKEN}"));
     }
 }

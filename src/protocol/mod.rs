@@ -34,8 +34,8 @@ pub use event::{Branch, Cost, Done, Entry, Event, Notice, Progress, ResponseStar
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
 pub use request::{BUILDS, ClarificationResponse, Dialect, HunkAnswer, Message, PASTES, QuestionAnswer, Request};
 pub use response::{Ending, Response, ResponseChange, Thinking};
-pub use tool_label::{CallSubject, ToolLabel};
 pub use servers::{ServerChange, ServerReport, ServerState, ServerTool, ServersReport};
+pub use tool_label::{CallSubject, ToolLabel};
 pub use trust::{RuleTrigger, TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport};
 pub use user_action::UserAction;
 pub use word::{

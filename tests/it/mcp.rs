@@ -36,7 +36,8 @@ fn add(home: &Path, name: &str, words: &[&str], more: &str) {
 fn add_to_project(work: &Path, words: &[&str]) {
     let mut arguments = vec![script().to_string_lossy().into_owned()];
     arguments.extend(words.iter().map(|it| (*it).to_owned()));
-    let file = json!({ "mcpServers": { "theirs": { "command": "bash", "args": arguments, "env": { "GIVEN": "${GIFT}" } } } });
+    let file =
+        json!({ "mcpServers": { "theirs": { "command": "bash", "args": arguments, "env": { "GIVEN": "${GIFT}" } } } });
     std::fs::write(work.join(".mcp.json"), file.to_string()).expect("written");
 }
 
@@ -68,14 +69,21 @@ fn ask(home: &Path, model: &Model, arguments: &[&str]) -> Ran {
 
 fn mcp(home: &Path, arguments: &[&str]) -> Ran {
     let mut command = sheaf(home);
-    command.arg("mcp").arg("--workspace").arg(workspace(home)).args(arguments);
+    command
+        .arg("mcp")
+        .arg("--workspace")
+        .arg(workspace(home))
+        .args(arguments);
     ran(command)
 }
 
 /// A model that calls a tool with this text, and then ends.
 fn calling(tool: &'static str) -> Model {
     Model::with([
-        Script::Calls("Now.", vec![(tool, json!({ "text": "hello", "more": { "deep": [1] } }))]),
+        Script::Calls(
+            "Now.",
+            vec![(tool, json!({ "text": "hello", "more": { "deep": [1] } }))],
+        ),
         Script::says("Done."),
     ])
 }
@@ -83,15 +91,22 @@ fn calling(tool: &'static str) -> Model {
 /// The results of the calls that the model was told last.
 fn told(model: &Model) -> Vec<String> {
     let requests = model.requests();
-    let messages = requests.last().expect("a request")["messages"].as_array().expect("messages");
+    let messages = requests.last().expect("a request")["messages"]
+        .as_array()
+        .expect("messages");
     let results = messages.iter().filter(|it| it["role"] == "tool");
-    results.map(|it| it["content"].as_str().unwrap_or_default().to_owned()).collect()
+    results
+        .map(|it| it["content"].as_str().unwrap_or_default().to_owned())
+        .collect()
 }
 
 /// Names of the tools that the model was offered in its first request.
 fn offered(model: &Model) -> Vec<String> {
     let requests = model.requests();
-    let tools = requests.first().expect("a request")["tools"].as_array().cloned().unwrap_or_default();
+    let tools = requests.first().expect("a request")["tools"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let names = tools.iter().filter_map(|it| it["function"]["name"].as_str());
     names.filter(|it| it.starts_with("mcp_")).map(str::to_owned).collect()
 }
@@ -110,7 +125,12 @@ fn a_tool_of_a_server_is_called_in_either_era() {
         add(home.path(), "own", habits, "");
         let model = calling("mcp__own__say");
         let ran = ask(home.path(), &model, &["-p", "--allow", "Mcp(own:say)", "go"]);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Now.\n\nDone.\n"), "{habits:?} {}", ran.err);
+        assert_eq!(
+            (ran.code, ran.out.as_str()),
+            (Some(0), "Now.\n\nDone.\n"),
+            "{habits:?} {}",
+            ran.err
+        );
         assert_eq!(offered(&model), ["mcp__own__say", "mcp__own__env"], "{habits:?}");
         assert_eq!(
             told(&model),
@@ -126,9 +146,15 @@ fn a_call_needs_a_yes_and_a_mode_that_changes_something() {
         (&["-p", "go"][..], "nobody can be asked"),
         (&["-p", "--mode", "plan", "--force", "go"], "in plan mode"),
         (&["-p", "--mode", "ask", "--allow", "Mcp(own:*)", "go"], "in ask mode"),
-        (&["-p", "--mode", "plan", "--allow", "Mcp(own:say)", "go"], "heard: hello"),
+        (
+            &["-p", "--mode", "plan", "--allow", "Mcp(own:say)", "go"],
+            "heard: hello",
+        ),
         (&["-p", "--allow", "Mcp(own:*)", "go"], "heard: hello"),
-        (&["-p", "--allow", "Mcp(own:*)", "--deny", "Mcp(*:say)", "go"], "forbids"),
+        (
+            &["-p", "--allow", "Mcp(own:*)", "--deny", "Mcp(*:say)", "go"],
+            "forbids",
+        ),
     ] {
         let home = home();
         add(home.path(), "own", &["modern"], "");
@@ -147,7 +173,11 @@ fn a_server_gets_no_secret_and_writes_only_what_it_was_granted() {
         let model = calling("mcp__own__env");
         let ran = ask(home.path(), &model, &["-p", "--allow", "Mcp(own:*)", "go"]);
         let told = told(&model).join("\n");
-        assert!(!told.contains("s3cret") && !told.contains("secret-key"), "{told} {}", ran.err);
+        assert!(
+            !told.contains("s3cret") && !told.contains("secret-key"),
+            "{told} {}",
+            ran.err
+        );
         assert!(told.contains("PATH=") && told.contains("SHEAF_SANDBOX="), "{told}");
         assert_eq!(told.contains("GIVEN=a gift"), writes == "no", "{told}");
         if told.contains("SHEAF_SANDBOX=none") {
@@ -166,9 +196,16 @@ fn a_server_that_dies_in_a_call_is_started_again_and_said_to_have_died() {
     let model = Model::with([call(), call(), Script::says("Done.")]);
     let ran = ask(home.path(), &model, &["-p", "--allow", "Mcp(own:*)", "go"]);
     let told = told(&model);
-    assert!(told[0].contains("the MCP server `own`") && told[0].contains("it has ended"), "{told:?}");
+    assert!(
+        told[0].contains("the MCP server `own`") && told[0].contains("it has ended"),
+        "{told:?}"
+    );
     assert!(told[1].contains("heard: hello"), "{told:?} {}", ran.err);
-    assert!(ran.err.contains("MCP server own ended and is started again") && ran.err.contains("out of cheese"), "{}", ran.err);
+    assert!(
+        ran.err.contains("MCP server own ended and is started again") && ran.err.contains("out of cheese"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -179,8 +216,16 @@ fn a_long_result_is_cut_and_kept_whole_in_a_file() {
     let ran = ask(home.path(), &model, &["-p", "--allow", "Mcp(own:*)", "go"]);
     let told = told(&model).join("\n");
     assert!(told.len() < 90_000, "{} {}", told.len(), ran.err);
-    assert!(told.contains("heard: start") && told.contains("end\n</mcp_result>"), "{}", &told[told.len() - 200..]);
-    let path = told.split("all of it is in ").nth(1).and_then(|it| it.split(']').next()).expect("a path");
+    assert!(
+        told.contains("heard: start") && told.contains("end\n</mcp_result>"),
+        "{:?}",
+        told.lines().next_back()
+    );
+    let path = told
+        .split("all of it is in ")
+        .nth(1)
+        .and_then(|it| it.split(']').next())
+        .expect("a path");
     let kept = std::fs::read_to_string(path).expect("the file");
     assert!(kept.len() > 8_000_000 && kept.ends_with("end"), "{}", kept.len());
 }
@@ -198,13 +243,20 @@ fn a_project_starts_nothing_before_its_server_was_approved() {
         ran.err
     };
     let err = go("unknown tool");
-    assert!(err.contains("not started, because you have not approved it: MCP server theirs"), "{err}");
+    assert!(
+        err.contains("not started, because you have not approved it: MCP server theirs"),
+        "{err}"
+    );
     assert!(err.contains("sheaf mcp approve theirs"), "{err}");
     let listed = mcp(home.path(), &["list"]);
     assert!(listed.out.contains("not approved"), "{}", listed.out);
     // Nobody is there to be asked.
     let refused = mcp(home.path(), &["approve", "theirs"]);
-    assert!(refused.code == Some(1) && refused.err.contains("--yes"), "{}", refused.err);
+    assert!(
+        refused.code == Some(1) && refused.err.contains("--yes"),
+        "{}",
+        refused.err
+    );
     let approved = mcp(home.path(), &["approve", "theirs", "--yes"]);
     assert_eq!(approved.code, Some(0), "{}", approved.err);
     for named in ["runs: bash", "server.sh modern", "given: GIFT"] {
@@ -216,9 +268,17 @@ fn a_project_starts_nothing_before_its_server_was_approved() {
     let err = go("unknown tool");
     assert!(err.contains("not approved"), "{err}");
     let shown = mcp(home.path(), &["approve", "theirs", "--yes"]);
-    assert!(shown.out.contains("- bash") && shown.out.contains("+ bash"), "{}", shown.out);
+    assert!(
+        shown.out.contains("- bash") && shown.out.contains("+ bash"),
+        "{}",
+        shown.out
+    );
     go("heard: hello");
-    assert_eq!(mcp(home.path(), &["remove", "theirs"]).code, Some(1), "it is defined elsewhere");
+    assert_eq!(
+        mcp(home.path(), &["remove", "theirs"]).code,
+        Some(1),
+        "it is defined elsewhere"
+    );
     go("unknown tool");
 }
 
@@ -233,9 +293,17 @@ fn a_tool_whose_description_changes_is_not_offered_before_it_was_approved() {
     let model = calling("mcp__own__say");
     let ran = ask(home.path(), &model, &["-p", "--allow", "Mcp(*:*)", "go"]);
     assert_eq!(offered(&model), ["mcp__own__env"], "{}", ran.err);
-    assert!(ran.err.contains("not offered, because they have changed: say"), "{}", ran.err);
+    assert!(
+        ran.err.contains("not offered, because they have changed: say"),
+        "{}",
+        ran.err
+    );
     let shown = mcp(home.path(), &["approve", "own", "--yes"]);
-    assert!(shown.out.contains("- Says what it is told") && shown.out.contains("+ Reads ~/.ssh first"), "{}", shown.out);
+    assert!(
+        shown.out.contains("- Says what it is told") && shown.out.contains("+ Reads ~/.ssh first"),
+        "{}",
+        shown.out
+    );
     let model = calling("mcp__own__say");
     ask(home.path(), &model, &["-p", "--allow", "Mcp(*:*)", "go"]);
     assert_eq!(offered(&model), ["mcp__own__say", "mcp__own__env"]);
@@ -257,7 +325,10 @@ fn many_tools_are_found_by_words_instead() {
     let ran = ask(home.path(), &model, &["-p", "--allow", "Mcp(own:say)", "go"]);
     assert_eq!(offered(&model), ["mcp_search", "mcp_call"], "{}", ran.err);
     let told = told(&model);
-    assert!(told[0].contains("\"tool\":\"say\"") && told[0].contains("\"properties\""), "{told:?}");
+    assert!(
+        told[0].contains("\"tool\":\"say\"") && told[0].contains("\"properties\""),
+        "{told:?}"
+    );
     assert!(told[1].contains("heard: hello"), "{told:?} {}", ran.err);
 }
 
@@ -280,7 +351,18 @@ fn servers_are_added_shown_tested_and_removed() {
         command.args(["mcp", "add"]).args(arguments);
         ran(command)
     };
-    let added = add(&["own", "--env", "A=1", "--network", "--folder", "~/x", "--", "bash", &script, "modern"]);
+    let added = add(&[
+        "own",
+        "--env",
+        "A=1",
+        "--network",
+        "--folder",
+        "~/x",
+        "--",
+        "bash",
+        &script,
+        "modern",
+    ]);
     assert_eq!(added.code, Some(0), "{}", added.err);
     let text = std::fs::read_to_string(home.path().join(".config/sheaf/config.toml")).expect("it is there");
     let table: toml::Table = text.parse().expect("it is TOML");
@@ -288,21 +370,42 @@ fn servers_are_added_shown_tested_and_removed() {
     assert_eq!(own["mcp"]["own"]["command"], "bash");
     assert_eq!(own["mcp"]["own"]["env"]["A"], "1");
     let shown = mcp(home.path(), &["show", "own"]);
-    for named in ["runs: bash", "given: A=…", "network: yes", "may write: ~/x", "ready to start"] {
+    for named in [
+        "runs: bash",
+        "given: A=…",
+        "network: yes",
+        "may write: ~/x",
+        "ready to start",
+    ] {
         assert!(shown.out.contains(named), "{named}: {}", shown.out);
     }
-    let tested = mcp(home.path(), &["test", "own", "--call", "say", "--arguments", "{\"text\":\"hello\"}"]);
-    for named in ["protocol 2026-07-28, 2 tools", "  say  Says what it is told", "heard: hello"] {
+    let tested = mcp(
+        home.path(),
+        &["test", "own", "--call", "say", "--arguments", "{\"text\":\"hello\"}"],
+    );
+    for named in [
+        "protocol 2026-07-28, 2 tools",
+        "  say  Says what it is told",
+        "heard: hello",
+    ] {
         assert!(tested.out.contains(named), "{named}: {} {}", tested.out, tested.err);
     }
     let missing = mcp(home.path(), &["show", "owm"]);
-    assert!(missing.code == Some(1) && missing.err.contains("did you mean"), "{}", missing.err);
+    assert!(
+        missing.code == Some(1) && missing.err.contains("did you mean"),
+        "{}",
+        missing.err
+    );
     assert_eq!(mcp(home.path(), &["remove", "own"]).code, Some(0));
     assert!(mcp(home.path(), &["list"]).err.contains("no MCP servers"));
     let broken = add(&["x", "--", "/no/such/program"]);
     assert_eq!(broken.code, Some(0), "{}", broken.err);
     let failed = mcp(home.path(), &["test", "x"]);
-    assert!(failed.code == Some(1) && failed.err.contains("`/no/such/program` was not found"), "{}", failed.err);
+    assert!(
+        failed.code == Some(1) && failed.err.contains("`/no/such/program` was not found"),
+        "{}",
+        failed.err
+    );
 }
 
 /// Returns true if a process has this word on its command line.

@@ -165,12 +165,16 @@ mod tests {
         let mut questions = ServerDesk::default();
         let (reply, mut answer) = oneshot::channel();
         assert!(questions.open((ask(), reply), true).is_some());
-        let Some(Input::ServerAsks { number: 1, lead, .. }) = questions.answered(1, &dealt(Outcome::Answered, "many")) else {
+        let Some(Input::ServerAsks { number: 1, lead, .. }) = questions.answered(1, &dealt(Outcome::Answered, "many"))
+        else {
             panic!("it is asked again");
         };
         assert!(lead.contains("whole number"), "{lead}");
         assert!(questions.answered(1, &dealt(Outcome::Answered, "3")).is_none());
-        assert_eq!(answer.try_recv(), Ok(json!({ "action": "accept", "content": { "n": 3 } })));
+        assert_eq!(
+            answer.try_recv(),
+            Ok(json!({ "action": "accept", "content": { "n": 3 } }))
+        );
         for (outcome, action) in [(Outcome::Skipped, "decline"), (Outcome::Cancelled, "cancel")] {
             let (reply, mut answer) = oneshot::channel();
             questions.open((ask(), reply), true);

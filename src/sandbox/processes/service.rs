@@ -178,7 +178,10 @@ impl Commands {
         };
         let (around, mut policy) = Around::held(ground, self.shared(), &wish);
         // A folder above the workspace would open what is closed in it; secrets stay hidden wherever they are.
-        let granted = spec.folders.iter().filter(|it| !ground.is_inside(it) && !is_workspace(it));
+        let granted = spec
+            .folders
+            .iter()
+            .filter(|it| !ground.is_inside(it) && !is_workspace(it));
         policy.writable.extend(granted.filter(|it| it.is_dir()).cloned());
         if wish.only_reads {
             // Only what lies deeper than the workspace itself: a folder in it.

@@ -14,10 +14,10 @@ mod prompt;
 mod queue;
 mod review;
 mod rewind;
+mod servers;
 mod sessions;
 #[cfg(test)]
 mod tests;
-mod servers;
 mod trust;
 
 pub use branches::Branches;
@@ -33,6 +33,6 @@ pub use prompt::Prompt;
 pub use queue::QueueList;
 pub use review::Review;
 pub use rewind::Rewind;
-pub use sessions::Sessions;
 pub use servers::ServersPage;
+pub use sessions::Sessions;
 pub use trust::TrustPage;

@@ -58,7 +58,11 @@ impl ServersPage {
     fn places(&self) -> Vec<Place> {
         let servers = self.report.servers.iter().enumerate();
         let rows = servers.flat_map(|(server, it)| {
-            let count = if self.opened.contains(&it.name) { it.tools.len() } else { 0 };
+            let count = if self.opened.contains(&it.name) {
+                it.tools.len()
+            } else {
+                0
+            };
             let own = Place { server, tool: None };
             std::iter::once(own).chain((0..count).map(move |tool| Place {
                 server,
@@ -107,7 +111,11 @@ impl ServersPage {
                 if let Some(Some(was)) = &tool.change {
                     texts.push((Sanitized::from(format!("- {}", visible_line(was))), Role::Removed));
                 }
-                let (sign, role) = if tool.change.is_some() { ("+ ", Role::Added) } else { ("", Role::Text) };
+                let (sign, role) = if tool.change.is_some() {
+                    ("+ ", Role::Added)
+                } else {
+                    ("", Role::Text)
+                };
                 texts.push((Sanitized::from(format!("{sign}{}", visible_line(&tool.about))), role));
             }
             None => {
@@ -130,7 +138,9 @@ impl ServersPage {
                 texts.extend(server.log.iter().skip(first).map(|it| (visible_line(it), Role::Faint)));
             }
         }
-        let rows = texts.into_iter().flat_map(|(text, role)| wrap(&[Span::new(text, role)], columns, &[], &[]));
+        let rows = texts
+            .into_iter()
+            .flat_map(|(text, role)| wrap(&[Span::new(text, role)], columns, &[], &[]));
         rows.take(usize::from(DETAIL_LINES)).collect()
     }
 }
@@ -161,7 +171,11 @@ fn row(place: Place, report: &ServersReport, is_open: bool, is_here: bool, colum
                 (None, false) => ("  ○ ", Role::Dim),
             };
             let cost = t!("servers-tokens", count = tool.tokens);
-            let note = if tool.change.is_some() { t!("servers-changed") } else { "" };
+            let note = if tool.change.is_some() {
+                t!("servers-changed")
+            } else {
+                ""
+            };
             (sign, role, format!("{}  {cost}  {note}", tool.name))
         }
         None => {
@@ -235,7 +249,12 @@ impl Overlay for ServersPage {
         let title = [Span::new(Sanitized::literal(t!("servers-title")), Role::Strong).bold()];
         let mut head = wrap(&title, columns, &[], &[]);
         for problem in self.report.problems.iter().take(3) {
-            head.extend(wrap(&[Span::new(visible_line(problem), Role::Waiting)], columns, &[], &[]));
+            head.extend(wrap(
+                &[Span::new(visible_line(problem), Role::Waiting)],
+                columns,
+                &[],
+                &[],
+            ));
         }
         let rest = frame::lines(area, buf, &head, theme);
         let details = self.details(columns);
@@ -249,7 +268,10 @@ impl Overlay for ServersPage {
             is_active: true,
             line: |at, is_here, columns| {
                 let Some(place) = places.get(at) else { return Vec::new() };
-                let is_open = report.servers.get(place.server).is_some_and(|it| opened.contains(&it.name));
+                let is_open = report
+                    .servers
+                    .get(place.server)
+                    .is_some_and(|it| opened.contains(&it.name));
                 row(*place, report, is_open, is_here, columns)
             },
             theme,
@@ -263,7 +285,10 @@ impl Overlay for ServersPage {
         let mut hints = vec![("enter", t!("footer-tools")), ("space", t!("footer-switch"))];
         let is_asking = self.chosen().is_some_and(|(server, tool)| {
             matches!(server.state, ServerState::Unapproved { .. })
-                || tool.map_or_else(|| server.tools.iter().any(|it| it.change.is_some()), |it| it.change.is_some())
+                || tool.map_or_else(
+                    || server.tools.iter().any(|it| it.change.is_some()),
+                    |it| it.change.is_some(),
+                )
         });
         if is_asking {
             hints.insert(0, ("a", t!("footer-approve")));
@@ -305,7 +330,13 @@ mod tests {
         ServersReport {
             servers: vec![
                 server("git", ServerState::Ready, tools),
-                server("new", ServerState::Unapproved { was: Some("uvx old".to_owned()) }, Vec::new()),
+                server(
+                    "new",
+                    ServerState::Unapproved {
+                        was: Some("uvx old".to_owned()),
+                    },
+                    Vec::new(),
+                ),
                 server("time", ServerState::Failed("it has ended".to_owned()), Vec::new()),
             ],
             problems: vec!["server `git`: that of .cursor/mcp.json is used".to_owned()],
@@ -314,13 +345,18 @@ mod tests {
 
     fn press(page: &mut ServersPage, code: KeyCode, now_ms: u64) -> Answer {
         Scene::test(&Transcript::default(), |scene| {
-            let scene = Scene { now_ms, ..Scene { ..*scene } };
+            let scene = Scene {
+                now_ms,
+                ..Scene { ..*scene }
+            };
             page.key(code.into(), &scene)
         })
     }
 
     fn asked(answer: Answer) -> Option<(String, ServerChange)> {
-        let Answer::Does(Effect::Ask(ask)) = answer else { return None };
+        let Answer::Does(Effect::Ask(ask)) = answer else {
+            return None;
+        };
         match ask.query {
             Query::ChangeServer { server, change } => Some((server, change)),
             _ => None,
@@ -335,7 +371,16 @@ mod tests {
             assert!(!lines.contains(['\u{1b}', '\u{202e}']), "{lines}");
             assert!(lines.contains("› ● git"), "{lines}");
             if columns == 90 {
-                for wanted in ["3 tools", "240 tokens", "uvx git", "TOKEN", "no namespaces", "started", "? new", "✗ time"] {
+                for wanted in [
+                    "3 tools",
+                    "240 tokens",
+                    "uvx git",
+                    "TOKEN",
+                    "no namespaces",
+                    "started",
+                    "? new",
+                    "✗ time",
+                ] {
                     assert!(lines.contains(wanted), "{wanted}\n{lines}");
                 }
             }
@@ -355,8 +400,14 @@ mod tests {
     fn keys_switch_approve_and_restart() {
         let mut page = ServersPage::new(report(), 0);
         let git = || "git".to_owned();
-        assert_eq!(asked(press(&mut page, KeyCode::Char(' '), 0)), Some((git(), ServerChange::Switch(false))));
-        assert_eq!(asked(press(&mut page, KeyCode::Char('r'), 0)), Some((git(), ServerChange::Restart)));
+        assert_eq!(
+            asked(press(&mut page, KeyCode::Char(' '), 0)),
+            Some((git(), ServerChange::Switch(false)))
+        );
+        assert_eq!(
+            asked(press(&mut page, KeyCode::Char('r'), 0)),
+            Some((git(), ServerChange::Restart))
+        );
         press(&mut page, KeyCode::Enter, 0);
         press(&mut page, KeyCode::Down, 0);
         press(&mut page, KeyCode::Down, 0);

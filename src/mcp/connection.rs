@@ -369,8 +369,8 @@ impl Connection {
         self.ask("tools/call", params, patience, progress).await
     }
 
-    /// Hears of changes of the server's lists as long as this is waited for, in the stateless era; before it servers tell unasked. Ends
-    /// at once if the server tells nothing.
+    /// Hears what the server says unasked as long as this is waited for: changes of its lists, and questions. Programs of the
+    /// handshake era need nothing for that. Ends at once if the server says nothing.
     pub async fn listen(&self) {
         let tells = |list: &str| self.abilities.pointer(&format!("/{list}/listChanged")) == Some(&Value::Bool(true));
         let wanted = json!({
@@ -378,6 +378,9 @@ impl Connection {
             "promptsListChanged": tells("prompts"),
             "resourcesListChanged": tells("resources"),
         });
+        if let (Era::Legacy(_), Transport::Http(http)) = (&self.era, &self.transport) {
+            return http.stand(&self.host).await;
+        }
         let is_any = ["tools", "prompts", "resources"].into_iter().any(tells);
         if self.era == Era::Modern && is_any {
             let params = object(json!({ "notifications": wanted }));

@@ -245,6 +245,43 @@ impl Http {
         Err(Error::Gone("the stream broke off before the answer came".to_owned()))
     }
 
+    /// Hears what a server of the handshake era sends beside its answers, as long as this is waited for. Ends at once if it has no such
+    /// stream, and after some failures.
+    pub async fn stand(&self, host: &Arc<Host>) {
+        let era = Era::Legacy(self.version.clone().unwrap_or_default());
+        let (mut last, mut pause, mut failures) = (None::<String>, RESUME_AFTER, 0);
+        while failures < MOST_RESUMED {
+            let mut request = Request::get(&*self.path).accept("text/event-stream");
+            if let Some(version) = &self.version {
+                request = request.header("mcp-protocol-version", version);
+            }
+            if let Some(at) = &last {
+                request = request.header("last-event-id", at);
+            }
+            failures += 1;
+            if let Ok(response) = self.client.open(self.with_headers(request)).await {
+                if !response.status.is_success() || response.media_type() != "text/event-stream" {
+                    return;
+                }
+                let (mut frames, mut body) = (Frames::new(), response.body);
+                while let Some(Ok(piece)) = body.next().await {
+                    pause = retry(&piece).unwrap_or(pause);
+                    for frame in frames.push(&piece).into_iter().flatten() {
+                        failures = 0;
+                        last = frame.id.or(last);
+                        // Nothing here is an answer: no request has this id.
+                        if let Err(error) = self.take(u64::MAX, frame.data.as_bytes(), &era, host)
+                            && !frame.data.trim().is_empty()
+                        {
+                            host.log(&format!("not understood: {error}"));
+                        }
+                    }
+                }
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
     /// Takes an event of a stream. Returns the answer if it is one.
     fn take(&self, id: u64, data: &[u8], era: &Era, host: &Arc<Host>) -> Result<Option<Result<Value, Error>>, Error> {
         match message::parse(data).map_err(Error::Malformed)? {

@@ -165,13 +165,8 @@ struct Inner {
 /// The thread on which servers are attended.
 struct Engine {
     handle: Handle,
-    stop: watch::Sender<bool>,
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        self.stop.send_replace(true);
-    }
+    /// The servers to end, once all of them are over.
+    stop: watch::Sender<Option<Arc<Inner>>>,
 }
 
 /// Threads that may still be ending servers.
@@ -187,7 +182,7 @@ pub fn settle() {
 }
 
 impl Engine {
-    fn start(inner: &Arc<Inner>) -> Option<Self> {
+    fn start() -> Option<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = match runtime {
             Ok(runtime) => runtime,
@@ -196,13 +191,12 @@ impl Engine {
                 return None;
             }
         };
-        let (stop, mut stopped) = watch::channel(false);
+        let (stop, mut stopped) = watch::channel::<Option<Arc<Inner>>>(None);
         let handle = runtime.handle().clone();
-        let inner = Arc::downgrade(inner);
         let attend = move || {
             runtime.block_on(async {
-                stopped.wait_for(|it| *it).await.ok();
-                if let Some(inner) = inner.upgrade() {
+                let inner = stopped.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
+                if let Some(inner) = inner {
                     tokio::time::timeout(LAST_PATIENCE, inner.end_all()).await.ok();
                 }
             });
@@ -240,7 +234,7 @@ impl Servers {
     /// Reads the definitions and starts what may start, unless that was done before. Waits for nothing.
     pub fn start(&self) {
         self.engine.get_or_init(|| {
-            let engine = Engine::start(&self.inner)?;
+            let engine = Engine::start()?;
             let inner = Arc::clone(&self.inner);
             engine.handle.spawn(async move {
                 let found = {
@@ -573,6 +567,11 @@ impl Inner {
     /// One line about the servers that wait for the user.
     fn tell_of_unapproved(&self) {
         let entries = self.entries();
+        for (name, entry) in entries.iter() {
+            if let State::Unusable(why) = &entry.state {
+                self.note("mcp-failed", &format!("MCP server {name} cannot be started: {why}"));
+            }
+        }
         let is_alone = !self.setup.is_attended;
         let waits = |it: &&Entry| matches!(it.state, State::Unapproved(_)) || is_alone && it.state == State::Untrusted;
         let names: Vec<&str> = entries
@@ -872,8 +871,13 @@ async fn attend(inner: Weak<Inner>, name: String, mut stopped: watch::Receiver<b
         let Reached { connection, service } = match reached {
             Ok(reached) => reached,
             Err(state) => {
-                if let State::Failed(why) | State::Unusable(why) = &state {
-                    here.note("mcp-failed", &format!("MCP server {name} did not start: {why}"));
+                let said = match &state {
+                    State::Failed(why) | State::Unusable(why) => Some(format!("did not start: {why}")),
+                    State::SignIn => Some(format!("wants you to sign in: `sheaf mcp login {name}`")),
+                    _ => None,
+                };
+                if let Some(said) = said {
+                    here.note("mcp-failed", &format!("MCP server {name} {said}"));
                 }
                 return here.set(&name, state);
             }
@@ -982,7 +986,7 @@ async fn live(
 impl Drop for Servers {
     fn drop(&mut self) {
         if let Some(Some(engine)) = self.engine.get() {
-            engine.stop.send_replace(true);
+            engine.stop.send_replace(Some(Arc::clone(&self.inner)));
         }
     }
 }

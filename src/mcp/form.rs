@@ -11,6 +11,9 @@ const MOST_FIELDS: usize = 24;
 const MOST_VALUES: usize = 24;
 /// Bytes of the message.
 const MESSAGE_BYTES: usize = 1000;
+/// Ids of the options that stand for the default of a field, and for no value.
+const DEFAULT: &str = "sheaf:default";
+const NOTHING: &str = "sheaf:nothing";
 /// Words that name what a form must not ask for.
 const SECRETS: [&str; 7] = [
     "password",
@@ -211,6 +214,7 @@ impl Form {
                 .iter()
                 .map(|(id, label)| json!({ "id": id, "label": label }))
                 .collect();
+            let options: Vec<Value> = options.into_iter().chain(it.way_out()).collect();
             let mut question = json!({ "id": it.name, "text": it.text, "options": options });
             if it.kind == Kind::Several {
                 question["allowMultiple"] = true.into();
@@ -261,9 +265,22 @@ impl Form {
 }
 
 impl Field {
+    /// The option for whoever wants to give no value of their own; none where one is needed.
+    fn way_out(&self) -> Option<Value> {
+        if self.kind == Kind::Several {
+            return None;
+        }
+        match &self.default {
+            Some(_) => Some(json!({ "id": DEFAULT, "label": "Use the default" })),
+            None if self.is_required => None,
+            None => Some(json!({ "id": NOTHING, "label": "Leave it out" })),
+        }
+    }
+
     fn value(&self, options: Vec<String>, text: Option<String>) -> Result<Option<Value>, String> {
         let wrong = |why: String| format!("{}: {why}", self.text);
-        if options.is_empty() && text.is_none() {
+        let is_out = options.first().is_some_and(|it| it == DEFAULT || it == NOTHING);
+        if is_out || options.is_empty() && text.is_none() {
             return match &self.default {
                 Some(default) => Ok(Some(default.clone())),
                 None if self.is_required => Err(wrong("an answer is needed".to_owned())),
@@ -377,6 +394,17 @@ mod tests {
             answer("size", &["m"], None),
             answer("tags", &["b", "forged"], None),
         ];
+        assert_eq!(questions[2]["options"][0]["label"], "Use the default");
+        assert_eq!(questions[4]["options"][2]["label"], "Leave it out");
+        let out = [
+            answer("name", &[], Some("Kim")),
+            answer("share", &[DEFAULT], None),
+            answer("size", &[NOTHING], None),
+        ];
+        assert_eq!(
+            form.answered(&out),
+            Ok(json!({ "action": "accept", "content": { "name": "Kim", "share": 0.5 } }))
+        );
         assert_eq!(
             form.answered(&all),
             Ok(json!({ "action": "accept", "content": {

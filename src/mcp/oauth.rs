@@ -750,7 +750,7 @@ mod tests {
             client: ClientId::default(),
             scope: String::new(),
         };
-        let answer = json!({ "access_token": "secret-1234", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "again-1234" });
+        let answer = json!({ "access_token": "secret-1234567890abcdef", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "again-1234567890abcdef" });
         token.take(&answer).unwrap();
         assert!(!token.is_over());
         assert!(
@@ -762,7 +762,10 @@ mod tests {
         tokens.keep("https://a.example/mcp/", token.clone()).unwrap();
         assert_eq!(tokens.get("https://a.example/mcp"), Some(token));
         assert_eq!(tokens.get("https://b.example/mcp"), None);
-        assert_eq!(crate::text::redact::held("it is secret-1234!"), "it is [redacted]!");
+        assert_eq!(
+            crate::text::redact::held("it is secret-1234567890abcdef!"),
+            "it is [redacted]!"
+        );
         assert!(tokens.remove("https://a.example/mcp").unwrap().is_some());
         assert_eq!(tokens.get("https://a.example/mcp"), None);
     }

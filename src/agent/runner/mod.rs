@@ -251,7 +251,7 @@ impl Runner {
         let (answer, tools, model) = (&mut self.answer, &mut self.tools, &mut self.model);
         let (messages, restorer, trust) = (&mut self.messages, &mut self.restorer, &mut self.trust);
         let settled = trust.settled.as_mut();
-        let servers = &mut tools.servers;
+        let (servers, is_begun) = (&mut tools.servers, self.log.turn().0 > 0);
         tokio::select! {
             biased;
             // What was said before is heard before: looking up what it points at takes a moment, and never long.
@@ -272,7 +272,7 @@ impl Runner {
             }
             Some(input) = answer.timers.next(), if !answer.timers.is_empty() => RunnerEvent::Input(input),
             Some(update) = self.background.next(), if !self.background.is_empty() => RunnerEvent::Background(update),
-            news = servers.next() => RunnerEvent::Server(news),
+            news = servers.next(is_begun) => RunnerEvent::Server(news),
             Some(result) = maybe(restorer.reversal.as_mut()) => RunnerEvent::Reversed(result),
             Some(result) = maybe(restorer.restoring.as_mut()) => RunnerEvent::Restored(result),
             Some(title) = model.titles.next(), if !model.titles.is_empty() => RunnerEvent::Title(title),

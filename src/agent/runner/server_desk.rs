@@ -67,10 +67,11 @@ impl ServerDesk {
         }
     }
 
-    /// Waits for the next news; for ever where none can come.
-    pub async fn next(&mut self) -> ServerNews {
+    /// Waits for the next news; for ever where none can come. `is_begun`: something was said in the conversation; before that there
+    /// is no place for notes.
+    pub async fn next(&mut self, is_begun: bool) -> ServerNews {
         tokio::select! {
-            Some(note) = received(self.notes.as_mut()) => ServerNews::Note(note),
+            Some(note) = received(self.notes.as_mut()), if is_begun => ServerNews::Note(note),
             Some(asked) = received(self.incoming.as_mut()) => ServerNews::Asked(asked),
             else => std::future::pending().await,
         }

@@ -258,7 +258,8 @@ impl Overlay for ServersPage {
         }
         let rest = frame::lines(area, buf, &head, theme);
         let details = self.details(columns);
-        let height = (details.len() as u16 + 1).min(rest.height);
+        // The list keeps half of the room at least.
+        let height = (details.len() as u16 + 1).min(rest.height / 2);
         let [list_area, below] = frame::cut(rest, rest.height - height);
         let places = self.places();
         let (report, opened) = (&self.report, &self.opened);

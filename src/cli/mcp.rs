@@ -322,8 +322,8 @@ fn asked(question: &str) -> Result<bool> {
     if !io::stdin().is_terminal() {
         anyhow::bail!("standard input is no terminal, so nobody can be asked\n  --yes approves without asking");
     }
-    let mut out = io::stdout();
-    write!(out, "{question} [y/N] ").and_then(|()| out.flush())?;
+    say(&format!("{question} [y/N] "));
+    io::stdout().flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))

@@ -236,6 +236,7 @@ trust-command = ein Prompt, gesendet, wenn du seinen Namen tippst
 trust-mode = ein Modus für die Auswahl mit Umschalt+Tab
 trust-hooks = Programme, die an festen Stellen laufen, in der Sandbox
 trust-skill = Anweisungen, die das Modell für eine Aufgabe laden kann
+trust-servers = MCP-Server; jeder fragt, bevor er startet
 trust-rule-always = eine Regel, mit jeder Nachricht gesendet
 trust-rule-files = eine Regel, mit passenden Dateien gesendet
 trust-rule-model = eine Regel, gesendet, wenn das Modell fragt
@@ -1435,3 +1436,27 @@ extension-untrusted = nicht vertraut, /trust fragt
 extension-shadowed = verdeckt von { $path }
 extension-unsupported = nicht unterstützt
 extension-tokens = { $each } Tokens gelistet, { $used } geladen
+servers-title = MCP-Server
+servers-none = Keine MCP-Server eingerichtet. sheaf mcp add NAME -- BEFEHL fügt einen hinzu.
+servers-off = aus
+servers-unapproved = nicht genehmigt
+servers-redefined = seit der Genehmigung geändert
+servers-untrusted = seiner Datei wird nicht vertraut: /trust
+servers-unusable = kann nicht starten
+servers-starting = startet
+servers-ready = bereit, { $tools ->
+    [one] 1 Werkzeug
+   *[other] { $tools } Werkzeuge
+ }, { $tokens } Tokens
+servers-sign-in = braucht Anmeldung: sheaf mcp login
+servers-failed = fehlgeschlagen
+servers-changed = geändert: nicht angeboten
+servers-tokens = { $count } Tokens
+servers-given = bekommt: { $names }
+servers-gaps = der Sandbox fehlt: { $gaps }
+footer-approve = genehmigen
+footer-restart = neu starten
+footer-tools = Werkzeuge
+footer-switch = an/aus
+hint-mcp = MCP-Server
+about-mcp = MCP-Server und ihre Werkzeuge zeigen

@@ -239,6 +239,7 @@ trust-command = a prompt, sent when you type its name
 trust-mode = a mode for the Shift+Tab cycle
 trust-hooks = programs called at fixed points, in the sandbox
 trust-skill = instructions that the model may load for a task
+trust-servers = MCP servers; each asks before it starts
 trust-rule-always = a rule, sent with every message
 trust-rule-files = a rule, sent with matching files
 trust-rule-model = a rule, sent when the model asks
@@ -1438,3 +1439,27 @@ extension-untrusted = not trusted, /trust asks
 extension-shadowed = hidden by { $path }
 extension-unsupported = not supported
 extension-tokens = { $each } tokens listed, { $used } loaded
+servers-title = MCP servers
+servers-none = No MCP servers are configured. sheaf mcp add NAME -- COMMAND adds one.
+servers-off = off
+servers-unapproved = not approved
+servers-redefined = changed since you approved it
+servers-untrusted = its file is not trusted: /trust
+servers-unusable = cannot be started
+servers-starting = starting
+servers-ready = ready, { $tools ->
+    [one] 1 tool
+   *[other] { $tools } tools
+ }, { $tokens } tokens
+servers-sign-in = needs sign-in: sheaf mcp login
+servers-failed = failed
+servers-changed = changed: not offered
+servers-tokens = { $count } tokens
+servers-given = given: { $names }
+servers-gaps = the sandbox is missing: { $gaps }
+footer-approve = approve
+footer-restart = restart
+footer-tools = tools
+footer-switch = on/off
+hint-mcp = MCP servers
+about-mcp = show MCP servers and their tools

@@ -147,7 +147,8 @@ pub fn out_of_bounds(settings: &Settings, tool: &str, accesses: &[Access]) -> Op
 
 /// Names in the settings that are no tool's.
 pub fn unknown(settings: &Settings) -> Vec<&str> {
-    let is_tool = |name: &str| built_in().get(name).is_some();
+    // The tools of servers are not known before they are started.
+    let is_tool = |name: &str| built_in().get(name).is_some() || name.starts_with("mcp_");
     settings
         .tools
         .keys()

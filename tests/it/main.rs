@@ -35,6 +35,7 @@ mod keys;
 mod killed;
 mod login;
 mod manpages;
+mod mcp;
 mod memory;
 mod merge;
 mod mock_model;

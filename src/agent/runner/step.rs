@@ -117,6 +117,11 @@ impl Runner {
                 Effect::StopJobs => self.tools.stop(),
                 Effect::Store(rules) => self.store(&rules),
                 Effect::Expire(document) => self.answer.expire(document),
+                Effect::ServerAnswered { number, response } => {
+                    if let Some(again) = self.tools.servers.answered(number, &response) {
+                        self.step(again);
+                    }
+                }
                 Effect::FindMarks => self.tools.find_marks(self.setup.workspace.clone()),
             }
         }

@@ -27,6 +27,7 @@ use crate::{
             hook_calls::{self, Noted},
             notices::warn,
             sandbox_status,
+            server_desk::ServerDesk,
             setup::Setup,
         },
         turn::{HookVerdict, Input, JobId, Prepared},
@@ -150,6 +151,8 @@ pub struct ToolRunner {
     stop: (Stop, watch::Sender<bool>),
     /// Snapshots of the files that prepared commands would run, taken when they were prepared.
     snapshots: Arc<Mutex<HashMap<JobId, ApprovalSnapshot>>>,
+    /// News of servers of tools, and their open questions.
+    pub servers: ServerDesk,
     /// Known mistakes of the files that calls are changing.
     known: Arc<Mutex<HashMap<JobId, KnownMistakes>>>,
 }
@@ -206,6 +209,7 @@ impl ToolRunner {
             marks_before: None,
             stop: (Stop::default(), watch::Sender::new(false)),
             snapshots: Arc::default(),
+            servers: ServerDesk::of(setup.servers.as_ref(), setup.asker.is_attended()),
             known: Arc::default(),
         }
     }

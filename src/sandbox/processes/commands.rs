@@ -36,6 +36,7 @@ use super::{
     session::Session,
 };
 use crate::{
+    os::file,
     protocol::Permission,
     sandbox::{
         kernel::{self, Order},
@@ -388,7 +389,22 @@ impl Commands {
         Ok(Running(command))
     }
 
-    fn session(&self) -> io::Result<&Session> {
+    /// Keeps `bytes` in a file beside the logs of commands, which tools may read. Returns its path.
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let plain = |it: char| {
+            if it.is_ascii_alphanumeric() || "-_.".contains(it) {
+                it
+            } else {
+                '_'
+            }
+        };
+        let name: String = name.chars().map(plain).take(120).collect();
+        let path = self.session()?.logs.join(name.trim_start_matches('.'));
+        file::write(&path, bytes, file::Access::Private).map_err(io::Error::other)?;
+        Ok(path)
+    }
+
+    pub(super) fn session(&self) -> io::Result<&Session> {
         if let Some(session) = self.session.get() {
             return Ok(session);
         }

@@ -6,6 +6,7 @@ mod launch;
 mod output_capture;
 mod process_tree;
 mod running;
+mod service;
 mod session;
 mod trial;
 
@@ -14,4 +15,5 @@ pub use launch::NotStarted;
 pub use output_capture::{Apart, Excerpt};
 pub use process_tree::end_marked;
 pub use running::{Ended, Foreground, How, Running};
+pub use service::{Service, ServiceError, ServiceSpec, ServiceStreams};
 pub use trial::{NotRun, Tried, run as run_trial};

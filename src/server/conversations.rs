@@ -144,19 +144,15 @@ struct Snapshot {
 impl Snapshot {
     async fn of(kept: &Conversations, id: &str) -> Result<Self, Refusal> {
         let id = ConversationId::from(id);
-        // What is on disk tells when it began; what is in memory is newer.
         let open = kept.find(&id).await;
-        let stored = kept.read(&id).await;
-        let (created, entries) = match (&open, stored) {
-            (Some(open), stored) => {
-                let created = stored.map_or(0, |it| it.session.created);
-                (created, open.link.log().after(Position(0)))
-            }
-            (None, Ok(stored)) => {
+        let (created, entries) = match &open {
+            // What is in memory may not be on the disk yet.
+            Some(open) => (open.created, open.link.log().after(Position(0))),
+            None => {
+                let stored = kept.read(&id).await?;
                 let created = stored.session.created;
                 (created, stored.closed().into_iter().map(Arc::new).collect())
             }
-            (None, Err(refusal)) => return Err(refusal),
         };
         Ok(Self {
             created,

@@ -49,12 +49,21 @@ pub struct Conversations {
 pub struct Conversation {
     pub id: ConversationId,
     pub link: Arc<dyn Link>,
+    /// Milliseconds since 1970 at which it began.
+    pub created: u64,
     /// Result of [`wanted`] when the link was opened.
     wanted: (Value, Asker),
     usage: Mutex<ConversationUse>,
     recorder: Mutex<Option<Recorder>>,
     /// Turns true when it is closed: another one may take its place.
     is_closed: watch::Sender<bool>,
+}
+
+/// A conversation's records, as they are when it is opened.
+struct Records {
+    created: u64,
+    log: Arc<Log>,
+    recorder: Recorder,
 }
 
 struct ConversationUse {
@@ -275,7 +284,12 @@ impl Conversations {
                 branch: None,
             };
             let recorder = self.store.record(session, &log).map_err(|error| disk(&error))?;
-            return self.open(&mut open_ones, &request, asker, log, recorder, open).await;
+            let records = Records {
+                created: now_ms,
+                log,
+                recorder,
+            };
+            return self.open(&mut open_ones, &request, asker, records, open).await;
         };
         if let Some(conversation) = open_ones.get(id).cloned() {
             let claim = conversation.claim().await?;
@@ -294,8 +308,12 @@ impl Conversations {
             Some(Err(error)) => return Err(not_resumed(&error)),
             None => return Err(unread()),
         };
-        self.open(&mut open_ones, request, asker, resumed.log, resumed.recorder, open)
-            .await
+        let records = Records {
+            created: resumed.session.created,
+            log: resumed.log,
+            recorder: resumed.recorder,
+        };
+        self.open(&mut open_ones, request, asker, records, open).await
     }
 
     async fn open(
@@ -303,23 +321,23 @@ impl Conversations {
         open_ones: &mut HashMap<ConversationId, Arc<Conversation>>,
         request: &Request,
         asker: Asker,
-        log: Arc<Log>,
-        recorder: Recorder,
+        records: Records,
         open: &Opener,
     ) -> Result<Claim, Refusal> {
-        let link = super::open(open, &LinkRequest { request, asker }, log)?;
+        let link = super::open(open, &LinkRequest { request, asker }, records.log)?;
         let wanted = wanted(request, asker, &*link);
         let id = request.conversation_id.clone().unwrap_or_else(ConversationId::fresh);
         let conversation = Arc::new(Conversation {
             id: id.clone(),
             link,
+            created: records.created,
             wanted,
             usage: Mutex::new(ConversationUse {
                 answer: None,
                 is_taken: false,
                 since: Instant::now(),
             }),
-            recorder: Mutex::new(Some(recorder)),
+            recorder: Mutex::new(Some(records.recorder)),
             is_closed: watch::Sender::new(false),
         });
         self.gather(&conversation);

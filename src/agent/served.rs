@@ -303,7 +303,7 @@ fn search_tool(servers: &Arc<Servers>, known: &[(ToolName, ToolInfo)]) -> Tool {
     for name in names {
         let count = known.iter().filter(|it| it.0.server == name).count();
         let line = said.iter().find(|it| it.0 == name).map(|it| it.1.as_str());
-        let line = line.map_or_else(|| first_tools(name, known), |it| first_words(it));
+        let line = line.map_or_else(|| first_tools(name, known), first_words);
         about.push_str(&format!("\n- {name} ({count} tools): {line}"));
     }
     let servers = Arc::clone(servers);
@@ -371,7 +371,7 @@ fn found(servers: &Servers, input: &Input) -> Outcome {
         .map(|it| shown_name(&it.0.server, &it.0.tool))
         .collect();
     if text.is_empty() {
-        text = "no tool fits; try other words".to_owned();
+        "no tool fits; try other words".clone_into(&mut text);
     }
     Outcome {
         text: wrap_with("mcp_tools", &[], &text),

@@ -76,7 +76,7 @@ fn with(base: &CliContext, name: &str, then: impl FnOnce(&Definition)) -> u8 {
 fn unknown(name: &str, found: &Found) -> u8 {
     let names: Vec<&str> = found.servers.iter().map(|it| it.name.as_str()).collect();
     let near = crate::config::suggestion(name, names.iter().copied());
-    let hint = near.map_or_else(|| "`sheaf mcp list` shows all".to_owned(), |it| it);
+    let hint = near.unwrap_or_else(|| "`sheaf mcp list` shows all".to_owned());
     complain(&format!("there is no MCP server `{name}`\n  {hint}"));
     code::FAILED
 }

@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashMap,
+    io,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -14,7 +15,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Stdout},
     sync::{mpsc, oneshot},
 };
 
@@ -27,9 +28,10 @@ use crate::{
     agent::approval::{Facts, Rules, RunMode, Tier, Verdict, judge},
     config::{Fingerprint, Settings},
     mcp::{LEGACY_VERSIONS, MODERN},
+    print::json,
     protocol::Mode,
     sandbox::{Fence, Seen, Workspace},
-    text::diff,
+    text::{Sanitized, diff},
     tools::{self, Class, Context, Fault, Hunk, Input, Outcome, Proposal, Stop, Tool, Work, arguments},
 };
 
@@ -45,7 +47,7 @@ struct Server {
     seen: Arc<Seen>,
     settings: Arc<Settings>,
     rules: Rules,
-    out: mpsc::UnboundedSender<String>,
+    out: mpsc::UnboundedSender<Sanitized>,
     /// The client of the handshake era can ask its user.
     can_ask: AtomicBool,
     next: AtomicU64,
@@ -60,7 +62,7 @@ pub fn run(common: &CommonArguments) -> Result<u8> {
     let workspace = Workspace::fenced(&base.workspace, fence)
         .with_context(|| format!("{} cannot be opened", base.workspace.display()))?;
     let (rules, _) = Rules::read(&base.settings, std::env::home_dir().as_deref());
-    let (out, mut lines) = mpsc::unbounded_channel::<String>();
+    let (out, mut lines) = mpsc::unbounded_channel::<Sanitized>();
     let server = Arc::new(Server {
         workspace: Arc::new(workspace),
         seen: Arc::default(),
@@ -76,7 +78,7 @@ pub fn run(common: &CommonArguments) -> Result<u8> {
         let writer = tokio::spawn(async move {
             let mut stdout = tokio::io::stdout();
             while let Some(line) = lines.recv().await {
-                if stdout.write_all(format!("{line}\n").as_bytes()).await.is_err() || stdout.flush().await.is_err() {
+                if write(&mut stdout, &line).await.is_err() {
                     return;
                 }
             }
@@ -105,6 +107,11 @@ pub fn run(common: &CommonArguments) -> Result<u8> {
     Ok(code::OK)
 }
 
+async fn write(stdout: &mut Stdout, line: &Sanitized) -> io::Result<()> {
+    stdout.write_all(line.as_bytes()).await?;
+    stdout.flush().await
+}
+
 fn failure(id: &Value, code: i64, message: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
 }
@@ -112,7 +119,7 @@ fn failure(id: &Value, code: i64, message: &str) -> Value {
 impl Server {
     fn send(&self, message: &Value) {
         // The writer goes with the client.
-        let _ = self.out.send(message.to_string());
+        let _ = self.out.send(json::line(message));
     }
 
     async fn take(self: Arc<Self>, mut message: Map<String, Value>) {

@@ -8,9 +8,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    connection::ToolInfo,
     content::capped,
     definition::{Definition, Origin},
+    info::ToolInfo,
 };
 use crate::{
     config::Fingerprint,

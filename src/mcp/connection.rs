@@ -19,17 +19,11 @@ use super::{
     content::capped,
     host::{Host, Progress},
     http::Http,
+    info::{Era, Error, LEGACY, LEGACY_VERSIONS, MODERN, PromptInfo, ResourceInfo, ToolInfo},
     message::{self, RpcError},
     stdio::Stdio,
 };
 use crate::{config::Fingerprint, text::Sanitized};
-
-/// The version of the stateless era.
-pub const MODERN: &str = "2026-07-28";
-/// The version that a handshake offers.
-const LEGACY: &str = "2025-11-25";
-/// Versions of the handshake era, as servers may choose them.
-pub const LEGACY_VERSIONS: [&str; 4] = [LEGACY, "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// Time that a server has to answer the question for its era.
 const PROBE: Duration = Duration::from_secs(3);
@@ -50,81 +44,10 @@ const ABOUT_BYTES: usize = 2 << 10;
 /// Bytes of a server's instructions that are kept.
 const INSTRUCTION_BYTES: usize = 16 << 10;
 
-/// Reason why a server gave no result.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Error {
-    #[error("the connection ended: {0}")]
-    Gone(String),
-    #[error("no answer within {} s", .0.as_secs())]
-    Timeout(Duration),
-    #[error("error {}: {}", .0.code, Sanitized::line(&.0.message).as_str())]
-    Rpc(RpcError),
-    #[error("an answer cannot be read: {0}")]
-    Malformed(String),
-    #[error("it wants you to sign in")]
-    SignIn {
-        /// The header `WWW-Authenticate`.
-        challenge: String,
-    },
-    #[error("HTTP: {0}")]
-    Http(String),
-    #[error("it speaks no version of the protocol that sheaf does: {0}")]
-    Version(String),
-}
-
-/// Era of the protocol.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Era {
-    /// Without a handshake.
-    Modern,
-    /// With the version that the server has chosen.
-    Legacy(String),
-}
-
-impl Era {
-    /// The version, as messages name it.
-    pub fn version(&self) -> &str {
-        match self {
-            Self::Modern => MODERN,
-            Self::Legacy(version) => version,
-        }
-    }
-}
-
 /// The way to a server.
 pub enum Transport {
     Stdio(Stdio),
     Http(Box<Http>),
-}
-
-/// A tool of a server. Texts are harmless on a terminal and bounded; what they say is the server's.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolInfo {
-    /// As the server calls it.
-    pub name: String,
-    pub title: String,
-    pub about: String,
-    /// As it came.
-    pub schema: Value,
-    /// Fingerprint of everything above as it came.
-    pub print: Fingerprint,
-}
-
-/// A prompt of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PromptInfo {
-    pub name: String,
-    pub about: String,
-    /// Names of its arguments, and whether each must be given.
-    pub arguments: Vec<(String, bool)>,
-}
-
-/// A resource of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResourceInfo {
-    pub uri: String,
-    pub name: String,
-    pub about: String,
 }
 
 /// Times that a call may take.
@@ -179,9 +102,8 @@ impl Connection {
     /// nothing else either.
     async fn discover(&mut self) -> Result<bool, Error> {
         let asked = self.exchange("server/discover", Map::new(), None);
-        let found = match tokio::time::timeout(PROBE, asked).await {
-            Ok(found) => found,
-            Err(_) => return Ok(false),
+        let Ok(found) = tokio::time::timeout(PROBE, asked).await else {
+            return Ok(false);
         };
         let versions = match &found {
             Ok(result) => result.get("supportedVersions"),
@@ -685,7 +607,8 @@ pub mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_era_is_found_whatever_a_server_answers() {
         let modern = json!({ "supportedVersions": ["2027-01-01", MODERN], "capabilities": { "tools": {} } });
-        let cases: Vec<(&str, Box<dyn Fn(&Value) -> Vec<String> + Send>, Result<&str, &str>)> = vec![
+        type Answering = Box<dyn Fn(&Value) -> Vec<String> + Send>;
+        let cases: Vec<(&str, Answering, Result<&str, &str>)> = vec![
             (
                 "a modern server",
                 Box::new(move |it| result(it, modern.clone())),
@@ -884,7 +807,7 @@ pub mod tests {
         let before = Instant::now();
         let patience = Patience {
             idle: Duration::from_secs(5),
-            wall: Duration::from_secs(60),
+            wall: Duration::from_mins(1),
         };
         let (told, mut tells) = mpsc::unbounded_channel();
         let said = connection.call("slow", Map::new(), patience, Some(told)).await;

@@ -486,14 +486,7 @@ mod tests {
         for other in others {
             assert_ne!(one.print(), other.print(), "{other:?}");
         }
-        assert_eq!(
-            one.print(),
-            Definition {
-                network: true,
-                ..one.clone()
-            }
-            .print()
-        );
+        assert_eq!(one.print(), Definition { network: true, ..one }.print());
         let hidden = program(project(), "sh\u{202e}", &["\u{1b}[2J\n"], &[]);
         assert!(
             !hidden.line().contains(['\u{1b}', '\u{202e}', '\n']),

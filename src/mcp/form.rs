@@ -287,7 +287,7 @@ impl Field {
                 None => Ok(None),
             };
         }
-        let said = options.first().cloned().or(text.clone()).unwrap_or_default();
+        let said = options.first().cloned().or(text).unwrap_or_default();
         let (value, size) = match self.kind {
             Kind::Text => {
                 if !self.values.is_empty() && !self.values.iter().any(|it| it.0 == said) {

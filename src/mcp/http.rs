@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::{
-    connection::{Era, Error, ToolInfo},
     host::Host,
+    info::{Era, Error, ToolInfo},
     message::{self, Message},
 };
 use crate::net::{

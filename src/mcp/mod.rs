@@ -12,6 +12,7 @@
 //! | `approval` | which servers and which tools the user has approved, and what has changed since |
 //! | `message`, `host` | JSON-RPC, and what a server may ask of us |
 //! | `stdio`, `http`, `oauth` | the two ways to reach a server, and signing in |
+//! | `info` | what is known of a server, and why it gave no result |
 //! | `connection` | a server that is spoken to, in either era of the protocol |
 //! | `servers` | all servers of a conversation: starting, restarting, ending, calling |
 //! | `content`, `schema`, `name` | results, schemas and names, made fit for models |
@@ -25,6 +26,7 @@ mod files;
 mod form;
 mod host;
 mod http;
+mod info;
 mod message;
 mod name;
 mod oauth;
@@ -34,12 +36,12 @@ mod stdio;
 mod variables;
 
 pub use approval::{Approvals, Change, Standing, described};
-pub use connection::{Era, Error, LEGACY_VERSIONS, MODERN, PromptInfo, ResourceInfo, ToolInfo};
 pub use content::{Reply, capped};
 pub use definition::{Definition, Endpoint, Origin, Resolved};
 pub use files::{Found, PROJECT_FILES, find};
 pub use form::{Form, read as read_form};
 pub use host::{Ask, Asked, Asker, Progress};
+pub use info::{Era, Error, LEGACY_VERSIONS, MODERN, PromptInfo, ResourceInfo, ToolInfo};
 pub use name::{ToolName, hashed_name, model_name, shown_name};
 pub use oauth::{Attempt, AuthServer, Token, Tokens, challenge, find as find_auth_server};
 pub use schema::reduced;

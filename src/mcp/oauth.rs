@@ -22,9 +22,10 @@ use tokio::{
 use url::Url;
 
 use super::{
-    connection::{Connection, Error, Transport},
+    connection::{Connection, Transport},
     host::Host,
     http::Http,
+    info::Error,
 };
 use crate::{
     config::Secret,
@@ -41,7 +42,7 @@ const ANSWER_BYTES: usize = 1 << 20;
 /// Bytes of the file of tokens.
 const FILE_BYTES: u64 = 4 << 20;
 /// Time before its end at which a token is renewed.
-const EARLY: Duration = Duration::from_secs(60);
+const EARLY: Duration = Duration::from_mins(1);
 /// Bytes of the request that brings the code.
 const CALLBACK_BYTES: u64 = 16 << 10;
 
@@ -73,7 +74,8 @@ pub struct Token {
     ends_at: Option<u64>,
     issuer: String,
     resource: String,
-    token_endpoint: String,
+    /// Where it is renewed.
+    endpoint: String,
     revocation_endpoint: Option<String>,
     client: ClientId,
     scope: String,
@@ -551,7 +553,7 @@ impl Attempt {
             ends_at: None,
             issuer: self.server.issuer.clone(),
             resource: self.server.resource.clone(),
-            token_endpoint: self.server.token_endpoint.clone().into(),
+            endpoint: self.server.token_endpoint.clone().into(),
             revocation_endpoint: self.server.revocation_endpoint.clone().map(String::from),
             client: self.client,
             scope: self.scope,
@@ -674,7 +676,7 @@ impl Token {
         }
         let refresh = self.refresh.clone().ok_or("the token has ended")?;
         let way = Way::of(&Url::parse(&self.resource).map_err(|it| it.to_string())?);
-        let endpoint = way.checked(&self.token_endpoint)?;
+        let endpoint = way.checked(&self.endpoint)?;
         let pairs = [
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh.as_str()),
@@ -745,7 +747,7 @@ mod tests {
             ends_at: None,
             issuer: "https://i.example".to_owned(),
             resource: "https://a.example/mcp".to_owned(),
-            token_endpoint: String::new(),
+            endpoint: String::new(),
             revocation_endpoint: None,
             client: ClientId::default(),
             scope: String::new(),

@@ -20,12 +20,13 @@ use tokio::{
 
 use super::{
     approval::{Approvals, Change, Standing},
-    connection::{Connection, Era, Error, Patience, PromptInfo, ResourceInfo, ToolInfo, Transport},
+    connection::{Connection, Patience, Transport},
     content::Reply,
     definition::{Definition, Endpoint, Resolved},
     files::{self, Found},
     host::{Asker, Changes, Host, Progress},
     http::{Http, header_arguments},
+    info::{Era, Error, PromptInfo, ResourceInfo, ToolInfo},
     name::ToolName,
     oauth::{Token, Tokens},
     stdio::Stdio,

@@ -12,8 +12,8 @@ use tokio::{
 };
 
 use super::{
-    connection::Error,
     host::Host,
+    info::Error,
     message::{self, Message},
 };
 

@@ -6,7 +6,7 @@
 mod approver;
 mod call;
 mod dialogue;
-mod json;
+pub mod json;
 mod questions;
 mod report;
 mod stream;

@@ -106,6 +106,11 @@ fn help() -> String {
         "man",
         "models",
         "sandbox run",
+        "mcp",
+        "mcp add",
+        "mcp list",
+        "mcp test",
+        "mcp login",
     ];
     let texts = tasks.map(|task| {
         let output = Command::new(env!("CARGO_BIN_EXE_sheaf"))
@@ -215,7 +220,8 @@ fn slash_commands_and_variables_are_known() {
         for word in quoted(&text).into_iter().filter_map(|it| it.strip_prefix('/')) {
             // What follows the name is its argument; a path is no command.
             let command = word.split(' ').next().unwrap_or_default();
-            if command.is_empty() || command.contains(['/', '.']) || ["tmp", "healthz", "v1"].contains(&command) {
+            let is_other = command.is_empty() || command.contains(['/', '.']) || command.starts_with("mcp__");
+            if is_other || ["tmp", "healthz", "v1"].contains(&command) {
                 continue;
             }
             count += 1;

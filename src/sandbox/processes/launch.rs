@@ -128,7 +128,7 @@ pub fn spawn(
     Ok(command.spawn()?)
 }
 
-/// What a helper reads when it starts. It stays open until then.
+/// Files that a helper reads when it starts; they stay open until then.
 #[derive(Default)]
 pub struct Handed {
     order: Option<io::PipeReader>,

@@ -1448,10 +1448,11 @@ servers-ready = bereit, { $tools ->
     [one] 1 Werkzeug
    *[other] { $tools } Werkzeuge
  }, { $tokens } Tokens
-servers-sign-in = braucht Anmeldung: sheaf mcp login
+servers-sign-in = braucht Anmeldung: sheaf mcp login { $name }
 servers-failed = fehlgeschlagen
 servers-changed = geändert: nicht angeboten
 servers-tokens = { $count } Tokens
+servers-more = { $count } weitere Zeilen: Bild ab
 servers-given = bekommt: { $names }
 servers-gaps = der Sandbox fehlt: { $gaps }
 footer-approve = genehmigen

@@ -1451,10 +1451,11 @@ servers-ready = ready, { $tools ->
     [one] 1 tool
    *[other] { $tools } tools
  }, { $tokens } tokens
-servers-sign-in = needs sign-in: sheaf mcp login
+servers-sign-in = needs sign-in: sheaf mcp login { $name }
 servers-failed = failed
 servers-changed = changed: not offered
 servers-tokens = { $count } tokens
+servers-more = { $count } more lines: pgdn
 servers-given = given: { $names }
 servers-gaps = the sandbox is missing: { $gaps }
 footer-approve = approve

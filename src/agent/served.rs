@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    agent::tags::wrap_with,
+    agent::tags::{guard, wrap_with},
     mcp::{
         Endpoint, Error, Reply, Servers, Standing, State, Status, ToolInfo, ToolName, ToolStatus, capped, hashed_name,
         model_name, reduced, shown_name,
@@ -70,6 +70,10 @@ fn tools(servers: &Arc<Servers>, window: Option<u64>) -> Vec<Tool> {
         } else {
             plain
         };
+        // A server that gives a tool the hashed name of another one loses it.
+        if tools.iter().any(|it| it.name == called) {
+            continue;
+        }
         tools.push(tool(servers, name, info, &called));
     }
     let limit = window.unwrap_or(USUAL_WINDOW) as f64 * WINDOW_PART;
@@ -98,7 +102,10 @@ fn about(server: &str, info: &ToolInfo) -> String {
     } else {
         &info.about
     };
-    format!("{} (a tool of the MCP server {server})", about.trim())
+    format!(
+        "Tool of the MCP server {server}, in its own words: {}",
+        guard(about.trim())
+    )
 }
 
 fn tool(servers: &Arc<Servers>, name: &ToolName, info: &ToolInfo, called: &str) -> Tool {
@@ -106,7 +113,7 @@ fn tool(servers: &Arc<Servers>, name: &ToolName, info: &ToolInfo, called: &str) 
     let servers = Arc::clone(servers);
     Tool {
         about: about(&name.server, info),
-        schema: reduced(&info.schema),
+        schema: guarded(reduced(&info.schema)),
         word: shown_name(&name.server, &name.tool),
         takes_any: true,
         is_basic: true,
@@ -123,6 +130,21 @@ fn tool(servers: &Arc<Servers>, name: &ToolName, info: &ToolInfo, called: &str) 
         )
     }
     .in_all_modes()
+}
+
+/// A schema whose descriptions hold no tag of ours.
+fn guarded(schema: Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let safe = |(name, it): (String, Value)| match it {
+                Value::String(text) if name == "description" || name == "title" => (name, guard(&text).into()),
+                other => (name, guarded(other)),
+            };
+            Value::Object(members.into_iter().map(safe).collect())
+        }
+        Value::Array(all) => all.into_iter().map(guarded).collect(),
+        other => other,
+    }
 }
 
 fn access(name: &ToolName) -> Access {
@@ -142,15 +164,23 @@ async fn call(
     let reply = servers.call(name, arguments, None).await;
     let reply = reply.map_err(|it| fault(&name.server, &it))?;
     if reply.is_error {
-        return Err(Fault::new("TOOL_FAILED", capped(&reply.text, SHOWN_BYTES)));
+        let said = capped(&reply.text, SHOWN_BYTES);
+        return Err(Fault::new("TOOL_FAILED", foreign(name, &said)));
     }
     Ok(outcome(name, reply, context))
 }
 
+/// A text of a server's, marked as such.
+fn foreign(name: &ToolName, text: &str) -> String {
+    let attributes = [("server", name.server.as_str()), ("tool", name.tool.as_str())];
+    wrap_with("mcp_result", &attributes, text)
+}
+
 fn fault(server: &str, error: &Error) -> Fault {
-    let message = format!("the MCP server `{server}`: {error}");
+    // It may quote the server.
+    let message = format!("the MCP server `{server}`: {}", guard(&error.to_string()));
     match error {
-        Error::Gone(_) => Fault::new("TOOL_FAILED", message)
+        Error::Gone(_) | Error::Start(_) | Error::SessionEnded => Fault::new("TOOL_FAILED", message)
             .hint("It is started again if it can be; try once more, or go on without it."),
         Error::Timeout(_) => Fault::new("TOOL_TIMEOUT", message).hint("Ask it for less, or go on without it."),
         Error::SignIn { .. } => {
@@ -169,10 +199,9 @@ fn outcome(name: &ToolName, reply: Reply, context: &Context) -> Outcome {
     } else {
         text.clone()
     };
-    let attributes = [("server", name.server.as_str()), ("tool", name.tool.as_str())];
     let told = if told.trim().is_empty() { "(no text)" } else { &told };
     Outcome {
-        text: wrap_with("mcp_result", &attributes, told),
+        text: foreign(name, told),
         data: capped(&text, SHOWN_BYTES).into(),
         is_truncated: is_long,
         images: pictures,
@@ -304,7 +333,7 @@ fn search_tool(servers: &Arc<Servers>, known: &[(ToolName, ToolInfo)]) -> Tool {
         let count = known.iter().filter(|it| it.0.server == name).count();
         let line = said.iter().find(|it| it.0 == name).map(|it| it.1.as_str());
         let line = line.map_or_else(|| first_tools(name, known), first_words);
-        about.push_str(&format!("\n- {name} ({count} tools): {line}"));
+        about.push_str(&format!("\n- {name} ({count} tools): {}", guard(&line)));
     }
     let servers = Arc::clone(servers);
     Tool {
@@ -432,8 +461,7 @@ fn call_tool(servers: &Arc<Servers>) -> Tool {
                     let servers = Arc::clone(&servers);
                     async move {
                         let name = named(&input)?;
-                        let is_offered = servers.tools().iter().any(|it| it.0 == name);
-                        if !is_offered {
+                        if !servers.is_offered(&name) {
                             let shown = shown_name(&name.server, &name.tool);
                             return Err(Fault::arguments(format!("there is no tool `{shown}`"))
                                 .hint("mcp_search finds those that there are."));
@@ -496,7 +524,7 @@ pub fn report(servers: &Servers) -> ServersReport {
             about: it.info.about.clone(),
             tokens: cost(&name, &it.info),
             is_on: it.is_on,
-            change: it.change.as_ref().map(|it| it.was.clone()),
+            change: it.change.as_ref().map(|it| (it.was.clone(), it.now.clone())),
         };
         ServerReport {
             file: it.definition.origin.shown().to_owned(),
@@ -520,6 +548,7 @@ pub fn report(servers: &Servers) -> ServersReport {
             prompts: it.prompts.len(),
             resources: it.resources.len(),
             log: it.log,
+            print: it.print.to_string(),
             name: it.definition.name,
         }
     };
@@ -532,7 +561,7 @@ pub fn report(servers: &Servers) -> ServersReport {
 /// Does what the user wants with a server. Error: why it was not done.
 pub fn change(servers: &Servers, server: &str, change: ServerChange) -> Result<(), String> {
     match change {
-        ServerChange::Approve => servers.approve(server)?,
+        ServerChange::Approve { tool, shown } => servers.approve(server, tool.as_deref(), &shown)?,
         ServerChange::Restart => servers.restart(server),
         ServerChange::Switch(is_on) => servers.switch(server, is_on),
         ServerChange::SwitchTool(tool, is_on) => servers.switch_tool(server, &tool, is_on),
@@ -581,6 +610,7 @@ mod tests {
             }],
             resources: Vec::new(),
             log: Vec::new(),
+            print: Fingerprint::of(&[]),
         }
     }
 

@@ -307,7 +307,10 @@ fn approve(base: &CliContext, found: &Found, definition: &Definition, yes: bool)
         complain("not approved");
         return Ok(code::FAILED);
     }
-    servers.approve(&definition.name).map_err(anyhow::Error::msg)?;
+    let shown = status.print.to_string();
+    servers
+        .approve(&definition.name, None, &shown)
+        .map_err(anyhow::Error::msg)?;
     say("approved\n");
     Ok(code::OK)
 }
@@ -365,13 +368,9 @@ fn started(
                 .is_some_and(|it| matches!(&it.state, State::Unusable(why) if why.contains("no sandbox")))
         {
             // Whoever types the command has decided it.
-            waiting
-                .approve(
-                    &status
-                        .as_ref()
-                        .map_or_else(String::new, |it| it.definition.name.clone()),
-                )
-                .ok();
+            if let Some(it) = &status {
+                waiting.approve(&it.definition.name, None, &it.print.to_string()).ok();
+            }
             waiting.settled(PATIENCE).await;
         }
         waiting.statuses().into_iter().next()

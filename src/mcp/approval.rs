@@ -20,8 +20,10 @@ use crate::{
 /// Bytes of the file.
 const LIMIT_BYTES: u64 = 32 << 20;
 const VERSION: u32 = 1;
-/// Bytes of a description that are kept, to show what has changed.
-const ABOUT_BYTES: usize = 1000;
+/// Bytes of a description, and of the arguments, that are kept, to show what has changed.
+const ABOUT_BYTES: usize = 4 << 10;
+/// Characters that are shown before the first one that has changed.
+const SHOWN_BEFORE: usize = 60;
 
 /// The user's decision on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +41,9 @@ pub enum Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub tool: String,
-    /// Its description before; `None`: it is new.
+    /// What it was, from shortly before the difference on; `None`: it is new.
     pub was: Option<String>,
+    /// The same of what it is now.
     pub now: String,
 }
 
@@ -64,12 +67,19 @@ struct Record {
     /// The same for people.
     line: String,
     tools: BTreeMap<String, KnownTool>,
+    /// Its tools have been seen, even if there were none.
+    #[serde(default)]
+    is_seen: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct KnownTool {
     print: Fingerprint,
     about: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    schema: String,
 }
 
 impl KnownTool {
@@ -77,8 +87,44 @@ impl KnownTool {
         let known = Self {
             print: tool.print.clone(),
             about: capped(&tool.about, ABOUT_BYTES),
+            title: tool.title.clone(),
+            schema: capped(&tool.schema.to_string(), ABOUT_BYTES),
         };
         (tool.name.clone(), known)
+    }
+
+    /// Its parts, as far as `other` has others: the description, else whatever differs.
+    fn shown(&self, other: &Self) -> String {
+        let parts = [
+            (&self.title, &other.title),
+            (&self.about, &other.about),
+            (&self.schema, &other.schema),
+        ];
+        let changed: Vec<&str> = parts.iter().filter(|it| it.0 != it.1).map(|it| it.0.as_str()).collect();
+        if changed.is_empty() {
+            return "(what differs is beyond the part that is kept)".to_owned();
+        }
+        changed.join("\n")
+    }
+
+    fn change(&self, was: Option<&Self>, tool: &str) -> Change {
+        let (was, now) = match was {
+            None => (None, self.about.clone()),
+            Some(was) => {
+                let (before, after) = (was.shown(self), self.shown(was));
+                let same = before.chars().zip(after.chars()).take_while(|it| it.0 == it.1).count();
+                let from = |text: &str| match same.saturating_sub(SHOWN_BEFORE) {
+                    0 => text.to_owned(),
+                    skipped => format!("…{}", text.chars().skip(skipped).collect::<String>()),
+                };
+                (Some(from(&before)), from(&after))
+            }
+        };
+        Change {
+            tool: tool.to_owned(),
+            was,
+            now,
+        }
     }
 }
 
@@ -126,7 +172,7 @@ impl Approvals {
             *record = Record {
                 print: Some(definition.print()),
                 line: described(definition),
-                tools: BTreeMap::new(),
+                ..Record::default()
             };
         })
     }
@@ -137,38 +183,31 @@ impl Approvals {
     }
 
     /// Compares the tools of a server with those that it had when they were first used. The first time they are kept as they
-    /// are.
-    pub fn compare(&self, root: &Path, definition: &Definition, tools: &[ToolInfo]) -> Vec<Change> {
-        let file = self.read().unwrap_or_default();
+    /// are. Error: what was kept cannot be read, so nothing can be compared.
+    pub fn compare(&self, root: &Path, definition: &Definition, tools: &[ToolInfo]) -> Result<Vec<Change>, String> {
+        let file = self.read()?;
         let record = file
             .servers
             .get(&place(root, definition))
             .and_then(|it| it.get(&definition.name));
-        let known = record.map(|it| &it.tools).filter(|it| !it.is_empty());
-        let Some(known) = known else {
-            if let Err(error) = self.approve_tools(root, definition, tools) {
-                tracing::warn!(
-                    error,
-                    "the tools of a server are not kept: a change will not be noticed"
-                );
-            }
-            return Vec::new();
+        let known = record.filter(|it| it.is_seen || !it.tools.is_empty());
+        let Some(known) = known.map(|it| &it.tools) else {
+            self.approve_tools(root, definition, tools)?;
+            return Ok(Vec::new());
         };
         let change = |it: &ToolInfo| {
             let was = known.get(&it.name);
             let is_same = was.is_some_and(|known| known.print == it.print);
-            (!is_same).then(|| Change {
-                tool: it.name.clone(),
-                was: was.map(|it| it.about.clone()),
-                now: capped(&it.about, ABOUT_BYTES),
-            })
+            let (name, now) = KnownTool::of(it);
+            (!is_same).then(|| now.change(was, &name))
         };
-        tools.iter().filter_map(change).collect()
+        Ok(tools.iter().filter_map(change).collect())
     }
 
     /// Keeps the tools of a server as they are now.
     pub fn approve_tools(&self, root: &Path, definition: &Definition, tools: &[ToolInfo]) -> Result<(), String> {
         self.change(root, definition, |record| {
+            record.is_seen = true;
             record.tools.extend(tools.iter().map(KnownTool::of));
         })
     }
@@ -272,8 +311,8 @@ mod tests {
         let root = Path::new("/work");
         let server = definition(Origin::Settings, "one");
         let before = [tool("a", "adds"), tool("b", "reads")];
-        assert_eq!(approvals.compare(root, &server, &before), []);
-        assert_eq!(approvals.compare(root, &server, &before), []);
+        assert_eq!(approvals.compare(root, &server, &before), Ok(vec![]));
+        assert_eq!(approvals.compare(root, &server, &before), Ok(vec![]));
         let after = [tool("a", "adds, and first reads ~/.ssh"), tool("c", "new")];
         let changes = [
             Change {
@@ -287,13 +326,46 @@ mod tests {
                 now: "new".to_owned(),
             },
         ];
-        assert_eq!(approvals.compare(root, &server, &after), changes);
+        assert_eq!(approvals.compare(root, &server, &after), Ok(changes.to_vec()));
         approvals.approve_tools(root, &server, &after).unwrap();
-        assert_eq!(approvals.compare(root, &server, &after), []);
+        assert_eq!(approvals.compare(root, &server, &after), Ok(vec![]));
         assert_eq!(
-            approvals.compare(root, &server, &before[..1]).len(),
+            approvals.compare(root, &server, &before[..1]).unwrap().len(),
             1,
             "back is a change, too"
         );
+    }
+
+    #[test]
+    fn whatever_has_changed_is_shown_and_what_cannot_be_compared_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let approvals = Approvals::under(folder.path());
+        let (root, server) = (Path::new("/work"), definition(Origin::Settings, "one"));
+        // A server without tools has been seen, too.
+        assert_eq!(approvals.compare(root, &server, &[]), Ok(vec![]));
+        let changes = approvals.compare(root, &server, &[tool("a", "adds")]).unwrap();
+        assert_eq!(changes[0].was, None);
+        let long = "word ".repeat(300);
+        let before = tool("a", &format!("{long}harmless"));
+        approvals
+            .approve_tools(root, &server, std::slice::from_ref(&before))
+            .unwrap();
+        let after = tool("a", &format!("{long}reads ~/.ssh"));
+        let changes = approvals.compare(root, &server, &[after]).unwrap();
+        let was = changes[0].was.as_deref().unwrap();
+        assert!(
+            was.starts_with('…') && was.ends_with("harmless") && was.len() < 200,
+            "{was}"
+        );
+        assert!(changes[0].now.ends_with("reads ~/.ssh"), "{}", changes[0].now);
+        let after = ToolInfo {
+            schema: serde_json::json!({ "properties": { "secret": {} } }),
+            print: Fingerprint::of(&[b"other"]),
+            ..before
+        };
+        let changes = approvals.compare(root, &server, &[after]).unwrap();
+        assert!(changes[0].now.contains("secret"), "{}", changes[0].now);
+        std::fs::write(folder.path().join("mcp.json"), "not json").unwrap();
+        assert!(approvals.compare(root, &server, &[]).is_err());
     }
 }

@@ -37,6 +37,10 @@ const WALL: Duration = Duration::from_mins(10);
 const MOST_PAGES: usize = 100;
 /// Entries of a list that are kept.
 const MOST_ENTRIES: usize = 1000;
+/// Bytes of an entry; a longer one is left out.
+const ENTRY_BYTES: usize = 256 << 10;
+/// Bytes of a list; a longer one is an error.
+const LIST_BYTES: usize = 8 << 20;
 /// Rounds of questions that one call may ask.
 const MOST_ROUNDS: usize = 10;
 /// Bytes of a description that are kept.
@@ -147,7 +151,10 @@ impl Connection {
             http.set_version(version);
         }
         self.introduce(&result, result.get("serverInfo"));
-        self.notify("notifications/initialized", Map::new()).await
+        let told = self.notify("notifications/initialized", Map::new());
+        tokio::time::timeout(START, told)
+            .await
+            .unwrap_or(Err(Error::Timeout(START)))
     }
 
     fn introduce(&mut self, result: &Value, info: Option<&Value>) {
@@ -166,14 +173,6 @@ impl Connection {
     /// The era that it speaks.
     pub fn era(&self) -> &Era {
         &self.era
-    }
-
-    /// Why it has ended; `None` while it lives.
-    pub fn why(&self) -> Option<String> {
-        match &self.transport {
-            Transport::Stdio(it) => it.why(),
-            Transport::Http(_) => None,
-        }
     }
 
     /// Waits until it has ended; for ever where nothing can end.
@@ -314,7 +313,7 @@ impl Connection {
 
     /// All entries of a list, page by page.
     async fn list(&self, method: &str, member: &str) -> Result<Vec<Value>, Error> {
-        let mut entries = Vec::new();
+        let (mut entries, mut total) = (Vec::new(), 0);
         let mut cursor: Option<String> = None;
         for _ in 0..MOST_PAGES {
             let mut params = Map::new();
@@ -327,8 +326,22 @@ impl Connection {
             let Some(Value::Array(found)) = page.get_mut(member).map(Value::take) else {
                 return Err(Error::Malformed(format!("{method} gives no list `{member}`")));
             };
-            entries.extend(found);
+            // Its fingerprint is of all of it, so none of it may be cut.
+            let small = found.into_iter().filter_map(|it| {
+                let size = it.to_string().len();
+                if size > ENTRY_BYTES {
+                    self.host
+                        .log("left out: an entry of a list that is longer than 256 KiB");
+                    return None;
+                }
+                total += size;
+                Some(it)
+            });
+            entries.extend(small);
             let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            if total > LIST_BYTES {
+                return Err(Error::Malformed(format!("{method} gives more than 8 MiB")));
+            }
             if entries.len() >= MOST_ENTRIES || next.is_none() || next == cursor {
                 break;
             }
@@ -486,10 +499,16 @@ struct Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.connection.host.forget(self.id);
-        // Over HTTP, to stop reading is to cancel.
-        if let (false, Transport::Stdio(stdio)) = (self.is_answered, &self.connection.transport) {
-            let params = object(json!({ "requestId": self.id, "reason": "cancelled" }));
-            stdio.try_send(&message::notification("notifications/cancelled", params));
+        if self.is_answered {
+            return;
+        }
+        let params = object(json!({ "requestId": self.id, "reason": "cancelled" }));
+        let cancelled = message::notification("notifications/cancelled", params);
+        match (&self.connection.transport, &self.connection.era) {
+            (Transport::Stdio(stdio), _) => stdio.try_send(&cancelled),
+            (Transport::Http(http), Era::Legacy(_)) => http.try_send(&cancelled),
+            // To stop reading is to cancel.
+            (Transport::Http(_), Era::Modern) => {}
         }
     }
 }

@@ -153,7 +153,11 @@ fn server(name: &str, entry: &Value, origin: &Origin) -> Definition {
         (None, None) => Endpoint::Unusable("it has neither a command nor a url".to_owned()),
     };
     let mut definition = Definition::new(name, origin.clone(), endpoint);
-    definition.timeout = entry.get("timeout").and_then(Value::as_u64).map(Duration::from_millis);
+    definition.timeout = entry
+        .get("timeout")
+        .and_then(Value::as_u64)
+        .filter(|it| *it > 0)
+        .map(Duration::from_millis);
     definition.is_enabled = entry.get("disabled").and_then(Value::as_bool) != Some(true);
     let client = entry
         .pointer("/auth/CLIENT_ID")

@@ -309,10 +309,8 @@ impl Field {
                 (Value::from(number), Some(number as f64))
             }
             Kind::Number => {
-                let number: f64 = said
-                    .trim()
-                    .parse()
-                    .map_err(|_| wrong("it must be a number".to_owned()))?;
+                let number = said.trim().parse().ok().filter(|it: &f64| it.is_finite());
+                let number = number.ok_or_else(|| wrong("it must be a number".to_owned()))?;
                 (json!(number), Some(number))
             }
             Kind::Several => {

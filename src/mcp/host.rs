@@ -8,7 +8,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::text::sanitize;
 
@@ -18,6 +18,8 @@ const LOG_LINES: usize = 200;
 const LOG_CHARS: usize = 500;
 /// Questions of one server that may be open at once.
 const MOST_OPEN: usize = 8;
+/// Requests of one server that may be unanswered at once; more are dropped.
+const MOST_REQUESTS: usize = 32;
 
 /// Progress of a call, as the server tells it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,6 +56,7 @@ pub struct Host {
     /// Folders that a server of the handshake era is told.
     roots: Vec<PathBuf>,
     pub changes: watch::Sender<Changes>,
+    places: Arc<Semaphore>,
     state: Mutex<HostState>,
 }
 
@@ -73,6 +76,7 @@ impl Host {
             server: server.to_owned(),
             roots,
             changes: watch::Sender::default(),
+            places: Arc::new(Semaphore::new(MOST_REQUESTS)),
             state: Mutex::default(),
         }
     }
@@ -84,6 +88,15 @@ impl Host {
     /// Questions go there from now on; `None`: nobody can be asked, and they are declined.
     pub fn set_asker(&self, asker: Option<Asker>) {
         self.state().asker = asker;
+    }
+
+    /// A place for a request of the server's, until it is answered; `None`, with a line in the log: too many are open.
+    pub fn admit(&self) -> Option<OwnedSemaphorePermit> {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+        if place.is_none() {
+            self.log("a request was dropped: too many are unanswered");
+        }
+        place
     }
 
     /// Returns true if questions reach somebody.

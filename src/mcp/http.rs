@@ -33,6 +33,8 @@ const SCHEMA_DEPTH: usize = 8;
 const MOST_RESUMED: usize = 3;
 /// Pause before that, unless the server names another.
 const RESUME_AFTER: Duration = Duration::from_secs(1);
+/// Pause before a stream that a server ends is opened again, whatever it names.
+const LEAST_PAUSE: Duration = Duration::from_millis(500);
 
 /// An argument that is sent as a header, too: the header's name and the path of the argument.
 type HeaderArgument = (String, Vec<String>);
@@ -278,7 +280,7 @@ impl Http {
                     }
                 }
             }
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(pause.max(LEAST_PAUSE)).await;
         }
     }
 
@@ -290,15 +292,10 @@ impl Http {
             Message::Notification { method, params } => host.hear(&method, &params),
             Message::Request { id, method, params } => {
                 // Only a server of the handshake era may ask here.
-                if matches!(era, Era::Legacy(_)) {
-                    let request = Request::post(&*self.path, Vec::new()).accept("application/json, text/event-stream");
-                    let request = match &self.version {
-                        Some(version) => request.header("mcp-protocol-version", version),
-                        None => request,
-                    };
-                    let request = self.with_headers(request);
-                    let (client, host) = (self.client.clone(), Arc::clone(host));
+                if let (Era::Legacy(_), Some(place)) = (era, host.admit()) {
+                    let (request, client, host) = (self.plain_post(), self.client.clone(), Arc::clone(host));
                     tokio::spawn(async move {
+                        let _place = place;
                         let result = host.answer(&method, params).await;
                         let body = serde_json::to_vec(&message::response(&id, result)).unwrap_or_default();
                         client.open(request.with_body(body)).await.ok();
@@ -307,6 +304,27 @@ impl Http {
             }
         }
         Ok(None)
+    }
+
+    /// A message of the handshake era, still without a body.
+    fn plain_post(&self) -> Request {
+        let request = Request::post(&*self.path, Vec::new()).accept("application/json, text/event-stream");
+        self.with_headers(match &self.version {
+            Some(version) => request.header("mcp-protocol-version", version),
+            None => request,
+        })
+    }
+
+    /// Sends a notification of the handshake era without waiting. Must be called in a runtime, else nothing is sent.
+    pub fn try_send(&self, message: &Value) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let body = serde_json::to_vec(message).unwrap_or_default();
+        let (request, client) = (self.plain_post().with_body(body), self.client.clone());
+        runtime.spawn(async move {
+            tokio::time::timeout(LEAST_PAUSE, client.open(request)).await.ok();
+        });
     }
 
     /// Sends a message that nobody answers.
@@ -354,7 +372,7 @@ impl Http {
         }
         if status == 404 && had_session {
             self.state().session = None;
-            return Err(Error::Gone("the server has ended the session".to_owned()));
+            return Err(Error::SessionEnded);
         }
         Err(Error::Http(format!("status {status}")))
     }

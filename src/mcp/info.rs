@@ -19,6 +19,11 @@ pub const LEGACY_VERSIONS: [&str; 4] = [LEGACY, "2025-06-18", "2025-03-26", "202
 pub enum Error {
     #[error("the connection ended: {0}")]
     Gone(String),
+    #[error("it could not be started: {0}")]
+    Start(String),
+    /// The request was not taken: it can be sent again in a new session.
+    #[error("the server has ended the session")]
+    SessionEnded,
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
     #[error("error {}: {}", .0.code, Sanitized::line(&.0.message).as_str())]

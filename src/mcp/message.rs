@@ -2,6 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::content::capped;
+
+/// Bytes of the id of a server's request; one with a longer id is not answered.
+const ID_BYTES: usize = 1024;
+/// Bytes of an error's message that are kept.
+const ERROR_BYTES: usize = 2 << 10;
+
 /// A message that a server sent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
@@ -49,7 +56,12 @@ pub fn parse(bytes: &[u8]) -> Result<Message, String> {
     if let Some(Value::String(method)) = members.remove("method") {
         let params = members.remove("params").unwrap_or_default();
         return Ok(match id {
-            Some(id @ (Value::Number(_) | Value::String(_))) => Message::Request { id, method, params },
+            Some(id @ Value::Number(_)) => Message::Request { id, method, params },
+            Some(Value::String(id)) if id.len() <= ID_BYTES => Message::Request {
+                id: id.into(),
+                method,
+                params,
+            },
             Some(_) => Message::Stray,
             None => Message::Notification { method, params },
         });
@@ -67,7 +79,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message, String> {
 fn rpc_error(error: Value) -> RpcError {
     let Value::Object(mut members) = error else {
         return RpcError {
-            message: error.to_string(),
+            message: capped(&error.to_string(), ERROR_BYTES),
             ..RpcError::default()
         };
     };
@@ -76,6 +88,7 @@ fn rpc_error(error: Value) -> RpcError {
         Some(other) => other.to_string(),
         None => "no message".to_owned(),
     };
+    let message = capped(&message, ERROR_BYTES);
     RpcError {
         code: members.get("code").and_then(Value::as_i64).unwrap_or_default(),
         message,

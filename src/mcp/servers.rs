@@ -39,6 +39,8 @@ use crate::{
 
 /// Time in which several changes of a list count as one.
 const COALESCE: Duration = Duration::from_millis(200);
+/// The same for a server whose lists keep changing.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Times that a server which ends is started again, unless it ran for [`STABLE`].
 const MOST_RESTARTS: u32 = 4;
 /// A server that ran so long is not counted as one that keeps ending.
@@ -111,6 +113,8 @@ pub struct Status {
     pub prompts: Vec<PromptInfo>,
     pub resources: Vec<ResourceInfo>,
     pub log: Vec<String>,
+    /// Fingerprint of everything above that an approval is of.
+    pub print: Fingerprint,
 }
 
 /// Something that the user should hear, in one harmless line.
@@ -134,6 +138,8 @@ struct Entry {
     is_free: bool,
     /// Ends the task that attends it.
     stop: Option<watch::Sender<bool>>,
+    /// Counts the tasks that have attended it: only the last one speaks for it.
+    life: u64,
 }
 
 /// What a ready server offers.
@@ -304,6 +310,15 @@ impl Servers {
         tools.collect()
     }
 
+    /// Returns true if a tool may be called now.
+    pub fn is_offered(&self, name: &ToolName) -> bool {
+        let entries = self.inner.entries();
+        let Some(entry) = entries.get(&name.server).filter(|it| it.state == State::Ready) else {
+            return false;
+        };
+        entry.lists.tools.iter().any(|it| it.name == name.tool) && entry.offers(&name.tool)
+    }
+
     /// The descriptions that ready servers give of their own tools.
     pub fn instructions(&self) -> Vec<(String, String)> {
         let entries = self.inner.entries();
@@ -336,21 +351,29 @@ impl Servers {
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<Reply, Error> {
         let (connection, patience) = self.connected(&name.server).await?;
+        if !self.is_offered(name) {
+            let why = "it is switched off, or has changed and waits for the user";
+            return Err(Error::Gone(why.to_owned()));
+        }
         let first = connection
             .call(&name.tool, arguments.clone(), patience, progress.clone())
             .await;
-        let result = match first {
-            // The server did not take the request: it has forgotten us, or the token has ended.
-            Err(Error::Gone(_) | Error::SignIn { .. })
-                if connection.why().is_none() && self.inner.is_http(&name.server) =>
-            {
-                self.restart(&name.server);
-                let (connection, patience) = self.connected(&name.server).await?;
-                connection.call(&name.tool, arguments, patience, progress).await
-            }
-            other => other,
+        // A request that may have been taken is not sent again: it might be done twice.
+        let is_again = match &first {
+            Err(Error::SessionEnded) => true,
+            Err(Error::SignIn { .. }) => self.inner.renew_token(&name.server).await,
+            Err(_) | Ok(_) => false,
         };
-        if let Err(Error::SignIn { .. }) = &result {
+        let result = if is_again {
+            self.restart_of(&name.server, &connection);
+            let (connection, patience) = self.connected(&name.server).await?;
+            connection.call(&name.tool, arguments, patience, progress).await
+        } else {
+            first
+        };
+        if let Err(Error::SignIn { challenge }) = &result
+            && !challenge.contains("insufficient_scope")
+        {
             self.inner.set(&name.server, State::SignIn);
         }
         Ok(Reply::of_call(&result?))
@@ -402,27 +425,39 @@ impl Servers {
         }
     }
 
-    /// Keeps the user's yes to a server as it is now, and to its tools, and starts it.
-    pub fn approve(&self, server: &str) -> Result<(), String> {
-        let found = {
-            let mut entries = self.inner.entries();
+    /// Keeps the user's yes to a server and its tools, or to one tool, and starts it. `shown` is the [`Status::print`] of what
+    /// the user was shown. Error: why nothing was kept.
+    pub fn approve(&self, server: &str, tool: Option<&str>, shown: &str) -> Result<(), String> {
+        let (definition, state, tools) = {
+            let entries = self.inner.entries();
             let entry = entries
-                .get_mut(server)
+                .get(server)
                 .ok_or_else(|| format!("there is no server `{server}`"))?;
-            entry.is_free = true;
-            let changes = std::mem::take(&mut entry.changes);
-            let tools = entry.lists.tools.clone();
-            (entry.definition.clone(), entry.state.clone(), tools, changes)
+            if entry.print().to_string() != shown {
+                return Err(format!("{server} has changed since it was shown: look once more"));
+            }
+            if entry.state == State::Untrusted {
+                let file = entry.definition.origin.shown();
+                return Err(format!("{file}, which defines {server}, is not trusted: /trust asks"));
+            }
+            let is_meant = |it: &&ToolInfo| tool.is_none_or(|tool| tool == it.name);
+            let tools: Vec<ToolInfo> = entry.lists.tools.iter().filter(is_meant).cloned().collect();
+            (entry.definition.clone(), entry.state.clone(), tools)
         };
-        let (definition, state, tools, changes) = found;
         let approvals = self.inner.setup.approvals.as_ref();
         let approvals = approvals.ok_or_else(|| "there is no folder to keep it in".to_owned())?;
         let root = self.inner.root();
-        if matches!(state, State::Unapproved(_) | State::Untrusted) && definition.is_project() {
+        if matches!(state, State::Unapproved(_)) && definition.is_project() {
             approvals.approve(root, &definition)?;
         }
-        if !changes.is_empty() {
+        if state == State::Ready {
             approvals.approve_tools(root, &definition, &tools)?;
+        }
+        if let Some(entry) = self.inner.entries().get_mut(server) {
+            entry.is_free = true;
+            // One that has changed meanwhile has changed again.
+            let is_kept = |it: &Change| tools.iter().any(|tool| tool.name == it.tool);
+            entry.changes.retain(|it| !is_kept(it));
         }
         if state == State::Ready {
             self.inner.tell();
@@ -442,6 +477,15 @@ impl Servers {
         };
         for name in names {
             self.restart(&name);
+        }
+    }
+
+    /// Starts a server again whose connection is `failed`; another one, which somebody else has opened meanwhile, is kept.
+    fn restart_of(&self, server: &str, failed: &Arc<Connection>) {
+        let is_it = |it: &Entry| it.connection.as_ref().is_some_and(|it| Arc::ptr_eq(it, failed));
+        let is_failed = self.inner.entries().get(server).is_some_and(is_it);
+        if is_failed {
+            self.restart(server);
         }
     }
 
@@ -477,7 +521,21 @@ impl Servers {
 
 impl Entry {
     fn offers(&self, tool: &str) -> bool {
-        !self.off.contains(tool) && !self.changes.iter().any(|it| it.tool == tool)
+        !self.off.contains(tool) && self.offers_by_approval(tool)
+    }
+
+    /// Fingerprint of what an approval is of: the definition, and the tools that have changed.
+    fn print(&self) -> Fingerprint {
+        let definition = self.definition.print().to_string();
+        let changed = self.lists.tools.iter().filter(|it| !self.offers_by_approval(&it.name));
+        let prints = changed.map(|it| it.print.to_string());
+        let parts: Vec<String> = std::iter::once(definition).chain(prints).collect();
+        let parts: Vec<&[u8]> = parts.iter().map(String::as_bytes).collect();
+        Fingerprint::of(&parts)
+    }
+
+    fn offers_by_approval(&self, tool: &str) -> bool {
+        !self.changes.iter().any(|it| it.tool == tool)
     }
 
     fn status(&self) -> Status {
@@ -496,6 +554,7 @@ impl Entry {
             prompts: self.lists.prompts.clone(),
             resources: self.lists.resources.clone(),
             log: self.host.logged(),
+            print: self.print(),
         }
     }
 }
@@ -555,6 +614,7 @@ impl Inner {
                 changes: Vec::new(),
                 is_free: false,
                 stop: None,
+                life: 0,
                 definition,
             };
             self.entries().insert(entry.definition.name.clone(), entry);
@@ -637,17 +697,51 @@ impl Inner {
                 stop.send_replace(true);
             }
             entry.connection = None;
+            entry.life += 1;
             match self.hindrance(entry) {
                 Some(state) => entry.state = state,
                 None => {
                     let (stop, stopped) = watch::channel(false);
                     entry.stop = Some(stop);
                     entry.state = State::Starting;
-                    tokio::spawn(attend(Arc::downgrade(self), name.to_owned(), stopped));
+                    let life = Life {
+                        name: name.to_owned(),
+                        number: entry.life,
+                    };
+                    tokio::spawn(attend(Arc::downgrade(self), life, stopped));
                 }
             }
         }
         self.tell();
+    }
+
+    /// Changes the entry of a server, as long as `life` is its last one.
+    fn change<T>(&self, life: &Life, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
+        let mut entries = self.entries();
+        let entry = entries.get_mut(&life.name).filter(|it| it.life == life.number);
+        entry.map(change)
+    }
+
+    /// A life of a server comes to this state.
+    fn come_to(&self, life: &Life, state: State) {
+        self.change(life, |entry| {
+            if state != State::Ready {
+                entry.connection = None;
+            }
+            entry.state = state;
+        });
+        self.tell();
+    }
+
+    /// Renews the token of a server that refused it. Returns false if there is none, or it cannot be renewed.
+    async fn renew_token(&self, name: &str) -> bool {
+        let definition = self.entries().get(name).map(|it| it.definition.clone());
+        let variable = |name: &str| self.setup.environment.get(name).map(str::to_owned);
+        let resolved = definition.and_then(|it| it.resolve(self.root(), &variable).ok());
+        let Some(Resolved::Http { url, .. }) = resolved else {
+            return false;
+        };
+        self.token(&url, true).await.is_some()
     }
 
     fn is_http(&self, name: &str) -> bool {
@@ -760,7 +854,7 @@ impl Inner {
     ) -> Result<Reached, (Error, String)> {
         let (workspace, spec) = (Arc::clone(&self.setup.workspace), spec.clone());
         let started = tokio::task::spawn_blocking(move || workspace.commands().serve(spec)).await;
-        let gone = |why: String| (Error::Http(why), String::new());
+        let gone = |why: String| (Error::Start(why), String::new());
         let (mut service, streams) = started
             .map_err(|it| gone(it.to_string()))?
             .map_err(|it| gone(it.to_string()))?;
@@ -781,7 +875,8 @@ impl Inner {
     }
 
     /// Reads the lists of a server, and compares its tools with those that were approved.
-    async fn read_lists(&self, name: &str, connection: &Connection) -> Result<(), Error> {
+    async fn read_lists(&self, life: &Life, connection: &Connection) -> Result<(), Error> {
+        let name = &life.name;
         let tools = if connection.has("tools") {
             connection.tools().await?
         } else {
@@ -798,7 +893,7 @@ impl Inner {
             Ok(_) | Err(_) => true,
         };
         let tools: Vec<ToolInfo> = tools.into_iter().filter(is_usable).collect();
-        let lists = Lists {
+        let mut lists = Lists {
             tools,
             // A server that fails at these still has its tools.
             prompts: connection.prompts().await.unwrap_or_default(),
@@ -806,31 +901,42 @@ impl Inner {
         };
         let definition = self.entries().get(name).map(|it| it.definition.clone());
         let Some(definition) = definition else { return Ok(()) };
-        let changes = match &self.setup.approvals {
-            Some(approvals) => approvals.compare(self.root(), &definition, &lists.tools),
-            None => Vec::new(),
-        };
-        if !changes.is_empty() {
-            let names: Vec<&str> = changes.iter().map(|it| it.tool.as_str()).take(5).collect();
-            let next = if self.setup.is_attended {
-                "/mcp shows the difference and approves them".to_owned()
-            } else {
-                format!("`sheaf mcp approve {name}` shows the difference and approves them")
-            };
+        let compared = self.setup.approvals.as_ref();
+        let compared = compared.map_or(Ok(Vec::new()), |it| it.compare(self.root(), &definition, &lists.tools));
+        let changes = compared.unwrap_or_else(|why| {
+            lists.tools.clear();
             self.note(
-                "mcp-changed",
-                &format!(
-                    "MCP server {name}: not offered, because they have changed: {}; {next}",
-                    names.join(", ")
-                ),
+                "mcp-failed",
+                &format!("MCP server {name}: its tools are not offered, because nothing tells whether they have changed: {why}"),
             );
-        }
-        if let Some(entry) = self.entries().get_mut(name) {
+            Vec::new()
+        });
+        let is_news = self.change(life, |entry| {
+            let is_news = entry.changes != changes;
             entry.lists = lists;
-            entry.changes = changes;
+            entry.changes.clone_from(&changes);
+            is_news
+        });
+        if is_news == Some(true) && !changes.is_empty() {
+            self.tell_of_changes(name, &changes);
         }
         self.tell();
         Ok(())
+    }
+
+    /// One line about tools that are not offered before the user has approved them.
+    fn tell_of_changes(&self, name: &str, changes: &[Change]) {
+        let names: Vec<&str> = changes.iter().map(|it| it.tool.as_str()).take(5).collect();
+        let next = if self.setup.is_attended {
+            "/mcp shows the difference and approves them".to_owned()
+        } else {
+            format!("`sheaf mcp approve {name}` shows the difference and approves them")
+        };
+        let names = names.join(", ");
+        self.note(
+            "mcp-changed",
+            &format!("MCP server {name}: not offered, because they have changed: {names}; {next}"),
+        );
     }
 
     /// Ends all servers and waits until they have.
@@ -860,14 +966,21 @@ fn with_log(why: &str, host: &Host) -> String {
     }
 }
 
+/// A server from one start that the user wanted to the next: how often it had been started before.
+struct Life {
+    name: String,
+    number: u64,
+}
+
 /// Starts a server, and again when it ends, until it is stopped or fails too often.
-async fn attend(inner: Weak<Inner>, name: String, mut stopped: watch::Receiver<bool>) {
+async fn attend(inner: Weak<Inner>, life: Life, mut stopped: watch::Receiver<bool>) {
     let (mut era, mut restarts) = (None, 0_u32);
+    let name = &life.name;
     loop {
         let Some(here) = inner.upgrade() else { return };
         let reached = tokio::select! {
             () = asked_to_stop(&mut stopped) => return,
-            reached = here.reach(&name, era.as_ref()) => reached,
+            reached = here.reach(name, era.as_ref()) => reached,
         };
         let Reached { connection, service } = match reached {
             Ok(reached) => reached,
@@ -880,25 +993,26 @@ async fn attend(inner: Weak<Inner>, name: String, mut stopped: watch::Receiver<b
                 if let Some(said) = said {
                     here.note("mcp-failed", &format!("MCP server {name} {said}"));
                 }
-                return here.set(&name, state);
+                return here.come_to(&life, state);
             }
         };
         era = Some(connection.era().clone());
         let connection = Arc::new(connection);
         let began = Instant::now();
-        let listed = here.read_lists(&name, &connection).await;
-        let why = match listed {
-            Ok(()) => {
-                if let Some(entry) = here.entries().get_mut(&name) {
-                    entry.connection = Some(Arc::clone(&connection));
-                }
-                here.set(&name, State::Ready);
-                let host = here.entries().get(&name).map(|it| Arc::clone(&it.host));
+        let listed = tokio::select! {
+            () = asked_to_stop(&mut stopped) => None,
+            listed = here.read_lists(&life, &connection) => Some(listed),
+        };
+        let host = here.entries().get(name).map(|it| Arc::clone(&it.host));
+        let why = match (listed, host) {
+            (Some(Ok(())), Some(host)) => {
+                here.change(&life, |entry| entry.connection = Some(Arc::clone(&connection)));
+                here.come_to(&life, State::Ready);
                 drop(here);
-                let Some(host) = host else { return };
-                live(&inner, &name, &connection, &host, &mut stopped).await
+                live(&inner, &life, &connection, &host, &mut stopped).await
             }
-            Err(error) => Some(error.to_string()),
+            (Some(Err(error)), _) => Some(error.to_string()),
+            (None, _) | (_, None) => None,
         };
         connection.close().await;
         connection.hang_up();
@@ -915,20 +1029,20 @@ async fn attend(inner: Weak<Inner>, name: String, mut stopped: watch::Receiver<b
         if began.elapsed() > STABLE {
             restarts = 0;
         }
-        let host = here.entries().get(&name).map(|it| Arc::clone(&it.host));
+        let host = here.entries().get(name).map(|it| Arc::clone(&it.host));
         let why = host.map_or_else(|| why.clone(), |it| with_log(&why, &it));
         if restarts >= MOST_RESTARTS {
             here.note(
                 "mcp-failed",
                 &format!("MCP server {name} keeps ending and is left off: {why}"),
             );
-            return here.set(&name, State::Failed(why));
+            return here.come_to(&life, State::Failed(why));
         }
         here.note(
             "mcp-ended",
             &format!("MCP server {name} ended and is started again: {why}"),
         );
-        here.set(&name, State::Starting);
+        here.come_to(&life, State::Starting);
         drop(here);
         // At once the first time, then ever later.
         let pause = if restarts == 0 {
@@ -951,7 +1065,7 @@ async fn asked_to_stop(stopped: &mut watch::Receiver<bool>) {
 /// Follows a ready server until it ends; returns why, or `None` if it was stopped.
 async fn live(
     inner: &Weak<Inner>,
-    name: &str,
+    life: &Life,
     connection: &Connection,
     host: &Host,
     stopped: &mut watch::Receiver<bool>,
@@ -961,7 +1075,7 @@ async fn live(
     let mut seen: Changes = *changes.borrow();
     let listening = connection.listen();
     tokio::pin!(listening);
-    let mut is_listening = true;
+    let (mut is_listening, mut pause) = (true, COALESCE);
     loop {
         tokio::select! {
             () = asked_to_stop(stopped) => return None,
@@ -970,14 +1084,23 @@ async fn live(
             changed = changes.changed() => {
                 changed.ok()?;
                 // A storm of changes is one change.
-                tokio::time::sleep(COALESCE).await;
+                tokio::select! {
+                    () = asked_to_stop(stopped) => return None,
+                    () = tokio::time::sleep(pause) => {}
+                }
                 let now = *changes.borrow_and_update();
                 if now != seen {
                     seen = now;
                     let here = inner.upgrade()?;
-                    if let Err(error) = here.read_lists(name, connection).await {
+                    let read = tokio::select! {
+                        () = asked_to_stop(stopped) => return None,
+                        read = here.read_lists(life, connection) => read,
+                    };
+                    if let Err(error) = read {
                         host.log(&format!("its lists cannot be read: {error}"));
                     }
+                    // A server that says so all the time does not fill our time.
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
         }

@@ -225,8 +225,10 @@ fn take(line: &[u8], out: &mpsc::WeakSender<Vec<u8>>, host: &Arc<Host>, shared: 
         }
         Ok(Message::Notification { method, params }) => host.hear(&method, &params),
         Ok(Message::Request { id, method, params }) => {
+            let Some(place) = host.admit() else { return };
             let (out, host) = (out.clone(), Arc::clone(host));
             tokio::spawn(async move {
+                let _place = place;
                 let result = host.answer(&method, params).await;
                 if let Some(out) = out.upgrade() {
                     out.send(self::line(&message::response(&id, result))).await.ok();

@@ -32,6 +32,8 @@ pub struct ServerReport {
     pub resources: usize,
     /// The end of its log.
     pub log: Vec<String>,
+    /// Fingerprint of what an approval is of.
+    pub print: String,
 }
 
 /// State of a server.
@@ -60,15 +62,19 @@ pub struct ServerTool {
     /// About as many tokens as it takes in each request.
     pub tokens: u64,
     pub is_on: bool,
-    /// It is not what was approved: its description before, `None` for a new tool.
-    pub change: Option<Option<String>>,
+    /// It is not what was approved: what it was (`None`: it is new), and what it is.
+    pub change: Option<(Option<String>, String)>,
 }
 
 /// A change that the user makes to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerChange {
-    /// Approve it as it is, with its tools, and start it.
-    Approve,
+    /// Approve it as it was shown, with its tools or with one tool only, and start it.
+    Approve {
+        tool: Option<String>,
+        /// [`ServerReport::print`] of what was shown.
+        shown: String,
+    },
     Restart,
     /// Switch it on or off, until the conversation ends.
     Switch(bool),

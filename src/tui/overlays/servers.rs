@@ -17,8 +17,8 @@ use crate::{
     },
 };
 
-/// Lines below the list that describe the chosen entry.
-const DETAIL_LINES: u16 = 8;
+/// Lines by which the details are turned.
+const TURN_LINES: usize = 5;
 /// Lines of a server's log that are shown.
 const LOG_LINES: usize = 3;
 
@@ -28,8 +28,12 @@ pub struct ServersPage {
     cursor: ListCursor,
     /// Servers whose tools are listed.
     opened: BTreeSet<String>,
-    /// When the page was opened, in milliseconds since the Unix epoch.
-    since_ms: u64,
+    /// When the page, or the chosen entry, was first shown, in milliseconds since the Unix epoch; `None`: it is drawn next.
+    since_ms: Option<u64>,
+    /// First line of the details that is shown.
+    turned: usize,
+    /// Their last line has been shown.
+    is_read: bool,
 }
 
 /// A row: a server, or one of its tools.
@@ -45,7 +49,9 @@ impl ServersPage {
             report,
             cursor: ListCursor::new(0),
             opened: BTreeSet::new(),
-            since_ms: now_ms,
+            since_ms: Some(now_ms),
+            turned: 0,
+            is_read: false,
         }
     }
 
@@ -53,6 +59,30 @@ impl ServersPage {
     pub fn renew(&mut self, report: ServersReport) {
         self.report = report;
         self.cursor.step(0, self.places().len());
+        self.begin_reading();
+    }
+
+    /// Another entry, or a newer one, is shown from its beginning.
+    fn begin_reading(&mut self) {
+        self.since_ms = None;
+        self.turned = 0;
+        self.is_read = false;
+    }
+
+    /// Approves the chosen entry, unless it cannot have been read yet: then the next part of it is shown.
+    fn approve(&mut self, now_ms: u64) -> Answer {
+        let is_early = self.since_ms.is_none_or(|it| now_ms.saturating_sub(it) < TOO_EARLY_MS);
+        if !self.is_read {
+            self.turned = self.turned.saturating_add(TURN_LINES);
+            return Answer::Taken;
+        }
+        let Some((server, tool)) = self.chosen().filter(|_| !is_early) else {
+            return Answer::Taken;
+        };
+        self.change(ServerChange::Approve {
+            tool: tool.map(|it| it.name.clone()),
+            shown: server.print.clone(),
+        })
     }
 
     fn places(&self) -> Vec<Place> {
@@ -107,17 +137,10 @@ impl ServersPage {
         };
         let mut texts: Vec<(Sanitized, Role)> = Vec::new();
         match tool {
-            Some(tool) => {
-                if let Some(Some(was)) = &tool.change {
-                    texts.push((Sanitized::from(format!("- {}", visible_line(was))), Role::Removed));
-                }
-                let (sign, role) = if tool.change.is_some() {
-                    ("+ ", Role::Added)
-                } else {
-                    ("", Role::Text)
-                };
-                texts.push((Sanitized::from(format!("{sign}{}", visible_line(&tool.about))), role));
-            }
+            Some(tool) => match &tool.change {
+                Some(change) => difference(change, &mut texts),
+                None => texts.push((visible_line(&tool.about), Role::Text)),
+            },
             None => {
                 if let ServerState::Unapproved { was: Some(was) } = &server.state {
                     texts.push((Sanitized::from(format!("- {}", visible_line(was))), Role::Removed));
@@ -134,6 +157,11 @@ impl ServersPage {
                 if let ServerState::Failed(why) | ServerState::Unusable(why) = &server.state {
                     texts.push((visible_line(why), Role::Error));
                 }
+                for tool in &server.tools {
+                    let Some(change) = &tool.change else { continue };
+                    texts.push((visible_line(&tool.name), Role::Waiting));
+                    difference(change, &mut texts);
+                }
                 let first = server.log.len().saturating_sub(LOG_LINES);
                 texts.extend(server.log.iter().skip(first).map(|it| (visible_line(it), Role::Faint)));
             }
@@ -141,8 +169,16 @@ impl ServersPage {
         let rows = texts
             .into_iter()
             .flat_map(|(text, role)| wrap(&[Span::new(text, role)], columns, &[], &[]));
-        rows.take(usize::from(DETAIL_LINES)).collect()
+        rows.collect()
     }
+}
+
+/// What a tool was and what it is.
+fn difference(change: &(Option<String>, String), texts: &mut Vec<(Sanitized, Role)>) {
+    if let Some(was) = &change.0 {
+        texts.push((Sanitized::from(format!("- {}", visible_line(was))), Role::Removed));
+    }
+    texts.push((Sanitized::from(format!("+ {}", visible_line(&change.1))), Role::Added));
 }
 
 /// Shows what has become of a change.
@@ -206,14 +242,18 @@ fn state(server: &ServerReport) -> (&'static str, Role, String) {
             Role::Done,
             t!("servers-ready", tools = server.tools.len(), tokens = tokens),
         ),
-        ServerState::SignIn => ("? ", Role::Waiting, t!("servers-sign-in").to_owned()),
+        ServerState::SignIn => (
+            "? ",
+            Role::Waiting,
+            t!("servers-sign-in", name = visible_line(&server.name).as_str()),
+        ),
         ServerState::Failed(_) => ("✗ ", Role::Error, t!("servers-failed").to_owned()),
     }
 }
 
 impl Overlay for ServersPage {
     fn key(&mut self, event: KeyEvent, scene: &Scene<'_>) -> Answer {
-        let count = self.places().len();
+        let (count, at) = (self.places().len(), self.cursor.at);
         match event.code {
             KeyCode::Esc | KeyCode::Char('q') => return Answer::Close,
             KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
@@ -228,14 +268,17 @@ impl Overlay for ServersPage {
                 }
             }
             KeyCode::Char(' ') => return self.switch(),
-            // What was not read yet is not approved.
-            KeyCode::Char('a') if scene.now_ms.saturating_sub(self.since_ms) >= TOO_EARLY_MS => {
-                return self.change(ServerChange::Approve);
-            }
+            KeyCode::Char('a') => return self.approve(scene.now_ms),
+            // Drawing knows where the details end.
+            KeyCode::PageDown => self.turned = self.turned.saturating_add(TURN_LINES),
+            KeyCode::PageUp => self.turned = self.turned.saturating_sub(TURN_LINES),
             KeyCode::Char('r') => return self.change(ServerChange::Restart),
             _ => {
                 self.cursor.key(event, count);
             }
+        }
+        if self.cursor.at != at {
+            self.begin_reading();
         }
         Answer::Taken
     }
@@ -258,8 +301,11 @@ impl Overlay for ServersPage {
         }
         let rest = frame::lines(area, buf, &head, theme);
         let details = self.details(columns);
+        self.since_ms.get_or_insert(scene.now_ms);
         // The list keeps half of the room at least.
-        let height = (details.len() as u16 + 1).min(rest.height / 2);
+        let height = u16::try_from(details.len() + 1)
+            .unwrap_or(u16::MAX)
+            .min(rest.height / 2);
         let [list_area, below] = frame::cut(rest, rest.height - height);
         let places = self.places();
         let (report, opened) = (&self.report, &self.opened);
@@ -278,8 +324,21 @@ impl Overlay for ServersPage {
             theme,
         };
         list.render(list_area, buf, &mut self.cursor);
-        let [_, below] = frame::cut(below, 1);
-        frame::lines(below, buf, &details, theme);
+        let [line, below] = frame::cut(below, 1);
+        let room = usize::from(below.height);
+        self.turned = self.turned.min(details.len().saturating_sub(room));
+        let left = details.len().saturating_sub(self.turned + room);
+        self.is_read |= left == 0;
+        if left > 0 {
+            let more = Sanitized::from(t!("servers-more", count = left));
+            frame::lines(
+                line,
+                buf,
+                &wrap(&[Span::new(more, Role::Waiting)], columns, &[], &[]),
+                theme,
+            );
+        }
+        frame::lines(below, buf, details.get(self.turned..).unwrap_or_default(), theme);
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
@@ -321,12 +380,17 @@ mod tests {
             state,
             tools,
             log: vec!["started".to_owned()],
+            print: "as shown".to_owned(),
             ..ServerReport::default()
         };
         let tools = vec![
             tool("status", true, None),
             tool("push", false, None),
-            tool("log", true, Some(Some("shows the log".to_owned()))),
+            tool(
+                "log",
+                true,
+                Some((Some("shows the log".to_owned()), "does log".to_owned())),
+            ),
         ];
         ServersReport {
             servers: vec![
@@ -418,7 +482,31 @@ mod tests {
         press(&mut page, KeyCode::End, 0);
         press(&mut page, KeyCode::Up, 0);
         assert_eq!(asked(press(&mut page, KeyCode::Char('a'), 100)), None);
-        let new = Some(("new".to_owned(), ServerChange::Approve));
-        assert_eq!(asked(press(&mut page, KeyCode::Char('a'), 1000)), new);
+        assert_eq!(
+            asked(press(&mut page, KeyCode::Char('a'), 1000)),
+            None,
+            "it was not drawn yet"
+        );
+        let drawn = |page: &mut ServersPage, height| {
+            Scene::drawn(page, &Transcript::default(), 90, height).join("\n");
+        };
+        drawn(&mut page, 24);
+        let approve = |tool: Option<&str>| ServerChange::Approve {
+            tool: tool.map(str::to_owned),
+            shown: "as shown".to_owned(),
+        };
+        let new = Some(("new".to_owned(), approve(None)));
+        assert_eq!(asked(press(&mut page, KeyCode::Char('a'), 9000)), new);
+        // Nor before its end was on the screen: one tool by itself, in a page that is too low.
+        press(&mut page, KeyCode::Up, 9000);
+        page.report.servers[0].tools[2].change = Some((Some("word ".repeat(400)), "word ".repeat(400)));
+        drawn(&mut page, 24);
+        let mut presses = 0;
+        while asked(press(&mut page, KeyCode::Char('a'), 20_000)) != Some((git(), approve(Some("log")))) {
+            drawn(&mut page, 24);
+            presses += 1;
+            assert!(presses < 20, "it is never read");
+        }
+        assert!(presses > 1, "{presses}");
     }
 }

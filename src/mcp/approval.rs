@@ -41,9 +41,9 @@ pub enum Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub tool: String,
-    /// What it was, from shortly before the difference on; `None`: it is new.
+    /// The tool before, from shortly before the difference on; `None`: it is new.
     pub was: Option<String>,
-    /// The same of what it is now.
+    /// The same now.
     pub now: String,
 }
 

@@ -1,6 +1,6 @@
 //! What README, ARCHITECTURE, CONTRIBUTING and CHANGELOG say is true of the program.
 
-use std::{collections::BTreeSet, path::Path, process::Command};
+use std::{collections::BTreeSet, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use crate::source::root;
 
@@ -247,7 +247,10 @@ fn the_sample_configurations_are_right() {
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().join(".config/sheaf");
         std::fs::create_dir_all(&folder).expect("made");
-        std::fs::write(folder.join("config.toml"), &sample).expect("written");
+        let file = folder.join("config.toml");
+        std::fs::write(&file, &sample).expect("written");
+        // Some name headers, which only a private file may hold.
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).expect("it is ours");
         let output = Command::new(env!("CARGO_BIN_EXE_sheaf"))
             .args(["config", "explain"])
             .env_clear()

@@ -268,7 +268,8 @@ impl Overlay for ServersPage {
                 }
             }
             KeyCode::Char(' ') => return self.switch(),
-            KeyCode::Char('a') => return self.approve(scene.now_ms),
+            // A letter alone might be meant as a word of a message.
+            KeyCode::Char('y') if event.modifiers == KeyModifiers::ALT => return self.approve(scene.now_ms),
             // Drawing knows where the details end.
             KeyCode::PageDown => self.turned = self.turned.saturating_add(TURN_LINES),
             KeyCode::PageUp => self.turned = self.turned.saturating_sub(TURN_LINES),
@@ -351,7 +352,7 @@ impl Overlay for ServersPage {
                 )
         });
         if is_asking {
-            hints.insert(0, ("a", t!("footer-approve")));
+            hints.insert(0, ("alt+y", t!("footer-approve")));
         }
         hints.extend([("r", t!("footer-restart")), ("esc", t!("footer-close"))]);
         hints
@@ -408,13 +409,18 @@ mod tests {
         }
     }
 
-    fn press(page: &mut ServersPage, code: KeyCode, now_ms: u64) -> Answer {
+    fn alt_y() -> KeyEvent {
+        KeyEvent::new(KeyCode::Char('y'), KeyModifiers::ALT)
+    }
+
+    fn press(page: &mut ServersPage, key: impl Into<KeyEvent>, now_ms: u64) -> Answer {
+        let key = key.into();
         Scene::test(&Transcript::default(), |scene| {
             let scene = Scene {
                 now_ms,
                 ..Scene { ..*scene }
             };
-            page.key(code.into(), &scene)
+            page.key(key, &scene)
         })
     }
 
@@ -481,12 +487,8 @@ mod tests {
         // Nothing is approved before it could be read.
         press(&mut page, KeyCode::End, 0);
         press(&mut page, KeyCode::Up, 0);
-        assert_eq!(asked(press(&mut page, KeyCode::Char('a'), 100)), None);
-        assert_eq!(
-            asked(press(&mut page, KeyCode::Char('a'), 1000)),
-            None,
-            "it was not drawn yet"
-        );
+        assert_eq!(asked(press(&mut page, alt_y(), 100)), None);
+        assert_eq!(asked(press(&mut page, alt_y(), 1000)), None, "it was not drawn yet");
         let drawn = |page: &mut ServersPage, height| {
             Scene::drawn(page, &Transcript::default(), 90, height).join("\n");
         };
@@ -496,13 +498,13 @@ mod tests {
             shown: "as shown".to_owned(),
         };
         let new = Some(("new".to_owned(), approve(None)));
-        assert_eq!(asked(press(&mut page, KeyCode::Char('a'), 9000)), new);
+        assert_eq!(asked(press(&mut page, alt_y(), 9000)), new);
         // Nor before its end was on the screen: one tool by itself, in a page that is too low.
         press(&mut page, KeyCode::Up, 9000);
         page.report.servers[0].tools[2].change = Some((Some("word ".repeat(400)), "word ".repeat(400)));
         drawn(&mut page, 24);
         let mut presses = 0;
-        while asked(press(&mut page, KeyCode::Char('a'), 20_000)) != Some((git(), approve(Some("log")))) {
+        while asked(press(&mut page, alt_y(), 20_000)) != Some((git(), approve(Some("log")))) {
             drawn(&mut page, 24);
             presses += 1;
             assert!(presses < 20, "it is never read");

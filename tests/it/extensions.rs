@@ -1,6 +1,7 @@
 //! A repository with skills, commands, hooks and modes that were written for Cursor and for Claude Code, in the real binary.
 
 use std::{
+    collections::BTreeSet,
     fs,
     os::unix::fs::PermissionsExt as _,
     process::{Child, Command, Stdio},
@@ -334,4 +335,77 @@ fn a_prompt_that_a_hook_blocks_is_not_sent() {
     }
     assert!(!output.status.success() && told.contains("no passwords"), "{told}");
     assert!(bench.model.is_idle());
+}
+
+#[test]
+fn hooks_of_the_user_start_although_the_home_is_below_tmp() {
+    let bench = Bench {
+        folder: tempfile::tempdir_in("/tmp").expect("a folder"),
+        model: Model::start(),
+    };
+    bench.write("work/README.md", "# Shop\n");
+    bench.write("home/.claude/check.sh", "#!/bin/sh\necho 'never here' >&2\nexit 2\n");
+    bench.write("home/.cursor/check.sh", "#!/bin/sh\necho 'nor here' >&2\nexit 2\n");
+    bench.write(
+        "home/.claude/settings.json",
+        r#"{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"~/.claude/check.sh"}]}]}}"#,
+    );
+    bench.write(
+        "home/.cursor/hooks.json",
+        r#"{"hooks":{"beforeReadFile":[{"command":"./check.sh"}]}}"#,
+    );
+    let (results, told) = bench.calls(
+        &["--no-session"],
+        &[
+            (
+                "run_terminal_cmd",
+                json!({ "command": "echo x", "is_background": false }),
+            ),
+            ("read_file", json!({ "target_file": "README.md" })),
+        ],
+    );
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    assert!(results[0].contains("never here"), "{results:?} {told}");
+    assert!(results[1].contains("nor here"), "{results:?} {told}");
+}
+
+#[test]
+fn all_hooks_of_an_occasion_share_one_sandbox() {
+    let bench = Bench::new();
+    let note = |at: usize| json!({ "command": format!("readlink /proc/self/ns/pid > {at}.seen; sleep 0.01") });
+    let hooks: Vec<Value> = (0..50).map(note).collect();
+    let file = json!({ "hooks": { "preToolUse": hooks } });
+    bench.write("work/.cursor/hooks.json", &file.to_string());
+    let (_, told) = bench.calls(
+        &["--trust", "--no-session"],
+        &[("list_dir", json!({ "target_directory": "." }))],
+    );
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    let seen: BTreeSet<String> = (0..50).map(|at| bench.read(&format!("work/{at}.seen"))).collect();
+    assert_eq!(seen.len(), 1, "{seen:?} {told}");
+}
+
+#[test]
+fn a_project_cannot_end_the_hooks_of_the_user() {
+    let bench = Bench::new();
+    bench.write(
+        "work/.cursor/hooks.json",
+        r#"{"hooks":{"preToolUse":[{"command":"while kill -9 -1; do :; done; touch ran"}]}}"#,
+    );
+    bench.write(
+        "home/.cursor/hooks.json",
+        r#"{"hooks":{"preToolUse":[{"command":"sleep 0.5; echo 'the guard lives' >&2; exit 2"}]}}"#,
+    );
+    let (results, told) = bench.calls(
+        &["--trust", "--no-session"],
+        &[("list_dir", json!({ "target_directory": "." }))],
+    );
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    assert!(results[0].contains("the guard lives"), "{results:?} {told}");
 }

@@ -52,6 +52,8 @@ impl Bench {
             path: "hooks.json".to_owned(),
             owner: Owner::User,
             directory: self.folder.path().to_owned(),
+            folder: None,
+            variables: Vec::new(),
         }
     }
 

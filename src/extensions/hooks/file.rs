@@ -32,6 +32,14 @@ const LOOPS: u32 = 5;
 /// Size of a compiled pattern.
 const PATTERN_BYTES: usize = 1 << 20;
 
+impl Place {
+    /// The user's folder that the file is in.
+    fn folder(&self) -> Option<PathBuf> {
+        let path = self.root.join(self.path);
+        path.parent().filter(|_| self.owner == Owner::User).map(Path::to_owned)
+    }
+}
+
 /// A hook in the user's own settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnHook {
@@ -95,6 +103,8 @@ pub fn find_hooks(
                 path,
                 owner: Owner::User,
                 directory: directory.clone(),
+                folder: None,
+                variables: Vec::new(),
             }),
             Err(why) => set.problems.push((path, why)),
         }
@@ -335,6 +345,8 @@ fn read_entry(place: &Place, shown: &str, event: &str, entry: &Value, isolation:
             path: shown.to_owned(),
             owner: place.owner,
             directory: place.directory.clone(),
+            folder: place.folder(),
+            variables: Vec::new(),
         });
     }
 }
@@ -602,6 +614,8 @@ mod tests {
                 path: String::new(),
                 owner: Owner::User,
                 directory: PathBuf::new(),
+                folder: None,
+                variables: Vec::new(),
             };
             let set = HookSet {
                 hooks: vec![hook.clone(), hook],

@@ -202,6 +202,8 @@ fn hook(point: Point, dialect: Dialect) -> Hook {
         path: "hooks.json".into(),
         owner: Owner::User,
         directory: PathBuf::new(),
+        folder: None,
+        variables: Vec::new(),
     }
 }
 

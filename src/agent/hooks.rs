@@ -7,7 +7,7 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -19,17 +19,20 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 #[cfg(target_os = "linux")]
 use crate::sandbox::{BatchLine, End, Report};
 use crate::{
+    agent::undo::ChangeWatch,
     extensions::hooks::{
         Answer, Broken, Common, Decision, Exit, Hook, HookSet, Isolation, Merged, Occasion, Point, Run, hook_input,
         merge, read_answer,
     },
     os::file::{self, Access},
     protocol::Permission,
-    sandbox::{Commands, How, Spec, Tier, Workspace},
+    sandbox::{Commands, How, Seen, Spec, Tier, Workspace},
 };
 
 /// Bytes of a hook's output that are read; more is a mistake.
 const OUTPUT_BYTES: usize = 1 << 20;
+/// Changed files that are named one by one.
+const MOST_NAMED: usize = 5;
 /// Time beyond that of the hooks, after which their sandbox is ended.
 #[cfg(target_os = "linux")]
 const LATE: Duration = Duration::from_secs(10);
@@ -49,6 +52,8 @@ pub struct Hooks {
     state: Mutex<State>,
     workspace: Option<Arc<Workspace>>,
     count: AtomicU64,
+    /// Keeps what files were before hooks changed them.
+    seen: OnceLock<Arc<Seen>>,
     /// Takes news for the user.
     news: UnboundedSender<HookNews>,
 }
@@ -75,6 +80,7 @@ impl Hooks {
             state: Mutex::default(),
             workspace,
             count: AtomicU64::new(0),
+            seen: OnceLock::new(),
             news,
         };
         (Arc::new(hooks), received)
@@ -160,7 +166,16 @@ impl Hooks {
                 }
             });
         }
-        let ran = self.call(waited.into_iter().map(told).collect()).await;
+        let waited: Vec<Call> = waited.into_iter().map(told).collect();
+        let watch = if waited.is_empty() {
+            None
+        } else {
+            self.watch(&occasion).await
+        };
+        let ran = self.call(waited).await;
+        if let Some(watch) = watch {
+            self.say_changes(watch, &occasion).await;
+        }
         let runs: Vec<Run<'_>> = ran
             .iter()
             .map(|ran| Run {
@@ -178,6 +193,44 @@ impl Hooks {
         }
         self.state().variables.extend(merged.variables.iter().cloned());
         merged
+    }
+
+    /// From now on changes of files by hooks are kept for undo.
+    pub fn keep_changes(&self, seen: Arc<Seen>) {
+        self.seen.set(seen).ok();
+    }
+
+    /// Looks at the workspace before hooks change it. `None`: nothing is kept, or it could not be told from the changes of a
+    /// command that runs.
+    async fn watch(&self, occasion: &Occasion) -> Option<ChangeWatch> {
+        let (seen, workspace) = (self.seen.get()?, self.workspace.as_ref()?);
+        let is_before = matches!(
+            occasion.point(),
+            Point::ToolBefore | Point::ShellBefore | Point::McpBefore | Point::ReadBefore
+        );
+        let is_mixed = || workspace.commands().all().iter().any(|it| it.outcome().is_none());
+        if seen.checkpoints().is_none() || (is_before && is_mixed()) {
+            return None;
+        }
+        ChangeWatch::begin(seen, workspace, occasion.call_id()).await
+    }
+
+    /// Says which files the hooks of an occasion have changed.
+    async fn say_changes(&self, watch: ChangeWatch, occasion: &Occasion) {
+        let mut paths = watch.end().await;
+        if paths.is_empty() {
+            return;
+        }
+        let more = paths.len().saturating_sub(MOST_NAMED);
+        paths.truncate(MOST_NAMED);
+        if more > 0 {
+            paths.push(format!("{more} more"));
+        }
+        self.say(format!(
+            "hooks of {} changed {}",
+            occasion.point().name(),
+            paths.join(", ")
+        ));
     }
 
     fn say(&self, line: String) {

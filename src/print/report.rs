@@ -153,6 +153,8 @@ impl Printer<'_> {
                 return;
             }
             match notice.severity {
+                // Nothing else says what a hook did.
+                Severity::Info if notice.code == "hook" => self.outputs.say("note", &notice.message),
                 Severity::Info => {}
                 Severity::Warning => self.outputs.say("warning", &notice.message),
                 Severity::Error => self.outputs.say("error", &notice.message),

@@ -94,8 +94,13 @@ impl Bench {
     }
 
     fn start(&self, prompt: &str, arguments: &[&str]) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_sheaf"))
-            .args(["-p", prompt])
+        let mut command = self.sheaf(&["-p", prompt]);
+        command.args(arguments).spawn().expect("it runs")
+    }
+
+    fn sheaf(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sheaf"));
+        command
             .args(arguments)
             .current_dir(self.folder.path().join("work"))
             .env_clear()
@@ -106,9 +111,15 @@ impl Bench {
             .env("OPENAI_MODEL", "scripted")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it runs")
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs it to its end. Returns all that it printed, and whether it succeeded.
+    fn run(&self, arguments: &[&str]) -> (String, bool) {
+        let output = self.sheaf(arguments).output().expect("it runs");
+        let printed = [output.stdout, output.stderr].concat();
+        (String::from_utf8_lossy(&printed).into_owned(), output.status.success())
     }
 
     /// Lets the model make these calls, one after the other. Returns all results, and what was said on standard error.
@@ -408,4 +419,40 @@ fn a_project_cannot_end_the_hooks_of_the_user() {
         return;
     }
     assert!(results[0].contains("the guard lives"), "{results:?} {told}");
+}
+
+#[test]
+fn files_that_a_hook_changed_are_undone_with_the_turn() {
+    let bench = Bench::new();
+    bench.write(
+        "work/.cursor/hooks.json",
+        r#"{"hooks":{
+            "afterFileEdit":[{"command":"sed -i 's/hello/HELLO/' new.txt; echo formatted > format.log"}],
+            "preToolUse":[{"matcher":"Shell","command":"echo before > README.md"}]}}"#,
+    );
+    let (results, told) = bench.calls(
+        &["--trust"],
+        &[
+            ("write", json!({ "file_path": "new.txt", "contents": "hello\n" })),
+            (
+                "run_terminal_cmd",
+                json!({ "command": "cat README.md", "is_background": false }),
+            ),
+        ],
+    );
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    assert!(results[1].contains("before"), "{results:?}");
+    assert_eq!(bench.read("work/new.txt"), "HELLO\n");
+    assert!(
+        told.contains("hooks of edit_after changed format.log, new.txt"),
+        "{told}"
+    );
+    assert!(told.contains("hooks of tool_before changed README.md"), "{told}");
+    let (said, is_fine) = bench.run(&["undo"]);
+    assert!(is_fine, "{said}");
+    assert_eq!(bench.read("work/README.md"), "# Shop\n");
+    let left = ["new.txt", "format.log"].map(|it| bench.folder.path().join("work").join(it).exists());
+    assert_eq!(left, [false, false], "{said}");
 }

@@ -201,7 +201,12 @@ pub async fn after(
 }
 
 /// Calls the hooks of a change that was made. The text is what they add to its result; empty: nothing.
-pub async fn after_edit(hooks: &Arc<Hooks>, noted: Option<Noted>, proposal: &Proposal, began: Instant) -> Outcome {
+pub async fn after_edit(
+    hooks: &Arc<Hooks>,
+    noted: Option<Noted>,
+    (call, proposal): (&str, &Proposal),
+    began: Instant,
+) -> Outcome {
     let mut outcome = Outcome::default();
     if let Some(noted) = &noted {
         add(&mut outcome.text, &noted.context);
@@ -212,6 +217,7 @@ pub async fn after_edit(hooks: &Arc<Hooks>, noted: Option<Noted>, proposal: &Pro
             let edits = change.hunks.iter().map(|it| (it.old.clone(), it.new.clone()));
             let merged = hooks
                 .run(Occasion::EditAfter {
+                    call: call.to_owned(),
                     path: file.path.to_string_lossy().into_owned(),
                     edits: edits.collect(),
                 })

@@ -188,8 +188,10 @@ impl ToolRunner {
         if let Some(why) = failed {
             warn(log, "undo-off", why);
         }
+        let seen = Arc::new(seen);
+        hooks.keep_changes(Arc::clone(&seen));
         Self {
-            seen: Arc::new(seen),
+            seen,
             knowledge: Knowledge {
                 index: Arc::default(),
                 findings,
@@ -393,7 +395,7 @@ impl ToolRunner {
                 known.lock().unwrap_or_else(PoisonError::into_inner).insert(job, before);
             }
             workspace.commit_for(&seen, &call, &proposal.changes)?;
-            Ok(hook_calls::after_edit(&hooks, hooked, &proposal, began).await)
+            Ok(hook_calls::after_edit(&hooks, hooked, (&call, &proposal), began).await)
         });
         self.jobs.push(Box::pin(async move {
             Input::Ran {

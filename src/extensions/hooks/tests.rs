@@ -73,6 +73,7 @@ fn occasions() -> Vec<Occasion> {
             content: "fn main() {}".into(),
         },
         Occasion::EditAfter {
+            call: String::new(),
             path: "/w/a.rs".into(),
             edits: vec![("a".into(), "b".into())],
         },

@@ -885,30 +885,10 @@ impl DiskReading {
 
     /// The hooks of files and of the settings, unless the user has switched them off.
     fn hooks(&self, around: &extensions::Surroundings, may_act: &dyn Fn(&str, &Fingerprint) -> bool) -> HookSet {
-        let isolation = match self.settings.agent.hooks.as_str() {
-            "off" => return HookSet::default(),
-            "network" => Isolation::Network,
-            "free" => Isolation::Free,
-            _ => Isolation::Sandbox,
+        let Some(isolation) = Isolation::of(&self.settings) else {
+            return HookSet::default();
         };
-        let own: Vec<OwnHook> = self
-            .settings
-            .hooks
-            .iter()
-            .map(|(name, hook)| OwnHook {
-                name: name.clone(),
-                event: hook.event.clone(),
-                command: hook.command.clone(),
-                matcher: hook.matcher.clone(),
-                timeout: Some(hook.timeout),
-                fails_closed: hook.fail_closed,
-                isolation: match (hook.sandbox, hook.network) {
-                    (false, _) => Isolation::Free,
-                    (true, true) => Isolation::Network,
-                    (true, false) => isolation,
-                },
-            })
-            .collect();
+        let own = OwnHook::all(&self.settings);
         let settings = self
             .paths
             .as_ref()

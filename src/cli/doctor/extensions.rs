@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::{Check, Topic};
 use crate::{
-    config::{Fingerprint, Paths, Settings, TrustStore},
+    config::{Fingerprint, Paths, Settings, TrustStore, shown_path},
     extensions::{
         Surroundings, find_modes, find_skills,
-        hooks::{Isolation, find_hooks},
+        hooks::{Isolation, OwnHook, find_hooks},
     },
 };
 
@@ -39,7 +39,9 @@ fn judge(around: &Surroundings, settings: &Settings, paths: &Paths) -> Vec<Check
     let may_act = |path: &str, print: &Fingerprint| is_whole || said.allows(path, print);
     let skills = find_skills(around, &may_act);
     let modes = find_modes(around, &may_act);
-    let hooks = find_hooks(around, (&[], ""), Isolation::Sandbox, &may_act);
+    let own = OwnHook::all(settings);
+    let place = shown_path(&paths.settings());
+    let hooks = find_hooks(around, (&own, &place), Isolation::Sandbox, &may_act);
     let mut checks = Vec::new();
     let problems = |list: &[(String, String)]| -> Vec<String> {
         list.iter().map(|(path, why)| format!("{path}: {why}")).collect()
@@ -55,7 +57,7 @@ fn judge(around: &Surroundings, settings: &Settings, paths: &Paths) -> Vec<Check
             .iter()
             .map(|it| format!("{it} switches all hooks off")),
     );
-    report(&mut checks, "hooks", hooks.hooks.len() + settings.hooks.len(), wrong);
+    report(&mut checks, "hooks", hooks.hooks.len(), wrong);
     let held = [skills.held, modes.held, hooks.held].concat();
     if !held.is_empty() {
         let names: Vec<&str> = held.iter().map(|it| it.path.as_str()).take(MOST).collect();
@@ -116,7 +118,11 @@ mod tests {
             config: None,
             home: Some(top.path().join("home")),
         };
-        let checks = judge(&around, &Settings::default(), &Paths::under(top.path()));
+        let mut settings = Settings::default();
+        for event in ["tool_before", "teleport"] {
+            settings.hooks.entry(event.to_owned()).or_default().event = event.to_owned();
+        }
+        let checks = judge(&around, &settings, &Paths::under(top.path()));
         let base = top.path().display().to_string();
         let told: Vec<String> = checks
             .iter()
@@ -128,8 +134,9 @@ mod tests {
                 "skills: 1",
                 "skills: /home/.claude/skills/b/SKILL.md: left out: its description is missing; say in its head what it does \
                  and when to use it",
-                "hooks: 1",
-                "hooks: /home/.cursor/hooks.json: afterAgentThought is not supported",
+                "hooks: 2",
+                "hooks: /home/.cursor/hooks.json: afterAgentThought is not supported\n\
+                 /config/config.toml [hooks.teleport]: teleport is not supported",
                 "extensions: not trusted: .sheaf/modes/m.md",
             ]
         );

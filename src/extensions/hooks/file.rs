@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{ApprovedFile, Dialect, Hook, HookSet, Isolation, Matcher, Point};
 use crate::{
-    config::{Fingerprint, shown_path},
+    config::{Fingerprint, Settings, shown_path},
     extensions::folders::{HeldFile, Owner, Surroundings},
     os::file,
     shell::NamedPaths,
@@ -60,6 +60,38 @@ struct Place {
     path: &'static str,
     /// The folder in which its hooks run.
     directory: PathBuf,
+}
+
+impl OwnHook {
+    /// The hooks of the user's settings.
+    pub fn all(settings: &Settings) -> Vec<Self> {
+        let own = settings.hooks.iter().map(|(name, hook)| Self {
+            name: name.clone(),
+            event: hook.event.clone(),
+            command: hook.command.clone(),
+            matcher: hook.matcher.clone(),
+            timeout: Some(hook.timeout),
+            fails_closed: hook.fail_closed,
+            isolation: match (hook.sandbox, hook.network) {
+                (false, _) => Isolation::Free,
+                (true, true) => Isolation::Network,
+                (true, false) => Isolation::of(settings).unwrap_or_default(),
+            },
+        });
+        own.collect()
+    }
+}
+
+impl Isolation {
+    /// The boundary around hooks of files. `None`: the user has switched hooks off.
+    pub fn of(settings: &Settings) -> Option<Self> {
+        match settings.agent.hooks.as_str() {
+            "off" => None,
+            "network" => Some(Self::Network),
+            "free" => Some(Self::Free),
+            _ => Some(Self::Sandbox),
+        }
+    }
 }
 
 /// Finds the hooks. `may_act` decides on each file of the project by its path and by a hash of the file and of the scripts in the
@@ -194,8 +226,16 @@ fn read_file(place: &Place, isolation: Isolation, may_act: &dyn Fn(&str, &Finger
     };
     let mut found = HookSet::default();
     for (event, entries) in events {
-        for entry in entries.as_array().into_iter().flatten() {
-            read_entry(place, &shown, event, entry, isolation, &mut found);
+        let Some(point) = Point::of(place.dialect, event) else {
+            found.unsupported.push((shown.clone(), event.clone()));
+            continue;
+        };
+        let Some(entries) = entries.as_array() else {
+            found.problems.push((shown.clone(), format!("{event} is no list")));
+            continue;
+        };
+        for entry in entries {
+            read_entry(place, &shown, (point, event), entry, isolation, &mut found);
         }
     }
     if place.owner == Owner::Project {
@@ -273,17 +313,17 @@ fn scripts_of(root: &Path, command: &str) -> Vec<String> {
     found
 }
 
-fn read_entry(place: &Place, shown: &str, event: &str, entry: &Value, isolation: Isolation, set: &mut HookSet) {
+fn read_entry(
+    place: &Place,
+    shown: &str,
+    (point, event): (Point, &str),
+    entry: &Value,
+    isolation: Isolation,
+    set: &mut HookSet,
+) {
     let Some(members) = entry.as_object() else {
         set.problems
             .push((shown.to_owned(), format!("an entry of {event} is no object")));
-        return;
-    };
-    let Some(point) = Point::of(place.dialect, event) else {
-        let known = (shown.to_owned(), event.to_owned());
-        if !set.unsupported.contains(&known) {
-            set.unsupported.push(known);
-        }
         return;
     };
     let written = members.get("matcher").and_then(Value::as_str).unwrap_or_default();
@@ -296,8 +336,12 @@ fn read_entry(place: &Place, shown: &str, event: &str, entry: &Value, isolation:
     };
     let handlers: Vec<&Map<String, Value>> = match place.dialect {
         Dialect::Claude => {
-            let inner = members.get("hooks").and_then(Value::as_array);
-            inner.into_iter().flatten().filter_map(Value::as_object).collect()
+            let Some(inner) = members.get("hooks").and_then(Value::as_array) else {
+                let why = format!("{event}: an entry has no list of `hooks`");
+                set.problems.push((shown.to_owned(), why));
+                return;
+            };
+            inner.iter().filter_map(Value::as_object).collect()
         }
         Dialect::Sheaf | Dialect::Cursor => vec![members],
     };
@@ -326,6 +370,10 @@ fn read_entry(place: &Place, shown: &str, event: &str, entry: &Value, isolation:
         };
         let seconds = handler.get("timeout").and_then(Value::as_f64).filter(|it| *it > 0.0);
         let timeout = seconds.and_then(|it| Duration::try_from_secs_f64(it).ok());
+        if handler.get("asyncRewake") == Some(&Value::Bool(true)) {
+            set.unsupported
+                .push((shown.to_owned(), format!("{event}, asyncRewake")));
+        }
         let fails_closed = handler.get("failClosed") == Some(&Value::Bool(true)) || text("onFailure") == Some("block");
         let limit = handler.get("loop_limit").and_then(Value::as_u64);
         let flag = |name: &str| handler.get(name) == Some(&Value::Bool(true));
@@ -409,7 +457,11 @@ mod tests {
         {"type":"command","command":"\"$CLAUDE_PROJECT_DIR\"/.claude/check.sh","timeout":10,"if":"Edit(*.rs)"},
         {"type":"command","command":"node","args":["a b.js","$X"],"onFailure":"block"},
         {"type":"http","url":"http://x"}]}],
-        "TeammateIdle":[{"hooks":[{"type":"command","command":"x"}]}]}}"#;
+        "Stop":[{"command":"x"},{"hooks":[{"type":"command","command":"z","asyncRewake":true}]}],
+        "SessionEnd":"x",
+        "SubagentStop":[{"hooks":[{"type":"command","command":"x"}]}],
+        "TeammateIdle":[{"hooks":[{"type":"command","command":"x"}]}],
+        "WorktreeCreate":{"command":"x"}}}"#;
 
     fn around(top: &Path, files: &[(&str, &str)]) -> Surroundings {
         for (path, text) in files {
@@ -461,6 +513,7 @@ mod tests {
                 "stop ./again.sh 60s 2",
                 "tool_before \"$CLAUDE_PROJECT_DIR\"/.claude/check.sh 10s 5",
                 "tool_before \"node\" \"a b.js\" \"$X\" 60s 5 closed",
+                "stop z 60s 5",
             ]
         );
         let pairs = |list: &[(String, String)]| -> Vec<String> {
@@ -472,7 +525,10 @@ mod tests {
                 ".cursor/hooks.json: afterAgentThought",
                 ".cursor/hooks.json: preToolUse, type prompt",
                 ".claude/settings.json: PreToolUse, type http",
+                ".claude/settings.json: Stop, asyncRewake",
+                ".claude/settings.json: SubagentStop",
                 ".claude/settings.json: TeammateIdle",
+                ".claude/settings.json: WorktreeCreate",
             ]
         );
         assert_eq!(
@@ -480,6 +536,8 @@ mod tests {
             [
                 ".cursor/hooks.json: preToolUse: `command` is missing",
                 ".cursor/hooks.json: preToolUse: the matcher `(` is no pattern: unclosed group",
+                ".claude/settings.json: Stop: an entry has no list of `hooks`",
+                ".claude/settings.json: SessionEnd is no list",
             ]
         );
     }

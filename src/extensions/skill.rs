@@ -187,7 +187,7 @@ impl Skill {
         if let Some(why) = wrong_name(&name) {
             warnings.push(why);
         }
-        let name = usable_name(&name).ok_or("its name has no letter")?;
+        let name = folder.named(usable_name(&name).ok_or("its name has no letter")?);
         let mut description = match (front.text("description"), front.text("when_to_use")) {
             (Some(one), Some(more)) => format!("{one} {more}"),
             (Some(one), None) | (None, Some(one)) => one.to_owned(),
@@ -224,7 +224,7 @@ impl Skill {
                 allowed_tools: front.list("allowed-tools"),
                 model: front.text("model").filter(|it| *it != "inherit").map(str::to_owned),
                 arguments,
-                body: body.trim().to_owned(),
+                body: folder.filled(body.trim()),
             },
             warnings,
         ))
@@ -383,6 +383,7 @@ mod tests {
             directory: None,
             config: Some(top.join("config")),
             home: Some(top.join("home")),
+            plugins: Vec::new(),
         }
     }
 

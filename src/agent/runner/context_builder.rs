@@ -849,12 +849,9 @@ impl DiskReading {
         };
         let rules = rules.with_user(rules::of_user(&self.settings, paths));
         warnings.extend(rules.warnings());
-        let around = extensions::Surroundings {
-            workspace: self.workspace.as_ref().map(|it| it.root().to_owned()),
-            directory: std::env::current_dir().ok(),
-            config: paths.map(|it| it.config.clone()),
-            home: paths.and_then(|_| std::env::home_dir()),
-        };
+        let root = self.workspace.as_ref().map(|it| it.root().to_owned());
+        let (around, broken) = extensions::Surroundings::of_user(root, paths);
+        warnings.extend(broken.iter().map(|(name, why)| format!("plugin {name}: {why}")));
         let trust = standing.as_ref().map(|it| it.trust.clone());
         let may_act = |path: &str, print: &Fingerprint| trust.as_ref().is_some_and(|it| it.lets(path, print));
         if let Some(name) = &self.settings.prompt.style {

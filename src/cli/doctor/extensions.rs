@@ -17,13 +17,12 @@ const MOST: usize = 10;
 /// Checks what the folder of the program and the user's folders hold.
 pub(super) fn examine(settings: &Settings, paths: &Paths) -> Vec<Check> {
     let directory = std::env::current_dir().ok();
-    let around = Surroundings {
-        workspace: directory.as_deref().map(workspace),
-        directory,
-        config: Some(paths.config.clone()),
-        home: std::env::home_dir(),
-    };
-    judge(&around, settings, paths)
+    let (around, broken) = Surroundings::of_user(directory.as_deref().map(workspace), Some(paths));
+    let mut checks = Vec::new();
+    let broken = broken.into_iter().map(|(name, why)| format!("{name}: {why}"));
+    report(&mut checks, "plugins", around.plugins.len(), broken.collect());
+    checks.extend(judge(&around, settings, paths));
+    checks
 }
 
 /// The root of the repository, or the folder itself.
@@ -84,9 +83,12 @@ fn report(checks: &mut Vec<Check>, name: &str, count: usize, wrong: Vec<String>)
         if more > 0 {
             lines.push(format!("and {more} more"));
         }
-        let remedy = format!("/{name} in sheaf lists them");
-        let remedy = if name == "modes" { "" } else { &remedy };
-        checks.push(Check::doubtful(topic, name, &lines.join("\n"), remedy));
+        let remedy = match name {
+            "modes" => String::new(),
+            "plugins" => "sheaf plugin list shows them".to_owned(),
+            _ => format!("/{name} in sheaf lists them"),
+        };
+        checks.push(Check::doubtful(topic, name, &lines.join("\n"), &remedy));
     }
 }
 
@@ -117,6 +119,7 @@ mod tests {
             directory: None,
             config: None,
             home: Some(top.path().join("home")),
+            plugins: Vec::new(),
         };
         let mut settings = Settings::default();
         for event in ["tool_before", "teleport"] {

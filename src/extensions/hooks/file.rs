@@ -12,7 +12,10 @@ use serde_json::{Map, Value};
 use super::{ApprovedFile, Dialect, Hook, HookSet, Isolation, Matcher, Point};
 use crate::{
     config::{Fingerprint, Settings, shown_path},
-    extensions::folders::{HeldFile, Owner, Surroundings},
+    extensions::{
+        folders::{HeldFile, Owner, Surroundings},
+        plugin::PluginForm,
+    },
     os::file,
     shell::NamedPaths,
 };
@@ -33,10 +36,21 @@ const LOOPS: u32 = 5;
 const PATTERN_BYTES: usize = 1 << 20;
 
 impl Place {
-    /// The user's folder that the file is in.
+    /// The folder of the user or a plugin that the file is in.
     fn folder(&self) -> Option<PathBuf> {
-        let path = self.root.join(self.path);
-        path.parent().filter(|_| self.owner == Owner::User).map(Path::to_owned)
+        match self.owner {
+            Owner::Project => None,
+            Owner::User => self.root.join(&self.path).parent().map(Path::to_owned),
+            Owner::Plugin => Some(self.root.clone()),
+        }
+    }
+
+    /// The file, as people see it.
+    fn shown(&self) -> String {
+        match self.owner {
+            Owner::Project => self.path.clone(),
+            Owner::User | Owner::Plugin => shown_path(&self.root.join(&self.path)),
+        }
     }
 }
 
@@ -57,9 +71,12 @@ struct Place {
     dialect: Dialect,
     owner: Owner,
     root: PathBuf,
-    path: &'static str,
+    path: String,
     /// The folder in which its hooks run.
     directory: PathBuf,
+    /// What it says, if that is known; otherwise it is read.
+    content: Option<Value>,
+    variables: Vec<(String, String)>,
 }
 
 impl OwnHook {
@@ -163,8 +180,10 @@ fn places(around: &Surroundings) -> Vec<Place> {
                 dialect,
                 owner: Owner::Project,
                 root: root.clone(),
-                path,
+                path: path.to_owned(),
                 directory: root.clone(),
+                content: None,
+                variables: Vec::new(),
             });
         }
     }
@@ -182,8 +201,27 @@ fn places(around: &Surroundings) -> Vec<Place> {
                 dialect,
                 owner: Owner::User,
                 root: home.clone(),
-                path,
+                path: path.to_owned(),
                 directory,
+                content: None,
+                variables: Vec::new(),
+            });
+        }
+    }
+    for plugin in &around.plugins {
+        let dialect = match plugin.form {
+            PluginForm::Cursor => Dialect::Cursor,
+            PluginForm::Open | PluginForm::Claude | PluginForm::Bare => Dialect::Claude,
+        };
+        for hooks in &plugin.hooks {
+            places.push(Place {
+                dialect,
+                owner: Owner::Plugin,
+                root: plugin.root.clone(),
+                path: hooks.path.clone(),
+                directory: around.workspace.clone().unwrap_or_else(|| plugin.root.clone()),
+                content: hooks.content.clone(),
+                variables: plugin.variables(),
             });
         }
     }
@@ -191,13 +229,11 @@ fn places(around: &Surroundings) -> Vec<Place> {
 }
 
 fn read_file(place: &Place, isolation: Isolation, may_act: &dyn Fn(&str, &Fingerprint) -> bool, set: &mut HookSet) {
-    let shown = match place.owner {
-        Owner::Project => place.path.to_owned(),
-        Owner::User => shown_path(&place.root.join(place.path)),
-    };
-    let read = match place.owner {
-        Owner::Project => file::read_beneath(&place.root, place.path.as_ref(), FILE_BYTES).ok(),
-        Owner::User => file::read(&place.root.join(place.path), FILE_BYTES).ok(),
+    let shown = place.shown();
+    let read = match (&place.content, place.owner) {
+        (Some(content), _) => Some(content.to_string().into_bytes()),
+        (None, Owner::Project | Owner::Plugin) => file::read_beneath(&place.root, place.path.as_ref(), FILE_BYTES).ok(),
+        (None, Owner::User) => file::read(&place.root.join(&place.path), FILE_BYTES).ok(),
     };
     let Some(bytes) = read else { return };
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
@@ -394,7 +430,7 @@ fn read_entry(
             owner: place.owner,
             directory: place.directory.clone(),
             folder: place.folder(),
-            variables: Vec::new(),
+            variables: place.variables.clone(),
         });
     }
 }

@@ -31,7 +31,7 @@ pub struct Program {
     pub directory: PathBuf,
     /// Variables beside those of all programs: `NAME=VALUE`.
     pub variables: Vec<OsString>,
-    /// What it reads. Holds no NUL.
+    /// Its standard input, without a NUL.
     pub input: String,
     /// Maximum run time, in milliseconds.
     pub limit_ms: u64,

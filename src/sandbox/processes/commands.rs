@@ -74,7 +74,7 @@ pub struct BatchLine {
     pub seen: Vec<PathBuf>,
     /// Variables beside those of all.
     pub variables: Vec<(String, String)>,
-    /// What it reads. Holds no NUL.
+    /// Its standard input, without a NUL.
     pub input: String,
     pub limit: Duration,
 }

@@ -1,7 +1,7 @@
 //! Skills, commands and other Markdown files that users and projects add: where they are, and what they say.
 //!
 //! A file has a head (YAML front matter) and a body. Files of a project have an effect only if the user trusts their content;
-//! the caller decides. Nothing here runs a program or writes a file.
+//! the caller decides. Nothing here runs a program, and nothing is written but which skills were used last.
 
 mod command;
 mod contents;

@@ -215,6 +215,34 @@ fn a_skill_is_listed_loaded_once_and_known_after_continue() {
 }
 
 #[test]
+fn the_skills_that_were_used_last_keep_their_descriptions() {
+    let bench = Bench::new();
+    for nth in 0..20 {
+        let about = format!("{} end-of-{nth:02}", "long ".repeat(190));
+        bench.write(
+            &format!("work/.sheaf/skills/s{nth:02}/SKILL.md"),
+            &format!("---\nname: s{nth:02}\ndescription: {about}\n---\nx\n"),
+        );
+    }
+    let system = |prompt: &str| {
+        let child = bench.start(prompt, &["--trust", "--no-session"]);
+        let asked = bench.model.asked();
+        let system = said(&asked.request, "system");
+        asked.says("Hello.");
+        asked.finish();
+        child.wait_with_output().expect("it ends");
+        system
+    };
+    assert!(!system("/s17").contains("end-of-"));
+    assert!(!system("/s03").contains("end-of-03"));
+    let told = system("hello");
+    let whole: Vec<usize> = (0..20)
+        .filter(|nth| told.contains(&format!("end-of-{nth:02}")))
+        .collect();
+    assert_eq!(whole, [3, 17], "{told}");
+}
+
+#[test]
 fn nothing_of_a_repository_acts_before_it_is_trusted() {
     let bench = Bench::new();
     let child = bench.start("/git:commit x", &[]);

@@ -183,7 +183,8 @@ impl ContextBuilder {
         let (ready, is_ready) = watch::channel(false);
         let told = Arc::clone(&state);
         let reading = DiskReading::of(setup);
-        let skills = Arc::new(SkillShelf::new(setup.conversation.to_string()));
+        let uses = setup.paths.as_ref().map(|it| it.state.join("skill-uses.json"));
+        let skills = Arc::new(SkillShelf::new(setup.conversation.to_string(), uses));
         let shelf = Arc::clone(&skills);
         let (hooks, hook_news) = Hooks::new(setup.workspace.clone());
         let called = Arc::clone(&hooks);

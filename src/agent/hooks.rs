@@ -31,6 +31,8 @@ use crate::{
 
 /// Bytes of a hook's output that are read; more is a mistake.
 const OUTPUT_BYTES: usize = 1 << 20;
+/// Hooks of an occasion that the document of a call has.
+const MOST_RUNS: usize = 50;
 /// Changed files that are named one by one.
 const MOST_NAMED: usize = 5;
 /// Time beyond that of the hooks, after which their sandbox is ended.
@@ -40,6 +42,8 @@ const LATE: Duration = Duration::from_secs(10);
 /// News of a hook for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookNews {
+    /// Hooks ran for the call with this id.
+    Ran { call: String, runs: Vec<Value> },
     /// It changed something, or broke down.
     Line(String),
     /// It ended the answer, for this reason.
@@ -182,11 +186,19 @@ impl Hooks {
                 hook: &ran.hook,
                 result: ran.result.clone(),
                 took_ms: ran.took_ms,
+                exit: ran.exit,
             })
             .collect();
         let merged = merge(&runs, loops);
-        for line in &merged.lines {
-            self.say(line.clone());
+        let call = occasion.call_id();
+        if call.is_empty() {
+            for line in &merged.lines {
+                self.say(line.clone());
+            }
+        } else {
+            let runs = merged.runs.iter().take(MOST_RUNS).cloned().collect();
+            let call = call.to_owned();
+            self.news.send(HookNews::Ran { call, runs }).ok();
         }
         if let Some(why) = &merged.halt {
             self.news.send(HookNews::Halt(why.clone())).ok();
@@ -299,7 +311,7 @@ impl Hooks {
                 message: why.to_owned(),
                 ..Answer::default()
             };
-            call.ran(Ok(answer), 0)
+            call.ran(Ok(answer), None, 0)
         };
         (calls, gone.into_iter().map(refused).collect())
     }
@@ -307,11 +319,19 @@ impl Hooks {
     /// Runs a hook for which no sandbox is set up together with others.
     async fn alone(&self, workspace: &Arc<Workspace>, call: Call) -> Ran {
         let began = Instant::now();
-        let result = self.ran_alone(workspace, &call).await;
-        call.ran(result, u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX))
+        let (result, exit) = match self.ran_alone(workspace, &call).await {
+            Ok((exit, stdout, stderr)) => (read_answer(&call.hook, exit, &stdout, &stderr), Some(exit)),
+            Err(broken) => (Err(broken), None),
+        };
+        call.ran(
+            result,
+            exit,
+            u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        )
     }
 
-    async fn ran_alone(&self, workspace: &Arc<Workspace>, call: &Call) -> Result<Answer, Broken> {
+    /// Its end, its output and its errors.
+    async fn ran_alone(&self, workspace: &Arc<Workspace>, call: &Call) -> Result<(Exit, String, String), Broken> {
         let failed = |what: &str, why: &dyn std::fmt::Display| Broken(format!("{what}: {why}"));
         let hook = &call.hook;
         let place = Arc::clone(workspace);
@@ -344,7 +364,7 @@ impl Hooks {
         stderr.push_str(&String::from_utf8_lossy(&printed.last));
         let stdout = tokio::task::spawn_blocking(move || files.output());
         let stdout = stdout.await.map_err(|it| failed("its output cannot be read", &it))??;
-        read_answer(hook, exit(ended.how), &stdout, &stderr)
+        Ok((exit(ended.how), stdout, stderr))
     }
 }
 
@@ -362,15 +382,16 @@ struct Call {
 impl Call {
     /// It did not run, for this reason.
     fn broken(self, why: &str) -> Ran {
-        self.ran(Err(Broken(why.to_owned())), 0)
+        self.ran(Err(Broken(why.to_owned())), None, 0)
     }
 
-    fn ran(self, result: Result<Answer, Broken>, took_ms: u64) -> Ran {
+    fn ran(self, result: Result<Answer, Broken>, exit: Option<Exit>, took_ms: u64) -> Ran {
         let Self { at, hook, .. } = self;
         Ran {
             at,
             hook,
             result,
+            exit,
             took_ms,
         }
     }
@@ -381,6 +402,7 @@ struct Ran {
     at: usize,
     hook: Hook,
     result: Result<Answer, Broken>,
+    exit: Option<Exit>,
     took_ms: u64,
 }
 
@@ -479,8 +501,9 @@ async fn together(workspace: &Arc<Workspace>, calls: Vec<Call>) -> Vec<Ran> {
                 .find(|it| it.starts_with("sheaf: "))
                 .unwrap_or_default()
                 .to_owned();
-            let result = read_answer(&call.hook, unreported(ended.how), "", &told);
-            call.ran(result, 0)
+            let exit = unreported(ended.how);
+            let result = read_answer(&call.hook, exit, "", &told);
+            call.ran(result, Some(exit), 0)
         }
     }));
     ran
@@ -504,18 +527,18 @@ async fn together(_: &Arc<Workspace>, calls: Vec<Call>) -> Vec<Ran> {
 impl Call {
     #[cfg(target_os = "linux")]
     fn reported(self, report: &Report) -> Ran {
+        let exit = match report.end {
+            End::Exited(code) => exit(How::Exited(code)),
+            End::Killed(signal) => Exit::Signal(signal),
+            End::TimedOut => Exit::TimedOut,
+        };
         let result = if report.output.len() > OUTPUT_BYTES {
             Err(too_long())
         } else {
-            let exit = match report.end {
-                End::Exited(code) => exit(How::Exited(code)),
-                End::Killed(signal) => Exit::Signal(signal),
-                End::TimedOut => Exit::TimedOut,
-            };
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             read_answer(&self.hook, exit, &text(&report.output), &text(&report.errors))
         };
-        self.ran(result, report.took_ms)
+        self.ran(result, Some(exit), report.took_ms)
     }
 }
 

@@ -6,7 +6,10 @@ use serde_json::Value;
 
 use super::{PROGRESS_CHARACTERS, Printer, call};
 use crate::{
-    protocol::{DocumentId, Entry, Event, Kind, Progress, ResponseChange, Severity, View},
+    protocol::{
+        DocumentId, Entry, Event, Kind, Progress, ResponseChange, Severity, View,
+        document::{HookRun, hook_runs},
+    },
     sandbox::{Commands, Tier},
     text::Sanitized,
     transcript::{DocumentIndex, ExchangeChange},
@@ -144,6 +147,16 @@ impl Printer<'_> {
         // A refusal by the user's own rule is reported but does not count: no permission was missing.
         self.questions.refused |= !is_forbidden;
         self.outputs.say("refused", &format!("{what}\n{why}\n{hint}"));
+    }
+
+    /// Says what hooks did to a call.
+    pub(super) fn report_hooks(&mut self, event: &Event) {
+        let Event::DocumentUpdate { metadata, .. } = event else {
+            return;
+        };
+        for run in hook_runs(metadata).filter(HookRun::is_news) {
+            self.outputs.say("note", &run.line());
+        }
     }
 
     pub(super) fn report_notice(&mut self, event: &Event) {

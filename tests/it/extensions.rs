@@ -306,11 +306,75 @@ fn hooks_of_both_programs_guard_calls() {
     assert!(results[3].contains("not this file"), "{results:?}");
     assert!(results[4].contains("format it"), "{results:?}");
     assert_eq!(bench.read("work/new.txt"), "hello\n");
+    for line in [
+        "note: hook .cursor/hooks.json beforeShellExecution (",
+        " ms): denied: the network is off",
+        "note: hook .claude/settings.json PreToolUse (",
+        " ms): changed the input",
+        "note: hook .claude/settings.json PostToolUse (",
+        " ms): added context",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
     let shell: Value = serde_json::from_str(&bench.read("work/shell.json")).expect("JSON");
     assert_eq!(shell["command"], "git push origin main");
     assert_eq!(shell["hook_event_name"], "beforeShellExecution");
     let edited: Value = serde_json::from_str(&bench.read("work/edited.json")).expect("JSON");
     assert_eq!(edited["edits"], json!([{ "old_string": "", "new_string": "hello\n" }]));
+}
+
+#[test]
+fn the_document_of_a_call_has_the_hooks_that_ran_for_it() {
+    let bench = Bench::new();
+    let child = bench.start("go", &["--trust", "--no-session", "--output-format", "documents"]);
+    let run = |line: &str| ("run_terminal_cmd", json!({ "command": line, "is_background": false }));
+    bench.model.asked().calls(&[run("git push"), run("echo plain")]);
+    let asked = bench.model.asked();
+    asked.calls(&[("write", json!({ "file_path": "new.txt", "contents": "hello\n" }))]);
+    let last = bench.model.asked();
+    last.says("Done.");
+    last.finish();
+    let output = child.wait_with_output().expect("it ends");
+    if String::from_utf8_lossy(&output.stderr).contains("there is no sandbox here") {
+        return;
+    }
+    let printed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let documents = printed["documents"].as_array().expect("documents");
+    let hooks = |kind: &str, nth: usize| {
+        let found = documents.iter().filter(|it| it["type"] == kind).nth(nth);
+        found.unwrap_or_else(|| panic!("{kind}: {printed:#}"))["metadata"]["hooks"].clone()
+    };
+    let push = hooks("terminal_command", 0);
+    let denied = push
+        .as_array()
+        .expect("hooks")
+        .iter()
+        .find(|it| it["effect"] == "denied");
+    let denied = denied.unwrap_or_else(|| panic!("{push:#}"));
+    assert_eq!(denied["hook"], ".cursor/hooks.json beforeShellExecution");
+    assert_eq!(denied["command"], ".cursor/hooks/net.sh");
+    assert_eq!(
+        (&denied["exitCode"], &denied["message"]),
+        (&json!(0), &json!("the network is off"))
+    );
+    assert!(denied["duration_ms"].is_u64());
+    let plain = hooks("terminal_command", 1);
+    let plain: Vec<_> = plain.as_array().expect("hooks").iter().collect();
+    assert!(
+        plain.len() == 1 && plain[0]["effect"].is_null() && plain[0]["exitCode"] == 0,
+        "{plain:?}"
+    );
+    let edit = hooks("file_edit", 0);
+    let names: Vec<_> = edit
+        .as_array()
+        .expect("hooks")
+        .iter()
+        .map(|it| it["hook"].clone())
+        .collect();
+    assert_eq!(
+        names,
+        [".cursor/hooks.json afterFileEdit", ".claude/settings.json PostToolUse"]
+    );
 }
 
 #[test]
@@ -343,7 +407,8 @@ fn the_end_of_the_program_waits_for_the_hooks_of_the_end() {
     let bench = Bench::new();
     bench.write(
         "work/.claude/settings.json",
-        r#"{"hooks":{"SessionEnd":[{"hooks":[{"type":"command","command":"cat > ended.json"}]}]}}"#,
+        r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"echo Be kind."}]}],
+            "SessionEnd":[{"hooks":[{"type":"command","command":"cat > ended.json"}]}]}}"#,
     );
     let child = bench.start("hi", &["--trust", "--no-session"]);
     let asked = bench.model.asked();
@@ -353,6 +418,7 @@ fn the_end_of_the_program_waits_for_the_hooks_of_the_end() {
     if String::from_utf8_lossy(&output.stderr).contains("there is no sandbox here") {
         return;
     }
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Hello.\n");
     let ended: Value = serde_json::from_str(&bench.read("work/ended.json")).expect("JSON");
     assert_eq!(ended["hook_event_name"], "SessionEnd");
 }

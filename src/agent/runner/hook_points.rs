@@ -31,11 +31,19 @@ impl Runner {
     /// Tells the user what a hook did.
     pub(super) fn hook_news(&mut self, news: HookNews) {
         match news {
+            HookNews::Ran { call, runs } => self.tools.hook_runs.note(call, runs),
             HookNews::Line(line) => notice(&self.log, Severity::Info, "hook", line),
             HookNews::Halt(why) => {
                 warn(&self.log, "hook", format!("a hook ended the answer: {why}"));
                 self.step(Input::Cancel);
             }
+        }
+    }
+
+    /// Tells the documents of calls which hooks ran for them.
+    pub(super) fn tell_hook_runs(&mut self) {
+        for event in self.tools.hook_runs.due(&self.log) {
+            self.log.append(now_ms(), event);
         }
     }
 

@@ -15,6 +15,7 @@ mod expansion;
 mod hook_calls;
 mod hook_points;
 mod hook_report;
+mod hook_runs;
 mod message_hooks;
 mod messages;
 mod model_choice;
@@ -166,6 +167,7 @@ impl Runner {
         }
         self.take_next();
         loop {
+            self.tell_hook_runs();
             match self.next_event().await {
                 RunnerEvent::Request(Some(Request::Command(command))) => self.command(command),
                 RunnerEvent::Request(Some(Request::Ask(query, reply))) => self.ask(query, reply),
@@ -293,6 +295,7 @@ impl Runner {
     /// Begins the turn of a message that is ready for the model.
     fn begin(&mut self, mut submission: Box<Submission>) {
         self.messages.next = None;
+        self.tools.hook_runs.begin(&self.log);
         if self.messages.user_command.is_some() {
             // The model is not asked.
             submission.setup.limits.dollars_in_all = None;

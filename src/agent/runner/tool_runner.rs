@@ -25,6 +25,7 @@ use crate::{
             approval_snapshot::ApprovalSnapshot,
             checks::{KnownMistakes, Lints},
             hook_calls::{self, Noted},
+            hook_runs::HookRuns,
             notices::warn,
             sandbox_status,
             setup::Setup,
@@ -136,6 +137,7 @@ pub struct ToolRunner {
     pub seen: Arc<Seen>,
     knowledge: Knowledge,
     hooks: CallHooks,
+    pub hook_runs: HookRuns,
     /// The workspace has been looked at, or is.
     has_looked: bool,
     /// Calls that are being prepared or run.
@@ -201,6 +203,7 @@ impl ToolRunner {
                 hooks,
                 noted: Arc::default(),
             },
+            hook_runs: HookRuns::default(),
             has_looked: false,
             jobs: Jobs::new(),
             outputs: SelectAll::new(),

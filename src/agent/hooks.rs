@@ -473,7 +473,7 @@ async fn together(workspace: &Arc<Workspace>, calls: Vec<Call>) -> Vec<Ran> {
     let output = move |bytes: &[u8]| {
         sink.lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .extend_from_slice(bytes)
+            .extend_from_slice(bytes);
     };
     let foreground = match Arc::clone(workspace).begin_all(spec, lines.collect(), output).await {
         Ok(foreground) => foreground,

@@ -9,7 +9,6 @@ use super::{
     skill::find_skills,
     style::style_names,
 };
-use crate::config::shown_path;
 
 /// Lists the parts of a plugin, a line each: the kind, then the name and the purpose. Reads its files.
 pub fn plugin_contents(plugin: &Plugin) -> Vec<(&'static str, String)> {
@@ -55,7 +54,7 @@ pub fn plugin_contents(plugin: &Plugin) -> Vec<(&'static str, String)> {
     );
     lines.extend(plugin.unused.iter().map(|it| ("not used", it.clone())));
     let problems = [skills.problems, modes.problems, hooks.problems].concat();
-    let base = format!("{}/", shown_path(&plugin.root));
+    let base = plugin.prefix();
     let problems = problems
         .iter()
         .map(|(path, why)| format!("{}: {why}", path.replacen(&base, "", 1)));

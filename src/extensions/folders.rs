@@ -160,7 +160,7 @@ fn of_plugin(plugin: &Plugin, own_name: &str) -> Vec<Folder> {
         owner: Owner::Plugin,
         root: plugin.root.clone(),
         path: it.folder.clone(),
-        prefix: format!("{}/", shown_path(&plugin.root)),
+        prefix: plugin.prefix(),
         plugin: Some(plugin.name.clone()),
         only: it.file.clone(),
     });

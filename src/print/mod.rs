@@ -373,12 +373,11 @@ impl<'a> Printer<'a> {
                     self.report_error(place);
                     self.report_refusal(place);
                 }
-                ResponseChange::Notice => self.report_notice(&entry.event),
+                ResponseChange::Notice | ResponseChange::Acted(_) => self.report_notice(&entry.event),
                 ResponseChange::Updated(_) => self.report_hooks(&entry.event),
                 ResponseChange::Nothing
                 | ResponseChange::Response
                 | ResponseChange::Thinking
-                | ResponseChange::Acted(_)
                 | ResponseChange::Opened(_)
                 | ResponseChange::Grew(_)
                 | ResponseChange::Finished => {}

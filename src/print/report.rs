@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{PROGRESS_CHARACTERS, Printer, call};
 use crate::{
     protocol::{
-        DocumentId, Entry, Event, Kind, Progress, ResponseChange, Severity, View,
+        DocumentId, Entry, Event, Kind, Progress, ResponseChange, Severity, UserAction, View,
         document::{HookRun, hook_runs},
     },
     sandbox::{Commands, Tier},
@@ -166,9 +166,12 @@ impl Printer<'_> {
                 return;
             }
             match notice.severity {
-                // Nothing else says what a hook did.
-                Severity::Info if notice.code == "hook" => self.outputs.say("note", &notice.message),
-                Severity::Info => {}
+                Severity::Info => {
+                    // Nothing else says what a hook did.
+                    if let Some((UserAction::HookRan, facts)) = UserAction::read(notice) {
+                        self.outputs.say("note", &facts.join("\n"));
+                    }
+                }
                 Severity::Warning => self.outputs.say("warning", &notice.message),
                 Severity::Error => self.outputs.say("error", &notice.message),
             }

@@ -6,7 +6,7 @@ use futures::StreamExt;
 
 use super::{
     Runner,
-    notices::{notice, now_ms, warn},
+    notices::{now_ms, warn},
 };
 use crate::{
     agent::{
@@ -17,7 +17,7 @@ use crate::{
     extensions::hooks::{Decision, Occasion, Point},
     link::Asker,
     models::{Failure, FailureKind, Piece, PieceStream},
-    protocol::{FinishReason, Kind, Message, Position, Severity, Status, Submit},
+    protocol::{Event, FinishReason, Kind, Message, Position, Status, Submit, UserAction},
     transcript::Transcript,
 };
 
@@ -32,7 +32,10 @@ impl Runner {
     pub(super) fn hook_news(&mut self, news: HookNews) {
         match news {
             HookNews::Ran { call, runs } => self.tools.hook_runs.note(call, runs),
-            HookNews::Line(line) => notice(&self.log, Severity::Info, "hook", line),
+            HookNews::Line(line) => {
+                let notice = UserAction::HookRan.notice(&[&line]);
+                self.log.append(now_ms(), Event::Notice(notice));
+            }
             HookNews::Halt(why) => {
                 warn(&self.log, "hook", format!("a hook ended the answer: {why}"));
                 self.step(Input::Cancel);

@@ -90,9 +90,7 @@ pub fn refused_address(written: &str) -> Option<String> {
     if written.starts_with('-') || written.chars().any(|it| it.is_whitespace() || it.is_control()) {
         return no_address();
     }
-    let Some((scheme, rest)) = written.split_once("://") else {
-        return None;
-    };
+    let (scheme, rest) = written.split_once("://")?;
     let host = rest.split('/').next().unwrap_or_default();
     match scheme {
         "https" | "ssh" if host.is_empty() || host.starts_with('-') => no_address(),

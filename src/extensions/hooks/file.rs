@@ -49,7 +49,8 @@ impl Place {
     fn shown(&self) -> String {
         match self.owner {
             Owner::Project => self.path.clone(),
-            Owner::User | Owner::Plugin => shown_path(&self.root.join(&self.path)),
+            Owner::User => shown_path(&self.root.join(&self.path)),
+            Owner::Plugin => format!("{}{}", self.prefix, self.path),
         }
     }
 }
@@ -77,6 +78,8 @@ struct Place {
     /// What it says, if that is known; otherwise it is read.
     content: Option<Value>,
     variables: Vec<(String, String)>,
+    /// What precedes the path of a plugin's file.
+    prefix: String,
 }
 
 impl OwnHook {
@@ -184,6 +187,7 @@ fn places(around: &Surroundings) -> Vec<Place> {
                 directory: root.clone(),
                 content: None,
                 variables: Vec::new(),
+                prefix: String::new(),
             });
         }
     }
@@ -205,6 +209,7 @@ fn places(around: &Surroundings) -> Vec<Place> {
                 directory,
                 content: None,
                 variables: Vec::new(),
+                prefix: String::new(),
             });
         }
     }
@@ -222,6 +227,7 @@ fn places(around: &Surroundings) -> Vec<Place> {
                 directory: around.workspace.clone().unwrap_or_else(|| plugin.root.clone()),
                 content: hooks.content.clone(),
                 variables: plugin.variables(),
+                prefix: plugin.prefix(),
             });
         }
     }

@@ -123,6 +123,11 @@ pub struct Plugin {
 }
 
 impl Plugin {
+    /// The beginning of its files' paths, as people see them.
+    pub fn prefix(&self) -> String {
+        format!("plugin {}/", self.name)
+    }
+
     /// The variables by which its hooks find its folder.
     pub fn variables(&self) -> Vec<(String, String)> {
         let root = self.root.to_string_lossy();

@@ -342,9 +342,17 @@ impl Hooks {
             if !is_free && Commands::tier() == Tier::None {
                 return Err(Broken(NO_SANDBOX.to_owned()));
             }
-            let folder = place.commands().temporary_folder();
-            let folder = folder.map_err(|it| failed("it did not run", &it))?;
-            HookFiles::new(&folder, number, &input)
+            // Commands in the sandbox can write into their own folder, and nobody may answer for a hook.
+            let folder = if is_free {
+                let folder = std::env::temp_dir().join(format!("sheaf-hook-{}", uuid::Uuid::new_v4().simple()));
+                file::private_folder(&folder)
+                    .map(|()| folder)
+                    .map_err(|it| failed("it did not run", &it))?
+            } else {
+                let folder = place.commands().temporary_folder();
+                folder.map_err(|it| failed("it did not run", &it))?
+            };
+            HookFiles::new(&folder, number, &input, is_free)
         });
         let files = files.await.map_err(|it| failed("it did not run", &it))??;
         let spec = Spec {
@@ -550,11 +558,14 @@ fn too_long() -> Broken {
 struct HookFiles {
     input: PathBuf,
     output: PathBuf,
+    /// A folder that is nobody else's.
+    folder: Option<PathBuf>,
 }
 
 impl HookFiles {
-    fn new(folder: &Path, number: u64, input: &str) -> Result<Self, Broken> {
+    fn new(folder: &Path, number: u64, input: &str, is_own: bool) -> Result<Self, Broken> {
         let files = Self {
+            folder: is_own.then(|| folder.to_owned()),
             input: folder.join(format!("hook-{number}.json")),
             output: folder.join(format!("hook-{number}.out")),
         };
@@ -586,6 +597,9 @@ impl Drop for HookFiles {
     fn drop(&mut self) {
         for path in [&self.input, &self.output] {
             std::fs::remove_file(path).ok();
+        }
+        if let Some(folder) = &self.folder {
+            std::fs::remove_dir(folder).ok();
         }
     }
 }

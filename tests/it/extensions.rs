@@ -550,3 +550,57 @@ fn files_that_a_hook_changed_are_undone_with_the_turn() {
     let left = ["new.txt", "format.log"].map(|it| bench.folder.path().join("work").join(it).exists());
     assert_eq!(left, [false, false], "{said}");
 }
+
+#[test]
+fn whatever_a_hook_in_the_sandbox_does_there_is_an_answer() {
+    let bench = Bench::new();
+    let cases = [
+        ("echo oops >&2; exit 1", "exit code 1: oops"),
+        ("./no-such-program", "was not found (exit code 127)"),
+        ("kill -9 $$", "ended by signal 9"),
+        ("trap '' TERM; sleep 60", "took longer than 1 s"),
+        ("setsid sleep 60 & exit 1", "exit code 1"),
+        ("exec 1>&- 2>&-; exit 1", "exit code 1"),
+        ("yes", "printed more than 1048576 bytes"),
+        ("echo '{broken'", "its output is not JSON"),
+        ("cat > /dev/null; echo '{}'; exit 3", "exit code 3"),
+    ];
+    let hooks: Vec<Value> = cases
+        .iter()
+        .map(|(command, _)| json!({ "hooks": [{ "type": "command", "command": command, "timeout": 1 }] }))
+        .collect();
+    let file = json!({ "hooks": { "UserPromptSubmit": hooks } });
+    bench.write("home/.claude/settings.json", &file.to_string());
+    let child = bench.start("hi", &["--no-session"]);
+    let asked = bench.model.asked();
+    asked.says("Hello.");
+    asked.finish();
+    let output = child.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    for (command, line) in cases {
+        assert!(told.contains(line), "{command}: {told}");
+    }
+    assert_eq!(told.matches("UserPromptSubmit").count(), cases.len(), "{told}");
+}
+
+#[test]
+fn a_hook_that_ends_its_sandbox_is_broken_and_closed_where_it_should_be() {
+    let bench = Bench::new();
+    bench.write(
+        "home/.cursor/hooks.json",
+        r#"{"hooks":{"beforeSubmitPrompt":[{"command":"while kill -9 $PPID -1; do :; done; sleep 60","failClosed":true}]}}"#,
+    );
+    let output = bench
+        .start("hi", &["--no-session"])
+        .wait_with_output()
+        .expect("it ends");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    assert!(told.contains("ended by signal 9; it counts as a no"), "{told}");
+    assert!(!output.status.success() && bench.model.is_idle());
+}

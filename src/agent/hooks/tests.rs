@@ -131,6 +131,29 @@ async fn whatever_a_hook_does_there_is_an_answer() {
 }
 
 #[tokio::test]
+async fn commands_cannot_answer_for_a_hook_that_runs_without_the_sandbox() {
+    let bench = Bench::new();
+    let hook = Hook {
+        isolation: Isolation::Free,
+        ..bench.hook("for it in 0 1; do readlink -f /proc/self/fd/$it >&2; done; readlink -f /proc/$$/fd/0 >&2; exit 2")
+    };
+    bench.set(vec![hook]);
+    let reason = bench.run().await.reason;
+    let shared = bench
+        .hooks
+        .workspace
+        .as_ref()
+        .unwrap()
+        .commands()
+        .temporary_folder()
+        .unwrap();
+    assert!(reason.contains("/sheaf-hook-"), "{reason}");
+    assert!(!reason.contains(shared.to_str().unwrap()), "{reason}");
+    let folder = reason.lines().find(|it| it.contains("/sheaf-hook-")).unwrap();
+    assert!(!Path::new(folder).parent().unwrap().exists(), "{folder}");
+}
+
+#[tokio::test]
 async fn hooks_of_an_occasion_run_beside_each_other() {
     let bench = Bench::new();
     // Each waits for the other one.

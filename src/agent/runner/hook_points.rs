@@ -32,10 +32,7 @@ impl Runner {
     pub(super) fn hook_news(&mut self, news: HookNews) {
         match news {
             HookNews::Ran { call, runs } => self.tools.hook_runs.note(call, runs),
-            HookNews::Line(line) => {
-                let notice = UserAction::HookRan.notice(&[&line]);
-                self.log.append(now_ms(), Event::Notice(notice));
-            }
+            HookNews::Line(line) => self.tools.hook_runs.say(line),
             HookNews::Halt(why) => {
                 warn(&self.log, "hook", format!("a hook ended the answer: {why}"));
                 self.step(Input::Cancel);
@@ -43,8 +40,15 @@ impl Runner {
         }
     }
 
-    /// Tells the documents of calls which hooks ran for them.
+    /// Tells the documents of calls which hooks ran for them, and the conversation what hooks did beside calls. What they did to a
+    /// message stands behind it.
     pub(super) fn tell_hook_runs(&mut self) {
+        if self.messages.next.is_none() {
+            for line in self.tools.hook_runs.take_lines() {
+                let notice = UserAction::HookRan.notice(&[&line]);
+                self.log.append(now_ms(), Event::Notice(notice));
+            }
+        }
         for event in self.tools.hook_runs.due(&self.log) {
             self.log.append(now_ms(), event);
         }

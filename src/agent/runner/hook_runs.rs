@@ -22,6 +22,8 @@ pub struct HookRuns {
     documents: BTreeMap<String, (DocumentId, bool)>,
     /// The part of the log that was looked at.
     looked: Position,
+    /// What hooks did beside calls.
+    lines: Vec<String>,
 }
 
 impl HookRuns {
@@ -29,8 +31,19 @@ impl HookRuns {
     pub fn begin(&mut self, log: &Log) {
         *self = Self {
             looked: log.last(),
+            lines: std::mem::take(&mut self.lines),
             ..Self::default()
         };
+    }
+
+    /// A hook has done something beside calls.
+    pub fn say(&mut self, line: String) {
+        self.lines.push(line);
+    }
+
+    /// What hooks did beside calls and nobody was told of.
+    pub fn take_lines(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.lines)
     }
 
     /// Hooks have run for a call.

@@ -97,10 +97,17 @@ impl Order {
         for argument in &self.command {
             put(b'a', argument);
         }
+        let mut before: Option<&Program> = None;
         for program in &self.programs {
             put(b'p', program.directory.as_os_str());
             put(b'l', OsStr::new(&program.limit_ms.to_string()));
-            put(b'i', OsStr::new(&program.input));
+            // Most have the same, which may be long.
+            if before.is_some_and(|it| it.input == program.input) {
+                put(b'=', OsStr::new(""));
+            } else {
+                put(b'i', OsStr::new(&program.input));
+            }
+            before = Some(program);
             for variable in &program.variables {
                 put(b'v', variable);
             }
@@ -172,6 +179,10 @@ impl Order {
                 }),
                 b'l' => order.programs.last_mut()?.limit_ms = number()?,
                 b'i' => order.programs.last_mut()?.input = String::from_utf8(value.to_vec()).ok()?,
+                b'=' => {
+                    let (last, others) = order.programs.split_last_mut()?;
+                    last.input.clone_from(&others.last()?.input);
+                }
                 b'v' => order
                     .programs
                     .last_mut()?
@@ -207,7 +218,7 @@ mod tests {
 
     fn program() -> impl Strategy<Value = Program> {
         let words = || prop::collection::vec(prop::collection::vec(1..=255_u8, 0..9), 0..3);
-        (path(), words(), words(), "[a-z\n\"é]{0,9}", any::<u64>()).prop_map(
+        (path(), words(), words(), "[a-z\n\"é]{0,1}", any::<u64>()).prop_map(
             |(directory, arguments, variables, input, limit_ms)| Program {
                 command: std::iter::once(OsString::from("/bin/x"))
                     .chain(arguments.into_iter().map(OsString::from_vec))

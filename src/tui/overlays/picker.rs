@@ -745,7 +745,7 @@ mod tests {
         }];
         let mut paths = Picker::offers("Run", long.into(), "");
         let row = &drawn(&mut paths, 44, 3)[1];
-        assert_eq!(row, "│› /tools:check  Checks the…  …nds/check.md │");
+        assert_eq!(row, "│› /tools:check  Checks th…  …nds/check.md │");
         let typed = KeyEvent::new(KeyCode::Char('z'), KeyModifiers::NONE);
         Scene::test(&Transcript::default(), |scene| picker.key(typed, scene));
         let lines = picker.lines() as u16;

@@ -41,7 +41,7 @@ impl HookRuns {
         self.lines.push(line);
     }
 
-    /// What hooks did beside calls and nobody was told of.
+    /// Takes the lines of hooks that nobody was told of.
     pub fn take_lines(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)
     }

@@ -103,6 +103,7 @@ const WITHOUT_EFFECT: &[(&[&str], &[&str])] = &[
     (&["status"], &["theme", "sandbox", "mode"]),
     (&["models"], &["theme", "sandbox", "model", "mode"]),
     (&["sessions"], &["theme", "sandbox"]),
+    (&["plugin"], &["theme", "sandbox"]),
     (&["get"], &["theme", "sandbox"]),
     (&["why"], &["theme", "sandbox"]),
     (&["undo"], &["theme", "sandbox"]),
@@ -531,6 +532,8 @@ pub enum Task {
     Models(Asking),
     /// Manage saved conversations: list, show, export, import, rename, delete
     Sessions(Sessions),
+    /// Manage plugins: add, list, update, remove
+    Plugin(Plugin),
     /// Print one document of a saved conversation, by its address
     Get(Get),
     /// Show which message and model produced a line (blame for AI edits)
@@ -1081,6 +1084,60 @@ pub enum Session {
         /// Repair damaged files
         #[arg(long)]
         repair: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Plugin {
+    #[command(subcommand)]
+    pub ask: PluginTask,
+
+    #[command(flatten)]
+    pub common: CommonArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PluginTask {
+    /// Add a plugin: list what it brings, ask, then copy it
+    #[command(
+        after_help = "Examples:\n  sheaf plugin add https://github.com/owner/plugin --ref v1.2.0\n  \
+                            sheaf plugin add https://github.com/owner/many --path plugins/review\n  \
+                            sheaf plugin add ./my-plugin"
+    )]
+    Add {
+        /// A folder, or an address of git (https or ssh)
+        #[arg(value_name = "FOLDER|URL")]
+        source: String,
+
+        /// Branch, tag or commit [default: the repository's default branch]
+        #[arg(long = "ref", value_name = "REF")]
+        reference: Option<String>,
+
+        /// Folder of the plugin in the repository
+        #[arg(long, value_name = "FOLDER")]
+        path: Option<String>,
+
+        /// Do not ask; required without a terminal
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// List the plugins and what they bring
+    List,
+    /// Fetch plugins again, show what is new, and ask
+    Update {
+        /// Names [default: all]
+        names: Vec<String>,
+
+        /// Do not ask; required without a terminal
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Remove plugins
+    #[command(alias = "rm")]
+    Remove {
+        /// Names
+        #[arg(required = true)]
+        names: Vec<String>,
     },
 }
 

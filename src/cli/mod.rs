@@ -20,6 +20,7 @@ mod mcp;
 mod mcp_serve;
 mod onboarding;
 mod open;
+mod plugin;
 mod run;
 mod schema;
 mod searching;
@@ -179,6 +180,7 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
         Some(Task::Status(it)) => Ok(chat::status(&CliContext::of(&it.common, &it.whom)?)),
         Some(Task::Models(it)) => chat::models(&CliContext::of(&it.common, &it.whom)?),
         Some(Task::Sessions(it)) => sessions::run(&it),
+        Some(Task::Plugin(it)) => plugin::run(&it),
         Some(Task::Get(it)) => sessions::get(&it),
         Some(Task::Why(it)) => why::run(&it),
         Some(Task::Undo(it)) => undo::undo(&it),

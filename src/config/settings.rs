@@ -637,7 +637,7 @@ settings! {
         /// Items at the right of the header, in order. The sandbox state is always shown.
         pub status: Vec<String> = ["model", "effort", "context", "cost", "sandbox"].map(str::to_owned).to_vec(),
             ValueKind::Words(&["model", "effort", "context", "cost", "sandbox"]);
-        /// Command whose first line of output replaces these items; it gets the state as JSON on its standard input.
+        /// Command whose output replaces these items, up to four lines with colours; it gets the state as JSON on its standard input.
         pub status_command: Option<Vec<String>> = None, ValueKind::Command;
         /// Protocol for pictures: the one that the terminal reports, none (a line describes them), or this one.
         pub images: String = "auto".to_owned(), ValueKind::Word(&["auto", "off", "kitty", "iterm2", "sixel"]), variable;
@@ -1111,7 +1111,7 @@ mod tests {
         - `status`: list of model | effort | context | cost | sandbox; default `["model", "effort", "context", "cost", "sandbox"]`
           Items at the right of the header, in order. The sandbox state is always shown.
         - `status_command`: command, as a text for the shell or a list; default unset
-          Command whose first line of output replaces these items; it gets the state as JSON on its standard input.
+          Command whose output replaces these items, up to four lines with colours; it gets the state as JSON on its standard input.
         - `images`: auto | off | kitty | iterm2 | sixel; default `"auto"`; `SHEAF_UI_IMAGES`
           Protocol for pictures: the one that the terminal reports, none (a line describes them), or this one.
         - `glyphs`: plain | nerd; default `"plain"`; `SHEAF_UI_GLYPHS`

@@ -41,6 +41,7 @@ mod merge;
 mod mock_model;
 mod model;
 mod plain;
+mod plugins;
 mod print;
 mod protocol;
 mod pty;

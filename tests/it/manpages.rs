@@ -96,6 +96,8 @@ fn help() -> String {
         "sessions list",
         "sessions export",
         "sessions doctor",
+        "plugin add",
+        "plugin update",
         "get",
         "why",
         "sessions show",

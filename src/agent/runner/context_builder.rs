@@ -187,7 +187,8 @@ impl ContextBuilder {
         let (ready, is_ready) = watch::channel(false);
         let told = Arc::clone(&state);
         let reading = DiskReading::of(setup);
-        let skills = Arc::new(SkillShelf::new(setup.conversation.to_string()));
+        let uses = setup.paths.as_ref().map(|it| it.state.join("skill-uses.json"));
+        let skills = Arc::new(SkillShelf::new(setup.conversation.to_string(), uses));
         let shelf = Arc::clone(&skills);
         let (hooks, hook_news) = Hooks::new(setup.workspace.clone());
         let called = Arc::clone(&hooks);
@@ -872,12 +873,9 @@ impl DiskReading {
         };
         let rules = rules.with_user(rules::of_user(&self.settings, paths));
         warnings.extend(rules.warnings());
-        let around = extensions::Surroundings {
-            workspace: self.workspace.as_ref().map(|it| it.root().to_owned()),
-            directory: std::env::current_dir().ok(),
-            config: paths.map(|it| it.config.clone()),
-            home: paths.and_then(|_| std::env::home_dir()),
-        };
+        let root = self.workspace.as_ref().map(|it| it.root().to_owned());
+        let (around, broken) = extensions::Surroundings::of_user(root, paths);
+        warnings.extend(broken.iter().map(|(name, why)| format!("plugin {name}: {why}")));
         let trust = standing.as_ref().map(|it| it.trust.clone());
         let may_act = |path: &str, print: &Fingerprint| trust.as_ref().is_some_and(|it| it.lets(path, print));
         if let Some(name) = &self.settings.prompt.style {
@@ -908,30 +906,10 @@ impl DiskReading {
 
     /// The hooks of files and of the settings, unless the user has switched them off.
     fn hooks(&self, around: &extensions::Surroundings, may_act: &dyn Fn(&str, &Fingerprint) -> bool) -> HookSet {
-        let isolation = match self.settings.agent.hooks.as_str() {
-            "off" => return HookSet::default(),
-            "network" => Isolation::Network,
-            "free" => Isolation::Free,
-            _ => Isolation::Sandbox,
+        let Some(isolation) = Isolation::of(&self.settings) else {
+            return HookSet::default();
         };
-        let own: Vec<OwnHook> = self
-            .settings
-            .hooks
-            .iter()
-            .map(|(name, hook)| OwnHook {
-                name: name.clone(),
-                event: hook.event.clone(),
-                command: hook.command.clone(),
-                matcher: hook.matcher.clone(),
-                timeout: Some(hook.timeout),
-                fails_closed: hook.fail_closed,
-                isolation: match (hook.sandbox, hook.network) {
-                    (false, _) => Isolation::Free,
-                    (true, true) => Isolation::Network,
-                    (true, false) => isolation,
-                },
-            })
-            .collect();
+        let own = OwnHook::all(&self.settings);
         let settings = self
             .paths
             .as_ref()

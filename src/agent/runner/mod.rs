@@ -15,6 +15,7 @@ mod expansion;
 mod hook_calls;
 mod hook_points;
 mod hook_report;
+mod hook_runs;
 mod message_hooks;
 mod messages;
 mod model_choice;
@@ -169,6 +170,7 @@ impl Runner {
         }
         self.take_next();
         loop {
+            self.tell_hook_runs();
             match self.next_event().await {
                 RunnerEvent::Request(Some(Request::Command(command))) => self.command(command),
                 RunnerEvent::Request(Some(Request::Ask(query, reply))) => self.ask(query, reply),
@@ -305,6 +307,12 @@ impl Runner {
     /// Begins the turn of a message that is ready for the model.
     fn begin(&mut self, mut submission: Box<Submission>) {
         self.messages.next = None;
+        self.tools.hook_runs.begin(&self.log);
+        let late: Vec<HookNews> = std::iter::from_fn(|| self.context.hook_news.try_recv().ok()).collect();
+        let (halts, lines): (Vec<_>, Vec<_>) = late.into_iter().partition(|it| matches!(it, HookNews::Halt(_)));
+        for news in lines {
+            self.hook_news(news);
+        }
         if self.messages.user_command.is_some() {
             // The model is not asked.
             submission.setup.limits.dollars_in_all = None;
@@ -321,6 +329,9 @@ impl Runner {
         submission.setup.turn = ProtocolTurn(self.log.turn().0 + 1);
         let (from, was_opened) = (self.turn.memory.history.messages.len(), self.turn.memory.is_opened);
         self.step(Input::Submit(submission));
+        for news in halts {
+            self.hook_news(news);
+        }
         if let Some(own) = &mut self.messages.user_command {
             // The surroundings stay told.
             own.from = from + usize::from(!was_opened && self.turn.memory.is_opened);

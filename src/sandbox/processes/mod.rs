@@ -10,7 +10,7 @@ mod service;
 mod session;
 mod trial;
 
-pub use commands::{Commands, Spec};
+pub use commands::{BatchLine, Commands, Spec};
 pub use launch::NotStarted;
 pub use output_capture::{Apart, Excerpt};
 pub use process_tree::end_marked;

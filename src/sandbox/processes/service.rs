@@ -189,6 +189,7 @@ impl Commands {
         }
         let order = Order {
             joins: false,
+            programs: Vec::new(),
             policy,
             directory: spec.directory.clone(),
             command,

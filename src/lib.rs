@@ -8,7 +8,7 @@
 //! | 1 | [`protocol`] [`config`] [`locale`] [`shell`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] [`extensions`] |
 //! | 3 | [`index`] [`link`] [`models`] [`sandbox`] |
-//! | 4 | [`export`] [`tools`] [`conform`] |
+//! | 4 | [`export`] [`mcp`] [`tools`] [`conform`] |
 //! | 5 | [`agent`] [`tui`] [`server`] [`print`](mod@print) |
 //! | 6 | [`cli`] |
 
@@ -33,6 +33,7 @@ pub mod index;
 pub mod journal;
 pub mod link;
 pub mod locale;
+pub mod mcp;
 pub mod models;
 pub mod net;
 pub mod os;

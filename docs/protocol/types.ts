@@ -130,6 +130,22 @@ export interface ActionFailure {
   details?: string;
 }
 
+/** A hook that ran for a call. */
+export interface HookRun {
+  /** file and event of the hook */
+  hook: string;
+  /** its command line */
+  command: string;
+  /** its exit code; null if it did not exit by itself */
+  exitCode?: number | null;
+  /** duration in milliseconds */
+  duration_ms?: number;
+  /** what it changed, or why it failed; absent if it changed nothing */
+  effect?: string;
+  /** its message, or its reason */
+  message?: string;
+}
+
 /** Metadata of a `file_edit`. */
 export interface FileEditMetadata {
   /** path from the workspace root, with `/`; of a `rename` the old path */
@@ -156,6 +172,8 @@ export interface FileEditMetadata {
   failure?: ActionFailure;
   /** reason for a rejected edit */
   reason?: string;
+  /** hooks that ran for the call */
+  hooks?: Array<HookRun>;
   /** true if the user changed the proposed text before accepting it */
   edited?: boolean;
   /** true if the user accepted this hunk by itself */
@@ -211,6 +229,8 @@ export interface ToolCallMetadata {
   state?: "rejected" | (string & {});
   /** reason for a rejected call */
   reason?: string;
+  /** hooks that ran for the call */
+  hooks?: Array<HookRun>;
   /** true if the document was cut off before its end */
   incomplete?: boolean;
   /** true if the effect of the document was undone; `partly` if some of it was */
@@ -262,6 +282,8 @@ export interface TerminalCommandMetadata {
   failure?: ActionFailure;
   /** reason for a rejected command */
   reason?: string;
+  /** hooks that ran for the call */
+  hooks?: Array<HookRun>;
   /** true if the document was cut off before its end */
   incomplete?: boolean;
   /** true if the effect of the document was undone; `partly` if some of it was */

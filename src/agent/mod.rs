@@ -18,6 +18,7 @@ pub mod prompt;
 pub mod quarantine;
 pub mod runner;
 pub mod segmenter;
+pub mod served;
 mod tags;
 pub mod tool_choice;
 pub mod tool_selection;

@@ -12,7 +12,7 @@ pub const TAGS: WordList = WordList(
      always_applied_workspace_rules ask_mode attached_file attached_files attached_folder
      auto_attached_workspace_rule citing_code client_context command_output commit_patch communication conversation_summary
      debug_mode earlier_conversation earlier_subjects edit_history git_status hook_context included_file linter_errors making_code_changes
-     manual_workspace_rule maximize_context_understanding maximize_parallel_tool_calls mcp_instructions mcp_server
+     manual_workspace_rule maximize_context_understanding maximize_parallel_tool_calls mcp_instructions mcp_prompt mcp_resource mcp_result mcp_server mcp_tools
      nested_workspace_rule no_tools open_and_recently_viewed_files plan_mode project_layout quoted_document rules
      rules_not_loaded rules_update side_question skill_content system_reminder task_management tool_calling long_work model_guidance using_git user_info user_query user_rule
      user_rules",

@@ -6,6 +6,7 @@ use crate::{
     agent::glob::Globs,
     config::Settings,
     extensions::{AllowedTool, CustomMode, ToolGroup},
+    mcp::model_name,
     models::ToolSpec,
     protocol::{Mode, NotOffered},
     sandbox::Place,
@@ -128,9 +129,28 @@ fn names_tool(name: &str, tool: &Tool) -> bool {
     is_named || group
 }
 
-/// Returns true if the user wants to be asked about every use of `tool`.
-pub fn must_ask(settings: &Settings, tool: &Tool) -> bool {
-    settings.tools.get(&tool.name).is_some_and(|it| it.require_approval)
+/// Returns true if the user wants to be asked about every use of `tool`, or of a server's tool that it calls.
+pub fn must_ask(settings: &Settings, tool: &Tool, accesses: &[Access]) -> bool {
+    let is_wanted = |name: &str| settings.tools.get(name).is_some_and(|it| it.require_approval);
+    is_wanted(&tool.name) || called(accesses).any(|it| is_wanted(&it))
+}
+
+/// A server's tool that a call would use although it is switched off, or not for `mode`.
+pub fn switched_off(settings: &Settings, accesses: &[Access], mode: Mode) -> Option<String> {
+    called(accesses).find(|name| {
+        settings.tools.get(name).is_some_and(|it| {
+            let is_for_mode = |modes: &Vec<String>| modes.iter().any(|it| Mode::parse(it) == Some(mode));
+            !it.enabled || !it.modes.as_ref().is_none_or(is_for_mode)
+        })
+    })
+}
+
+/// Names of the servers' tools that a call uses: a tool that stands for all of them has another name.
+fn called(accesses: &[Access]) -> impl Iterator<Item = String> {
+    accesses.iter().filter_map(|it| match it {
+        Access::Mcp { server, tool } => Some(model_name(server, tool)),
+        _ => None,
+    })
 }
 
 /// A path that a call would touch and that the user keeps from the tool.
@@ -147,7 +167,8 @@ pub fn out_of_bounds(settings: &Settings, tool: &str, accesses: &[Access]) -> Op
 
 /// Names in the settings that are no tool's.
 pub fn unknown(settings: &Settings) -> Vec<&str> {
-    let is_tool = |name: &str| built_in().get(name).is_some();
+    // The tools of servers are not known before they are started.
+    let is_tool = |name: &str| built_in().get(name).is_some() || name.starts_with("mcp_");
     settings
         .tools
         .keys()

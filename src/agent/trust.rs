@@ -14,6 +14,8 @@ use crate::{
         hooks::{Isolation, find_hooks},
         project_styles,
     },
+    mcp::PROJECT_FILES,
+    os::file,
     protocol::{RuleTrigger, TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport},
     sandbox::Workspace,
     tools::lints::checkers,
@@ -25,6 +27,8 @@ const MOST_NAMED: usize = 3;
 const MOST_ENTRIES: usize = 20_000;
 /// More rules are never asked about at once.
 const MOST_RULES: usize = 2000;
+/// A longer file defines no servers.
+const MOST_SERVER_BYTES: u64 = 4 << 20;
 /// In the place of a path, for what is no file of its own.
 const CHECKERS: &str = "(checkers)";
 
@@ -90,6 +94,11 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
     found.extend(styles.map(|it| (it.path, TrustKind::Rule(RuleTrigger::User), it.print)));
     let hooks = find_hooks(&around, (&[], ""), Isolation::Sandbox, &nobody).held;
     found.extend(hooks.into_iter().map(|it| (it.path, TrustKind::Hooks, it.print)));
+    for path in PROJECT_FILES {
+        if let Ok(text) = file::read_beneath(workspace.root(), path.as_ref(), MOST_SERVER_BYTES) {
+            found.push((path.to_owned(), TrustKind::Servers, Fingerprint::of(&[&text])));
+        }
+    }
     let held = RuleSet::load(workspace, Trust::nobody()).held_back().to_vec();
     let deeper = rules::deeper(workspace, MOST_ENTRIES);
     for rule in held.into_iter().chain(deeper).take(MOST_RULES) {

@@ -41,6 +41,8 @@ Examples:
   sheaf get 7.3                          print one document of the last conversation
   sheaf serve --replay answer.sse        serve a recording over HTTP
   sheaf conform http://127.0.0.1:8643    check a gateway
+  sheaf mcp add time -- uvx mcp-server-time
+                                         add a server of tools (MCP)
   sheaf doctor                           check terminal, keys, network and model
   sheaf help sessions                    show help for a command
   sheaf -- status                        send a prompt that is also a command
@@ -101,11 +103,13 @@ const WITHOUT_EFFECT: &[(&[&str], &[&str])] = &[
     (&["status"], &["theme", "sandbox", "mode"]),
     (&["models"], &["theme", "sandbox", "model", "mode"]),
     (&["sessions"], &["theme", "sandbox"]),
+    (&["plugin"], &["theme", "sandbox"]),
     (&["get"], &["theme", "sandbox"]),
     (&["why"], &["theme", "sandbox"]),
     (&["undo"], &["theme", "sandbox"]),
     (&["redo"], &["theme", "sandbox"]),
     (&["rewind"], &["theme", "sandbox"]),
+    (&["mcp"], &["theme"]),
     (&["sandbox", "explain"], &["theme"]),
     (&["sandbox", "run"], &["theme", "sandbox"]),
 ];
@@ -117,7 +121,6 @@ const FOREIGN_COMMANDS: &[(&str, &str)] = &[
     ("continue", "sheaf --continue"),
     ("exec", "sheaf run"),
     ("init", "sheaf doctor"),
-    ("mcp", "sheaf config"),
     ("resume", "sheaf --resume"),
     ("update", "sheaf --version"),
     ("upgrade", "sheaf --version"),
@@ -529,6 +532,8 @@ pub enum Task {
     Models(Asking),
     /// Manage saved conversations: list, show, export, import, rename, delete
     Sessions(Sessions),
+    /// Manage plugins: add, list, update, remove
+    Plugin(Plugin),
     /// Print one document of a saved conversation, by its address
     Get(Get),
     /// Show which message and model produced a line (blame for AI edits)
@@ -546,6 +551,8 @@ pub enum Task {
     Rewind(Rewind),
     /// Explain the sandbox, or run a command in it
     Sandbox(Sandbox),
+    /// Manage servers of tools (MCP): list, add, show, approve, test, sign in, remove
+    Mcp(Mcp),
     /// Print shell completions
     #[command(
         hide = true,
@@ -827,6 +834,134 @@ pub enum Boundary {
 }
 
 #[derive(Debug, Args)]
+pub struct Mcp {
+    #[command(subcommand)]
+    pub ask: McpTask,
+
+    #[command(flatten)]
+    pub common: CommonArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum McpTask {
+    /// List the servers of this workspace, and whether each may start
+    List {
+        /// Print lines of JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a server to your settings
+    #[command(after_help = "Examples:\n  sheaf mcp add time -- uvx mcp-server-time\n  \
+                            sheaf mcp add notes --folder ~/notes -- npx -y @modelcontextprotocol/server-filesystem ~/notes\n  \
+                            sheaf mcp add docs --url https://docs.example/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'")]
+    Add(McpAdd),
+    /// Show what a server runs, what it is given and what it may do
+    Show {
+        /// Name of the server
+        name: String,
+    },
+    /// Show what a project's server would run, or which tools have changed, and approve it
+    Approve {
+        /// Name of the server
+        name: String,
+
+        /// Approve without asking
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Start a server, list its tools and end it
+    Test(McpTest),
+    /// Sign in to a server in the browser
+    Login(McpLogin),
+    /// Sign out of a server and remove its token
+    Logout {
+        /// Name of the server, or an address
+        #[arg(value_name = "NAME|URL")]
+        target: String,
+    },
+    /// Serve sheaf's own tools (search, read, edit, why, sessions) on standard input and output
+    Serve,
+    /// Remove a server from your settings, and its approval
+    Remove {
+        /// Name of the server
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct McpAdd {
+    /// Name of the server
+    pub name: String,
+
+    /// Address of a server that is reached over HTTP
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with = "command",
+        required_unless_present = "command"
+    )]
+    pub url: Option<String>,
+
+    /// Variable for the program; ${NAME} is a variable of yours
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+
+    /// Header of every request; ${NAME} is a variable of yours
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub header: Vec<String>,
+
+    /// Let the program use the network
+    #[arg(long)]
+    pub network: bool,
+
+    /// Let the program write this folder; `.` is the workspace
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Vec<String>,
+
+    /// Program and arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct McpLogin {
+    /// Name of the server, or an address
+    #[arg(value_name = "NAME|URL")]
+    pub target: String,
+
+    /// Do not open a browser: print the address, and take the one that the browser is sent to
+    #[arg(long)]
+    pub no_browser: bool,
+
+    /// Id that you have registered for sheaf there
+    #[arg(long, value_name = "ID")]
+    pub client_id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct McpTest {
+    /// Name of the server, or an address
+    #[arg(value_name = "NAME|URL")]
+    pub target: String,
+
+    /// Call this tool, too
+    #[arg(long, value_name = "TOOL")]
+    pub call: Option<String>,
+
+    /// Arguments of the call
+    #[arg(long, value_name = "JSON", requires = "call")]
+    pub arguments: Option<String>,
+
+    /// Sign in first if the server wants it
+    #[arg(long)]
+    pub login: bool,
+
+    /// Id that you have registered for sheaf there
+    #[arg(long, value_name = "ID", requires = "login")]
+    pub client_id: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub struct Sessions {
     #[command(subcommand)]
     pub ask: Session,
@@ -949,6 +1084,60 @@ pub enum Session {
         /// Repair damaged files
         #[arg(long)]
         repair: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Plugin {
+    #[command(subcommand)]
+    pub ask: PluginTask,
+
+    #[command(flatten)]
+    pub common: CommonArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PluginTask {
+    /// Add a plugin: list what it brings, ask, then copy it
+    #[command(
+        after_help = "Examples:\n  sheaf plugin add https://github.com/owner/plugin --ref v1.2.0\n  \
+                            sheaf plugin add https://github.com/owner/many --path plugins/review\n  \
+                            sheaf plugin add ./my-plugin"
+    )]
+    Add {
+        /// A folder, or an address of git (https or ssh)
+        #[arg(value_name = "FOLDER|URL")]
+        source: String,
+
+        /// Branch, tag or commit [default: the repository's default branch]
+        #[arg(long = "ref", value_name = "REF")]
+        reference: Option<String>,
+
+        /// Folder of the plugin in the repository
+        #[arg(long, value_name = "FOLDER")]
+        path: Option<String>,
+
+        /// Do not ask; required without a terminal
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// List the plugins and what they bring
+    List,
+    /// Fetch plugins again, show what is new, and ask
+    Update {
+        /// Names [default: all]
+        names: Vec<String>,
+
+        /// Do not ask; required without a terminal
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Remove plugins
+    #[command(alias = "rm")]
+    Remove {
+        /// Names
+        #[arg(required = true)]
+        names: Vec<String>,
     },
 }
 
@@ -1195,7 +1384,6 @@ mod tests {
             (&["upgrade"], Some("sheaf --version")),
             (&["version"], Some("sheaf --version")),
             (&["init"], Some("sheaf doctor")),
-            (&["mcp"], Some("sheaf config")),
             (&["resume"], Some("sheaf --resume")),
             (&["continue"], Some("sheaf --continue")),
             (&["exec", "--model", "x"], Some("sheaf run")),

@@ -16,8 +16,11 @@ pub mod doctor;
 mod library;
 mod live_tour;
 mod login;
+mod mcp;
+mod mcp_serve;
 mod onboarding;
 mod open;
+mod plugin;
 mod run;
 mod schema;
 mod searching;
@@ -115,6 +118,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     for sentence in sandbox::take_unsaid() {
         complain(&sentence);
     }
+    // Servers of tools have a moment to end by themselves.
+    crate::mcp::settle();
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
@@ -175,12 +180,14 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
         Some(Task::Status(it)) => Ok(chat::status(&CliContext::of(&it.common, &it.whom)?)),
         Some(Task::Models(it)) => chat::models(&CliContext::of(&it.common, &it.whom)?),
         Some(Task::Sessions(it)) => sessions::run(&it),
+        Some(Task::Plugin(it)) => plugin::run(&it),
         Some(Task::Get(it)) => sessions::get(&it),
         Some(Task::Why(it)) => why::run(&it),
         Some(Task::Undo(it)) => undo::undo(&it),
         Some(Task::Redo(it)) => undo::redo(&it),
         Some(Task::Rewind(it)) => undo::rewind(&it),
         Some(Task::Sandbox(it)) => boundary::run(it.ask),
+        Some(Task::Mcp(it)) => mcp::run(&it),
         Some(Task::Completions { shell }) => Ok(completions::completions(shell)),
         Some(Task::Man { dir }) => completions::manual(dir.as_deref()),
     }
@@ -235,6 +242,7 @@ fn tour() -> Result<Recording> {
 }
 
 /// Settings, paths and environment that every subcommand needs.
+#[derive(Clone)]
 struct CliContext {
     settings: Settings,
     problems: Vec<Problem>,

@@ -24,6 +24,7 @@ use crate::{
         local::Local,
         replay::{Audience, Recording, Replay, Speed},
     },
+    mcp::{Approvals, IsTrusted, Servers, ServersSetup, State, Tokens},
     models::{self, Roles, catalogue, script},
     protocol::{ConversationId, Dialect, Entry, Event, Position},
     sandbox::{self, Fence, Tier, Workspace},
@@ -241,6 +242,7 @@ pub fn scripted_agent(
         tools: tools::built_in().clone(),
         roles: Arc::new(Roles::new(&settings, &Environment::default())),
         settings: Arc::new(settings),
+        served: None,
         paths: Some(paths),
     };
     Ok(agent.link(Log::new(), ConversationId::fresh(), Asker::Here))
@@ -260,6 +262,8 @@ pub struct AgentTemplate {
     workspace: Option<Arc<Workspace>>,
     tools: ToolSet,
     roles: Arc<Roles>,
+    /// Variables of the process, for servers of tools; `None`: there are no such servers.
+    served: Option<Environment>,
     /// Folders of rules and checkpoints.
     paths: Option<Paths>,
 }
@@ -309,6 +313,7 @@ impl AgentTemplate {
             workspace,
             tools,
             roles: Arc::new(Roles::new(settings, environment)),
+            served: Some(environment.clone()),
             paths: Paths::of_user(),
         })
     }
@@ -326,6 +331,15 @@ impl AgentTemplate {
                 workspace.as_ref().is_some_and(|it| it.commands().is_guarded()),
             );
         }
+        let servers = self
+            .served
+            .as_ref()
+            .zip(workspace.as_ref())
+            .map(|(environment, workspace)| {
+                let paths = self.paths.as_ref();
+                let setup = servers_setup(&self.settings, paths, environment, workspace, asker == Asker::Here);
+                Arc::new(Servers::new(setup))
+            });
         let (link, inbox) = Local::new(Arc::clone(&log), self.about.clone());
         let setup = runner::Setup {
             provider: Arc::clone(&self.provider),
@@ -336,12 +350,54 @@ impl AgentTemplate {
             workspace,
             settings: Arc::clone(&self.settings),
             tools: self.tools.clone(),
+            servers,
             roles: Arc::clone(&self.roles),
             paths: self.paths.clone(),
             hold: self.about.hold.clone(),
         };
         tokio::spawn(runner::run(setup, log, inbox));
         Arc::new(link)
+    }
+}
+
+/// The servers of tools for a workspace. Nothing is read or started yet.
+pub fn servers_setup(
+    settings: &Settings,
+    paths: Option<&Paths>,
+    environment: &Environment,
+    workspace: &Arc<Workspace>,
+    is_attended: bool,
+) -> ServersSetup {
+    ServersSetup {
+        settings: settings.mcp.clone(),
+        only: None,
+        workspace: Arc::clone(workspace),
+        home: std::env::home_dir(),
+        approvals: paths.map(|it| Approvals::under(&it.state)),
+        is_trusted: is_trusted(settings, paths, workspace.root()),
+        environment: environment.clone(),
+        is_attended,
+        tokens: paths.map(|it| Tokens::under(&it.state)),
+    }
+}
+
+/// Returns whether the user trusts a file of the workspace with this content, as it is stored when it is asked.
+pub fn is_trusted(settings: &Settings, paths: Option<&Paths>, root: &Path) -> IsTrusted {
+    let is_whole = settings.is_trusted(root);
+    let (store, root) = (paths.map(|it| TrustStore::under(&it.state)), root.to_owned());
+    Arc::new(move |path, print| is_whole || store.as_ref().is_some_and(|it| it.record(&root).allows(path, print)))
+}
+
+/// The state of a server, as a sentence without its end.
+pub fn state_line(state: &State) -> String {
+    match state {
+        State::Off => "it is off".to_owned(),
+        State::Unapproved(_) => "you have not approved it".to_owned(),
+        State::Untrusted => "its file is not trusted".to_owned(),
+        State::Starting => "it did not become ready in time".to_owned(),
+        State::Ready => "it is ready".to_owned(),
+        State::SignIn => "it wants you to sign in".to_owned(),
+        State::Unusable(why) | State::Failed(why) => why.clone(),
     }
 }
 
@@ -381,6 +437,8 @@ impl ServeSource {
                 let is_free = settings.serve.tools == "all";
                 let tools = tools::built_in().filtered(|it| is_free || it.only_looks());
                 let agent = AgentTemplate::of(settings, provider, environment, Some((workspace, &[])), &tools)?;
+                // A server for each request would be a process for each request.
+                let agent = AgentTemplate { served: None, ..agent };
                 Ok(Some(Self::AgentTemplate(Box::new(agent))))
             }
             Upstream::Nobody => Ok(None),

@@ -145,6 +145,18 @@ pub(super) fn listed(base: &CliContext, store: &Store) -> Result<Vec<Listed>> {
     searching::listed(cache.as_mut(), store).context("conversations cannot be listed")
 }
 
+/// The conversations of this workspace whose titles have these words, as lines of JSON.
+pub(super) fn rows(base: &CliContext, store: &Store, words: &str) -> Result<String> {
+    let here = base.workspace.to_string_lossy();
+    let has = |it: &Listed| {
+        let title = it.title.as_deref().unwrap_or_default().to_lowercase();
+        words.split_whitespace().all(|word| title.contains(word))
+    };
+    let mut listed = listed(base, store)?;
+    listed.retain(|it| !it.is_archived && it.session.workspace == here && has(it));
+    Ok(listed.iter().take(50).map(object).collect())
+}
+
 /// Finds all of them before the first one is changed.
 fn all_of(base: &CliContext, store: &Store, names: &[String]) -> Result<Vec<Listed>> {
     names.iter().map(|it| find(base, store, it)).collect()

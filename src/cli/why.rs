@@ -41,9 +41,28 @@ struct FileEditRecord {
 
 pub fn run(asked: &Why) -> Result<u8> {
     let base = CliContext::of(&asked.common, &TargetArguments::default())?;
-    let parsed = asked.place.rsplit_once(':');
+    match found(&base, &asked.place, asked.json)? {
+        Ok(told) => {
+            say(&told);
+            Ok(code::OK)
+        }
+        Err(why) => {
+            complain(&why);
+            Ok(code::FAILED)
+        }
+    }
+}
+
+/// Which conversation wrote a line, or why nobody knows, for programs.
+pub fn told(base: &CliContext, place: &str) -> Result<String> {
+    found(base, place, true).map(|it| it.unwrap_or_else(|why| why))
+}
+
+/// The origin of `place` (`file:line`), as text or JSON. The inner error: no conversation is known to have written it.
+fn found(base: &CliContext, place: &str, is_json: bool) -> Result<Result<String, String>> {
+    let parsed = place.rsplit_once(':');
     let Some((name, Ok(line))) = parsed.map(|(name, line)| (name, line.parse::<usize>())) else {
-        bail!("`{}` is not a file and line\n  example: src/cart.rs:22", asked.place);
+        bail!("`{place}` is not a file and line\n  example: src/cart.rs:22");
     };
     let path = plain(&std::env::current_dir()?.join(name));
     let bytes = file::read(&path, FILE_BYTES)?;
@@ -51,7 +70,7 @@ pub fn run(asked: &Why) -> Result<u8> {
     let Some(words) = line.checked_sub(1).and_then(|it| text.lines().nth(it)) else {
         bail!("{name} has {} lines", text.lines().count());
     };
-    let found = edits_of_file(&base, &path)?;
+    let found = edits_of_file(base, &path)?;
     let steps = found.iter().map(|it| Edit {
         old: it.old.as_deref(),
         new: &it.new,
@@ -62,26 +81,23 @@ pub fn run(asked: &Why) -> Result<u8> {
     if local.is_none_or(|it| !it.0.is_certain)
         && let Ok(Some(told)) = runtime(false)?.block_on(note::of_line(&path, &bytes, line))
     {
-        say(&told_by_note(&told, words, asked.json));
-        return Ok(code::OK);
+        return Ok(Ok(told_by_note(&told, words, is_json).into_string()));
     }
     let Some((origin, it)) = local else {
-        complain(&match found.len() {
+        return Ok(Err(match found.len() {
             0 => format!("no saved conversation changed {name}"),
             count => format!("none of the {count} saved changes to {name} produced this line"),
-        });
-        return Ok(code::FAILED);
+        }));
     };
-    if asked.json {
+    Ok(Ok(if is_json {
         let object = json!({
             "address": it.address, "title": it.title, "model": it.model, "at": it.at_ms, "message": it.asked,
             "line": words, "certain": origin.is_certain,
         });
-        say(&harmless(format!("{object}\n")));
+        harmless(format!("{object}\n")).into_string()
     } else {
-        say(&describe(it, origin, words));
-    }
-    Ok(code::OK)
+        describe(it, origin, words)
+    }))
 }
 
 /// The origin of a line as the note of its commit tells it, as text or JSON.

@@ -3,7 +3,7 @@
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
 
 use super::{
-    Key, Paths, Problem, SettingsFile, SourceText,
+    Key, McpServer, Paths, Problem, SettingsFile, SourceText,
     layer::{split_path, suggest_key},
     value::{Value, ValueKind, written},
 };
@@ -72,6 +72,63 @@ fn change(
     }
     file::write(&target, changed.as_bytes(), Access::Private)?;
     Ok(())
+}
+
+/// Stores a server of tools as `mcp.<name>` in the user's settings file; `None` removes it. Returns false if there was nothing
+/// to remove.
+pub fn store_server(paths: &Paths, name: &str, server: Option<&McpServer>) -> Result<bool, SettingsWriteError> {
+    let mut is_done = server.is_some();
+    change(paths, |source| {
+        let mut document: DocumentMut = source.text.parse().map_err(|error| broken(source, &error))?;
+        let problem = || {
+            Problem::new(source.whole(), "`mcp` is not a table".to_owned()).hint("mend it first: nothing was written")
+        };
+        let servers = document.entry("mcp").or_insert_with(|| {
+            let mut table = toml_edit::Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        });
+        let servers = servers.as_table_like_mut().ok_or_else(problem)?;
+        match server {
+            Some(server) => {
+                servers.insert(name, Item::Table(server_table(server)));
+            }
+            None => is_done = servers.remove(name).is_some(),
+        }
+        if servers.is_empty() {
+            document.remove("mcp");
+        }
+        Ok(document.to_string())
+    })?;
+    Ok(is_done)
+}
+
+fn server_table(server: &McpServer) -> toml_edit::Table {
+    let mut table = toml_edit::Table::new();
+    let texts = |it: &[String]| toml_edit::value(it.iter().collect::<Array>());
+    for (name, text) in [("command", &server.command), ("url", &server.url)] {
+        if let Some(text) = text {
+            table.insert(name, toml_edit::value(text));
+        }
+    }
+    for (name, list) in [("args", &server.args), ("folders", &server.folders)] {
+        if !list.is_empty() {
+            table.insert(name, texts(list));
+        }
+    }
+    if server.network {
+        table.insert("network", toml_edit::value(true));
+    }
+    let headers = server.headers.iter().map(|(name, it)| (name, it.expose()));
+    let variables = server.env.iter().map(|(name, it)| (name, it.as_str()));
+    let pairs: [(&str, Vec<(&String, &str)>); 2] = [("env", variables.collect()), ("headers", headers.collect())];
+    for (name, pairs) in pairs {
+        if !pairs.is_empty() {
+            let inline: toml_edit::InlineTable = pairs.into_iter().collect();
+            table.insert(name, toml_edit::value(inline));
+        }
+    }
+    table
 }
 
 /// Adds `entry` to the list at `path` in the user's settings file, unless it is already there.
@@ -221,7 +278,7 @@ fn item(kind: ValueKind, text: &str, value: Value) -> Item {
         Value::Rules(items) => toml_edit::value(items.into_iter().map(|it| it.rule).collect::<Array>()),
         // Only a proxy without a password gets here; other secrets were refused.
         Value::Secret(it) => toml_edit::value(it.expose()),
-        Value::Headers(_) => Item::None,
+        Value::Headers(_) | Value::Variables(_) => Item::None,
     }
 }
 

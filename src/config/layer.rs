@@ -541,7 +541,7 @@ fn holds_secret(key: &Key, value: &DeValue<'_>) -> bool {
         ValueKind::Secret => true,
         ValueKind::Proxy => value.as_str().is_some_and(|it| it.contains('@')),
         // Many headers are harmless; names like these carry keys.
-        ValueKind::Headers => value.as_table().is_some_and(|it| {
+        ValueKind::Headers | ValueKind::Variables => value.as_table().is_some_and(|it| {
             it.keys().any(|name| {
                 let name = name.get_ref().to_ascii_lowercase();
                 ["auth", "key", "token", "secret", "cookie"]

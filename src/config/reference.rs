@@ -86,6 +86,7 @@ pub fn explain(settings: &Settings) -> Vec<ExplainedValue> {
             Some("tools") => settings.tools.keys().cloned().collect(),
             Some("hooks") => settings.hooks.keys().cloned().collect(),
             Some("lint") => settings.lint.keys().cloned().collect(),
+            Some("mcp") => settings.mcp.keys().cloned().collect(),
             Some("prompt") if key.path.ends_with('*') => settings.prompt.replace.keys().cloned().collect(),
             Some(_) | None => vec![String::new()],
         };

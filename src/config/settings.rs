@@ -231,6 +231,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         Sandbox::keys("sandbox", |it, _| &mut it.sandbox),
         Context::keys("context", |it, _| &mut it.context),
         vec![lint],
+        McpServer::keys("mcp.*", |it, name| it.mcp.entry(name.to_owned()).or_default()),
         Commit::keys("commit", |it, _| &mut it.commit),
         Export::keys("export", |it, _| &mut it.export),
         Serve::keys("serve", |it, _| &mut it.serve),
@@ -324,6 +325,8 @@ settings! {
         pub context: Context = Context::default();
         /// Checker commands by language, as program and arguments.
         pub lint: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        /// Servers of tools (MCP), by name.
+        pub mcp: BTreeMap<String, McpServer> = BTreeMap::new();
         pub limits: ResultLimits = ResultLimits::default();
         pub prompt: Prompt = Prompt::default();
         pub roles: Roles = Roles::default();
@@ -634,7 +637,7 @@ settings! {
         /// Items at the right of the header, in order. The sandbox state is always shown.
         pub status: Vec<String> = ["model", "effort", "context", "cost", "sandbox"].map(str::to_owned).to_vec(),
             ValueKind::Words(&["model", "effort", "context", "cost", "sandbox"]);
-        /// Command whose first line of output replaces these items; it gets the state as JSON on its standard input.
+        /// Command whose output replaces these items, up to four lines with colours; it gets the state as JSON on its standard input.
         pub status_command: Option<Vec<String>> = None, ValueKind::Command;
         /// Protocol for pictures: the one that the terminal reports, none (a line describes them), or this one.
         pub images: String = "auto".to_owned(), ValueKind::Word(&["auto", "off", "kitty", "iterm2", "sixel"]), variable;
@@ -663,6 +666,36 @@ settings! {
         /// Gitignore patterns of files that no tool sees, beside secrets such as .env; "!.env.example" shows one, "~/notes"
         /// is in your home folder.
         pub hidden: Vec<String> = Vec::new(), ValueKind::List, variable;
+    }
+}
+
+settings! {
+    /// A server of tools (MCP). Without command and url it is what a file of another program calls so, with these grants.
+    pub struct McpServer {
+        /// Program to start; it runs in the sandbox.
+        pub command: Option<String> = None, ValueKind::Text;
+        /// Arguments of the program.
+        pub args: Vec<String> = Vec::new(), ValueKind::List;
+        /// Variables for the program, beside PATH, HOME and the like; `${NAME}` is a variable of yours.
+        pub env: BTreeMap<String, String> = BTreeMap::new(), ValueKind::Variables;
+        /// Address of a server that is reached over HTTP instead.
+        pub url: Option<String> = None, ValueKind::Text;
+        /// Additional headers of every request to it; `${NAME}` is a variable of yours. Values are kept secret.
+        pub headers: BTreeMap<String, Secret> = BTreeMap::new(), ValueKind::Headers;
+        /// Let the program use the network.
+        pub network: bool = false, ValueKind::Flag;
+        /// Folders that the program may write: "." is the workspace, "~/notes" is in your home folder. It writes nowhere else.
+        pub folders: Vec<String> = Vec::new(), ValueKind::List;
+        /// Use the server.
+        pub enabled: bool = true, ValueKind::Flag;
+        /// Time limit of a call, which progress does not extend; 0s: a minute without progress, ten minutes in all.
+        pub timeout: Duration = Duration::ZERO, ValueKind::Grace;
+        /// Names of its tools that are not offered.
+        pub disabled_tools: Vec<String> = Vec::new(), ValueKind::List;
+        /// Id that you have registered for sheaf at the server's authorization server, for `sheaf mcp login`.
+        pub client_id: Option<String> = None, ValueKind::Text;
+        /// Secret that belongs to it, if there is one. In a file only if no one else can read that file.
+        pub client_secret: Option<Secret> = None, ValueKind::Secret;
     }
 }
 
@@ -1078,7 +1111,7 @@ mod tests {
         - `status`: list of model | effort | context | cost | sandbox; default `["model", "effort", "context", "cost", "sandbox"]`
           Items at the right of the header, in order. The sandbox state is always shown.
         - `status_command`: command, as a text for the shell or a list; default unset
-          Command whose first line of output replaces these items; it gets the state as JSON on its standard input.
+          Command whose output replaces these items, up to four lines with colours; it gets the state as JSON on its standard input.
         - `images`: auto | off | kitty | iterm2 | sixel; default `"auto"`; `SHEAF_UI_IMAGES`
           Protocol for pictures: the one that the terminal reports, none (a line describes them), or this one.
         - `glyphs`: plain | nerd; default `"plain"`; `SHEAF_UI_GLYPHS`
@@ -1104,6 +1137,33 @@ mod tests {
 
         - `<name>`: command, as a text for the shell or a list; default `[]`
           Checker of a language, such as "cargo clippy --message-format=json" for rust. cargo check, tsc, eslint, ruff and go vet need no entry.
+
+        ## [mcp.<name>]
+
+        - `command`: text; default unset
+          Program to start; it runs in the sandbox.
+        - `args`: list of texts; default `[]`
+          Arguments of the program.
+        - `env`: table of texts; default unset
+          Variables for the program, beside PATH, HOME and the like; `${NAME}` is a variable of yours.
+        - `url`: text; default unset
+          Address of a server that is reached over HTTP instead.
+        - `headers`: table of texts; default unset
+          Additional headers of every request to it; `${NAME}` is a variable of yours. Values are kept secret.
+        - `network`: true | false; default `false`
+          Let the program use the network.
+        - `folders`: list of texts; default `[]`
+          Folders that the program may write: "." is the workspace, "~/notes" is in your home folder. It writes nowhere else.
+        - `enabled`: true | false; default `true`
+          Use the server.
+        - `timeout`: duration, such as "60s"; default `"0s"`
+          Time limit of a call, which progress does not extend; 0s: a minute without progress, ten minutes in all.
+        - `disabled_tools`: list of texts; default `[]`
+          Names of its tools that are not offered.
+        - `client_id`: text; default unset
+          Id that you have registered for sheaf at the server's authorization server, for `sheaf mcp login`.
+        - `client_secret`: secret text; default unset
+          Secret that belongs to it, if there is one. In a file only if no one else can read that file.
 
         ## [commit]
 

@@ -35,6 +35,12 @@ impl Fingerprint {
     }
 }
 
+impl std::fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// The user's decision on one workspace. The default means that nothing was decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -170,6 +176,23 @@ impl TrustStore {
             declined = record.clone();
         })?;
         Ok(declined)
+    }
+
+    /// Stores that the user trusts exactly this file, whatever they said about others. What was trusted stays so.
+    pub fn trust_file(&self, root: &Path, path: &str, print: Fingerprint) -> Result<(), TrustError> {
+        let folder = identity(root).map_err(TrustError::Folder)?;
+        self.change(|file| {
+            let record = file.workspaces.entry(name(root)).or_default();
+            if record.folder != folder || !record.is_trusted {
+                *record = TrustRecord {
+                    folder,
+                    is_trusted: true,
+                    ..TrustRecord::default()
+                };
+            }
+            record.declined.remove(path);
+            record.files.insert(path.to_owned(), print);
+        })
     }
 
     fn change(&self, change: impl FnOnce(&mut TrustFile)) -> Result<(), TrustError> {

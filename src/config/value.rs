@@ -34,6 +34,8 @@ pub enum ValueKind {
     Rules,
     /// Table of HTTP header names and values.
     Headers,
+    /// Table of variables and their values.
+    Variables,
     Secret,
     /// A program with its arguments, or a line for the shell.
     Command,
@@ -77,6 +79,7 @@ pub(super) enum Value {
     List(Vec<String>),
     Rules(Vec<ConfiguredRule>),
     Headers(BTreeMap<String, Secret>),
+    Variables(BTreeMap<String, String>),
     Secret(Secret),
 }
 
@@ -111,7 +114,7 @@ impl ValueKind {
             Self::List => "list of texts".into(),
             Self::Words(words) => format!("list of {}", words.join(" | ")).into(),
             Self::Rules => "list of rules".into(),
-            Self::Headers => "table of texts".into(),
+            Self::Headers | Self::Variables => "table of texts".into(),
             Self::Secret => "secret text".into(),
             Self::Command => "command, as a text for the shell or a list".into(),
         }
@@ -150,23 +153,28 @@ impl ValueKind {
                 let rules = items.iter().map(|it| guard(it.get_ref()));
                 rules.collect::<Result<_, _>>().map(Value::Rules)
             }
-            (Self::Headers, DeValue::Table(entries)) => {
+            (Self::Headers | Self::Variables, DeValue::Table(entries)) => {
+                let what = if self == Self::Headers { "header" } else { "variable" };
                 let mut headers = BTreeMap::new();
                 for (name, value) in entries {
                     let name = name.get_ref().as_ref();
                     let Some(text) = value.get_ref().as_str() else {
-                        return Err(invalid(format!("the header `{name}` must be a text"), None));
+                        return Err(invalid(format!("the {what} `{name}` must be a text"), None));
                     };
                     let token = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&it);
                     if name.is_empty() || !name.bytes().all(token) {
-                        return Err(invalid(format!("`{name}` cannot be the name of a header"), None));
+                        return Err(invalid(format!("`{name}` cannot be the name of a {what}"), None));
                     }
                     if text.chars().any(|it| it.is_control() && it != '\t') {
-                        return Err(invalid(format!("the header `{name}` has a control character"), None));
+                        return Err(invalid(format!("the {what} `{name}` has a control character"), None));
                     }
-                    headers.insert(name.to_owned(), Secret::new(text));
+                    headers.insert(name.to_owned(), text.to_owned());
                 }
-                Ok(Value::Headers(headers))
+                Ok(if self == Self::Headers {
+                    Value::Headers(headers.into_iter().map(|(name, it)| (name, Secret::new(it))).collect())
+                } else {
+                    Value::Variables(headers)
+                })
             }
             (_, found) => {
                 let hint = match (self, found) {
@@ -237,6 +245,10 @@ impl ValueKind {
             }
             Self::Headers => Err(invalid(
                 "headers are a table; write one line per header in config.toml",
+                None,
+            )),
+            Self::Variables => Err(invalid(
+                "variables are a table; write one line per variable in config.toml",
                 None,
             )),
             Self::Secret => {
@@ -453,6 +465,7 @@ slots! {
     Rules(Vec<ConfiguredRule>),
     MaybeList(Option<Vec<String>>),
     Headers(BTreeMap<String, Secret>),
+    Variables(BTreeMap<String, String>),
     Secret(Option<Secret>),
 }
 
@@ -487,6 +500,7 @@ impl Slot<'_> {
             (Self::Rules(slot), Value::Rules(it)) => *slot = it,
             (Self::MaybeList(slot), Value::List(it)) => *slot = Some(it),
             (Self::Headers(slot), Value::Headers(it)) => *slot = it,
+            (Self::Variables(slot), Value::Variables(it)) => *slot = it,
             (Self::Secret(slot), Value::Secret(it)) => *slot = Some(it),
             (Self::Key(slot, KeyMethod::Given), Value::Secret(it)) => *slot = KeySource::Given(it),
             (Self::Key(slot, KeyMethod::Variable), Value::Text(it)) => *slot = KeySource::Variables(vec![it]),
@@ -520,6 +534,11 @@ impl Slot<'_> {
             }
             Self::Headers(it) if it.is_empty() => None,
             Self::Headers(it) => {
+                let entries = it.keys().map(|name| format!("{} = \"***\"", quoted(name)));
+                Some(format!("{{ {} }}", entries.collect::<Vec<_>>().join(", ")))
+            }
+            Self::Variables(it) if it.is_empty() => None,
+            Self::Variables(it) => {
                 let entries = it.keys().map(|name| format!("{} = \"***\"", quoted(name)));
                 Some(format!("{{ {} }}", entries.collect::<Vec<_>>().join(", ")))
             }

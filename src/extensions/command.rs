@@ -109,7 +109,7 @@ impl CommandFile {
         let first = lines.find(|it| !it.is_empty())?;
         let arguments = front.list("arguments");
         Some(Self {
-            name: name_of(file)?,
+            name: folder.named(name_of(file)?),
             about: front.text("description").unwrap_or(first).to_owned(),
             hint: front.text("argument-hint").unwrap_or_default().to_owned(),
             path: folder.shown(file),
@@ -117,7 +117,7 @@ impl CommandFile {
             allowed_tools: front.list("allowed-tools"),
             model: front.text("model").filter(|it| *it != "inherit").map(str::to_owned),
             arguments,
-            body: body.trim_start_matches(['\r', '\n']).to_owned(),
+            body: folder.filled(body.trim_start_matches(['\r', '\n'])),
         })
     }
 
@@ -180,6 +180,7 @@ mod tests {
             directory: None,
             config: Some(top.join("config")),
             home: Some(top.join("home")),
+            plugins: Vec::new(),
         }
     }
 

@@ -6,8 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::plugin::{PartKind, Plugin, installed};
 use crate::{
-    config::{Fingerprint, shown_path},
+    config::{Fingerprint, Paths, shown_path},
     os::file,
 };
 
@@ -17,6 +18,8 @@ pub enum Owner {
     /// It came with the project, and has an effect only if the user trusts it.
     Project,
     User,
+    /// Somebody else's, which the user has added. It has an effect and grants nothing.
+    Plugin,
 }
 
 /// The folders in which extensions are looked for.
@@ -30,6 +33,8 @@ pub struct Surroundings {
     pub config: Option<PathBuf>,
     /// The user's home folder.
     pub home: Option<PathBuf>,
+    /// Plugins that the user has added.
+    pub plugins: Vec<Plugin>,
 }
 
 /// A file of a project without effect, because the user has not trusted its content.
@@ -50,12 +55,29 @@ pub struct Folder {
     pub path: PathBuf,
     /// What precedes the path of its files, as people and the list of trusted files see it: `""`, `sub/`, `/above/` or `~/`.
     prefix: String,
+    /// The name of the plugin that it is of.
+    plugin: Option<String>,
+    /// The only entry that counts.
+    only: Option<String>,
 }
 
 impl Surroundings {
-    /// The folders named `names` of the project, the nearest first, then those of the user: `own` in the folder of settings,
-    /// and `names` in the home folder, where `.sheaf/…` is left out.
-    pub fn folders(&self, names: &[&str], own: &str) -> Vec<Folder> {
+    /// The folders of the user and of the workspace, and plugins that cannot be used: the name and why. Reads their manifests.
+    pub fn of_user(workspace: Option<PathBuf>, paths: Option<&Paths>) -> (Self, Vec<(String, String)>) {
+        let (plugins, problems) = paths.map(|it| installed(&it.data)).unwrap_or_default();
+        let around = Self {
+            workspace,
+            directory: std::env::current_dir().ok(),
+            config: paths.map(|it| it.config.clone()),
+            home: paths.and_then(|_| std::env::home_dir()),
+            plugins,
+        };
+        (around, problems)
+    }
+
+    /// The folders named `names` of the project, the nearest first, then those of the user: `own_name` in the folder of
+    /// settings, and `names` in the home folder, where `.sheaf/…` is left out; then those of plugins.
+    pub fn folders(&self, names: &[&str], own_name: &str) -> Vec<Folder> {
         let mut folders = Vec::new();
         for level in self.levels() {
             for name in names {
@@ -64,6 +86,8 @@ impl Surroundings {
                     prefix: self.prefix(&level),
                     path: PathBuf::from(name),
                     root: level.clone(),
+                    plugin: None,
+                    only: None,
                 });
             }
         }
@@ -71,8 +95,10 @@ impl Surroundings {
             folders.push(Folder {
                 owner: Owner::User,
                 root: config.clone(),
-                path: PathBuf::from(own),
+                path: PathBuf::from(own_name),
                 prefix: format!("{}/", shown_path(config)),
+                plugin: None,
+                only: None,
             });
         }
         if let Some(home) = &self.home {
@@ -82,6 +108,8 @@ impl Surroundings {
                 root: home.clone(),
                 path: PathBuf::from(name),
                 prefix: format!("{}/", shown_path(home)),
+                plugin: None,
+                only: None,
             }));
         }
         // Who works in the home folder itself has each folder twice; it is the user's own then.
@@ -91,6 +119,7 @@ impl Surroundings {
             .map(Folder::absolute)
             .collect();
         folders.retain(|it| it.owner == Owner::User || !own.contains(&it.absolute()));
+        folders.extend(self.plugins.iter().flat_map(|it| of_plugin(it, own_name)));
         folders
     }
 
@@ -123,7 +152,38 @@ impl Surroundings {
     }
 }
 
+/// The folders of a plugin that hold what is in the folder `own_name` beside the settings.
+fn of_plugin(plugin: &Plugin, own_name: &str) -> Vec<Folder> {
+    let kind = PartKind::of_folder(own_name);
+    let parts = plugin.parts.iter().filter(|it| Some(it.kind) == kind);
+    let folders = parts.map(|it| Folder {
+        owner: Owner::Plugin,
+        root: plugin.root.clone(),
+        path: it.folder.clone(),
+        prefix: plugin.prefix(),
+        plugin: Some(plugin.name.clone()),
+        only: it.file.clone(),
+    });
+    folders.collect()
+}
+
 impl Folder {
+    /// The name of something in it: behind the plugin's, if it is one's.
+    pub fn named(&self, name: String) -> String {
+        match &self.plugin {
+            Some(plugin) => format!("{plugin}:{name}"),
+            None => name,
+        }
+    }
+
+    /// A text of a file in it, with the folder of its plugin filled in.
+    pub fn filled(&self, text: &str) -> String {
+        match &self.plugin {
+            Some(_) => Plugin::filled(&self.root, text),
+            None => text.to_owned(),
+        }
+    }
+
     /// The folder itself.
     pub fn absolute(&self) -> PathBuf {
         self.root.join(&self.path)
@@ -137,7 +197,7 @@ impl Folder {
     /// Reads a file, whose path is from the folder. A project's file may not be a link out of the project.
     pub fn read(&self, path: &Path, limit_bytes: u64) -> io::Result<String> {
         let bytes = match self.owner {
-            Owner::Project => file::read_beneath(&self.root, &self.path.join(path), limit_bytes)?,
+            Owner::Project | Owner::Plugin => file::read_beneath(&self.root, &self.path.join(path), limit_bytes)?,
             Owner::User => {
                 let read = file::read(&self.absolute().join(path), limit_bytes);
                 read.map_err(|it| io::Error::other(it.to_string()))?
@@ -151,7 +211,7 @@ impl Folder {
         let folder = self.absolute().join(below);
         let is_inside = |path: &Path| match self.owner {
             Owner::User => true,
-            Owner::Project => {
+            Owner::Project | Owner::Plugin => {
                 let (root, path) = (self.root.canonicalize(), path.canonicalize());
                 root.ok()
                     .zip(path.ok())
@@ -170,6 +230,9 @@ impl Folder {
                 (!is_link || is_inside(&path)).then(|| (name, path.is_dir()))
             })
             .collect();
+        if let (Some(only), true) = (&self.only, below.as_os_str().is_empty()) {
+            found.retain(|it| it.0 == *only);
+        }
         found.sort();
         found
     }
@@ -212,6 +275,7 @@ mod tests {
             directory: Some(root.join("src/deep")),
             config: Some(top.path().join("config")),
             home: Some(top.path().join("home")),
+            plugins: Vec::new(),
         };
         let base = top.path().display().to_string();
         let shown = |around: &Surroundings| -> Vec<String> {

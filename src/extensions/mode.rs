@@ -122,6 +122,7 @@ fn read(
         let why = format!("its name is not made of up to {NAME_CHARS} letters, digits and hyphens");
         return set.problems.push((shown, why));
     }
+    let name = folder.named(name);
     if Mode::parse(&name).is_some() {
         return set
             .problems
@@ -160,7 +161,7 @@ fn read(
         tools,
         model: front.text("model").filter(|it| *it != "inherit").map(str::to_owned),
         effort: effort.filter(|it| matches!(it.as_str(), "off" | "low" | "medium" | "high")),
-        prompt: body.trim().to_owned(),
+        prompt: folder.filled(body.trim()),
         path: shown,
     });
 }
@@ -261,6 +262,7 @@ mod tests {
             directory: None,
             config: Some(top.path().join("config")),
             home: Some(top.path().join("home")),
+            plugins: Vec::new(),
         };
         find_modes(&around, &|_, _| is_trusted)
     }

@@ -4,7 +4,7 @@
 //! with a small mistake is loaded with a warning: the same folder is written for several programs.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
 };
 
@@ -78,6 +78,8 @@ pub struct Skill {
     /// Names of its arguments.
     arguments: Vec<String>,
     body: String,
+    /// Its last use among those of all skills: the higher the later. 0: never.
+    used: u64,
 }
 
 /// The skills that can be used, and what is to be said of the others.
@@ -187,7 +189,7 @@ impl Skill {
         if let Some(why) = wrong_name(&name) {
             warnings.push(why);
         }
-        let name = usable_name(&name).ok_or("its name has no letter")?;
+        let name = folder.named(usable_name(&name).ok_or("its name has no letter")?);
         let mut description = match (front.text("description"), front.text("when_to_use")) {
             (Some(one), Some(more)) => format!("{one} {more}"),
             (Some(one), None) | (None, Some(one)) => one.to_owned(),
@@ -224,7 +226,8 @@ impl Skill {
                 allowed_tools: front.list("allowed-tools"),
                 model: front.text("model").filter(|it| *it != "inherit").map(str::to_owned),
                 arguments,
-                body: body.trim().to_owned(),
+                body: folder.filled(body.trim()),
+                used: 0,
             },
             warnings,
         ))
@@ -318,7 +321,8 @@ impl SkillSet {
     }
 
     /// The skills that a model is told of, each with its description as far as there is room in a window of so many tokens.
-    /// Where there is not, the longest descriptions are cut.
+    /// Where there is not, the skills that were used last keep theirs whole, and the others share what is left: the longest
+    /// descriptions are cut.
     pub fn catalogue(&self, window: Option<u64>) -> Vec<(&Skill, String)> {
         let skills: Vec<&Skill> = self.for_model().collect();
         let part = window
@@ -327,8 +331,30 @@ impl SkillSet {
             / 1000;
         let room = usize::try_from(part).unwrap_or(usize::MAX).max(CATALOGUE_BYTES);
         let fixed: usize = skills.iter().map(|it| it.name.len() + it.path.len() + 8).sum();
-        let most = largest_part(skills.iter().map(|it| it.description.len()), room.saturating_sub(fixed));
-        skills.into_iter().map(|it| (it, cut(&it.description, most))).collect()
+        let mut room = room.saturating_sub(fixed);
+        let mut by_use: Vec<&Skill> = skills.iter().copied().filter(|it| it.used > 0).collect();
+        by_use.sort_by_key(|it| std::cmp::Reverse(it.used));
+        let mut whole: Vec<&str> = Vec::new();
+        for skill in by_use {
+            let length = skill.description.len();
+            if length > room {
+                break;
+            }
+            room -= length;
+            whole.push(&skill.name);
+        }
+        let is_whole = |it: &Skill| whole.contains(&it.name.as_str());
+        let others = skills.iter().filter(|it| !is_whole(it)).map(|it| it.description.len());
+        let most = largest_part(others, room);
+        let told = |it: &Skill| cut(&it.description, if is_whole(it) { usize::MAX } else { most });
+        skills.into_iter().map(|it| (it, told(it))).collect()
+    }
+
+    /// Notes the last uses of skills, by their names.
+    pub fn note_uses(&mut self, uses: &BTreeMap<String, u64>) {
+        for skill in &mut self.skills {
+            skill.used = uses.get(&skill.name).copied().unwrap_or_default();
+        }
     }
 }
 
@@ -383,6 +409,7 @@ mod tests {
             directory: None,
             config: Some(top.join("config")),
             home: Some(top.join("home")),
+            plugins: Vec::new(),
         }
     }
 
@@ -607,6 +634,15 @@ mod tests {
         );
         let large = found.catalogue(Some(1_000_000));
         assert_eq!(large[19].1.len(), 999, "all of it");
+        // Those that were used last keep theirs, as far as there is room.
+        let mut used = found.clone();
+        let uses = [("s11", 1), ("s19", 3), ("s12", 2), ("s15", 4)];
+        used.note_uses(&uses.map(|(name, at)| (name.to_owned(), at)).into());
+        let told = used.catalogue(None);
+        let lengths = [15, 19, 12, 11, 14].map(|at: usize| told[at].1.len());
+        assert_eq!(lengths[..2], [999, 999], "{lengths:?}");
+        assert!(lengths[3] < 999 && lengths[3] == lengths[4], "{lengths:?}");
+        assert!(size(&told) <= CATALOGUE_BYTES, "{}", size(&told));
     }
 
     #[test]

@@ -22,7 +22,7 @@ const MOST: usize = 200;
 pub fn find_style(around: &Surroundings, name: &str, may_act: &dyn Fn(&str, &Fingerprint) -> bool) -> Option<String> {
     let mut found = None;
     styles(around, &mut |style| {
-        let is_free = style.owner == Owner::User || may_act(&style.path, &style.print);
+        let is_free = style.owner != Owner::Project || may_act(&style.path, &style.print);
         if is_free && style.name.eq_ignore_ascii_case(name) && found.is_none() {
             found = Some(style.text);
         }
@@ -42,6 +42,13 @@ pub fn project_styles(around: &Surroundings) -> Vec<HeldFile> {
         }
     });
     held
+}
+
+/// The names of all styles.
+pub fn style_names(around: &Surroundings) -> Vec<String> {
+    let mut names = Vec::new();
+    styles(around, &mut |style| names.push(style.name));
+    names
 }
 
 /// A file of a style.
@@ -68,6 +75,7 @@ fn styles(around: &Surroundings, take: &mut dyn FnMut(Style)) {
             };
             let stem = file.file_stem().map(|it| it.to_string_lossy().into_owned());
             let name = front.text("name").map(str::to_owned).or(stem).unwrap_or_default();
+            let name = folder.named(name);
             if !body.trim().is_empty() {
                 take(Style {
                     name,
@@ -106,6 +114,7 @@ mod tests {
             directory: None,
             config: Some(top.path().join("config")),
             home: Some(top.path().join("home")),
+            plugins: Vec::new(),
         };
         let find = |name: &str, is_trusted: bool| find_style(&around, name, &|_, _| is_trusted);
         assert_eq!(find("terse", true).as_deref(), Some("One line."));

@@ -235,6 +235,22 @@ impl Request {
         request
     }
 
+    /// Without a body.
+    pub fn delete(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::DELETE,
+            ..Self::get(path)
+        }
+    }
+
+    /// Replaces the body.
+    pub fn with_body(self, body: impl Into<Bytes>) -> Self {
+        Self {
+            body: Some(body.into()),
+            ..self
+        }
+    }
+
     /// Adds `name=value` behind what the base's address has of a query.
     pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.query.push((name.into(), value.into()));

@@ -6,7 +6,7 @@
 mod approver;
 mod call;
 mod dialogue;
-mod json;
+pub mod json;
 mod questions;
 mod report;
 mod stream;
@@ -373,14 +373,13 @@ impl<'a> Printer<'a> {
                     self.report_error(place);
                     self.report_refusal(place);
                 }
-                ResponseChange::Notice => self.report_notice(&entry.event),
+                ResponseChange::Notice | ResponseChange::Acted(_) => self.report_notice(&entry.event),
+                ResponseChange::Updated(_) => self.report_hooks(&entry.event),
                 ResponseChange::Nothing
                 | ResponseChange::Response
                 | ResponseChange::Thinking
-                | ResponseChange::Acted(_)
                 | ResponseChange::Opened(_)
                 | ResponseChange::Grew(_)
-                | ResponseChange::Updated(_)
                 | ResponseChange::Finished => {}
             }
             if let Event::Progress(Progress::Retrying { at_ms, because, .. }) = &entry.event
@@ -485,6 +484,12 @@ impl<'a> Printer<'a> {
     /// Prints the parts that wait for more than one entry.
     fn print(&mut self) {
         while let Some(exchange) = self.transcript.exchanges.get(self.at) {
+            // Notices before the first message are an exchange that nothing is added to.
+            let is_last = self.at + 1 == self.transcript.exchanges.len();
+            if !is_last && exchange.message.is_none() && exchange.response.documents.is_empty() {
+                self.at += 1;
+                continue;
+            }
             let is_running = exchange.response.is_running();
             let has_schema = self.structured.schema.is_some();
             match self.format {

@@ -6,7 +6,10 @@ use serde_json::Value;
 
 use super::{PROGRESS_CHARACTERS, Printer, call};
 use crate::{
-    protocol::{DocumentId, Entry, Event, Kind, Progress, ResponseChange, Severity, View},
+    protocol::{
+        DocumentId, Entry, Event, Kind, Progress, ResponseChange, Severity, UserAction, View,
+        document::{HookRun, hook_runs},
+    },
     sandbox::{Commands, Tier},
     text::Sanitized,
     transcript::{DocumentIndex, ExchangeChange},
@@ -146,6 +149,16 @@ impl Printer<'_> {
         self.outputs.say("refused", &format!("{what}\n{why}\n{hint}"));
     }
 
+    /// Says what hooks did to a call.
+    pub(super) fn report_hooks(&mut self, event: &Event) {
+        let Event::DocumentUpdate { metadata, .. } = event else {
+            return;
+        };
+        for run in hook_runs(metadata).filter(HookRun::is_news) {
+            self.outputs.say("note", &run.line());
+        }
+    }
+
     pub(super) fn report_notice(&mut self, event: &Event) {
         if let Event::Notice(notice) = event {
             // The store of a running conversation reports these, also when they come after the answer.
@@ -153,7 +166,12 @@ impl Printer<'_> {
                 return;
             }
             match notice.severity {
-                Severity::Info => {}
+                Severity::Info => {
+                    // Nothing else says what a hook did.
+                    if let Some((UserAction::HookRan, facts)) = UserAction::read(notice) {
+                        self.outputs.say("note", &facts.join("\n"));
+                    }
+                }
                 Severity::Warning => self.outputs.say("warning", &notice.message),
                 Severity::Error => self.outputs.say("error", &notice.message),
             }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Address, Branch, ClarificationResponse, Document, DocumentId, Message, Mode, Notice, Operation, RuleTrigger,
-    TrustAnswer, TrustReport, Turn,
+    ServerChange, ServersReport, TrustAnswer, TrustReport, Turn,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -142,6 +142,10 @@ pub enum Query {
     Trust,
     /// Keep the answer to the report on trust that was asked for last.
     DecideTrust(TrustAnswer),
+    /// The servers of tools, their states and their tools. Starts them if nothing has yet.
+    Servers,
+    /// Do something with a server of tools; answered as [`Query::Servers`].
+    ChangeServer { server: String, change: ServerChange },
     /// The changes that each turn made to files.
     Changes,
     /// The effect of an undo, before it is made.
@@ -227,6 +231,7 @@ pub enum Reply {
     Status(ServerStatus),
     Trust(TrustReport),
     Extensions(Vec<ExtensionEntry>),
+    Servers(ServersReport),
     /// Accepted; the effects arrive in the log.
     Accepted,
 }

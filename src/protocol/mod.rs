@@ -17,6 +17,7 @@ mod request;
 mod response;
 pub mod schema;
 pub mod sentence;
+mod servers;
 pub mod tool_label;
 mod trust;
 mod user_action;
@@ -35,6 +36,7 @@ pub use request::{
     BUILDS, COMMAND, CUSTOM_MODE, ClarificationResponse, Dialect, HunkAnswer, Message, PASTES, QuestionAnswer, Request,
 };
 pub use response::{Ending, Response, ResponseChange, Thinking};
+pub use servers::{ServerChange, ServerReport, ServerState, ServerTool, ServersReport};
 pub use tool_label::{CallSubject, ToolLabel};
 pub use trust::{RuleTrigger, TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport};
 pub use user_action::UserAction;

@@ -54,6 +54,13 @@ pub fn publish(labels: fn() -> Vec<ToolLabel>) {
     let _ = SOURCE.set(labels);
 }
 
+/// The name that people are shown for a tool of a server, by its name on the wire: `git › status` for `mcp__git__status`. `None` for
+/// other tools.
+pub fn served(name: &str) -> Option<String> {
+    let (server, tool) = name.strip_prefix("mcp__")?.split_once("__")?;
+    (!server.is_empty() && !tool.is_empty()).then(|| format!("{server} › {tool}"))
+}
+
 /// Returns the label of the tool with this name on the wire. `None` for unknown tools.
 pub fn label(name: &str) -> Option<&'static ToolLabel> {
     let source = SOURCE.get()?;

@@ -74,6 +74,8 @@ pub enum TrustKind {
     Mode,
     /// A text for the model; [`RuleTrigger::Nothing`]: with every message.
     Rule(RuleTrigger),
+    /// Definitions of servers of tools, each of which is approved by itself.
+    Servers,
     /// Programs that look for mistakes, as command lines.
     Checkers(Vec<String>),
 }

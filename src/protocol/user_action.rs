@@ -1,4 +1,4 @@
-//! Actions of the user that no document shows: each leaves a line in the conversation. No model receives them.
+//! Actions of the user and their hooks that no document shows: each leaves a line in the conversation. No model receives them.
 //!
 //! They travel as notices, so that the journal stores them where they happened and other readers ignore them.
 
@@ -41,10 +41,12 @@ pub enum UserAction {
     SettingWritten,
     /// The same, removed.
     SettingRemoved,
+    /// A hook did something beside calls, or broke down. Facts: a line that says so.
+    HookRan,
 }
 
 impl UserAction {
-    const NAMES: [(Self, &'static str); 17] = [
+    const NAMES: [(Self, &'static str); 18] = [
         (Self::Undid, "did-undo"),
         (Self::Redid, "did-redo"),
         (Self::UndidDocument, "did-undo-document"),
@@ -62,6 +64,7 @@ impl UserAction {
         (Self::Remembered, "did-remember"),
         (Self::SettingWritten, "did-set"),
         (Self::SettingRemoved, "did-unset"),
+        (Self::HookRan, "did-hook"),
     ];
 
     fn name(self) -> &'static str {

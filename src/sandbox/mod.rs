@@ -34,9 +34,14 @@ mod workspace;
 pub use checkpoints::{Changed, Checkpoints, Clash, Done, Marked, PathState, Plan, Turning, Which};
 pub use edits::{Cell, Change, Hunk, Seen, SeenFile};
 pub use files::{Located, Place, Refused};
+#[cfg(target_os = "linux")]
+pub use kernel::{End, Report};
 pub use kernel::{Layer, Layers, NOT_BUILT, force_off, helper, is_off, layers};
 pub use policy::Tier;
-pub use processes::{Apart, Commands, Ended, Excerpt, Foreground, How, NotRun, NotStarted, Running, Spec, Tried};
+pub use processes::{
+    Apart, BatchLine, Commands, Ended, Excerpt, Foreground, How, NotRun, NotStarted, Running, Service, ServiceError,
+    ServiceSpec, ServiceStreams, Spec, Tried,
+};
 pub use protect::{LeftBehind, LeftFile, LeftNote, Mended, Settled, said, take_unsaid};
 pub use walk::{Bounds, Walk};
 pub use workspace::{Fence, Workspace};

@@ -19,7 +19,7 @@ use super::{
         self, hidden, protected_names as name,
         resolve::{LONGEST_PATH, lexical, resolve, written_path},
     },
-    processes::{self, Commands, Foreground, NotRun, NotStarted, Running, Spec, Tried},
+    processes::{self, BatchLine, Commands, Foreground, NotRun, NotStarted, Running, Spec, Tried},
     protect::{self, LeftBehind, LeftFile},
     walk::{Bounds, Walk},
 };
@@ -243,6 +243,19 @@ impl Workspace {
     ) -> Result<Foreground, NotStarted> {
         // Whoever does not wait for it any more lets go of it, which ends it.
         let begun = move || self.commands.start(spec, output).map(Running::foreground);
+        let begun = tokio::task::spawn_blocking(begun).await;
+        begun.map_err(|error| NotStarted::Failed(io::Error::other(error)))?
+    }
+
+    /// Begins lines beside each other in one sandbox; see [`Commands::start_all`].
+    #[cfg(target_os = "linux")]
+    pub async fn begin_all(
+        self: Arc<Self>,
+        spec: Spec,
+        lines: Vec<BatchLine>,
+        output: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<Foreground, NotStarted> {
+        let begun = move || self.commands.start_all(spec, lines, output).map(Running::foreground);
         let begun = tokio::task::spawn_blocking(begun).await;
         begun.map_err(|error| NotStarted::Failed(io::Error::other(error)))?
     }

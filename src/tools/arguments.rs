@@ -41,6 +41,9 @@ pub fn read(tool: &Tool, raw: Result<&Map<String, Value>, &str>) -> Result<Input
         Ok(object) => object.clone(),
         Err(text) => object(text).map_err(|it| invalid(format!("the arguments are no JSON object: {it}")))?,
     };
+    if tool.takes_any {
+        return Ok(Input(given));
+    }
     if let Some(old) = tool.old_form {
         (old.fold)(&mut given);
     }

@@ -63,6 +63,8 @@ pub struct Tool {
     pub keeps_end: bool,
     /// Changes no file itself, but may run code of the workspace.
     pub runs_code: bool,
+    /// Its arguments are somebody else's to check: they are passed on as they come.
+    pub takes_any: bool,
     /// Reaches out and changes nothing here, so that its calls run beside those that read.
     pub is_apart: bool,
     /// Returns the tool's own reason for not being offered with these settings to a model; the flag: its window is small.
@@ -95,8 +97,18 @@ impl Tool {
             is_basic: false,
             keeps_end: false,
             runs_code: false,
+            takes_any: false,
             is_apart: false,
             withheld: |_, _, _| None,
+        }
+    }
+
+    /// The same, which may be used in all modes as far as its calls are allowed there.
+    #[must_use]
+    pub fn in_all_modes(self) -> Self {
+        Self {
+            modes: &Mode::ALL,
+            ..self
         }
     }
 

@@ -17,6 +17,9 @@ const WIDE: u16 = 60;
 /// Most messages in the queue that are shown.
 const MOST_QUEUED: usize = 3;
 
+/// Lines from which the status command has more than one.
+const STATUS_HEIGHT: u16 = 20;
+
 /// All that the places depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
@@ -32,6 +35,8 @@ pub struct Demand {
     pub is_asked: bool,
     /// Columns of an outline beside the transcript; 0 without one.
     pub beside: usize,
+    /// Lines of the status command below the header.
+    pub status_rows: usize,
     /// The screen is a region among the terminal's own lines: nothing is left free, and the header stands below.
     pub is_inline: bool,
 }
@@ -82,11 +87,13 @@ impl Areas {
         let room = room - asked;
         let queued = (demand.queued.min(MOST_QUEUED) as u16).min(room.saturating_sub(kept));
         let above = if demand.is_inline { 0 } else { room.min(1) };
-        let earlier = u16::from(demand.is_reading_back && room - queued - above > 1);
+        let status = status_rows(demand).min((room - queued - above).saturating_sub(8));
+        let earlier = u16::from(demand.is_reading_back && room - queued - above - status > 1);
         let at_end = if demand.is_inline { header } else { 0 };
         let free = below.saturating_sub(footer + at_end);
         let [
             top,
+            _,
             _,
             transcript,
             queue,
@@ -99,8 +106,9 @@ impl Areas {
         ] = Layout::vertical(
             [
                 above,
+                status,
                 earlier,
-                room - queued - above - earlier,
+                room - queued - above - status - earlier,
                 queued,
                 asked,
                 rule,
@@ -131,11 +139,27 @@ impl Areas {
     /// The line about older turns that are being read, above the transcript; empty without one.
     pub fn earlier(&self) -> Rect {
         let y = if self.demand.is_inline { 0 } else { self.header.bottom() };
+        let y = y + self.status_height(y);
         Rect {
             y,
             height: self.transcript.y.saturating_sub(y),
             ..self.transcript
         }
+    }
+
+    /// The lines of the status command, below the header; empty without any.
+    pub fn status(&self) -> Rect {
+        let y = self.header.bottom();
+        Rect {
+            y,
+            height: self.status_height(y),
+            ..self.transcript
+        }
+    }
+
+    fn status_height(&self, y: u16) -> u16 {
+        let between = self.transcript.y.saturating_sub(y);
+        status_rows(self.demand).min(between)
     }
 
     /// The area of a page instead of the transcript.
@@ -173,6 +197,15 @@ impl Areas {
     /// Returns the columns of content, at least 1.
     pub fn content(&self) -> usize {
         self.columns.saturating_sub(self.gutter + MARGIN + self.beside).max(1)
+    }
+}
+
+/// Lines for the status command, where there is room for them.
+fn status_rows(demand: Demand) -> u16 {
+    if demand.is_inline || demand.size.1 < STATUS_HEIGHT {
+        0
+    } else {
+        demand.status_rows as u16
     }
 }
 
@@ -263,6 +296,16 @@ mod tests {
             ..demand
         };
         assert_eq!(lines(reading)[1..3], [(1, 1), (2, 14)]);
+        let status = Demand {
+            status_rows: 2,
+            ..demand
+        };
+        assert_eq!(lines(status)[..3], [(0, 1), (3, 0), (3, 13)]);
+        let small = Demand {
+            size: (80, 19),
+            ..status
+        };
+        assert_eq!(lines(small)[..3], [(0, 1), (1, 0), (1, 10)]);
         let inline = Demand {
             is_inline: true,
             size: (80, 8),
@@ -287,6 +330,7 @@ mod tests {
                         is_asked: height % 2 == 0,
                         is_reading_back: height % 3 == 0,
                         beside: 0,
+                        status_rows: usize::from(height % 4),
                         is_inline,
                     };
                     let mut areas = lines(demand);

@@ -547,10 +547,7 @@ impl Screen {
         notify(&mut self.notifier, app, out);
         let status = app.status_due();
         self.output.flush();
-        let mut effects: Vec<_> = status
-            .into_iter()
-            .map(|(command, state)| Effect::Status { command, state })
-            .collect();
+        let mut effects: Vec<_> = status.into_iter().map(Effect::Status).collect();
         effects.extend(app.questions.citations(&app.viewport.pane.lines, &app.conversation));
         let next = app.next_to_print();
         effects.extend(app.pictures_wanted(next));

@@ -84,6 +84,10 @@ fn what_the_user_did_stays_in_the_transcript_where_it_happened() {
     desk.events([trusted]);
     assert!(!desk.app.conversation.is_busy(), "nobody answers it");
     desk.exchange("one", &["First answer."]);
+    desk.events([Event::Notice(
+        UserAction::HookRan.notice(&["hook h.json Stop (3 ms): goes on"]),
+    )]);
+    assert!(desk.shows("· hook h.json Stop (3 ms): goes on"), "{}", desk.picture());
     desk.events([Event::Notice(UserAction::UndidDocument.notice(&["1.1", "a.rs"]))]);
     desk.exchange("two", &["Second answer."]);
     let lines = |desk: &mut TestApp| {

@@ -68,11 +68,19 @@ fn bars(app: &App) -> Bars {
     Bars {
         earlier: Bar::new(vec![reading], Vec::new(), (areas.gutter as u16, margin)),
         header: Bar::new(place, state, (1, margin)),
+        status: app.status.more().iter().map(|it| status_line(it, columns)).collect(),
         trust: Bar::new(asked, review, (2, margin)),
         rule: Bar::new(above_draft, Vec::new(), (0, 0)),
         above_footer: Bar::new(footer.above, Vec::new(), (2, margin)),
         footer: Bar::new(footer.left, footer.right, (2, margin)),
     }
+}
+
+/// A line of the status command.
+fn status_line(spans: &[Span], columns: usize) -> Bar {
+    let spans: Vec<Span> = spans.iter().cloned().map(header::quiet).collect();
+    let left = width::cut_spans(&spans, columns.saturating_sub(2));
+    Bar::new(left, Vec::new(), (1, MARGIN as u16))
 }
 
 /// Cells that were rendered before the frame, and their links.
@@ -110,6 +118,7 @@ impl App {
             queued: self.composer.said.len() + self.composer.queue.len(),
             is_asked: self.conversation.transcript.trust.is_some(),
             is_reading_back: self.conversation.backfill.is_reading(),
+            status_rows: self.status.more().len(),
             beside,
             is_inline,
         });
@@ -246,6 +255,11 @@ impl App {
         if is_header_first {
             frame.pane(areas.header, header.bar.version, |buf, links| {
                 header.render(areas.header, buf, links);
+            });
+        }
+        for (row, bar) in areas.status().rows().zip(&bars.status) {
+            frame.pane(row, bar.version, |buf, links| {
+                BarWidget { bar, theme }.render(row, buf, links);
             });
         }
         let earlier = BarWidget {

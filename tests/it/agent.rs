@@ -143,6 +143,7 @@ impl Stage {
         let log = Log::new();
         let (link, inbox) = Local::new(Arc::clone(&log), About::default());
         let setup = Setup {
+            servers: None,
             provider: Arc::clone(script) as Arc<dyn Provider>,
             model: "m".to_owned(),
             conversation: "conv_1".into(),

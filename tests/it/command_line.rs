@@ -37,7 +37,6 @@ fn a_mistyped_command_is_refused_and_starts_nothing() {
         (&["update"], "sheaf --version"),
         (&["version"], "sheaf --version"),
         (&["init"], "sheaf doctor"),
-        (&["mcp"], "sheaf config"),
     ] {
         let ran = run(home.path(), arguments);
         assert_eq!(

@@ -1,6 +1,7 @@
 //! A repository with skills, commands, hooks and modes that were written for Cursor and for Claude Code, in the real binary.
 
 use std::{
+    collections::BTreeSet,
     fs,
     os::unix::fs::PermissionsExt as _,
     process::{Child, Command, Stdio},
@@ -93,8 +94,13 @@ impl Bench {
     }
 
     fn start(&self, prompt: &str, arguments: &[&str]) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_sheaf"))
-            .args(["-p", prompt])
+        let mut command = self.sheaf(&["-p", prompt]);
+        command.args(arguments).spawn().expect("it runs")
+    }
+
+    fn sheaf(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sheaf"));
+        command
             .args(arguments)
             .current_dir(self.folder.path().join("work"))
             .env_clear()
@@ -105,9 +111,15 @@ impl Bench {
             .env("OPENAI_MODEL", "scripted")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it runs")
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs it to its end. Returns all that it printed, and whether it succeeded.
+    fn run(&self, arguments: &[&str]) -> (String, bool) {
+        let output = self.sheaf(arguments).output().expect("it runs");
+        let printed = [output.stdout, output.stderr].concat();
+        (String::from_utf8_lossy(&printed).into_owned(), output.status.success())
     }
 
     /// Lets the model make these calls, one after the other. Returns all results, and what was said on standard error.
@@ -203,6 +215,34 @@ fn a_skill_is_listed_loaded_once_and_known_after_continue() {
 }
 
 #[test]
+fn the_skills_that_were_used_last_keep_their_descriptions() {
+    let bench = Bench::new();
+    for nth in 0..20 {
+        let about = format!("{} end-of-{nth:02}", "long ".repeat(190));
+        bench.write(
+            &format!("work/.sheaf/skills/s{nth:02}/SKILL.md"),
+            &format!("---\nname: s{nth:02}\ndescription: {about}\n---\nx\n"),
+        );
+    }
+    let system = |prompt: &str| {
+        let child = bench.start(prompt, &["--trust", "--no-session"]);
+        let asked = bench.model.asked();
+        let system = said(&asked.request, "system");
+        asked.says("Hello.");
+        asked.finish();
+        child.wait_with_output().expect("it ends");
+        system
+    };
+    assert!(!system("/s17").contains("end-of-"));
+    assert!(!system("/s03").contains("end-of-03"));
+    let told = system("hello");
+    let whole: Vec<usize> = (0..20)
+        .filter(|nth| told.contains(&format!("end-of-{nth:02}")))
+        .collect();
+    assert_eq!(whole, [3, 17], "{told}");
+}
+
+#[test]
 fn nothing_of_a_repository_acts_before_it_is_trusted() {
     let bench = Bench::new();
     let child = bench.start("/git:commit x", &[]);
@@ -266,11 +306,75 @@ fn hooks_of_both_programs_guard_calls() {
     assert!(results[3].contains("not this file"), "{results:?}");
     assert!(results[4].contains("format it"), "{results:?}");
     assert_eq!(bench.read("work/new.txt"), "hello\n");
+    for line in [
+        "note: hook .cursor/hooks.json beforeShellExecution (",
+        " ms): denied: the network is off",
+        "note: hook .claude/settings.json PreToolUse (",
+        " ms): changed the input",
+        "note: hook .claude/settings.json PostToolUse (",
+        " ms): added context",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
     let shell: Value = serde_json::from_str(&bench.read("work/shell.json")).expect("JSON");
     assert_eq!(shell["command"], "git push origin main");
     assert_eq!(shell["hook_event_name"], "beforeShellExecution");
     let edited: Value = serde_json::from_str(&bench.read("work/edited.json")).expect("JSON");
     assert_eq!(edited["edits"], json!([{ "old_string": "", "new_string": "hello\n" }]));
+}
+
+#[test]
+fn the_document_of_a_call_has_the_hooks_that_ran_for_it() {
+    let bench = Bench::new();
+    let child = bench.start("go", &["--trust", "--no-session", "--output-format", "documents"]);
+    let run = |line: &str| ("run_terminal_cmd", json!({ "command": line, "is_background": false }));
+    bench.model.asked().calls(&[run("git push"), run("echo plain")]);
+    let asked = bench.model.asked();
+    asked.calls(&[("write", json!({ "file_path": "new.txt", "contents": "hello\n" }))]);
+    let last = bench.model.asked();
+    last.says("Done.");
+    last.finish();
+    let output = child.wait_with_output().expect("it ends");
+    if String::from_utf8_lossy(&output.stderr).contains("there is no sandbox here") {
+        return;
+    }
+    let printed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let documents = printed["documents"].as_array().expect("documents");
+    let hooks = |kind: &str, nth: usize| {
+        let found = documents.iter().filter(|it| it["type"] == kind).nth(nth);
+        found.unwrap_or_else(|| panic!("{kind}: {printed:#}"))["metadata"]["hooks"].clone()
+    };
+    let push = hooks("terminal_command", 0);
+    let denied = push
+        .as_array()
+        .expect("hooks")
+        .iter()
+        .find(|it| it["effect"] == "denied");
+    let denied = denied.unwrap_or_else(|| panic!("{push:#}"));
+    assert_eq!(denied["hook"], ".cursor/hooks.json beforeShellExecution");
+    assert_eq!(denied["command"], ".cursor/hooks/net.sh");
+    assert_eq!(
+        (&denied["exitCode"], &denied["message"]),
+        (&json!(0), &json!("the network is off"))
+    );
+    assert!(denied["duration_ms"].is_u64());
+    let plain = hooks("terminal_command", 1);
+    let plain: Vec<_> = plain.as_array().expect("hooks").iter().collect();
+    assert!(
+        plain.len() == 1 && plain[0]["effect"].is_null() && plain[0]["exitCode"] == 0,
+        "{plain:?}"
+    );
+    let edit = hooks("file_edit", 0);
+    let names: Vec<_> = edit
+        .as_array()
+        .expect("hooks")
+        .iter()
+        .map(|it| it["hook"].clone())
+        .collect();
+    assert_eq!(
+        names,
+        [".cursor/hooks.json afterFileEdit", ".claude/settings.json PostToolUse"]
+    );
 }
 
 #[test]
@@ -303,7 +407,8 @@ fn the_end_of_the_program_waits_for_the_hooks_of_the_end() {
     let bench = Bench::new();
     bench.write(
         "work/.claude/settings.json",
-        r#"{"hooks":{"SessionEnd":[{"hooks":[{"type":"command","command":"cat > ended.json"}]}]}}"#,
+        r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"echo Be kind."}]}],
+            "SessionEnd":[{"hooks":[{"type":"command","command":"cat > ended.json"}]}]}}"#,
     );
     let child = bench.start("hi", &["--trust", "--no-session"]);
     let asked = bench.model.asked();
@@ -313,6 +418,7 @@ fn the_end_of_the_program_waits_for_the_hooks_of_the_end() {
     if String::from_utf8_lossy(&output.stderr).contains("there is no sandbox here") {
         return;
     }
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Hello.\n");
     let ended: Value = serde_json::from_str(&bench.read("work/ended.json")).expect("JSON");
     assert_eq!(ended["hook_event_name"], "SessionEnd");
 }
@@ -334,4 +440,167 @@ fn a_prompt_that_a_hook_blocks_is_not_sent() {
     }
     assert!(!output.status.success() && told.contains("no passwords"), "{told}");
     assert!(bench.model.is_idle());
+}
+
+#[test]
+fn hooks_of_the_user_start_although_the_home_is_below_tmp() {
+    let bench = Bench {
+        folder: tempfile::tempdir_in("/tmp").expect("a folder"),
+        model: Model::start(),
+    };
+    bench.write("work/README.md", "# Shop\n");
+    bench.write("home/.claude/check.sh", "#!/bin/sh\necho 'never here' >&2\nexit 2\n");
+    bench.write("home/.cursor/check.sh", "#!/bin/sh\necho 'nor here' >&2\nexit 2\n");
+    bench.write(
+        "home/.claude/settings.json",
+        r#"{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"~/.claude/check.sh"}]}]}}"#,
+    );
+    bench.write(
+        "home/.cursor/hooks.json",
+        r#"{"hooks":{"beforeReadFile":[{"command":"./check.sh"}]}}"#,
+    );
+    let (results, told) = bench.calls(
+        &["--no-session"],
+        &[
+            (
+                "run_terminal_cmd",
+                json!({ "command": "echo x", "is_background": false }),
+            ),
+            ("read_file", json!({ "target_file": "README.md" })),
+        ],
+    );
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    assert!(results[0].contains("never here"), "{results:?} {told}");
+    assert!(results[1].contains("nor here"), "{results:?} {told}");
+}
+
+#[test]
+fn all_hooks_of_an_occasion_share_one_sandbox() {
+    let bench = Bench::new();
+    let note = |at: usize| json!({ "command": format!("readlink /proc/self/ns/pid > {at}.seen; sleep 0.01") });
+    let hooks: Vec<Value> = (0..50).map(note).collect();
+    let file = json!({ "hooks": { "preToolUse": hooks } });
+    bench.write("work/.cursor/hooks.json", &file.to_string());
+    let (_, told) = bench.calls(
+        &["--trust", "--no-session"],
+        &[("list_dir", json!({ "target_directory": "." }))],
+    );
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    let seen: BTreeSet<String> = (0..50).map(|at| bench.read(&format!("work/{at}.seen"))).collect();
+    assert_eq!(seen.len(), 1, "{seen:?} {told}");
+}
+
+#[test]
+fn a_project_cannot_end_the_hooks_of_the_user() {
+    let bench = Bench::new();
+    bench.write(
+        "work/.cursor/hooks.json",
+        r#"{"hooks":{"preToolUse":[{"command":"while kill -9 -1; do :; done; touch ran"}]}}"#,
+    );
+    bench.write(
+        "home/.cursor/hooks.json",
+        r#"{"hooks":{"preToolUse":[{"command":"sleep 0.5; echo 'the guard lives' >&2; exit 2"}]}}"#,
+    );
+    let (results, told) = bench.calls(
+        &["--trust", "--no-session"],
+        &[("list_dir", json!({ "target_directory": "." }))],
+    );
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    assert!(results[0].contains("the guard lives"), "{results:?} {told}");
+}
+
+#[test]
+fn files_that_a_hook_changed_are_undone_with_the_turn() {
+    let bench = Bench::new();
+    bench.write(
+        "work/.cursor/hooks.json",
+        r#"{"hooks":{
+            "afterFileEdit":[{"command":"sed -i 's/hello/HELLO/' new.txt; echo formatted > format.log"}],
+            "preToolUse":[{"matcher":"Shell","command":"echo before > README.md"}]}}"#,
+    );
+    let (results, told) = bench.calls(
+        &["--trust"],
+        &[
+            ("write", json!({ "file_path": "new.txt", "contents": "hello\n" })),
+            (
+                "run_terminal_cmd",
+                json!({ "command": "cat README.md", "is_background": false }),
+            ),
+        ],
+    );
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    assert!(results[1].contains("before"), "{results:?}");
+    assert_eq!(bench.read("work/new.txt"), "HELLO\n");
+    assert!(
+        told.contains("hooks of edit_after changed format.log, new.txt"),
+        "{told}"
+    );
+    assert!(told.contains("hooks of tool_before changed README.md"), "{told}");
+    let (said, is_fine) = bench.run(&["undo"]);
+    assert!(is_fine, "{said}");
+    assert_eq!(bench.read("work/README.md"), "# Shop\n");
+    let left = ["new.txt", "format.log"].map(|it| bench.folder.path().join("work").join(it).exists());
+    assert_eq!(left, [false, false], "{said}");
+}
+
+#[test]
+fn whatever_a_hook_in_the_sandbox_does_there_is_an_answer() {
+    let bench = Bench::new();
+    let cases = [
+        ("echo oops >&2; exit 1", "exit code 1: oops"),
+        ("./no-such-program", "was not found (exit code 127)"),
+        ("kill -9 $$", "ended by signal 9"),
+        ("trap '' TERM; sleep 60", "took longer than 1 s"),
+        ("setsid sleep 60 & exit 1", "exit code 1"),
+        ("exec 1>&- 2>&-; exit 1", "exit code 1"),
+        ("yes", "printed more than 1048576 bytes"),
+        ("echo '{broken'", "its output is not JSON"),
+        ("cat > /dev/null; echo '{}'; exit 3", "exit code 3"),
+    ];
+    let hooks: Vec<Value> = cases
+        .iter()
+        .map(|(command, _)| json!({ "hooks": [{ "type": "command", "command": command, "timeout": 1 }] }))
+        .collect();
+    let file = json!({ "hooks": { "UserPromptSubmit": hooks } });
+    bench.write("home/.claude/settings.json", &file.to_string());
+    let child = bench.start("hi", &["--no-session"]);
+    let asked = bench.model.asked();
+    asked.says("Hello.");
+    asked.finish();
+    let output = child.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    for (command, line) in cases {
+        assert!(told.contains(line), "{command}: {told}");
+    }
+    assert_eq!(told.matches("UserPromptSubmit").count(), cases.len(), "{told}");
+}
+
+#[test]
+fn a_hook_that_ends_its_sandbox_is_broken_and_closed_where_it_should_be() {
+    let bench = Bench::new();
+    bench.write(
+        "home/.cursor/hooks.json",
+        r#"{"hooks":{"beforeSubmitPrompt":[{"command":"while kill -9 $PPID -1; do :; done; sleep 60","failClosed":true}]}}"#,
+    );
+    let output = bench
+        .start("hi", &["--no-session"])
+        .wait_with_output()
+        .expect("it ends");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    assert!(told.contains("ended by signal 9; it counts as a no"), "{told}");
+    assert!(!output.status.success() && bench.model.is_idle());
 }

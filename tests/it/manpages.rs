@@ -1,6 +1,6 @@
 //! What README, ARCHITECTURE, CONTRIBUTING and CHANGELOG say is true of the program.
 
-use std::{collections::BTreeSet, path::Path, process::Command};
+use std::{collections::BTreeSet, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use crate::source::root;
 
@@ -96,6 +96,8 @@ fn help() -> String {
         "sessions list",
         "sessions export",
         "sessions doctor",
+        "plugin add",
+        "plugin update",
         "get",
         "why",
         "sessions show",
@@ -106,6 +108,11 @@ fn help() -> String {
         "man",
         "models",
         "sandbox run",
+        "mcp",
+        "mcp add",
+        "mcp list",
+        "mcp test",
+        "mcp login",
     ];
     let texts = tasks.map(|task| {
         let output = Command::new(env!("CARGO_BIN_EXE_sheaf"))
@@ -215,7 +222,8 @@ fn slash_commands_and_variables_are_known() {
         for word in quoted(&text).into_iter().filter_map(|it| it.strip_prefix('/')) {
             // What follows the name is its argument; a path is no command.
             let command = word.split(' ').next().unwrap_or_default();
-            if command.is_empty() || command.contains(['/', '.']) || ["tmp", "healthz", "v1"].contains(&command) {
+            let is_other = command.is_empty() || command.contains(['/', '.']) || command.starts_with("mcp__");
+            if is_other || ["tmp", "healthz", "v1"].contains(&command) {
                 continue;
             }
             count += 1;
@@ -241,7 +249,10 @@ fn the_sample_configurations_are_right() {
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().join(".config/sheaf");
         std::fs::create_dir_all(&folder).expect("made");
-        std::fs::write(folder.join("config.toml"), &sample).expect("written");
+        let file = folder.join("config.toml");
+        std::fs::write(&file, &sample).expect("written");
+        // Some name headers, which only a private file may hold.
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).expect("it is ours");
         let output = Command::new(env!("CARGO_BIN_EXE_sheaf"))
             .args(["config", "explain"])
             .env_clear()

@@ -55,6 +55,7 @@ fn printed(pieces: Vec<String>, format: Format, is_partial: bool) -> String {
         let (link, inbox) = Local::new(Arc::clone(&log), About::default());
         let settings = Settings::default();
         let setup = Setup {
+            servers: None,
             provider: Arc::new(Pieces(pieces)),
             model: "m".to_owned(),
             conversation: "conv_1".into(),

@@ -228,8 +228,8 @@ fn one(access: &Access, class: Class, facts: &Facts<'_>) -> Verdict {
                 Some(Rule::Search),
             )
         }
-        Access::Mcp { .. } if only_reads && class != Class::Reads => {
-            not_now("no tool that may change something is used")
+        Access::Mcp { server, tool } if only_reads && class != Class::Reads && !is_named(server, tool, facts.rules) => {
+            not_now("no tool of a server is used, unless a rule names it,")
         }
         Access::Mcp { server, tool } => {
             let is_meant = |it: &Rule| match it {
@@ -239,7 +239,7 @@ fn one(access: &Access, class: Class, facts: &Facts<'_>) -> Verdict {
                 }
             };
             let is_free = class == Class::Reads && facts.run != RunMode::Ask;
-            let rule = Rule::parse(&format!("Mcp({server}:{tool})"), None).ok();
+            let rule = Rule::parse(&format!("Mcp({}:{tool})", server.replace(' ', "?")), None).ok();
             simple(
                 facts,
                 is_meant,
@@ -270,6 +270,12 @@ pub fn unfit(mode: Mode, tier: Tier, gaps: &str, permissions: &[Permission]) -> 
             wanted.join("`, `")
         )
     })
+}
+
+/// Returns true if the user's settings allow exactly this tool. A pattern says nothing about what a tool does.
+fn is_named(server: &str, tool: &str, rules: &Rules) -> bool {
+    let is_it = |it: &Rule| matches!(it, Rule::Mcp { server: s, tool: t } if s == server && t == tool);
+    rules.allow.iter().any(is_it)
 }
 
 /// Judges an access that a rule either names or does not.

@@ -52,6 +52,8 @@ impl Bench {
             path: "hooks.json".to_owned(),
             owner: Owner::User,
             directory: self.folder.path().to_owned(),
+            folder: None,
+            variables: Vec::new(),
         }
     }
 
@@ -74,9 +76,10 @@ impl Bench {
     fn lines(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         while let Ok(news) = self.news.try_recv() {
-            lines.push(match news {
-                HookNews::Line(line) | HookNews::Halt(line) => line,
-            });
+            match news {
+                HookNews::Line(line) | HookNews::Halt(line) => lines.push(line),
+                HookNews::Ran { runs, .. } => lines.extend(runs.iter().map(ToString::to_string)),
+            }
         }
         lines
     }
@@ -128,6 +131,29 @@ async fn whatever_a_hook_does_there_is_an_answer() {
 }
 
 #[tokio::test]
+async fn commands_cannot_answer_for_a_hook_that_runs_without_the_sandbox() {
+    let bench = Bench::new();
+    let hook = Hook {
+        isolation: Isolation::Free,
+        ..bench.hook("for it in 0 1; do readlink -f /proc/self/fd/$it >&2; done; readlink -f /proc/$$/fd/0 >&2; exit 2")
+    };
+    bench.set(vec![hook]);
+    let reason = bench.run().await.reason;
+    let shared = bench
+        .hooks
+        .workspace
+        .as_ref()
+        .unwrap()
+        .commands()
+        .temporary_folder()
+        .unwrap();
+    assert!(reason.contains("/sheaf-hook-"), "{reason}");
+    assert!(!reason.contains(shared.to_str().unwrap()), "{reason}");
+    let folder = reason.lines().find(|it| it.contains("/sheaf-hook-")).unwrap();
+    assert!(!Path::new(folder).parent().unwrap().exists(), "{folder}");
+}
+
+#[tokio::test]
 async fn hooks_of_an_occasion_run_beside_each_other() {
     let bench = Bench::new();
     // Each waits for the other one.
@@ -148,7 +174,11 @@ async fn a_hook_in_the_sandbox_writes_nothing_outside_of_the_workspace() {
     bench.set(vec![
         bench.hook(&format!("touch {0} 2>/dev/null; touch made; exit 0", trace.display())),
     ]);
-    assert_eq!(bench.run().await, Merged::default());
+    let changed = Merged {
+        runs: Vec::new(),
+        ..bench.run().await
+    };
+    assert_eq!(changed, Merged::default());
     assert!(!trace.exists() && bench.folder.path().join("made").exists());
 }
 
@@ -177,7 +207,11 @@ async fn a_hook_whose_script_was_changed_does_not_run_and_is_not_gone() {
     };
     let isolation = bench.hook("").isolation;
     bench.hooks.set(find_hooks(&around, (&[], ""), isolation, &|_, _| true));
-    assert_eq!(bench.run().await, Merged::default());
+    let changed = Merged {
+        runs: Vec::new(),
+        ..bench.run().await
+    };
+    assert_eq!(changed, Merged::default());
     std::fs::write(root.join("check.sh"), "touch ran; exit 0\n").unwrap();
     let merged = bench.run().await;
     assert_eq!(merged.decision, Some(Decision::Deny));

@@ -1,6 +1,6 @@
 //! Answers to questions that leave no trace in the conversation.
 
-use std::{future::ready, pin::Pin, sync::Arc};
+use std::{future::ready, pin::Pin, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use tokio::sync::oneshot;
@@ -12,7 +12,7 @@ use crate::{
     agent::{
         approval,
         git::{self, Repository},
-        undo,
+        served, undo,
     },
     config::ConfiguredRule,
     link::{AskError, Asker},
@@ -21,6 +21,9 @@ use crate::{
     sandbox::Workspace,
     transcript::Transcript,
 };
+
+/// Time that a report waits for servers of tools that are being started.
+const SERVERS_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The answer to a question; `None`: this agent cannot answer it.
 type ReplyFuture = Pin<Box<dyn Future<Output = Result<Option<Reply>, Failure>> + Send>>;
@@ -59,8 +62,26 @@ impl Runner {
             Query::DecideTrust(answer) if is_here => {
                 let (setup, context) = (&self.setup, &mut self.context);
                 let decided = self.trust.decide(answer, setup, context, &self.log);
+                if let Some(servers) = setup.servers.as_ref().filter(|_| decided.is_ok()) {
+                    servers.recheck();
+                }
                 let failed = |it| Failure::new(FailureKind::Request, it);
                 Box::pin(ready(decided.map(|()| Some(Reply::Accepted)).map_err(failed)))
+            }
+            Query::Servers if is_here && let Some(servers) = self.setup.servers.clone() => {
+                servers.start();
+                Box::pin(async move {
+                    servers.settled(SERVERS_PATIENCE).await;
+                    Ok(Some(Reply::Servers(served::report(&servers))))
+                })
+            }
+            Query::ChangeServer { server, change } if is_here && let Some(servers) = self.setup.servers.clone() => {
+                Box::pin(async move {
+                    let failed = |it: String| Failure::new(FailureKind::Request, it);
+                    served::change(&servers, &server, change).map_err(failed)?;
+                    servers.settled(SERVERS_PATIENCE).await;
+                    Ok(Some(Reply::Servers(served::report(&servers))))
+                })
             }
             Query::Changes if let Some(workspace) = workspace => {
                 let seen = Arc::clone(&self.tools.seen);

@@ -145,7 +145,7 @@ fn may_run(setup: &Setup) -> bool {
     let settings = &setup.settings;
     let tool = setup.tools.get(read_lints::NAME);
     let is_on = settings.tools.get(read_lints::NAME).is_none_or(|it| it.enabled);
-    is_on && tool.is_some_and(|it| !tool_selection::must_ask(settings, it))
+    is_on && tool.is_some_and(|it| !tool_selection::must_ask(settings, it, &[]))
 }
 
 /// Checkers that are asked about what a call has just changed.

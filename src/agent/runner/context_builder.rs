@@ -32,7 +32,7 @@ use crate::{
             context::{self, FileWatch, Files, FirstContext, Gathering, Sent, Surroundings},
             rules::{self, RuleSet, Trust},
         },
-        tool_selection,
+        served, tool_selection,
         trust::{self, Standing},
         turn::{AnswerLimits, AnswerModel, AnswerSetup, Memory, Policy, Purpose, Submission},
     },
@@ -173,6 +173,10 @@ const CONTEXT: &str = "context";
 
 /// The longest that a message waits for its context.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// Time that a message waits for servers of tools that are being started; those that come later join the next one.
+const SERVER_PATIENCE: Duration = Duration::from_secs(1);
+/// The same where nobody sends a next one.
+const SERVER_PATIENCE_ALONE: Duration = Duration::from_secs(15);
 /// The longest that a background check waits for the list of recently changed files.
 const TREE_PATIENCE: Duration = Duration::from_mins(1);
 
@@ -183,7 +187,8 @@ impl ContextBuilder {
         let (ready, is_ready) = watch::channel(false);
         let told = Arc::clone(&state);
         let reading = DiskReading::of(setup);
-        let skills = Arc::new(SkillShelf::new(setup.conversation.to_string()));
+        let uses = setup.paths.as_ref().map(|it| it.state.join("skill-uses.json"));
+        let skills = Arc::new(SkillShelf::new(setup.conversation.to_string(), uses));
         let shelf = Arc::clone(&skills);
         let (hooks, hook_news) = Hooks::new(setup.workspace.clone());
         let called = Arc::clone(&hooks);
@@ -381,11 +386,16 @@ impl ContextBuilder {
         let gathering = self.gathering.take_if(|_| is_first || is_resumed);
         let files = self.files.clone();
         let findings = self.checks.findings();
-        let all = setup.tools.clone();
         let shelf = Arc::clone(&self.skills);
         let is_afar = setup.asker.is_afar();
         let hooks = Arc::clone(&self.hooks);
         let root = workspace.as_ref().map(|it| it.root().to_owned()).unwrap_or_default();
+        let (all, servers) = (setup.tools.clone(), setup.servers.clone());
+        let patience = match setup.asker {
+            Asker::Here => SERVER_PATIENCE,
+            // Nobody sends a second message, with the tools that come late.
+            Asker::Nobody | Asker::Program | Asker::Live | Asker::Later => SERVER_PATIENCE_ALONE,
+        };
         Box::pin(async move {
             // A server that is asked about its models before the first request says what they hold; others do not wait.
             let window = match known.window {
@@ -395,6 +405,10 @@ impl ContextBuilder {
                     tokio::time::timeout(PATIENCE, own).await.ok().flatten()
                 }
             };
+            if let Some(servers) = &servers {
+                servers.settled(patience).await;
+            }
+            let all = served::with_servers(&all, servers.as_ref(), window);
             submission.setup.tools =
                 tool_selection::tools(&submission.setup.settings, &submission.setup.model.name, window, &all);
             // The sender goes only with the thread that reads; then there is nothing to wait for.
@@ -425,7 +439,8 @@ impl ContextBuilder {
             let entered = lock(&state).enter_custom(&mut submission);
             let mode = submission.mode;
             if is_aside {
-                submission.setup.model.system = system(&submission, window, known.parallel, &skills, &lock(&state));
+                submission.setup.model.system =
+                    system(&submission, window, known.parallel, &skills, &lock(&state), &[]);
                 return submission;
             }
             // It is known by now, or is found on a thread that may wait.
@@ -524,7 +539,13 @@ impl ContextBuilder {
                     model = submission.setup.model.name
                 ));
             }
-            submission.setup.model.system = system(&submission, window, known.parallel, &skills, &lock(&state));
+            if let Some(servers) = &servers {
+                let (named, warnings) = served::named_in(&submission.message.content, servers).await;
+                submission.parts.extend(named);
+                lock(&state).warnings.extend(warnings);
+            }
+            let said = servers.map(|it| it.instructions()).unwrap_or_default();
+            submission.setup.model.system = system(&submission, window, known.parallel, &skills, &lock(&state), &said);
             submission
         })
     }
@@ -734,7 +755,9 @@ impl ContextBuilder {
         let mode = state.mode.unwrap_or_default();
         let mut known = catalogue::known(&chosen.model, &setup.settings.models);
         known.window = known.window.or(memory.window.tokens);
-        let tools = tool_selection::tools(&setup.settings, &chosen.model, known.window, &setup.tools);
+        let all = served::with_servers(&setup.tools, setup.servers.as_ref(), known.window);
+        let tools = tool_selection::tools(&setup.settings, &chosen.model, known.window, &all);
+        let said = setup.servers.as_ref().map(|it| it.instructions()).unwrap_or_default();
         let can_lint = state.can_lint;
         let skills = self.skills.skills();
         let has_skills = skills.for_model().next().is_some();
@@ -762,7 +785,7 @@ impl ContextBuilder {
                 tools: &names,
                 parallel: known.parallel.unwrap_or(true),
                 rules: Some(&state.rules),
-                servers: &[],
+                servers: &said,
                 custom: Some(&state.custom),
                 skills: Some(&skills),
                 ..prompt::Facts::default()
@@ -784,6 +807,7 @@ fn system(
     parallel: Option<bool>,
     skills: &SkillSet,
     state: &ContextState,
+    servers: &[(String, String)],
 ) -> String {
     let answer = &submission.setup;
     prompt::system(&prompt::Facts {
@@ -792,7 +816,7 @@ fn system(
         tools: &prompt_tools(&answer.settings, &answer.tools),
         parallel: parallel.unwrap_or(true),
         rules: Some(&state.rules),
-        servers: &[],
+        servers,
         custom: Some(&state.custom),
         skills: Some(skills),
         ..prompt::Facts::default()
@@ -849,12 +873,9 @@ impl DiskReading {
         };
         let rules = rules.with_user(rules::of_user(&self.settings, paths));
         warnings.extend(rules.warnings());
-        let around = extensions::Surroundings {
-            workspace: self.workspace.as_ref().map(|it| it.root().to_owned()),
-            directory: std::env::current_dir().ok(),
-            config: paths.map(|it| it.config.clone()),
-            home: paths.and_then(|_| std::env::home_dir()),
-        };
+        let root = self.workspace.as_ref().map(|it| it.root().to_owned());
+        let (around, broken) = extensions::Surroundings::of_user(root, paths);
+        warnings.extend(broken.iter().map(|(name, why)| format!("plugin {name}: {why}")));
         let trust = standing.as_ref().map(|it| it.trust.clone());
         let may_act = |path: &str, print: &Fingerprint| trust.as_ref().is_some_and(|it| it.lets(path, print));
         if let Some(name) = &self.settings.prompt.style {
@@ -885,30 +906,10 @@ impl DiskReading {
 
     /// The hooks of files and of the settings, unless the user has switched them off.
     fn hooks(&self, around: &extensions::Surroundings, may_act: &dyn Fn(&str, &Fingerprint) -> bool) -> HookSet {
-        let isolation = match self.settings.agent.hooks.as_str() {
-            "off" => return HookSet::default(),
-            "network" => Isolation::Network,
-            "free" => Isolation::Free,
-            _ => Isolation::Sandbox,
+        let Some(isolation) = Isolation::of(&self.settings) else {
+            return HookSet::default();
         };
-        let own: Vec<OwnHook> = self
-            .settings
-            .hooks
-            .iter()
-            .map(|(name, hook)| OwnHook {
-                name: name.clone(),
-                event: hook.event.clone(),
-                command: hook.command.clone(),
-                matcher: hook.matcher.clone(),
-                timeout: Some(hook.timeout),
-                fails_closed: hook.fail_closed,
-                isolation: match (hook.sandbox, hook.network) {
-                    (false, _) => Isolation::Free,
-                    (true, true) => Isolation::Network,
-                    (true, false) => isolation,
-                },
-            })
-            .collect();
+        let own = OwnHook::all(&self.settings);
         let settings = self
             .paths
             .as_ref()

@@ -118,9 +118,9 @@ impl Expansion {
         text
     }
 
-    /// Takes the rules of a file: a project's file grants nothing, because no file of a project sets permissions.
+    /// Takes the rules of a file: only the user's own grants something, because nobody else's file sets permissions.
     fn allow(&mut self, tools: &[String], owner: Owner, path: &str) {
-        if owner == Owner::Project {
+        if owner != Owner::User {
             return;
         }
         let home = std::env::home_dir();
@@ -231,6 +231,7 @@ mod tests {
         let tools = ["Bash(git push:*)".to_owned()];
         let mut expansion = Expansion::default();
         expansion.allow(&tools, Owner::Project, "x");
+        expansion.allow(&tools, Owner::Plugin, "x");
         assert!(expansion.rules.is_empty());
         expansion.allow(&tools, Owner::User, "x");
         assert_eq!(expansion.rules.len(), 1);

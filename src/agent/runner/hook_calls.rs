@@ -5,8 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::{Map, Value};
+
 use crate::{
-    agent::hooks::Hooks,
+    agent::{
+        hooks::{Hooks, changed_input},
+        served,
+    },
     extensions::hooks::{Decision, Merged, Occasion, Point, ToolCall},
     sandbox::{Commands, Tier},
     tools::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Tool, run_terminal_cmd},
@@ -39,10 +44,34 @@ pub fn call(tool: &Tool, arguments: &Arguments, accesses: &[Access], context: &C
     ToolCall {
         id: context.call.clone(),
         name: tool.name.clone(),
-        arguments: arguments.0.clone(),
+        arguments: inner(tool, arguments).unwrap_or_else(|| arguments.0.clone()),
         mcp,
         directory: directory.unwrap_or_else(|| root.clone()),
         root,
+    }
+}
+
+/// The arguments of a server's tool that is called through another tool, which hooks need not know.
+fn inner(tool: &Tool, arguments: &Arguments) -> Option<Map<String, Value>> {
+    if tool.name != served::CALL {
+        return None;
+    }
+    match arguments.0.get("arguments") {
+        Some(Value::Object(inner)) => Some(inner.clone()),
+        Some(Value::String(text)) => serde_json::from_str(text).ok(),
+        Some(_) | None => Some(Map::new()),
+    }
+}
+
+/// The arguments of a call after a hook has changed what it was told.
+pub fn changed(tool: &Tool, arguments: &Arguments, changed: &Map<String, Value>) -> Map<String, Value> {
+    match inner(tool, arguments) {
+        None => changed_input(tool.synonyms, &arguments.0, changed),
+        Some(inner) => {
+            let mut whole = arguments.0.clone();
+            whole.insert("arguments".to_owned(), changed_input(&[], &inner, changed).into());
+            whole
+        }
     }
 }
 
@@ -201,7 +230,12 @@ pub async fn after(
 }
 
 /// Calls the hooks of a change that was made. The text is what they add to its result; empty: nothing.
-pub async fn after_edit(hooks: &Arc<Hooks>, noted: Option<Noted>, proposal: &Proposal, began: Instant) -> Outcome {
+pub async fn after_edit(
+    hooks: &Arc<Hooks>,
+    noted: Option<Noted>,
+    (call, proposal): (&str, &Proposal),
+    began: Instant,
+) -> Outcome {
     let mut outcome = Outcome::default();
     if let Some(noted) = &noted {
         add(&mut outcome.text, &noted.context);
@@ -212,6 +246,7 @@ pub async fn after_edit(hooks: &Arc<Hooks>, noted: Option<Noted>, proposal: &Pro
             let edits = change.hunks.iter().map(|it| (it.old.clone(), it.new.clone()));
             let merged = hooks
                 .run(Occasion::EditAfter {
+                    call: call.to_owned(),
                     path: file.path.to_string_lossy().into_owned(),
                     edits: edits.collect(),
                 })

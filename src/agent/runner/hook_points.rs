@@ -6,7 +6,7 @@ use futures::StreamExt;
 
 use super::{
     Runner,
-    notices::{notice, now_ms, warn},
+    notices::{now_ms, warn},
 };
 use crate::{
     agent::{
@@ -17,7 +17,7 @@ use crate::{
     extensions::hooks::{Decision, Occasion, Point},
     link::Asker,
     models::{Failure, FailureKind, Piece, PieceStream},
-    protocol::{FinishReason, Kind, Message, Position, Severity, Status, Submit},
+    protocol::{Event, FinishReason, Kind, Message, Position, Status, Submit, UserAction},
     transcript::Transcript,
 };
 
@@ -31,11 +31,26 @@ impl Runner {
     /// Tells the user what a hook did.
     pub(super) fn hook_news(&mut self, news: HookNews) {
         match news {
-            HookNews::Line(line) => notice(&self.log, Severity::Info, "hook", line),
+            HookNews::Ran { call, runs } => self.tools.hook_runs.note(call, runs),
+            HookNews::Line(line) => self.tools.hook_runs.say(line),
             HookNews::Halt(why) => {
                 warn(&self.log, "hook", format!("a hook ended the answer: {why}"));
                 self.step(Input::Cancel);
             }
+        }
+    }
+
+    /// Tells the documents of calls which hooks ran for them, and the conversation what hooks did beside calls. What they did to a
+    /// message stands behind it.
+    pub(super) fn tell_hook_runs(&mut self) {
+        if self.messages.next.is_none() {
+            for line in self.tools.hook_runs.take_lines() {
+                let notice = UserAction::HookRan.notice(&[&line]);
+                self.log.append(now_ms(), Event::Notice(notice));
+            }
+        }
+        for event in self.tools.hook_runs.due(&self.log) {
+            self.log.append(now_ms(), event);
         }
     }
 

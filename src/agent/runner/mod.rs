@@ -15,6 +15,7 @@ mod expansion;
 mod hook_calls;
 mod hook_points;
 mod hook_report;
+mod hook_runs;
 mod message_hooks;
 mod messages;
 mod model_choice;
@@ -23,6 +24,7 @@ mod notices;
 mod recollection;
 mod restorer;
 mod sandbox_status;
+mod server_desk;
 mod setup;
 mod side_question;
 mod skill_report;
@@ -44,6 +46,7 @@ use self::{
     notices::{notice, now_ms, warn},
     recollection::{call_behind, remember},
     restorer::{Files, Restorer},
+    server_desk::ServerNews,
     tool_runner::ToolRunner,
     trust::{TrustQuestion, look_back, tell_settled},
 };
@@ -124,6 +127,7 @@ enum RunnerEvent {
     Reversed(Result<Notice, String>),
     Restored(Result<Option<(Restored, Notice)>, String>),
     Background(background::Update),
+    Server(ServerNews),
     Looked(Option<Standing>),
     Hook(HookNews),
     Stopped(Option<Submit>),
@@ -166,6 +170,7 @@ impl Runner {
         }
         self.take_next();
         loop {
+            self.tell_hook_runs();
             match self.next_event().await {
                 RunnerEvent::Request(Some(Request::Command(command))) => self.command(command),
                 RunnerEvent::Request(Some(Request::Ask(query, reply))) => self.ask(query, reply),
@@ -210,6 +215,13 @@ impl Runner {
                 }
                 RunnerEvent::Background(update) => {
                     self.log.append_to(update.turn, now_ms(), update.event());
+                }
+                RunnerEvent::Server(ServerNews::Note(note)) => warn(&self.log, note.code, note.text),
+                RunnerEvent::Server(ServerNews::Asked(asked)) => {
+                    let is_answering = self.turn.is_running();
+                    if let Some(input) = self.tools.servers.open(asked, is_answering) {
+                        self.step(input);
+                    }
                 }
                 RunnerEvent::Restored(result) => self.restorer.restored(result, &self.log),
                 RunnerEvent::Hook(news) => self.hook_news(news),
@@ -259,6 +271,7 @@ impl Runner {
         let (answer, tools, model) = (&mut self.answer, &mut self.tools, &mut self.model);
         let (messages, restorer, trust) = (&mut self.messages, &mut self.restorer, &mut self.trust);
         let settled = trust.settled.as_mut();
+        let (servers, is_begun) = (&mut tools.servers, self.log.turn().0 > 0);
         tokio::select! {
             biased;
             // What was said before is heard before: looking up what it points at takes a moment, and never long.
@@ -279,6 +292,7 @@ impl Runner {
             }
             Some(input) = answer.timers.next(), if !answer.timers.is_empty() => RunnerEvent::Input(input),
             Some(update) = self.background.next(), if !self.background.is_empty() => RunnerEvent::Background(update),
+            news = servers.next(is_begun) => RunnerEvent::Server(news),
             Some(result) = maybe(restorer.reversal.as_mut()) => RunnerEvent::Reversed(result),
             Some(result) = maybe(restorer.restoring.as_mut()) => RunnerEvent::Restored(result),
             Some(title) = model.titles.next(), if !model.titles.is_empty() => RunnerEvent::Title(title),
@@ -293,6 +307,12 @@ impl Runner {
     /// Begins the turn of a message that is ready for the model.
     fn begin(&mut self, mut submission: Box<Submission>) {
         self.messages.next = None;
+        self.tools.hook_runs.begin(&self.log);
+        let late: Vec<HookNews> = std::iter::from_fn(|| self.context.hook_news.try_recv().ok()).collect();
+        let (halts, lines): (Vec<_>, Vec<_>) = late.into_iter().partition(|it| matches!(it, HookNews::Halt(_)));
+        for news in lines {
+            self.hook_news(news);
+        }
         if self.messages.user_command.is_some() {
             // The model is not asked.
             submission.setup.limits.dollars_in_all = None;
@@ -309,6 +329,9 @@ impl Runner {
         submission.setup.turn = ProtocolTurn(self.log.turn().0 + 1);
         let (from, was_opened) = (self.turn.memory.history.messages.len(), self.turn.memory.is_opened);
         self.step(Input::Submit(submission));
+        for news in halts {
+            self.hook_news(news);
+        }
         if let Some(own) = &mut self.messages.user_command {
             // The surroundings stay told.
             own.from = from + usize::from(!was_opened && self.turn.memory.is_opened);
@@ -479,6 +502,9 @@ impl Runner {
 
     /// Has a message made ready for the model.
     fn submit(&mut self, submit: Submit) {
+        if let Some(servers) = &self.setup.servers {
+            servers.start();
+        }
         self.tools.seen.begin(u64::from(self.log.turn().0) + 1);
         self.context.begin();
         self.enter(&submit);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     config::{Paths, Settings},
     link::{Asker, SandboxStatus},
+    mcp::Servers,
     models::{Provider, Roles},
     protocol::ConversationId,
     sandbox::Workspace,
@@ -27,6 +28,8 @@ pub struct Setup {
     pub settings: Arc<Settings>,
     /// All that may be offered in some mode.
     pub tools: ToolSet,
+    /// Servers whose tools are offered, too; `None`: there are none.
+    pub servers: Option<Arc<Servers>>,
     /// Other models: by name, for other jobs, and for when one is overloaded.
     pub roles: Arc<Roles>,
     /// The folders in which rules and earlier states of files are kept; `None`: they are not kept.

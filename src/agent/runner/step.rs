@@ -61,7 +61,11 @@ impl Runner {
                     let turn = self.log.turn();
                     self.background
                         .note(&event, turn, is_told, self.setup.workspace.as_deref());
+                    let is_message = matches!(event, Event::UserMessage(_));
                     self.log.append(now, event);
+                    if is_message {
+                        self.tell_hook_runs();
+                    }
                 }
                 Effect::CallModel { .. } if self.messages.user_command.is_some() => {
                     self.answer.stream = self.messages.user_command.as_mut().map(|it| it.stream(now));
@@ -117,6 +121,11 @@ impl Runner {
                 Effect::StopJobs => self.tools.stop(),
                 Effect::Store(rules) => self.store(&rules),
                 Effect::Expire(document) => self.answer.expire(document),
+                Effect::ServerAnswered { number, response } => {
+                    if let Some(again) = self.tools.servers.answered(number, &response) {
+                        self.step(again);
+                    }
+                }
                 Effect::FindMarks => self.tools.find_marks(self.setup.workspace.clone()),
             }
         }

@@ -19,14 +19,16 @@ use crate::{
     agent::{
         git,
         history::told::MarkBaseline,
-        hooks::{Hooks, changed_input},
+        hooks::Hooks,
         marks,
         runner::{
             approval_snapshot::ApprovalSnapshot,
             checks::{KnownMistakes, Lints},
             hook_calls::{self, Noted},
+            hook_runs::HookRuns,
             notices::warn,
             sandbox_status,
+            server_desk::ServerDesk,
             setup::Setup,
         },
         turn::{HookVerdict, Input, JobId, Prepared},
@@ -136,6 +138,7 @@ pub struct ToolRunner {
     pub seen: Arc<Seen>,
     knowledge: Knowledge,
     hooks: CallHooks,
+    pub hook_runs: HookRuns,
     /// The workspace has been looked at, or is.
     has_looked: bool,
     /// Calls that are being prepared or run.
@@ -150,6 +153,8 @@ pub struct ToolRunner {
     stop: (Stop, watch::Sender<bool>),
     /// Snapshots of the files that prepared commands would run, taken when they were prepared.
     snapshots: Arc<Mutex<HashMap<JobId, ApprovalSnapshot>>>,
+    /// News of servers of tools, and their open questions.
+    pub servers: ServerDesk,
     /// Known mistakes of the files that calls are changing.
     known: Arc<Mutex<HashMap<JobId, KnownMistakes>>>,
 }
@@ -188,8 +193,10 @@ impl ToolRunner {
         if let Some(why) = failed {
             warn(log, "undo-off", why);
         }
+        let seen = Arc::new(seen);
+        hooks.keep_changes(Arc::clone(&seen));
         Self {
-            seen: Arc::new(seen),
+            seen,
             knowledge: Knowledge {
                 index: Arc::default(),
                 findings,
@@ -199,6 +206,7 @@ impl ToolRunner {
                 hooks,
                 noted: Arc::default(),
             },
+            hook_runs: HookRuns::default(),
             has_looked: false,
             jobs: Jobs::new(),
             outputs: SelectAll::new(),
@@ -206,6 +214,7 @@ impl ToolRunner {
             marks_before: None,
             stop: (Stop::default(), watch::Sender::new(false)),
             snapshots: Arc::default(),
+            servers: ServerDesk::of(setup.servers.as_ref(), setup.asker.is_attended()),
             known: Arc::default(),
         }
     }
@@ -275,7 +284,7 @@ impl ToolRunner {
             let asked = hook_calls::before(&hooks, &tool, &arguments, &prepared.accesses, &context).await;
             let mut arguments = arguments;
             if let Some(changed) = &asked.input {
-                let whole = changed_input(tool.synonyms, &arguments.0, changed);
+                let whole = hook_calls::changed(&tool, &arguments, changed);
                 match tools::arguments::read(&tool, Ok(&whole)) {
                     Ok(changed) => {
                         arguments = changed;
@@ -393,7 +402,7 @@ impl ToolRunner {
                 known.lock().unwrap_or_else(PoisonError::into_inner).insert(job, before);
             }
             workspace.commit_for(&seen, &call, &proposal.changes)?;
-            Ok(hook_calls::after_edit(&hooks, hooked, &proposal, began).await)
+            Ok(hook_calls::after_edit(&hooks, hooked, (&call, &proposal), began).await)
         });
         self.jobs.push(Box::pin(async move {
             Input::Ran {

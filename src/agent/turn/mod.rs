@@ -104,6 +104,13 @@ pub enum Input {
     },
     /// The user's answer to an open question.
     Answer(ClarificationResponse),
+    /// A server of tools asks the user something while it works on a call; answered by [`Effect::ServerAnswered`].
+    ServerAsks {
+        number: u64,
+        lead: String,
+        /// As a document of kind `clarification` has them.
+        questions: Value,
+    },
     /// A question waited for so long that no answer is an answer.
     Expired(DocumentId),
     /// Places of instrumentation marks, as `path:line`.
@@ -323,6 +330,11 @@ pub enum Effect {
     StopJobs,
     /// Keeps rules that the user gave, for all conversations to come.
     Store(Vec<Rule>),
+    /// The user has answered the question of a server, or the answer has ended before.
+    ServerAnswered {
+        number: u64,
+        response: ClarificationResponse,
+    },
     /// Sends [`Input::Expired`] after a while.
     Expire(DocumentId),
     /// Looks through the workspace for marks of instrumentation.
@@ -675,6 +687,11 @@ impl Running {
                 }
             }
             Input::Answer(response) => self.answer(&response, memory),
+            Input::ServerAsks {
+                number,
+                lead,
+                questions,
+            } => self.ask_for_server(number, &lead, &questions),
             Input::Expired(document) => self.expire(&document, memory),
             Input::Marks(marks) if matches!(self.phase, Phase::Marks) => self.marks(&marks, memory),
             // What comes late from something that was dropped.

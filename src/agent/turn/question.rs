@@ -52,6 +52,10 @@ enum Purpose {
     Mode {
         job: JobId,
     },
+    /// A server of tools asks.
+    Server {
+        number: u64,
+    },
     GoOn,
     /// Marks of instrumentation are left, and only the user can bring the fault about.
     Reproduce {
@@ -63,7 +67,7 @@ impl Purpose {
     fn job(&self) -> Option<JobId> {
         match self {
             Self::Approve { job, .. } | Self::Form { job, .. } | Self::Mode { job } => Some(*job),
-            Self::GoOn | Self::Reproduce { .. } => None,
+            Self::Server { .. } | Self::GoOn | Self::Reproduce { .. } => None,
         }
     }
 }
@@ -117,8 +121,20 @@ impl Running {
     pub(super) fn close_questions(&mut self, outcome: Dealt) {
         for question in std::mem::take(&mut self.questions) {
             let dealt = unanswered(&question.document, outcome.clone());
+            if let Purpose::Server { number } = question.purpose {
+                self.output.effects.push(Effect::ServerAnswered {
+                    number,
+                    response: dealt.clone(),
+                });
+            }
             self.close(question, &dealt);
         }
+    }
+
+    /// Shows the question of a server.
+    pub(super) fn ask_for_server(&mut self, number: u64, lead: &str, questions: &Value) {
+        let metadata = object(json!({ "kind": QuestionKind::Question, "questions": questions }));
+        self.ask_user(lead, metadata, Purpose::Server { number });
     }
 
     /// The other questions about a job that need no answer any more, because of what was said to one.
@@ -548,6 +564,14 @@ impl Running {
                     job.settle(text);
                 });
             }
+            Purpose::Server { number } => {
+                let number = *number;
+                self.close(question, dealt);
+                self.output.effects.push(Effect::ServerAnswered {
+                    number,
+                    response: dealt.clone(),
+                });
+            }
             Purpose::Mode { job } => {
                 let job = *job;
                 self.close(question, dealt);
@@ -596,7 +620,7 @@ impl Running {
     /// open.
     pub(super) fn pass_over_form(&mut self, memory: &mut Memory) {
         let is_form = |it: &&OpenQuestion| match it.purpose {
-            Purpose::Form { .. } | Purpose::GoOn | Purpose::Reproduce { .. } => true,
+            Purpose::Form { .. } | Purpose::Server { .. } | Purpose::GoOn | Purpose::Reproduce { .. } => true,
             Purpose::Approve { .. } | Purpose::Mode { .. } => false,
         };
         let open = self.questions.iter().find(is_form).map(|it| it.document.clone());

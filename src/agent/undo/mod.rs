@@ -6,7 +6,10 @@
 
 pub mod hunk;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value};
 
@@ -341,32 +344,65 @@ pub async fn watched(run: tools::Run, arguments: Arguments, context: Context) ->
     if seen.checkpoints().is_none() || context.only_reads {
         return run(arguments, context).await;
     }
-    let (before, place) = (Arc::clone(&seen), Arc::clone(&workspace));
     // A look that breaks down costs the way back and not the command.
-    let look = move || {
-        if let Some(it) = before.checkpoints() {
-            it.before_command(&place);
-        }
-    };
-    tokio::task::spawn_blocking(look).await.ok();
-    let watch = CommandWatch { seen, workspace, call };
+    let watch = ChangeWatch::begin(&seen, &workspace, &call).await;
     let outcome = run(arguments, context).await;
     tokio::task::spawn_blocking(move || drop(watch)).await.ok();
     outcome
 }
 
-/// Looks what a command has changed when it is dropped: also when nobody waits for the command any more.
-struct CommandWatch {
+/// Looks what something has changed when it is dropped: also when nobody waits for it any more.
+pub struct ChangeWatch {
     seen: Arc<Seen>,
     workspace: Arc<Workspace>,
     call: String,
+    has_ended: bool,
 }
 
-impl Drop for CommandWatch {
-    fn drop(&mut self) {
-        if let Some(it) = self.seen.checkpoints() {
-            it.after_command(&self.workspace, &self.call);
+impl ChangeWatch {
+    /// Looks at the workspace as it is. What changes from here on is the doing of `call`.
+    pub async fn begin(seen: &Arc<Seen>, workspace: &Arc<Workspace>, call: &str) -> Option<Self> {
+        let (before, place) = (Arc::clone(seen), Arc::clone(workspace));
+        let look = move || {
+            if let Some(it) = before.checkpoints() {
+                it.before_command(&place);
+            }
+        };
+        tokio::task::spawn_blocking(look).await.ok()?;
+        Some(Self {
+            seen: Arc::clone(seen),
+            workspace: Arc::clone(workspace),
+            call: call.to_owned(),
+            has_ended: false,
+        })
+    }
+
+    /// The files that were changed, from the root of the workspace.
+    pub async fn end(mut self) -> Vec<String> {
+        tokio::task::spawn_blocking(move || self.look())
+            .await
+            .unwrap_or_default()
+    }
+
+    fn look(&mut self) -> Vec<String> {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return Vec::new();
         }
+        let Some(checkpoints) = self.seen.checkpoints() else {
+            return Vec::new();
+        };
+        let paths = checkpoints.after_command(&self.workspace, &self.call);
+        let shown = |it: &PathBuf| {
+            let inner = it.strip_prefix(self.workspace.root()).unwrap_or(it);
+            inner.to_string_lossy().into_owned()
+        };
+        paths.iter().map(shown).collect()
+    }
+}
+
+impl Drop for ChangeWatch {
+    fn drop(&mut self) {
+        self.look();
     }
 }
 

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::{Check, Topic};
 use crate::{
-    config::{Fingerprint, Paths, Settings, TrustStore},
+    config::{Fingerprint, Paths, Settings, TrustStore, shown_path},
     extensions::{
         Surroundings, find_modes, find_skills,
-        hooks::{Isolation, find_hooks},
+        hooks::{Isolation, OwnHook, find_hooks},
     },
 };
 
@@ -17,13 +17,12 @@ const MOST: usize = 10;
 /// Checks what the folder of the program and the user's folders hold.
 pub(super) fn examine(settings: &Settings, paths: &Paths) -> Vec<Check> {
     let directory = std::env::current_dir().ok();
-    let around = Surroundings {
-        workspace: directory.as_deref().map(workspace),
-        directory,
-        config: Some(paths.config.clone()),
-        home: std::env::home_dir(),
-    };
-    judge(&around, settings, paths)
+    let (around, broken) = Surroundings::of_user(directory.as_deref().map(workspace), Some(paths));
+    let mut checks = Vec::new();
+    let broken = broken.into_iter().map(|(name, why)| format!("{name}: {why}"));
+    report(&mut checks, "plugins", around.plugins.len(), broken.collect());
+    checks.extend(judge(&around, settings, paths));
+    checks
 }
 
 /// The root of the repository, or the folder itself.
@@ -39,7 +38,9 @@ fn judge(around: &Surroundings, settings: &Settings, paths: &Paths) -> Vec<Check
     let may_act = |path: &str, print: &Fingerprint| is_whole || said.allows(path, print);
     let skills = find_skills(around, &may_act);
     let modes = find_modes(around, &may_act);
-    let hooks = find_hooks(around, (&[], ""), Isolation::Sandbox, &may_act);
+    let own = OwnHook::all(settings);
+    let place = shown_path(&paths.settings());
+    let hooks = find_hooks(around, (&own, &place), Isolation::Sandbox, &may_act);
     let mut checks = Vec::new();
     let problems = |list: &[(String, String)]| -> Vec<String> {
         list.iter().map(|(path, why)| format!("{path}: {why}")).collect()
@@ -55,7 +56,7 @@ fn judge(around: &Surroundings, settings: &Settings, paths: &Paths) -> Vec<Check
             .iter()
             .map(|it| format!("{it} switches all hooks off")),
     );
-    report(&mut checks, "hooks", hooks.hooks.len() + settings.hooks.len(), wrong);
+    report(&mut checks, "hooks", hooks.hooks.len(), wrong);
     let held = [skills.held, modes.held, hooks.held].concat();
     if !held.is_empty() {
         let names: Vec<&str> = held.iter().map(|it| it.path.as_str()).take(MOST).collect();
@@ -82,9 +83,12 @@ fn report(checks: &mut Vec<Check>, name: &str, count: usize, wrong: Vec<String>)
         if more > 0 {
             lines.push(format!("and {more} more"));
         }
-        let remedy = format!("/{name} in sheaf lists them");
-        let remedy = if name == "modes" { "" } else { &remedy };
-        checks.push(Check::doubtful(topic, name, &lines.join("\n"), remedy));
+        let remedy = match name {
+            "modes" => String::new(),
+            "plugins" => "sheaf plugin list shows them".to_owned(),
+            _ => format!("/{name} in sheaf lists them"),
+        };
+        checks.push(Check::doubtful(topic, name, &lines.join("\n"), &remedy));
     }
 }
 
@@ -115,8 +119,13 @@ mod tests {
             directory: None,
             config: None,
             home: Some(top.path().join("home")),
+            plugins: Vec::new(),
         };
-        let checks = judge(&around, &Settings::default(), &Paths::under(top.path()));
+        let mut settings = Settings::default();
+        for event in ["tool_before", "teleport"] {
+            settings.hooks.entry(event.to_owned()).or_default().event = event.to_owned();
+        }
+        let checks = judge(&around, &settings, &Paths::under(top.path()));
         let base = top.path().display().to_string();
         let told: Vec<String> = checks
             .iter()
@@ -128,8 +137,9 @@ mod tests {
                 "skills: 1",
                 "skills: /home/.claude/skills/b/SKILL.md: left out: its description is missing; say in its head what it does \
                  and when to use it",
-                "hooks: 1",
-                "hooks: /home/.cursor/hooks.json: afterAgentThought is not supported",
+                "hooks: 2",
+                "hooks: /home/.cursor/hooks.json: afterAgentThought is not supported\n\
+                 /config/config.toml [hooks.teleport]: teleport is not supported",
                 "extensions: not trusted: .sheaf/modes/m.md",
             ]
         );

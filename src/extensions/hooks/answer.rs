@@ -1,6 +1,6 @@
 //! What the answer of a hook means, and the answers of several hooks together. Pure.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Dialect, Hook, Point};
 use crate::extensions::folders::Owner;
@@ -284,6 +284,32 @@ pub struct Run<'a> {
     pub hook: &'a Hook,
     pub result: Result<Answer, Broken>,
     pub took_ms: u64,
+    /// `None`: it did not run.
+    pub exit: Option<Exit>,
+}
+
+impl Run<'_> {
+    /// The run as the document of its call has it.
+    fn told(&self, effect: &str, message: &str) -> Value {
+        let exit = match self.exit {
+            Some(Exit::Code(code)) => Some(code),
+            Some(Exit::Signal(_) | Exit::TimedOut | Exit::Cancelled) | None => None,
+        };
+        let mut told = json!({
+            "hook": format!("{} {}", self.hook.path, self.hook.event),
+            "command": cut(&self.hook.command, REASON_BYTES),
+            "exitCode": exit,
+            "duration_ms": self.took_ms,
+        });
+        if let Some(members) = told.as_object_mut() {
+            for (name, text) in [("effect", effect), ("message", message)] {
+                if !text.is_empty() {
+                    members.insert(name.to_owned(), text.into());
+                }
+            }
+        }
+        told
+    }
 }
 
 /// The answers of all hooks of an occasion together.
@@ -303,6 +329,8 @@ pub struct Merged {
     pub halt: Option<String>,
     /// For the user: a line for each hook that changed something or broke down.
     pub lines: Vec<String>,
+    /// Each run, in the form of a `HookRun` of a document.
+    pub runs: Vec<Value>,
 }
 
 /// Puts the answers together: no goes before ask, and ask before yes; changed input counts if one hook alone changes it. A hook
@@ -311,7 +339,10 @@ pub struct Merged {
 pub fn merge(runs: &[Run<'_>], loops: u32) -> Merged {
     let mut merged = Merged::default();
     let mut inputs = Vec::new();
-    for Run { hook, result, took_ms } in runs {
+    for run in runs {
+        let Run {
+            hook, result, took_ms, ..
+        } = run;
         let name = format!("hook {} {}", hook.path, hook.event);
         let answer = match result {
             Ok(answer) => answer.clone(),
@@ -319,6 +350,7 @@ pub fn merge(runs: &[Run<'_>], loops: u32) -> Merged {
                 let is_closed = hook.fails_closed || hook.point.fails_closed();
                 let ends = if is_closed { "; it counts as a no" } else { "" };
                 merged.lines.push(format!("{name}: {why}{ends}"));
+                merged.runs.push(run.told(&format!("{why}{ends}"), ""));
                 if is_closed {
                     deny(&mut merged, format!("a hook that guards this broke down: {why}"));
                 }
@@ -376,6 +408,12 @@ pub fn merge(runs: &[Run<'_>], loops: u32) -> Merged {
             merged.halt = answer.halt;
         }
         merged.variables.extend(answer.variables);
+        let said = if answer.message.is_empty() {
+            &answer.reason
+        } else {
+            &answer.message
+        };
+        merged.runs.push(run.told(&told.join(", "), said));
         if !answer.message.is_empty() {
             told.push(answer.message);
         }

@@ -11,8 +11,11 @@ use serde_json::{Map, Value};
 
 use super::{ApprovedFile, Dialect, Hook, HookSet, Isolation, Matcher, Point};
 use crate::{
-    config::{Fingerprint, shown_path},
-    extensions::folders::{HeldFile, Owner, Surroundings},
+    config::{Fingerprint, Settings, shown_path},
+    extensions::{
+        folders::{HeldFile, Owner, Surroundings},
+        plugin::PluginForm,
+    },
     os::file,
     shell::NamedPaths,
 };
@@ -32,6 +35,26 @@ const LOOPS: u32 = 5;
 /// Size of a compiled pattern.
 const PATTERN_BYTES: usize = 1 << 20;
 
+impl Place {
+    /// The folder of the user or a plugin that the file is in.
+    fn folder(&self) -> Option<PathBuf> {
+        match self.owner {
+            Owner::Project => None,
+            Owner::User => self.root.join(&self.path).parent().map(Path::to_owned),
+            Owner::Plugin => Some(self.root.clone()),
+        }
+    }
+
+    /// The file, as people see it.
+    fn shown(&self) -> String {
+        match self.owner {
+            Owner::Project => self.path.clone(),
+            Owner::User => shown_path(&self.root.join(&self.path)),
+            Owner::Plugin => format!("{}{}", self.prefix, self.path),
+        }
+    }
+}
+
 /// A hook in the user's own settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnHook {
@@ -49,9 +72,46 @@ struct Place {
     dialect: Dialect,
     owner: Owner,
     root: PathBuf,
-    path: &'static str,
+    path: String,
     /// The folder in which its hooks run.
     directory: PathBuf,
+    /// What it says, if that is known; otherwise it is read.
+    content: Option<Value>,
+    variables: Vec<(String, String)>,
+    /// What precedes the path of a plugin's file.
+    prefix: String,
+}
+
+impl OwnHook {
+    /// The hooks of the user's settings.
+    pub fn all(settings: &Settings) -> Vec<Self> {
+        let own = settings.hooks.iter().map(|(name, hook)| Self {
+            name: name.clone(),
+            event: hook.event.clone(),
+            command: hook.command.clone(),
+            matcher: hook.matcher.clone(),
+            timeout: Some(hook.timeout),
+            fails_closed: hook.fail_closed,
+            isolation: match (hook.sandbox, hook.network) {
+                (false, _) => Isolation::Free,
+                (true, true) => Isolation::Network,
+                (true, false) => Isolation::of(settings).unwrap_or_default(),
+            },
+        });
+        own.collect()
+    }
+}
+
+impl Isolation {
+    /// The boundary around hooks of files. `None`: the user has switched hooks off.
+    pub fn of(settings: &Settings) -> Option<Self> {
+        match settings.agent.hooks.as_str() {
+            "off" => None,
+            "network" => Some(Self::Network),
+            "free" => Some(Self::Free),
+            _ => Some(Self::Sandbox),
+        }
+    }
 }
 
 /// Finds the hooks. `may_act` decides on each file of the project by its path and by a hash of the file and of the scripts in the
@@ -95,6 +155,8 @@ pub fn find_hooks(
                 path,
                 owner: Owner::User,
                 directory: directory.clone(),
+                folder: None,
+                variables: Vec::new(),
             }),
             Err(why) => set.problems.push((path, why)),
         }
@@ -121,8 +183,11 @@ fn places(around: &Surroundings) -> Vec<Place> {
                 dialect,
                 owner: Owner::Project,
                 root: root.clone(),
-                path,
+                path: path.to_owned(),
                 directory: root.clone(),
+                content: None,
+                variables: Vec::new(),
+                prefix: String::new(),
             });
         }
     }
@@ -140,8 +205,29 @@ fn places(around: &Surroundings) -> Vec<Place> {
                 dialect,
                 owner: Owner::User,
                 root: home.clone(),
-                path,
+                path: path.to_owned(),
                 directory,
+                content: None,
+                variables: Vec::new(),
+                prefix: String::new(),
+            });
+        }
+    }
+    for plugin in &around.plugins {
+        let dialect = match plugin.form {
+            PluginForm::Cursor => Dialect::Cursor,
+            PluginForm::Open | PluginForm::Claude | PluginForm::Bare => Dialect::Claude,
+        };
+        for hooks in &plugin.hooks {
+            places.push(Place {
+                dialect,
+                owner: Owner::Plugin,
+                root: plugin.root.clone(),
+                path: hooks.path.clone(),
+                directory: around.workspace.clone().unwrap_or_else(|| plugin.root.clone()),
+                content: hooks.content.clone(),
+                variables: plugin.variables(),
+                prefix: plugin.prefix(),
             });
         }
     }
@@ -149,13 +235,11 @@ fn places(around: &Surroundings) -> Vec<Place> {
 }
 
 fn read_file(place: &Place, isolation: Isolation, may_act: &dyn Fn(&str, &Fingerprint) -> bool, set: &mut HookSet) {
-    let shown = match place.owner {
-        Owner::Project => place.path.to_owned(),
-        Owner::User => shown_path(&place.root.join(place.path)),
-    };
-    let read = match place.owner {
-        Owner::Project => file::read_beneath(&place.root, place.path.as_ref(), FILE_BYTES).ok(),
-        Owner::User => file::read(&place.root.join(place.path), FILE_BYTES).ok(),
+    let shown = place.shown();
+    let read = match (&place.content, place.owner) {
+        (Some(content), _) => Some(content.to_string().into_bytes()),
+        (None, Owner::Project | Owner::Plugin) => file::read_beneath(&place.root, place.path.as_ref(), FILE_BYTES).ok(),
+        (None, Owner::User) => file::read(&place.root.join(&place.path), FILE_BYTES).ok(),
     };
     let Some(bytes) = read else { return };
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
@@ -184,8 +268,16 @@ fn read_file(place: &Place, isolation: Isolation, may_act: &dyn Fn(&str, &Finger
     };
     let mut found = HookSet::default();
     for (event, entries) in events {
-        for entry in entries.as_array().into_iter().flatten() {
-            read_entry(place, &shown, event, entry, isolation, &mut found);
+        let Some(point) = Point::of(place.dialect, event) else {
+            found.unsupported.push((shown.clone(), event.clone()));
+            continue;
+        };
+        let Some(entries) = entries.as_array() else {
+            found.problems.push((shown.clone(), format!("{event} is no list")));
+            continue;
+        };
+        for entry in entries {
+            read_entry(place, &shown, (point, event), entry, isolation, &mut found);
         }
     }
     if place.owner == Owner::Project {
@@ -263,17 +355,17 @@ fn scripts_of(root: &Path, command: &str) -> Vec<String> {
     found
 }
 
-fn read_entry(place: &Place, shown: &str, event: &str, entry: &Value, isolation: Isolation, set: &mut HookSet) {
+fn read_entry(
+    place: &Place,
+    shown: &str,
+    (point, event): (Point, &str),
+    entry: &Value,
+    isolation: Isolation,
+    set: &mut HookSet,
+) {
     let Some(members) = entry.as_object() else {
         set.problems
             .push((shown.to_owned(), format!("an entry of {event} is no object")));
-        return;
-    };
-    let Some(point) = Point::of(place.dialect, event) else {
-        let known = (shown.to_owned(), event.to_owned());
-        if !set.unsupported.contains(&known) {
-            set.unsupported.push(known);
-        }
         return;
     };
     let written = members.get("matcher").and_then(Value::as_str).unwrap_or_default();
@@ -286,8 +378,12 @@ fn read_entry(place: &Place, shown: &str, event: &str, entry: &Value, isolation:
     };
     let handlers: Vec<&Map<String, Value>> = match place.dialect {
         Dialect::Claude => {
-            let inner = members.get("hooks").and_then(Value::as_array);
-            inner.into_iter().flatten().filter_map(Value::as_object).collect()
+            let Some(inner) = members.get("hooks").and_then(Value::as_array) else {
+                let why = format!("{event}: an entry has no list of `hooks`");
+                set.problems.push((shown.to_owned(), why));
+                return;
+            };
+            inner.iter().filter_map(Value::as_object).collect()
         }
         Dialect::Sheaf | Dialect::Cursor => vec![members],
     };
@@ -316,6 +412,10 @@ fn read_entry(place: &Place, shown: &str, event: &str, entry: &Value, isolation:
         };
         let seconds = handler.get("timeout").and_then(Value::as_f64).filter(|it| *it > 0.0);
         let timeout = seconds.and_then(|it| Duration::try_from_secs_f64(it).ok());
+        if handler.get("asyncRewake") == Some(&Value::Bool(true)) {
+            set.unsupported
+                .push((shown.to_owned(), format!("{event}, asyncRewake")));
+        }
         let fails_closed = handler.get("failClosed") == Some(&Value::Bool(true)) || text("onFailure") == Some("block");
         let limit = handler.get("loop_limit").and_then(Value::as_u64);
         let flag = |name: &str| handler.get(name) == Some(&Value::Bool(true));
@@ -335,6 +435,8 @@ fn read_entry(place: &Place, shown: &str, event: &str, entry: &Value, isolation:
             path: shown.to_owned(),
             owner: place.owner,
             directory: place.directory.clone(),
+            folder: place.folder(),
+            variables: place.variables.clone(),
         });
     }
 }
@@ -397,7 +499,11 @@ mod tests {
         {"type":"command","command":"\"$CLAUDE_PROJECT_DIR\"/.claude/check.sh","timeout":10,"if":"Edit(*.rs)"},
         {"type":"command","command":"node","args":["a b.js","$X"],"onFailure":"block"},
         {"type":"http","url":"http://x"}]}],
-        "TeammateIdle":[{"hooks":[{"type":"command","command":"x"}]}]}}"#;
+        "Stop":[{"command":"x"},{"hooks":[{"type":"command","command":"z","asyncRewake":true}]}],
+        "SessionEnd":"x",
+        "SubagentStop":[{"hooks":[{"type":"command","command":"x"}]}],
+        "TeammateIdle":[{"hooks":[{"type":"command","command":"x"}]}],
+        "WorktreeCreate":{"command":"x"}}}"#;
 
     fn around(top: &Path, files: &[(&str, &str)]) -> Surroundings {
         for (path, text) in files {
@@ -449,6 +555,7 @@ mod tests {
                 "stop ./again.sh 60s 2",
                 "tool_before \"$CLAUDE_PROJECT_DIR\"/.claude/check.sh 10s 5",
                 "tool_before \"node\" \"a b.js\" \"$X\" 60s 5 closed",
+                "stop z 60s 5",
             ]
         );
         let pairs = |list: &[(String, String)]| -> Vec<String> {
@@ -460,7 +567,10 @@ mod tests {
                 ".cursor/hooks.json: afterAgentThought",
                 ".cursor/hooks.json: preToolUse, type prompt",
                 ".claude/settings.json: PreToolUse, type http",
+                ".claude/settings.json: Stop, asyncRewake",
+                ".claude/settings.json: SubagentStop",
                 ".claude/settings.json: TeammateIdle",
+                ".claude/settings.json: WorktreeCreate",
             ]
         );
         assert_eq!(
@@ -468,6 +578,8 @@ mod tests {
             [
                 ".cursor/hooks.json: preToolUse: `command` is missing",
                 ".cursor/hooks.json: preToolUse: the matcher `(` is no pattern: unclosed group",
+                ".claude/settings.json: Stop: an entry has no list of `hooks`",
+                ".claude/settings.json: SessionEnd is no list",
             ]
         );
     }
@@ -602,6 +714,8 @@ mod tests {
                 path: String::new(),
                 owner: Owner::User,
                 directory: PathBuf::new(),
+                folder: None,
+                variables: Vec::new(),
             };
             let set = HookSet {
                 hooks: vec![hook.clone(), hook],

@@ -79,6 +79,8 @@ pub enum Occasion {
         content: String,
     },
     EditAfter {
+        /// The id of the call that changed it.
+        call: String,
         /// Absolute.
         path: String,
         /// The old and the new text of each place.
@@ -110,6 +112,14 @@ pub enum Occasion {
 }
 
 impl Occasion {
+    /// The id of the call that it is about. Empty: it is about none.
+    pub fn call_id(&self) -> &str {
+        match self {
+            Self::EditAfter { call, .. } => call,
+            other => other.call().map_or("", |it| it.id.as_str()),
+        }
+    }
+
     /// The point at which its hooks are called.
     pub fn point(&self) -> Point {
         match self {
@@ -495,7 +505,7 @@ fn cursor_own(common: &Common, occasion: &Occasion) -> Value {
             "content": content,
             "attachments": [],
         }),
-        Occasion::EditAfter { path, edits } => {
+        Occasion::EditAfter { path, edits, .. } => {
             let edit = |it: &(String, String)| json!({ "old_string": it.0, "new_string": it.1 });
             json!({ "file_path": path, "edits": edits.iter().map(edit).collect::<Vec<_>>() })
         }

@@ -144,6 +144,17 @@ pub struct Hook {
     pub owner: Owner,
     /// The folder in which it runs.
     pub directory: PathBuf,
+    /// A folder of the user's that it may read, with its scripts perhaps.
+    pub folder: Option<PathBuf>,
+    /// Variables beside those of every hook.
+    pub variables: Vec<(String, String)>,
+}
+
+impl Hook {
+    /// Returns true if both may run in one sandbox.
+    pub fn shares_with(&self, other: &Self) -> bool {
+        (self.isolation, self.owner) == (other.isolation, other.owner)
+    }
 }
 
 /// The subjects that a hook is called for.

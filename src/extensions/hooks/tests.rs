@@ -73,6 +73,7 @@ fn occasions() -> Vec<Occasion> {
             content: "fn main() {}".into(),
         },
         Occasion::EditAfter {
+            call: String::new(),
             path: "/w/a.rs".into(),
             edits: vec![("a".into(), "b".into())],
         },
@@ -202,6 +203,8 @@ fn hook(point: Point, dialect: Dialect) -> Hook {
         path: "hooks.json".into(),
         owner: Owner::User,
         directory: PathBuf::new(),
+        folder: None,
+        variables: Vec::new(),
     }
 }
 
@@ -356,6 +359,7 @@ fn merged(answers: &[(Owner, Result<Answer, Broken>)], closed: bool) -> Merged {
             hook,
             result: it.1.clone(),
             took_ms: 3,
+            exit: Some(Exit::Code(0)),
         })
         .collect();
     merge(&runs, 0)
@@ -407,6 +411,7 @@ fn a_broken_hook_is_a_line_and_counts_as_a_no_only_where_it_should() {
         hook: &guard,
         result: Err(Broken("it was ended by signal 9".into())),
         took_ms: 1,
+        exit: Some(Exit::Code(0)),
     };
     assert_eq!(merge(&[run], 0).decision, Some(Decision::Deny));
 }
@@ -443,6 +448,7 @@ fn a_hook_goes_on_no_more_often_than_its_limit() {
             hook: &hook,
             result: Ok(answer),
             took_ms: 1,
+            exit: Some(Exit::Code(0)),
         };
         merge(&[run], loops).followup
     };

@@ -6,7 +6,7 @@ use super::{
     ContentRule, Document, KindGroup, KindRow,
     MemberForm::{Any, Count, Flag, Nullable, Object, Text, Word},
     Need::{Always, Free, Placed, Structure},
-    Shape, member,
+    Shape, hook_run, member,
     normal::{fenced, language_of, rename, settle_path},
 };
 use crate::{
@@ -311,6 +311,7 @@ pub(super) static ROW: KindRow = KindRow {
             "why it failed, as the `error` document after it says",
         ),
         ("reason", Text, Free, "reason for a rejected edit"),
+        hook_run::MEMBER,
         (
             "edited",
             Flag,

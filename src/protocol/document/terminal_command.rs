@@ -7,7 +7,7 @@ use super::{
     MemberForm::{Code, Count, Flag, List, Object, Text, Word},
     Need::{Always, Expected, Free, Structure, Timed},
     file_edit::FAILURE,
-    member,
+    hook_run, member,
     normal::{lines_closed, rename},
 };
 use crate::{
@@ -125,6 +125,7 @@ pub(super) static ROW: KindRow = KindRow {
             "why it failed, as the `error` document after it says",
         ),
         ("reason", Text, Free, "reason for a rejected command"),
+        hook_run::MEMBER,
     ],
     content: ContentRule::Absent,
     group: KindGroup::Action,

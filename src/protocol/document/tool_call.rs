@@ -8,7 +8,7 @@ use super::{
     ContentRule, Document, KindGroup, KindRow,
     MemberForm::{Any, Count, Flag, Loose, Record, Text, Word},
     Need::{Always, Free, Structure, Timed},
-    Shape, member,
+    Shape, hook_run, member,
     normal::{normalise_arguments, normalise_result, rename},
 };
 use crate::text::Role;
@@ -119,6 +119,7 @@ pub(super) static ROW: KindRow = KindRow {
         ("truncated", Flag, Free, "true if the result was cut"),
         ("state", Word(&["rejected"]), Free, "`rejected`: the call was not made"),
         ("reason", Text, Free, "reason for a rejected call"),
+        hook_run::MEMBER,
     ],
     content: ContentRule::Absent,
     group: KindGroup::Action,

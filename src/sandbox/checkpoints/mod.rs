@@ -112,21 +112,23 @@ impl Checkpoints {
         }
     }
 
-    /// The command that `call` ran has ended, or goes on unwatched: what has changed since is kept as its doing. Gives how
-    /// many files that were.
-    pub fn after_command(&self, workspace: &Workspace, call: &str) -> usize {
+    /// The command that `call` ran has ended, or goes on unwatched: what has changed since is kept as its doing. Gives the
+    /// paths.
+    pub fn after_command(&self, workspace: &Workspace, call: &str) -> Vec<PathBuf> {
         let mut survey = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(looked) = &mut *survey else { return 0 };
+        let Some(looked) = &mut *survey else {
+            return Vec::new();
+        };
         let differences = looked.refresh(workspace);
         if differences.is_empty() {
-            return 0;
+            return Vec::new();
         }
-        let count = differences.len();
+        let paths = differences.iter().map(|it| it.0.clone()).collect();
         self.lock().command(call, differences, looked);
         if looked.is_worn() {
             *survey = None;
         }
-        count
+        paths
     }
 
     /// Turns in which calls changed files, and which files: those that stand as the call left them, and those that were taken

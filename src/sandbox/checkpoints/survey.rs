@@ -29,7 +29,11 @@ use rustix::{
 use super::path_state::{PathContent, PathState, contents, target};
 use crate::{
     os::file,
-    sandbox::{walk::Bounds, workspace::Workspace},
+    sandbox::{
+        protect::{PLACE_SIGN, is_place},
+        walk::Bounds,
+        workspace::Workspace,
+    },
 };
 
 /// Maximum number of files that are surveyed.
@@ -431,6 +435,10 @@ impl Survey {
             }
             let Some(about) = about_at(found) else { continue };
             if about.kind() == FileType::Directory {
+                // It stands for a name while some command runs.
+                if about.mode & PLACE_SIGN != 0 && is_place(found) {
+                    continue;
+                }
                 if !self.folders.contains_key(found) {
                     let mode = about.mode & 0o7777;
                     note(differences, found.to_owned(), Seen::Nothing, Seen::Folder { mode });

@@ -59,7 +59,7 @@ impl Bench {
     fn command(&self, call: &str, run: impl FnOnce(&Path)) -> usize {
         self.store().before_command(&self.workspace);
         run(&self.ground.path("shop"));
-        self.store().after_command(&self.workspace, call)
+        self.store().after_command(&self.workspace, call).len()
     }
 
     fn plan(&self, which: Which<'_>) -> Plan {

@@ -16,7 +16,7 @@ use libc::c_int;
 use rustix::{process::Resource, thread::LinkNameSpaceType};
 
 use super::{
-    bubblewrap as wrap, descendants,
+    batch, bubblewrap as wrap, descendants,
     helper::{FOLDER_DESCRIPTOR, NETWORK_DESCRIPTOR, NOT_BUILT, ORDER_DESCRIPTOR, USER_DESCRIPTOR},
     landlock_rules as rules,
     mounts::{self, Failed},
@@ -370,6 +370,14 @@ fn last(order: &Order, is_report: bool, pipe: Option<c_int>) -> Result<(), Faile
     filter::apply(&order.policy).map_err(|it| Failed("seccomp".to_owned(), io::Error::other(it)))?;
     if is_report {
         report();
+    }
+    if !order.programs.is_empty() {
+        // Nothing that they start may look into this process, which has their reports.
+        system::not_dumpable().ok();
+        system::handle(libc::SIGPIPE, Handling::Ignored);
+        system::close(FOLDER_DESCRIPTOR, FOLDER_DESCRIPTOR);
+        batch::run(&order.programs, &mut io::stdout()).map_err(failed("running programs"))?;
+        system::leave(0);
     }
     let Some(program) = arguments.first() else {
         system::leave(ABSENT);

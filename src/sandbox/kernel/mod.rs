@@ -11,6 +11,8 @@ mod probe;
 mod seatbelt;
 
 #[cfg(target_os = "linux")]
+mod batch;
+#[cfg(target_os = "linux")]
 mod bubblewrap;
 #[cfg(target_os = "linux")]
 pub mod descendants;
@@ -30,12 +32,14 @@ mod syscalls;
 
 use std::{ffi::OsString, process::ExitCode};
 
+#[cfg(target_os = "linux")]
+pub use batch::{End, Report};
 pub use helper::{
     FOLDER_DESCRIPTOR, NETWORK_DESCRIPTOR, NOT_BUILT, ORDER_DESCRIPTOR, USER_DESCRIPTOR, WORD, command, hand_down,
     handed_over, program,
 };
 pub use network::SharedNetwork;
-pub use order::Order;
+pub use order::{Order, Program};
 pub use probe::{Layer, Layers, force_off, is_off, layers, wraps};
 
 use helper::REPORT;

@@ -19,6 +19,22 @@ pub struct Order {
     pub keeps_terminal: bool,
     /// True if the command joins the network of its conversation, whose descriptors the helper has inherited.
     pub joins: bool,
+    /// Programs that run beside each other in place of the command, unless there are none.
+    pub programs: Vec<Program>,
+}
+
+/// One of several programs under one policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The program, absolute, and its arguments.
+    pub command: Vec<OsString>,
+    pub directory: PathBuf,
+    /// Variables beside those of all programs: `NAME=VALUE`.
+    pub variables: Vec<OsString>,
+    /// Its standard input, without a NUL.
+    pub input: String,
+    /// Maximum run time, in milliseconds.
+    pub limit_ms: u64,
 }
 
 impl Order {
@@ -81,6 +97,24 @@ impl Order {
         for argument in &self.command {
             put(b'a', argument);
         }
+        let mut before: Option<&Program> = None;
+        for program in &self.programs {
+            put(b'p', program.directory.as_os_str());
+            put(b'l', OsStr::new(&program.limit_ms.to_string()));
+            // Most have the same, which may be long.
+            if before.is_some_and(|it| it.input == program.input) {
+                put(b'=', OsStr::new(""));
+            } else {
+                put(b'i', OsStr::new(&program.input));
+            }
+            before = Some(program);
+            for variable in &program.variables {
+                put(b'v', variable);
+            }
+            for argument in &program.command {
+                put(b'c', argument);
+            }
+        }
         // Says that nothing is missing.
         put(b'.', OsStr::new(""));
         bytes
@@ -105,6 +139,7 @@ impl Order {
             command: Vec::new(),
             keeps_terminal: false,
             joins: false,
+            programs: Vec::new(),
         };
         let body = bytes.strip_suffix(b".\0")?;
         let body = body.strip_suffix(b"\0")?;
@@ -135,10 +170,35 @@ impl Order {
                 b'4' => policy.limits.memory_bytes = number()?,
                 b'd' => order.directory = path(),
                 b'a' => order.command.push(OsString::from_vec(value.to_vec())),
+                b'p' => order.programs.push(Program {
+                    command: Vec::new(),
+                    directory: path(),
+                    variables: Vec::new(),
+                    input: String::new(),
+                    limit_ms: 0,
+                }),
+                b'l' => order.programs.last_mut()?.limit_ms = number()?,
+                b'i' => order.programs.last_mut()?.input = String::from_utf8(value.to_vec()).ok()?,
+                b'=' => {
+                    let (last, others) = order.programs.split_last_mut()?;
+                    last.input.clone_from(&others.last()?.input);
+                }
+                b'v' => order
+                    .programs
+                    .last_mut()?
+                    .variables
+                    .push(OsString::from_vec(value.to_vec())),
+                b'c' => order
+                    .programs
+                    .last_mut()?
+                    .command
+                    .push(OsString::from_vec(value.to_vec())),
                 _ => return None,
             }
         }
+        let is_runnable = |it: &Program| it.directory.is_absolute() && is_absolute(it.command.first());
         let is_whole = order.directory.is_absolute() && is_absolute(order.command.first());
+        let is_whole = is_whole && order.programs.iter().all(is_runnable);
         is_whole.then_some(order)
     }
 }
@@ -156,6 +216,21 @@ mod tests {
         prop::collection::vec(1..=255_u8, 0..12).prop_map(|it| Path::new("/").join(OsString::from_vec(it)))
     }
 
+    fn program() -> impl Strategy<Value = Program> {
+        let words = || prop::collection::vec(prop::collection::vec(1..=255_u8, 0..9), 0..3);
+        (path(), words(), words(), "[a-z\n\"é]{0,1}", any::<u64>()).prop_map(
+            |(directory, arguments, variables, input, limit_ms)| Program {
+                command: std::iter::once(OsString::from("/bin/x"))
+                    .chain(arguments.into_iter().map(OsString::from_vec))
+                    .collect(),
+                directory,
+                variables: variables.into_iter().map(OsString::from_vec).collect(),
+                input,
+                limit_ms,
+            },
+        )
+    }
+
     fn order() -> impl Strategy<Value = Order> {
         let paths = || prop::collection::vec(path(), 0..4);
         (
@@ -164,8 +239,9 @@ mod tests {
             prop::array::uniform4(any::<u64>()),
             prop::collection::vec(prop::collection::vec(1..=255_u8, 0..9), 0..4),
             prop::sample::select(vec![Tier::Full, Tier::Partial, Tier::None]),
+            prop::collection::vec(program(), 0..3),
         )
-            .prop_map(|(paths, switches, numbers, arguments, tier)| {
+            .prop_map(|(paths, switches, numbers, arguments, tier, programs)| {
                 let (workspace, writable, read_only, hidden, temporary, directory) = paths;
                 let [network, git_write, wraps, keeps_terminal, joins] = switches;
                 let [processes, file_bytes, open_files, memory_bytes] = numbers;
@@ -193,6 +269,7 @@ mod tests {
                     command,
                     keeps_terminal,
                     joins,
+                    programs,
                 }
             })
     }

@@ -384,6 +384,7 @@ fn attempt(tier: Tier, wraps: bool) -> Result<String, String> {
         command: vec!["/bin/true".into()],
         keeps_terminal: false,
         joins: false,
+        programs: Vec::new(),
     };
     let failed = |error: io::Error| format!("the helper cannot be started: {error}");
     let mut command = command(&order, true).map_err(failed)?;

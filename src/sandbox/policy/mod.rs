@@ -12,7 +12,7 @@ mod roots;
 mod stamp;
 mod survey;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use git_config::{globals, is_plain_module};
 pub use git_folders::{Fixed, GIT_FIXED, git_folder, leads_home, pointed};
@@ -71,6 +71,25 @@ pub struct Policy {
     pub network: bool,
     pub git_write: bool,
     pub limits: ResourceLimits,
+}
+
+impl Policy {
+    /// Lets a command read a folder that lies where it would have a temporary folder of its own. What is hidden stays so.
+    pub fn show(&mut self, folder: PathBuf) {
+        let is_open = self
+            .writable
+            .iter()
+            .chain(&self.read_only)
+            .any(|it| folder.starts_with(it));
+        let Ok(folder) = folder.canonicalize() else { return };
+        let is_covered = ["/tmp", "/var/tmp"]
+            .iter()
+            .any(|it| folder.starts_with(it) && folder != Path::new(it));
+        let is_hidden = self.hidden.iter().any(|it| folder.starts_with(it));
+        if is_covered && !is_open && !is_hidden {
+            self.read_only.push(folder);
+        }
+    }
 }
 
 /// Resource limits of a command.

@@ -7,6 +7,7 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsString,
     io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
@@ -36,10 +37,11 @@ use super::{
     session::Session,
 };
 use crate::{
+    os::file,
     protocol::Permission,
     sandbox::{
-        kernel::{self, Order},
-        policy::{Ground, Tier, environment},
+        kernel::{self, Order, Program},
+        policy::{Ground, Policy, Tier, environment},
         protect::{Around, Settled, Shared, Wish},
     },
     shell::CommandLine,
@@ -60,6 +62,49 @@ pub struct Spec {
     pub limit: Option<Duration>,
     /// Additional variables.
     pub variables: Vec<(String, String)>,
+}
+
+/// One of several lines that run beside each other.
+#[derive(Clone, Debug)]
+pub struct BatchLine {
+    /// For `bash -c`.
+    pub line: String,
+    /// Absolute.
+    pub directory: PathBuf,
+    /// Folders that it may read although the sandbox has a temporary folder of its own in their place.
+    pub seen: Vec<PathBuf>,
+    /// Variables beside those of all.
+    pub variables: Vec<(String, String)>,
+    /// Its standard input, without a NUL.
+    pub input: String,
+    pub limit: Duration,
+}
+
+impl BatchLine {
+    /// The program that runs it; `policy` lets it see its folders.
+    fn program(self, bash: &OsString, policy: &mut Policy) -> Program {
+        for folder in self.seen.into_iter().chain([self.directory.clone()]) {
+            policy.show(folder);
+        }
+        let words = [
+            bash.clone(),
+            "--noprofile".into(),
+            "--norc".into(),
+            "-c".into(),
+            self.line.into(),
+        ];
+        let variables = self
+            .variables
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}").into());
+        Program {
+            command: words.into(),
+            directory: self.directory,
+            variables: variables.collect(),
+            input: self.input,
+            limit_ms: u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
 }
 
 /// The commands of one conversation. Dropping it ends them all.
@@ -275,6 +320,30 @@ impl Commands {
 
     /// Begins a command; `output` is called with what it prints, as it comes. Must be called in a runtime.
     pub fn start(&self, spec: Spec, output: impl FnMut(&[u8]) + Send + 'static) -> Result<Running, NotStarted> {
+        self.start_with(spec, Vec::new(), output)
+    }
+
+    /// Begins programs beside each other in one sandbox, in place of the line of `spec`: setting one up for each would take much
+    /// longer than most of them do. What is printed are their reports ([`kernel::Report`]).
+    #[cfg(target_os = "linux")]
+    pub fn start_all(
+        &self,
+        spec: Spec,
+        lines: Vec<BatchLine>,
+        output: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<Running, NotStarted> {
+        if held(Self::tier(), &spec.permissions) == Tier::None {
+            return Err(io::Error::from(io::ErrorKind::Unsupported).into());
+        }
+        self.start_with(spec, lines, output)
+    }
+
+    fn start_with(
+        &self,
+        spec: Spec,
+        lines: Vec<BatchLine>,
+        output: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<Running, NotStarted> {
         if spec.line.len() > LONGEST_LINE {
             return Err(NotStarted::Long);
         }
@@ -323,7 +392,9 @@ impl Commands {
                         && CommandLine::read(&spec.line).makes_submodules(),
                     mark: &mark,
                 };
-                let (around, policy) = Around::held(&self.ground, &self.shared, &wish);
+                let (around, mut policy) = Around::held(&self.ground, &self.shared, &wish);
+                let bash = shell.first().cloned().unwrap_or_default();
+                let programs: Vec<_> = lines.into_iter().map(|it| it.program(&bash, &mut policy)).collect();
                 // What only looks around reaches nothing that runs beside it.
                 let is_shared = tier == Tier::Full && !policy.wraps && !policy.network && !spec.only_reads;
                 let network = is_shared.then(|| session.network()).flatten();
@@ -333,6 +404,7 @@ impl Commands {
                     directory: spec.directory.clone(),
                     command: shell,
                     keeps_terminal: false,
+                    programs,
                 };
                 (around, Start::Held(kernel::handed_over(&order)?, network))
             }
@@ -388,7 +460,22 @@ impl Commands {
         Ok(Running(command))
     }
 
-    fn session(&self) -> io::Result<&Session> {
+    /// Keeps `bytes` in a file beside the logs of commands, which tools may read. Returns its path.
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let plain = |it: char| {
+            if it.is_ascii_alphanumeric() || "-_.".contains(it) {
+                it
+            } else {
+                '_'
+            }
+        };
+        let name: String = name.chars().map(plain).take(120).collect();
+        let path = self.session()?.logs.join(name.trim_start_matches('.'));
+        file::write(&path, bytes, file::Access::Private).map_err(io::Error::other)?;
+        Ok(path)
+    }
+
+    pub(super) fn session(&self) -> io::Result<&Session> {
         if let Some(session) = self.session.get() {
             return Ok(session);
         }

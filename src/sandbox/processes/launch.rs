@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     fs::File,
     io::{self, Read, Seek},
-    os::fd::AsRawFd,
+    os::fd::{AsRawFd, RawFd},
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
@@ -112,35 +112,57 @@ pub fn spawn(
     (output, errors): (io::PipeWriter, Option<io::PipeWriter>),
     told: &File,
 ) -> Result<Child, NotStarted> {
-    let (arguments, order, network) = match start {
-        Start::Plain(arguments) => (arguments, None, None),
-        Start::Held(order, network) => (
-            [kernel::program()?.into(), kernel::WORD.into()].into(),
-            Some(order),
-            network,
-        ),
-    };
-    let (program, arguments) = arguments.split_first().ok_or(NotStarted::Bash)?;
+    let (mut command, handed) = prepare_child(start)?;
     let errors = match errors {
         Some(errors) => errors,
         None => output.try_clone()?,
     };
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the place where a model's commands are started"
-    )]
-    let mut command = tokio::process::Command::new(program);
     command
-        .args(arguments)
         .current_dir(directory)
         .env_clear()
         .envs(variables)
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors);
-    let mut handed_down = vec![(told.as_raw_fd(), FOLDER_DESCRIPTOR)];
-    handed_down.extend(order.as_ref().map(|it| (it.as_raw_fd(), ORDER_DESCRIPTOR)));
-    if let Some(shared) = &network {
+    separate(&mut command, &handed, Some(told));
+    Ok(command.spawn()?)
+}
+
+/// Files that a helper reads when it starts; they stay open until then.
+#[derive(Default)]
+pub struct Handed {
+    order: Option<io::PipeReader>,
+    network: Option<Arc<SharedNetwork>>,
+}
+
+/// Returns the process of a command, and what is handed to it.
+pub fn prepare_child(start: Start) -> io::Result<(tokio::process::Command, Handed)> {
+    let (arguments, handed) = match start {
+        Start::Plain(arguments) => (arguments, Handed::default()),
+        Start::Held(order, network) => {
+            let order = Some(order);
+            let arguments = [kernel::program()?.into(), kernel::WORD.into()];
+            (arguments.into(), Handed { order, network })
+        }
+    };
+    let (program, arguments) = arguments
+        .split_first()
+        .ok_or_else(|| io::Error::other("the command line is empty"))?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the place where a model's commands are started"
+    )]
+    let mut command = tokio::process::Command::new(program);
+    command.args(arguments);
+    Ok((command, handed))
+}
+
+/// Gives a command a session of its own, its helper's descriptors, and the file to which it writes its last folder.
+pub fn separate(command: &mut tokio::process::Command, handed: &Handed, told: Option<&File>) {
+    let mut handed_down: Vec<(RawFd, RawFd)> = Vec::new();
+    handed_down.extend(told.map(|it| (it.as_raw_fd(), FOLDER_DESCRIPTOR)));
+    handed_down.extend(handed.order.as_ref().map(|it| (it.as_raw_fd(), ORDER_DESCRIPTOR)));
+    if let Some(shared) = &handed.network {
         handed_down.extend([
             (shared.network.as_raw_fd(), NETWORK_DESCRIPTOR),
             (shared.user.as_raw_fd(), USER_DESCRIPTOR),
@@ -165,7 +187,6 @@ pub fn spawn(
     unsafe {
         command.pre_exec(before);
     }
-    Ok(command.spawn()?)
 }
 
 /// Makes the kernel end the command before this program when memory runs out.

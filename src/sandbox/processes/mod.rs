@@ -6,12 +6,14 @@ mod launch;
 mod output_capture;
 mod process_tree;
 mod running;
+mod service;
 mod session;
 mod trial;
 
-pub use commands::{Commands, Spec};
+pub use commands::{BatchLine, Commands, Spec};
 pub use launch::NotStarted;
 pub use output_capture::{Apart, Excerpt};
 pub use process_tree::end_marked;
 pub use running::{Ended, Foreground, How, Running};
+pub use service::{Service, ServiceError, ServiceSpec, ServiceStreams};
 pub use trial::{NotRun, Tried, run as run_trial};

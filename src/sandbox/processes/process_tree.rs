@@ -82,6 +82,11 @@ impl Group {
         leader.is_none_or(|it| !matches!(rustix::process::waitid(WaitId::Pid(it), ended), Ok(None)))
     }
 
+    /// Its leader has been waited for, by whoever holds it: from here on the group is gone.
+    pub fn forget(&self) {
+        *self.leader() = None;
+    }
+
     /// Waits for the leader, which has ended. From here on the group is gone.
     pub fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let mut leader = self.leader();

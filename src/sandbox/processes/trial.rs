@@ -109,6 +109,7 @@ pub fn run(
             .collect(),
         keeps_terminal: true,
         joins: false,
+        programs: Vec::new(),
     };
     let mut child = kernel::command(&order, false)?.env_clear().envs(variables).spawn()?;
     // Its keys are the command's, which is in the same group; we go when it has gone.

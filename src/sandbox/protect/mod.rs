@@ -13,7 +13,7 @@ mod record;
 mod unsaid;
 mod write_guard;
 
-pub use placeholder::sweep;
+pub use placeholder::{SIGN as PLACE_SIGN, is_place, sweep};
 pub use quarantine::Quarantine;
 pub use record::{LeftBehind, LeftFile, LeftNote, has_lists, left_behind};
 pub use unsaid::{said, take as take_unsaid};

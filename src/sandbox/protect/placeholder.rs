@@ -17,7 +17,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 /// Nobody else gives a folder that only its owner writes the sign of one that many write. It is there from the first
 /// moment, whatever the mask leaves of the rest.
 const MODE: u32 = 0o1755;
-const SIGN: u32 = 0o1000;
+pub const SIGN: u32 = 0o1000;
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 /// Maximum attempts when another process removes the folder at the same moment.
 const TRIES: usize = 100;

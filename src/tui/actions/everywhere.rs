@@ -10,7 +10,7 @@ use crate::{
             Action, App, Effect, Focus,
             effects::{ask, ask_for},
         },
-        overlays::{AskingAgent, Inspector, Page, Picker, TrustPage},
+        overlays::{AskingAgent, Inspector, Page, Picker, ServersPage, TrustPage},
         terminal::Mouse,
     },
 };
@@ -211,6 +211,13 @@ pub const TRUST: Action = Action::new("trust", "trust", |app, _| {
             return app.toast(t!("trust-nothing"));
         }
         app.open_late(draft, TrustPage::new(report, app.now_ms))
+    })]
+});
+
+pub const MCP: Action = Action::new("mcp", "mcp", |app, _| {
+    let draft = app.composer.field.version();
+    vec![ask!(Query::Servers, Reply::Servers, move |app, report| {
+        app.open_late(draft, ServersPage::new(report, app.now_ms))
     })]
 });
 

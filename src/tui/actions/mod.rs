@@ -46,6 +46,7 @@ pub static ACTIONS: &[Action] = &[
     everywhere::THEME,
     everywhere::CONTEXT,
     everywhere::TRUST,
+    everywhere::MCP,
     conversation::NEW,
     conversation::CLEAR,
     conversation::RESUME,

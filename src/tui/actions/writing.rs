@@ -217,7 +217,8 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
         let line = line.to_owned();
         return run(app, &line);
     }
-    if let Some((word, rest)) = command_of(text) {
+    // The agent knows the prompts of servers.
+    if let Some((word, rest)) = command_of(text).filter(|it| !it.0.starts_with("mcp__")) {
         if find_slash(word).is_none()
             && let Some(custom) = app.composer.commands.custom(word)
         {

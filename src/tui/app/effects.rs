@@ -251,11 +251,7 @@ pub enum Effect {
     /// From now on the mouse does this.
     Mouse(Mouse),
     /// Have the user's command say what stands in the header.
-    Status {
-        command: Vec<String>,
-        /// JSON.
-        state: String,
-    },
+    Status(super::StatusRun),
     /// Write this into the terminal's own lines.
     Print(String),
     Suspend,

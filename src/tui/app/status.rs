@@ -2,21 +2,41 @@
 //!
 //! The command is one of the user's own settings and never a project's. It is told the state as JSON on its standard input, in
 //! the form that Claude Code gives its status lines,
-//! whenever that has changed and no run of it is under way, and its first line is shown.
+//! whenever that or the size of the screen has changed and no run of it is under way. Its first line is shown in the header, in its
+//! colours, and a few more below it.
 
 use serde_json::{Value, json};
 
 use super::App;
-use crate::{link::Held, text::Sanitized};
+use crate::{
+    link::Held,
+    text::{Sanitized, Span, ansi::Output},
+};
+
+/// Lines of the output that are shown.
+const MOST_LINES: usize = 4;
+/// Bytes of the output that are read.
+const MOST_BYTES: usize = 16 << 10;
+
+/// A run of the status command that is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusRun {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Its standard input.
+    pub state: String,
+    /// Columns and lines of the screen.
+    pub size: (u16, u16),
+}
 
 #[derive(Debug, Default)]
 pub struct Status {
     /// The program and its arguments; empty if there is no command.
     command: Vec<String>,
-    /// The state that it was given last.
-    told: Option<Value>,
+    /// The state and the size that it was given last.
+    told: Option<(Value, (u16, u16))>,
     is_running: bool,
-    line: Sanitized,
+    lines: Vec<Vec<Span>>,
     /// Why there is no line.
     fault: Option<Sanitized>,
 }
@@ -29,20 +49,34 @@ impl Status {
         }
     }
 
-    /// The line, or why there is none; `None`: the parts stand there.
-    pub fn line(&self) -> Option<Result<&Sanitized, &Sanitized>> {
+    /// The line in the header, or why there is none; `None`: the parts stand there.
+    pub fn line(&self) -> Option<Result<&[Span], &Sanitized>> {
         if self.command.is_empty() {
             return None;
         }
-        Some(self.fault.as_ref().map_or(Ok(&self.line), Err))
+        let first = self.lines.first().map_or(&[][..], Vec::as_slice);
+        Some(self.fault.as_ref().map_or(Ok(first), Err))
     }
 
-    /// Takes the command's output. The previous line stays until then.
+    /// The lines below the header.
+    pub fn more(&self) -> &[Vec<Span>] {
+        match &self.fault {
+            None => self.lines.get(1..).unwrap_or_default(),
+            Some(_) => &[],
+        }
+    }
+
+    /// Takes the command's output. The previous lines stay until then.
     pub fn said(&mut self, output: Result<String, String>) {
         self.is_running = false;
         match output {
             Ok(text) => {
-                self.line = Sanitized::line(text.lines().next().unwrap_or_default().trim_end());
+                let end = text.floor_char_boundary(MOST_BYTES);
+                let output = Output::of(&only_colours(text.get(..end).unwrap_or_default()));
+                self.lines = output.lines(0..MOST_LINES);
+                while self.lines.last().is_some_and(Vec::is_empty) {
+                    self.lines.pop();
+                }
                 self.fault = None;
             }
             Err(why) => self.fault = Some(Sanitized::line(&why)),
@@ -50,20 +84,73 @@ impl Status {
     }
 }
 
+/// The text with its colours, and without any other sequence and control.
+fn only_colours(text: &str) -> String {
+    let mut kept = String::new();
+    let mut chars = text.chars().peekable();
+    while let Some(it) = chars.next() {
+        let is_bracketed = match it {
+            '\u{1b}' => match chars.next() {
+                Some('[') => true,
+                // A string, which ends with a bell or a backslash behind an escape.
+                Some(']' | 'P' | 'X' | '^' | '_') => {
+                    while let Some(it) = chars.next() {
+                        if it == '\u{7}' || it == '\u{9c}' || (it == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
+                            break;
+                        }
+                    }
+                    continue;
+                }
+                Some(_) | None => continue,
+            },
+            '\u{9b}' => true,
+            '\n' | '\t' => {
+                kept.push(it);
+                continue;
+            }
+            it if it.is_control() => continue,
+            it => {
+                kept.push(it);
+                continue;
+            }
+        };
+        if is_bracketed {
+            let mut parameters = String::new();
+            let end = chars.by_ref().find(|it| {
+                let is_end = matches!(it, '@'..='~');
+                if !is_end {
+                    parameters.push(*it);
+                }
+                is_end
+            });
+            if end == Some('m') {
+                kept.push_str("\u{1b}[");
+                kept.push_str(&parameters);
+                kept.push('m');
+            }
+        }
+    }
+    kept
+}
+
 impl App {
-    /// Returns the command and its input if that has changed and no run is under way.
-    pub fn status_due(&mut self) -> Option<(Vec<String>, String)> {
+    /// Returns the command and its input if that or the size has changed and no run is under way.
+    pub fn status_due(&mut self) -> Option<StatusRun> {
         if self.status.command.is_empty() || self.status.is_running {
             return None;
         }
-        let state = self.state();
-        if self.status.told.as_ref() == Some(&state) {
+        let told = (self.state(), self.terminal.size);
+        if self.status.told.as_ref() == Some(&told) {
             return None;
         }
-        let text = state.to_string();
-        self.status.told = Some(state);
+        let run = StatusRun {
+            command: self.status.command.clone(),
+            state: told.0.to_string(),
+            size: told.1,
+        };
+        self.status.told = Some(told);
         self.status.is_running = true;
-        Some((self.status.command.clone(), text))
+        Some(run)
     }
 
     /// The state in the form that Claude Code gives its status lines, with the rest in the member `sheaf`.
@@ -127,5 +214,26 @@ impl App {
             members.insert("effort".to_owned(), json!({ "level": effort }));
         }
         state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_colours_are_left_of_what_a_terminal_would_obey() {
+        for (written, kept) in [
+            ("\u{1b}[1;38;5;208mred\u{1b}[0m", "\u{1b}[1;38;5;208mred\u{1b}[0m"),
+            ("\u{9b}31mred", "\u{1b}[31mred"),
+            ("\u{1b}[2Ja\u{1b}[5;5Hb\u{1b}[?1049hc", "abc"),
+            ("\u{1b}]52;c;aGk=\u{7}a\u{1b}]0;title\u{1b}\\b", "ab"),
+            ("\u{1b}]8;;https://x\u{1b}\\a\u{1b}]8;;\u{1b}\\", "a"),
+            ("\u{1b}P+q\u{1b}\\a\rb\u{8}\u{7}", "ab"),
+            ("\u{1b}(0a\u{1b}", "0a"),
+            ("a\u{1b}[31", "a"),
+        ] {
+            assert_eq!(only_colours(written), kept, "{written:?}");
+        }
     }
 }

@@ -18,7 +18,7 @@ pub fn spans(
     conversation: &Conversation,
     composer: &Composer,
     settings: &Settings,
-    status: Option<Result<&Sanitized, &Sanitized>>,
+    status: Option<Result<&[Span], &Sanitized>>,
     columns: usize,
 ) -> (Vec<Span>, Vec<Span>) {
     let right = right(conversation, composer, settings, status, columns);
@@ -50,7 +50,7 @@ fn right(
     conversation: &Conversation,
     composer: &Composer,
     settings: &Settings,
-    status: Option<Result<&Sanitized, &Sanitized>>,
+    status: Option<Result<&[Span], &Sanitized>>,
     columns: usize,
 ) -> Vec<Span> {
     let wide = columns >= 100;
@@ -59,12 +59,11 @@ fn right(
     let mut parts: Vec<Vec<Span>> = Vec::new();
     let mut has_sandbox = false;
     if let Some(line) = status {
-        let (text, role) = match line {
-            Ok(text) => (text, Role::Dim),
-            Err(why) => (why, Role::Error),
+        let whole = match line {
+            Ok(spans) => spans.iter().cloned().map(quiet).collect(),
+            Err(why) => vec![Span::new(why.clone(), Role::Error)],
         };
-        let text = width::cut_end(text, columns / 2);
-        parts.push(vec![Span::new(Sanitized::line(&text), role)]);
+        parts.push(width::cut_spans(&whole, columns / 2));
     } else {
         for name in &settings.ui.status {
             has_sandbox |= name == "sandbox";
@@ -114,6 +113,17 @@ fn right(
         spans.extend(part);
     }
     spans
+}
+
+/// Text without a colour of its own is as quiet as the rest of the line.
+pub fn quiet(span: Span) -> Span {
+    match span.role {
+        Role::Text => Span {
+            role: Role::Dim,
+            ..span
+        },
+        _ => span,
+    }
 }
 
 /// The model's name; where there is hardly room, the sandbox matters more.

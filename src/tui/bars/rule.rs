@@ -155,7 +155,7 @@ fn phase(conversation: &Conversation, now_ms: u64) -> Option<Phase> {
     if let Some(open) = documents.iter().rev().take(OPEN_AMONG).find(|it| it.is_open()) {
         return match open.view() {
             View::TerminalCommand(it) => since(t!("phase-running", what = short(it.command)), open.started_ms),
-            View::ToolCall(it) => since(t!("phase-running", what = short(tool(it.tool_name))), open.started_ms),
+            View::ToolCall(it) => since(t!("phase-running", what = short(&tool(it.tool_name))), open.started_ms),
             View::FileEdit(it) => {
                 let name = it.file_path.rsplit('/').next().unwrap_or_default();
                 since(t!("phase-writing-file", file = short(name)), open.started_ms)
@@ -193,8 +193,9 @@ fn phase(conversation: &Conversation, now_ms: u64) -> Option<Phase> {
 }
 
 /// The name of a tool as the transcript shows it.
-fn tool(name: &str) -> &str {
-    tool_label::label(name).map_or(name, |it| it.word.as_str())
+fn tool(name: &str) -> String {
+    let own = || tool_label::label(name).map_or(name, |it| it.word.as_str()).to_owned();
+    tool_label::served(name).unwrap_or_else(own)
 }
 
 fn short(text: &str) -> String {

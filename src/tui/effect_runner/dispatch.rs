@@ -9,7 +9,7 @@ use crate::{
     theme,
     tui::{
         app::{
-            App,
+            App, StatusRun,
             effects::{Ask, Effect},
         },
         msg::EffectOutcome,
@@ -100,7 +100,7 @@ impl EffectRunner {
                 let home = place.home.clone().filter(|_| place.branch.is_some());
                 sessions::propose(self, workspace, home, title, draft);
             }
-            Effect::Status { command, state } => self.status(command, state, workspace),
+            Effect::Status(run) => self.status(run, workspace),
             Effect::Remember(colour) => {
                 let state = self.paths.state.clone();
                 // Only the next start is the worse for it when this fails.
@@ -127,13 +127,16 @@ impl EffectRunner {
         self.spawn(async move { EffectOutcome::Replied(ask, reply.await.map_err(|it| it.to_string())) });
     }
 
-    fn status(&self, command: Vec<String>, state: String, folder: PathBuf) {
+    fn status(&self, run: StatusRun, folder: PathBuf) {
         self.spawn(async move {
+            let StatusRun { command, state, size } = run;
             let (program, arguments) = command.split_first().map_or(("", &[][..]), |it| (it.0.as_str(), it.1));
             let run = process::Command::new(program)
                 .args(arguments)
                 .input(state)
                 .folder(folder)
+                .variable("COLUMNS", size.0.to_string())
+                .variable("LINES", size.1.to_string())
                 .timeout(STATUS_PATIENCE)
                 .output();
             let said = run.await.map(|it| String::from_utf8_lossy(&it).into_owned());

@@ -98,12 +98,7 @@ pub fn commands(runner: &EffectRunner, workspace: PathBuf, trusted: Vec<String>)
         let is_whole = config::is_trusted(&trusted, &workspace);
         let said = TrustStore::under(&paths.state).record(&workspace);
         let may_act = |path: &str, print: &Fingerprint| is_whole || said.allows(path, print);
-        let around = Surroundings {
-            workspace: Some(workspace),
-            directory: std::env::current_dir().ok(),
-            config: Some(paths.config),
-            home: std::env::home_dir(),
-        };
+        let (around, _) = Surroundings::of_user(Some(workspace), Some(&paths));
         EffectOutcome::Commands(custom::find(&around, &may_act), find_modes(&around, &may_act).modes)
     });
 }

@@ -14,6 +14,7 @@ mod prompt;
 mod queue;
 mod review;
 mod rewind;
+mod servers;
 mod sessions;
 mod tasks;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub use prompt::Prompt;
 pub use queue::QueueList;
 pub use review::Review;
 pub use rewind::Rewind;
+pub use servers::ServersPage;
 pub use sessions::Sessions;
 pub use tasks::Tasks;
 pub use trust::TrustPage;

@@ -694,6 +694,8 @@ fn line(entry: &PickerEntry, is_here: bool, column: usize, columns: usize) -> Ve
     } else {
         entry.facts.clone()
     };
+    // A long path leaves room for the name; its end says the most.
+    let marked = Sanitized::line(&width::cut_start(&marked, (columns / 3).max(8)));
     let facts = width::width(&marked);
     let room = columns.saturating_sub(facts + 2);
     let mut label = width::cut_end(&entry.label, room);
@@ -744,6 +746,15 @@ mod tests {
             ]
         );
         assert_eq!(drawn(&mut picker, 13, 3)[1], "│› /语…  f2 │");
+        let long = [DraftOffer {
+            label: "/tools:check".to_owned(),
+            about: "Checks the code".to_owned(),
+            facts: facts("~/.local/share/sheaf/plugins/tools/commands/check.md"),
+            draft: String::new(),
+        }];
+        let mut paths = Picker::offers("Run", long.into(), "");
+        let row = &drawn(&mut paths, 44, 3)[1];
+        assert_eq!(row, "│› /tools:check  Checks th…  …nds/check.md │");
         let typed = KeyEvent::new(KeyCode::Char('z'), KeyModifiers::NONE);
         Scene::test(&Transcript::default(), |scene| picker.key(typed, scene));
         let lines = picker.lines() as u16;

@@ -116,6 +116,7 @@ fn entry(entry: &TrustEntry) -> Vec<Span> {
         TrustKind::Skill => t!("trust-skill").to_owned(),
         TrustKind::Hooks => t!("trust-hooks").to_owned(),
         TrustKind::Mode => t!("trust-mode").to_owned(),
+        TrustKind::Servers => t!("trust-servers").to_owned(),
         TrustKind::Rule(RuleTrigger::Nothing) => t!("trust-rule-always").to_owned(),
         TrustKind::Rule(RuleTrigger::Files) => t!("trust-rule-files").to_owned(),
         TrustKind::Rule(RuleTrigger::Model) => t!("trust-rule-model").to_owned(),
@@ -129,6 +130,7 @@ fn entry(entry: &TrustEntry) -> Vec<Span> {
         | TrustKind::Skill
         | TrustKind::Hooks
         | TrustKind::Mode
+        | TrustKind::Servers
         | TrustKind::Rule(_) => entry.path.clone(),
     };
     let mut spans = vec![Span::new(visible_line(&name), Role::Code)];

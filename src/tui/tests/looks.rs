@@ -93,12 +93,12 @@ fn the_header_has_the_parts_that_are_wanted_and_always_says_what_holds_commands(
 
 #[test]
 fn a_command_of_the_user_s_says_what_stands_in_the_header() {
-    use crate::tui::app::Status;
+    use crate::tui::app::{Status, StatusRun};
     let mut desk = TestApp::new(100, 24);
     assert_eq!(desk.app.status_due(), None, "there is no command");
     desk.app.status = Status::new(vec!["me".to_owned(), "now".to_owned()]);
-    let (command, state) = desk.app.status_due().expect("it has heard nothing yet");
-    assert_eq!(command, ["me", "now"]);
+    let StatusRun { command, state, size } = desk.app.status_due().expect("it has heard nothing yet");
+    assert_eq!((command, size), (vec!["me".to_owned(), "now".to_owned()], (100, 24)));
     let state: serde_json::Value = serde_json::from_str(&state).expect("it is JSON");
     assert_eq!(
         (&state["sheaf"]["mode"], &state["model"]["id"]),
@@ -128,10 +128,31 @@ fn a_command_of_the_user_s_says_what_stands_in_the_header() {
         desk.picture()
     );
     assert!(
-        desk.app.status_due().is_some_and(|it| it.1.contains("\"plan\"")),
+        desk.picture().lines().nth(1).is_some_and(|it| it == " more"),
+        "{}",
+        desk.picture()
+    );
+    let colours: Vec<_> = desk
+        .app
+        .status
+        .line()
+        .and_then(Result::ok)
+        .unwrap_or_default()
+        .iter()
+        .map(|it| it.role)
+        .collect();
+    assert_eq!(colours.len(), 2, "{colours:?}");
+    assert_ne!(colours[0], colours[1]);
+    assert!(
+        desk.app.status_due().is_some_and(|it| it.state.contains("\"plan\"")),
         "the mode is news"
     );
     desk.take(Msg::Done(EffectOutcome::Status(Err("me: exit status 1".into()))));
     assert!(desk.shows("me: exit status 1"), "{}", desk.picture());
     assert_eq!(desk.app.status_due(), None, "nothing has changed");
+    desk.resize(40, 30);
+    assert!(
+        desk.app.status_due().is_some_and(|it| it.size == (40, 30)),
+        "the size is news"
+    );
 }

@@ -18,7 +18,8 @@ use super::{
 use crate::{
     protocol::{
         Branch, Command, Done, Event, FinishReason, Message, Permissions, Query, Reply, ResponseStart, RuleTrigger,
-        SideAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport,
+        ServerChange, ServerReport, ServerState, ServersReport, SideAnswer, TrustAsked, TrustEntry, TrustKind,
+        TrustReport,
     },
     tui::app::{Effect, own_files::FileTask},
 };
@@ -320,6 +321,22 @@ pub(super) const PAGES: &[WaitingState] = &[
         },
     },
     WaitingState {
+        name: "servers of tools",
+        open: |app| {
+            app.keys("/mcp<enter>");
+            let server = ServerReport {
+                name: "theirs".to_owned(),
+                line: "bash server.sh".to_owned(),
+                state: ServerState::Unapproved { was: None },
+                ..ServerReport::default()
+            };
+            app.reply(Reply::Servers(ServersReport {
+                servers: vec![server],
+                problems: Vec::new(),
+            }));
+        },
+    },
+    WaitingState {
         name: "tasks",
         open: |app| {
             begun(app);
@@ -532,6 +549,7 @@ fn every_purpose_of_a_question_is_among_the_states() {
         ("Approve", "approval of a command"),
         ("Form", "form of three questions"),
         ("Mode", "approval of a mode"),
+        ("Server", "form that takes no text"),
         ("GoOn", "whether to go on"),
         ("Reproduce", "whether the fault came about"),
     ];
@@ -554,6 +572,7 @@ fn is_grave(effect: &Effect, text: &str) -> bool {
         Effect::Ask(ask) => match &ask.query {
             // On the card the text is the message, and Enter commits.
             Query::Commit(it) => it.message != text,
+            Query::ChangeServer { change, .. } => matches!(change, ServerChange::Approve { .. }),
             Query::DecideTrust(_) | Query::Sandbox { guard: Some(_) } | Query::Permissions { forget: true } => true,
             _ => false,
         },

@@ -65,6 +65,7 @@ pub fn action_line(done: &DoneAction) -> String {
         UserAction::Remembered => t!("done-remembered", place = first),
         UserAction::SettingWritten => t!("done-set", name = first, place = second, command = fact(2)),
         UserAction::SettingRemoved => t!("done-unset", name = first, place = second, command = fact(2)),
+        UserAction::HookRan => first.to_owned(),
     };
     match (done.action, fact(2)) {
         (UserAction::Undid | UserAction::Redid | UserAction::FinishedUndo | UserAction::FinishedRedo, unchanged)

@@ -124,10 +124,10 @@ fn planned(view: &Clarification<'_>, subject: Option<&Document>) -> Planned {
             Some((mode, _)) => only(Sanitized::from(t!("approval-mode", mode = visible_line(mode).as_str()))),
             None => match single(&it) {
                 Some(text) => Planned {
-                    verb: Sanitized::line(&format!("{} ", tool_call::word(it.tool_name))),
+                    verb: Sanitized::line(&format!("{} ", tool_call::call_word(&it))),
                     title: text,
                 },
-                None => only(visible_line(tool_call::word(it.tool_name))),
+                None => only(visible_line(&tool_call::call_word(&it))),
             },
         },
         _ => only(match view.questions.first() {

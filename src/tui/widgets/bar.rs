@@ -43,6 +43,8 @@ impl Bar {
 pub struct Bars {
     pub earlier: Bar,
     pub header: Bar,
+    /// The lines below the header.
+    pub status: Vec<Bar>,
     pub trust: Bar,
     pub rule: Bar,
     pub above_footer: Bar,

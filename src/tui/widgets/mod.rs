@@ -60,11 +60,12 @@ use crate::{
     locale::figure,
     protocol::{
         Applied, Document, Kind, QuestionKind, Turn, View,
-        document::{UNDONE, with_view},
+        document::{UNDONE, hook_runs, with_view},
     },
     t,
     text::{
         Background, CodeLine, Colours, Modifier, Role, Sanitized, Span, StyledLine, diff::ContextLines, markdown::Flow,
+        wrap::wrap,
     },
     theme::Theme,
     transcript::Todos,
@@ -210,8 +211,8 @@ pub struct DocumentState {
     memo: Memo,
     /// Some code was not coloured yet when the rows were made.
     is_colouring: bool,
-    /// The last row says how much is not shown.
-    has_note: bool,
+    /// Rows at the end that say how much is not shown, and what hooks did.
+    notes: usize,
     /// Bytes of the text that are too much to be laid out.
     hidden_bytes: u64,
 }
@@ -360,6 +361,19 @@ impl Memo {
             printed.reshape();
         }
     }
+}
+
+/// What hooks did to a call; unfolded, also those that changed nothing.
+fn hook_rows(document: &Document, context: &RenderContext<'_>) -> Vec<StyledLine> {
+    if context.fold == Fold::Folded {
+        return Vec::new();
+    }
+    let runs = hook_runs(&document.metadata).filter(|it| context.fold == Fold::Full || it.is_news());
+    let rows = runs.flat_map(|it| {
+        let line = [Span::new(Sanitized::line(&it.line()), Role::Dim)];
+        wrap(&line, context.width, &[], &[heading::gap(2)])
+    });
+    rows.collect()
 }
 
 /// The rows of a kind that is laid out as a whole, and its glyph.
@@ -517,11 +531,9 @@ impl DocumentState {
     /// Lays out the rows that may have changed, with a note below them where too much is hidden.
     fn lay(&mut self, kind: &mut impl DocumentKind, document: &Document, context: &RenderContext<'_>) -> Option<usize> {
         // What grows has to find its rows as it left them.
-        let had_note = std::mem::take(&mut self.has_note);
-        if had_note {
-            self.rows.pop();
-        }
-        let before = self.rows.len();
+        let had_notes = std::mem::take(&mut self.notes);
+        let before = self.rows.len().saturating_sub(had_notes);
+        self.rows.truncate(before);
         self.hidden_bytes = 0;
         let changed = match context.fold {
             Fold::Folded => self.replace(kind.folded(document, context)),
@@ -531,9 +543,15 @@ impl DocumentState {
             let note = t!("document-hidden", size = figure::bytes(self.hidden_bytes).as_str());
             let note = Span::new(Sanitized::new(&note), Role::Faint);
             self.rows.push(StyledLine::of([note]));
-            self.has_note = true;
+            self.notes = 1;
         }
-        if had_note || self.has_note {
+        let hooks = hook_rows(document, context);
+        if !hooks.is_empty() {
+            self.is_line = false;
+            self.notes += hooks.len();
+            self.rows.extend(hooks);
+        }
+        if had_notes + self.notes > 0 {
             Some(changed.unwrap_or(before).min(before))
         } else {
             changed

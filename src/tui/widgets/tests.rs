@@ -389,3 +389,56 @@ fn hunks_of_one_call_and_file_share_a_header() {
     );
     assert!(later.starts_with("± @ line 3 "), "{later}");
 }
+
+#[test]
+fn hooks_of_a_call_stand_below_it() {
+    let run = |effect: &str, message: &str| {
+        json!({ "hook": ".cursor/hooks.json preToolUse", "command": "x", "exitCode": 0, "duration_ms": 12,
+                "effect": effect, "message": message })
+    };
+    let call = closed(
+        "tool_call",
+        None,
+        json!({ "toolName": "read_file", "toolCallId": "1", "arguments": { "target_file": "a.rs" },
+                "result": { "status": "error", "data": "no" },
+                "hooks": [run("denied", "not \u{1b}[31mthis file"), run("", "")] }),
+    );
+    let shown = |fold, width| {
+        let context = RenderContext { fold, ..look(width) };
+        let rows = picture(&call, &context);
+        rows.lines()
+            .filter(|it| it.contains("hook") || it.contains("file"))
+            .map(|it| it.trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let denied = "hook .cursor/hooks.json preToolUse (12 ms): denied: not this file";
+    assert!(
+        shown(Fold::Folded, 80).iter().all(|it| !it.contains("hook")),
+        "{:?}",
+        shown(Fold::Folded, 80)
+    );
+    let usual = shown(Fold::Usual, 80);
+    assert!(
+        usual.iter().any(|it| it == denied) && !usual.iter().any(|it| it.contains("exit code")),
+        "{usual:?}"
+    );
+    let full = shown(Fold::Full, 80);
+    assert!(full.iter().any(|it| it.ends_with("(12 ms): exit code 0")), "{full:?}");
+    // Laid out again for another width and another fold, they are there once.
+    let mut state = DocumentState::default();
+    for (fold, width) in [
+        (Fold::Usual, 80),
+        (Fold::Full, 40),
+        (Fold::Usual, 40),
+        (Fold::Usual, 80),
+    ] {
+        state.lay_out(&call, &RenderContext { fold, ..look(width) });
+    }
+    let text: String = state
+        .rows
+        .iter()
+        .flat_map(|it| &it.spans)
+        .map(|it| it.text.as_str())
+        .collect();
+    assert_eq!(text.matches("denied").count(), 1, "{text}");
+}

@@ -1,5 +1,7 @@
 //! `tool_call`: one line with the argument that matters; unfolded, all arguments and the result.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -49,6 +51,16 @@ fn known(name: &str) -> Option<(&'static str, CallSubject)> {
 /// The word that the screen shows for a tool; a name that is not known is its own word.
 pub(super) fn word(name: &str) -> &str {
     known(name).map_or(name, |(word, _)| word)
+}
+
+/// The word for a call: that of its tool, or the server and the tool that does it.
+pub(super) fn call_word<'a>(call: &ToolCall<'a>) -> Cow<'a, str> {
+    if call.tool_name == "mcp_call"
+        && let (Some(server), Some(tool)) = (argument(call.arguments, "server"), argument(call.arguments, "tool"))
+    {
+        return format!("{server} › {tool}").into();
+    }
+    tool_label::served(call.tool_name).map_or_else(|| word(call.tool_name).into(), Cow::Owned)
 }
 
 /// Returns true for a tool of this program, by any of its names.
@@ -120,7 +132,7 @@ impl DocumentKind for ToolCall<'_> {
 
     fn summary(&self, _: &Document) -> Sanitized {
         let title = title(self);
-        let text = format!("{} {}{}", word(self.tool_name), title.text, title.behind);
+        let text = format!("{} {}{}", call_word(self), title.text, title.behind);
         Sanitized::line(text.trim_end())
     }
 
@@ -215,7 +227,7 @@ fn head(call: &ToolCall<'_>, facts: Facts, failed: bool, look: &RenderContext<'_
     }
     let text = Span::new(title.text, Role::Text);
     // The path gives way to what stands behind it only as far as its name.
-    let word = word(call.tool_name);
+    let word = &*call_word(call);
     if title.is_path && width(&text.text) * 2 > look.width {
         return path_heading(word, &text, &behind, facts, look.width);
     }

@@ -170,6 +170,7 @@ async fn searching(
         roles: Arc::new(Roles::new(&Settings::default(), &Environment::default())),
         paths: None,
         hold: SandboxStatus::default(),
+        servers: None,
     };
     conversation.agent = tokio::spawn(run(setup, Arc::clone(&log), inbox));
     conversation.link = link;

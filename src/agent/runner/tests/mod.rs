@@ -97,6 +97,7 @@ impl Conversation {
             },
         );
         let setup = Setup {
+            servers: None,
             provider,
             model: "m".to_owned(),
             conversation: "conv_1".into(),

@@ -27,7 +27,9 @@ impl Running {
         let settings = &self.setup.settings;
         let (verdict, is_bound) = self.verdict(job, &tool, &facts);
         let verdict = match verdict {
-            Verdict::Ask(_) if !facts.is_attended && tool_selection::must_ask(settings, &tool) => {
+            Verdict::Ask(_)
+                if !facts.is_attended && tool_selection::must_ask(settings, &tool, &job.prepared.accesses) =>
+            {
                 job.refusal.missing = Some(Vec::new());
                 Verdict::Deny(format!("{} needs approval, and nobody can give it", tool.name))
             }
@@ -84,9 +86,14 @@ impl Running {
             let reason = format!("`{path}` is not among the paths that {} may touch", tool.name);
             return (Verdict::Deny(reason), true);
         }
-        let verdict = approval::judge(&job.prepared.accesses, tool.class, facts);
-        let is_asked =
-            verdict == Verdict::Allow && tool_selection::must_ask(settings, tool) && facts.run != RunMode::Force;
+        let accesses = &job.prepared.accesses;
+        if let Some(name) = tool_selection::switched_off(settings, accesses, self.mode) {
+            return (Verdict::Deny(format!("{name} is switched off in the settings")), true);
+        }
+        let verdict = approval::judge(accesses, tool.class, facts);
+        let is_asked = verdict == Verdict::Allow
+            && tool_selection::must_ask(settings, tool, accesses)
+            && facts.run != RunMode::Force;
         let verdict = if is_asked {
             Verdict::Ask(approval::Question {
                 why: format!("your settings ask before every use of {}", tool.name),

@@ -194,6 +194,14 @@ fn show(effects: &[Effect]) -> String {
             Effect::StopJobs => write!(line, "stop jobs"),
             Effect::Store(rules) => write!(line, "store {rules:?}"),
             Effect::Expire(document) => write!(line, "expire {document}"),
+            Effect::ServerAnswered { number, response } => {
+                write!(
+                    line,
+                    "server {number} {:?} {:?}",
+                    response.outcome,
+                    response.answers.len()
+                )
+            }
             Effect::FindMarks => write!(line, "find marks"),
             Effect::StopModel => write!(line, "stop"),
             Effect::Summarise { brief, attempt } => {

@@ -167,6 +167,7 @@ fn play_on(turn: &mut Turn, world: &World) -> Vec<Effect> {
                 }
                 Effect::Append(_)
                 | Effect::Forgot
+                | Effect::ServerAnswered { .. }
                 | Effect::StopModel
                 | Effect::StopJobs
                 | Effect::Store(_)

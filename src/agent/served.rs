@@ -1,0 +1,678 @@
+//! Tools of servers (MCP) as tools of the agent.
+//!
+//! Where the schemas of all of them would take more than a part of the model's window, the model is offered two tools instead: one
+//! that finds tools by words, one that calls what was found.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    agent::tags::{guard, wrap_with},
+    mcp::{
+        Endpoint, Error, Reply, Servers, Standing, State, Status, ToolInfo, ToolName, ToolStatus, capped, hashed_name,
+        model_name, reduced, shown_name,
+    },
+    models::Part,
+    os::process,
+    protocol::{ServerChange, ServerReport, ServerState, ServerTool, ServersReport},
+    sandbox::{self, Tier},
+    tools::{Access, Class, Context, Fault, Input, Outcome, Tool, ToolSet, Work, schema},
+};
+
+/// The part of the window that schemas may take, as a divisor: 8 %.
+const WINDOW_PART: f64 = 0.08;
+/// The window of a model of which none is known.
+const USUAL_WINDOW: u64 = 128_000;
+/// Bytes that one token stands for.
+const BYTES_PER_TOKEN: f64 = 3.3;
+/// Bytes of a result that a model is given: 25,000 tokens, two thirds of them from its beginning.
+const RESULT_BYTES: usize = 82_500;
+const HEAD_BYTES: usize = 55_000;
+/// Bytes of a result that its document keeps.
+const SHOWN_BYTES: usize = 64 << 10;
+/// Tools that a search finds.
+const MOST_FOUND: usize = 8;
+/// Bytes that a search answers with.
+const FOUND_BYTES: usize = 24 << 10;
+/// Words of the line that describes a server.
+const LINE_WORDS: usize = 12;
+
+/// The name of the tool that finds tools.
+pub const SEARCH: &str = "mcp_search";
+/// The name of the tool that calls a tool that was found.
+pub const CALL: &str = "mcp_call";
+
+/// `own` and the tools of servers, for a model with `window` tokens.
+pub fn with_servers(own: &ToolSet, servers: Option<&Arc<Servers>>, window: Option<u64>) -> ToolSet {
+    let Some(servers) = servers.filter(|_| !own.is_empty()) else {
+        return own.clone();
+    };
+    let all = own
+        .iter()
+        .cloned()
+        .chain(tools(servers, window).into_iter().map(Arc::new));
+    all.collect::<ToolSet>().by_mode(own.is_by_mode())
+}
+
+/// The tools of all servers, or the two that stand for them.
+fn tools(servers: &Arc<Servers>, window: Option<u64>) -> Vec<Tool> {
+    let known = servers.tools();
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let mut tools: Vec<Tool> = Vec::with_capacity(known.len());
+    for (name, info) in &known {
+        let plain = model_name(&name.server, &name.tool);
+        let is_taken = tools.iter().any(|it| it.name == plain);
+        let called = if is_taken {
+            hashed_name(&name.server, &name.tool)
+        } else {
+            plain
+        };
+        // A server that gives a tool the hashed name of another one loses it.
+        if tools.iter().any(|it| it.name == called) {
+            continue;
+        }
+        tools.push(tool(servers, name, info, &called));
+    }
+    let limit = window.unwrap_or(USUAL_WINDOW) as f64 * WINDOW_PART;
+    if tools.iter().map(tokens).sum::<f64>() <= limit {
+        return tools;
+    }
+    vec![search_tool(servers, &known), call_tool(servers)]
+}
+
+/// About as many tokens as a tool takes in each request.
+fn tokens(tool: &Tool) -> f64 {
+    let bytes = tool.name.len() + tool.about.len() + tool.schema.to_string().len() + 40;
+    bytes as f64 / BYTES_PER_TOKEN
+}
+
+/// About as many tokens as a tool of a server takes in each request, if it is offered by itself.
+pub fn cost(server: &str, info: &ToolInfo) -> u64 {
+    let about = about(server, info);
+    let bytes = model_name(server, &info.name).len() + about.len() + reduced(&info.schema).to_string().len() + 40;
+    (bytes as f64 / BYTES_PER_TOKEN).ceil() as u64
+}
+
+fn about(server: &str, info: &ToolInfo) -> String {
+    let about = if info.about.trim().is_empty() {
+        &info.title
+    } else {
+        &info.about
+    };
+    format!(
+        "Tool of the MCP server {server}, in its own words: {}",
+        guard(about.trim())
+    )
+}
+
+fn tool(servers: &Arc<Servers>, name: &ToolName, info: &ToolInfo, called: &str) -> Tool {
+    let (judged, run_by) = (name.clone(), name.clone());
+    let servers = Arc::clone(servers);
+    Tool {
+        about: about(&name.server, info),
+        schema: guarded(reduced(&info.schema)),
+        word: shown_name(&name.server, &name.tool),
+        takes_any: true,
+        is_basic: true,
+        ..Tool::new(
+            called,
+            Class::Runs,
+            Work::call(
+                move |_, _| Ok(vec![access(&judged)]),
+                move |input, context| {
+                    let (servers, name) = (Arc::clone(&servers), run_by.clone());
+                    async move { call(&servers, &name, input.0, &context).await }
+                },
+            ),
+        )
+    }
+    .in_all_modes()
+}
+
+/// A schema whose descriptions hold no tag of ours.
+fn guarded(schema: Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let safe = |(name, it): (String, Value)| match it {
+                Value::String(text) if name == "description" || name == "title" => (name, guard(&text).into()),
+                other => (name, guarded(other)),
+            };
+            Value::Object(members.into_iter().map(safe).collect())
+        }
+        Value::Array(all) => all.into_iter().map(guarded).collect(),
+        other => other,
+    }
+}
+
+fn access(name: &ToolName) -> Access {
+    Access::Mcp {
+        server: name.server.clone(),
+        tool: name.tool.clone(),
+    }
+}
+
+/// Calls a tool of a server.
+async fn call(
+    servers: &Servers,
+    name: &ToolName,
+    arguments: Map<String, Value>,
+    context: &Context,
+) -> Result<Outcome, Fault> {
+    let reply = servers.call(name, arguments, None).await;
+    let reply = reply.map_err(|it| fault(&name.server, &it))?;
+    if reply.is_error {
+        let said = capped(&reply.text, SHOWN_BYTES);
+        return Err(Fault::new("TOOL_FAILED", foreign(name, &said)));
+    }
+    Ok(outcome(name, reply, context))
+}
+
+/// A text of a server's, marked as such.
+fn foreign(name: &ToolName, text: &str) -> String {
+    let attributes = [("server", name.server.as_str()), ("tool", name.tool.as_str())];
+    wrap_with("mcp_result", &attributes, text)
+}
+
+fn fault(server: &str, error: &Error) -> Fault {
+    // It may quote the server.
+    let message = format!("the MCP server `{server}`: {}", guard(&error.to_string()));
+    match error {
+        Error::Gone(_) | Error::Start(_) | Error::SessionEnded => Fault::new("TOOL_FAILED", message)
+            .hint("It is started again if it can be; try once more, or go on without it."),
+        Error::Timeout(_) => Fault::new("TOOL_TIMEOUT", message).hint("Ask it for less, or go on without it."),
+        Error::SignIn { .. } => {
+            Fault::new("TOOL_FAILED", message).hint(format!("The user signs in with `sheaf mcp login {server}`."))
+        }
+        Error::Rpc(_) | Error::Malformed(_) | Error::Http(_) | Error::Version(_) => Fault::new("TOOL_FAILED", message),
+    }
+}
+
+/// The result for the model: bounded, and marked as foreign.
+fn outcome(name: &ToolName, reply: Reply, context: &Context) -> Outcome {
+    let Reply { text, pictures, .. } = reply;
+    let is_long = text.len() > RESULT_BYTES;
+    let told = if is_long {
+        cut(&text, name, context)
+    } else {
+        text.clone()
+    };
+    let told = if told.trim().is_empty() { "(no text)" } else { &told };
+    Outcome {
+        text: foreign(name, told),
+        data: capped(&text, SHOWN_BYTES).into(),
+        is_truncated: is_long,
+        images: pictures,
+    }
+}
+
+/// The beginning and the end of a long result, and the file that has all of it.
+fn cut(text: &str, name: &ToolName, context: &Context) -> String {
+    let head = text.get(..text.floor_char_boundary(HEAD_BYTES)).unwrap_or_default();
+    let tail = text.ceil_char_boundary(text.len() - (RESULT_BYTES - HEAD_BYTES));
+    let tail = text.get(tail..).unwrap_or_default();
+    let file = format!("mcp-{}-{}.txt", model_name(&name.server, &name.tool), context.call);
+    let kept = context.workspace.commands().keep(&file, text.as_bytes());
+    let place = match kept {
+        Ok(path) => format!("all of it is in {}", path.display()),
+        Err(error) => format!("the rest could not be kept: {error}"),
+    };
+    let left = text.len() - head.len() - tail.len();
+    format!("{head}\n[{left} bytes are left out here; {place}]\n{tail}")
+}
+
+/// Reads what a message of the user's names of servers: the resources that it mentions as `@server:uri`, and the prompt that it begins with as
+/// `/mcp__server__prompt arguments`. Warnings: what could not be read.
+pub async fn named_in(text: &str, servers: &Servers) -> (Vec<Part>, Vec<String>) {
+    let (mut parts, mut warnings) = (Vec::new(), Vec::new());
+    let statuses = servers.statuses();
+    for (server, uri) in resources_in(text, &statuses) {
+        match servers.resource(&server, &uri).await {
+            Ok(reply) => {
+                let body = capped(&reply.text, RESULT_BYTES);
+                let attributes = [("server", server.as_str()), ("uri", uri.as_str())];
+                parts.push(Part::Text(wrap_with("mcp_resource", &attributes, &body)));
+                parts.extend(reply.pictures.into_iter().map(Part::Image));
+            }
+            Err(error) => warnings.push(format!("@{server}:{uri} could not be read: {error}")),
+        }
+    }
+    if let Some((server, prompt, arguments)) = prompt_in(text, &statuses) {
+        match arguments {
+            Err(why) => warnings.push(why),
+            Ok(arguments) => match servers.prompt(&server, &prompt, arguments).await {
+                Ok(reply) => {
+                    let body = capped(&reply.text, RESULT_BYTES);
+                    let attributes = [("server", server.as_str()), ("name", prompt.as_str())];
+                    parts.push(Part::Text(wrap_with("mcp_prompt", &attributes, &body)));
+                    parts.extend(reply.pictures.into_iter().map(Part::Image));
+                }
+                Err(error) => warnings.push(format!("the prompt {prompt} of {server} gave nothing: {error}")),
+            },
+        }
+    }
+    (parts, warnings)
+}
+
+/// Resources that one message may attach.
+const MOST_RESOURCES: usize = 8;
+
+fn resources_in(text: &str, statuses: &[Status]) -> Vec<(String, String)> {
+    let words = text.split_whitespace().filter_map(|it| it.strip_prefix('@'));
+    let named = words.filter_map(|word| {
+        let (server, uri) = word.split_once(':')?;
+        let uri = uri.trim_end_matches([',', ';', '.', ')', '?', '!']);
+        let is_known = statuses
+            .iter()
+            .any(|it| it.definition.name == server && it.state == State::Ready);
+        (is_known && !uri.is_empty()).then(|| (server.to_owned(), uri.to_owned()))
+    });
+    let mut found: Vec<(String, String)> = Vec::new();
+    for it in named {
+        if !found.contains(&it) && found.len() < MOST_RESOURCES {
+            found.push(it);
+        }
+    }
+    found
+}
+
+/// The server, the prompt and its arguments: `name=value` words, or the words in the order of the prompt's arguments, the last of which
+/// takes the rest.
+type NamedPrompt = (String, String, Result<Map<String, Value>, String>);
+
+fn prompt_in(text: &str, statuses: &[Status]) -> Option<NamedPrompt> {
+    let line = text.trim_start().strip_prefix('/')?;
+    let (called, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let prompts = statuses.iter().filter(|it| it.state == State::Ready);
+    let mut prompts = prompts.flat_map(|it| it.prompts.iter().map(move |prompt| (&it.definition.name, prompt)));
+    let (server, prompt) = prompts.find(|(server, prompt)| model_name(server, &prompt.name) == called)?;
+    let mut arguments = Map::new();
+    let (mut words, count) = (rest.trim(), prompt.arguments.len());
+    for (at, (name, _)) in prompt.arguments.iter().enumerate() {
+        if words.is_empty() {
+            break;
+        }
+        let is_last = at + 1 == count;
+        let (word, after) = if is_last {
+            (words, "")
+        } else {
+            words.split_once(char::is_whitespace).unwrap_or((words, ""))
+        };
+        let (name, value) = match word.split_once('=') {
+            Some((named, value)) if prompt.arguments.iter().any(|it| it.0 == named) => (named, value),
+            _ => (name.as_str(), word),
+        };
+        arguments.insert(name.to_owned(), value.into());
+        words = after.trim_start();
+    }
+    let missing = prompt
+        .arguments
+        .iter()
+        .find(|(name, is_required)| *is_required && !arguments.contains_key(name));
+    let arguments = match missing {
+        Some((name, _)) => Err(format!(
+            "the prompt {} of {server} needs the argument {name}",
+            prompt.name
+        )),
+        None => Ok(arguments),
+    };
+    Some((server.clone(), prompt.name.clone(), arguments))
+}
+
+/// The tool that finds tools by words. Its description has a line for each server.
+fn search_tool(servers: &Arc<Servers>, known: &[(ToolName, ToolInfo)]) -> Tool {
+    let mut about =
+        "Find tools of the MCP servers below by words of what they do; the answer has their arguments, for mcp_call."
+            .to_owned();
+    let mut names: Vec<&str> = known.iter().map(|it| it.0.server.as_str()).collect();
+    names.dedup();
+    let said = servers.instructions();
+    for name in names {
+        let count = known.iter().filter(|it| it.0.server == name).count();
+        let line = said.iter().find(|it| it.0 == name).map(|it| it.1.as_str());
+        let line = line.map_or_else(|| first_tools(name, known), first_words);
+        about.push_str(&format!("\n- {name} ({count} tools): {}", guard(&line)));
+    }
+    let servers = Arc::clone(servers);
+    Tool {
+        about,
+        schema: schema(
+            json!({
+                "query": { "type": "string", "description": "Words, such as the name of a thing and what to do with it" },
+                "server": { "type": "string", "description": "Only tools of this server" },
+            }),
+            &["query"],
+        ),
+        word: "find tools".into(),
+        is_basic: true,
+        ..Tool::new(
+            SEARCH,
+            Class::Reads,
+            Work::call(
+                |_, _| Ok(Vec::new()),
+                move |input, _| {
+                    let servers = Arc::clone(&servers);
+                    async move { Ok(found(&servers, &input)) }
+                },
+            ),
+        )
+    }
+}
+
+fn first_words(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().take(LINE_WORDS).collect();
+    capped(&words.join(" "), 120)
+}
+
+fn first_tools(server: &str, known: &[(ToolName, ToolInfo)]) -> String {
+    let names = known
+        .iter()
+        .filter(|it| it.0.server == server)
+        .map(|it| it.0.tool.as_str());
+    capped(&names.take(LINE_WORDS).collect::<Vec<_>>().join(", "), 120)
+}
+
+/// The tools that fit the words best, with their arguments.
+fn found(servers: &Servers, input: &Input) -> Outcome {
+    let (query, server) = (input.text("query").unwrap_or_default(), input.text("server"));
+    let known = servers.tools();
+    let ranked = rank(&known, query, server);
+    let mut text = String::new();
+    for (name, info) in ranked.iter().take(MOST_FOUND) {
+        let entry = json!({
+            "server": name.server,
+            "tool": name.tool,
+            "description": info.about,
+            "arguments": reduced(&info.schema),
+        });
+        let entry = entry.to_string();
+        if !text.is_empty() && text.len() + entry.len() > FOUND_BYTES {
+            break;
+        }
+        text.push_str(&entry);
+        text.push('\n');
+    }
+    let names: Vec<String> = ranked
+        .iter()
+        .take(MOST_FOUND)
+        .map(|it| shown_name(&it.0.server, &it.0.tool))
+        .collect();
+    if text.is_empty() {
+        "no tool fits; try other words".clone_into(&mut text);
+    }
+    Outcome {
+        text: wrap_with("mcp_tools", &[], &text),
+        data: names.join("\n").into(),
+        ..Outcome::default()
+    }
+}
+
+/// The tools that have words of the query, the best first. A word in a name counts most.
+fn rank<'a>(known: &'a [(ToolName, ToolInfo)], query: &str, server: Option<&str>) -> Vec<&'a (ToolName, ToolInfo)> {
+    let query = query.to_lowercase();
+    let words: Vec<&str> = query
+        .split(|it: char| !it.is_alphanumeric())
+        .filter(|it| it.len() > 1)
+        .collect();
+    let score = |(name, info): &(ToolName, ToolInfo)| {
+        let (tool, server) = (name.tool.to_lowercase(), name.server.to_lowercase());
+        let about = format!("{} {}", info.title, info.about).to_lowercase();
+        let points = |word: &&str| {
+            let stem = word.strip_suffix('s').filter(|it| it.len() > 2).unwrap_or(word);
+            4 * u32::from(tool.contains(stem)) + 2 * u32::from(server.contains(stem)) + u32::from(about.contains(stem))
+        };
+        words.iter().map(points).sum::<u32>() + 100 * u32::from(tool == query.trim())
+    };
+    let wanted = known
+        .iter()
+        .filter(|it| server.is_none_or(|server| it.0.server == server));
+    let mut ranked: Vec<_> = wanted
+        .map(|it| (score(it), it))
+        .filter(|it| it.0 > 0 || words.is_empty())
+        .collect();
+    ranked.sort_by_key(|it| std::cmp::Reverse(it.0));
+    ranked.into_iter().map(|it| it.1).collect()
+}
+
+/// The tool that calls a tool that was found.
+fn call_tool(servers: &Arc<Servers>) -> Tool {
+    let servers = Arc::clone(servers);
+    Tool {
+        about: "Call a tool of an MCP server that mcp_search has found, with the arguments that it described.".into(),
+        schema: schema(
+            json!({
+                "server": { "type": "string" },
+                "tool": { "type": "string" },
+                "arguments": { "type": "object", "description": "As mcp_search described them" },
+            }),
+            &["server", "tool"],
+        ),
+        word: "call".into(),
+        takes_any: true,
+        is_basic: true,
+        ..Tool::new(
+            CALL,
+            Class::Runs,
+            Work::call(
+                |input, _| Ok(vec![access(&named(input)?)]),
+                move |input, context| {
+                    let servers = Arc::clone(&servers);
+                    async move {
+                        let name = named(&input)?;
+                        if !servers.is_offered(&name) {
+                            let shown = shown_name(&name.server, &name.tool);
+                            return Err(Fault::arguments(format!("there is no tool `{shown}`"))
+                                .hint("mcp_search finds those that there are."));
+                        }
+                        let arguments = match input.0.get("arguments") {
+                            Some(Value::Object(arguments)) => arguments.clone(),
+                            Some(Value::String(text)) => serde_json::from_str(text)
+                                .map_err(|_| Fault::arguments("the argument `arguments` must be an object"))?,
+                            Some(Value::Null) | None => Map::new(),
+                            Some(Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
+                                return Err(Fault::arguments("the argument `arguments` must be an object"));
+                            }
+                        };
+                        call(&servers, &name, arguments, &context).await
+                    }
+                },
+            ),
+        )
+    }
+    .in_all_modes()
+}
+
+fn named(input: &Input) -> Result<ToolName, Fault> {
+    let text = |name: &str| {
+        let text = input.text(name).filter(|it| !it.is_empty());
+        text.ok_or_else(|| Fault::arguments(format!("the argument `{name}` is missing")))
+    };
+    Ok(ToolName {
+        server: text("server")?.to_owned(),
+        tool: text("tool")?.to_owned(),
+    })
+}
+
+/// Opens an address in the user's browser. Nobody waits for it. Must be called in a runtime.
+pub fn browse(url: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let command = process::Command::new(program)
+        .arg(url)
+        .without_output()
+        .without_terminal();
+    tokio::spawn(async move {
+        if let Err(error) = command.run().await {
+            tracing::warn!(%error, "the browser could not be started");
+        }
+    });
+}
+
+/// All servers, for the screen.
+pub fn report(servers: &Servers) -> ServersReport {
+    let layers = sandbox::layers();
+    let gaps = match layers.tier {
+        Tier::Full => String::new(),
+        Tier::Partial | Tier::None => layers.but(false).to_owned(),
+    };
+    let server = |it: Status| {
+        let is_program = matches!(it.definition.endpoint, Endpoint::Program { .. });
+        let name = it.definition.name.clone();
+        let tool = |it: &ToolStatus| ServerTool {
+            name: it.info.name.clone(),
+            about: it.info.about.clone(),
+            tokens: cost(&name, &it.info),
+            is_on: it.is_on,
+            change: it.change.as_ref().map(|it| (it.was.clone(), it.now.clone())),
+        };
+        ServerReport {
+            file: it.definition.origin.shown().to_owned(),
+            line: it.definition.line(),
+            given: it.definition.names(),
+            gaps: if is_program { gaps.clone() } else { String::new() },
+            state: match it.state {
+                State::Off => ServerState::Off,
+                State::Unapproved(Standing::Changed { was }) => ServerState::Unapproved { was: Some(was) },
+                State::Unapproved(Standing::New | Standing::Approved) => ServerState::Unapproved { was: None },
+                State::Untrusted => ServerState::Untrusted,
+                State::Unusable(why) => ServerState::Unusable(why),
+                State::Starting => ServerState::Starting,
+                State::Ready => ServerState::Ready,
+                State::SignIn => ServerState::SignIn,
+                State::Failed(why) => ServerState::Failed(why),
+            },
+            title: it.title,
+            version: it.version,
+            tools: it.tools.iter().map(tool).collect(),
+            prompts: it.prompts.len(),
+            resources: it.resources.len(),
+            log: it.log,
+            print: it.print.to_string(),
+            name: it.definition.name,
+        }
+    };
+    ServersReport {
+        servers: servers.statuses().into_iter().map(server).collect(),
+        problems: servers.problems(),
+    }
+}
+
+/// Does what the user wants with a server. Error: why it was not done.
+pub fn change(servers: &Servers, server: &str, change: ServerChange) -> Result<(), String> {
+    match change {
+        ServerChange::Approve { tool, shown } => servers.approve(server, tool.as_deref(), &shown)?,
+        ServerChange::Restart => servers.restart(server),
+        ServerChange::Switch(is_on) => servers.switch(server, is_on),
+        ServerChange::SwitchTool(tool, is_on) => servers.switch_tool(server, &tool, is_on),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Fingerprint;
+
+    fn known(server: &str, tool: &str, about: &str) -> (ToolName, ToolInfo) {
+        let name = ToolName {
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+        };
+        let info = ToolInfo {
+            name: tool.to_owned(),
+            title: String::new(),
+            about: about.to_owned(),
+            schema: json!({}),
+            print: Fingerprint::of(&[]),
+        };
+        (name, info)
+    }
+
+    fn status(prompt: &str, arguments: &[(&str, bool)]) -> Status {
+        let entry = crate::config::McpServer {
+            command: Some("x".to_owned()),
+            ..crate::config::McpServer::default()
+        };
+        Status {
+            definition: crate::mcp::Definition::of_settings("docs", &entry).expect("it has a command"),
+            state: State::Ready,
+            version: String::new(),
+            title: String::new(),
+            tools: Vec::new(),
+            prompts: vec![crate::mcp::PromptInfo {
+                name: prompt.to_owned(),
+                about: String::new(),
+                arguments: arguments
+                    .iter()
+                    .map(|(name, is_required)| ((*name).to_owned(), *is_required))
+                    .collect(),
+            }],
+            resources: Vec::new(),
+            log: Vec::new(),
+            print: Fingerprint::of(&[]),
+        }
+    }
+
+    #[test]
+    fn a_message_names_resources_and_a_prompt() {
+        let all = [status("review", &[("file", true), ("how", false)])];
+        assert_eq!(
+            resources_in(
+                "see @docs:file:///a.md, and @docs:x://b @docs:x://b @other:x://c @src/main.rs me@docs:y",
+                &all
+            ),
+            [("docs", "file:///a.md"), ("docs", "x://b")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+        );
+        let arguments = |text: &str| prompt_in(text, &all).map(|it| it.2.map(|it| Value::from(it).to_string()));
+        for (text, expected) in [
+            ("/mcp__docs__review a.rs", Some(Ok(r#"{"file":"a.rs"}"#))),
+            (
+                "/mcp__docs__review a.rs very well",
+                Some(Ok(r#"{"file":"a.rs","how":"very well"}"#)),
+            ),
+            (
+                "/mcp__docs__review how=x a.rs",
+                Some(Err("the prompt review of docs needs the argument file")),
+            ),
+            (
+                "/mcp__docs__review file=a.rs how=x y",
+                Some(Ok(r#"{"file":"a.rs","how":"x y"}"#)),
+            ),
+            (
+                "/mcp__docs__review",
+                Some(Err("the prompt review of docs needs the argument file")),
+            ),
+            ("/mcp__docs__other", None),
+            ("please /mcp__docs__review a", None),
+        ] {
+            let found = arguments(text);
+            let found = found.as_ref().map(|it| it.as_deref().map_err(String::as_str));
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_find_the_tool_that_is_meant() {
+        let all = [
+            known("git", "git_log", "Shows the commits of a repository"),
+            known("git", "git_status", "Shows the working tree"),
+            known("tickets", "create_issue", "Creates an issue in a project"),
+            known("tickets", "list_issues", "Lists issues"),
+            known("time", "get_current_time", "The time in a time zone"),
+        ];
+        for (query, server, expected) in [
+            ("create issue", None, Some("create_issue")),
+            ("list the issues of a project", None, Some("list_issues")),
+            ("git_status", None, Some("git_status")),
+            ("commits", None, Some("git_log")),
+            ("what time is it in Berlin", None, Some("get_current_time")),
+            ("time", Some("git"), None),
+            ("weather", None, None),
+        ] {
+            let found = rank(&all, query, server);
+            assert_eq!(found.first().map(|it| it.0.tool.as_str()), expected, "{query}");
+        }
+        assert_eq!(rank(&all, "", Some("git")).len(), 2, "no words: all of a server");
+    }
+}

@@ -1,0 +1,528 @@
+//! Servers as they are configured.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::variables::{self, Filling};
+use crate::{
+    config::{Fingerprint, McpServer, Secret},
+    os::file,
+    text::{Sanitized, redact},
+};
+
+/// Bytes of a file of variables.
+const VARIABLES_BYTES: u64 = 64 << 10;
+
+/// The file that defines a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The user's own settings.
+    Settings,
+    /// A file of another program in the user's home, as it is shown.
+    User(String),
+    /// A file of the workspace, relative to its root.
+    Project(String),
+}
+
+impl Origin {
+    /// The file, as people know it.
+    pub fn shown(&self) -> &str {
+        match self {
+            Self::Settings => "config.toml",
+            Self::User(path) | Self::Project(path) => path,
+        }
+    }
+}
+
+/// A value that a server is given, as it is written. It is not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Given(String);
+
+impl Given {
+    /// The value of `name`. One that holds a key is removed from whatever is stored or shown.
+    pub fn new(name: &str, value: impl Into<String>) -> Self {
+        let value = value.into();
+        hold(name, &value);
+        Self(value)
+    }
+
+    /// The value itself.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Given {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Keeps a value out of what is stored and shown if its name is that of a key; others, such as paths, are no secrets.
+fn hold(name: &str, value: &str) {
+    const KEYS: [&str; 9] = [
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "PASS",
+        "AUTH",
+        "CREDENTIAL",
+        "COOKIE",
+        "SESSION",
+        "_PAT",
+    ];
+    let name = name.to_ascii_uppercase();
+    if KEYS.iter().any(|it| name.contains(it)) {
+        redact::hold(value.strip_prefix("Bearer ").unwrap_or(value));
+    }
+}
+
+/// The way to a server, as it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Endpoint {
+    /// A program to start.
+    Program {
+        command: String,
+        arguments: Vec<String>,
+        variables: Vec<(String, Given)>,
+        /// A file with more of them.
+        variables_file: Option<String>,
+        directory: Option<String>,
+    },
+    Http {
+        url: String,
+        headers: Vec<(String, Given)>,
+    },
+    /// Nothing that could be reached; why not.
+    Unusable(String),
+}
+
+/// A server as it is configured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    pub name: String,
+    pub origin: Origin,
+    pub endpoint: Endpoint,
+    pub network: bool,
+    /// As they are written.
+    pub folders: Vec<String>,
+    /// Time limit of a call; `None`: as usual.
+    pub timeout: Option<Duration>,
+    pub is_enabled: bool,
+    pub disabled_tools: Vec<String>,
+    /// Id of this program at the authorization server, and its secret.
+    pub client_id: Option<String>,
+    pub client_secret: Option<Secret>,
+}
+
+/// An endpoint with everything filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Resolved {
+    Program {
+        command: String,
+        arguments: Vec<String>,
+        variables: Vec<(String, String)>,
+        directory: PathBuf,
+        folders: Vec<PathBuf>,
+    },
+    Http {
+        url: String,
+        headers: Vec<(String, String)>,
+    },
+}
+
+impl Definition {
+    /// A server of the user's settings; `None` if the entry only adds to what a file defines.
+    pub fn of_settings(name: &str, entry: &McpServer) -> Option<Self> {
+        let variables = entry.env.iter().map(|(name, it)| (name.clone(), Given::new(name, it)));
+        let exposed = |it: &Secret| Given(it.expose().to_owned());
+        let headers = entry.headers.iter().map(|(name, it)| (name.clone(), exposed(it)));
+        let endpoint = match (&entry.command, &entry.url) {
+            (Some(command), None) => Endpoint::Program {
+                command: command.clone(),
+                arguments: entry.args.clone(),
+                variables: variables.collect(),
+                variables_file: None,
+                directory: None,
+            },
+            (None, Some(url)) => Endpoint::Http {
+                url: url.clone(),
+                headers: headers.collect(),
+            },
+            (Some(_), Some(_)) => Endpoint::Unusable("it has both a command and a url; remove one".to_owned()),
+            (None, None) => return None,
+        };
+        let mut definition = Self::new(name, Origin::Settings, endpoint);
+        definition.add(entry);
+        Some(definition)
+    }
+
+    /// A server without grants.
+    pub fn new(name: &str, origin: Origin, endpoint: Endpoint) -> Self {
+        let mut definition = Self {
+            name: name.to_owned(),
+            origin,
+            endpoint,
+            network: false,
+            folders: Vec::new(),
+            timeout: None,
+            is_enabled: true,
+            disabled_tools: Vec::new(),
+            client_id: None,
+            client_secret: None,
+        };
+        definition.check();
+        definition
+    }
+
+    /// In a project's file nothing of the user's decides which program runs or which host is reached.
+    fn check(&mut self) {
+        if !matches!(self.origin, Origin::Project(_)) {
+            return;
+        }
+        let wrong = match &self.endpoint {
+            Endpoint::Program { command, .. } if !variables::names(command).is_empty() => "the command",
+            Endpoint::Http { url, .. } if !variables::names(host_part(url)).is_empty() => "the host of the url",
+            Endpoint::Program { .. } | Endpoint::Http { .. } | Endpoint::Unusable(_) => return,
+        };
+        self.endpoint = Endpoint::Unusable(format!("a variable in {wrong} is not filled in for a project's file"));
+    }
+
+    /// Adds the grants and switches of an entry of the user's settings.
+    pub fn add(&mut self, entry: &McpServer) {
+        self.network |= entry.network;
+        self.folders.extend(entry.folders.iter().cloned());
+        self.is_enabled &= entry.enabled;
+        if !entry.timeout.is_zero() {
+            self.timeout = Some(entry.timeout);
+        }
+        self.disabled_tools.extend(entry.disabled_tools.iter().cloned());
+        if entry.client_id.is_some() {
+            self.client_id.clone_from(&entry.client_id);
+            self.client_secret.clone_from(&entry.client_secret);
+        }
+    }
+
+    /// Returns true for a server that runs nothing before it was approved.
+    pub fn is_project(&self) -> bool {
+        matches!(self.origin, Origin::Project(_))
+    }
+
+    /// The command line or the address as it is written, in one harmless line.
+    pub fn line(&self) -> String {
+        let line = match &self.endpoint {
+            Endpoint::Program { command, arguments, .. } => {
+                let words = std::iter::once(command).chain(arguments);
+                words.map(|it| quoted(it)).collect::<Vec<_>>().join(" ")
+            }
+            Endpoint::Http { url, .. } => url.clone(),
+            Endpoint::Unusable(_) => String::new(),
+        };
+        crate::text::visible_line(&line).into_string()
+    }
+
+    /// The names of the variables of the user's that it is given, sorted; `NAME=…` for those that the file itself sets.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = match &self.endpoint {
+            Endpoint::Program {
+                command,
+                arguments,
+                variables,
+                variables_file,
+                ..
+            } => {
+                let texts = std::iter::once(command.as_str()).chain(arguments.iter().map(String::as_str));
+                let mut names: Vec<_> = texts.flat_map(variables::names).collect();
+                names.extend(of_pairs(variables));
+                names.extend(variables_file.iter().map(|it| format!("all of {it}")));
+                names
+            }
+            Endpoint::Http { url, headers } => {
+                let mut names = variables::names(url);
+                names.extend(of_pairs(headers));
+                names
+            }
+            Endpoint::Unusable(_) => Vec::new(),
+        };
+        names.sort();
+        names.dedup();
+        names.iter().map(|it| Sanitized::line(it).into_string()).collect()
+    }
+
+    /// Fingerprint of everything that decides what runs and what it is given.
+    pub fn print(&self) -> Fingerprint {
+        let mut parts: Vec<String> = Vec::new();
+        match &self.endpoint {
+            Endpoint::Program {
+                command,
+                arguments,
+                variables,
+                variables_file,
+                directory,
+            } => {
+                parts.extend(["program".to_owned(), command.clone(), arguments.len().to_string()]);
+                parts.extend(arguments.iter().cloned());
+                parts.extend(variables.iter().flat_map(|it| [it.0.clone(), it.1.expose().to_owned()]));
+                parts.push(format!("{variables_file:?} {directory:?}"));
+            }
+            Endpoint::Http { url, headers } => {
+                parts.extend(["http".to_owned(), url.clone()]);
+                parts.extend(headers.iter().flat_map(|it| [it.0.clone(), it.1.expose().to_owned()]));
+            }
+            Endpoint::Unusable(why) => parts.push(why.clone()),
+        }
+        parts.extend(self.names());
+        let parts: Vec<&[u8]> = parts.iter().map(String::as_bytes).collect();
+        Fingerprint::of(&parts)
+    }
+
+    /// Fills everything in. Error: what is missing, as `needs NAME`.
+    pub fn resolve(&self, workspace: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Resolved, String> {
+        let home = std::env::home_dir();
+        let with = Filling {
+            variable,
+            home: home.as_deref(),
+            workspace,
+        };
+        let fill = |text: &str| variables::fill(text, &with).map_err(|it| needs(&it));
+        let pairs = |it: &[(String, Given)]| {
+            let filled = it.iter().map(|(name, value)| {
+                let value = fill(value.expose())?;
+                hold(name, &value);
+                Ok((name.clone(), value))
+            });
+            filled.collect::<Result<Vec<_>, String>>()
+        };
+        match &self.endpoint {
+            Endpoint::Program {
+                command,
+                arguments,
+                variables,
+                variables_file,
+                directory,
+            } => {
+                let mut given = Vec::new();
+                if let Some(path) = variables_file {
+                    let path = fill(path)?;
+                    given = self.read_variables(workspace, &path)?;
+                }
+                given.extend(pairs(variables)?);
+                let directory = match directory {
+                    Some(directory) => workspace.join(fill(directory)?),
+                    None => workspace.to_owned(),
+                };
+                Ok(Resolved::Program {
+                    command: tilde(&fill(command)?, home.as_deref()),
+                    arguments: arguments.iter().map(|it| fill(it)).collect::<Result<_, _>>()?,
+                    variables: given,
+                    directory,
+                    folders: self
+                        .folders
+                        .iter()
+                        .map(|it| workspace.join(tilde(it, home.as_deref())))
+                        .map(|it| it.canonicalize().unwrap_or(it))
+                        .collect(),
+                })
+            }
+            Endpoint::Http { url, headers } => Ok(Resolved::Http {
+                url: fill(url)?,
+                headers: pairs(headers)?,
+            }),
+            Endpoint::Unusable(why) => Err(why.clone()),
+        }
+    }
+
+    fn read_variables(&self, workspace: &Path, path: &str) -> Result<Vec<(String, String)>, String> {
+        let failed = |it: &dyn std::fmt::Display| format!("its file of variables cannot be read: {it}");
+        let absolute = workspace.join(path);
+        let bytes = if self.is_project() {
+            let inner = absolute
+                .strip_prefix(workspace)
+                .map_err(|_| failed(&"it is outside the workspace"))?;
+            file::read_beneath(workspace, inner, VARIABLES_BYTES).map_err(|it| failed(&it))?
+        } else {
+            file::read(&absolute, VARIABLES_BYTES).map_err(|it| failed(&it))?
+        };
+        Ok(dotenv(&String::from_utf8_lossy(&bytes)))
+    }
+}
+
+fn needs(name: &str) -> String {
+    match name.strip_prefix("input:") {
+        Some(id) => format!("needs the input `{id}`, which sheaf does not ask for: define the server in config.toml"),
+        None => format!("needs {name}, which is not set"),
+    }
+}
+
+fn of_pairs(pairs: &[(String, Given)]) -> impl Iterator<Item = String> {
+    pairs.iter().flat_map(|(name, value)| {
+        let names = variables::names(value.expose());
+        if names.is_empty() {
+            vec![format!("{name}=…")]
+        } else {
+            names
+        }
+    })
+}
+
+/// The part of an address in front of its path.
+fn host_part(url: &str) -> &str {
+    let start = url.find("://").map_or(0, |it| it + 3);
+    let rest = url.get(start..).unwrap_or_default();
+    // What is filled in may hold a slash of its own.
+    let mut depth = 0_usize;
+    for (at, it) in rest.char_indices() {
+        match it {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            '/' | '?' | '#' if depth == 0 => return url.get(..start + at).unwrap_or(url),
+            _ => {}
+        }
+    }
+    url
+}
+
+fn tilde(path: &str, home: Option<&Path>) -> String {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest).to_string_lossy().into_owned(),
+        _ => path.to_owned(),
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |it: char| it.is_alphanumeric() || "-_./:=@%+,~$".contains(it);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// The lines `NAME=value` of a file.
+fn dotenv(text: &str) -> Vec<(String, String)> {
+    let entry = |line: &str| {
+        let line = line.trim();
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let (name, value) = line.split_once('=').filter(|_| !line.starts_with('#'))?;
+        let value = value.trim();
+        let inner = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
+        let value = inner('"').or_else(|| inner('\'')).unwrap_or(value);
+        Some((name.trim().to_owned(), value.to_owned()))
+    };
+    text.lines().filter_map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    fn program(origin: Origin, command: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Definition {
+        let endpoint = Endpoint::Program {
+            command: command.to_owned(),
+            arguments: arguments.iter().map(|it| (*it).to_owned()).collect(),
+            variables: variables
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), Given::new(name, *value)))
+                .collect(),
+            variables_file: None,
+            directory: None,
+        };
+        Definition::new("s", origin, endpoint)
+    }
+
+    fn http(origin: Origin, url: &str) -> Definition {
+        let endpoint = Endpoint::Http {
+            url: url.to_owned(),
+            headers: Vec::new(),
+        };
+        Definition::new("s", origin, endpoint)
+    }
+
+    fn project() -> Origin {
+        Origin::Project(".mcp.json".to_owned())
+    }
+
+    #[test]
+    fn a_project_fills_neither_its_command_nor_its_host() {
+        let variable = |name: &str| Some(format!("<{name}>"));
+        let resolve = |it: Definition| it.resolve(Path::new("/work"), &variable);
+        for (definition, is_filled) in [
+            (program(project(), "${X}", &[], &[]), false),
+            (program(project(), "run-${env:X:-y}", &[], &[]), false),
+            (
+                program(project(), "${workspaceFolder}/run", &["${X}"], &[("A", "${X}")]),
+                true,
+            ),
+            (program(Origin::Settings, "${X}", &[], &[]), true),
+            (http(project(), "https://${X}/mcp"), false),
+            (http(project(), "https://a.example:${X}/mcp"), false),
+            (http(project(), "${X}"), false),
+            (http(project(), "https://${X:-a/b}.example/x"), false),
+            (http(project(), "https://a.example/${X}?k=${Y}"), true),
+            (
+                http(Origin::User("~/.cursor/mcp.json".to_owned()), "https://${X}/mcp"),
+                true,
+            ),
+        ] {
+            let shown = format!("{definition:?}");
+            assert_eq!(resolve(definition).is_ok(), is_filled, "{shown}");
+        }
+    }
+
+    #[test]
+    fn an_approval_is_of_all_that_decides_what_runs() {
+        let one = program(project(), "npx", &["-y", "a b"], &[("KEY", "${SECRET}"), ("B", "1")]);
+        assert_eq!(one.line(), "npx -y 'a b'");
+        assert_eq!(one.names(), ["B=…", "SECRET"]);
+        let others = [
+            program(project(), "npx", &["-y", "a", "b"], &[("KEY", "${SECRET}"), ("B", "1")]),
+            program(project(), "npx", &["-y", "a b"], &[("KEY", "${OTHER}"), ("B", "1")]),
+            program(project(), "npx", &["-y", "a b"], &[("KEY", "${SECRET}"), ("B", "2")]),
+            program(project(), "npx", &["-y", "a b"], &[("KEY", "${SECRET}")]),
+        ];
+        for other in others {
+            assert_ne!(one.print(), other.print(), "{other:?}");
+        }
+        assert_eq!(one.print(), Definition { network: true, ..one }.print());
+        let hidden = program(project(), "sh\u{202e}", &["\u{1b}[2J\n"], &[]);
+        assert!(
+            !hidden.line().contains(['\u{1b}', '\u{202e}', '\n']),
+            "{}",
+            hidden.line()
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let none = |_: &str| None;
+        let resolve = |it: Definition| it.resolve(Path::new("/work"), &none).map(drop);
+        let missing = resolve(program(project(), "a", &[], &[("K", "${TOKEN}")]));
+        assert_eq!(missing, Err("needs TOKEN, which is not set".to_owned()));
+        let input = resolve(program(project(), "a", &["${input:key}"], &[]));
+        assert!(input.is_err_and(|it| it.contains("the input `key`")));
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(".vars"), "# x\nexport A=1\nB='two words'\nbad\n").unwrap();
+        let mut definition = program(project(), "a", &[], &[("B", "3")]);
+        let set = |it: &mut Definition, path: &str| {
+            if let Endpoint::Program { variables_file, .. } = &mut it.endpoint {
+                *variables_file = Some(path.to_owned());
+            }
+        };
+        set(&mut definition, "${workspaceFolder}/.vars");
+        assert_eq!(definition.names(), ["B=…", "all of ${workspaceFolder}/.vars"]);
+        let Ok(Resolved::Program { variables, .. }) = definition.resolve(folder.path(), &none) else {
+            panic!("it is a program");
+        };
+        assert_eq!(
+            variables,
+            [("A", "1"), ("B", "two words"), ("B", "3")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+        );
+        set(&mut definition, "/etc/passwd");
+        assert!(definition.resolve(folder.path(), &none).is_err());
+        set(&mut definition, "../x");
+        assert!(definition.resolve(folder.path(), &none).is_err());
+    }
+}

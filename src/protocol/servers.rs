@@ -1,0 +1,83 @@
+//! Servers of tools (MCP) as the screen shows them, and what the user does with them there.
+
+/// All servers of a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServersReport {
+    /// Sorted by name.
+    pub servers: Vec<ServerReport>,
+    /// Mistakes in their definitions: a sentence each.
+    pub problems: Vec<String>,
+}
+
+/// A server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerReport {
+    pub name: String,
+    /// The file that defines it.
+    pub file: String,
+    /// Its command line, or its address.
+    pub line: String,
+    /// Names of the variables that it is given.
+    pub given: Vec<String>,
+    /// The walls around it that are missing; empty: none, or it is no program.
+    pub gaps: String,
+    pub state: ServerState,
+    /// Name and version that it gives itself; empty before it was reached.
+    pub title: String,
+    /// The version of the protocol; empty before it was reached.
+    pub version: String,
+    pub tools: Vec<ServerTool>,
+    /// Number of its prompts, and of its resources.
+    pub prompts: usize,
+    pub resources: usize,
+    /// The end of its log.
+    pub log: Vec<String>,
+    /// Fingerprint of what an approval is of.
+    pub print: String,
+}
+
+/// State of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ServerState {
+    #[default]
+    Off,
+    /// The user has to approve it; `was`: the command line or address that they approved before.
+    Unapproved {
+        was: Option<String>,
+    },
+    /// The file that defines it is not trusted.
+    Untrusted,
+    Unusable(String),
+    Starting,
+    Ready,
+    SignIn,
+    Failed(String),
+}
+
+/// A tool of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerTool {
+    pub name: String,
+    pub about: String,
+    /// About as many tokens as it takes in each request.
+    pub tokens: u64,
+    pub is_on: bool,
+    /// It is not what was approved: what it was (`None`: it is new), and what it is.
+    pub change: Option<(Option<String>, String)>,
+}
+
+/// A change that the user makes to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerChange {
+    /// Approve it as it was shown, with its tools or with one tool only, and start it.
+    Approve {
+        tool: Option<String>,
+        /// [`ServerReport::print`] of what was shown.
+        shown: String,
+    },
+    Restart,
+    /// Switch it on or off, until the conversation ends.
+    Switch(bool),
+    /// The same for one of its tools.
+    SwitchTool(String, bool),
+}

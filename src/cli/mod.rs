@@ -385,7 +385,7 @@ fn start_conversation(
     let mut base = CliContext::by(common, whom, word)?;
     let mut words = prompt.join(" ");
     let is_open_choice = chat::is_open_choice(wanted, &words);
-    if is_open_choice && !(has_screen && !end.plain) {
+    if is_open_choice && (!has_screen || end.plain) {
         complain(
             "--resume without an id opens a list, which needs a screen\n  --resume=ID names a conversation, --continue resumes the last one",
         );
@@ -527,7 +527,7 @@ fn start_conversation(
     }
     // Nothing is written for a conversation in which nothing was said.
     if let Some(id) = last.filter(|it| ending_store.path_of(it).exists()) {
-        let _ = writeln!(io::stdout(), "Resume with: sheaf --resume {id}");
+        say(&format!("Resume with: sheaf --resume {id}\n"));
     }
     // Commands of a live tour end with its tasks, which must happen before its folder is removed.
     drop(runtime);

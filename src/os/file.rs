@@ -56,6 +56,11 @@ impl Error {
     }
 }
 
+/// Gives a file or a folder another place on the same file system.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
 /// Replaces the file at `path` by one with `bytes`.
 ///
 /// A file that is there keeps its permissions, and a symbolic link keeps pointing: its target is replaced. The new

@@ -9,8 +9,10 @@
 
 use std::{num::NonZeroU16, ops::Range, sync::OnceLock};
 
+mod colours;
 mod store;
 
+pub use self::colours::only_colours;
 use self::store::{Look, Segment, Store};
 use super::{Background, Modifier, Role, Span};
 

@@ -206,6 +206,14 @@ pub fn clip_spans(spans: &[Span], columns: usize) -> Vec<Span> {
 
 /// Returns the spans; their start and an ellipsis in the style of the cut text if they are wider than `columns`.
 pub fn cut_spans(spans: &[Span], columns: usize) -> Vec<Span> {
+    if spans.iter().any(|it| it.text.contains('\t')) {
+        let without_tab = |it: &Span| Span {
+            text: Sanitized::from(it.text.replace('\t', " ")),
+            ..it.clone()
+        };
+        let spans: Vec<Span> = spans.iter().map(without_tab).collect();
+        return cut_spans(&spans, columns);
+    }
     let mut left = columns;
     let fits = spans.iter().all(|it| {
         let (end, used) = fitting(&it.text, left);

@@ -296,7 +296,7 @@ impl Runner {
             Some(result) = maybe(restorer.reversal.as_mut()) => RunnerEvent::Reversed(result),
             Some(result) = maybe(restorer.restoring.as_mut()) => RunnerEvent::Restored(result),
             Some(title) = model.titles.next(), if !model.titles.is_empty() => RunnerEvent::Title(title),
-            Some(marks) = tools.marks_left.next(), if !tools.marks_left.is_empty() => RunnerEvent::MarksLeft(marks),
+            Some(marks) = tools.marks.left.next(), if !tools.marks.left.is_empty() => RunnerEvent::MarksLeft(marks),
             Some((asked, window)) = model.sizing.next(), if !model.sizing.is_empty() => RunnerEvent::Sized(asked, window),
             Some(standing) = maybe(trust.looking.as_mut()) => RunnerEvent::Looked(standing),
             Some(news) = self.context.hook_news.recv() => RunnerEvent::Hook(news),

@@ -145,10 +145,7 @@ pub struct ToolRunner {
     pub jobs: Jobs,
     /// The output of running commands.
     pub outputs: SelectAll<Outputs>,
-    /// Marks of instrumentation that are looked for because debugging was left.
-    pub marks_left: FuturesUnordered<Pin<Box<dyn Future<Output = Vec<String>> + Send>>>,
-    /// Marks from before debugging began, once they are known; `None`: nothing is debugged.
-    marks_before: Option<watch::Receiver<Option<MarkBaseline>>>,
+    pub marks: Marks,
     /// Nobody waits for the jobs any more, once it is `true`.
     stop: (Stop, watch::Sender<bool>),
     /// Snapshots of the files that prepared commands would run, taken when they were prepared.
@@ -157,6 +154,15 @@ pub struct ToolRunner {
     pub servers: ServerDesk,
     /// Known mistakes of the files that calls are changing.
     known: Arc<Mutex<HashMap<JobId, KnownMistakes>>>,
+}
+
+/// Marks of instrumentation in the person's files.
+#[derive(Default)]
+pub struct Marks {
+    /// Those that are looked for because debugging was left.
+    pub left: FuturesUnordered<Pin<Box<dyn Future<Output = Vec<String>> + Send>>>,
+    /// Those from before debugging began, once they are known; `None`: nothing is debugged.
+    before: Option<watch::Receiver<Option<MarkBaseline>>>,
 }
 
 /// What all calls share.
@@ -210,8 +216,7 @@ impl ToolRunner {
             has_looked: false,
             jobs: Jobs::new(),
             outputs: SelectAll::new(),
-            marks_left: FuturesUnordered::new(),
-            marks_before: None,
+            marks: Marks::default(),
             stop: (Stop::default(), watch::Sender::new(false)),
             snapshots: Arc::default(),
             servers: ServerDesk::of(setup.servers.as_ref(), setup.asker.is_attended()),
@@ -464,28 +469,28 @@ impl ToolRunner {
     /// Debugging begins, unless it has: notes the marks that are there. The returned future ends when they are known, which
     /// the first change has to wait for.
     pub fn note_marks(&mut self, workspace: Option<&Arc<Workspace>>) -> impl Future<Output = ()> + Send + use<> {
-        if self.marks_before.is_none() {
+        if self.marks.before.is_none() {
             let (known, before) = watch::channel(None);
-            self.marks_before = Some(before);
+            self.marks.before = Some(before);
             let workspace = workspace.cloned();
             tokio::task::spawn_blocking(move || {
                 let marks = workspace.map(|it| marks::find(&it, &Stop::default()).baseline());
                 known.send_replace(Some(marks.unwrap_or_default()));
             });
         }
-        let before = self.marks_before.clone();
+        let before = self.marks.before.clone();
         async move { drop(known_marks(before).await) }
     }
 
     /// Marks from before debugging began, as far as they are known.
     pub fn marks_before(&self) -> Option<MarkBaseline> {
-        self.marks_before.as_ref()?.borrow().clone()
+        self.marks.before.as_ref()?.borrow().clone()
     }
 
     /// Takes over the marks from before debugging began, from before this program ran.
     pub fn restore_marks(&mut self, before: Option<MarkBaseline>) {
         if let Some(before) = before {
-            self.marks_before = Some(watch::channel(Some(before)).1);
+            self.marks.before = Some(watch::channel(Some(before)).1);
         }
     }
 
@@ -495,7 +500,7 @@ impl ToolRunner {
         workspace: Option<Arc<Workspace>>,
         stop: Stop,
     ) -> impl Future<Output = Vec<String>> + Send + use<> {
-        let before = self.marks_before.clone();
+        let before = self.marks.before.clone();
         let work = move || workspace.map(|it| marks::find(&it, &stop)).unwrap_or_default();
         async move {
             let before = known_marks(before).await;
@@ -507,8 +512,8 @@ impl ToolRunner {
     /// Debugging is left: what it put into the code should not stay there unsaid.
     pub fn look_for_marks(&mut self, workspace: Option<Arc<Workspace>>) {
         let work = self.new_marks(workspace, Stop::default());
-        self.marks_left.push(Box::pin(work));
-        self.marks_before = None;
+        self.marks.left.push(Box::pin(work));
+        self.marks.before = None;
     }
 
     /// Looks for marks of instrumentation because the turn wants to know.

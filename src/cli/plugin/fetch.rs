@@ -68,10 +68,10 @@ impl Staged {
     pub fn move_to(&self, place: &Path) -> Result<()> {
         let old = self.folder.join("old");
         if fs::symlink_metadata(place).is_ok() {
-            fs::rename(place, &old).with_context(|| format!("{} cannot be replaced", place.display()))?;
+            file::rename(place, &old).with_context(|| format!("{} cannot be replaced", place.display()))?;
         }
-        if let Err(error) = fs::rename(&self.root, place) {
-            fs::rename(&old, place).ok();
+        if let Err(error) = file::rename(&self.root, place) {
+            file::rename(&old, place).ok();
             return Err(error).with_context(|| format!("{} cannot be written", place.display()));
         }
         Ok(())
@@ -128,8 +128,8 @@ pub async fn fetch(source: &PluginSource, plugins: &Path) -> Result<Staged> {
                 }
                 // What is above it is nobody's part.
                 let whole = staged.folder.join("whole");
-                fs::rename(&staged.root, &whole)?;
-                fs::rename(whole.join(path), &staged.root)?;
+                file::rename(&staged.root, &whole)?;
+                file::rename(&whole.join(path), &staged.root)?;
             }
             staged.content = content(&staged.root)?;
         }

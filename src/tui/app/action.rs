@@ -47,7 +47,7 @@ impl Action {
         )
     }
 
-    /// What users of Vim type after `:` for the action.
+    /// Words that users of Vim type after `:` for the action.
     pub fn vim_words(&self) -> &'static [&'static str] {
         match self.name {
             "quit" => &["q", "q!", "qa", "qa!", "wq", "wqa", "x", "xa"],

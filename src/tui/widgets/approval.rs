@@ -19,7 +19,11 @@ use crate::{
         document::{Clarification, ToolCall, normalise},
     },
     t,
-    text::{Role, Sanitized, Span, StyledLine, visible, visible_line, width::width, wrap::wrap},
+    text::{
+        Role, Sanitized, Span, StyledLine, visible, visible_line,
+        width::{expand_tabs, width},
+        wrap::wrap,
+    },
 };
 
 /// The widget, waiting or decided.
@@ -348,7 +352,7 @@ fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Styl
             Grant::Session => Sanitized::literal(t!("approval-key-session")),
             Grant::Always if option.description.is_some() => Sanitized::literal(t!("approval-key-always")),
             Grant::Never => Sanitized::literal(t!("approval-key-no")),
-            Grant::Always | Grant::Number(_) => visible_line(option.label),
+            Grant::Always | Grant::Number(_) => expand_tabs(&visible_line(option.label), 0),
         };
         let is_marked = marked == Some(Row::Option(at));
         let letter = Span::new(grant.key().to_string(), Role::Waiting).bold().key();

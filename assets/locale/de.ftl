@@ -1453,7 +1453,10 @@ servers-sign-in = braucht Anmeldung: sheaf mcp login { $name }
 servers-failed = fehlgeschlagen
 servers-changed = geändert: nicht angeboten
 servers-tokens = { $count } Tokens
-servers-more = { $count } weitere Zeilen: Bild ab
+servers-more = { $count ->
+    [one] 1 weitere Zeile: Bild ab
+   *[other] { $count } weitere Zeilen: Bild ab
+}
 servers-given = bekommt: { $names }
 servers-gaps = der Sandbox fehlt: { $gaps }
 footer-approve = genehmigen

@@ -1456,7 +1456,10 @@ servers-sign-in = needs sign-in: sheaf mcp login { $name }
 servers-failed = failed
 servers-changed = changed: not offered
 servers-tokens = { $count } tokens
-servers-more = { $count } more lines: pgdn
+servers-more = { $count ->
+    [one] 1 more line: pgdn
+   *[other] { $count } more lines: pgdn
+}
 servers-given = given: { $names }
 servers-gaps = the sandbox is missing: { $gaps }
 footer-approve = approve

@@ -66,8 +66,8 @@ pub struct Hooks {
 struct State {
     set: Arc<HookSet>,
     common: Common,
-    /// Variables that hooks have set for later ones.
-    variables: Vec<(String, String)>,
+    /// Variables that hooks have set for later ones of their file: a project's hook sets none for the user's.
+    variables: Vec<(String, (String, String))>,
     /// Hooks that are called once and were.
     called: BTreeSet<(String, String)>,
     /// Number of times that a hook has gone on with an answer.
@@ -154,7 +154,11 @@ impl Hooks {
         let told = |(at, hook): (usize, Hook)| Call {
             at,
             input: hook_input(hook.dialect, &hook.event, &common, &occasion).to_string(),
-            variables: [Self::variables(&common, &variables), hook.variables.clone()].concat(),
+            variables: {
+                let own = variables.iter().filter(|it| it.0 == hook.path);
+                let own: Vec<_> = own.map(|it| it.1.clone()).collect();
+                [Self::variables(&common, &own), hook.variables.clone()].concat()
+            },
             hook,
         };
         let hooks = hooks.into_iter().enumerate();

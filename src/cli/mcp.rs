@@ -400,6 +400,12 @@ fn address(base: &CliContext, target: &str) -> Result<Address> {
     let definition = found.servers.iter().find(|it| it.name == target);
     let definition =
         definition.with_context(|| format!("there is no MCP server `{target}`\n`sheaf mcp list` shows all"))?;
+    if !may_start(base, &found, definition) {
+        let file = definition.origin.shown();
+        anyhow::bail!(
+            "`{target}` of {file} is not approved, so nothing is sent to it\n  sheaf mcp approve {target} shows what it is and asks"
+        );
+    }
     let variable = |name: &str| base.environment.get(name).map(str::to_owned);
     match definition.resolve(&root(base), &variable).map_err(anyhow::Error::msg)? {
         mcp::Resolved::Http { url, headers } => Ok(Address {
@@ -412,6 +418,18 @@ fn address(base: &CliContext, target: &str) -> Result<Address> {
             anyhow::bail!("`{target}` is a program, which signs in by itself\n  give it a key: [mcp.{target}] env")
         }
     }
+}
+
+/// Returns true if a server is the user's own, or its project's file is trusted and the server approved.
+fn may_start(base: &CliContext, found: &Found, definition: &Definition) -> bool {
+    if !definition.is_project() {
+        return true;
+    }
+    let (root, file) = (root(base), definition.origin.shown());
+    let is_trusted = open::is_trusted(&base.settings, Some(&base.paths), &root);
+    let is_known = found.files.get(file).is_some_and(|it| is_trusted(file, it));
+    let standing = Approvals::under(&base.paths.state).standing(&root, definition);
+    is_known && standing == Standing::Approved
 }
 
 /// Signs in. `challenge`: what the server has answered to a call, if it wants more than it has given before.

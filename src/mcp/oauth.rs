@@ -133,7 +133,7 @@ impl Tokens {
     /// The file below the state folder. It need not exist.
     pub fn under(state: &Path) -> Self {
         Self {
-            path: state.join("mcp-tokens.json"),
+            path: state.join("mcp-tokens").join("tokens.json"),
         }
     }
 

@@ -70,6 +70,9 @@ pub struct Fence {
     pub private: Vec<PathBuf>,
 }
 
+/// The folder of the state with the tokens of MCP servers.
+const TOKENS: &str = "mcp-tokens";
+
 impl Fence {
     /// Combines the settings with the folders added on the command line.
     pub fn configured(settings: &Settings, paths: Option<&Paths>, added: Vec<PathBuf>) -> Self {
@@ -87,7 +90,7 @@ impl Fence {
             deciding: settings.approvals.program.iter().flat_map(|it| paths_of(it)).collect(),
             private: paths
                 .into_iter()
-                .flat_map(|it| [it.state.join("serve-token"), it.keys()])
+                .flat_map(|it| [it.state.join("serve-token"), it.state.join(TOKENS), it.keys()])
                 .chain(settings.key_files())
                 .collect(),
         }

@@ -69,7 +69,7 @@ fn a_page_borrows_the_alternate_screen_and_gives_it_back() {
     sheaf.send("/help\r");
     sheaf.wait_for("Keys and commands");
     assert!(sheaf.look(|seen| seen.screen().alternate_screen()));
-    sheaf.send("q");
+    sheaf.send("\x1b");
     sheaf.wait_until("the conversation is back", |seen| {
         !seen.screen().alternate_screen() && seen.shows("Good evening.") && seen.shows("── agent ─")
     });

@@ -442,6 +442,28 @@ fn a_call_that_may_have_been_taken_is_not_sent_again() {
 }
 
 #[test]
+fn nothing_acts_before_the_sandbox_and_nothing_is_sent_before_a_yes() {
+    let home = home();
+    add(home.path(), "own", &["modern"], "env = { LD_PRELOAD = \"/x.so\" }");
+    let refused = mcp(home.path(), &["test", "own"]);
+    assert!(
+        refused.code == Some(1) && refused.err.contains("LD_PRELOAD"),
+        "{} {}",
+        refused.out,
+        refused.err
+    );
+    let (address, _) = broken();
+    let file = json!({ "mcpServers": { "docs": { "url": address, "headers": { "X": "${SECRET_OF_OURS}" } } } });
+    std::fs::write(workspace(home.path()).join(".mcp.json"), file.to_string()).expect("written");
+    let refused = mcp(home.path(), &["login", "docs"]);
+    assert!(
+        refused.code == Some(1) && refused.err.contains("nothing is sent to it"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
 fn a_server_that_ignores_everything_does_not_outlive_the_program() {
     let home = home();
     let mark = format!("mark-{}", std::process::id());

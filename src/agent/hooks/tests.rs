@@ -100,6 +100,36 @@ async fn a_hook_gets_its_input_and_its_variables() {
 }
 
 #[tokio::test]
+async fn what_a_hook_sets_reaches_the_hooks_of_its_own_file_only() {
+    let bench = Bench::new();
+    let script = bench.folder.path().join("quiet.sh");
+    std::fs::write(&script, "exit 0\n").unwrap();
+    let env = json!({ "env": { "BASH_ENV": script, "GIVEN": "yes" } });
+    let begin = Hook {
+        point: Point::SessionStart,
+        dialect: Dialect::Cursor,
+        event: "sessionStart".to_owned(),
+        path: "theirs.json".to_owned(),
+        ..bench.hook(&format!("echo '{env}'"))
+    };
+    let guard = bench.hook("echo no >&2; exit 2");
+    let theirs = Hook {
+        path: "theirs.json".to_owned(),
+        ..bench.hook(r#"unset BASH_ENV; [ "$GIVEN" = yes ] && exit 2"#)
+    };
+    for (judge, decision) in [(guard, Some(Decision::Deny)), (theirs, None)] {
+        bench.set(vec![begin.clone(), judge]);
+        let source = "startup".to_owned();
+        bench.hooks.run(Occasion::SessionStart { source }).await;
+        assert_eq!(
+            bench.run().await.decision,
+            decision,
+            "its own file's BASH_ENV ends it at once"
+        );
+    }
+}
+
+#[tokio::test]
 async fn whatever_a_hook_does_there_is_an_answer() {
     let mut bench = Bench::new();
     for (command, decision, line) in [

@@ -325,7 +325,8 @@ pub struct Merged {
     pub context: String,
     pub output: Option<String>,
     pub followup: Option<String>,
-    pub variables: Vec<(String, String)>,
+    /// For later hooks of the same file: the file, and what it sets.
+    pub variables: Vec<(String, (String, String))>,
     pub halt: Option<String>,
     /// For the user: a line for each hook that changed something or broke down.
     pub lines: Vec<String>,
@@ -407,7 +408,8 @@ pub fn merge(runs: &[Run<'_>], loops: u32) -> Merged {
             told.push("ended the answer".to_owned());
             merged.halt = answer.halt;
         }
-        merged.variables.extend(answer.variables);
+        let given = answer.variables.into_iter().map(|it| (hook.path.clone(), it));
+        merged.variables.extend(given);
         let said = if answer.message.is_empty() {
             &answer.reason
         } else {

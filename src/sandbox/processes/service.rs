@@ -59,6 +59,8 @@ pub enum ServiceError {
     Absent(String),
     #[error("the folder {} does not exist", .0.display())]
     Folder(PathBuf),
+    #[error("it may not be given the variable {0}, which acts before the sandbox does")]
+    Variable(String),
     #[error("a word of its command line holds a NUL character")]
     Nul,
     #[error("it could not be started: {0}")]
@@ -96,6 +98,9 @@ impl Commands {
         }
         if !spec.directory.is_dir() {
             return Err(ServiceError::Folder(spec.directory));
+        }
+        if let Some((name, _)) = spec.variables.iter().find(|it| steers_the_loader(&it.0)) {
+            return Err(ServiceError::Variable(name.clone()));
         }
         let session = self.session()?;
         let number = session.count.fetch_add(1, Ordering::Relaxed) + 1;
@@ -197,6 +202,12 @@ impl Commands {
         };
         (around, order)
     }
+}
+
+/// Returns true if the system's loader or library obeys a variable: the helper that builds the walls starts with it, too.
+fn steers_the_loader(name: &str) -> bool {
+    ["LD_", "DYLD_"].iter().any(|it| name.starts_with(it))
+        || matches!(name, "GLIBC_TUNABLES" | "GCONV_PATH" | "LOCPATH" | "NLSPATH")
 }
 
 /// The program of a service, absolute.

@@ -265,6 +265,7 @@ fn secrets_are_hidden_by_name_in_any_spelling_and_behind_links() {
         ("~/.docker/config.json", true),
         ("~/.docker/daemon.json", false),
         ("~/.config/sheaf/credentials.toml", true),
+        ("~/.local/state/sheaf/mcp-tokens/tokens.json", true),
         ("/run/user/1000/bus", true),
         ("/run/docker.sock", true),
         ("/etc/ssl/private/server.key", true),

@@ -303,10 +303,10 @@ impl Overlay for ServersPage {
         let rest = frame::lines(area, buf, &head, theme);
         let details = self.details(columns);
         self.since_ms.get_or_insert(scene.now_ms);
-        // The list keeps half of the room at least.
-        let height = u16::try_from(details.len() + 1)
-            .unwrap_or(u16::MAX)
-            .min(rest.height / 2);
+        // The list keeps half of the room, if it needs that much.
+        let rows = u16::try_from(self.places().len()).unwrap_or(u16::MAX);
+        let room = rest.height - rows.min(rest.height / 2);
+        let height = u16::try_from(details.len() + 1).unwrap_or(u16::MAX).min(room);
         let [list_area, below] = frame::cut(rest, rest.height - height);
         let places = self.places();
         let (report, opened) = (&self.report, &self.opened);

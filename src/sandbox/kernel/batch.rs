@@ -42,7 +42,7 @@ pub struct Report {
     pub at: usize,
     pub end: End,
     pub took_ms: u64,
-    /// Standard output, at most [`OUTPUT_BYTES`] and one byte more.
+    /// Standard output, at most `OUTPUT_BYTES` and one byte more.
     pub output: Vec<u8>,
     pub errors: Vec<u8>,
 }

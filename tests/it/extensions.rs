@@ -443,6 +443,24 @@ fn a_prompt_that_a_hook_blocks_is_not_sent() {
 }
 
 #[test]
+fn a_hook_that_ends_the_answer_before_a_call_keeps_it_from_running() {
+    let bench = Bench::new();
+    let stop = r#"echo '{"continue":false,"stopReason":"enough"}'"#;
+    let hooks = json!({ "hooks": { "PreToolUse": [{ "hooks": [{ "type": "command", "command": stop }] }] } });
+    bench.write("home/.claude/settings.json", &hooks.to_string());
+    let child = bench.start("go", &["--no-session", "--force"]);
+    let write = json!({ "file_path": "made.txt", "contents": "made\n" });
+    bench.model.asked().calls(&[("write", write)]);
+    let output = child.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    assert!(!bench.folder.path().join("work/made.txt").exists(), "{told}");
+    assert!(bench.model.is_idle(), "{told}");
+}
+
+#[test]
 fn hooks_of_the_user_start_although_the_home_is_below_tmp() {
     let bench = Bench {
         folder: tempfile::tempdir_in("/tmp").expect("a folder"),

@@ -459,7 +459,9 @@ impl ContextBuilder {
                 policy: &submission.policy,
                 mode,
             };
-            let invoked = submission.message.command().filter(|_| !is_afar);
+            // Of a message that is not answered nothing is run.
+            let is_refused = is_afar || submission.blocked.is_some();
+            let invoked = submission.message.command().filter(|_| !is_refused);
             let expanded = match invoked {
                 Some((name, arguments)) => expansion::expand(name, arguments, &around).await,
                 None => None,

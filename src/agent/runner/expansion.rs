@@ -18,7 +18,7 @@ use crate::{
     extensions::{CommandFile, Owner, Piece, SkillSet, SkillShelf},
     models::Part,
     protocol::Mode,
-    sandbox::{Commands, Workspace},
+    sandbox::{Commands, Tier, Workspace},
     tools::{Class, run_terminal_cmd, skill},
 };
 
@@ -69,7 +69,7 @@ pub async fn expand(name: &str, arguments: &str, around: &Around<'_>) -> Option<
     let pieces = skill.pieces(arguments, &around.shelf.session());
     let mut body = expansion.run(pieces, around).await;
     for output in std::mem::take(&mut expansion.outputs) {
-        body = body.replacen(MARK, &output, 1);
+        body = body.replacen(MARK, &guard(&output), 1);
     }
     expansion.before.push(skill::content(skill, &body));
     Some(expansion)
@@ -103,7 +103,7 @@ impl Expansion {
                 Piece::Text(piece) => text.extend(piece.chars().filter(|it| *it != MARK)),
                 Piece::Shell(line) => {
                     let left = skill::COMMANDS_LIMIT.saturating_sub(began.elapsed());
-                    let output = match run(&line, left, around).await {
+                    let output = match run(&line, left, around, &self.rules).await {
                         Ok(output) => output,
                         Err(why) => {
                             self.warnings.push(format!("`{line}` was not run: {why}"));
@@ -160,12 +160,13 @@ fn own_form(written: &str) -> Option<String> {
     Some(format!("{kind}({inner})"))
 }
 
-/// Runs a command of a text. Fails with the reason if it needs a question.
-async fn run(line: &str, limit: Duration, around: &Around<'_>) -> Result<String, String> {
+/// Runs a command of a text, with the rules of its file. Fails with the reason if it needs a question.
+async fn run(line: &str, limit: Duration, around: &Around<'_>, rules: &[Rule]) -> Result<String, String> {
     let workspace = around.workspace.ok_or("there is no workspace")?;
     let accesses = run_terminal_cmd::accesses(line, workspace).map_err(|it| it.message)?;
     let judged = Arc::clone(workspace);
-    let (policy, mode) = (around.policy.clone(), around.mode);
+    let (mut policy, mode) = (around.policy.clone(), around.mode);
+    policy.rules.allow.extend(rules.iter().cloned());
     // The first command waits for a trial of the sandbox.
     let verdict = tokio::task::spawn_blocking(move || {
         let commands = judged.commands();
@@ -185,6 +186,8 @@ async fn run(line: &str, limit: Duration, around: &Around<'_>) -> Result<String,
         approval::judge(&accesses, Class::Runs, &facts)
     });
     match verdict.await.map_err(|it| it.to_string())? {
+        // Nothing would hold it to reading, which is all that it may do.
+        Verdict::Allow if Commands::tier() == Tier::None => Err("there is no sandbox here".to_owned()),
         Verdict::Allow => match hook_calls::forbids(around.hooks, line, limit).await {
             Some(why) => Err(why),
             None => Ok(run_terminal_cmd::output_in(workspace, line, around.limits, limit).await),

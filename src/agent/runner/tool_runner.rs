@@ -287,6 +287,9 @@ impl ToolRunner {
             let prepare = |arguments| prepared(&tool, arguments, context.clone(), job, &snapshots, &hold);
             let mut prepared = prepare(arguments.clone()).await?;
             let asked = hook_calls::before(&hooks, &tool, &arguments, &prepared.accesses, &context).await;
+            if let Some(why) = &asked.halt {
+                return Err(Fault::new("TOOL_REJECTED", format!("a hook ended the answer: {why}")));
+            }
             let mut arguments = arguments;
             if let Some(changed) = &asked.input {
                 let whole = hook_calls::changed(&tool, &arguments, changed);

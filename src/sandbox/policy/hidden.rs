@@ -652,7 +652,7 @@ mod tests {
         .config/scw, .config/sheaf/credentials.toml, .config/sops, .config/stripe, .config/supabase, .config/tea,
         .config/wandb, .databrickscfg, .dbt/profiles.yml, .fly, .google_authenticator, .gsutil, .kaggle, .kube,
         .linode-cli, .local/share/com.vercel.cli, .local/share/gopass, .local/share/keyrings, .local/share/kwalletd,
-        .local/state/sheaf/keys, .my.cnf, .mylogin.cnf, .netlify, .ngrok2, .oci, .password-store, .pgpass, .pki,
+        .local/state/sheaf/keys, .local/state/sheaf/mcp-tokens, .my.cnf, .mylogin.cnf, .netlify, .ngrok2, .oci, .password-store, .pgpass, .pki,
         .pulumi/credentials.json, .railway, .rediscli_auth, .s3cfg, .snowflake, .snowsql, .step, .supabase, .talos,
         .tccli, .vault-token, .vercel, .wrangler, Library/Application Support/sheaf/state/keys, Library/Keychains,
         .authinfo, .authinfo.gpg, .config/filezilla, .config/keepassxc, .config/pulse/cookie, .config/remmina,

@@ -71,7 +71,7 @@ impl Bench {
     fn new() -> Self {
         let bench = Self {
             // Hooks of the home run in it, and the sandbox has a /tmp of its own.
-            folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"),
+            folder: tempfile::tempdir_in(crate::scratch()).expect("a folder"),
             model: Model::start(),
         };
         for (path, text) in REPOSITORY {
@@ -457,7 +457,7 @@ fn a_hook_that_ends_the_answer_before_a_call_keeps_it_from_running() {
         return;
     }
     assert!(!bench.folder.path().join("work/made.txt").exists(), "{told}");
-    assert!(bench.model.is_idle(), "{told}");
+    assert!(told.contains("a hook ended the answer: enough"), "{told}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let bench = Self {
-            folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"),
+            folder: tempfile::tempdir_in(crate::scratch()).expect("a folder"),
             model: Model::start(),
         };
         bench.write("work/README.md", "# Shop\n");

@@ -21,8 +21,8 @@ use crate::sandbox::{BatchLine, End, Report};
 use crate::{
     agent::undo::ChangeWatch,
     extensions::hooks::{
-        Answer, Broken, Common, Decision, Exit, Hook, HookSet, Isolation, Merged, Occasion, Point, Run, hook_input,
-        merge, read_answer,
+        Answer, Broken, Common, Decision, Exit, GivenVariable, Hook, HookSet, Isolation, Merged, Occasion, Point, Run,
+        hook_input, merge, read_answer,
     },
     os::file::{self, Access},
     protocol::Permission,
@@ -48,6 +48,8 @@ pub enum HookNews {
     Line(String),
     /// It ended the answer, for this reason.
     Halt(String),
+    /// It forbids the summary that is being asked for, for this reason.
+    KeepsHistory(String),
 }
 
 /// The hooks of a conversation. Shared by everything that works on it.
@@ -67,7 +69,7 @@ struct State {
     set: Arc<HookSet>,
     common: Common,
     /// Variables that hooks have set for later ones of their file: a project's hook sets none for the user's.
-    variables: Vec<(String, (String, String))>,
+    variables: Vec<GivenVariable>,
     /// Hooks that are called once and were.
     called: BTreeSet<(String, String)>,
     /// Number of times that a hook has gone on with an answer.
@@ -155,8 +157,10 @@ impl Hooks {
             at,
             input: hook_input(hook.dialect, &hook.event, &common, &occasion).to_string(),
             variables: {
-                let own = variables.iter().filter(|it| it.0 == hook.path);
-                let own: Vec<_> = own.map(|it| it.1.clone()).collect();
+                let own = variables
+                    .iter()
+                    .filter(|it| (it.owner, &it.path) == (hook.owner, &hook.path));
+                let own: Vec<_> = own.map(|it| it.variable.clone()).collect();
                 [Self::variables(&common, &own), hook.variables.clone()].concat()
             },
             hook,
@@ -204,11 +208,17 @@ impl Hooks {
             let call = call.to_owned();
             self.news.send(HookNews::Ran { call, runs }).ok();
         }
-        if let Some(why) = &merged.halt {
+        // What nobody waits for may come when another answer is being made.
+        if let Some(why) = merged.halt.as_ref().filter(|_| occasion.is_waited_for()) {
             self.news.send(HookNews::Halt(why.clone())).ok();
         }
         self.state().variables.extend(merged.variables.iter().cloned());
         merged
+    }
+
+    /// Tells that a hook forbids a summary.
+    pub fn keep_history(&self, why: &str) {
+        self.news.send(HookNews::KeepsHistory(why.to_owned())).ok();
     }
 
     /// From now on changes of files by hooks are kept for undo.

@@ -160,6 +160,13 @@ pub async fn output_of(line: &str, context: &Context, limit: Duration) -> String
 
 /// The same, outside of a call.
 pub async fn output_in(workspace: &Arc<Workspace>, line: &str, limits: &ResultLimits, limit: Duration) -> String {
+    // Nothing would hold it to reading, which is all that it may do.
+    if !tokio::task::spawn_blocking(Commands::tier)
+        .await
+        .is_ok_and(|it| it != Tier::None)
+    {
+        return format!("[`{line}` did not run: there is no sandbox here]");
+    }
     let spec = Spec {
         line: line.to_owned(),
         directory: workspace.root().to_owned(),

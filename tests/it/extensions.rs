@@ -458,6 +458,7 @@ fn a_hook_that_ends_the_answer_before_a_call_keeps_it_from_running() {
     }
     assert!(!bench.folder.path().join("work/made.txt").exists(), "{told}");
     assert!(told.contains("a hook ended the answer: enough"), "{told}");
+    assert!(bench.model.is_idle(), "{told}");
 }
 
 #[test]

@@ -77,7 +77,7 @@ impl Bench {
         let mut lines = Vec::new();
         while let Ok(news) = self.news.try_recv() {
             match news {
-                HookNews::Line(line) | HookNews::Halt(line) => lines.push(line),
+                HookNews::Line(line) | HookNews::Halt(line) | HookNews::KeepsHistory(line) => lines.push(line),
                 HookNews::Ran { runs, .. } => lines.extend(runs.iter().map(ToString::to_string)),
             }
         }

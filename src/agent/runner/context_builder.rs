@@ -436,6 +436,7 @@ impl ContextBuilder {
                 }
                 lock(&state).first = first;
             }
+            let was_custom = lock(&state).custom_mode.clone();
             let entered = lock(&state).enter_custom(&mut submission);
             let mode = submission.mode;
             if is_aside {
@@ -449,6 +450,14 @@ impl ContextBuilder {
             hooks.begin(message_hooks::common(&submission, root));
             let asked = message_hooks::run(&hooks, &submission.message, is_first, is_resumed).await;
             submission.blocked = submission.blocked.take().or(asked.blocked);
+            if submission.blocked.is_some() {
+                // The model is told nothing of it: no command in it runs, and its mode is news again next time.
+                lock(&state).custom_mode = was_custom;
+                submission.parts.clear();
+                submission.setup.model.system =
+                    system(&submission, window, known.parallel, &skills, &lock(&state), &[]);
+                return submission;
+            }
             let commands = lock(&state).commands.clone();
             let around = expansion::Around {
                 shelf: &shelf,
@@ -459,9 +468,7 @@ impl ContextBuilder {
                 policy: &submission.policy,
                 mode,
             };
-            // Of a message that is not answered nothing is run.
-            let is_refused = is_afar || submission.blocked.is_some();
-            let invoked = submission.message.command().filter(|_| !is_refused);
+            let invoked = submission.message.command().filter(|_| !is_afar);
             let expanded = match invoked {
                 Some((name, arguments)) => expansion::expand(name, arguments, &around).await,
                 None => None,

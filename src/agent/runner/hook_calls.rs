@@ -21,6 +21,8 @@ use crate::{
 const READ: &str = "read_file";
 /// The beginning of what a hook adds to a result.
 const ADDED: &str = "[a hook adds] ";
+/// Files of one patch that hooks are called for, one by one.
+const MOST_FILES: usize = 100;
 /// Bytes of a file that a hook is shown before it is read.
 const CONTENT_BYTES: u64 = 1 << 20;
 
@@ -46,6 +48,7 @@ pub fn call(tool: &Tool, arguments: &Arguments, accesses: &[Access], context: &C
         name: tool.name.clone(),
         arguments: inner(tool, arguments).unwrap_or_else(|| arguments.0.clone()),
         mcp,
+        file: None,
         directory: directory.unwrap_or_else(|| root.clone()),
         root,
     }
@@ -93,7 +96,7 @@ pub async fn before(
         return Merged::default();
     }
     let call = call(tool, arguments, accesses, context);
-    let mut occasions = vec![Occasion::ToolBefore(call.clone())];
+    let mut occasions: Vec<Occasion> = about_each_file(&call).into_iter().map(Occasion::ToolBefore).collect();
     // A call may have several commands: a skill whose text has some.
     for access in accesses {
         let Access::Command { line, .. } = access else { continue };
@@ -118,6 +121,19 @@ pub async fn before(
     let runs = occasions.into_iter().map(|it| hooks.run(it));
     let all = futures::future::join_all(runs).await;
     all.into_iter().fold(Merged::default(), joined)
+}
+
+/// The call once for each file that it names in one argument: guards look at a path.
+fn about_each_file(call: &ToolCall) -> Vec<ToolCall> {
+    let files = call.patched_files();
+    if files.len() < 2 {
+        return vec![call.clone()];
+    }
+    let about = |file: &String| ToolCall {
+        file: Some(file.clone()),
+        ..call.clone()
+    };
+    files.iter().take(MOST_FILES).map(about).collect()
 }
 
 /// A command of the shell as hooks are told it.
@@ -145,13 +161,15 @@ pub async fn forbids(hooks: &Arc<Hooks>, line: &str, timeout: Duration) -> Optio
     let answers = futures::future::join_all(asked.into_iter().map(|it| hooks.run(it))).await;
     let answer = answers.into_iter().fold(Merged::default(), joined);
     // Nobody is asked here, and what is written is what runs.
-    let is_refused = answer.decision > Some(Decision::Allow) || answer.input.is_some();
+    let is_refused = answer.decision > Some(Decision::Allow) || answer.input.is_some() || answer.halt.is_some();
     is_refused.then(|| {
-        if answer.reason.is_empty() {
-            "a hook refuses it".to_owned()
+        let said = if answer.reason.is_empty() {
+            answer.halt
         } else {
-            answer.reason
-        }
+            Some(answer.reason)
+        };
+        said.filter(|it| !it.is_empty())
+            .unwrap_or_else(|| "a hook refuses it".to_owned())
     })
 }
 
@@ -164,6 +182,7 @@ fn joined(mut one: Merged, other: Merged) -> Merged {
         one.reason = other.reason;
     }
     one.input = one.input.or(other.input);
+    one.halt = one.halt.or(other.halt);
     add(&mut one.context, &other.context);
     one
 }
@@ -280,4 +299,31 @@ fn add(text: &mut String, said: &str) {
         text.push_str(ADDED);
     }
     text.push_str(said);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_answers_the_stricter_one_counts_and_nothing_is_lost() {
+        let asked = |decision, halt: Option<&str>| Merged {
+            decision,
+            halt: halt.map(str::to_owned),
+            ..Merged::default()
+        };
+        for (one, other, decision, halt) in [
+            (asked(None, None), asked(None, Some("enough")), None, Some("enough")),
+            (asked(None, Some("enough")), asked(None, None), None, Some("enough")),
+            (
+                asked(Some(Decision::Deny), None),
+                asked(Some(Decision::Allow), Some("x")),
+                Some(Decision::Deny),
+                Some("x"),
+            ),
+        ] {
+            let both = joined(one, other);
+            assert_eq!((both.decision, both.halt.as_deref()), (decision, halt));
+        }
+    }
 }

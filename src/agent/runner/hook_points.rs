@@ -10,14 +10,15 @@ use super::{
 };
 use crate::{
     agent::{
+        approval::RunMode,
         history::summary,
         hooks::HookNews,
         turn::{Input, Purpose},
     },
     extensions::hooks::{Decision, Occasion, Point},
     link::Asker,
-    models::{Failure, FailureKind, Piece, PieceStream},
-    protocol::{Event, FinishReason, Kind, Message, Position, Status, Submit, UserAction},
+    models::PieceStream,
+    protocol::{ASIDE, CUSTOM_MODE, Event, FinishReason, Kind, Message, Position, Status, Submit, UserAction},
     transcript::Transcript,
 };
 
@@ -33,6 +34,10 @@ impl Runner {
         match news {
             HookNews::Ran { call, runs } => self.tools.hook_runs.note(call, runs),
             HookNews::Line(line) => self.tools.hook_runs.say(line),
+            HookNews::KeepsHistory(why) => {
+                let why = format!("a hook keeps the conversation as it is: {why}");
+                self.step(Input::KeepHistory(why));
+            }
             HookNews::Halt(why) => {
                 warn(&self.log, "hook", format!("a hook ended the answer: {why}"));
                 self.step(Input::Cancel);
@@ -65,6 +70,11 @@ impl Runner {
         let Some(exchange) = transcript.exchanges.last() else {
             return;
         };
+        // Nothing was answered: the history was compacted, or a hook kept the message back.
+        let is_aside = exchange.message.as_ref().is_some_and(|it| it.extra.contains_key(ASIDE));
+        if is_aside {
+            return;
+        }
         let ending = exchange
             .response
             .ending
@@ -82,18 +92,29 @@ impl Runner {
             loops: hooks.loops(),
             last_message: last.and_then(|it| it.content.as_deref()).unwrap_or_default().to_owned(),
         };
-        let submit = Submit {
-            message: Message::user(""),
-            mode: self.messages.mode.unwrap_or_default(),
-            model: None,
-        };
+        // What the user has narrowed stays narrow.
+        let mut message = Message::user("");
+        for name in [CUSTOM_MODE, "approvals"] {
+            let said = exchange.message.as_ref().and_then(|it| it.extra.get(name));
+            message.extra.extend(said.map(|it| (name.to_owned(), it.clone())));
+        }
+        if self.turn.memory.policy.run == RunMode::Ask {
+            message.extra.insert("approvals".to_owned(), "ask".into());
+        }
+        let mode = self.messages.mode.unwrap_or_default();
+        let ended_in = exchange.response.mode.filter(|it| it.is_read_only());
+        let mode = ended_in.unwrap_or(mode);
         let is_complete = status == "completed";
         self.messages.stopping = Some(Box::pin(async move {
             let followup = hooks.run(occasion).await.followup.filter(|_| is_complete)?;
             hooks.count_loop();
             Some(Submit {
-                message: Message::user(followup),
-                ..submit
+                message: Message {
+                    content: followup,
+                    ..message
+                },
+                mode,
+                model: None,
             })
         }));
     }
@@ -124,10 +145,10 @@ impl Runner {
         let asked = async move {
             let merged = hooks.run(occasion).await;
             match merged.decision {
+                // The news ends the wait for a summary.
                 Some(Decision::Deny) => {
-                    let message = format!("a hook keeps the conversation as it is: {}", merged.reason);
-                    let failure = Failure::new(FailureKind::Request, message);
-                    Box::pin(futures::stream::iter([Piece::Error(failure)])) as PieceStream
+                    hooks.keep_history(&merged.reason);
+                    Box::pin(futures::stream::pending()) as PieceStream
                 }
                 Some(Decision::Ask | Decision::Allow) | None => stream,
             }

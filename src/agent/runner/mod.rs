@@ -241,6 +241,10 @@ impl Runner {
                     warn(&self.log, "debug-marks", message);
                 }
                 RunnerEvent::Input(input) => {
+                    // A hook that ends the answer is heard before the call that it was called for goes on.
+                    while let Ok(news) = self.context.hook_news.try_recv() {
+                        self.hook_news(news);
+                    }
                     self.answer.budget.spend(text_of(&input).len());
                     let (input, next) = self.answer.gather(input, &mut self.tools.outputs);
                     self.step(input);

@@ -325,6 +325,16 @@ impl Running {
         self.go_on(cause, memory);
     }
 
+    /// Leaves the history as it is, because a hook forbids the summary.
+    pub(super) fn keep_history(&mut self, why: &str, memory: &mut Memory) {
+        let Phase::Compaction(room) = std::mem::replace(&mut self.phase, Phase::Leave) else {
+            return;
+        };
+        self.output.effects.push(Effect::StopModel);
+        let OpenCompaction { plan, cause, shown, .. } = *room;
+        self.uncompacted(shown, cause, plan.before, why, memory);
+    }
+
     /// Asks once more, or does without.
     fn no_summary(&mut self, mut room: OpenCompaction, why: &str, memory: &mut Memory) {
         self.pay_for_summary(room.attempt, memory);
@@ -345,10 +355,15 @@ impl Running {
             self.drop_old(shown, plan, cause, memory);
             return self.go_on(cause, memory);
         }
+        self.uncompacted(shown, cause, plan.before, why, memory);
+    }
+
+    /// The history stays as it is.
+    fn uncompacted(&mut self, shown: CompactionDocument, cause: Cause, tokens: u64, why: &str, memory: &mut Memory) {
         self.fail_compaction(shown, why);
         match cause {
             Cause::Asked => self.stop(memory),
-            Cause::Full => self.go_on_without(plan.before, memory),
+            Cause::Full => self.go_on_without(tokens, memory),
             Cause::Overflow => {
                 let hopeless = compaction::biggest(&memory.history, &self.sizes(memory));
                 let because = format!("no summary could be made: {why}");

@@ -80,6 +80,8 @@ pub enum Input {
     },
     /// The user takes rights from the answer: a read-only mode (other modes are ignored), or questions before each change.
     Restrict(Restriction),
+    /// A hook forbids the summary that is being asked for: why.
+    KeepHistory(String),
     Piece(Piece),
     /// A call has been prepared: its accesses and changes are known.
     Prepared {
@@ -671,6 +673,7 @@ impl Running {
                 self.pass_over_form(memory);
             }
             Input::Cancel => self.cancel(memory),
+            Input::KeepHistory(why) if matches!(self.phase, Phase::Compaction(_)) => self.keep_history(&why, memory),
             Input::Piece(piece) if matches!(self.phase, Phase::Model) => self.piece(piece, memory),
             Input::Piece(piece) if matches!(self.phase, Phase::Compaction(_)) => self.summary_piece(piece, memory),
             Input::Prepared { job, result } => self.prepared(job, result, memory),
@@ -695,7 +698,7 @@ impl Running {
             Input::Expired(document) => self.expire(&document, memory),
             Input::Marks(marks) if matches!(self.phase, Phase::Marks) => self.marks(&marks, memory),
             // What comes late from something that was dropped.
-            Input::Piece(_) | Input::Marks(_) => {}
+            Input::Piece(_) | Input::Marks(_) | Input::KeepHistory(_) => {}
         }
     }
 

@@ -312,6 +312,16 @@ impl Run<'_> {
     }
 }
 
+/// A variable that a hook sets for later hooks of its own file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenVariable {
+    pub owner: Owner,
+    /// The file, as it is shown.
+    pub path: String,
+    /// Its name and its value.
+    pub variable: (String, String),
+}
+
 /// The answers of all hooks of an occasion together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Merged {
@@ -325,8 +335,8 @@ pub struct Merged {
     pub context: String,
     pub output: Option<String>,
     pub followup: Option<String>,
-    /// For later hooks of the same file: the file, and what it sets.
-    pub variables: Vec<(String, (String, String))>,
+    /// For later hooks of the same file.
+    pub variables: Vec<GivenVariable>,
     pub halt: Option<String>,
     /// For the user: a line for each hook that changed something or broke down.
     pub lines: Vec<String>,
@@ -408,7 +418,11 @@ pub fn merge(runs: &[Run<'_>], loops: u32) -> Merged {
             told.push("ended the answer".to_owned());
             merged.halt = answer.halt;
         }
-        let given = answer.variables.into_iter().map(|it| (hook.path.clone(), it));
+        let given = answer.variables.into_iter().map(|variable| GivenVariable {
+            owner: hook.owner,
+            path: hook.path.clone(),
+            variable,
+        });
         merged.variables.extend(given);
         let said = if answer.message.is_empty() {
             &answer.reason

@@ -463,12 +463,7 @@ fn matcher(written: &str, dialect: Dialect) -> Result<Option<Matcher>, String> {
     if dialect == Dialect::Claude && written.chars().all(is_name) {
         return Ok(Some(Matcher::Names(written.split('|').map(str::to_owned).collect())));
     }
-    // Claude Code's patterns fit a whole name.
-    let pattern = match dialect {
-        Dialect::Claude => format!("^(?:{written})$"),
-        Dialect::Sheaf | Dialect::Cursor => written.to_owned(),
-    };
-    let built = RegexBuilder::new(&pattern).size_limit(PATTERN_BYTES).build();
+    let built = RegexBuilder::new(written).size_limit(PATTERN_BYTES).build();
     built.map(|it| Some(Matcher::Pattern(it))).map_err(|error| {
         let last = error.to_string();
         let last = last
@@ -521,6 +516,24 @@ mod tests {
 
     fn find(around: &Surroundings, may_act: &dyn Fn(&str, &Fingerprint) -> bool) -> HookSet {
         find_hooks(around, (&[], "~/config.toml"), Isolation::Sandbox, may_act)
+    }
+
+    #[test]
+    fn a_pattern_fits_anywhere_in_a_name_and_a_name_as_a_whole() {
+        for (written, name, fits) in [
+            ("Edit", "Edit", true),
+            ("Edit", "MultiEdit", false),
+            ("Edit|Write", "Write", true),
+            ("^Notebook", "NotebookEdit", true),
+            ("Edit$", "NotebookEdit", true),
+            ("mcp__memory__.*", "mcp__memory__create", true),
+            ("^Edit", "NotebookEdit", false),
+        ] {
+            let matcher = matcher(written, Dialect::Claude)
+                .unwrap()
+                .expect("it fits not everything");
+            assert_eq!(matcher.fits(&[name.to_owned()]), fits, "{written} {name}");
+        }
     }
 
     #[test]

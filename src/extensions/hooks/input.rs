@@ -4,8 +4,10 @@ use std::path::Path;
 
 use globset::GlobBuilder;
 use serde_json::{Map, Value, json};
+use url::Url;
 
 use super::{Dialect, Point};
+use crate::shell::CommandLine;
 
 /// Facts that every hook is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct ToolCall {
     pub arguments: Map<String, Value>,
     /// The server and the tool, if it is an MCP server's.
     pub mcp: Option<(String, String)>,
+    /// The file that it is about, of several in one argument.
+    pub file: Option<String>,
     /// The folder in which a command runs.
     pub directory: String,
     /// The root of the workspace.
@@ -120,6 +124,11 @@ impl Occasion {
         }
     }
 
+    /// Returns true if something waits for its hooks.
+    pub fn is_waited_for(&self) -> bool {
+        !matches!(self, Self::Notification { .. } | Self::SessionEnd { .. })
+    }
+
     /// The point at which its hooks are called.
     pub fn point(&self) -> Point {
         match self {
@@ -193,15 +202,29 @@ impl Occasion {
         }
         let text = |member: &str| input.get(member).and_then(Value::as_str);
         if let Some(command) = text("command") {
-            return match inner.strip_suffix(":*").or_else(|| inner.strip_suffix(" *")) {
+            let fits = |command: &str| match inner.strip_suffix(":*").or_else(|| inner.strip_suffix(" *")) {
                 Some(begin) => {
                     let rest = command.trim().strip_prefix(begin);
                     rest.is_some_and(|it| it.is_empty() || it.starts_with(char::is_whitespace))
                 }
                 None => glob(inner, command.trim()),
             };
+            // Each command of the line counts, whatever stands before it.
+            let line = CommandLine::read(command);
+            let mut parts = line.commands.iter().map(|it| {
+                let words: Vec<&str> = it
+                    .words
+                    .iter()
+                    .map(|it| it.text.as_deref().unwrap_or(&it.source))
+                    .collect();
+                words.join(" ")
+            });
+            return fits(command) || parts.any(|it| fits(&it));
         }
-        if let Some(path) = text("file_path").or_else(|| text("path")) {
+        if let Some(path) = text("file_path")
+            .or_else(|| text("path"))
+            .or_else(|| text("notebook_path"))
+        {
             let inner = inner.trim_start_matches("./");
             let relative = path
                 .strip_prefix(&call.root)
@@ -212,7 +235,17 @@ impl Occasion {
                 .unwrap_or_default();
             return glob(inner, relative) || glob(inner, path) || (!inner.contains('/') && glob(inner, file));
         }
-        text("url").is_some_and(|it| it.contains(inner.trim_start_matches("domain:")))
+        let Some(url) = text("url") else { return false };
+        match (inner.strip_prefix("domain:"), Url::parse(url)) {
+            (Some(domain), Ok(url)) => url.host_str().is_some_and(|host| {
+                let below = host
+                    .strip_suffix(domain)
+                    .is_some_and(|it| it.is_empty() || it.ends_with('.'));
+                below || host == domain
+            }),
+            (Some(_), Err(_)) => false,
+            (None, _) => url.contains(inner),
+        }
     }
 }
 
@@ -293,8 +326,15 @@ pub fn tool(dialect: Dialect, call: &ToolCall) -> (String, Value) {
         }
         "apply_patch" => {
             let patch = arguments.values().find_map(Value::as_str).unwrap_or_default();
-            members.insert("file_path".into(), absolute(&call.root, first_file(patch)).into());
+            let files = call.patched_files();
+            let path = call.file.as_ref().or_else(|| files.first()).map_or("", String::as_str);
+            members.insert("file_path".into(), absolute(&call.root, path).into());
             members.insert("patch".into(), patch.into());
+            if is_claude {
+                let (before, after) = replaced(patch, path);
+                members.insert("old_string".into(), before.into());
+                members.insert("new_string".into(), after.into());
+            }
             if is_claude { "Edit" } else { "ApplyPatch" }
         }
         "edit_notebook" => {
@@ -364,14 +404,64 @@ fn put(members: &mut Map<String, Value>, name: &str, value: Option<&Value>) {
     }
 }
 
-/// The first file that a patch names.
-fn first_file(patch: &str) -> &str {
-    let named = |line: &str| {
-        let marks = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
-        marks.iter().find_map(|mark| line.strip_prefix(mark).map(str::len))
-    };
-    let found = patch.lines().find_map(|line| line.get(line.len() - named(line)?..));
-    found.map_or("", str::trim)
+/// Marks of a patch that a path follows.
+const FILE_MARKS: [&str; 4] = [
+    "*** Update File: ",
+    "*** Add File: ",
+    "*** Delete File: ",
+    "*** Move to: ",
+];
+
+fn named(line: &str) -> Option<&str> {
+    FILE_MARKS
+        .iter()
+        .find_map(|mark| line.strip_prefix(mark))
+        .map(str::trim)
+}
+
+impl ToolCall {
+    /// All files that a patch names, with those to which it moves some; none for another tool.
+    pub fn patched_files(&self) -> Vec<String> {
+        let mut files: Vec<String> = Vec::new();
+        if self.name == "apply_patch" {
+            let patch = self.arguments.values().find_map(Value::as_str).unwrap_or_default();
+            for file in patch.lines().filter_map(named) {
+                if !files.iter().any(|it| it == file) {
+                    files.push(file.to_owned());
+                }
+            }
+        }
+        files
+    }
+}
+
+/// The lines of a file that a patch replaces, and those that it puts there.
+fn replaced(patch: &str, path: &str) -> (String, String) {
+    let (mut before, mut after) = (String::new(), String::new());
+    let mut is_it = false;
+    for line in patch.lines() {
+        if let Some(file) = named(line) {
+            // A new name belongs to the file above it.
+            is_it = file == path || is_it && line.starts_with("*** Move to: ");
+            continue;
+        }
+        if !is_it || line.starts_with("***") || line.starts_with("@@") {
+            continue;
+        }
+        let mut both = [
+            (&mut before, line.strip_prefix('-')),
+            (&mut after, line.strip_prefix('+')),
+        ];
+        let is_changed = both.iter().any(|it| it.1.is_some());
+        let same = line.strip_prefix(' ').unwrap_or(line);
+        for (to, own) in &mut both {
+            if let Some(text) = own.or((!is_changed).then_some(same)) {
+                to.push_str(text);
+                to.push('\n');
+            }
+        }
+    }
+    (before, after)
 }
 
 fn absolute(root: &str, path: &str) -> String {

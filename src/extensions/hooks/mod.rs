@@ -6,7 +6,7 @@ mod answer;
 mod file;
 mod input;
 
-pub use answer::{Answer, Broken, Decision, Exit, Merged, Run, merge, read_answer};
+pub use answer::{Answer, Broken, Decision, Exit, GivenVariable, Merged, Run, merge, read_answer};
 pub use file::{OwnHook, find_hooks};
 pub use input::{Common, Occasion, ToolCall, hook_input};
 
@@ -203,22 +203,32 @@ pub struct ApprovedFile {
 impl HookSet {
     /// The hooks to call at an occasion. One that stands in several files is called once.
     pub fn at(&self, occasion: &Occasion) -> Vec<&Hook> {
-        let mut found: Vec<&Hook> = Vec::new();
         if self.switched_off_by.is_some() {
-            return found;
+            return Vec::new();
         }
+        let mut found: Vec<&Hook> = Vec::new();
         for hook in self.hooks.iter().filter(|it| it.point == occasion.point()) {
             let subjects = occasion.subjects(hook.dialect);
             let is_meant = hook.matcher.as_ref().is_none_or(|it| it.fits(&subjects));
             let is_meant = is_meant && hook.condition.as_ref().is_none_or(|it| occasion.fits(it));
-            let is_known = |it: &&Hook| {
-                (it.command.as_str(), it.event.as_str(), &it.directory) == (&hook.command, &hook.event, &hook.directory)
-            };
-            if is_meant && !found.iter().any(is_known) {
+            // Claude Code calls its hooks only after an answer that has come to its end.
+            let is_over = !matches!(occasion, Occasion::Stop { status, .. } if *status != "completed");
+            if is_meant && (is_over || hook.dialect != Dialect::Claude) {
                 found.push(hook);
             }
         }
-        found
+        let stands_for = |(at, one): (usize, &Hook), (other_at, other): (usize, &Hook)| {
+            let is_same =
+                (&one.command, &one.event, &one.directory) == (&other.command, &other.event, &other.directory);
+            let is_first = one.owner == other.owner && at < other_at;
+            // Nobody's copy takes the place of the user's own hook.
+            let is_users =
+                one.owner == Owner::User && other.owner != Owner::User && one.fails_closed >= other.fails_closed;
+            is_same && (is_first || is_users)
+        };
+        let all: Vec<(usize, &Hook)> = found.iter().copied().enumerate().collect();
+        let is_needed = |it: &(usize, &Hook)| !all.iter().any(|one| stands_for(*one, *it));
+        all.iter().filter(|it| is_needed(it)).map(|it| it.1).collect()
     }
 
     /// Returns true if there is a hook for this point.

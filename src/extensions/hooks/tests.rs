@@ -17,6 +17,7 @@ fn call(name: &str, arguments: Value) -> ToolCall {
         name: name.into(),
         arguments: members(arguments),
         mcp: None,
+        file: None,
         directory: "/w/sub".into(),
         root: "/w".into(),
     }
@@ -155,7 +156,10 @@ fn tools_have_the_names_and_arguments_that_each_program_knows() {
             "apply_patch",
             json!({ "patch": "*** Begin Patch\n*** Update File: a.rs\n" }),
             json!(["ApplyPatch", { "file_path": "/w/a.rs", "patch": "*** Begin Patch\n*** Update File: a.rs\n" }]),
-            json!(["Edit", { "file_path": "/w/a.rs", "patch": "*** Begin Patch\n*** Update File: a.rs\n" }]),
+            json!(["Edit", {
+                "file_path": "/w/a.rs", "patch": "*** Begin Patch\n*** Update File: a.rs\n", "old_string": "",
+                "new_string": ""
+            }]),
         ),
         (
             "glob_file_search",
@@ -456,4 +460,114 @@ fn a_hook_goes_on_no_more_often_than_its_limit() {
         [run(0), run(1), run(2)],
         [Some("again".into()), Some("again".into()), None]
     );
+}
+
+#[test]
+fn every_file_of_a_patch_is_known_with_what_changes_in_it() {
+    let patch = "*** Begin Patch\n*** Update File: README.md\n@@\n a\n-b\n+c\n*** Update File: keys/old.rs\n*** Move to: \
+        keys/new.rs\n@@\n-x\n+y\n*** Add File: n.txt\n+new\n*** Delete File: gone\n*** End Patch\n";
+    let patched = call("apply_patch", json!({ "patch": patch }));
+    assert_eq!(
+        patched.patched_files(),
+        ["README.md", "keys/old.rs", "keys/new.rs", "n.txt", "gone"]
+    );
+    assert!(shell().patched_files().is_empty());
+    for (file, before, after) in [
+        (None, "a\nb\n", "a\nc\n"),
+        (Some("keys/old.rs"), "x\n", "y\n"),
+        (Some("keys/new.rs"), "x\n", "y\n"),
+        (Some("n.txt"), "", "new\n"),
+        (Some("gone"), "", ""),
+    ] {
+        let about = ToolCall {
+            file: file.map(str::to_owned),
+            ..patched.clone()
+        };
+        let (name, input) = tool(Dialect::Claude, &about);
+        let path = format!("/w/{}", file.unwrap_or("README.md"));
+        assert_eq!((name.as_str(), &input["file_path"]), ("Edit", &json!(path)));
+        assert_eq!(
+            (&input["old_string"], &input["new_string"]),
+            (&json!(before), &json!(after)),
+            "{file:?}"
+        );
+        assert_eq!(
+            Occasion::ToolBefore(about).fits("Edit(/w/keys/**)"),
+            file.is_some_and(|it| it.starts_with("keys"))
+        );
+    }
+}
+
+#[test]
+fn a_copy_of_a_users_hook_takes_nothing_from_it() {
+    let stop = |status| Occasion::Stop {
+        status,
+        loops: 0,
+        last_message: String::new(),
+    };
+    let own = |owner, fails_closed| Hook {
+        owner,
+        fails_closed,
+        path: format!("{owner:?}"),
+        ..hook(Point::ToolBefore, Dialect::Claude)
+    };
+    for (hooks, called) in [
+        (vec![own(Owner::Project, false), own(Owner::User, true)], vec!["User"]),
+        (vec![own(Owner::User, true), own(Owner::User, true)], vec!["User"]),
+        (
+            vec![own(Owner::Project, true), own(Owner::User, false)],
+            vec!["Project", "User"],
+        ),
+    ] {
+        let set = HookSet {
+            hooks,
+            ..HookSet::default()
+        };
+        let found: Vec<&str> = set
+            .at(&Occasion::ToolBefore(shell()))
+            .iter()
+            .map(|it| it.path.as_str())
+            .collect();
+        assert_eq!(found, called);
+    }
+    // Claude Code's hooks are called only where an answer has come to its end.
+    let set = HookSet {
+        hooks: vec![
+            hook(Point::Stop, Dialect::Claude),
+            Hook {
+                command: "y".into(),
+                ..hook(Point::Stop, Dialect::Cursor)
+            },
+        ],
+        ..HookSet::default()
+    };
+    assert_eq!(
+        (set.at(&stop("completed")).len(), set.at(&stop("aborted")).len()),
+        (2, 1)
+    );
+}
+
+#[test]
+fn a_condition_sees_every_command_of_a_line_and_the_host_of_an_address() {
+    let run = |line: &str| call("run_terminal_cmd", json!({ "command": line }));
+    let fetch = |url: &str| call("web_fetch", json!({ "url": url }));
+    let notebook = call("edit_notebook", json!({ "target_notebook": "a/b.ipynb" }));
+    for (about, rule, fits) in [
+        (run("git push"), "Bash(git push:*)", true),
+        (run("cd x && A=1 git push origin"), "Bash(git push:*)", true),
+        (run("(sleep 1; git push)"), "Bash(git push:*)", true),
+        (run("echo git push"), "Bash(git push:*)", false),
+        (run("git pushy"), "Bash(git push:*)", false),
+        (fetch("https://docs.rs/serde"), "WebFetch(domain:docs.rs)", true),
+        (fetch("https://www.docs.rs/"), "WebFetch(domain:docs.rs)", true),
+        (
+            fetch("https://evil.example/?docs.rs"),
+            "WebFetch(domain:docs.rs)",
+            false,
+        ),
+        (fetch("https://notdocs.rs/"), "WebFetch(domain:docs.rs)", false),
+        (notebook, "NotebookEdit(*.ipynb)", true),
+    ] {
+        assert_eq!(Occasion::ToolBefore(about.clone()).fits(rule), fits, "{rule} {about:?}");
+    }
 }

@@ -6,8 +6,9 @@
 use std::{
     collections::HashMap,
     io,
+    path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -32,7 +33,7 @@ use crate::{
     protocol::Mode,
     sandbox::{Fence, Seen, Workspace},
     text::{Sanitized, diff},
-    tools::{self, Class, Context, Fault, Hunk, Input, Outcome, Proposal, Stop, Tool, Work, arguments},
+    tools::{self, Access, Class, Context, Fault, Hunk, Input, Outcome, Proposal, Stop, Tool, Work, arguments},
 };
 
 /// Bytes of one message.
@@ -52,7 +53,9 @@ struct Server {
     can_ask: AtomicBool,
     next: AtomicU64,
     /// Questions to the client that wait for an answer.
-    asked: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
+    asked: Mutex<HashMap<u64, (Value, oneshot::Sender<Value>)>>,
+    /// The client has gone.
+    is_over: AtomicBool,
 }
 
 /// Serves until the input ends.
@@ -72,6 +75,7 @@ pub fn run(common: &CommonArguments) -> Result<u8> {
         can_ask: AtomicBool::new(false),
         next: AtomicU64::new(1),
         asked: Mutex::default(),
+        is_over: AtomicBool::new(false),
         base,
     });
     runtime(false)?.block_on(async move {
@@ -99,6 +103,12 @@ pub fn run(common: &CommonArguments) -> Result<u8> {
             running.spawn(async move { server.take(message).await });
             while running.try_join_next().is_some() {}
         }
+        {
+            // Nobody is there any more to answer.
+            let mut asked = server.asked();
+            server.is_over.store(true, Ordering::Release);
+            asked.clear();
+        }
         while running.join_next().await.is_some() {}
         drop(server);
         writer.await.ok();
@@ -116,7 +126,18 @@ fn failure(id: &Value, code: i64, message: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
 }
 
+/// A request for a tool.
+struct Caller {
+    id: Value,
+    params: Value,
+    is_modern: bool,
+}
+
 impl Server {
+    fn asked(&self) -> MutexGuard<'_, HashMap<u64, (Value, oneshot::Sender<Value>)>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn send(&self, message: &Value) {
         // The writer goes with the client.
         let _ = self.out.send(json::line(message));
@@ -126,16 +147,19 @@ impl Server {
         let id = message.remove("id").unwrap_or_default();
         let Some(method) = message.get("method").and_then(Value::as_str).map(str::to_owned) else {
             // The answer to a question of ours.
-            let to = id
-                .as_u64()
-                .and_then(|it| self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&it));
-            if let Some(to) = to {
+            let to = id.as_u64().and_then(|it| self.asked().remove(&it));
+            if let Some((_, to)) = to {
                 let _ = to.send(message.remove("result").unwrap_or_default());
             }
             return;
         };
         let params = message.remove("params").unwrap_or_default();
         if id.is_null() {
+            if method == "notifications/cancelled" {
+                // Its question is not answered any more.
+                let of = params.get("requestId").cloned().unwrap_or_default();
+                self.asked().retain(|_, it| it.0 != of);
+            }
             return;
         }
         let version = params
@@ -161,7 +185,7 @@ impl Server {
                     .collect();
                 Ok(json!({ "tools": tools }))
             }
-            "tools/call" => Arc::clone(&self).call(params, is_modern).await,
+            "tools/call" => Arc::clone(&self).call(&id, params, is_modern).await,
             _ => Err((-32601, "method not found".to_owned())),
         };
         match result {
@@ -216,7 +240,7 @@ impl Server {
         self.can_ask.load(Ordering::Acquire) || modern.is_some_and(|it| !it.is_null())
     }
 
-    async fn call(self: Arc<Self>, params: Value, is_modern: bool) -> Result<Value, (i64, String)> {
+    async fn call(self: Arc<Self>, id: &Value, params: Value, is_modern: bool) -> Result<Value, (i64, String)> {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let given = params
             .get("arguments")
@@ -234,10 +258,14 @@ impl Server {
             Ok(input) => input,
             Err(fault) => return Ok(result(Err(fault.text()))),
         };
-        let (server, for_work) = (Arc::clone(&self), params.clone());
+        let server = Arc::clone(&self);
+        let from = Caller {
+            id: id.clone(),
+            params,
+            is_modern,
+        };
         let handle = tokio::runtime::Handle::current();
-        let worked =
-            tokio::task::spawn_blocking(move || handle.block_on(server.work(&tool, input, &for_work, is_modern)));
+        let worked = tokio::task::spawn_blocking(move || handle.block_on(server.work(&tool, input, &from)));
         match worked.await {
             Ok(result) => Ok(result),
             Err(error) => Err((-32603, format!("the tool broke down: {error}"))),
@@ -245,7 +273,7 @@ impl Server {
     }
 
     /// Does what a tool is asked to, as far as it is allowed.
-    async fn work(&self, tool: &Tool, input: Input, params: &Value, is_modern: bool) -> Value {
+    async fn work(&self, tool: &Tool, input: Input, from: &Caller) -> Value {
         Arc::clone(&self.workspace).look_once().await;
         let (output, _) = mpsc::unbounded_channel();
         let context = Context {
@@ -271,7 +299,7 @@ impl Server {
                 Err(fault) => Err(fault),
             },
             Work::Change(propose) => match propose(input, context.clone()).await {
-                Ok(proposal) => return self.change(tool, proposal, &context, params, is_modern).await,
+                Ok(proposal) => return self.change(tool, proposal, &context, from).await,
                 Err(fault) => Err(fault),
             },
             Work::Command { .. } | Work::Turn(_) => Err(Fault::new("TOOL_FAILED", "this is not offered here")),
@@ -296,23 +324,21 @@ impl Server {
     }
 
     /// Shows a change to the client's user, and makes it after a yes.
-    async fn change(
-        &self,
-        tool: &Tool,
-        proposal: Proposal,
-        context: &Context,
-        params: &Value,
-        is_modern: bool,
-    ) -> Value {
+    async fn change(&self, tool: &Tool, proposal: Proposal, context: &Context, from: &Caller) -> Value {
+        let Caller { id, params, is_modern } = from;
         if let Verdict::Deny(why) = judge(&proposal.accesses(), tool.class, &self.facts(true)) {
             return result(Err(Fault::new("TOOL_REJECTED", why).text()));
         }
         let shown = shown(&proposal);
+        if shown.len() > DIFF_BYTES {
+            let why = "the change is too long to be shown to the user: make it in several calls";
+            return result(Err(Fault::new("TOOL_REJECTED", why).text()));
+        }
         // A yes is to exactly this change.
         let state = Fingerprint::of(&[format!("{:?}", proposal.changes).as_bytes()]).to_string();
         let question =
             json!({ "mode": "form", "message": shown, "requestedSchema": { "type": "object", "properties": {} } });
-        let answer = if is_modern {
+        let answer = if *is_modern {
             let is_same = params.get("requestState").and_then(Value::as_str) == Some(&state);
             match params.pointer("/inputResponses/approve").filter(|_| is_same) {
                 Some(answer) => answer.clone(),
@@ -325,10 +351,16 @@ impl Server {
                 }
             }
         } else {
-            let id = self.next.fetch_add(1, Ordering::Relaxed);
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
             let (to, answer) = oneshot::channel();
-            self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(id, to);
-            self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": question }));
+            {
+                let mut asked = self.asked();
+                // One that is asked after the end would wait for ever.
+                if !self.is_over.load(Ordering::Acquire) {
+                    asked.insert(number, (id.clone(), to));
+                }
+            }
+            self.send(&json!({ "jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": question }));
             answer.await.unwrap_or_default()
         };
         if answer.get("action").and_then(Value::as_str) != Some("accept") {
@@ -338,6 +370,17 @@ impl Server {
         result(made.map(|()| proposal.text).map_err(|it| Fault::from(it).text()))
     }
 
+    /// A file that may be read without a question. Error: why not.
+    fn readable(&self, written: &str) -> Result<PathBuf, String> {
+        let located = self.workspace.locate(written).map_err(|it| it.to_string())?;
+        let path = located.path.clone();
+        match judge(&[Access::Read(located)], Class::Reads, &self.facts(false)) {
+            Verdict::Allow => Ok(path),
+            Verdict::Deny(why) => Err(why),
+            Verdict::Ask(question) => Err(question.why),
+        }
+    }
+
     /// The tools that are none of the agent's. `None`: another tool is meant.
     async fn own(&self, name: &str, given: &Map<String, Value>) -> Option<Result<String, String>> {
         let text = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -345,8 +388,14 @@ impl Server {
         let work: Box<dyn FnOnce() -> Result<String> + Send> = match name {
             "why" => {
                 let place = text("place");
-                let path = self.workspace.root().join(place);
-                Box::new(move || why::told(&base, &path.to_string_lossy()))
+                let file = place.rsplit_once(':').map_or(place.as_str(), |it| it.0);
+                let located = match self.readable(file) {
+                    Ok(located) => located,
+                    Err(why) => return Some(Err(why)),
+                };
+                let line = place.rsplit_once(':').map_or("", |it| it.1);
+                let path = format!("{}:{line}", located.display());
+                Box::new(move || why::told(&base, &path))
             }
             "sessions" => {
                 let words = text("query").to_lowercase();
@@ -422,5 +471,6 @@ fn shown(proposal: &Proposal) -> String {
             change.file.shown
         ));
     }
-    crate::mcp::capped(crate::text::Sanitized::new(&text).as_str(), DIFF_BYTES)
+    // What the file gets is what is shown, also where it cannot be seen.
+    crate::text::visible(&text).into_string()
 }

@@ -184,7 +184,9 @@ impl Definition {
         }
         let wrong = match &self.endpoint {
             Endpoint::Program { command, .. } if !variables::names(command).is_empty() => "the command",
-            Endpoint::Http { url, .. } if !variables::names(host_part(url)).is_empty() => "the host of the url",
+            Endpoint::Http { url, .. } if !variables::names(url).is_empty() && has_open_host(url) => {
+                "the host of the url"
+            }
             Endpoint::Program { .. } | Endpoint::Http { .. } | Endpoint::Unusable(_) => return,
         };
         self.endpoint = Endpoint::Unusable(format!("a variable in {wrong} is not filled in for a project's file"));
@@ -367,21 +369,24 @@ fn of_pairs(pairs: &[(String, Given)]) -> impl Iterator<Item = String> {
     })
 }
 
-/// The part of an address in front of its path.
-fn host_part(url: &str) -> &str {
-    let start = url.find("://").map_or(0, |it| it + 3);
-    let rest = url.get(start..).unwrap_or_default();
-    // What is filled in may hold a slash of its own.
-    let mut depth = 0_usize;
-    for (at, it) in rest.char_indices() {
-        match it {
-            '{' => depth += 1,
-            '}' => depth = depth.saturating_sub(1),
-            '/' | '?' | '#' if depth == 0 => return url.get(..start + at).unwrap_or(url),
-            _ => {}
+/// Returns true if something that is filled in decides who is reached.
+fn has_open_host(url: &str) -> bool {
+    let filled = |with: &str| {
+        let mut text = String::new();
+        let mut rest = url;
+        while let Some((before, after)) = rest.split_once("${") {
+            text.push_str(before);
+            text.push_str(with);
+            rest = after.split_once('}').map_or("", |it| it.1);
         }
-    }
-    url
+        text.push_str(rest);
+        url::Url::parse(&text)
+            .ok()
+            .map(|it| (it.origin(), it.username().to_owned()))
+    };
+    // Whatever is put in, the same host is reached, and it can be told which.
+    let places = ["a", "b", "//b", "@b", ":1", "/b"].map(filled);
+    places.iter().any(|it| it.is_none() || *it != places[0])
 }
 
 fn tilde(path: &str, home: Option<&Path>) -> String {
@@ -443,6 +448,27 @@ mod tests {
 
     fn project() -> Origin {
         Origin::Project(".mcp.json".to_owned())
+    }
+
+    #[test]
+    fn no_variable_decides_who_is_reached() {
+        for (url, is_open) in [
+            ("https://example.org/${X}", false),
+            ("https://example.org/a?key=${X}#${Y}", false),
+            ("http://127.0.0.1:3000/${X:-a/b}", false),
+            ("https://${X}/", true),
+            ("https://${X}.example.org/", true),
+            ("https://example.org${X}/", true),
+            ("https://example.org:${X}/", true),
+            ("https://${X}@example.org/", true),
+            ("https:///${X}.example.org/", true),
+            ("https:/${X}/", true),
+            ("https:${X}/", true),
+            ("${X}", true),
+            ("${X}://example.org/", true),
+        ] {
+            assert_eq!(has_open_host(url), is_open, "{url}");
+        }
     }
 
     #[test]

@@ -41,6 +41,8 @@ use crate::{
 const ANSWER_BYTES: usize = 1 << 20;
 /// Bytes of the file of tokens.
 const FILE_BYTES: u64 = 4 << 20;
+/// Time for which the renewal of a token by another program is waited for.
+const RENEWAL: Duration = Duration::from_secs(20);
 /// Time before its end at which a token is renewed.
 const EARLY: Duration = Duration::from_mins(1);
 /// Bytes of the request that brings the code.
@@ -173,10 +175,53 @@ impl Tokens {
     }
 
     fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Token>)) -> Result<(), String> {
+        let _held = self.lock()?;
+        self.change_held(change)
+    }
+
+    /// The right to change the file. Waits two seconds for another program; blocks.
+    fn lock(&self) -> Result<file::Lock, String> {
         if let Some(folder) = self.path.parent() {
             file::private_folder(folder).map_err(|it| it.to_string())?;
         }
-        let _held = file::lock_soon(&self.path.with_extension("lock")).map_err(|it| it.to_string())?;
+        let held = file::lock_soon(&self.path.with_extension("lock")).map_err(|it| it.to_string())?;
+        held.ok_or_else(|| format!("{} is being written by another program", self.path.display()))
+    }
+
+    /// The token for a server, renewed if it has ended or is the one that was `refused`; `None` without one. Of two programs that
+    /// renew one token the second takes the result of the first. Error: why it is not renewed.
+    pub async fn renewed(&self, server: &str, refused: Option<&str>) -> Result<Option<Token>, String> {
+        let holds = |it: &Token| !it.is_over() && refused != Some(it.access());
+        let Some(token) = self.get(server) else { return Ok(None) };
+        if holds(&token) {
+            return Ok(Some(token));
+        }
+        let tokens = self.clone();
+        let began = std::time::Instant::now();
+        let held = loop {
+            let tokens = tokens.clone();
+            let held = tokio::task::spawn_blocking(move || tokens.lock()).await;
+            match held.map_err(|it| it.to_string())? {
+                Ok(held) => break held,
+                Err(why) if began.elapsed() > RENEWAL => return Err(why),
+                Err(_) => {}
+            }
+        };
+        let Some(token) = self.get(server) else { return Ok(None) };
+        if holds(&token) {
+            return Ok(Some(token));
+        }
+        let token = token.renewed().await?;
+        let server = canonical(server).ok_or("the address cannot be read")?;
+        let kept = token.clone();
+        self.change_held(|it| {
+            it.insert(server, kept);
+        })?;
+        drop(held);
+        Ok(Some(token))
+    }
+
+    fn change_held(&self, change: impl FnOnce(&mut BTreeMap<String, Token>)) -> Result<(), String> {
         let mut tokens = self.read()?;
         change(&mut tokens);
         let text = serde_json::to_vec_pretty(&tokens).unwrap_or_default();
@@ -243,9 +288,8 @@ impl Way {
         Ok(url)
     }
 
-    /// A document of JSON; `None` if there is none.
-    async fn json(&self, url: &Url) -> Result<Option<Value>, String> {
-        let options = FetchOptions {
+    fn options(&self) -> FetchOptions<'_> {
+        FetchOptions {
             limits: FetchLimits {
                 bytes: ANSWER_BYTES,
                 redirects: 0,
@@ -253,8 +297,12 @@ impl Way {
             },
             resolver: &fetch::System,
             near: &self.near,
-        };
-        match fetch::get(url, &options).await {
+        }
+    }
+
+    /// A document of JSON; `None` if there is none.
+    async fn json(&self, url: &Url) -> Result<Option<Value>, String> {
+        match fetch::get(url, &self.options()).await {
             Ok(Answer::Page(page)) if page.status.is_success() => Ok(serde_json::from_slice(&page.body).ok()),
             Ok(_) => Ok(None),
             Err(error) => Err(error.to_string()),
@@ -263,6 +311,7 @@ impl Way {
 
     /// Sends a form or JSON; gives the status and the answer.
     async fn post(&self, url: &Url, body: Vec<u8>, media: &str, basic: Option<&str>) -> Result<(u16, Value), String> {
+        fetch::check(url, &self.options()).await.map_err(|it| it.to_string())?;
         let mut base = url.clone();
         base.set_path("/");
         base.set_query(None);
@@ -281,6 +330,12 @@ impl Way {
         let body = response.body.read(ANSWER_BYTES).await.map_err(|it| it.to_string())?;
         Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
     }
+}
+
+/// Returns true if `below` is the path `above`, or lies below it.
+fn is_above(above: &str, below: &str) -> bool {
+    let rest = below.trim_end_matches('/').strip_prefix(above.trim_end_matches('/'));
+    rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
 }
 
 /// Finds where to sign in. `challenge`: the header `WWW-Authenticate` of the server's answer.
@@ -319,9 +374,7 @@ pub async fn find(server: &str, challenge: &str) -> Result<AuthServer, String> {
             let named = about.get("resource").and_then(Value::as_str).unwrap_or(&own);
             let named_url = Url::parse(named).ok();
             // A token for another server is none for this one.
-            let is_ours = named_url.is_some_and(|it| {
-                it.origin() == url.origin() && url.path().starts_with(it.path().trim_end_matches('/'))
-            });
+            let is_ours = named_url.is_some_and(|it| it.origin() == url.origin() && is_above(it.path(), url.path()));
             if !is_ours {
                 return Err("what it says about itself names another server".to_owned());
             }
@@ -382,13 +435,19 @@ async fn metadata(way: &Way, issuer: &str, url: &Url, is_guessed: bool) -> Resul
         if let Some(found) = way.json(&place).await? {
             let named = found.get("issuer").and_then(Value::as_str).unwrap_or_default();
             let is_there = Url::parse(named).is_ok_and(|it| it.origin() == url.origin());
-            if named.trim_end_matches('/') != issuer.trim_end_matches('/') && !(is_guessed && is_there) {
+            if named != issuer && !(is_guessed && is_there) {
                 return Err("the authorization server calls itself by another name".to_owned());
             }
             return Ok(found);
         }
     }
-    // Where a server describes nothing, the paths are the usual ones.
+    if !is_guessed {
+        return Err(
+            "its authorization server does not describe itself, so nothing says that it supports PKCE (S256)"
+                .to_owned(),
+        );
+    }
+    // Servers of before this document was invented have the usual paths.
     let at = |path: &str| url.join(path).map(String::from).unwrap_or_default();
     Ok(json!({
         "issuer": issuer,
@@ -493,7 +552,12 @@ impl Attempt {
                 .filter(|_| matches!(read, Ok(Ok(_))))
                 .unwrap_or_default()
                 .to_owned();
-            let is_ours = target.starts_with("/callback");
+            // Any page may ask at this port: only the answer to this attempt ends it.
+            let state = Url::parse(&format!("http://127.0.0.1{target}"))
+                .ok()
+                .filter(|it| it.path() == "/callback");
+            let state = state.and_then(|it| it.query_pairs().find(|it| it.0 == "state").map(|it| it.1.into_owned()));
+            let is_ours = state.as_deref() == Some(&self.state);
             let (status, text) = if is_ours {
                 (
                     "200 OK",
@@ -669,11 +733,8 @@ impl Token {
         Ok(())
     }
 
-    /// The same token as long as it holds, else a new one; an error if the user has to sign in again.
-    pub async fn renewed(mut self, is_refused: bool) -> Result<Self, String> {
-        if !is_refused && !self.is_over() {
-            return Ok(self);
-        }
+    /// A new token in the place of this one. Error: the user has to sign in again, or nobody answers.
+    async fn renewed(mut self) -> Result<Self, String> {
         let refresh = self.refresh.clone().ok_or("the token has ended")?;
         let way = Way::of(&Url::parse(&self.resource).map_err(|it| it.to_string())?);
         let endpoint = way.checked(&self.endpoint)?;
@@ -706,6 +767,21 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
+
+    #[test]
+    fn a_resource_covers_what_lies_below_it() {
+        for (above, below, is_so) in [
+            ("/", "/mcp", true),
+            ("", "/", true),
+            ("/a", "/a", true),
+            ("/a/", "/a", true),
+            ("/a", "/a/b", true),
+            ("/a", "/ab", false),
+            ("/a/b", "/a", false),
+        ] {
+            assert_eq!(is_above(above, below), is_so, "{above} {below}");
+        }
+    }
 
     #[test]
     fn a_challenge_is_read() {

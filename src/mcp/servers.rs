@@ -741,7 +741,9 @@ impl Inner {
         let Some(Resolved::Http { url, .. }) = resolved else {
             return false;
         };
-        self.token(&url, true).await.is_some()
+        let used = self.setup.tokens.as_ref().and_then(|it| it.get(&url));
+        let refused = used.as_ref().map(Token::access);
+        matches!(self.token(&url, refused).await, Ok(Some(_)))
     }
 
     fn is_http(&self, name: &str) -> bool {
@@ -783,14 +785,17 @@ impl Inner {
                     let transport = Transport::Http(Box::new(http));
                     Connection::open(transport, Arc::clone(&host), known).await
                 };
-                let token = self.token(&url, false).await;
+                let not_renewed = |why: String| {
+                    tracing::warn!(why, "a token could not be renewed");
+                    State::SignIn
+                };
+                let token = self.token(&url, None).await.map_err(not_renewed)?;
                 let mut connection = open(token.clone()).await;
                 // It may have been withdrawn, or have ended by another clock.
-                if let (Err(Error::SignIn { .. }), Some(_)) = (&connection, token) {
-                    match self.token(&url, true).await {
-                        Some(token) => connection = open(Some(token)).await,
-                        None => return Err(State::SignIn),
-                    }
+                if let (Err(Error::SignIn { .. }), Some(token)) = (&connection, token) {
+                    let again = self.token(&url, Some(token.access())).await;
+                    let again = again.map_err(not_renewed)?.ok_or(State::SignIn)?;
+                    connection = open(Some(again)).await;
                 }
                 Ok(Reached {
                     connection: connection.map_err(|it| failed(it, &host))?,
@@ -825,23 +830,11 @@ impl Inner {
         }
     }
 
-    /// The token for a server, renewed if it has ended or `is_refused`; `None` without one.
-    async fn token(&self, url: &str, is_refused: bool) -> Option<Token> {
-        let tokens = self.setup.tokens.as_ref()?;
-        let token = tokens.get(url)?;
-        match token.clone().renewed(is_refused).await {
-            Ok(renewed) => {
-                if renewed != token
-                    && let Err(error) = tokens.keep(url, renewed.clone())
-                {
-                    tracing::warn!(error, "a renewed token is not kept");
-                }
-                Some(renewed)
-            }
-            Err(error) => {
-                tracing::warn!(error, "a token could not be renewed");
-                None
-            }
+    /// The token for a server, renewed if it has ended or was `refused`; `None` without one. Error: why it is not renewed.
+    async fn token(&self, url: &str, refused: Option<&str>) -> Result<Option<Token>, String> {
+        match &self.setup.tokens {
+            Some(tokens) => tokens.renewed(url, refused).await,
+            None => Ok(None),
         }
     }
 

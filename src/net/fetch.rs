@@ -170,7 +170,7 @@ fn is_same(from: &Url, to: &Url) -> bool {
 }
 
 /// The addresses that the host of `url` has, all of which may be reached.
-async fn check(url: &Url, way: &FetchOptions<'_>) -> Result<Vec<SocketAddr>, Refused> {
+pub async fn check(url: &Url, way: &FetchOptions<'_>) -> Result<Vec<SocketAddr>, Refused> {
     let host = url.host_str().unwrap_or_default();
     if !matches!(url.scheme(), "http" | "https") || host.is_empty() {
         return Err(Refused::Address(shown(url)));

@@ -4,7 +4,7 @@ use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -442,16 +442,129 @@ fn a_call_that_may_have_been_taken_is_not_sent_again() {
 }
 
 #[test]
-fn nothing_acts_before_the_sandbox_and_nothing_is_sent_before_a_yes() {
+fn no_variable_of_a_server_acts_before_the_sandbox() {
     let home = home();
-    add(home.path(), "own", &["modern"], "env = { LD_PRELOAD = \"/x.so\" }");
-    let refused = mcp(home.path(), &["test", "own"]);
-    assert!(
-        refused.code == Some(1) && refused.err.contains("LD_PRELOAD"),
-        "{} {}",
-        refused.out,
-        refused.err
+    let folder = tempfile::tempdir_in(crate::scratch()).expect("a folder");
+    let (source, library) = (folder.path().join("x.c"), folder.path().join("x.so"));
+    // Whatever program starts with it says where it is, and tries to leave a file.
+    let code = format!(
+        "#include <fcntl.h>\n#include <unistd.h>\n__attribute__((constructor)) static void f(void) {{ \
+         int d = open({:?}, O_CREAT | O_WRONLY, 0600); if (d >= 0) close(d); }}\n",
+        folder.path().join("free")
     );
+    std::fs::write(&source, code).expect("written");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .status();
+    assert!(
+        built.is_ok_and(|it| it.success()),
+        "the C compiler that the README asks for"
+    );
+    add(
+        home.path(),
+        "own",
+        &["modern"],
+        &format!("env = {{ LD_PRELOAD = {library:?} }}"),
+    );
+    let tested = mcp(home.path(), &["test", "own", "--call", "env"]);
+    assert_eq!(tested.code, Some(0), "{}", tested.err);
+    assert!(tested.out.contains("LD_PRELOAD="), "it is given: {}", tested.out);
+    if tested.out.contains("SHEAF_SANDBOX=none") {
+        eprintln!("skipped: there is no sandbox here");
+        return;
+    }
+    assert!(!folder.path().join("free").exists(), "it acted before the walls");
+}
+
+#[test]
+fn a_part_of_the_workspace_is_granted_without_what_is_protected_in_it() {
+    let home = home();
+    let work = workspace(home.path());
+    std::fs::create_dir_all(work.join("sub/.vscode")).expect("made");
+    let config = home.path().join(".config/sheaf/own");
+    let places = ["sub/plain", "sub/.envrc", "sub/.vscode/tasks.json", "beside"].map(|it| work.join(it));
+    let mut habits = vec!["modern".to_owned()];
+    habits.extend(
+        places
+            .iter()
+            .chain([&config])
+            .map(|it| format!("touch={}", it.display())),
+    );
+    let habits: Vec<&str> = habits.iter().map(String::as_str).collect();
+    add(home.path(), "own", &habits, "folders = [\"sub\", \"~/.config\"]");
+    let tested = mcp(home.path(), &["test", "own", "--call", "env"]);
+    assert_eq!(tested.code, Some(0), "{}", tested.err);
+    if tested.out.contains("SHEAF_SANDBOX=none") {
+        eprintln!("skipped: there is no sandbox here");
+        return;
+    }
+    let made: Vec<bool> = places.iter().chain([&config]).map(|it| it.exists()).collect();
+    assert_eq!(made, [true, false, false, false, false], "{places:?}");
+}
+
+/// Messages to `sheaf mcp serve`, and the way to read what it says.
+fn served(home: &Path, messages: &[Value]) -> (std::process::Child, BufReader<std::process::ChildStdout>) {
+    let mut command = sheaf(home);
+    command.args(["mcp", "--workspace"]).arg(workspace(home)).arg("serve");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut input = child.stdin.as_ref().expect("a pipe");
+    for message in messages {
+        writeln!(input, "{message}").expect("it reads");
+    }
+    let output = BufReader::new(child.stdout.take().expect("a pipe"));
+    (child, output)
+}
+
+#[test]
+fn our_own_server_ends_with_its_input_and_reads_nothing_outside() {
+    let home = home();
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} } } });
+    let call = |id: u64, name: &str, arguments: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": name, "arguments": arguments } });
+    let secret = home.path().join("secret");
+    std::fs::write(&secret, "line\n").expect("written");
+    let (mut child, mut output) = served(
+        home.path(),
+        &[
+            hello,
+            call(2, "why", json!({ "place": format!("{}:1", secret.display()) })),
+            call(3, "why", json!({ "place": ".env:1" })),
+            call(
+                4,
+                "write",
+                json!({ "file_path": "new.txt", "contents": "a\u{202e}b\n" }),
+            ),
+        ],
+    );
+    let mut said = String::new();
+    while !(said.contains("elicitation/create") && said.contains("\"id\":3")) {
+        assert!(output.read_line(&mut said).expect("a line") > 0, "{said}");
+    }
+    for id in [2, 3] {
+        let line = said
+            .lines()
+            .find(|it| it.contains(&format!("\"id\":{id},")))
+            .unwrap_or_else(|| panic!("{said}"));
+        assert!(
+            line.contains("\"isError\":true") && !line.contains("no saved conversation"),
+            "{line}"
+        );
+    }
+    assert!(said.contains("‹U+202E›"), "what is written is shown: {said}");
+    // The question is open. Nobody will answer it.
+    drop(child.stdin.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert!(!workspace(home.path()).join("new.txt").exists());
+}
+
+#[test]
+fn nothing_is_sent_before_a_yes() {
+    let home = home();
     let (address, _) = broken();
     let file = json!({ "mcpServers": { "docs": { "url": address, "headers": { "X": "${SECRET_OF_OURS}" } } } });
     std::fs::write(workspace(home.path()).join(".mcp.json"), file.to_string()).expect("written");

@@ -4,14 +4,10 @@
 //! No program can write or read these records: they go through a pipe that none of them inherits.
 
 use std::{
-    ffi::OsStr,
     io::{self, Write as _},
     os::{
         fd::{AsFd as _, OwnedFd},
-        unix::{
-            ffi::OsStrExt as _,
-            process::{CommandExt as _, ExitStatusExt as _},
-        },
+        unix::process::{CommandExt as _, ExitStatusExt as _},
     },
     process::{Child, ChildStdin, Stdio},
     time::{Duration, Instant},
@@ -22,7 +18,7 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid},
 };
 
-use super::order::Program;
+use super::order::{Program, pairs};
 
 /// Bytes of standard output that are kept; one more shows that there were too many.
 const OUTPUT_BYTES: usize = 1 << 20;
@@ -208,14 +204,9 @@ impl One {
             reason = "this is the place where the helper starts programs"
         )]
         let mut command = std::process::Command::new(words.next().ok_or(io::ErrorKind::InvalidInput)?);
-        let variables = program.variables.iter().filter_map(|it| {
-            let at = it.as_bytes().iter().position(|it| *it == b'=')?;
-            let (name, value) = it.as_bytes().split_at(at);
-            Some((OsStr::from_bytes(name), OsStr::from_bytes(value.get(1..)?)))
-        });
         command
             .args(words)
-            .envs(variables)
+            .envs(pairs(&program.variables))
             .current_dir(&program.directory)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -59,7 +59,7 @@ pub fn enter(order: &Order, is_report: bool) -> io::Error {
         Ok((system::text(bubblewrap)?, words))
     };
     match prepared() {
-        Ok((program, words)) => system::execute(&program, &words),
+        Ok((program, words)) => system::execute(&program, &words, None),
         Err(error) => error,
     }
 }

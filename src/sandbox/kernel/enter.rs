@@ -5,7 +5,8 @@
 //! becomes the command. Without namespaces the outer one adopts what the command leaves, and ends it.
 
 use std::{
-    ffi::CString,
+    collections::BTreeMap,
+    ffi::{CString, OsString},
     fs, io,
     io::{Read as _, Write as _},
     os::fd::{AsRawFd as _, IntoRawFd as _, OwnedFd},
@@ -21,7 +22,7 @@ use super::{
     landlock_rules as rules,
     mounts::{self, Failed},
     network::{self, READY},
-    order::Order,
+    order::{Order, pairs},
     seccomp as filter,
     syscalls::{self as system, Fork, Handling},
 };
@@ -382,7 +383,8 @@ fn last(order: &Order, is_report: bool, pipe: Option<c_int>) -> Result<(), Faile
     let Some(program) = arguments.first() else {
         system::leave(ABSENT);
     };
-    let error = system::execute(program, &arguments);
+    let environment = environment(&order.variables).map_err(failed("reading the order"))?;
+    let error = system::execute(program, &arguments, Some(&environment));
     let line = format!("sheaf: {}: {error}\n", program.to_string_lossy());
     rustix::io::write(rustix::stdio::stderr(), line.as_bytes()).ok();
     system::leave(if error.kind() == io::ErrorKind::NotFound {
@@ -390,6 +392,19 @@ fn last(order: &Order, is_report: bool, pipe: Option<c_int>) -> Result<(), Faile
     } else {
         UNUSABLE
     })
+}
+
+/// The variables of this process, with those that the order gives in their place.
+fn environment(given: &[OsString]) -> io::Result<Vec<CString>> {
+    let mut all: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    all.extend(pairs(given).map(|(name, value)| (name.to_owned(), value.to_owned())));
+    all.into_iter()
+        .map(|(mut name, value)| {
+            name.push("=");
+            name.push(value);
+            system::text(&name)
+        })
+        .collect()
 }
 
 /// Prints the restrictions in force, as seen from inside, and exits.

@@ -19,7 +19,7 @@ use rustix::process::{Resource, Rlimit};
 
 use super::{
     helper::{NOT_BUILT, ORDER_DESCRIPTOR},
-    order::Order,
+    order::{Order, pairs},
     seatbelt,
 };
 
@@ -74,7 +74,11 @@ fn become_command(is_report: bool) -> io::Result<Infallible> {
         reason = "this is the place where the helper becomes the command"
     )]
     let mut command = std::process::Command::new(PROGRAM);
-    Err(command.args(words).current_dir(&order.directory).exec())
+    Err(command
+        .args(words)
+        .envs(pairs(&order.variables))
+        .current_dir(&order.directory)
+        .exec())
 }
 
 fn read_order() -> io::Result<Order> {

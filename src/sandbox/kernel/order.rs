@@ -15,6 +15,9 @@ pub struct Order {
     pub directory: PathBuf,
     /// The program, absolute, and its arguments.
     pub command: Vec<OsString>,
+    /// Variables that the command gets beside the helper's own: `NAME=VALUE`. The helper itself does not have them, because some
+    /// act in whatever program starts with them.
+    pub variables: Vec<OsString>,
     /// True if the command keeps the terminal from which it was started, for people who try the sandbox.
     pub keeps_terminal: bool,
     /// True if the command joins the network of its conversation, whose descriptors the helper has inherited.
@@ -97,6 +100,9 @@ impl Order {
         for argument in &self.command {
             put(b'a', argument);
         }
+        for variable in &self.variables {
+            put(b'e', variable);
+        }
         let mut before: Option<&Program> = None;
         for program in &self.programs {
             put(b'p', program.directory.as_os_str());
@@ -137,6 +143,7 @@ impl Order {
             },
             directory: PathBuf::new(),
             command: Vec::new(),
+            variables: Vec::new(),
             keeps_terminal: false,
             joins: false,
             programs: Vec::new(),
@@ -170,6 +177,7 @@ impl Order {
                 b'4' => policy.limits.memory_bytes = number()?,
                 b'd' => order.directory = path(),
                 b'a' => order.command.push(OsString::from_vec(value.to_vec())),
+                b'e' => order.variables.push(OsString::from_vec(value.to_vec())),
                 b'p' => order.programs.push(Program {
                     command: Vec::new(),
                     directory: path(),
@@ -201,6 +209,15 @@ impl Order {
         let is_whole = is_whole && order.programs.iter().all(is_runnable);
         is_whole.then_some(order)
     }
+}
+
+/// The names and values of variables that are written as `NAME=VALUE`.
+pub fn pairs(variables: &[OsString]) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+    variables.iter().filter_map(|it| {
+        let at = it.as_bytes().iter().position(|it| *it == b'=')?;
+        let (name, value) = it.as_bytes().split_at(at);
+        Some((OsStr::from_bytes(name), OsStr::from_bytes(value.get(1..)?)))
+    })
 }
 
 fn is_absolute(program: Option<&OsString>) -> bool {
@@ -237,11 +254,11 @@ mod tests {
             (path(), paths(), paths(), paths(), prop::option::of(path()), path()),
             prop::array::uniform5(any::<bool>()),
             prop::array::uniform4(any::<u64>()),
-            prop::collection::vec(prop::collection::vec(1..=255_u8, 0..9), 0..4),
+            prop::array::uniform2(prop::collection::vec(prop::collection::vec(1..=255_u8, 0..9), 0..4)),
             prop::sample::select(vec![Tier::Full, Tier::Partial, Tier::None]),
             prop::collection::vec(program(), 0..3),
         )
-            .prop_map(|(paths, switches, numbers, arguments, tier, programs)| {
+            .prop_map(|(paths, switches, numbers, [arguments, variables], tier, programs)| {
                 let (workspace, writable, read_only, hidden, temporary, directory) = paths;
                 let [network, git_write, wraps, keeps_terminal, joins] = switches;
                 let [processes, file_bytes, open_files, memory_bytes] = numbers;
@@ -267,6 +284,7 @@ mod tests {
                     },
                     directory,
                     command,
+                    variables: variables.into_iter().map(OsString::from_vec).collect(),
                     keeps_terminal,
                     joins,
                     programs,

@@ -368,6 +368,7 @@ fn remedy(why: &str) -> &'static str {
 /// Builds the walls around nothing and asks from inside what holds.
 fn attempt(tier: Tier, wraps: bool) -> Result<String, String> {
     let order = Order {
+        variables: Vec::new(),
         policy: Policy {
             tier,
             wraps,

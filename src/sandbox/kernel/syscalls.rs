@@ -363,15 +363,21 @@ pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
 }
 
 /// Becomes another program; comes back only when that fails.
-pub fn execute(program: &CStr, arguments: &[CString]) -> io::Error {
-    let mut pointers: Vec<*const c_char> = arguments.iter().map(|it| it.as_ptr()).collect();
-    pointers.push(std::ptr::null());
+pub fn execute(program: &CStr, arguments: &[CString], environment: Option<&[CString]>) -> io::Error {
+    let ended = |texts: &[CString]| -> Vec<*const c_char> {
+        let pointers = texts.iter().map(|it| it.as_ptr());
+        pointers.chain([std::ptr::null()]).collect()
+    };
+    let (arguments, environment) = (ended(arguments), environment.map(ended));
     #[expect(
         unsafe_code,
-        reason = "the list ends with nothing, and its texts live longer than the call"
+        reason = "each list ends with nothing, and its texts live longer than the call"
     )]
     unsafe {
-        libc::execv(program.as_ptr(), pointers.as_ptr());
+        match environment {
+            Some(environment) => libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()),
+            None => libc::execv(program.as_ptr(), arguments.as_ptr()),
+        };
     }
     io::Error::last_os_error()
 }

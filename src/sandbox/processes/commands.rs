@@ -399,6 +399,7 @@ impl Commands {
                 let is_shared = tier == Tier::Full && !policy.wraps && !policy.network && !spec.only_reads;
                 let network = is_shared.then(|| session.network()).flatten();
                 let order = Order {
+                    variables: Vec::new(),
                     joins: network.is_some(),
                     policy,
                     directory: spec.directory.clone(),

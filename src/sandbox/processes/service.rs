@@ -59,8 +59,6 @@ pub enum ServiceError {
     Absent(String),
     #[error("the folder {} does not exist", .0.display())]
     Folder(PathBuf),
-    #[error("it may not be given the variable {0}, which acts before the sandbox does")]
-    Variable(String),
     #[error("a word of its command line holds a NUL character")]
     Nul,
     #[error("it could not be started: {0}")]
@@ -99,30 +97,36 @@ impl Commands {
         if !spec.directory.is_dir() {
             return Err(ServiceError::Folder(spec.directory));
         }
-        if let Some((name, _)) = spec.variables.iter().find(|it| steers_the_loader(&it.0)) {
-            return Err(ServiceError::Variable(name.clone()));
-        }
         let session = self.session()?;
         let number = session.count.fetch_add(1, Ordering::Relaxed) + 1;
         let mark = format!("{}.{number}", session.name);
         let mut variables = environment::variables(std::env::vars_os(), self.passed(), &session.temporary);
-        let given = spec.variables.iter();
-        let given = given.filter(|it| it.0 != MARK && it.0 != "SHEAF_SANDBOX");
-        for (name, value) in given {
-            variables.retain(|it| it.0 != name.as_str());
-            variables.push((name.into(), value.into()));
-        }
         variables.push((MARK.into(), mark.clone().into()));
         let tier = Self::tier();
         variables.push(("SHEAF_SANDBOX".into(), tier.as_str().into()));
-        let program = self::program(&spec, &variables)?;
+        let given = spec.variables.iter();
+        let given = given.filter(|it| it.0 != MARK && it.0 != "SHEAF_SANDBOX" && !it.0.contains('='));
+        let given: Vec<(OsString, OsString)> = given.map(|(name, value)| (name.into(), value.into())).collect();
+        let own = given.iter().rfind(|it| it.0 == "PATH");
+        let path = own.or_else(|| variables.iter().find(|it| it.0 == "PATH"));
+        let program = self::program(&spec, path.map(|it| it.1.clone()).unwrap_or_default())?;
         let line: Vec<OsString> = std::iter::once(program.into_os_string())
             .chain(spec.arguments.iter().map(OsString::from))
             .collect();
         let (around, start) = match tier {
-            Tier::None => (None, Start::Plain(line)),
+            Tier::None => {
+                variables.extend(given);
+                (None, Start::Plain(line))
+            }
             Tier::Full | Tier::Partial => {
-                let (around, order) = self.walls(&spec, tier, &mark, &session.temporary, line);
+                let (around, mut order) = self.walls(&spec, tier, &mark, &session.temporary, line);
+                // They act behind the walls, not in the helper that builds them.
+                let written = |(mut name, value): (OsString, OsString)| {
+                    name.push("=");
+                    name.push(value);
+                    name
+                };
+                order.variables = given.into_iter().map(written).collect();
                 (Some(around), Start::Held(kernel::handed_over(&order)?, None))
             }
         };
@@ -168,12 +172,15 @@ impl Commands {
     ) -> (Around, Order) {
         let ground = self.ground();
         let is_workspace = |it: &PathBuf| ground.root.starts_with(it);
+        let is_all = spec.folders.iter().any(is_workspace);
+        let inner = spec.folders.iter().filter(|it| ground.is_inside(it) && it.is_dir());
+        let inner: Vec<PathBuf> = inner.cloned().collect();
         let permissions: &[Permission] = if spec.network { &[Permission::Network] } else { &[] };
         let wish = Wish {
             tier,
             wraps: tier == Tier::Full && kernel::wraps(),
             permissions,
-            only_reads: !spec.folders.iter().any(is_workspace),
+            only_reads: !is_all && inner.is_empty(),
             temporary,
             is_guarded: false,
             is_background: true,
@@ -181,18 +188,30 @@ impl Commands {
             mark,
         };
         let (around, mut policy) = Around::held(ground, self.shared(), &wish);
+        if !is_all {
+            // The walls are those around all of it, and only parts of it are open.
+            let is_root = |it: &PathBuf| *it == ground.root || ground.more.contains(it);
+            if tier == Tier::Full {
+                policy
+                    .read_only
+                    .extend(policy.writable.iter().filter(|it| is_root(it)).cloned());
+            }
+            policy.writable.retain(|it| !is_root(it));
+            policy.writable.extend(inner);
+        }
         // A folder above the workspace would open what is closed in it; secrets stay hidden wherever they are.
+        let is_own = |it: &PathBuf| ground.own.iter().any(|own| it.starts_with(own));
         let granted = spec
             .folders
             .iter()
-            .filter(|it| !ground.is_inside(it) && !is_workspace(it));
-        policy.writable.extend(granted.filter(|it| it.is_dir()).cloned());
-        if wish.only_reads {
-            // Only what lies deeper than the workspace itself: a folder in it.
-            let inner = spec.folders.iter().filter(|it| ground.is_inside(it));
-            policy.writable.extend(inner.filter(|it| it.is_dir()).cloned());
+            .filter(|it| !ground.is_inside(it) && !is_workspace(it) && !is_own(it) && it.is_dir());
+        for folder in granted {
+            let own = ground.own.iter().filter(|it| it.starts_with(folder) && it.exists());
+            policy.read_only.extend(own.cloned());
+            policy.writable.push(folder.clone());
         }
         let order = Order {
+            variables: Vec::new(),
             joins: false,
             programs: Vec::new(),
             policy,
@@ -204,14 +223,8 @@ impl Commands {
     }
 }
 
-/// Returns true if the system's loader or library obeys a variable: the helper that builds the walls starts with it, too.
-fn steers_the_loader(name: &str) -> bool {
-    ["LD_", "DYLD_"].iter().any(|it| name.starts_with(it))
-        || matches!(name, "GLIBC_TUNABLES" | "GCONV_PATH" | "LOCPATH" | "NLSPATH")
-}
-
 /// The program of a service, absolute.
-fn program(spec: &ServiceSpec, variables: &[(OsString, OsString)]) -> Result<PathBuf, ServiceError> {
+fn program(spec: &ServiceSpec, path: OsString) -> Result<PathBuf, ServiceError> {
     let written = Path::new(&spec.program);
     if written.components().count() > 1 {
         let path = spec.directory.join(written);
@@ -221,8 +234,7 @@ fn program(spec: &ServiceSpec, variables: &[(OsString, OsString)]) -> Result<Pat
             Err(ServiceError::Absent(spec.program.clone()))
         };
     }
-    let path = variables.iter().find(|it| it.0 == "PATH").map(|it| it.1.clone());
-    find(&spec.program, &path.unwrap_or_default()).ok_or_else(|| ServiceError::Absent(spec.program.clone()))
+    find(&spec.program, &path).ok_or_else(|| ServiceError::Absent(spec.program.clone()))
 }
 
 impl Service {

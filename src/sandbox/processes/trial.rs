@@ -102,6 +102,7 @@ pub fn run(
         variables.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
     }
     let order = Order {
+        variables: Vec::new(),
         policy,
         directory,
         command: std::iter::once(program.into_os_string())

@@ -529,7 +529,8 @@ pub fn report(servers: &Servers) -> ServersReport {
         ServerReport {
             file: it.definition.origin.shown().to_owned(),
             line: it.definition.line(),
-            given: it.definition.names(),
+            given: it.definition.given(),
+            reach: it.definition.reach(),
             gaps: if is_program { gaps.clone() } else { String::new() },
             state: match it.state {
                 State::Off => ServerState::Off,

@@ -141,15 +141,23 @@ fn list(base: &CliContext, json: bool) -> u8 {
     code::OK
 }
 
+/// What becomes of the line of a definition.
+fn verb(it: &Definition) -> &'static str {
+    match it.endpoint {
+        Endpoint::Http { .. } => "reaches",
+        Endpoint::Program { .. } | Endpoint::Unusable(_) => "runs",
+    }
+}
+
 fn show(base: &CliContext, it: &Definition) {
     let found = found(base);
     let mut lines = vec![
         format!("{}  ({})", it.name, it.origin.shown()),
-        format!("  runs: {}", it.line()),
+        format!("  {}: {}", verb(it), it.line()),
     ];
-    let names = it.names();
-    if !names.is_empty() {
-        lines.push(format!("  given: {}", names.join(", ")));
+    let given = it.given();
+    if !given.is_empty() {
+        lines.push(format!("  given: {}", given.join(", ")));
     }
     if matches!(it.endpoint, Endpoint::Program { .. }) {
         lines.push(format!("  network: {}", if it.network { "yes" } else { "no" }));
@@ -264,10 +272,11 @@ fn approve(base: &CliContext, found: &Found, definition: &Definition, yes: bool)
             if let Standing::Changed { was } = &standing {
                 say(&format!("- {was}\n+ {}\n", described(definition)));
             } else {
-                say(&format!("  runs: {}\n", definition.line()));
-                let names = definition.names();
-                if !names.is_empty() {
-                    say(&format!("  given: {}\n", names.join(", ")));
+                say(&format!("  {}: {}\n", verb(definition), definition.line()));
+                for (word, all) in [("given", definition.given()), ("and", definition.reach())] {
+                    if !all.is_empty() {
+                        say(&format!("  {word}: {}\n", all.join(", ")));
+                    }
                 }
             }
             if matches!(definition.endpoint, Endpoint::Program { .. }) {

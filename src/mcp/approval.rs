@@ -130,10 +130,11 @@ impl KnownTool {
 
 /// The command line or address of a definition with everything that an approval is of.
 pub fn described(definition: &Definition) -> String {
-    let names = definition.names();
     let mut line = definition.line();
-    if !names.is_empty() {
-        line.push_str(&format!(" (given: {})", names.join(", ")));
+    for (word, all) in [("given", definition.given()), ("and", definition.reach())] {
+        if !all.is_empty() {
+            line.push_str(&format!(" ({word}: {})", all.join(", ")));
+        }
     }
     line
 }

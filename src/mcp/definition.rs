@@ -5,15 +5,20 @@ use std::{
     time::Duration,
 };
 
-use super::variables::{self, Filling};
+use super::{
+    content::capped,
+    variables::{self, Filling},
+};
 use crate::{
     config::{Fingerprint, McpServer, Secret},
     os::file,
-    text::{Sanitized, redact},
+    text::{Sanitized, redact, visible_line},
 };
 
 /// Bytes of a file of variables.
 const VARIABLES_BYTES: u64 = 64 << 10;
+/// Bytes of a value that are shown.
+const SHOWN_VALUE_BYTES: usize = 200;
 
 /// The file that defines a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -222,7 +227,7 @@ impl Definition {
             Endpoint::Http { url, .. } => url.clone(),
             Endpoint::Unusable(_) => String::new(),
         };
-        crate::text::visible_line(&line).into_string()
+        visible_line(&line).into_string()
     }
 
     /// The names of the variables of the user's that it is given, sorted; `NAME=…` for those that the file itself sets.
@@ -251,6 +256,44 @@ impl Definition {
         names.sort();
         names.dedup();
         names.iter().map(|it| Sanitized::line(it).into_string()).collect()
+    }
+
+    /// Everything that it is given, as it is written: `NAME=value`, or the name of a variable of the user's in its command line or
+    /// address. Keys are left out.
+    pub fn given(&self) -> Vec<String> {
+        let (mut all, pairs, file) = match &self.endpoint {
+            Endpoint::Program {
+                command,
+                arguments,
+                variables,
+                variables_file,
+                ..
+            } => {
+                let texts = std::iter::once(command).chain(arguments);
+                let names: Vec<String> = texts.flat_map(|it| variables::names(it)).collect();
+                (names, variables, variables_file.as_ref())
+            }
+            Endpoint::Http { url, headers } => (variables::names(url), headers, None),
+            Endpoint::Unusable(_) => return Vec::new(),
+        };
+        let pair = |(name, value): &(String, Given)| {
+            let value = redact::held(value.expose()).into_owned();
+            format!("{name}={}", capped(&value, SHOWN_VALUE_BYTES))
+        };
+        all.extend(pairs.iter().map(pair));
+        all.extend(file.map(|it| format!("all of {it}")));
+        all.iter().map(|it| visible_line(it).into_string()).collect()
+    }
+
+    /// Its folder, and what the user's own entry grants it beside reading: a phrase each.
+    pub fn reach(&self) -> Vec<String> {
+        let Endpoint::Program { directory, .. } = &self.endpoint else {
+            return Vec::new();
+        };
+        let mut all: Vec<String> = directory.iter().map(|it| format!("runs in {it}")).collect();
+        all.extend(self.network.then(|| "has the network".to_owned()));
+        all.extend(self.folders.iter().map(|it| format!("writes {it}")));
+        all.iter().map(|it| visible_line(it).into_string()).collect()
     }
 
     /// Fingerprint of everything that decides what runs and what it is given.

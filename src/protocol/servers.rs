@@ -17,8 +17,10 @@ pub struct ServerReport {
     pub file: String,
     /// Its command line, or its address.
     pub line: String,
-    /// Names of the variables that it is given.
+    /// Variables that it is given, as they are written.
     pub given: Vec<String>,
+    /// Its folder, and what it is granted: a phrase each.
+    pub reach: Vec<String>,
     /// The walls around it that are missing; empty: none, or it is no program.
     pub gaps: String,
     pub state: ServerState,

@@ -265,7 +265,7 @@ fn a_project_starts_nothing_before_its_server_was_approved() {
     );
     let approved = mcp(home.path(), &["approve", "theirs", "--yes"]);
     assert_eq!(approved.code, Some(0), "{}", approved.err);
-    for named in ["runs: bash", "server.sh modern", "given: GIFT"] {
+    for named in ["runs: bash", "server.sh modern", "given: GIVEN=${GIFT}"] {
         assert!(approved.out.contains(named), "{named}: {}", approved.out);
     }
     go("heard: hello");
@@ -616,7 +616,7 @@ fn servers_are_added_shown_tested_and_removed() {
     let shown = mcp(home.path(), &["show", "own"]);
     for named in [
         "runs: bash",
-        "given: A=…",
+        "given: A=1",
         "network: yes",
         "may write: ~/x",
         "ready to start",

@@ -150,6 +150,9 @@ impl ServersPage {
                     let given = visible_line(&server.given.join(", "));
                     texts.push((Sanitized::from(t!("servers-given", names = given.as_str())), Role::Dim));
                 }
+                if !server.reach.is_empty() {
+                    texts.push((visible_line(&server.reach.join(", ")), Role::Dim));
+                }
                 if !server.gaps.is_empty() {
                     let gaps = visible_line(&server.gaps);
                     texts.push((Sanitized::from(t!("servers-gaps", gaps = gaps.as_str())), Role::Waiting));

@@ -168,26 +168,10 @@ mod tests {
 
     use super::*;
 
-    fn around(top: &Path, files: &[(&str, &str)]) -> Surroundings {
-        for (path, text) in files {
-            let path = top.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        std::fs::create_dir_all(top.join("work/.git")).unwrap();
-        Surroundings {
-            workspace: Some(top.join("work")),
-            directory: None,
-            config: Some(top.join("config")),
-            home: Some(top.join("home")),
-            plugins: Vec::new(),
-        }
-    }
-
     #[test]
     fn commands_of_every_program_are_found_by_the_names_that_they_have_there() {
         let top = tempfile::tempdir().unwrap();
-        let around = around(
+        let around = Surroundings::test(
             top.path(),
             &[
                 ("work/.cursor/commands/review.md", "Cursor's"),
@@ -243,7 +227,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let head =
             "argument-hint: [file]\nallowed-tools: Bash(git diff:*), Read\ndescription: Looks: twice\nmodel: fast";
-        let around = around(
+        let around = Surroundings::test(
             top.path(),
             &[
                 ("config/commands/a.md", "\n# Review\n\nLook."),

@@ -240,7 +240,7 @@ impl Folder {
 
 /// The root of the repository that the workspace is a folder of. It must be the same user's: in a shared folder anybody could
 /// lay a repository around us.
-fn repository_above(root: &Path) -> Option<PathBuf> {
+pub fn repository_above(root: &Path) -> Option<PathBuf> {
     if root.join(".git").exists() {
         return None;
     }
@@ -258,6 +258,26 @@ fn is_same_owner(one: &Path, other: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_same_owner(_: &Path, _: &Path) -> bool {
     false
+}
+
+#[cfg(test)]
+impl Surroundings {
+    /// The folders `work`, `config` and `home` below `top`, with these files in them.
+    pub fn test(top: &Path, files: &[(&str, &str)]) -> Self {
+        for (path, text) in files {
+            let path = top.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        std::fs::create_dir_all(top.join("work/.git")).unwrap();
+        Self {
+            workspace: Some(top.join("work")),
+            directory: None,
+            config: Some(top.join("config")),
+            home: Some(top.join("home")),
+            plugins: Vec::new(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ mod template;
 
 pub use command::{CommandFile, find_commands};
 pub use contents::plugin_contents;
-pub use folders::{HeldFile, Owner, Surroundings};
+pub use folders::{HeldFile, Owner, Surroundings, repository_above};
 pub use front_matter::FrontMatter;
 pub use mode::{AllowedTool, CustomMode, ModeSet, ToolGroup, find_modes};
 pub use plugin::{Plugin, PluginEntry, PluginForm, PluginIndex, PluginSource, read as read_plugin};

@@ -252,18 +252,7 @@ mod tests {
 
     fn find(files: &[(&str, &str)], is_trusted: bool) -> ModeSet {
         let top = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = top.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        let around = Surroundings {
-            workspace: Some(top.path().join("work")),
-            directory: None,
-            config: Some(top.path().join("config")),
-            home: Some(top.path().join("home")),
-            plugins: Vec::new(),
-        };
+        let around = Surroundings::test(top.path(), files);
         find_modes(&around, &|_, _| is_trusted)
     }
 

@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_style_is_found_by_its_name_and_only_if_it_may_act() {
         let top = tempfile::tempdir().unwrap();
-        for (path, text) in [
+        let files = [
             (
                 "work/.claude/output-styles/terse.md",
                 "---\nname: Terse\ndescription: d\n---\nOne line.\n",
@@ -104,18 +104,8 @@ mod tests {
             ("home/.claude/output-styles/terse.md", "The user's."),
             ("config/output-styles/teacher.md", "Teach."),
             ("config/output-styles/empty.md", "---\nname: x\n---\n"),
-        ] {
-            let path = top.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        let around = Surroundings {
-            workspace: Some(top.path().join("work")),
-            directory: None,
-            config: Some(top.path().join("config")),
-            home: Some(top.path().join("home")),
-            plugins: Vec::new(),
-        };
+        ];
+        let around = Surroundings::test(top.path(), &files);
         let find = |name: &str, is_trusted: bool| find_style(&around, name, &|_, _| is_trusted);
         assert_eq!(find("terse", true).as_deref(), Some("One line."));
         assert_eq!(find("terse", false).as_deref(), Some("The user's."));

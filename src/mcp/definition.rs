@@ -12,7 +12,7 @@ use super::{
 use crate::{
     config::{Fingerprint, McpServer, Secret},
     os::file,
-    text::{Sanitized, redact, visible_line},
+    text::{redact, visible_line},
 };
 
 /// Bytes of a file of variables.
@@ -230,34 +230,6 @@ impl Definition {
         visible_line(&line).into_string()
     }
 
-    /// The names of the variables of the user's that it is given, sorted; `NAME=…` for those that the file itself sets.
-    pub fn names(&self) -> Vec<String> {
-        let mut names = match &self.endpoint {
-            Endpoint::Program {
-                command,
-                arguments,
-                variables,
-                variables_file,
-                ..
-            } => {
-                let texts = std::iter::once(command.as_str()).chain(arguments.iter().map(String::as_str));
-                let mut names: Vec<_> = texts.flat_map(variables::names).collect();
-                names.extend(of_pairs(variables));
-                names.extend(variables_file.iter().map(|it| format!("all of {it}")));
-                names
-            }
-            Endpoint::Http { url, headers } => {
-                let mut names = variables::names(url);
-                names.extend(of_pairs(headers));
-                names
-            }
-            Endpoint::Unusable(_) => Vec::new(),
-        };
-        names.sort();
-        names.dedup();
-        names.iter().map(|it| Sanitized::line(it).into_string()).collect()
-    }
-
     /// Everything that it is given, as it is written: `NAME=value`, or the name of a variable of the user's in its command line or
     /// address. Keys are left out.
     pub fn given(&self) -> Vec<String> {
@@ -318,7 +290,6 @@ impl Definition {
             }
             Endpoint::Unusable(why) => parts.push(why.clone()),
         }
-        parts.extend(self.names());
         let parts: Vec<&[u8]> = parts.iter().map(String::as_bytes).collect();
         Fingerprint::of(&parts)
     }
@@ -399,17 +370,6 @@ fn needs(name: &str) -> String {
         Some(id) => format!("needs the input `{id}`, which sheaf does not ask for: define the server in config.toml"),
         None => format!("needs {name}, which is not set"),
     }
-}
-
-fn of_pairs(pairs: &[(String, Given)]) -> impl Iterator<Item = String> {
-    pairs.iter().flat_map(|(name, value)| {
-        let names = variables::names(value.expose());
-        if names.is_empty() {
-            vec![format!("{name}=…")]
-        } else {
-            names
-        }
-    })
 }
 
 /// Returns true if something that is filled in decides who is reached.
@@ -545,7 +505,7 @@ mod tests {
     fn an_approval_is_of_all_that_decides_what_runs() {
         let one = program(project(), "npx", &["-y", "a b"], &[("KEY", "${SECRET}"), ("B", "1")]);
         assert_eq!(one.line(), "npx -y 'a b'");
-        assert_eq!(one.names(), ["B=…", "SECRET"]);
+        assert_eq!(one.given(), ["A=${SECRET}", "B=x"]);
         let others = [
             program(project(), "npx", &["-y", "a", "b"], &[("KEY", "${SECRET}"), ("B", "1")]),
             program(project(), "npx", &["-y", "a b"], &[("KEY", "${OTHER}"), ("B", "1")]),
@@ -581,7 +541,7 @@ mod tests {
             }
         };
         set(&mut definition, "${workspaceFolder}/.vars");
-        assert_eq!(definition.names(), ["B=…", "all of ${workspaceFolder}/.vars"]);
+        assert_eq!(definition.given(), ["B=2", "all of ${workspaceFolder}/.vars"]);
         let Ok(Resolved::Program { variables, .. }) = definition.resolve(folder.path(), &none) else {
             panic!("it is a program");
         };

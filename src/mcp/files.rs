@@ -283,7 +283,7 @@ mod tests {
         settings.insert("nobody".to_owned(), entry(None));
         settings.insert("here".to_owned(), entry(Some("own")));
         let found = find(&settings, &root, Some(&home));
-        let line = |it: &Definition| format!("{} ({}): {} {:?}", it.name, it.origin.shown(), it.line(), it.names());
+        let line = |it: &Definition| format!("{} ({}): {} {:?}", it.name, it.origin.shown(), it.line(), it.given());
         assert_eq!(
             found.servers.iter().map(line).collect::<Vec<_>>(),
             [

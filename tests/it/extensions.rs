@@ -1,16 +1,11 @@
 //! A repository with skills, commands, hooks and modes that were written for Cursor and for Claude Code, in the real binary.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    os::unix::fs::PermissionsExt as _,
-    process::{Child, Command, Stdio},
-};
+use std::collections::BTreeSet;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::mock_model::Model;
+use crate::bench::Bench;
 
 /// The files of a repository that others have written, by their paths.
 const REPOSITORY: &[(&str, &str)] = &[
@@ -62,82 +57,25 @@ const REPOSITORY: &[(&str, &str)] = &[
     (".sheaf/modes/look.md", "---\ntools: [reads]\n---\nOnly look.\n"),
 ];
 
-struct Bench {
-    folder: tempfile::TempDir,
-    model: Model,
+fn bench() -> Bench {
+    Bench::new(REPOSITORY)
 }
 
-impl Bench {
-    fn new() -> Self {
-        let bench = Self {
-            // Hooks of the home run in it, and the sandbox has a /tmp of its own.
-            folder: tempfile::tempdir_in(crate::scratch()).expect("a folder"),
-            model: Model::start(),
-        };
-        for (path, text) in REPOSITORY {
-            bench.write(&format!("work/{path}"), text);
-        }
-        bench
+/// Lets the model make these calls, one after the other. Returns all results, and what was said on standard error.
+fn calls(bench: &Bench, arguments: &[&str], calls: &[(&str, Value)]) -> (Vec<String>, String) {
+    let child = bench.start("go", arguments);
+    let mut results = Vec::new();
+    for call in calls {
+        let asked = bench.model.asked();
+        results.extend(asked.results());
+        asked.calls(std::slice::from_ref(call));
     }
-
-    fn write(&self, path: &str, text: &str) {
-        let path = self.folder.path().join(path);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
-        fs::write(&path, text).expect("a file");
-        if path.extension().is_some_and(|it| it == "sh") {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-        }
-    }
-
-    fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.folder.path().join(path)).unwrap_or_else(|it| panic!("{path}: {it}"))
-    }
-
-    fn start(&self, prompt: &str, arguments: &[&str]) -> Child {
-        let mut command = self.sheaf(&["-p", prompt]);
-        command.args(arguments).spawn().expect("it runs")
-    }
-
-    fn sheaf(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sheaf"));
-        command
-            .args(arguments)
-            .current_dir(self.folder.path().join("work"))
-            .env_clear()
-            .env("HOME", self.folder.path().join("home"))
-            .env("PATH", "/usr/bin:/bin")
-            .env("OPENAI_BASE_URL", &self.model.url)
-            .env("OPENAI_API_KEY", "sk-test")
-            .env("OPENAI_MODEL", "scripted")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    /// Runs it to its end. Returns all that it printed, and whether it succeeded.
-    fn run(&self, arguments: &[&str]) -> (String, bool) {
-        let output = self.sheaf(arguments).output().expect("it runs");
-        let printed = [output.stdout, output.stderr].concat();
-        (String::from_utf8_lossy(&printed).into_owned(), output.status.success())
-    }
-
-    /// Lets the model make these calls, one after the other. Returns all results, and what was said on standard error.
-    fn calls(&self, arguments: &[&str], calls: &[(&str, Value)]) -> (Vec<String>, String) {
-        let child = self.start("go", arguments);
-        let mut results = Vec::new();
-        for call in calls {
-            let asked = self.model.asked();
-            results.extend(asked.results());
-            asked.calls(std::slice::from_ref(call));
-        }
-        let last = self.model.asked();
-        results.extend(last.results());
-        last.says("Done.");
-        last.finish();
-        let output = child.wait_with_output().expect("it ends");
-        (results, String::from_utf8_lossy(&output.stderr).into_owned())
-    }
+    let last = bench.model.asked();
+    results.extend(last.results());
+    last.says("Done.");
+    last.finish();
+    let output = child.wait_with_output().expect("it ends");
+    (results, String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 /// The text of a member of the request's messages.
@@ -157,7 +95,7 @@ fn tools(request: &Value) -> Vec<&str> {
 
 #[test]
 fn a_skill_is_listed_loaded_once_and_known_after_continue() {
-    let bench = Bench::new();
+    let bench = bench();
     let child = bench.start("release it", &["--trust"]);
     let first = bench.model.asked();
     let system = said(&first.request, "system");
@@ -216,7 +154,7 @@ fn a_skill_is_listed_loaded_once_and_known_after_continue() {
 
 #[test]
 fn the_skills_that_were_used_last_keep_their_descriptions() {
-    let bench = Bench::new();
+    let bench = bench();
     for nth in 0..20 {
         let about = format!("{} end-of-{nth:02}", "long ".repeat(190));
         bench.write(
@@ -244,7 +182,7 @@ fn the_skills_that_were_used_last_keep_their_descriptions() {
 
 #[test]
 fn nothing_of_a_repository_acts_before_it_is_trusted() {
-    let bench = Bench::new();
+    let bench = bench();
     let child = bench.start("/git:commit x", &[]);
     let asked = bench.model.asked();
     let request = asked.request.to_string();
@@ -259,7 +197,7 @@ fn nothing_of_a_repository_acts_before_it_is_trusted() {
 
 #[test]
 fn commands_and_skills_are_filled_in_for_who_types_them() {
-    let bench = Bench::new();
+    let bench = bench();
     for (prompt, words) in [
         ("/git:commit the cart", &["For the cart in @README.md", "# Shop"][..]),
         ("/review all of it", &["Review the code.\n\nall of it"]),
@@ -284,10 +222,11 @@ fn commands_and_skills_are_filled_in_for_who_types_them() {
 
 #[test]
 fn hooks_of_both_programs_guard_calls() {
-    let bench = Bench::new();
+    let bench = bench();
     let arguments = ["--trust", "--no-session"];
     let run = |line: &str| ("run_terminal_cmd", json!({ "command": line, "is_background": false }));
-    let (results, told) = bench.calls(
+    let (results, told) = calls(
+        &bench,
         &arguments,
         &[
             run("git push origin main"),
@@ -325,7 +264,7 @@ fn hooks_of_both_programs_guard_calls() {
 
 #[test]
 fn the_document_of_a_call_has_the_hooks_that_ran_for_it() {
-    let bench = Bench::new();
+    let bench = bench();
     let child = bench.start("go", &["--trust", "--no-session", "--output-format", "documents"]);
     let run = |line: &str| ("run_terminal_cmd", json!({ "command": line, "is_background": false }));
     bench.model.asked().calls(&[run("git push"), run("echo plain")]);
@@ -379,7 +318,7 @@ fn the_document_of_a_call_has_the_hooks_that_ran_for_it() {
 
 #[test]
 fn a_hooks_yes_lifts_no_rule_that_denies() {
-    let bench = Bench::new();
+    let bench = bench();
     bench.write(
         "home/.config/sheaf/config.toml",
         "[approvals]\ndeny = [\"Shell(rm)\"]\n",
@@ -388,7 +327,8 @@ fn a_hooks_yes_lifts_no_rule_that_denies() {
         "home/.cursor/hooks.json",
         r#"{"hooks":{"preToolUse":[{"command":"echo '{\"permission\":\"allow\"}'"}]}}"#,
     );
-    let (results, _) = bench.calls(
+    let (results, _) = calls(
+        &bench,
         &["--no-session"],
         &[(
             "run_terminal_cmd",
@@ -404,7 +344,7 @@ fn a_hooks_yes_lifts_no_rule_that_denies() {
 
 #[test]
 fn the_end_of_the_program_waits_for_the_hooks_of_the_end() {
-    let bench = Bench::new();
+    let bench = bench();
     bench.write(
         "work/.claude/settings.json",
         r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"echo Be kind."}]}],
@@ -425,7 +365,7 @@ fn the_end_of_the_program_waits_for_the_hooks_of_the_end() {
 
 #[test]
 fn a_prompt_that_a_hook_blocks_is_not_sent() {
-    let bench = Bench::new();
+    let bench = bench();
     bench.write(
         "home/.cursor/hooks.json",
         r#"{"hooks":{"beforeSubmitPrompt":[{"command":"grep -q 'my-password' && echo '{\"continue\":false,\"user_message\":\"no passwords\"}'; exit 0"}]}}"#,
@@ -444,7 +384,7 @@ fn a_prompt_that_a_hook_blocks_is_not_sent() {
 
 #[test]
 fn a_hook_that_ends_the_answer_before_a_call_keeps_it_from_running() {
-    let bench = Bench::new();
+    let bench = bench();
     let stop = r#"echo '{"continue":false,"stopReason":"enough"}'"#;
     let hooks = json!({ "hooks": { "PreToolUse": [{ "hooks": [{ "type": "command", "command": stop }] }] } });
     bench.write("home/.claude/settings.json", &hooks.to_string());
@@ -465,7 +405,7 @@ fn a_hook_that_ends_the_answer_before_a_call_keeps_it_from_running() {
 fn hooks_of_the_user_start_although_the_home_is_below_tmp() {
     let bench = Bench {
         folder: tempfile::tempdir_in("/tmp").expect("a folder"),
-        model: Model::start(),
+        model: crate::mock_model::Model::start(),
     };
     bench.write("work/README.md", "# Shop\n");
     bench.write("home/.claude/check.sh", "#!/bin/sh\necho 'never here' >&2\nexit 2\n");
@@ -478,7 +418,8 @@ fn hooks_of_the_user_start_although_the_home_is_below_tmp() {
         "home/.cursor/hooks.json",
         r#"{"hooks":{"beforeReadFile":[{"command":"./check.sh"}]}}"#,
     );
-    let (results, told) = bench.calls(
+    let (results, told) = calls(
+        &bench,
         &["--no-session"],
         &[
             (
@@ -497,12 +438,13 @@ fn hooks_of_the_user_start_although_the_home_is_below_tmp() {
 
 #[test]
 fn all_hooks_of_an_occasion_share_one_sandbox() {
-    let bench = Bench::new();
+    let bench = bench();
     let note = |at: usize| json!({ "command": format!("readlink /proc/self/ns/pid > {at}.seen; sleep 0.01") });
     let hooks: Vec<Value> = (0..50).map(note).collect();
     let file = json!({ "hooks": { "preToolUse": hooks } });
     bench.write("work/.cursor/hooks.json", &file.to_string());
-    let (_, told) = bench.calls(
+    let (_, told) = calls(
+        &bench,
         &["--trust", "--no-session"],
         &[("list_dir", json!({ "target_directory": "." }))],
     );
@@ -515,7 +457,7 @@ fn all_hooks_of_an_occasion_share_one_sandbox() {
 
 #[test]
 fn a_project_cannot_end_the_hooks_of_the_user() {
-    let bench = Bench::new();
+    let bench = bench();
     bench.write(
         "work/.cursor/hooks.json",
         r#"{"hooks":{"preToolUse":[{"command":"while kill -9 -1; do :; done; touch ran"}]}}"#,
@@ -524,7 +466,8 @@ fn a_project_cannot_end_the_hooks_of_the_user() {
         "home/.cursor/hooks.json",
         r#"{"hooks":{"preToolUse":[{"command":"sleep 0.5; echo 'the guard lives' >&2; exit 2"}]}}"#,
     );
-    let (results, told) = bench.calls(
+    let (results, told) = calls(
+        &bench,
         &["--trust", "--no-session"],
         &[("list_dir", json!({ "target_directory": "." }))],
     );
@@ -536,14 +479,15 @@ fn a_project_cannot_end_the_hooks_of_the_user() {
 
 #[test]
 fn files_that_a_hook_changed_are_undone_with_the_turn() {
-    let bench = Bench::new();
+    let bench = bench();
     bench.write(
         "work/.cursor/hooks.json",
         r#"{"hooks":{
             "afterFileEdit":[{"command":"sed -i 's/hello/HELLO/' new.txt; echo formatted > format.log"}],
             "preToolUse":[{"matcher":"Shell","command":"echo before > README.md"}]}}"#,
     );
-    let (results, told) = bench.calls(
+    let (results, told) = calls(
+        &bench,
         &["--trust"],
         &[
             ("write", json!({ "file_path": "new.txt", "contents": "hello\n" })),
@@ -563,8 +507,8 @@ fn files_that_a_hook_changed_are_undone_with_the_turn() {
         "{told}"
     );
     assert!(told.contains("hooks of tool_before changed README.md"), "{told}");
-    let (said, is_fine) = bench.run(&["undo"]);
-    assert!(is_fine, "{said}");
+    let (said, code) = bench.run(&["undo"]);
+    assert_eq!(code, 0, "{said}");
     assert_eq!(bench.read("work/README.md"), "# Shop\n");
     let left = ["new.txt", "format.log"].map(|it| bench.folder.path().join("work").join(it).exists());
     assert_eq!(left, [false, false], "{said}");
@@ -572,7 +516,7 @@ fn files_that_a_hook_changed_are_undone_with_the_turn() {
 
 #[test]
 fn whatever_a_hook_in_the_sandbox_does_there_is_an_answer() {
-    let bench = Bench::new();
+    let bench = bench();
     let cases = [
         ("echo oops >&2; exit 1", "exit code 1: oops"),
         ("./no-such-program", "was not found (exit code 127)"),
@@ -607,7 +551,7 @@ fn whatever_a_hook_in_the_sandbox_does_there_is_an_answer() {
 
 #[test]
 fn a_hook_that_ends_its_sandbox_is_broken_and_closed_where_it_should_be() {
-    let bench = Bench::new();
+    let bench = bench();
     bench.write(
         "home/.cursor/hooks.json",
         r#"{"hooks":{"beforeSubmitPrompt":[{"command":"while kill -9 $PPID -1; do :; done; sleep 60","failClosed":true}]}}"#,

@@ -47,7 +47,7 @@ pub fn ask(home: &Path, model: &Model, arguments: &[&str]) -> Ran {
     ran(command)
 }
 
-fn ran(mut command: Command) -> Ran {
+pub fn ran(mut command: Command) -> Ran {
     let output = command.output().expect("it starts");
     Ran {
         out: String::from_utf8(output.stdout).expect("it is text"),

@@ -259,17 +259,20 @@ fn a_draft_of_a_killed_session_is_offered_and_never_sent() {
     sheaf.wait_for("› drop the table of users");
 }
 
+/// The program on a screen, with a model.
+fn begin(model: &Model, arguments: &[&str]) -> Start {
+    Start::new(arguments)
+        .with("OPENAI_BASE_URL", &model.url)
+        .with("OPENAI_API_KEY", "sk-test")
+        .with("OPENAI_MODEL", "scripted")
+        .size(100, 40)
+}
+
 /// A second window on a conversation: what is typed there stays there, whatever the first one writes, and outlives a kill.
 #[test]
 fn a_second_window_keeps_its_words() {
     let model = Model::start();
-    let begin = |arguments: &[&str]| {
-        Start::new(arguments)
-            .with("OPENAI_BASE_URL", &model.url)
-            .with("OPENAI_API_KEY", "sk-test")
-            .with("OPENAI_MODEL", "scripted")
-            .size(100, 40)
-    };
+    let begin = |arguments: &[&str]| begin(&model, arguments);
     let first = begin(&[]).run();
     first.wait_for("Ask anything");
     let answer = asked(&first, &model, "one");
@@ -318,13 +321,7 @@ fn a_second_window_keeps_its_words() {
 #[test]
 fn quitting_says_how_to_resume_and_resume_without_an_id_shows_the_list() {
     let model = Model::start();
-    let begin = |arguments: &[&str]| {
-        Start::new(arguments)
-            .with("OPENAI_BASE_URL", &model.url)
-            .with("OPENAI_API_KEY", "sk-test")
-            .with("OPENAI_MODEL", "scripted")
-            .size(100, 30)
-    };
+    let begin = |arguments: &[&str]| begin(&model, arguments);
     let first = begin(&[]).run();
     first.wait_for("Ask anything");
     let answer = asked(&first, &model, "one");

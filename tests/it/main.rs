@@ -12,6 +12,7 @@ mod asking;
 mod attack;
 #[cfg(target_os = "linux")]
 mod background;
+mod bench;
 mod browser;
 mod command_line;
 mod commit;

@@ -15,7 +15,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use crate::{
-    headless::workspace,
+    headless::{Ran, ran, workspace},
     model::{Model, Script},
     print::{home, sheaf, with_model},
     pty::{ALLOW, Start},
@@ -45,21 +45,6 @@ fn add_to_project(work: &Path, words: &[&str]) {
     let file =
         json!({ "mcpServers": { "theirs": { "command": "bash", "args": arguments, "env": { "GIVEN": "${GIFT}" } } } });
     std::fs::write(work.join(".mcp.json"), file.to_string()).expect("written");
-}
-
-struct Ran {
-    out: String,
-    err: String,
-    code: Option<i32>,
-}
-
-fn ran(mut command: Command) -> Ran {
-    let output = command.output().expect("it starts");
-    Ran {
-        out: String::from_utf8(output.stdout).expect("it is text"),
-        err: String::from_utf8(output.stderr).expect("it is text"),
-        code: output.status.code(),
-    }
 }
 
 fn ask(home: &Path, model: &Model, arguments: &[&str]) -> Ran {

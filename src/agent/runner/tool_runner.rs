@@ -31,7 +31,7 @@ use crate::{
             server_desk::ServerDesk,
             setup::Setup,
         },
-        turn::{HookVerdict, Input, JobId, Prepared},
+        turn::{Input, JobId, Prepared},
         undo,
     },
     extensions::SkillShelf,
@@ -72,12 +72,7 @@ async fn prepared(
     let nothing = |accesses, proposal| Prepared {
         accesses,
         proposal,
-        tier: Tier::None,
-        gaps: String::new(),
-        is_partly_known: false,
-        remotes: Vec::new(),
-        is_new_repository: false,
-        hook: HookVerdict::default(),
+        ..Prepared::default()
     };
     match &tool.work {
         Work::Call { touches, .. } | Work::Command { touches, .. } => {

@@ -121,7 +121,7 @@ pub enum Input {
 }
 
 /// A call that has been looked at and not been carried out.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prepared {
     pub accesses: Vec<Access>,
     /// For a tool that changes files.

@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn what_has_no_effect_is_named() {
         let top = tempfile::tempdir().unwrap();
-        for (path, text) in [
+        let files = [
             ("home/.claude/skills/a/SKILL.md", "---\nname: a\ndescription: d\n---\nx"),
             ("home/.claude/skills/b/SKILL.md", "---\nname: b\n---\nx"),
             (
@@ -109,18 +109,8 @@ mod tests {
                 r#"{"hooks":{"stop":[{"command":"x"}],"afterAgentThought":[{"command":"x"}]}}"#,
             ),
             ("work/.sheaf/modes/m.md", "x"),
-        ] {
-            let path = top.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        let around = Surroundings {
-            workspace: Some(top.path().join("work")),
-            directory: None,
-            config: None,
-            home: Some(top.path().join("home")),
-            plugins: Vec::new(),
-        };
+        ];
+        let around = Surroundings::test(top.path(), &files);
         let mut settings = Settings::default();
         for event in ["tool_before", "teleport"] {
             settings.hooks.entry(event.to_owned()).or_default().event = event.to_owned();

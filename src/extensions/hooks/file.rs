@@ -500,20 +500,6 @@ mod tests {
         "TeammateIdle":[{"hooks":[{"type":"command","command":"x"}]}],
         "WorktreeCreate":{"command":"x"}}}"#;
 
-    fn around(top: &Path, files: &[(&str, &str)]) -> Surroundings {
-        for (path, text) in files {
-            let path = top.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        std::fs::create_dir_all(top.join("work/.git")).unwrap();
-        Surroundings {
-            workspace: Some(top.join("work")),
-            home: Some(top.join("home")),
-            ..Surroundings::default()
-        }
-    }
-
     fn find(around: &Surroundings, may_act: &dyn Fn(&str, &Fingerprint) -> bool) -> HookSet {
         find_hooks(around, (&[], "~/config.toml"), Isolation::Sandbox, may_act)
     }
@@ -539,7 +525,7 @@ mod tests {
     #[test]
     fn hooks_of_both_programs_are_read() {
         let top = tempfile::tempdir().unwrap();
-        let around = around(
+        let around = Surroundings::test(
             top.path(),
             &[
                 ("work/.cursor/hooks.json", CURSOR),
@@ -600,7 +586,7 @@ mod tests {
     #[test]
     fn a_file_of_a_project_is_known_by_its_content_and_by_its_scripts() {
         let top = tempfile::tempdir().unwrap();
-        let around = around(
+        let around = Surroundings::test(
             top.path(),
             &[
                 ("work/.cursor/hooks.json", CURSOR),
@@ -633,7 +619,7 @@ mod tests {
     #[test]
     fn broken_files_are_named_and_only_the_user_switches_hooks_off() {
         let top = tempfile::tempdir().unwrap();
-        let around = around(
+        let around = Surroundings::test(
             top.path(),
             &[
                 ("work/.sheaf/hooks.json", "{\"hooks\": "),
@@ -666,7 +652,7 @@ mod tests {
     #[test]
     fn hooks_of_the_settings_have_the_form_that_their_event_names() {
         let top = tempfile::tempdir().unwrap();
-        let around = around(top.path(), &[]);
+        let around = Surroundings::test(top.path(), &[]);
         let own = |event: &str| OwnHook {
             name: "guard".into(),
             event: event.into(),

@@ -1,6 +1,6 @@
 //! Where rules lie, and their files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{
     Rule, RuleKind,
@@ -9,6 +9,7 @@ use super::{
 use crate::{
     agent::{cut, glob::Globs},
     config::Fingerprint,
+    extensions::repository_above,
     sandbox::{Place, Refused, Workspace},
 };
 
@@ -100,28 +101,6 @@ fn is_file(workspace: &Workspace, path: &str) -> bool {
         return false;
     };
     file.place != Place::Hidden && file.path.is_file()
-}
-
-/// The root of the repository that the workspace is a folder of. It must be the same user's: in a shared folder,
-/// anybody could lay a repository around us.
-fn repository_above(root: &Path) -> Option<PathBuf> {
-    if root.join(".git").exists() {
-        return None;
-    }
-    let above = root.ancestors().skip(1).find(|it| it.join(".git").exists())?;
-    is_same_owner(root, above).then(|| above.to_owned())
-}
-
-#[cfg(unix)]
-fn is_same_owner(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let owner = |it: &Path| it.metadata().ok().map(|it| it.uid());
-    owner(one).is_some() && owner(one) == owner(other)
-}
-
-#[cfg(not(unix))]
-fn is_same_owner(_: &Path, _: &Path) -> bool {
-    false
 }
 
 /// All files below a folder of the workspace, by name; links to folders are not followed.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 pub use self::documents::{before, edits, gist};
 use self::documents::{command_metadata, plain};
 pub use self::hunk_choice::choices;
-use super::{Effect, Fault, HookVerdict, JobId, Memory, Phase, Prepared, Running, guard::Advice};
+use super::{Effect, Fault, JobId, Memory, Phase, Prepared, Running, guard::Advice};
 use crate::{
     agent::{
         approval,
@@ -25,7 +25,6 @@ use crate::{
     },
     models::{Call, CallResult},
     protocol::{DocumentId, FinishReason, HunkAnswer, Kind, Outcome as Dealt, Status},
-    sandbox::Tier,
     tools::{Access, Class, Input as Arguments, Tool, Work, arguments, built_in, edit::pick::Picked, run_terminal_cmd},
 };
 
@@ -246,16 +245,7 @@ impl Running {
             tool: None,
             arguments: Arguments::default(),
             stage: Stage::Waiting,
-            prepared: Prepared {
-                accesses: Vec::new(),
-                proposal: None,
-                tier: Tier::None,
-                gaps: String::new(),
-                is_partly_known: false,
-                remotes: Vec::new(),
-                is_new_repository: false,
-                hook: HookVerdict::default(),
-            },
+            prepared: Prepared::default(),
             result: None,
             is_garbled: false,
             refusal: RefusalReason::default(),

@@ -244,7 +244,7 @@ fn one(access: &Access, class: Class, facts: &Facts<'_>) -> Verdict {
                 facts,
                 is_meant,
                 is_free,
-                &format!("`{tool}` of the server `{server}` is not ours"),
+                &format!("`{tool}` is a tool of the MCP server `{server}`; sheaf does not know what it does"),
                 rule,
             )
         }

@@ -258,10 +258,10 @@ impl Overlay for ServersPage {
     fn key(&mut self, event: KeyEvent, scene: &Scene<'_>) -> Answer {
         let (count, at) = (self.places().len(), self.cursor.at);
         match event.code {
-            KeyCode::Esc | KeyCode::Char('q') => return Answer::Close,
+            KeyCode::Esc => return Answer::Close,
             KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
-            KeyCode::Char('j') => self.cursor.step(1, count),
-            KeyCode::Char('k') => self.cursor.step(-1, count),
+            // Words are words: what stands here starts programs.
+            KeyCode::Char(_) if (event.modifiers - KeyModifiers::SHIFT).is_empty() => return Answer::Typed(event),
             KeyCode::Enter => {
                 if let Some((server, None)) = self.chosen() {
                     let name = server.name.clone();
@@ -270,13 +270,12 @@ impl Overlay for ServersPage {
                     }
                 }
             }
-            KeyCode::Char(' ') => return self.switch(),
-            // A letter alone might be meant as a word of a message.
+            KeyCode::Delete => return self.switch(),
             KeyCode::Char('y') if event.modifiers == KeyModifiers::ALT => return self.approve(scene.now_ms),
             // Drawing knows where the details end.
             KeyCode::PageDown => self.turned = self.turned.saturating_add(TURN_LINES),
             KeyCode::PageUp => self.turned = self.turned.saturating_sub(TURN_LINES),
-            KeyCode::Char('r') => return self.change(ServerChange::Restart),
+            KeyCode::F(5) => return self.change(ServerChange::Restart),
             _ => {
                 self.cursor.key(event, count);
             }
@@ -346,7 +345,7 @@ impl Overlay for ServersPage {
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {
-        let mut hints = vec![("enter", t!("footer-tools")), ("space", t!("footer-switch"))];
+        let mut hints = vec![("enter", t!("footer-tools")), ("delete", t!("footer-switch"))];
         let is_asking = self.chosen().is_some_and(|(server, tool)| {
             matches!(server.state, ServerState::Unapproved { .. })
                 || tool.map_or_else(
@@ -357,7 +356,7 @@ impl Overlay for ServersPage {
         if is_asking {
             hints.insert(0, ("alt+y", t!("footer-approve")));
         }
-        hints.extend([("r", t!("footer-restart")), ("esc", t!("footer-close"))]);
+        hints.extend([("f5", t!("footer-restart")), ("esc", t!("footer-close"))]);
         hints
     }
 }
@@ -475,18 +474,18 @@ mod tests {
         let mut page = ServersPage::new(report(), 0);
         let git = || "git".to_owned();
         assert_eq!(
-            asked(press(&mut page, KeyCode::Char(' '), 0)),
+            asked(press(&mut page, KeyCode::Delete, 0)),
             Some((git(), ServerChange::Switch(false)))
         );
         assert_eq!(
-            asked(press(&mut page, KeyCode::Char('r'), 0)),
+            asked(press(&mut page, KeyCode::F(5), 0)),
             Some((git(), ServerChange::Restart))
         );
         press(&mut page, KeyCode::Enter, 0);
         press(&mut page, KeyCode::Down, 0);
         press(&mut page, KeyCode::Down, 0);
         let push = ServerChange::SwitchTool("push".to_owned(), true);
-        assert_eq!(asked(press(&mut page, KeyCode::Char(' '), 0)), Some((git(), push)));
+        assert_eq!(asked(press(&mut page, KeyCode::Delete, 0)), Some((git(), push)));
         // Nothing is approved before it could be read.
         press(&mut page, KeyCode::End, 0);
         press(&mut page, KeyCode::Up, 0);

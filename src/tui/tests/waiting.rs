@@ -18,8 +18,7 @@ use super::{
 use crate::{
     protocol::{
         Branch, Command, Done, Event, FinishReason, Message, Permissions, Query, Reply, ResponseStart, RuleTrigger,
-        ServerChange, ServerReport, ServerState, ServersReport, SideAnswer, TrustAsked, TrustEntry, TrustKind,
-        TrustReport,
+        ServerReport, ServerState, ServersReport, SideAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport,
     },
     tui::app::{Effect, own_files::FileTask},
 };
@@ -572,8 +571,10 @@ fn is_grave(effect: &Effect, text: &str) -> bool {
         Effect::Ask(ask) => match &ask.query {
             // On the card the text is the message, and Enter commits.
             Query::Commit(it) => it.message != text,
-            Query::ChangeServer { change, .. } => matches!(change, ServerChange::Approve { .. }),
-            Query::DecideTrust(_) | Query::Sandbox { guard: Some(_) } | Query::Permissions { forget: true } => true,
+            Query::ChangeServer { .. }
+            | Query::DecideTrust(_)
+            | Query::Sandbox { guard: Some(_) }
+            | Query::Permissions { forget: true } => true,
             _ => false,
         },
         Effect::Files(work) => work.task != FileTask::Rules,

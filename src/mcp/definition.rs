@@ -505,7 +505,7 @@ mod tests {
     fn an_approval_is_of_all_that_decides_what_runs() {
         let one = program(project(), "npx", &["-y", "a b"], &[("KEY", "${SECRET}"), ("B", "1")]);
         assert_eq!(one.line(), "npx -y 'a b'");
-        assert_eq!(one.given(), ["A=${SECRET}", "B=x"]);
+        assert_eq!(one.given(), ["KEY=${SECRET}", "B=1"]);
         let others = [
             program(project(), "npx", &["-y", "a", "b"], &[("KEY", "${SECRET}"), ("B", "1")]),
             program(project(), "npx", &["-y", "a b"], &[("KEY", "${OTHER}"), ("B", "1")]),

@@ -402,6 +402,22 @@ fn a_hook_that_ends_the_answer_before_a_call_keeps_it_from_running() {
 }
 
 #[test]
+fn a_file_of_hooks_that_is_written_wrongly_is_said_at_once() {
+    let bench = bench();
+    bench.write(
+        "home/.cursor/hooks.json",
+        r#"{"hooks":{"beforeShellExecution":[{"command":"x"},]}}"#,
+    );
+    let child = bench.start("hi", &["--no-session"]);
+    let asked = bench.model.asked();
+    asked.says("Hello.");
+    asked.finish();
+    let output = child.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("hooks in ~/.cursor/hooks.json: is not JSON"), "{told}");
+}
+
+#[test]
 fn hooks_of_the_user_start_although_the_home_is_below_tmp() {
     let bench = Bench {
         folder: tempfile::tempdir_in("/tmp").expect("a folder"),

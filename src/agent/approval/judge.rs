@@ -78,6 +78,8 @@ pub struct Question {
     /// Paths outside of the call's own that a command would write, as it names them.
     pub writes: Vec<String>,
     pub is_protected: bool,
+    /// A rule or a setting of the user's wants the question.
+    pub is_wanted: bool,
     /// Only a person may say yes, whatever the run mode.
     pub needs_person: bool,
     /// A sentence without its end: why it is not simply done.
@@ -151,6 +153,16 @@ fn ask_of(is_protected: bool, why: impl Into<String>) -> Verdict {
     })
 }
 
+/// The question that a rule wants; about protected files if `is_protected`.
+fn ask_by_rule(is_protected: bool, why: String) -> Verdict {
+    Verdict::Ask(Question {
+        is_protected,
+        is_wanted: true,
+        why,
+        ..Question::default()
+    })
+}
+
 /// A question whose choices for later add `rule`.
 fn ask_for(rule: Option<Rule>, why: impl Into<String>) -> Verdict {
     let rules: Vec<Rule> = rule.into_iter().collect();
@@ -181,6 +193,7 @@ fn both(mut left: Question, right: Question) -> Question {
         }
     }
     left.is_protected |= right.is_protected;
+    left.is_wanted |= right.is_wanted;
     if !left.why.contains(&right.why) {
         left.why = format!("{}; {}", left.why, right.why);
     }
@@ -298,7 +311,7 @@ fn simple(
         return Verdict::Deny(format!("the rule {rule} forbids it"));
     }
     if let Some(rule) = asks.iter().find(|it| is_meant(it)) {
-        return ask(format!("the rule {rule} asks"));
+        return ask_by_rule(false, format!("the rule {rule} asks"));
     }
     if is_free || allow.iter().chain(session).any(is_meant) {
         return Verdict::Allow;
@@ -359,7 +372,7 @@ fn read(file: &Located, facts: &Facts<'_>) -> Verdict {
         return verdict;
     }
     if let Some(rule) = caught_read(&rules.ask, file) {
-        return ask(format!("the rule {rule} asks before `{}` is read", file.shown));
+        return ask_by_rule(false, format!("the rule {rule} asks before `{}` is read", file.shown));
     }
     let mut allowed = rules.allow.iter().chain(&rules.session);
     match file.place {
@@ -421,7 +434,7 @@ fn caught_change(file: &Located, facts: &Facts<'_>) -> Option<Verdict> {
         .ask
         .iter()
         .find(|it| writes(it).is_some_and(|it| it.touch(file)))?;
-    Some(ask_of(
+    Some(ask_by_rule(
         file.is_protected,
         format!("the rule {rule} asks before `{}` is changed", file.shown),
     ))
@@ -474,7 +487,7 @@ fn delete(file: &Located, facts: &Facts<'_>) -> Verdict {
     }
     if let Some(rule) = meant(&facts.rules.ask) {
         let why = format!("the rule {rule} asks before `{}` is deleted", file.shown);
-        return ask_of(file.is_protected, why);
+        return ask_by_rule(file.is_protected, why);
     }
     let why = format!("it deletes `{}`", file.shown);
     if file.is_protected {
@@ -556,6 +569,7 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     };
     if let Some(rule) = asks.iter().find(catches) {
         question.why = format!("the rule {rule} asks");
+        question.is_wanted = true;
         return Verdict::Ask(question);
     }
     let is_about_changes = |it: &Rule| writes(it).or(deletes(it)).is_some();

@@ -896,6 +896,13 @@ impl DiskReading {
         let skills = find_skills(&around, &may_act);
         let (commands, _) = find_commands(&around, &may_act);
         let mut hooks = self.hooks(&around, &may_act);
+        // A guard that is written wrongly guards nothing.
+        warnings.extend(
+            hooks
+                .problems
+                .iter()
+                .map(|(path, why)| format!("hooks in {path}: {why}")),
+        );
         // Whoever trusts all of it trusts what becomes of it.
         if trust == Some(Trust::Whole) {
             hooks.approved.clear();

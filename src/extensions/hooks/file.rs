@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -237,11 +238,27 @@ fn places(around: &Surroundings) -> Vec<Place> {
 fn read_file(place: &Place, isolation: Isolation, may_act: &dyn Fn(&str, &Fingerprint) -> bool, set: &mut HookSet) {
     let shown = place.shown();
     let read = match (&place.content, place.owner) {
-        (Some(content), _) => Some(content.to_string().into_bytes()),
-        (None, Owner::Project | Owner::Plugin) => file::read_beneath(&place.root, place.path.as_ref(), FILE_BYTES).ok(),
-        (None, Owner::User) => file::read(&place.root.join(&place.path), FILE_BYTES).ok(),
+        (Some(content), _) => Ok(content.to_string().into_bytes()),
+        (None, Owner::Project | Owner::Plugin) => file::read_beneath(&place.root, place.path.as_ref(), FILE_BYTES),
+        (None, Owner::User) => {
+            let read = file::read(&place.root.join(&place.path), FILE_BYTES);
+            read.map_err(|it| {
+                if it.is_absent() {
+                    ErrorKind::NotFound.into()
+                } else {
+                    io::Error::other(it)
+                }
+            })
+        }
     };
-    let Some(bytes) = read else { return };
+    let bytes = match read {
+        Ok(bytes) => bytes,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return,
+        Err(error) => {
+            set.problems.push((shown, format!("cannot be read: {error}")));
+            return;
+        }
+    };
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let whole = match serde_json::from_slice::<Value>(text) {
         Ok(whole) => whole,

@@ -97,12 +97,14 @@ impl Running {
         let verdict = if is_asked {
             Verdict::Ask(approval::Question {
                 why: format!("your settings ask before every use of {}", tool.name),
+                is_wanted: true,
                 ..approval::Question::default()
             })
         } else {
             verdict
         };
-        (by_hook(verdict, &job.prepared, facts), false)
+        let is_afar = self.setup.asker.is_afar();
+        (by_hook(verdict, &job.prepared, facts, is_afar), false)
     }
 
     /// The facts that calls are judged by now.
@@ -142,9 +144,10 @@ impl Running {
     }
 }
 
-/// The verdict with what hooks say: they make it stricter. A yes of theirs leaves out an ordinary question, and never lifts
-/// a refusal, a question for a person or one about a command without a sandbox.
-fn by_hook(verdict: Verdict, prepared: &Prepared, facts: &Facts<'_>) -> Verdict {
+/// The verdict with what hooks say: they make it stricter. A yes of theirs leaves out an ordinary question about what the sandbox
+/// holds. It never lifts a refusal, nor a question that the user's rules and settings want, that is for a person, or that is
+/// about more than the sandbox allows; and it says nothing to a client of a gateway.
+fn by_hook(verdict: Verdict, prepared: &Prepared, facts: &Facts<'_>, is_afar: bool) -> Verdict {
     let hook = &prepared.hook;
     match (hook.decision, verdict) {
         (_, Verdict::Deny(why)) => Verdict::Deny(why),
@@ -176,13 +179,27 @@ fn by_hook(verdict: Verdict, prepared: &Prepared, facts: &Facts<'_>) -> Verdict 
         }
         (Some(Decision::Allow), Verdict::Ask(question))
             if hook.lifts_question
+                && !is_afar
                 && !question.needs_person
                 && !question.is_protected
-                && !prepared.accesses.iter().any(is_unheld(facts)) =>
+                && !question.is_wanted
+                && !prepared.accesses.iter().any(is_unheld(facts))
+                && !prepared.accesses.iter().any(goes_beyond) =>
         {
             Verdict::Allow
         }
         (Some(Decision::Allow) | None, verdict) => verdict,
+    }
+}
+
+/// Returns true for what needs more than the sandbox gives by itself.
+fn goes_beyond(access: &Access) -> bool {
+    match access {
+        Access::Command { permissions, .. } => !permissions.is_empty(),
+        Access::Read(file) | Access::Write(file) | Access::Delete(file) => {
+            matches!(file.place, Place::Outside | Place::Hidden)
+        }
+        Access::Fetch { .. } | Access::Search | Access::Mcp { .. } => false,
     }
 }
 

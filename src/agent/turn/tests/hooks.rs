@@ -67,10 +67,12 @@ fn a_hook_makes_a_call_stricter_and_its_yes_lifts_only_an_ordinary_question() {
     let free = |it: &mut Submission| it.policy.rules.allow.push(rule("Shell(git push)"));
     let none = |_: &mut Submission| {};
     let denied = |it: &mut Submission| it.policy.rules.deny.push(rule("Shell(git push)"));
+    let asked = |it: &mut Submission| it.policy.rules.ask.push(rule("Shell(git push)"));
+    let afar = |it: &mut Submission| it.setup.asker = Asker::Live;
     let forced = |it: &mut Submission| it.policy.run = RunMode::Force;
     let alone = |it: &mut Submission| it.setup.asker = Asker::Nobody;
     type Change<'a> = &'a dyn Fn(&mut Submission);
-    let cases: [(&str, HookVerdict, Change<'_>, Tier, &str); 11] = [
+    let cases: [(&str, HookVerdict, Change<'_>, Tier, &str); 13] = [
         ("nothing", HookVerdict::default(), &none, Tier::Full, "ask"),
         (
             "nothing, a rule allows",
@@ -102,6 +104,8 @@ fn a_hook_makes_a_call_stricter_and_its_yes_lifts_only_an_ordinary_question() {
         ("yes of a project's", says(Allow, false), &none, Tier::Full, "ask"),
         ("yes, a rule denies", says(Allow, true), &denied, Tier::Full, "forbids"),
         ("yes, without a sandbox", says(Allow, true), &none, Tier::None, "ask"),
+        ("yes, a rule asks", says(Allow, true), &asked, Tier::Full, "ask"),
+        ("yes, to a client", says(Allow, true), &afar, Tier::Full, "ask"),
         (
             "changed",
             HookVerdict {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::{bench::Bench, pty::Start};
 
 /// The files of a repository that others have written, by their paths.
 const REPOSITORY: &[(&str, &str)] = &[
@@ -399,6 +399,38 @@ fn a_hook_that_ends_the_answer_before_a_call_keeps_it_from_running() {
     assert!(!bench.folder.path().join("work/made.txt").exists(), "{told}");
     assert!(told.contains("a hook ended the answer: enough"), "{told}");
     assert!(bench.model.is_idle(), "{told}");
+}
+
+#[test]
+fn a_hook_keeps_the_history_from_being_summed_up() {
+    let model = crate::mock_model::Model::start();
+    let hooks = r#"{"hooks":{"PreCompact":[{"hooks":[{"type":"command","command":"echo keep it >&2; exit 2"}]}]}}"#;
+    let sheaf = Start::new(&[])
+        .file(".claude/settings.json", hooks)
+        .with("OPENAI_BASE_URL", &model.url)
+        .with("OPENAI_API_KEY", "sk-test")
+        .with("OPENAI_MODEL", "scripted")
+        .size(100, 30)
+        .run();
+    sheaf.wait_for("Ask anything");
+    for (text, said) in [("one", "First."), ("two", "Second.")] {
+        sheaf.send(&format!("{text}\r"));
+        let asked = model.asked();
+        asked.says(said);
+        asked.finish();
+        sheaf.wait_for(said);
+        sheaf.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
+    }
+    sheaf.send("/compact\r");
+    sheaf.wait_until("it was refused, or there is no sandbox", |seen| {
+        seen.shows("keep it") || seen.shows("there is no sandbox")
+    });
+    assert!(model.is_idle(), "{}", sheaf.picture());
+    // The conversation goes on.
+    sheaf.send("three\r");
+    let asked = model.asked();
+    assert!(asked.request.to_string().contains("First."), "{}", asked.request);
+    asked.finish();
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! All servers of a conversation: which may start, their lives, and calls to their tools.
+//! All servers of a conversation: which may start, their lifecycles, and calls to their tools.
 //!
 //! They live on a thread of their own, so that a flood of one holds up no screen. Nothing is read and nothing is started
 //! before [`Servers::start`].
@@ -33,7 +33,7 @@ use crate::{
     sandbox::Workspace,
 };
 
-mod lives;
+mod lifecycle;
 
 /// Time that a call waits for a server that is being started.
 const START_PATIENCE: Duration = Duration::from_secs(20);
@@ -129,7 +129,7 @@ struct Entry {
     /// Ends the task that attends it.
     stop: Option<watch::Sender<bool>>,
     /// Counts the tasks that have attended it: only the last one speaks for it.
-    life: u64,
+    starts: u64,
 }
 
 /// What a ready server offers.

@@ -176,6 +176,8 @@ pub enum Effect {
     Begin,
     /// List the stored conversations, for a page that is asked for at this version of the draft.
     Sessions(u64),
+    /// Read the list of stored conversations again, for the page that shows it.
+    RelistSessions,
     /// Find the stored conversations that contain these words.
     FindSessions(String),
     /// Read the end of a stored conversation.

@@ -74,6 +74,7 @@ impl EffectRunner {
             Effect::Begin => sessions::open(self, |library| library.begin()),
             Effect::Resume(id) => sessions::open(self, move |library| library.resume(&id)),
             Effect::Sessions(draft) => sessions::list(self, draft),
+            Effect::RelistSessions => sessions::change(self, |_| Ok(())),
             Effect::FindSessions(words) => sessions::find(self, words),
             Effect::ArchiveSession { id, is_archived } => {
                 sessions::change(self, move |library| library.archive(&id, is_archived));

@@ -1,6 +1,6 @@
 //! Finding one's way in a conversation: search, filter, outline, marks of the mouse, copies, times.
 
-use std::num::NonZeroU16;
+use std::{num::NonZeroU16, sync::Arc};
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -558,6 +558,21 @@ fn a_conversation_is_found_by_its_title_and_by_what_was_said() {
     );
     desk.keys("<enter>");
     assert_eq!(desk.front.effects.last(), Some(&Effect::Resume("c".to_owned())));
+}
+
+#[test]
+fn a_list_that_was_read_while_a_conversation_was_opened_is_read_again() {
+    let mut desk = shelf(80);
+    let link = Arc::clone(&desk.app.conversation.link);
+    desk.take(Msg::Switch(link));
+    assert_eq!(desk.front.effects.last(), Some(&Effect::RelistSessions));
+    let mut opened = kept("a", "Discount codes", "");
+    opened.is_open = true;
+    desk.take(Msg::Done(EffectOutcome::SessionChanged {
+        failed: None,
+        kept: Some(vec![opened]),
+    }));
+    assert!(desk.shows("Discount codes  in use"), "{}", desk.picture());
 }
 
 #[test]

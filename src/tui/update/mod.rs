@@ -13,6 +13,7 @@ use super::{
     actions,
     app::{App, Effect, Focus, Questions, backfill, inline},
     msg::Msg,
+    overlays::Sessions,
     terminal::{ImageProtocol, Input, Reply},
 };
 use crate::{
@@ -174,12 +175,16 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.conversation.side_answer = None;
     app.conversation.restricted = None;
     app.viewport.focus = Focus::Composer;
+    // The page may have been read while this conversation was being opened.
+    let is_listed = app.overlays.find::<Sessions>(|_| true).is_some();
+    let mut effects = Vec::from_iter(is_listed.then_some(Effect::RelistSessions));
     if app.composer.queue.is_empty() {
-        return Vec::new();
+        return effects;
     }
     if app.conversation.about.written_elsewhere.is_some() {
         follow::take_back_queue(app);
-        return Vec::new();
+    } else {
+        effects.push(Effect::Send(Command::Submit(app.composer.queue.remove(0))));
     }
-    vec![Effect::Send(Command::Submit(app.composer.queue.remove(0)))]
+    effects
 }

@@ -1,4 +1,4 @@
-//! The lives of servers: which may start, how each is reached, what it offers, and when it is started again.
+//! The lifecycle of a server: whether it may start, how it is reached, what it offers, and when it is started again.
 
 use std::{
     collections::BTreeMap,
@@ -91,7 +91,7 @@ impl Inner {
                 changes: Vec::new(),
                 is_free: false,
                 stop: None,
-                life: 0,
+                starts: 0,
                 definition,
             };
             self.entries().insert(entry.definition.name.clone(), entry);
@@ -174,34 +174,34 @@ impl Inner {
                 stop.send_replace(true);
             }
             entry.connection = None;
-            entry.life += 1;
+            entry.starts += 1;
             match self.hindrance(entry) {
                 Some(state) => entry.state = state,
                 None => {
                     let (stop, stopped) = watch::channel(false);
                     entry.stop = Some(stop);
                     entry.state = State::Starting;
-                    let life = Life {
+                    let start = Start {
                         name: name.to_owned(),
-                        number: entry.life,
+                        number: entry.starts,
                     };
-                    tokio::spawn(attend(Arc::downgrade(self), life, stopped));
+                    tokio::spawn(attend(Arc::downgrade(self), start, stopped));
                 }
             }
         }
         self.tell();
     }
 
-    /// Changes the entry of a server, as long as `life` is its last one.
-    fn change<T>(&self, life: &Life, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
+    /// Changes the entry of a server, as long as `start` is its last one.
+    fn change<T>(&self, start: &Start, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
         let mut entries = self.entries();
-        let entry = entries.get_mut(&life.name).filter(|it| it.life == life.number);
+        let entry = entries.get_mut(&start.name).filter(|it| it.starts == start.number);
         entry.map(change)
     }
 
-    /// A life of a server comes to this state.
-    fn come_to(&self, life: &Life, state: State) {
-        self.change(life, |entry| {
+    /// This start of a server has come to a state.
+    fn come_to(&self, start: &Start, state: State) {
+        self.change(start, |entry| {
             if state != State::Ready {
                 entry.connection = None;
             }
@@ -345,8 +345,8 @@ impl Inner {
     }
 
     /// Reads the lists of a server, and compares its tools with those that were approved.
-    async fn read_lists(&self, life: &Life, connection: &Connection) -> Result<(), Error> {
-        let name = &life.name;
+    async fn read_lists(&self, start: &Start, connection: &Connection) -> Result<(), Error> {
+        let name = &start.name;
         let tools = if connection.has("tools") {
             connection.tools().await?
         } else {
@@ -381,7 +381,7 @@ impl Inner {
             );
             Vec::new()
         });
-        let is_news = self.change(life, |entry| {
+        let is_news = self.change(start, |entry| {
             let is_news = entry.changes != changes;
             entry.lists = lists;
             entry.changes.clone_from(&changes);
@@ -436,16 +436,16 @@ fn with_log(why: &str, host: &Host) -> String {
     }
 }
 
-/// A server from one start that the user wanted to the next: how often it had been started before.
-struct Life {
+/// One start of a server. What is left of an earlier one changes nothing any more.
+struct Start {
     name: String,
     number: u64,
 }
 
 /// Starts a server, and again when it ends, until it is stopped or fails too often.
-async fn attend(inner: Weak<Inner>, life: Life, mut stopped: watch::Receiver<bool>) {
+async fn attend(inner: Weak<Inner>, start: Start, mut stopped: watch::Receiver<bool>) {
     let (mut era, mut restarts) = (None, 0_u32);
-    let name = &life.name;
+    let name = &start.name;
     loop {
         let Some(here) = inner.upgrade() else { return };
         let reached = tokio::select! {
@@ -463,7 +463,7 @@ async fn attend(inner: Weak<Inner>, life: Life, mut stopped: watch::Receiver<boo
                 if let Some(said) = said {
                     here.note("mcp-failed", &format!("MCP server {name} {said}"));
                 }
-                return here.come_to(&life, state);
+                return here.come_to(&start, state);
             }
         };
         era = Some(connection.era().clone());
@@ -471,15 +471,15 @@ async fn attend(inner: Weak<Inner>, life: Life, mut stopped: watch::Receiver<boo
         let began = Instant::now();
         let listed = tokio::select! {
             () = asked_to_stop(&mut stopped) => None,
-            listed = here.read_lists(&life, &connection) => Some(listed),
+            listed = here.read_lists(&start, &connection) => Some(listed),
         };
         let host = here.entries().get(name).map(|it| Arc::clone(&it.host));
         let why = match (listed, host) {
             (Some(Ok(())), Some(host)) => {
-                here.change(&life, |entry| entry.connection = Some(Arc::clone(&connection)));
-                here.come_to(&life, State::Ready);
+                here.change(&start, |entry| entry.connection = Some(Arc::clone(&connection)));
+                here.come_to(&start, State::Ready);
                 drop(here);
-                live(&inner, &life, &connection, &host, &mut stopped).await
+                live(&inner, &start, &connection, &host, &mut stopped).await
             }
             (Some(Err(error)), _) => Some(error.to_string()),
             (None, _) | (_, None) => None,
@@ -506,13 +506,13 @@ async fn attend(inner: Weak<Inner>, life: Life, mut stopped: watch::Receiver<boo
                 "mcp-failed",
                 &format!("MCP server {name} keeps ending and is left off: {why}"),
             );
-            return here.come_to(&life, State::Failed(why));
+            return here.come_to(&start, State::Failed(why));
         }
         here.note(
             "mcp-ended",
             &format!("MCP server {name} ended and is started again: {why}"),
         );
-        here.come_to(&life, State::Starting);
+        here.come_to(&start, State::Starting);
         drop(here);
         // At once the first time, then ever later.
         let pause = if restarts == 0 {
@@ -535,7 +535,7 @@ async fn asked_to_stop(stopped: &mut watch::Receiver<bool>) {
 /// Follows a ready server until it ends; returns why, or `None` if it was stopped.
 async fn live(
     inner: &Weak<Inner>,
-    life: &Life,
+    start: &Start,
     connection: &Connection,
     host: &Host,
     stopped: &mut watch::Receiver<bool>,
@@ -564,7 +564,7 @@ async fn live(
                     let here = inner.upgrade()?;
                     let read = tokio::select! {
                         () = asked_to_stop(stopped) => return None,
-                        read = here.read_lists(life, connection) => read,
+                        read = here.read_lists(start, connection) => read,
                     };
                     if let Err(error) = read {
                         host.log(&format!("its lists cannot be read: {error}"));

@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 use crate::{
     agent::tags::{guard, wrap_with},
     mcp::{
-        Endpoint, Error, Reply, Servers, Standing, State, Status, ToolInfo, ToolName, ToolStatus, capped, hashed_name,
-        model_name, reduced, shown_name,
+        Endpoint, Error, PromptInfo, Reply, ResourceInfo, Servers, Standing, State, Status, ToolInfo, ToolName,
+        ToolStatus, capped, hashed_name, model_name, reduced, shown_name,
     },
     models::Part,
     os::process,
-    protocol::{ServerChange, ServerReport, ServerState, ServerTool, ServersReport},
+    protocol::{ServerChange, ServerPrompt, ServerReport, ServerResource, ServerState, ServerTool, ServersReport},
     sandbox::{self, Tier},
     tools::{Access, Class, Context, Fault, Input, Outcome, Tool, ToolSet, Work, schema},
 };
@@ -223,12 +223,10 @@ fn cut(text: &str, name: &ToolName, context: &Context) -> String {
     format!("{head}\n[{left} bytes are left out here; {place}]\n{tail}")
 }
 
-/// Reads what a message of the user's names of servers: the resources that it mentions as `@server:uri`, and the prompt that it begins with as
-/// `/mcp__server__prompt arguments`. Warnings: what could not be read.
-pub async fn named_in(text: &str, servers: &Servers) -> (Vec<Part>, Vec<String>) {
+/// Reads the resources that a message of the user's mentions as `@server:uri`. Warnings: which could not be read.
+pub async fn resources_of(text: &str, servers: &Servers) -> (Vec<Part>, Vec<String>) {
     let (mut parts, mut warnings) = (Vec::new(), Vec::new());
-    let statuses = servers.statuses();
-    for (server, uri) in resources_in(text, &statuses) {
+    for (server, uri) in resources_in(text, &servers.statuses()) {
         match servers.resource(&server, &uri).await {
             Ok(reply) => {
                 let body = capped(&reply.text, RESULT_BYTES);
@@ -239,23 +237,28 @@ pub async fn named_in(text: &str, servers: &Servers) -> (Vec<Part>, Vec<String>)
             Err(error) => warnings.push(format!("@{server}:{uri} could not be read: {error}")),
         }
     }
-    if let Some((server, prompt, arguments)) = prompt_in(text, &statuses) {
-        match arguments {
-            Err(why) => warnings.push(why),
-            Ok(arguments) => match servers.prompt(&server, &prompt, arguments).await {
-                Ok(reply) => {
-                    let body = capped(&reply.text, RESULT_BYTES);
-                    let attributes = [("server", server.as_str()), ("name", prompt.as_str())];
-                    parts.push(Part::Text(wrap_with("mcp_prompt", &attributes, &body)));
-                    parts.extend(reply.pictures.into_iter().map(Part::Image));
-                }
-                Err(error) => warnings.push(format!("the prompt {prompt} of {server} gave nothing: {error}")),
-            },
-        }
-    }
     (parts, warnings)
 }
 
+/// The prompt that a message of the user's begins with as `/mcp__server__prompt arguments`, filled in by its server; nothing if it begins
+/// with none. Error: why there is no such prompt to send.
+pub async fn prompt_of(text: &str, servers: Option<&Servers>) -> Result<Vec<Part>, String> {
+    if !text.trim_start().starts_with(PROMPT) {
+        return Ok(Vec::new());
+    }
+    let servers = servers.ok_or("no MCP server is configured here: sheaf mcp add adds one")?;
+    let (server, prompt, arguments) = prompt_in(text, &servers.statuses())?;
+    let reply = servers.prompt(&server, &prompt, arguments).await;
+    let reply = reply.map_err(|it| format!("the prompt {prompt} of {server} was not filled in: {it}"))?;
+    let body = capped(&reply.text, RESULT_BYTES);
+    let attributes = [("server", server.as_str()), ("name", prompt.as_str())];
+    let text = Part::Text(wrap_with("mcp_prompt", &attributes, &body));
+    let pictures = reply.pictures.into_iter().map(Part::Image);
+    Ok(std::iter::once(text).chain(pictures).collect())
+}
+
+/// How a message begins that uses a prompt of a server.
+const PROMPT: &str = "/mcp__";
 /// Resources that one message may attach.
 const MOST_RESOURCES: usize = 8;
 
@@ -278,16 +281,18 @@ fn resources_in(text: &str, statuses: &[Status]) -> Vec<(String, String)> {
     found
 }
 
-/// The server, the prompt and its arguments: `name=value` words, or the words in the order of the prompt's arguments, the last of which
-/// takes the rest.
-type NamedPrompt = (String, String, Result<Map<String, Value>, String>);
+/// A server, one of its prompts, and the arguments for it.
+type NamedPrompt = (String, String, Map<String, Value>);
 
-fn prompt_in(text: &str, statuses: &[Status]) -> Option<NamedPrompt> {
-    let line = text.trim_start().strip_prefix('/')?;
+/// Arguments are `name=value` words, or words in the order of the prompt's arguments, the last of which takes the rest.
+fn prompt_in(text: &str, statuses: &[Status]) -> Result<NamedPrompt, String> {
+    let line = text.trim_start().trim_start_matches('/');
     let (called, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let prompts = statuses.iter().filter(|it| it.state == State::Ready);
-    let mut prompts = prompts.flat_map(|it| it.prompts.iter().map(move |prompt| (&it.definition.name, prompt)));
-    let (server, prompt) = prompts.find(|(server, prompt)| model_name(server, &prompt.name) == called)?;
+    let ready = statuses.iter().filter(|it| it.state == State::Ready);
+    let mut prompts = ready.flat_map(|it| it.prompts.iter().map(move |prompt| (&it.definition.name, prompt)));
+    let found = prompts.find(|(server, prompt)| model_name(server, &prompt.name) == called);
+    let (server, prompt) =
+        found.ok_or_else(|| format!("no MCP server that is ready has a prompt /{called}; see /mcp"))?;
     let mut arguments = Map::new();
     let (mut words, count) = (rest.trim(), prompt.arguments.len());
     for (at, (name, _)) in prompt.arguments.iter().enumerate() {
@@ -307,18 +312,23 @@ fn prompt_in(text: &str, statuses: &[Status]) -> Option<NamedPrompt> {
         arguments.insert(name.to_owned(), value.into());
         words = after.trim_start();
     }
-    let missing = prompt
-        .arguments
-        .iter()
-        .find(|(name, is_required)| *is_required && !arguments.contains_key(name));
-    let arguments = match missing {
-        Some((name, _)) => Err(format!(
-            "the prompt {} of {server} needs the argument {name}",
-            prompt.name
-        )),
-        None => Ok(arguments),
-    };
-    Some((server.clone(), prompt.name.clone(), arguments))
+    let is_missing = |(name, is_required): &&(String, bool)| *is_required && !arguments.contains_key(name);
+    match prompt.arguments.iter().find(is_missing) {
+        Some((name, _)) => Err(format!("/{called} needs {name}: /{called} {}", shown_arguments(prompt))),
+        None => Ok((server.clone(), prompt.name.clone(), arguments)),
+    }
+}
+
+/// The arguments of a prompt, as help shows them.
+fn shown_arguments(prompt: &PromptInfo) -> String {
+    let shown = prompt.arguments.iter().map(|(name, is_required)| {
+        if *is_required {
+            format!("<{name}>")
+        } else {
+            format!("[{name}]")
+        }
+    });
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 /// The tool that finds tools by words. Its description has a line for each server.
@@ -526,6 +536,16 @@ pub fn report(servers: &Servers) -> ServersReport {
             is_on: it.is_on,
             change: it.change.as_ref().map(|it| (it.was.clone(), it.now.clone())),
         };
+        let prompt = |it: &PromptInfo| ServerPrompt {
+            command: model_name(&name, &it.name),
+            about: it.about.clone(),
+            arguments: shown_arguments(it),
+        };
+        let resource = |it: &ResourceInfo| ServerResource {
+            mention: format!("{name}:{}", it.uri),
+            name: it.name.clone(),
+            about: it.about.clone(),
+        };
         ServerReport {
             file: it.definition.origin.shown().to_owned(),
             line: it.definition.line(),
@@ -546,8 +566,8 @@ pub fn report(servers: &Servers) -> ServersReport {
             title: it.title,
             version: it.version,
             tools: it.tools.iter().map(tool).collect(),
-            prompts: it.prompts.len(),
-            resources: it.resources.len(),
+            prompts: it.prompts.iter().map(prompt).collect(),
+            resources: it.resources.iter().map(resource).collect(),
             log: it.log,
             print: it.print.to_string(),
             name: it.definition.name,
@@ -601,7 +621,7 @@ mod tests {
             version: String::new(),
             title: String::new(),
             tools: Vec::new(),
-            prompts: vec![crate::mcp::PromptInfo {
+            prompts: vec![PromptInfo {
                 name: prompt.to_owned(),
                 about: String::new(),
                 arguments: arguments
@@ -625,30 +645,26 @@ mod tests {
             ),
             [("docs", "file:///a.md"), ("docs", "x://b")].map(|(a, b)| (a.to_owned(), b.to_owned()))
         );
-        let arguments = |text: &str| prompt_in(text, &all).map(|it| it.2.map(|it| Value::from(it).to_string()));
+        let usage = "/mcp__docs__review needs file: /mcp__docs__review <file> [how]";
         for (text, expected) in [
-            ("/mcp__docs__review a.rs", Some(Ok(r#"{"file":"a.rs"}"#))),
+            ("/mcp__docs__review a.rs", Ok(r#"{"file":"a.rs"}"#)),
             (
                 "/mcp__docs__review a.rs very well",
-                Some(Ok(r#"{"file":"a.rs","how":"very well"}"#)),
-            ),
-            (
-                "/mcp__docs__review how=x a.rs",
-                Some(Err("the prompt review of docs needs the argument file")),
+                Ok(r#"{"file":"a.rs","how":"very well"}"#),
             ),
             (
                 "/mcp__docs__review file=a.rs how=x y",
-                Some(Ok(r#"{"file":"a.rs","how":"x y"}"#)),
+                Ok(r#"{"file":"a.rs","how":"x y"}"#),
             ),
+            ("/mcp__docs__review how=x a.rs", Err(usage)),
+            ("/mcp__docs__review", Err(usage)),
             (
-                "/mcp__docs__review",
-                Some(Err("the prompt review of docs needs the argument file")),
+                "/mcp__docs__other",
+                Err("no MCP server that is ready has a prompt /mcp__docs__other; see /mcp"),
             ),
-            ("/mcp__docs__other", None),
-            ("please /mcp__docs__review a", None),
         ] {
-            let found = arguments(text);
-            let found = found.as_ref().map(|it| it.as_deref().map_err(String::as_str));
+            let found = prompt_in(text, &all).map(|it| Value::from(it.2).to_string());
+            let found = found.as_deref().map_err(String::as_str);
             assert_eq!(found, expected, "{text}");
         }
     }

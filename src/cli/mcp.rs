@@ -19,7 +19,8 @@ use crate::{
     agent::served,
     config::{McpServer, Secret, store_server},
     mcp::{
-        self, Approvals, Change, Definition, Endpoint, Found, Servers, Standing, State, Status, ToolName, described,
+        self, Approvals, Change, Definition, Endpoint, Found, OAuthClient, Servers, Standing, State, Status, ToolName,
+        described,
     },
     sandbox::{self, Fence, Tier, Workspace},
     text::width,
@@ -392,8 +393,7 @@ fn started(
 struct Address {
     url: String,
     headers: Vec<(String, String)>,
-    client_id: Option<String>,
-    client_secret: Option<Secret>,
+    client: OAuthClient,
 }
 
 fn address(base: &CliContext, target: &str) -> Result<Address> {
@@ -401,8 +401,7 @@ fn address(base: &CliContext, target: &str) -> Result<Address> {
         return Ok(Address {
             url: target.to_owned(),
             headers: Vec::new(),
-            client_id: None,
-            client_secret: None,
+            client: OAuthClient::default(),
         });
     }
     let found = found(base);
@@ -420,8 +419,7 @@ fn address(base: &CliContext, target: &str) -> Result<Address> {
         mcp::Resolved::Http { url, headers } => Ok(Address {
             url,
             headers,
-            client_id: definition.client_id.clone(),
-            client_secret: definition.client_secret.clone(),
+            client: definition.client.clone(),
         }),
         mcp::Resolved::Program { .. } => {
             anyhow::bail!("`{target}` is a program, which signs in by itself\n  give it a key: [mcp.{target}] env")
@@ -446,10 +444,9 @@ fn login(base: &CliContext, wanted: &McpLogin, challenge: Option<String>) -> Res
     let Address {
         url,
         headers,
-        client_id,
-        client_secret,
+        mut client,
     } = address(base, &wanted.target)?;
-    let client_id = wanted.client_id.clone().or(client_id);
+    client.id = wanted.client_id.clone().or(client.id);
     let is_remote = base.environment.get("SSH_CONNECTION").is_some();
     let tokens = mcp::Tokens::under(&base.paths.state);
     let failed = anyhow::Error::msg;
@@ -463,10 +460,12 @@ fn login(base: &CliContext, wanted: &McpLogin, challenge: Option<String>) -> Res
         if let Some(token) = tokens.get(&url).filter(|_| has_more) {
             server.add_scopes(token.scope());
         }
+        if client.is_alone {
+            let token = mcp::sign_in_alone(server, &client).await.map_err(failed)?;
+            return tokens.keep(&url, token).map_err(failed);
+        }
         let issuer = server.issuer.clone();
-        let attempt = mcp::Attempt::begin(server, client_id.as_deref(), client_secret.as_ref())
-            .await
-            .map_err(failed)?;
+        let attempt = mcp::Attempt::begin(server, &client).await.map_err(failed)?;
         say(&format!("Sign in at {issuer}:\n  {}\n", attempt.address));
         if !wanted.no_browser && !is_remote {
             served::browse(attempt.address.as_str());

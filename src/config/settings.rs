@@ -696,6 +696,10 @@ settings! {
         pub client_id: Option<String> = None, ValueKind::Text;
         /// Secret that belongs to it, if there is one. In a file only if no one else can read that file.
         pub client_secret: Option<Secret> = None, ValueKind::Secret;
+        /// File of the private key (PKCS #8 in PEM, ES256 or RS256) that belongs to it, instead of a secret.
+        pub client_key_file: Option<PathBuf> = None, ValueKind::Path;
+        /// Way to sign in: yours, in a browser, or sheaf's own, with the id and its secret or key (client credentials).
+        pub sign_in: String = "browser".to_owned(), ValueKind::Word(&["browser", "client"]);
     }
 }
 
@@ -789,7 +793,9 @@ impl Settings {
         let keys = keys.chain([&self.gateway.token, &self.web.search.key]).filter_map(file);
         let connections = providers.map(|it| &it.connection);
         let connections = connections.chain([&self.gateway.connection, &self.web.search.connection]);
+        let clients = self.mcp.values().filter_map(|it| it.client_key_file.clone());
         keys.chain(connections.filter_map(|it| it.client_cert.clone()))
+            .chain(clients)
             .collect()
     }
 
@@ -1164,6 +1170,10 @@ mod tests {
           Id that you have registered for sheaf at the server's authorization server, for `sheaf mcp login`.
         - `client_secret`: secret text; default unset
           Secret that belongs to it, if there is one. In a file only if no one else can read that file.
+        - `client_key_file`: path; default unset
+          File of the private key (PKCS #8 in PEM, ES256 or RS256) that belongs to it, instead of a secret.
+        - `sign_in`: browser | client; default `"browser"`
+          Way to sign in: yours, in a browser, or sheaf's own, with the id and its secret or key (client credentials).
 
         ## [commit]
 

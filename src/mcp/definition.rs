@@ -117,9 +117,18 @@ pub struct Definition {
     pub timeout: Option<Duration>,
     pub is_enabled: bool,
     pub disabled_tools: Vec<String>,
-    /// Id of this program at the authorization server, and its secret.
-    pub client_id: Option<String>,
-    pub client_secret: Option<Secret>,
+    pub client: OAuthClient,
+}
+
+/// This program at an authorization server, as the user has registered it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OAuthClient {
+    pub id: Option<String>,
+    pub secret: Option<Secret>,
+    /// File of a private key.
+    pub key_file: Option<PathBuf>,
+    /// It signs in without a user.
+    pub is_alone: bool,
 }
 
 /// An endpoint with everything filled in.
@@ -175,8 +184,7 @@ impl Definition {
             timeout: None,
             is_enabled: true,
             disabled_tools: Vec::new(),
-            client_id: None,
-            client_secret: None,
+            client: OAuthClient::default(),
         };
         definition.check();
         definition
@@ -207,8 +215,12 @@ impl Definition {
         }
         self.disabled_tools.extend(entry.disabled_tools.iter().cloned());
         if entry.client_id.is_some() {
-            self.client_id.clone_from(&entry.client_id);
-            self.client_secret.clone_from(&entry.client_secret);
+            self.client = OAuthClient {
+                id: entry.client_id.clone(),
+                secret: entry.client_secret.clone(),
+                key_file: entry.client_key_file.clone(),
+                is_alone: entry.sign_in == "client",
+            };
         }
     }
 
@@ -231,7 +243,7 @@ impl Definition {
     }
 
     /// Everything that it is given, as it is written: `NAME=value`, or the name of a variable of the user's in its command line or
-    /// address. Keys are left out.
+    /// address. Keys are left out, and of the user's own servers all values: nobody is asked about these.
     pub fn given(&self) -> Vec<String> {
         let (mut all, pairs, file) = match &self.endpoint {
             Endpoint::Program {
@@ -249,8 +261,12 @@ impl Definition {
             Endpoint::Unusable(_) => return Vec::new(),
         };
         let pair = |(name, value): &(String, Given)| {
-            let value = redact::held(value.expose()).into_owned();
-            format!("{name}={}", capped(&value, SHOWN_VALUE_BYTES))
+            let value = if self.is_project() {
+                capped(&redact::held(value.expose()), SHOWN_VALUE_BYTES)
+            } else {
+                "…".to_owned()
+            };
+            format!("{name}={value}")
         };
         all.extend(pairs.iter().map(pair));
         all.extend(file.map(|it| format!("all of {it}")));
@@ -541,7 +557,7 @@ mod tests {
             }
         };
         set(&mut definition, "${workspaceFolder}/.vars");
-        assert_eq!(definition.given(), ["B=2", "all of ${workspaceFolder}/.vars"]);
+        assert_eq!(definition.given(), ["B=3", "all of ${workspaceFolder}/.vars"]);
         let Ok(Resolved::Program { variables, .. }) = definition.resolve(folder.path(), &none) else {
             panic!("it is a program");
         };

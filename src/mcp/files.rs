@@ -162,9 +162,9 @@ fn server(name: &str, entry: &Value, origin: &Origin) -> Definition {
     let client = entry
         .pointer("/auth/CLIENT_ID")
         .or_else(|| entry.pointer("/oauth/clientId"));
-    definition.client_id = client.and_then(Value::as_str).map(str::to_owned);
+    definition.client.id = client.and_then(Value::as_str).map(str::to_owned);
     let secret = entry.pointer("/auth/CLIENT_SECRET").and_then(Value::as_str);
-    definition.client_secret = secret.map(Secret::new);
+    definition.client.secret = secret.map(Secret::new);
     definition
 }
 
@@ -288,8 +288,8 @@ mod tests {
             found.servers.iter().map(line).collect::<Vec<_>>(),
             [
                 "both (.cursor/mcp.json):  []",
-                "docs (.mcp.json): https://d.example/mcp [\"X=…\"]",
-                "git (.cursor/mcp.json): uvx mcp-server-git [\"B\"]",
+                "docs (.mcp.json): https://d.example/mcp [\"X=1\"]",
+                "git (.cursor/mcp.json): uvx mcp-server-git [\"A=${env:B}\"]",
                 "here (config.toml): own []",
                 "mine (~/.claude.json): m []",
                 "old (.mcp.json):  []",

@@ -37,12 +37,12 @@ mod variables;
 
 pub use approval::{Approvals, Change, Standing, described};
 pub use content::{Reply, capped};
-pub use definition::{Definition, Endpoint, Origin, Resolved};
+pub use definition::{Definition, Endpoint, OAuthClient, Origin, Resolved};
 pub use files::{Found, PROJECT_FILES, find};
 pub use form::{Form, read as read_form};
 pub use host::{Ask, Asked, Asker, Progress};
 pub use info::{Era, Error, LEGACY_VERSIONS, MODERN, PromptInfo, ResourceInfo, ToolInfo};
 pub use name::{ToolName, hashed_name, model_name, shown_name};
-pub use oauth::{Attempt, AuthServer, Token, Tokens, challenge, find as find_auth_server};
+pub use oauth::{Attempt, AuthServer, Token, Tokens, challenge, find as find_auth_server, sign_in_alone};
 pub use schema::reduced;
 pub use servers::{IsTrusted, Note, Servers, ServersSetup, State, Status, ToolStatus, settle};

@@ -23,6 +23,7 @@ use url::Url;
 
 use super::{
     connection::{Connection, Transport},
+    definition::OAuthClient,
     host::Host,
     http::Http,
     info::Error,
@@ -30,6 +31,7 @@ use super::{
 use crate::{
     config::Secret,
     net::{
+        assertion,
         client::{Client, Peer, Request},
         fetch::{self, Answer, FetchLimits, FetchOptions},
     },
@@ -45,6 +47,8 @@ const FILE_BYTES: u64 = 4 << 20;
 const RENEWAL: Duration = Duration::from_secs(20);
 /// Time before its end at which a token is renewed.
 const EARLY: Duration = Duration::from_mins(1);
+/// Bytes of the file of a private key.
+const KEY_BYTES: u64 = 64 << 10;
 /// Bytes of the request that brings the code.
 const CALLBACK_BYTES: u64 = 16 << 10;
 
@@ -54,7 +58,9 @@ pub struct AuthServer {
     pub issuer: String,
     /// The server itself, as tokens name it.
     pub resource: String,
-    authorization_endpoint: Url,
+    /// Where a user signs in, and whether it supports PKCE (S256).
+    authorization_endpoint: Option<Url>,
+    has_pkce: bool,
     token_endpoint: Url,
     registration_endpoint: Option<Url>,
     revocation_endpoint: Option<Url>,
@@ -81,6 +87,9 @@ pub struct Token {
     revocation_endpoint: Option<String>,
     client: ClientId,
     scope: String,
+    /// This program signs in by itself, and does so again when it has ended.
+    #[serde(default)]
+    is_alone: bool,
 }
 
 /// The name of this program at an authorization server.
@@ -88,8 +97,11 @@ pub struct Token {
 pub struct ClientId {
     id: String,
     secret: Option<String>,
-    /// `client_secret_basic`, `client_secret_post` or `none`.
+    /// `client_secret_basic`, `client_secret_post`, `private_key_jwt` or `none`.
     method: String,
+    /// The file of a private key.
+    #[serde(default)]
+    key_file: Option<PathBuf>,
 }
 
 impl AuthServer {
@@ -392,16 +404,14 @@ pub async fn find(server: &str, challenge: &str) -> Result<AuthServer, String> {
     let issuer = named.map_or(issuer, str::to_owned);
     let text = |name: &str| metadata.get(name).and_then(Value::as_str);
     let endpoint = |name: &str| text(name).map(|it| way.checked(it)).transpose();
-    let methods = texts(&metadata, "code_challenge_methods_supported");
-    if !methods.iter().any(|it| it == "S256") {
-        return Err("its authorization server does not support PKCE (S256)".to_owned());
-    }
+    let challenges = texts(&metadata, "code_challenge_methods_supported");
     let wanted = parameter(challenge, "scope").map(|it| it.split_whitespace().map(str::to_owned).collect());
     let offline = texts(&metadata, "scopes_supported")
         .iter()
         .any(|it| it == "offline_access");
     Ok(AuthServer {
-        authorization_endpoint: endpoint("authorization_endpoint")?.ok_or("there is no authorization endpoint")?,
+        authorization_endpoint: endpoint("authorization_endpoint")?,
+        has_pkce: challenges.iter().any(|it| it == "S256"),
         token_endpoint: endpoint("token_endpoint")?.ok_or("there is no token endpoint")?,
         registration_endpoint: endpoint("registration_endpoint")?,
         revocation_endpoint: endpoint("revocation_endpoint")?,
@@ -491,18 +501,19 @@ fn random() -> String {
 }
 
 impl Attempt {
-    /// Prepares to sign in; `client_id` is the one that the user has registered. Registers this program if there is none.
-    pub async fn begin(server: AuthServer, client_id: Option<&str>, secret: Option<&Secret>) -> Result<Self, String> {
+    /// Prepares to sign in as what the user has registered, `own`. Registers this program if that has no id.
+    pub async fn begin(server: AuthServer, own: &OAuthClient) -> Result<Self, String> {
+        if !server.has_pkce {
+            return Err("its authorization server does not support PKCE (S256)".to_owned());
+        }
+        let endpoint = server.authorization_endpoint.clone();
+        let mut address = endpoint.ok_or("there is no authorization endpoint")?;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(|it| it.to_string())?;
         let port = listener.local_addr().map_err(|it| it.to_string())?.port();
         let redirect = format!("http://127.0.0.1:{port}/callback");
         let way = Way::of(&Url::parse(&server.resource).map_err(|it| it.to_string())?);
-        let client = match client_id {
-            Some(id) => ClientId {
-                id: id.to_owned(),
-                method: method(&server, secret.is_some()).to_owned(),
-                secret: secret.map(|it| it.expose().to_owned()),
-            },
+        let client = match ClientId::of(own, &server) {
+            Some(client) => client,
             None => register(&way, &server, &redirect).await?,
         };
         let (verifier, state) = (random(), random());
@@ -512,7 +523,6 @@ impl Attempt {
             scopes.push("offline_access".to_owned());
         }
         let scope = scopes.join(" ");
-        let mut address = server.authorization_endpoint.clone();
         {
             let mut query = address.query_pairs_mut();
             query
@@ -607,23 +617,40 @@ impl Attempt {
             ("code", &code),
             ("redirect_uri", &self.redirect),
             ("code_verifier", &self.verifier),
-            ("resource", &self.server.resource),
+            ("resource", &self.server.resource.clone()),
         ];
         let way = Way::of(&Url::parse(&self.server.resource).map_err(|it| it.to_string())?);
-        let answer = ask_for_token(&way, &self.server.token_endpoint, &self.client, &pairs).await?;
-        let mut token = Token {
-            access: String::new(),
-            refresh: None,
-            ends_at: None,
-            issuer: self.server.issuer.clone(),
-            resource: self.server.resource.clone(),
-            endpoint: self.server.token_endpoint.clone().into(),
-            revocation_endpoint: self.server.revocation_endpoint.clone().map(String::from),
-            client: self.client,
-            scope: self.scope,
-        };
-        token.take(&answer)?;
+        let mut token = Token::before(self.server, self.client, self.scope);
+        token.ask(&way, &pairs).await?;
         Ok(token)
+    }
+}
+
+/// Signs in as this program itself, without a user (client credentials). `own` must have an id, and a secret or a key.
+pub async fn sign_in_alone(server: AuthServer, own: &OAuthClient) -> Result<Token, String> {
+    let client = ClientId::of(own, &server).filter(|it| it.secret.is_some() || it.key_file.is_some());
+    let client = client.ok_or("sign_in = \"client\" needs client_id, and client_secret or client_key_file")?;
+    let way = Way::of(&Url::parse(&server.resource).map_err(|it| it.to_string())?);
+    let scope = server.scopes.join(" ");
+    let mut token = Token::before(server, client, scope);
+    token.is_alone = true;
+    token.ask_alone(&way).await?;
+    Ok(token)
+}
+
+impl ClientId {
+    /// What the user has registered; `None` without an id.
+    fn of(own: &OAuthClient, server: &AuthServer) -> Option<Self> {
+        let method = match &own.key_file {
+            Some(_) => "private_key_jwt",
+            None => method(server, own.secret.is_some()),
+        };
+        Some(Self {
+            id: own.id.clone()?,
+            secret: own.secret.as_ref().map(|it| it.expose().to_owned()),
+            method: method.to_owned(),
+            key_file: own.key_file.clone(),
+        })
     }
 }
 
@@ -668,14 +695,27 @@ async fn register(way: &Way, server: &AuthServer, redirect: &str) -> Result<Clie
             (None, _) => method.to_owned(),
         },
         secret,
+        key_file: None,
     })
 }
 
-/// The form for a token endpoint, and the header that shows who asks, if it is one.
-fn token_form(client: &ClientId, pairs: &[(&str, &str)]) -> (Vec<u8>, Option<String>) {
+/// Type of the assertion that a private key signs (RFC 7523).
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// The form for a token endpoint of `issuer`, and the header that shows who asks, if it is one. Reads the file of a private key.
+fn token_form(client: &ClientId, issuer: &str, pairs: &[(&str, &str)]) -> Result<(Vec<u8>, Option<String>), String> {
     let mut form = url::form_urlencoded::Serializer::new(String::new());
     form.extend_pairs(pairs);
     let mut basic = None;
+    if let Some(path) = &client.key_file {
+        let pem = file::read_private(path, KEY_BYTES).map_err(|it| it.to_string())?;
+        let signed = assertion::signed(&pem, &client.id, issuer, now());
+        let signed = signed.map_err(|it| format!("{}: {it}", path.display()))?;
+        form.append_pair("client_id", &client.id)
+            .append_pair("client_assertion_type", ASSERTION_TYPE)
+            .append_pair("client_assertion", &signed);
+        return Ok((form.finish().into_bytes(), None));
+    }
     match (client.method.as_str(), &client.secret) {
         ("client_secret_basic", Some(secret)) => {
             let encode = |it: &str| url::form_urlencoded::byte_serialize(it.as_bytes()).collect::<String>();
@@ -690,11 +730,16 @@ fn token_form(client: &ClientId, pairs: &[(&str, &str)]) -> (Vec<u8>, Option<Str
                 .append_pair("client_secret", secret);
         }
     }
-    (form.finish().into_bytes(), basic)
+    Ok((form.finish().into_bytes(), basic))
 }
 
-async fn ask_for_token(way: &Way, endpoint: &Url, client: &ClientId, pairs: &[(&str, &str)]) -> Result<Value, String> {
-    let (body, basic) = token_form(client, pairs);
+async fn ask_for_token(
+    way: &Way,
+    endpoint: &Url,
+    (client, issuer): (&ClientId, &str),
+    pairs: &[(&str, &str)],
+) -> Result<Value, String> {
+    let (body, basic) = token_form(client, issuer, pairs)?;
     let (status, answer) = way
         .post(endpoint, body, "application/x-www-form-urlencoded", basic.as_deref())
         .await?;
@@ -709,6 +754,39 @@ async fn ask_for_token(way: &Way, endpoint: &Url, client: &ClientId, pairs: &[(&
 }
 
 impl Token {
+    /// What a token will be of, before there is one.
+    fn before(server: AuthServer, client: ClientId, scope: String) -> Self {
+        Self {
+            access: String::new(),
+            refresh: None,
+            ends_at: None,
+            issuer: server.issuer,
+            resource: server.resource,
+            endpoint: server.token_endpoint.into(),
+            revocation_endpoint: server.revocation_endpoint.map(String::from),
+            client,
+            scope,
+            is_alone: false,
+        }
+    }
+
+    /// Asks for a token, which takes the place of the one that is here.
+    async fn ask(&mut self, way: &Way, pairs: &[(&str, &str)]) -> Result<(), String> {
+        let endpoint = way.checked(&self.endpoint)?;
+        let answer = ask_for_token(way, &endpoint, (&self.client, &self.issuer), pairs).await?;
+        self.take(&answer)
+    }
+
+    /// Asks for a token of this program's own.
+    async fn ask_alone(&mut self, way: &Way) -> Result<(), String> {
+        let (resource, scope) = (self.resource.clone(), self.scope.clone());
+        let mut pairs = vec![("grant_type", "client_credentials"), ("resource", &resource)];
+        if !scope.is_empty() {
+            pairs.push(("scope", &scope));
+        }
+        self.ask(way, &pairs).await
+    }
+
     /// Takes what an authorization server has answered.
     fn take(&mut self, answer: &Value) -> Result<(), String> {
         let text = |name: &str| answer.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -735,16 +813,19 @@ impl Token {
 
     /// A new token in the place of this one. Error: the user has to sign in again, or nobody answers.
     async fn renewed(mut self) -> Result<Self, String> {
-        let refresh = self.refresh.clone().ok_or("the token has ended")?;
         let way = Way::of(&Url::parse(&self.resource).map_err(|it| it.to_string())?);
-        let endpoint = way.checked(&self.endpoint)?;
+        if self.is_alone {
+            self.ask_alone(&way).await?;
+            return Ok(self);
+        }
+        let refresh = self.refresh.clone().ok_or("the token has ended")?;
+        let resource = self.resource.clone();
         let pairs = [
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh.as_str()),
-            ("resource", self.resource.as_str()),
+            ("resource", resource.as_str()),
         ];
-        let answer = ask_for_token(&way, &endpoint, &self.client, &pairs).await?;
-        self.take(&answer)?;
+        self.ask(&way, &pairs).await?;
         Ok(self)
     }
 
@@ -756,7 +837,7 @@ impl Token {
         let way = Way::of(&Url::parse(&self.resource).map_err(|it| it.to_string())?);
         let endpoint = way.checked(endpoint)?;
         let token = self.refresh.as_ref().unwrap_or(&self.access);
-        ask_for_token(&way, &endpoint, &self.client, &[("token", token)])
+        ask_for_token(&way, &endpoint, (&self.client, &self.issuer), &[("token", token)])
             .await
             .map(drop)
     }
@@ -827,6 +908,7 @@ mod tests {
             revocation_endpoint: None,
             client: ClientId::default(),
             scope: String::new(),
+            is_alone: false,
         };
         let answer = json!({ "access_token": "secret-1234567890abcdef", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "again-1234567890abcdef" });
         token.take(&answer).unwrap();

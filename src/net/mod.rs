@@ -3,6 +3,7 @@
 //! Nothing here knows what the frames mean. Peers are hostile until shown otherwise: every wait has an end, every
 //! buffer a limit, and a token goes to the one server it was meant for.
 
+pub mod assertion;
 pub mod client;
 pub mod fetch;
 pub mod retry;

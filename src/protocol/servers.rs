@@ -29,9 +29,8 @@ pub struct ServerReport {
     /// The version of the protocol; empty before it was reached.
     pub version: String,
     pub tools: Vec<ServerTool>,
-    /// Number of its prompts, and of its resources.
-    pub prompts: usize,
-    pub resources: usize,
+    pub prompts: Vec<ServerPrompt>,
+    pub resources: Vec<ServerResource>,
     /// The end of its log.
     pub log: Vec<String>,
     /// Fingerprint of what an approval is of.
@@ -66,6 +65,25 @@ pub struct ServerTool {
     pub is_on: bool,
     /// It is not what was approved: what it was (`None`: it is new), and what it is.
     pub change: Option<(Option<String>, String)>,
+}
+
+/// A prompt of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerPrompt {
+    /// The word that a message begins with to use it, without its slash: `mcp__server__prompt`.
+    pub command: String,
+    pub about: String,
+    /// Its arguments in their order, as help shows them: `<file> [focus]`.
+    pub arguments: String,
+}
+
+/// A resource of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerResource {
+    /// The word that attaches it to a message, without its `@`: `server:uri`.
+    pub mention: String,
+    pub name: String,
+    pub about: String,
 }
 
 /// A change that the user makes to a server.

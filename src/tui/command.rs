@@ -5,55 +5,66 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    app::{App, CommandList, Effect, Focus},
-    custom::Custom,
+    app::{App, CommandList, Effect, Focus, ask_servers},
+    custom::{Custom, described},
     overlays::{DraftOffer, Picker},
 };
 use crate::{extensions::CustomMode, t};
 
+/// Bytes of a draft for which a list is made.
+const MOST_BYTES: usize = 200;
+
 /// After a key: makes the list that fits the draft, or takes it away.
 pub fn look(app: &mut App) -> Vec<Effect> {
-    let is_command = app.composer.field.starts_with("/");
-    let draft = if is_command {
-        app.composer.field.text()
-    } else {
-        String::new()
-    };
-    let is_here = app.viewport.focus == Focus::Composer && app.overlays.is_empty();
-    let Some(body) = draft
-        .strip_prefix('/')
-        .filter(|it| is_here && !it.contains('\n') && it.len() < 200)
-    else {
+    let Some(draft) = begun(app) else {
         app.composer.commands.list = None;
         return Vec::new();
     };
-    if app.composer.commands.list.as_ref().is_some_and(|it| it.draft == draft) {
+    let list = app.composer.commands.list.as_ref();
+    if list.is_some_and(|it| it.draft == draft) {
         return Vec::new();
     }
-    let is_first = app.composer.commands.list.is_none() && body.is_empty();
-    let picker = offer(app, body);
-    app.composer.commands.list = picker.map(|picker| CommandList {
-        picker: Box::new(picker),
-        draft,
-        is_hidden: false,
-        is_moved: false,
-    });
-    // Files may have been written since the last time.
-    if is_first { vec![Effect::Commands] } else { Vec::new() }
+    let is_first = list.is_none() && draft == "/";
+    app.composer.commands.list = None;
+    renew(app);
+    // Files may have been written since the last time, and servers started.
+    if is_first {
+        vec![Effect::Commands, ask_servers(renew)]
+    } else {
+        Vec::new()
+    }
+}
+
+/// The draft, if it is the beginning of a command.
+fn begun(app: &App) -> Option<String> {
+    let is_here = app.viewport.focus == Focus::Composer && app.overlays.is_empty();
+    if !is_here || !app.composer.field.starts_with("/") {
+        return None;
+    }
+    Some(app.composer.field.text()).filter(|it| !it.contains('\n') && it.len() <= MOST_BYTES)
 }
 
 /// The commands of files have been read.
 pub fn found(app: &mut App, custom: Vec<Custom>, modes: Vec<CustomMode>) {
     let commands = &mut app.composer.commands;
     (commands.custom, commands.modes, commands.is_read) = (custom, modes, true);
+    renew(app);
+}
+
+/// Makes the list that fits the draft, of what is known now.
+fn renew(app: &mut App) {
     app.viewport.bars = None;
-    if let Some(list) = app.composer.commands.list.take() {
-        let picker = offer(app, list.draft.trim_start_matches('/'));
-        app.composer.commands.list = picker.map(|picker| CommandList {
-            picker: Box::new(picker),
-            ..list
-        });
-    }
+    let Some(draft) = begun(app) else {
+        return;
+    };
+    let before = app.composer.commands.list.take();
+    let picker = offer(app, draft.get(1..).unwrap_or_default());
+    app.composer.commands.list = picker.map(|picker| CommandList {
+        picker: Box::new(picker),
+        draft,
+        is_hidden: before.as_ref().is_some_and(|it| it.is_hidden),
+        is_moved: before.is_some_and(|it| it.is_moved),
+    });
 }
 
 fn offer(app: &App, body: &str) -> Option<Picker> {
@@ -94,7 +105,16 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
                 };
                 (commands.rank(&format!("/{}", it.name)), offer)
             });
-            let mut offers: Vec<_> = actions.chain(custom).collect();
+            let prompts = commands.prompts.iter().map(|it| {
+                let offer = DraftOffer {
+                    label: format!("/{}", it.command),
+                    about: described(&it.arguments, &it.about),
+                    facts: String::new(),
+                    draft: format!("/{} ", it.command),
+                };
+                (commands.rank(&format!("/{}", it.command)), offer)
+            });
+            let mut offers: Vec<_> = actions.chain(custom).chain(prompts).collect();
             // Within equal use, the table's order: by group.
             offers.sort_by_key(|it| it.0);
             Picker::offers(t!("list-commands"), offers.into_iter().map(|it| it.1).collect(), body)

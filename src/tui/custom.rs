@@ -67,7 +67,8 @@ impl From<Skill> for Custom {
     }
 }
 
-fn described(hint: &str, about: &str) -> String {
+/// The arguments, and the purpose.
+pub fn described(hint: &str, about: &str) -> String {
     if hint.is_empty() {
         about.to_owned()
     } else {

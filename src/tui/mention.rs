@@ -6,7 +6,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    app::{App, Effect, Focus, Mention, MentionOffer, effects::ask},
+    app::{App, Effect, Focus, Mention, MentionOffer, ask_servers, effects::ask},
     widgets::{self, transcript::Item},
 };
 use crate::protocol::{Query, Reply, SymbolLocation, Turn};
@@ -16,6 +16,9 @@ pub const MOST: usize = 10;
 
 /// Lines of the list for functions and types when more files fit than there is room for.
 const SYMBOLS: usize = 4;
+
+/// Lines of the list for resources of servers.
+const RESOURCES: usize = 3;
 
 /// Most documents that are searched after a `#`; an older one is named by its address.
 const MOST_SEARCHED: usize = 2000;
@@ -57,6 +60,7 @@ pub fn look(app: &mut App) -> Vec<Effect> {
     if app.composer.mention.as_ref().is_some_and(|it| it.pattern == pattern) {
         return Vec::new();
     }
+    let is_begun = app.composer.mention.is_none();
     // What was found before stays until the answer is there: the list must not flicker.
     let mention = app.composer.mention.get_or_insert_default();
     mention.pattern.clone_from(&pattern);
@@ -73,6 +77,9 @@ pub fn look(app: &mut App) -> Vec<Effect> {
         offer(app, &asked, files);
         Vec::new()
     })];
+    if is_begun {
+        effects.push(ask_servers(fill));
+    }
     if is_name(&pattern) {
         let query = Query::Symbols {
             pattern: pattern.clone(),
@@ -179,14 +186,26 @@ fn offer_symbols(app: &mut App, asked: &str, symbols: Vec<SymbolLocation>) {
     fill(app);
 }
 
-/// Makes the list from the files and symbols found; an offer that was chosen already keeps its place.
+/// Makes the list from the files and symbols found, and from what servers offer; an offer that was chosen already keeps its place.
 fn fill(app: &mut App) {
-    let Some(mention) = &mut app.composer.mention else {
+    let Some(mention) = app.composer.mention.as_mut().filter(|it| !it.is_documents) else {
         return;
     };
+    let wanted = mention.pattern.to_lowercase();
+    let resources = app.composer.commands.resources.iter().filter(|it| {
+        let has = |text: &str| text.to_lowercase().contains(&wanted);
+        // A blank would end the word.
+        !it.mention.contains(char::is_whitespace) && (has(&it.mention) || has(&it.name))
+    });
+    let resources = resources.take(RESOURCES).map(|it| MentionOffer {
+        name: it.mention.clone(),
+        target: it.mention.clone(),
+        about: it.name.clone(),
+    });
+    let resources: Vec<_> = resources.collect();
     let fits = mention.symbols_for.as_ref() == Some(&mention.pattern);
     let symbols = if fits { mention.symbols.as_slice() } else { &[] };
-    let kept = MOST - SYMBOLS.min(symbols.len());
+    let kept = MOST - SYMBOLS.min(symbols.len()) - resources.len();
     let kept = if mention.is_moved {
         kept.max(mention.at + 1)
     } else {
@@ -210,7 +229,8 @@ fn fill(app: &mut App) {
             },
         }
     });
-    mention.offers = files.chain(symbols).take(MOST).collect();
+    let symbols = symbols.take(MOST - resources.len());
+    mention.offers = files.chain(resources).chain(symbols).take(MOST).collect();
     mention.at = mention.at.min(mention.offers.len().saturating_sub(1));
 }
 

@@ -11,13 +11,14 @@ use crate::{
 const STRANGERS: [(&str, &[&str]); 1] = [("tui", &["agent", "models", "server", "print"])];
 
 /// Crates that stay behind the modules which wrap them, so that they can be replaced there.
-const KEPT: [(&str, &[&str]); 36] = [
+const KEPT: [(&str, &[&str]); 37] = [
     ("ratatui", &["theme", "tui"]),
     ("ratatui_textarea", &["tui"]),
     ("crossterm", &["tui", "cli"]),
     ("clap", &["cli"]),
     ("reqwest", &["net"]),
     ("rustls", &["net"]),
+    ("ring", &["net"]),
     ("eventsource_stream", &["net"]),
     ("hyper", &["net", "server"]),
     ("axum", &["server"]),

@@ -601,7 +601,7 @@ fn servers_are_added_shown_tested_and_removed() {
     let shown = mcp(home.path(), &["show", "own"]);
     for named in [
         "runs: bash",
-        "given: A=1",
+        "given: A=…",
         "network: yes",
         "may write: ~/x",
         "ready to start",
@@ -676,4 +676,36 @@ fn nothing_is_started_before_the_first_message_and_the_page_shows_all() {
         told(&model),
         ["<mcp_result server=\"own\" tool=\"say\">\nheard: hello\n</mcp_result>"],
     );
+}
+
+#[test]
+fn prompts_and_resources_are_offered_while_one_types() {
+    let folder = home();
+    add(folder.path(), "own", &["modern", "offers"], "");
+    let model = Model::with([Script::says("Done."), Script::says("Milk.")]);
+    let start = Start::new(&["--workspace", &workspace(folder.path()).to_string_lossy()])
+        .with("OPENAI_BASE_URL", &format!("http://{}/v1", model.address))
+        .with("OPENAI_API_KEY", "k")
+        .with("OPENAI_MODEL", "scripted");
+    let sheaf = start.run_in(folder.path());
+    sheaf.wait_for("Ask anything");
+    sheaf.send("/mcp__own");
+    sheaf.wait_for("<file> [focus]   Reviews a file");
+    sheaf.send("\t");
+    sheaf.wait_for("/mcp__own__review");
+    // What is missing is said, and nothing is sent.
+    sheaf.send("\r");
+    sheaf.wait_for("needs file");
+    assert_eq!(model.requests().len(), 0);
+    sheaf.send("/mcp__own__review a.rs\r");
+    sheaf.wait_for("Done.");
+    sheaf.send("see @note");
+    sheaf.wait_for("First note");
+    sheaf.send("\t");
+    sheaf.wait_for("see @own:note://one");
+    sheaf.send("\r");
+    sheaf.wait_until("both were answered", |_| model.requests().len() == 2);
+    let said: Vec<String> = model.requests().iter().map(ToString::to_string).collect();
+    assert!(said[0].contains("Review a.rs well."), "{}", said[0]);
+    assert!(said[1].contains("Buy milk."), "{}", said[1]);
 }

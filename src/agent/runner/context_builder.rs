@@ -450,6 +450,13 @@ impl ContextBuilder {
             hooks.begin(message_hooks::common(&submission, root));
             let asked = message_hooks::run(&hooks, &submission.message, is_first, is_resumed).await;
             submission.blocked = submission.blocked.take().or(asked.blocked);
+            let mut prompt = Vec::new();
+            if submission.blocked.is_none() {
+                match served::prompt_of(&submission.message.content, servers.as_deref()).await {
+                    Ok(parts) => prompt = parts,
+                    Err(why) => submission.blocked = Some(why),
+                }
+            }
             if submission.blocked.is_some() {
                 // The model is told nothing of it: no command in it runs, and its mode is news again next time.
                 lock(&state).custom_mode = was_custom;
@@ -549,8 +556,9 @@ impl ContextBuilder {
                 ));
             }
             if let Some(servers) = &servers {
-                let (named, warnings) = served::named_in(&submission.message.content, servers).await;
+                let (named, warnings) = served::resources_of(&submission.message.content, servers).await;
                 submission.parts.extend(named);
+                submission.parts.extend(prompt);
                 lock(&state).warnings.extend(warnings);
             }
             let said = servers.map(|it| it.instructions()).unwrap_or_default();

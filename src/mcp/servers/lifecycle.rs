@@ -15,12 +15,12 @@ use crate::{
     mcp::{
         approval::{Change, Standing},
         connection::{Connection, Transport},
-        definition::{Endpoint, Origin, Resolved},
+        definition::{Endpoint, OAuthClient, Origin, Resolved},
         files::{self, Found},
         host::{Changes, Host},
         http::{Http, header_arguments},
         info::{Era, Error, ToolInfo},
-        oauth::Token,
+        oauth::{self, Token},
         stdio::Stdio,
     },
     sandbox::{Commands, Service, ServiceSpec, Tier},
@@ -274,6 +274,10 @@ impl Inner {
                     let again = again.map_err(not_renewed)?.ok_or(State::SignIn)?;
                     connection = open(Some(again)).await;
                 }
+                if let (Err(Error::SignIn { challenge }), true) = (&connection, definition.client.is_alone) {
+                    let token = self.sign_in_alone(&url, challenge, &definition.client).await;
+                    connection = open(Some(token.map_err(State::Failed)?)).await;
+                }
                 Ok(Reached {
                     connection: connection.map_err(|it| failed(it, &host))?,
                     service: None,
@@ -313,6 +317,16 @@ impl Inner {
             Some(tokens) => tokens.renewed(url, refused).await,
             None => Ok(None),
         }
+    }
+
+    /// Signs in without the user, as what they have registered for this program.
+    async fn sign_in_alone(&self, url: &str, challenge: &str, client: &OAuthClient) -> Result<Token, String> {
+        let server = oauth::find(url, challenge).await?;
+        let token = oauth::sign_in_alone(server, client).await?;
+        if let Some(tokens) = &self.setup.tokens {
+            tokens.keep(url, token.clone())?;
+        }
+        Ok(token)
     }
 
     /// Starts a program and opens the connection. Error: why not, and how the program has ended.

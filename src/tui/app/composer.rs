@@ -5,11 +5,14 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use ratatui::{buffer::Buffer, layout::Rect};
 use serde_json::Value;
 
-use super::Effect;
+use super::{App, Effect, effects::ask};
 use crate::{
     extensions::CustomMode,
     link::About,
-    protocol::{CUSTOM_MODE, Message, Mode, Submit, SymbolLocation},
+    protocol::{
+        CUSTOM_MODE, Message, Mode, Query, Reply, ServerPrompt, ServerReport, ServerResource, ServerState, Submit,
+        SymbolLocation,
+    },
     theme::Theme,
     tui::{custom::Custom, editor::field::Field, widgets::list::ListCursor},
 };
@@ -171,12 +174,29 @@ pub struct Commands {
     /// The modes of files, and the one that the next message is sent in; it stands on a mode of the program.
     pub modes: Vec<CustomMode>,
     pub custom_mode: Option<String>,
+    /// Prompts and resources of servers (MCP), as far as they are known.
+    pub prompts: Vec<ServerPrompt>,
+    pub resources: Vec<ServerResource>,
     /// The files have been read.
     pub is_read: bool,
     /// The list, while one is shown.
     pub list: Option<CommandList>,
     /// Uses of commands by name: of actions, and of commands of files with a slash in front.
     pub uses: BTreeMap<String, u32>,
+}
+
+/// Asks for what servers (MCP) offer to a message, which starts them. `shown`: shows it.
+pub fn ask_servers(shown: fn(&mut App)) -> Effect {
+    // A link that knows no servers offers nothing of theirs.
+    ask!(Query::Servers, Reply::Servers, or_default, move |app, report| {
+        let ready = |it: &ServerReport| it.state == ServerState::Ready;
+        let servers = || report.servers.iter().filter(|it| ready(it));
+        let commands = &mut app.composer.commands;
+        commands.prompts = servers().flat_map(|it| it.prompts.clone()).collect();
+        commands.resources = servers().flat_map(|it| it.resources.clone()).collect();
+        shown(app);
+        Vec::new()
+    })
 }
 
 /// A list of drafts to choose from, drawn over the composer.

@@ -22,7 +22,7 @@ mod viewport;
 pub use action::Action;
 pub use appearance::{Appearance, Themes};
 pub use choice::{ChangeId, ChipAction, Choice, QueueEdit, RewindTarget, Verdict};
-pub use composer::{CommandList, Commands, Composer, DraftList, History, Mention, MentionOffer};
+pub use composer::{CommandList, Commands, Composer, DraftList, History, Mention, MentionOffer, ask_servers};
 pub use conversation::{APPROVALS, ASK, Conversation, Workspace};
 pub use effects::Effect;
 pub use keymap::Keymap;

@@ -165,6 +165,14 @@ impl ServersPage {
                     texts.push((visible_line(&tool.name), Role::Waiting));
                     difference(change, &mut texts);
                 }
+                for it in &server.prompts {
+                    let line = format!("/{} {}  {}", it.command, it.arguments, it.about);
+                    texts.push((visible_line(&line), Role::Text));
+                }
+                for it in &server.resources {
+                    let line = format!("@{}  {}  {}", it.mention, it.name, it.about);
+                    texts.push((visible_line(&line), Role::Text));
+                }
                 let first = server.log.len().saturating_sub(LOG_LINES);
                 texts.extend(server.log.iter().skip(first).map(|it| (visible_line(it), Role::Faint)));
             }

@@ -3,15 +3,16 @@
 //! Where the schemas of all of them would take more than a part of the model's window, the model is offered two tools instead: one
 //! that finds tools by words, one that calls what was found.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
 
 use crate::{
     agent::tags::{guard, wrap_with},
     mcp::{
-        Endpoint, Error, PromptInfo, Reply, ResourceInfo, Servers, Standing, State, Status, ToolInfo, ToolName,
-        ToolStatus, capped, hashed_name, model_name, reduced, shown_name,
+        Endpoint, Error, Progress, PromptInfo, Reply, ResourceInfo, Servers, Standing, State, Status, ToolInfo,
+        ToolName, ToolStatus, capped, hashed_name, model_name, reduced, shown_name,
     },
     models::Part,
     os::process,
@@ -35,6 +36,8 @@ const SHOWN_BYTES: usize = 64 << 10;
 const MOST_FOUND: usize = 8;
 /// Bytes that a search answers with.
 const FOUND_BYTES: usize = 24 << 10;
+/// Time between two reports of how far a call is.
+const BETWEEN_REPORTS: Duration = Duration::from_millis(250);
 /// Words of the line that describes a server.
 const LINE_WORDS: usize = 12;
 
@@ -161,13 +164,38 @@ async fn call(
     arguments: Map<String, Value>,
     context: &Context,
 ) -> Result<Outcome, Fault> {
-    let reply = servers.call(name, arguments, None).await;
+    let (report, reports) = mpsc::unbounded_channel();
+    let asked = servers.call(name, arguments, Some(report));
+    let reply = tokio::select! {
+        biased;
+        reply = asked => reply,
+        never = tell_progress(reports, &context.output) => match never {},
+    };
     let reply = reply.map_err(|it| fault(&name.server, &it))?;
     if reply.is_error {
         let said = capped(&reply.text, SHOWN_BYTES);
         return Err(Fault::new("TOOL_FAILED", foreign(name, &said)));
     }
     Ok(outcome(name, reply, context))
+}
+
+/// Tells how far a call is, each report as a line of JSON; of several within a moment the last one. Never ends.
+async fn tell_progress(
+    mut reports: mpsc::UnboundedReceiver<Progress>,
+    output: &mpsc::UnboundedSender<String>,
+) -> Infallible {
+    while let Some(mut report) = reports.recv().await {
+        while let Ok(newer) = reports.try_recv() {
+            report = newer;
+        }
+        let whole = |it: f64| (0.0..1e15).contains(&it).then_some(it as u64);
+        let (step, total) = (whole(report.progress), report.total.and_then(whole));
+        let step = json!({ "step": step, "total": total, "message": report.message });
+        // Nobody listens any more: the call is being cancelled.
+        output.send(format!("{step}\n")).ok();
+        tokio::time::sleep(BETWEEN_REPORTS).await;
+    }
+    std::future::pending().await
 }
 
 /// A text of a server's, marked as such.

@@ -709,3 +709,25 @@ fn prompts_and_resources_are_offered_while_one_types() {
     assert!(said[0].contains("Review a.rs well."), "{}", said[0]);
     assert!(said[1].contains("Buy milk."), "{}", said[1]);
 }
+
+#[test]
+fn how_far_a_call_is_is_seen_while_it_runs() {
+    let folder = home();
+    let work = workspace(folder.path());
+    add(folder.path(), "own", &["modern", "slow"], "");
+    let model = calling("mcp__own__say");
+    let start = Start::new(&["--workspace", &work.to_string_lossy()])
+        .with("OPENAI_BASE_URL", &format!("http://{}/v1", model.address))
+        .with("OPENAI_API_KEY", "k")
+        .with("OPENAI_MODEL", "scripted");
+    let sheaf = start.run_in(folder.path());
+    sheaf.wait_for("Ask anything");
+    sheaf.send("go\r");
+    sheaf.wait_for("own › say");
+    sheaf.insist(ALLOW, "the call is allowed", |seen| {
+        seen.shows("step 3 of 10: Counting")
+    });
+    std::fs::write(work.join("go"), "").expect("written");
+    sheaf.wait_for("Done.");
+    assert!(!sheaf.look(|it| it.shows("Counting")), "{}", sheaf.picture());
+}

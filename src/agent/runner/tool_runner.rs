@@ -372,9 +372,9 @@ impl ToolRunner {
             }),
             took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
+        let printed = futures::stream::poll_fn(move |cx| printed.poll_recv(cx));
+        self.outputs.push(Box::pin(printed.map(move |text| (job, text))));
         if is_command {
-            let printed = futures::stream::poll_fn(move |cx| printed.poll_recv(cx));
-            self.outputs.push(Box::pin(printed.map(move |text| (job, text))));
             // On this very thread: a child that is to die with its parent dies with the thread that started it.
             self.jobs.push(Box::pin(async move {
                 let result = panic::contained(work).await;

@@ -677,7 +677,7 @@ impl Running {
             Input::Piece(piece) if matches!(self.phase, Phase::Model) => self.piece(piece, memory),
             Input::Piece(piece) if matches!(self.phase, Phase::Compaction(_)) => self.summary_piece(piece, memory),
             Input::Prepared { job, result } => self.prepared(job, result, memory),
-            Input::Output { job, text } => self.printed(job, &text),
+            Input::Output { job, text } => self.says(job, &text),
             Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory),
             Input::Checked { job, text } => self.checked(job, &text, memory),
             Input::Restrict(Restriction::AsksFirst) => {

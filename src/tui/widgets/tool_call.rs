@@ -202,15 +202,18 @@ pub(super) fn seconds(milliseconds: u64) -> Sanitized {
     }
 }
 
+/// The step that a running call is at, as whoever runs it says: the number, of how many, and a word about it.
 fn progress(step: &Map<String, Value>) -> Sanitized {
-    let number = step.get("step").and_then(Value::as_u64);
+    let number = |name: &str| step.get(name).and_then(Value::as_u64);
     let tool = step.get("toolName").and_then(Value::as_str).map(word);
-    match (number, tool) {
-        (Some(number), Some(tool)) => Sanitized::line(&t!("call-step-tool", number = number, tool = tool)),
-        (Some(number), None) => Sanitized::from(t!("call-step", number = number)),
-        (None, Some(tool)) => Sanitized::line(tool),
-        (None, None) => Sanitized::default(),
-    }
+    let said = step.get("message").and_then(Value::as_str).or(tool).unwrap_or_default();
+    let count = match (number("step"), number("total")) {
+        (Some(step), Some(total)) => t!("call-step-of", number = step, total = total),
+        (Some(step), None) => t!("call-step", number = step),
+        (None, _) => String::new(),
+    };
+    let separator = if count.is_empty() || said.is_empty() { "" } else { ": " };
+    Sanitized::line(&format!("{count}{separator}{said}"))
 }
 
 fn head(call: &ToolCall<'_>, facts: Facts, failed: bool, look: &RenderContext<'_>) -> crate::text::StyledLine {

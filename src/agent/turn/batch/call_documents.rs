@@ -17,10 +17,11 @@ impl Running {
     /// Opens the document of a call.
     pub fn show(&mut self, job: JobId, kind: Kind, metadata: Map<String, Value>) {
         let mut events = Vec::new();
-        let document = self.output.writer.begin(kind, metadata.clone(), &mut events);
+        let document = self.output.writer.begin(kind.clone(), metadata.clone(), &mut events);
         self.output.say(events);
         let shown = OpenCall {
             document,
+            kind,
             metadata,
             output: String::new(),
         };
@@ -65,8 +66,29 @@ impl Running {
         }
     }
 
+    /// Takes what a call says while it runs: a command's output, or how far another call is, as lines of JSON.
+    pub fn says(&mut self, id: JobId, text: &str) {
+        let Some(shown) = self.calls.shown.get(&id) else {
+            return;
+        };
+        if shown.kind == Kind::TerminalCommand {
+            self.printed(id, text);
+            return;
+        }
+        let last = text.lines().rev().find_map(|it| serde_json::from_str(it).ok());
+        let Some(step) = last.filter(Value::is_object) else {
+            return;
+        };
+        let event = Event::MetadataDelta {
+            document: shown.document.clone(),
+            metadata: Map::from_iter([("progress".to_owned(), step)]),
+            append: Vec::new(),
+        };
+        self.output.say(vec![event]);
+    }
+
     /// Appends a command's output to its document, up to 1 MiB.
-    pub fn printed(&mut self, id: JobId, text: &str) {
+    fn printed(&mut self, id: JobId, text: &str) {
         let Some(shown) = self.calls.shown.get_mut(&id) else {
             return;
         };
@@ -167,6 +189,7 @@ impl Running {
             document,
             mut metadata,
             output,
+            ..
         } = self.calls.shown.remove(&job)?;
         metadata.extend(object(
             json!({ "exitCode": null, "output": output, "state": CommandState::Cancelled }),

@@ -96,6 +96,7 @@ pub enum Stage {
 #[derive(Debug)]
 pub struct OpenCall {
     pub document: DocumentId,
+    pub kind: Kind,
     pub metadata: Map<String, Value>,
     /// The output of a command, as far as it is kept here.
     pub output: String,

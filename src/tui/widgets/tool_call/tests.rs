@@ -107,7 +107,7 @@ fn calls_unfold() {
         None,
         json!({
             "toolName": "task", "arguments": { "description": "who calls Cart::total?", "subagent_type": "explore" },
-            "progress": { "step": 3, "toolName": "codebase_search" },
+            "progress": { "step": 3, "total": 10, "toolName": "codebase_search" },
         }),
     );
     let full = RenderContext {
@@ -191,7 +191,7 @@ fn calls_unfold() {
   │     low: 4
   │ unit: C
 -- running
-◐ task   explore: who calls Cart::total?             step 3: search  12 s
+◐ task   explore: who calls Cart::total?       step 3 of 10: search  12 s
   description: who calls Cart::total?
   subagent_type: explore
 120==============================================================================================================
@@ -226,7 +226,7 @@ fn calls_unfold() {
   │     low: 4
   │ unit: C
 -- running
-◐ task   explore: who calls Cart::total?                                                     step 3: search  12 s
+◐ task   explore: who calls Cart::total?                                               step 3 of 10: search  12 s
   description: who calls Cart::total?
   subagent_type: explore
 "#);

@@ -95,15 +95,14 @@ pub fn is_in(mode: &CustomMode, tool: &Tool) -> bool {
     if matches!(tool.class, Class::Talks | Class::State) {
         return true;
     }
-    mode.tools.as_ref().is_none_or(|allowed| {
-        allowed.iter().any(|it| match it {
-            // The commands of a skill are judged by themselves.
-            AllowedTool::Group(ToolGroup::Reads) => tool.only_looks() || tool.is_apart || tool.name == skill::NAME,
-            AllowedTool::Group(ToolGroup::Edits) => tool.class == Class::Writes,
-            AllowedTool::Group(ToolGroup::Runs) => tool.class == Class::Runs && !tool.is_apart,
-            AllowedTool::Named(name) => names_tool(name, tool),
-        })
-    })
+    let means = |it: &AllowedTool| match it {
+        // The commands of a skill are judged by themselves.
+        AllowedTool::Group(ToolGroup::Reads) => tool.only_looks() || tool.is_apart || tool.name == skill::NAME,
+        AllowedTool::Group(ToolGroup::Edits) => tool.class == Class::Writes,
+        AllowedTool::Group(ToolGroup::Runs) => tool.class == Class::Runs && !tool.is_apart,
+        AllowedTool::Named(name) => names_tool(name, tool),
+    };
+    mode.tools.as_ref().is_none_or(|it| it.iter().any(means)) && !mode.without.iter().any(means)
 }
 
 /// Returns true if `name` is a name of `tool`: its own, one that models know it by, or another program's.
@@ -195,6 +194,7 @@ mod tests {
             about: String::new(),
             base: Mode::Agent,
             tools,
+            without: Vec::new(),
             model: None,
             effort: None,
             prompt: String::new(),
@@ -220,6 +220,19 @@ mod tests {
             ("read_lints", false),
         ] {
             assert_eq!(reads.contains(&tool), is_in, "{tool}");
+        }
+        let mut narrowed = mode(None);
+        narrowed.without = ["bash", "WebFetch"]
+            .map(|it| AllowedTool::Named(it.to_owned()))
+            .to_vec();
+        for (tool, expected) in [
+            ("read_file", true),
+            ("write", true),
+            ("run_terminal_cmd", false),
+            ("web_fetch", false),
+        ] {
+            let tool = built_in().iter().find(|it| it.name == tool).expect("it is there");
+            assert_eq!(is_in(&narrowed, tool), expected, "{}", tool.name);
         }
         let named = ["Read", "Edit", "Bash"].map(|it| AllowedTool::Named(it.to_owned()));
         let named = allowed(Some(named.to_vec()));

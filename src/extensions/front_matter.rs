@@ -78,10 +78,14 @@ impl FrontMatter {
         }
     }
 
-    /// The names in a table of a member that are `false`. Empty if it is no table.
+    /// The names in a table of a member that are `false` or `deny`; of a table in it, those with a `deny`. Empty if it is no table.
     pub fn switched_off(&self, name: &str) -> Vec<String> {
+        let is_off = |it: &Value| matches!(it.as_str(), Some("false" | "deny"));
         let table = self.members.get(name).and_then(Value::as_object);
-        let off = table.into_iter().flatten().filter(|it| it.1.as_str() == Some("false"));
+        let off = table.into_iter().flatten().filter(|it| match it.1 {
+            Value::Object(inner) => inner.values().any(is_off),
+            other => is_off(other),
+        });
         off.map(|it| it.0.clone()).collect()
     }
 

@@ -49,6 +49,8 @@ pub struct CustomMode {
     pub base: Mode,
     /// The tools that it allows; `None`: all of its base.
     pub tools: Option<Vec<AllowedTool>>,
+    /// The tools that it takes away from these.
+    pub without: Vec<AllowedTool>,
     pub model: Option<String>,
     /// `off`, `low`, `medium`, `high`
     pub effort: Option<String>,
@@ -131,7 +133,7 @@ fn read(
     if set.modes.iter().any(|it| it.name == name) {
         return;
     }
-    let tools = tools(&front);
+    let (tools, without) = (listed(&front), without(&front));
     let base = match front.text("base") {
         Some(word) => match Mode::parse(word) {
             Some(base) => base,
@@ -142,7 +144,7 @@ fn read(
                 ));
             }
         },
-        None => nearest(tools.as_deref()),
+        None => nearest(tools.as_deref(), &without),
     };
     let effort = front.text("effort").map(str::to_lowercase);
     if let Some(word) = effort
@@ -159,6 +161,7 @@ fn read(
         about: front.text("description").unwrap_or_default().to_owned(),
         base,
         tools,
+        without,
         model: front.text("model").filter(|it| *it != "inherit").map(str::to_owned),
         effort: effort.filter(|it| matches!(it.as_str(), "off" | "low" | "medium" | "high")),
         prompt: folder.filled(body.trim()),
@@ -166,23 +169,26 @@ fn read(
     });
 }
 
-/// The tools of a head: a list of names and groups, or a table `write: false` of what is taken away.
-fn tools(front: &FrontMatter) -> Option<Vec<AllowedTool>> {
-    if front.names().any(|it| it == "tools") {
-        let off = front.switched_off("tools");
-        if !off.is_empty() {
-            return Some(remaining(&off));
-        }
-        let listed = front.list("tools");
-        let is_all = listed.iter().any(|it| it == "*");
-        // A table that takes nothing away allows all.
-        let is_free = is_all || listed.is_empty() && front.is_table("tools");
-        return (!is_free).then(|| allowed(&listed));
+/// The tools that a head lists; `None`: all.
+fn listed(front: &FrontMatter) -> Option<Vec<AllowedTool>> {
+    let listed = front.list("tools");
+    let is_list = front.names().any(|it| it == "tools") && !front.is_table("tools");
+    (is_list && listed.iter().all(|it| it != "*")).then(|| allowed(&listed))
+}
+
+/// The tools that a head takes away: `tools: { write: false }`, `disallowedTools`, `permission: { edit: deny }`, `permissionMode: plan`,
+/// `readonly`. What is said of a part of a tool takes the whole tool.
+fn without(front: &FrontMatter) -> Vec<AllowedTool> {
+    let mut off = front.switched_off("tools");
+    off.extend(front.switched_off("permission"));
+    off.extend(front.list("disallowedTools"));
+    let only_reads = front.flag("readonly") == Some(true)
+        || front.text("permissionMode") == Some("plan")
+        || front.text("permission") == Some("deny");
+    if only_reads {
+        off.extend(["edits", "runs"].map(str::to_owned));
     }
-    front
-        .flag("readonly")
-        .filter(|it| *it)
-        .map(|_| vec![AllowedTool::Group(ToolGroup::Reads)])
+    allowed(&off)
 }
 
 fn allowed(listed: &[String]) -> Vec<AllowedTool> {
@@ -199,28 +205,23 @@ fn allowed(listed: &[String]) -> Vec<AllowedTool> {
     listed.iter().map(one).collect()
 }
 
-/// The groups that are left where these tools are taken away.
-fn remaining(off: &[String]) -> Vec<AllowedTool> {
-    let is_off = |names: &[&str]| off.iter().any(|it| names.contains(&it.to_ascii_lowercase().as_str()));
-    let mut left = vec![AllowedTool::Group(ToolGroup::Reads)];
-    if !is_off(&["write", "edit", "edits", "patch", "multiedit"]) {
-        left.push(AllowedTool::Group(ToolGroup::Edits));
-    }
-    if !is_off(&["bash", "shell", "runs"]) {
-        left.push(AllowedTool::Group(ToolGroup::Runs));
-    }
-    left
-}
-
 /// The program's mode that allows no more than needed: agent where something may be changed or run.
-fn nearest(tools: Option<&[AllowedTool]>) -> Mode {
-    let only_reads = |it: &AllowedTool| match it {
-        AllowedTool::Group(group) => *group == ToolGroup::Reads,
-        AllowedTool::Named(name) => READING.contains(&name.to_ascii_lowercase().as_str()),
+fn nearest(tools: Option<&[AllowedTool]>, without: &[AllowedTool]) -> Mode {
+    let is_named = |it: &AllowedTool, group: ToolGroup, names: &[&str]| match it {
+        AllowedTool::Group(it) => *it == group,
+        AllowedTool::Named(name) => names.contains(&name.to_ascii_lowercase().as_str()),
     };
-    match tools {
-        Some(tools) if tools.iter().all(only_reads) => Mode::Ask,
-        Some(_) | None => Mode::Agent,
+    let only_reads = tools.is_some_and(|it| it.iter().all(|it| is_named(it, ToolGroup::Reads, &READING)));
+    let edits = without
+        .iter()
+        .any(|it| is_named(it, ToolGroup::Edits, &["write", "edit"]));
+    let runs = without
+        .iter()
+        .any(|it| is_named(it, ToolGroup::Runs, &["bash", "shell"]));
+    if only_reads || edits && runs {
+        Mode::Ask
+    } else {
+        Mode::Agent
     }
 }
 
@@ -285,6 +286,14 @@ mod tests {
                 "work/.cursor/agents/ro.md",
                 "---\nmode: primary\nreadonly: true\n---\nRo.",
             ),
+            (
+                "home/.claude/agents/calm.md",
+                "---\nmode: primary\ndisallowedTools: Bash(rm:*), WebFetch\npermission:\n  edit: ask\n  grep:\n    '*': deny\n---\nCalm.",
+            ),
+            (
+                "home/.claude/agents/planner.md",
+                "---\nmode: primary\npermissionMode: plan\n---\nPlanner.",
+            ),
         ];
         let set = find(&files, true);
         let told: Vec<String> = set
@@ -300,7 +309,9 @@ mod tests {
                 "plain agent",
                 "ro ask",
                 "safe ask",
-                "boss agent"
+                "boss agent",
+                "calm agent",
+                "planner ask"
             ]
         );
         let review = set.modes.iter().find(|it| it.name == "review").unwrap();
@@ -315,10 +326,13 @@ mod tests {
         let boss = set.modes.iter().find(|it| it.name == "boss").unwrap();
         let names = ["Read", "Grep", "Bash"].map(|it| AllowedTool::Named(it.to_owned()));
         assert_eq!(boss.tools.as_deref(), Some(&names[..]));
+        let calm = set.modes.iter().find(|it| it.name == "calm").unwrap();
+        let off = ["grep", "Bash", "WebFetch"].map(|it| AllowedTool::Named(it.to_owned()));
+        assert_eq!((calm.tools.as_ref(), calm.without.as_slice()), (None, &off[..]));
         assert_eq!(set.problems, []);
         let set = find(&files, false);
         let names: Vec<_> = set.modes.iter().map(|it| it.name.as_str()).collect();
-        assert_eq!((names, set.held.len()), (vec!["plain", "review", "boss"], 4));
+        assert_eq!((names, set.held.len()), (vec!["plain", "review", "boss", "calm", "planner"], 4));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Write},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
 
@@ -54,6 +54,21 @@ impl Error {
             Self::NotRegular { .. } | Self::Dangling { .. } | Self::TooOpen { .. } | Self::TooLarge { .. } => false,
         }
     }
+}
+
+/// Returns a path without `.` and `..`, by its text only.
+pub fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// Gives a file or a folder another place on the same file system.

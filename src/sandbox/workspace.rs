@@ -17,7 +17,7 @@ use super::{
     files::{Located, Place, Refused, open, refusal, shortened},
     policy::{
         self, hidden, protected_names as name,
-        resolve::{LONGEST_PATH, lexical, resolve, written_path},
+        resolve::{LONGEST_PATH, resolve, written_path},
     },
     processes::{self, BatchLine, Commands, Foreground, NotRun, NotStarted, Running, Spec, Tried},
     protect::{self, LeftBehind, LeftFile},
@@ -308,7 +308,7 @@ impl Workspace {
             Err(_) => resolved.to_string_lossy().into_owned(),
         };
         // The name that was written counts too: a link called `.env` is one, wherever it leads.
-        let plain = lexical(path);
+        let plain = file::lexical(path);
         let is_hidden = self.is_hidden(&resolved) || (plain != resolved && self.is_hidden(&plain));
         // What commands printed may be read and never be written.
         let is_own = self.commands.logs().is_some_and(|it| resolved.starts_with(it));

@@ -259,7 +259,9 @@ fn what_a_command_made_when_sheaf_was_killed_is_put_aside_and_asked_about() {
             continue;
         }
         let began = Instant::now();
-        while !path.exists() && !first.look(|seen| seen.shows("waiting for you")) {
+        // A shell makes the file before it writes to it.
+        let is_written = || std::fs::read_to_string(&path).is_ok_and(|it| it == "evil\n");
+        while !is_written() && !first.look(|seen| seen.shows("waiting for you")) {
             assert!(began.elapsed() < LIMIT, "the command does nothing\n{}", first.picture());
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     io::{self, ErrorKind},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -160,6 +161,14 @@ pub fn find_hooks(
                 variables: Vec::new(),
             }),
             Err(why) => set.problems.push((path, why)),
+        }
+    }
+    if let Some(root) = &around.workspace {
+        // What the user wrote of their own hooks is not meant for a program of somebody else's.
+        for hook in set.hooks.iter_mut().filter(|it| it.owner != Owner::Project) {
+            if hook.isolation != Isolation::Sandbox && scripts_of(root, &hook.command).iter().any(|it| it.exists) {
+                hook.isolation = Isolation::Sandbox;
+            }
         }
     }
     set
@@ -327,17 +336,37 @@ fn read_file(place: &Place, isolation: Isolation, may_act: &dyn Fn(&str, &Finger
 /// The scripts of the workspace that these hooks name, sorted.
 fn scripts(root: &Path, hooks: &[Hook]) -> Vec<String> {
     let named = hooks.iter().flat_map(|it| scripts_of(root, &it.command));
-    named.collect::<BTreeSet<String>>().into_iter().collect()
+    let paths = named.map(|it| it.path);
+    paths.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 /// A hash of a file and of these scripts.
 fn print(root: &Path, file: &[u8], scripts: &[String]) -> Fingerprint {
-    let content = |path: &String| file::read_beneath(root, path.as_ref(), SCRIPT_BYTES).unwrap_or_default();
+    let content = |path: &String| match file::read_beneath(root, path.as_ref(), SCRIPT_BYTES) {
+        Ok(content) => content,
+        Err(_) => stamp(&root.join(path)),
+    };
     let contents: Vec<Vec<u8>> = scripts.iter().map(content).collect();
     let parts = scripts.iter().zip(&contents);
     let parts = parts.flat_map(|(path, content)| [path.as_bytes(), content.as_slice()]);
     let parts: Vec<&[u8]> = std::iter::once(file).chain(parts).collect();
     Fingerprint::of(&parts)
+}
+
+/// Stands for the content of a file that is too large to be read: its size, and when it was changed last, which no program can set.
+/// Empty for one that does not exist.
+fn stamp(path: &Path) -> Vec<u8> {
+    let Ok(found) = std::fs::symlink_metadata(path) else {
+        return Vec::new();
+    };
+    format!(
+        "{} {} {}.{}",
+        found.ino(),
+        found.len(),
+        found.ctime(),
+        found.ctime_nsec()
+    )
+    .into_bytes()
 }
 
 impl ApprovedFile {
@@ -348,8 +377,17 @@ impl ApprovedFile {
     }
 }
 
-/// The files of the workspace that a command names, from the root.
-fn scripts_of(root: &Path, command: &str) -> Vec<String> {
+/// A file of the workspace that a command names.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NamedFile {
+    /// From the root.
+    path: String,
+    exists: bool,
+}
+
+/// The files of the workspace that a command names, also from a folder that it changes to; those that do not exist yet only if they are written
+/// as paths.
+fn scripts_of(root: &Path, command: &str) -> Vec<NamedFile> {
     let base = root.to_string_lossy();
     let mut line = command.to_owned();
     for name in ["CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR", "SHEAF_PROJECT_DIR"] {
@@ -359,14 +397,26 @@ fn scripts_of(root: &Path, command: &str) -> Vec<String> {
     }
     let NamedPaths { programs, others } = NamedPaths::of(&line);
     let words = line.split(|it: char| it.is_whitespace() || matches!(it, '"' | '\'' | ';' | '&' | '|' | '(' | ')'));
-    let words = words.filter(|it| !it.is_empty()).map(str::to_owned);
+    let words: Vec<&str> = words.filter(|it| !it.is_empty()).collect();
+    let entered = words.windows(2).filter(|it| matches!(it[0], "cd" | "pushd"));
+    let folders: Vec<PathBuf> = std::iter::once(root.to_owned())
+        .chain(entered.map(|it| file::lexical(&root.join(it[1]))))
+        .collect();
+    let written = programs.into_iter().chain(others);
+    let written = written.chain(words.iter().map(|it| (*it).to_owned()));
     let mut found = Vec::new();
-    for written in programs.into_iter().chain(others).chain(words) {
-        let path = root.join(&written);
-        let Ok(inner) = path.strip_prefix(root) else { continue };
-        let inner = inner.to_string_lossy().into_owned();
-        if path.is_file() && !found.contains(&inner) {
-            found.push(inner);
+    for written in written.collect::<BTreeSet<String>>() {
+        for folder in &folders {
+            let path = file::lexical(&folder.join(&written));
+            let Ok(inner) = path.strip_prefix(root) else { continue };
+            let file = NamedFile {
+                path: inner.to_string_lossy().into_owned(),
+                exists: path.is_file(),
+            };
+            let is_path = written.contains('/') && !path.exists();
+            if (file.exists || is_path) && !found.contains(&file) {
+                found.push(file);
+            }
         }
     }
     found
@@ -631,6 +681,59 @@ mod tests {
         assert_ne!(prints()[0], after[0]);
         let unchanged: Vec<bool> = approved.iter().map(ApprovedFile::is_unchanged).collect();
         assert_eq!(unchanged, [false, true]);
+    }
+
+    #[test]
+    fn scripts_are_known_wherever_a_command_goes_and_before_they_exist() {
+        let top = tempfile::tempdir().unwrap();
+        let root = top.path();
+        std::fs::create_dir_all(root.join("tools")).unwrap();
+        std::fs::write(root.join("tools/check.sh"), "exit 0").unwrap();
+        let names = |command: &str| -> Vec<(String, bool)> {
+            let found = scripts_of(root, command);
+            found.into_iter().map(|it| (it.path, it.exists)).collect()
+        };
+        let (there, missing) = (("tools/check.sh".to_owned(), true), ("tools/new.sh".to_owned(), false));
+        for (command, expected) in [
+            ("./tools/check.sh", vec![there.clone()]),
+            ("bash tools/../tools/check.sh", vec![there.clone()]),
+            ("cd tools && bash check.sh", vec![there.clone()]),
+            ("\"$CLAUDE_PROJECT_DIR\"/tools/check.sh --all", vec![there.clone()]),
+            ("./tools/new.sh", vec![missing]),
+            ("cargo fmt --check", Vec::new()),
+            ("/usr/bin/true", Vec::new()),
+        ] {
+            let found = names(command);
+            assert!(expected.iter().all(|it| found.contains(it)), "{command}: {found:?}");
+            assert_eq!(found.is_empty(), expected.is_empty(), "{command}: {found:?}");
+        }
+        let print = || print(root, b"", &["tools/large".to_owned()]);
+        let large = |byte: u8| {
+            let bytes = vec![byte; usize::try_from(SCRIPT_BYTES).unwrap() + 1];
+            std::fs::write(root.join("tools/large"), bytes).unwrap();
+        };
+        let missing = print();
+        large(1);
+        let before = print();
+        large(2);
+        assert!(missing != before && before != print());
+    }
+
+    #[test]
+    fn a_program_of_the_workspace_is_never_run_outside_the_sandbox() {
+        let top = tempfile::tempdir().unwrap();
+        let around = Surroundings::test(top.path(), &[("work/check.sh", "exit 0")]);
+        let own = |command: &str| OwnHook {
+            name: command.into(),
+            event: "tool_before".into(),
+            command: command.into(),
+            isolation: Isolation::Free,
+            ..OwnHook::default()
+        };
+        let all = [own("./check.sh"), own("notify-send hello")];
+        let set = find_hooks(&around, (&all, "config.toml"), Isolation::Sandbox, &|_, _| true);
+        let isolations: Vec<Isolation> = set.hooks.iter().map(|it| it.isolation).collect();
+        assert_eq!(isolations, [Isolation::Sandbox, Isolation::Free]);
     }
 
     #[test]

@@ -8,11 +8,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{
-    git_folders::git_folders,
-    resolve::{LONGEST_PATH, lexical},
-    stamp::Reading,
-};
+use super::{git_folders::git_folders, resolve::LONGEST_PATH, stamp::Reading};
 use crate::{os::file, text::WordList};
 
 /// Maximum size of a file of configuration, in bytes.
@@ -209,7 +205,7 @@ fn absolute(written: &str, folder: &Path, home: Option<&Path>) -> PathBuf {
         (Some(rest), Some(home)) => home.join(rest),
         _ => folder.join(written),
     };
-    lexical(&path)
+    file::lexical(&path)
 }
 
 /// The settings of a file as `section.key`, in lower case and without the name between, with their values.

@@ -28,21 +28,6 @@ pub fn written_path(written: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Without `.` and `..`, and without asking the file system.
-pub fn lexical(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
-        }
-    }
-    plain
-}
-
 /// Follows the links of an absolute path as far as it exists; the rest is taken by its words.
 pub fn resolve(path: &Path) -> io::Result<PathBuf> {
     follow(path).map(|it| it.0)

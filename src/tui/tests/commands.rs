@@ -148,6 +148,7 @@ fn modes_of_files_come_after_the_programs_own_and_go_with_each_message() {
         about: String::new(),
         base,
         tools: None,
+        without: Vec::new(),
         model: None,
         effort: None,
         prompt: String::new(),

@@ -130,6 +130,7 @@ fn a_custom_mode_refuses_what_it_does_not_allow_and_is_named_in_the_answer() {
         about: String::new(),
         base: Mode::Agent,
         tools: Some(vec![AllowedTool::Group(ToolGroup::Reads)]),
+        without: Vec::new(),
         model: None,
         effort: None,
         prompt: String::new(),

@@ -698,7 +698,7 @@ mod tests {
             ("./tools/check.sh", vec![there.clone()]),
             ("bash tools/../tools/check.sh", vec![there.clone()]),
             ("cd tools && bash check.sh", vec![there.clone()]),
-            ("\"$CLAUDE_PROJECT_DIR\"/tools/check.sh --all", vec![there.clone()]),
+            ("\"$CLAUDE_PROJECT_DIR\"/tools/check.sh --all", vec![there]),
             ("./tools/new.sh", vec![missing]),
             ("cargo fmt --check", Vec::new()),
             ("/usr/bin/true", Vec::new()),

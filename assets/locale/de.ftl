@@ -1307,6 +1307,7 @@ context-messages = deine Nachrichten
 context-answers = Antworten
 context-results = Ergebnisse von Tools
 context-images = Bilder
+context-unsent = Nicht gesendet
 context-all = gesamt
 context-appended = mit deinem Text am Ende
 context-replaced = { $count ->
@@ -1315,7 +1316,6 @@ context-replaced = { $count ->
 }
 context-untrusted = nicht geladen: Diesem Workspace wird nicht vertraut
 context-description = nur die Beschreibung
-context-not-sent = nicht gesendet: { $when }
 context-awaits-nothing = immer
 context-awaits-files = erst mit passenden Dateien
 context-awaits-model = erst, wenn das Modell fragt
@@ -1324,7 +1324,6 @@ context-tool-count = { $count ->
     [one] { $count } Tool
    *[other] { $count } Tools
 }
-context-not-offered = nicht angeboten: { $why }
 context-switched-off = in den Einstellungen abgeschaltet
 context-calls-none = laut Einstellungen ruft dieses Modell keine Tools auf
 context-no-checker = hier läuft kein Prüfprogramm, oder der Ordner ist nicht vertraut

@@ -1310,6 +1310,7 @@ context-messages = your messages
 context-answers = answers
 context-results = tool results
 context-images = images
+context-unsent = Not sent
 context-all = total
 context-appended = with your text appended
 context-replaced = { $count ->
@@ -1318,7 +1319,6 @@ context-replaced = { $count ->
 }
 context-untrusted = not loaded: this workspace is not trusted
 context-description = description only
-context-not-sent = not sent: { $when }
 context-awaits-nothing = always
 context-awaits-files = needs matching files
 context-awaits-model = until the model asks
@@ -1327,7 +1327,6 @@ context-tool-count = { $count ->
     [one] { $count } tool
    *[other] { $count } tools
 }
-context-not-offered = not offered: { $why }
 context-switched-off = disabled in the settings
 context-calls-none = the settings say that this model calls no tools
 context-no-checker = no checker can run here, or the workspace is not trusted

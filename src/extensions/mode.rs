@@ -332,7 +332,10 @@ mod tests {
         assert_eq!(set.problems, []);
         let set = find(&files, false);
         let names: Vec<_> = set.modes.iter().map(|it| it.name.as_str()).collect();
-        assert_eq!((names, set.held.len()), (vec!["plain", "review", "boss", "calm", "planner"], 4));
+        assert_eq!(
+            (names, set.held.len()),
+            (vec!["plain", "review", "boss", "calm", "planner"], 4)
+        );
     }
 
     #[test]

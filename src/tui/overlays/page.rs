@@ -247,16 +247,20 @@ impl Page {
         let mut rows = vec![title(t!("page-context"), &facts)];
         rows.push(PageBlock::BLANK);
         let most = parts.iter().map(|it| it.tokens).max().unwrap_or(1).max(1);
-        for part in parts {
-            let mut spans = vec![Span::new(Sanitized::line(&name(&part.name)), Role::Text)];
-            if !part.notes.is_empty() {
-                let notes: Vec<_> = part.notes.iter().map(note).collect();
-                spans.push(Span::new(
-                    Sanitized::line(&format!("   {}", notes.join("; "))),
-                    Role::Dim,
-                ));
-            }
-            rows.push(PageBlock::Share(part.tokens, most, spans));
+        let spans = |part: &ContextPart| {
+            let notes: Vec<_> = part.notes.iter().map(note).collect();
+            let notes = Sanitized::line(&format!("   {}", notes.join("; ")));
+            vec![
+                Span::new(Sanitized::line(&name(&part.name)), Role::Text),
+                Span::new(notes, Role::Dim),
+            ]
+        };
+        let (unsent, sent): (Vec<_>, Vec<_>) = parts.iter().partition(|it| is_unsent(it));
+        rows.extend(sent.iter().map(|it| PageBlock::Share(it.tokens, most, spans(it))));
+        if !unsent.is_empty() {
+            rows.push(PageBlock::BLANK);
+            rows.push(PageBlock::heading(t!("context-unsent")));
+            rows.extend(unsent.iter().map(|it| PageBlock::Item(space(2), spans(it))));
         }
         Self::of(rows)
     }
@@ -456,6 +460,17 @@ impl Overlay for Page {
     }
 }
 
+/// Returns true for what is not in the request.
+fn is_unsent(part: &ContextPart) -> bool {
+    let is_why = |it: &ContextNote| {
+        matches!(
+            it,
+            ContextNote::NotOffered(_) | ContextNote::NotSent(_) | ContextNote::Untrusted
+        )
+    };
+    part.notes.iter().any(is_why)
+}
+
 /// The name of a part of the context; a tag is its own name.
 fn name(name: &ContextName) -> String {
     match name {
@@ -464,7 +479,7 @@ fn name(name: &ContextName) -> String {
         ContextName::ServerInstructions => t!("context-servers").to_owned(),
         ContextName::Tools => t!("context-tools").to_owned(),
         ContextName::Tool(name) => t!("context-tool", name = name.as_str()),
-        ContextName::Tag(tag) => (*tag).to_owned(),
+        ContextName::Tag(tag) => tag.replace('_', " "),
         ContextName::Messages => t!("context-messages").to_owned(),
         ContextName::Answers => t!("context-answers").to_owned(),
         ContextName::Results => t!("context-results").to_owned(),
@@ -479,29 +494,25 @@ fn note(note: &ContextNote) -> String {
         ContextNote::UserReplacements(count) => t!("context-replaced", count = *count),
         ContextNote::Untrusted => t!("context-untrusted").to_owned(),
         ContextNote::DescriptionOnly => t!("context-description").to_owned(),
-        ContextNote::NotSent(awaits) => t!(
-            "context-not-sent",
-            when = match awaits {
-                RuleTrigger::Nothing => t!("context-awaits-nothing"),
-                RuleTrigger::Files => t!("context-awaits-files"),
-                RuleTrigger::Model => t!("context-awaits-model"),
-                RuleTrigger::User => t!("context-awaits-user"),
-            }
-        ),
+        ContextNote::NotSent(awaits) => match awaits {
+            RuleTrigger::Nothing => t!("context-awaits-nothing"),
+            RuleTrigger::Files => t!("context-awaits-files"),
+            RuleTrigger::Model => t!("context-awaits-model"),
+            RuleTrigger::User => t!("context-awaits-user"),
+        }
+        .to_owned(),
         ContextNote::ToolCount(count) => t!("context-tool-count", count = *count),
-        ContextNote::NotOffered(why) => t!(
-            "context-not-offered",
-            why = match why {
-                NotOffered::SwitchedOff => t!("context-switched-off"),
-                NotOffered::ModelCallsNone => t!("context-calls-none"),
-                NotOffered::NoSearchService => t!("context-no-search"),
-                NotOffered::NoChecker => t!("context-no-checker"),
-                NotOffered::NoSkill => t!("context-no-skill"),
-                NotOffered::EditStyle => t!("context-edit-style"),
-                NotOffered::OtherModels => t!("context-other-models"),
-                NotOffered::SmallWindow => t!("context-small-window"),
-            }
-        ),
+        ContextNote::NotOffered(why) => match why {
+            NotOffered::SwitchedOff => t!("context-switched-off"),
+            NotOffered::ModelCallsNone => t!("context-calls-none"),
+            NotOffered::NoSearchService => t!("context-no-search"),
+            NotOffered::NoChecker => t!("context-no-checker"),
+            NotOffered::NoSkill => t!("context-no-skill"),
+            NotOffered::EditStyle => t!("context-edit-style"),
+            NotOffered::OtherModels => t!("context-other-models"),
+            NotOffered::SmallWindow => t!("context-small-window"),
+        }
+        .to_owned(),
         ContextNote::Estimate => t!("context-guess").to_owned(),
         ContextNote::Window(tokens) => t!("context-window", count = *tokens),
         ContextNote::CountedByServer(tokens) => t!("context-counted", count = *tokens),
@@ -764,21 +775,22 @@ mod tests {
         assert_eq!(
             rows(80),
             [
-                "      0  ▱▱▱▱▱▱▱▱▱▱▱▱  tool web_search   not offered: no search service",
-                "                       configured: set web.search.kind",
                 "   1.5k  ▰▰▰▰▰▰▱▱▱▱▱▱  tool results",
                 "     3k  ▰▰▰▰▰▰▰▰▰▰▰▰  total",
+                "",
+                "Not sent",
+                "  tool web_search   no search service configured: set web.search.kind",
             ]
         );
         assert_eq!(
             rows(37),
             [
-                "      0  ▱▱▱▱  tool web_search   not",
-                "               offered: no search",
-                "               service configured:",
-                "               set web.search.kind",
                 "   1.5k  ▰▰▱▱  tool results",
                 "     3k  ▰▰▰▰  total",
+                "",
+                "Not sent",
+                "  tool web_search   no search service",
+                "  configured: set web.search.kind",
             ]
         );
     }

@@ -49,6 +49,15 @@ const ASIDE: f64 = 0.6;
 /// Chunks of one file in an answer: what else there is should be seen too.
 const MOST_PER_FILE: usize = 3;
 
+/// Different files in an answer before one of them is shown with a second chunk.
+const DIFFERENT_FILES: usize = 10;
+
+/// Letters that a word needs to be looked for inside the words of a path: `cache` is in `httpcache.py`.
+const SHORTEST_INSIDE: usize = 4;
+
+/// Times that a word in the path counts beside those in the chunk.
+const IN_PATH: u8 = 2;
+
 /// The chunks of all files that were ever searched.
 #[derive(Debug, Default)]
 pub struct Index {
@@ -137,7 +146,7 @@ impl Index {
         let entries = self.refresh(files, read, is_over);
         let searched = entries.iter().flatten().count();
         SearchResult {
-            hits: rank(&entries, question, most),
+            hits: rank(files, &entries, question, most),
             searched,
             is_whole: searched == files.len(),
         }
@@ -243,21 +252,24 @@ fn is_text(bytes: &[u8]) -> bool {
     bytes.len() < 4096 || bytes.len() / lines < 400
 }
 
-/// Tests, examples of data and documentation, by their path.
+/// Tests, examples of data, documentation and the settings of tools, by their path.
 fn is_aside(shown: &str) -> bool {
     const FOLDERS: WordList = WordList(
         "test tests __tests__ spec specs testing testdata fixtures __fixtures__ snapshots __snapshots__ mocks
          __mocks__ doc docs documentation bench benches examples",
     );
-    const ENDINGS: &[&str] = &["md", "mdx", "rst", "adoc", "txt", "snap", "lock", "csv", "svg"];
+    const ENDINGS: WordList = WordList(
+        "md mdx rst adoc txt snap lock csv svg toml ini cfg conf yml yaml json jsonc xml properties tmpl zsh fish",
+    );
     let lower = shown.to_lowercase();
     let mut parts: Vec<_> = lower.split('/').collect();
     let name = parts.pop().unwrap_or_default();
-    if parts.iter().any(|it| FOLDERS.contains(it)) {
+    // `.github/workflows`, `.eslintrc`.
+    if parts.iter().any(|it| FOLDERS.contains(it)) || lower.starts_with('.') || lower.contains("/.") {
         return true;
     }
     let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
-    ENDINGS.contains(&ending)
+    ENDINGS.contains(ending)
         || stem.starts_with("test_")
         || ["_test", "_tests", ".test", ".spec", "_spec", "-test"]
             .iter()
@@ -265,19 +277,20 @@ fn is_aside(shown: &str) -> bool {
         || matches!(stem, "test" | "tests" | "conftest" | "changelog" | "readme" | "changes")
 }
 
-/// Returns true if a question is about tests or documentation.
+/// Returns true if a question is about tests, documentation or the settings of tools.
 fn is_about_asides(question: &str) -> bool {
     const WORDS: WordList = WordList(
         "test tests tested testing spec specs fixture fixtures snapshot snapshots mock mocks benchmark benchmarks
-         bench example examples doc docs documentation documented readme changelog guide tutorial",
+         bench example examples doc docs documentation documented readme changelog guide tutorial workflow workflows ci pipeline
+         dependency dependencies",
     );
     let lower = question.to_lowercase();
     let mut words = lower.split(|it: char| !it.is_alphanumeric());
     words.any(|it| WORDS.contains(it))
 }
 
-/// BM25 over all chunks of the entries.
-fn rank(entries: &[Option<Arc<Entry>>], question: &str, most: usize) -> Vec<Hit> {
+/// BM25 over all chunks of the entries, which are those of `files`.
+fn rank(files: &[File], entries: &[Option<Arc<Entry>>], question: &str, most: usize) -> Vec<Hit> {
     const SATURATION: f64 = 1.2;
     const LENGTH: f64 = 0.75;
     let asked = word::asked(question);
@@ -289,10 +302,15 @@ fn rank(entries: &[Option<Arc<Entry>>], question: &str, most: usize) -> Vec<Hit>
     let mut holding = vec![0_usize; asked.len()];
     let mut found = Vec::new();
     for (file, entry) in entries.iter().enumerate() {
+        let path = files.get(file).map_or_else(String::new, |it| it.shown.to_lowercase());
+        let is_inside = |it: &word::AskedWord| it.stem.len() >= SHORTEST_INSIDE && path.contains(&it.stem);
+        let in_path: Vec<u8> = asked.iter().map(|it| IN_PATH * u8::from(is_inside(it))).collect();
         for chunk in entry.iter().flat_map(|it| it.chunks.iter()) {
             total += 1;
             length += u64::from(chunk.words.length);
-            let counts: Vec<u8> = asked.iter().map(|it| chunk.words.count(*it)).collect();
+            let words = asked.iter().zip(&in_path);
+            let counts = words.map(|(it, more)| chunk.words.count(it.hash).saturating_add(*more));
+            let counts: Vec<u8> = counts.collect();
             if counts.iter().all(|it| *it == 0) {
                 continue;
             }
@@ -334,14 +352,30 @@ fn rank(entries: &[Option<Arc<Entry>>], question: &str, most: usize) -> Vec<Hit>
         let order = right.score.total_cmp(&left.score);
         order.then_with(|| (left.file, left.lines.start()).cmp(&(right.file, right.lines.start())))
     });
+    chosen(hits, most)
+}
+
+/// The hits of an answer, of those that are given best first: the best of each file until there are enough different files, then more of the
+/// same ones.
+fn chosen(hits: Vec<Hit>, most: usize) -> Vec<Hit> {
     let mut per_file: HashMap<usize, usize> = HashMap::new();
-    hits.retain(|it| {
+    let mut nth = hits.iter().map(|it| {
         let count = per_file.entry(it.file).or_default();
         *count += 1;
-        *count <= MOST_PER_FILE
+        *count
     });
-    hits.truncate(most);
-    hits
+    let nth: Vec<usize> = nth.by_ref().collect();
+    let is_first = |at: &usize| nth[*at] == 1;
+    let is_more = |at: &usize| (2..=MOST_PER_FILE).contains(&nth[*at]);
+    let places = 0..hits.len();
+    let firsts = places.clone().filter(is_first);
+    let mut kept: Vec<usize> = firsts.clone().take(DIFFERENT_FILES.min(most)).collect();
+    let mut rest: Vec<usize> = places.filter(is_more).chain(firsts.skip(kept.len())).collect();
+    rest.sort_unstable();
+    kept.extend(rest.into_iter().take(most - kept.len()));
+    kept.sort_unstable();
+    let mut hits: Vec<Option<Hit>> = hits.into_iter().map(Some).collect();
+    kept.into_iter().filter_map(|at| hits[at].take()).collect()
 }
 
 #[cfg(test)]
@@ -428,6 +462,9 @@ mod tests {
             ("test_cart.py", true),
             ("README.md", true),
             ("CHANGELOG", true),
+            (".github/workflows/ci.yml", true),
+            ("web/.eslintrc.js", true),
+            ("pyproject.toml", true),
         ] {
             assert_eq!(is_aside(path), expected, "{path}");
         }
@@ -442,6 +479,25 @@ mod tests {
         let found = search(&Index::default(), &files, "needle");
         assert_eq!(found.iter().filter(|it| *it == "a.rs").count(), 3);
         assert!(found.contains(&"b.rs".to_owned()));
+        // Ten files come before a second chunk of one.
+        let names: Vec<String> = (0..12).map(|it| format!("{it}.rs")).collect();
+        let mut many: Vec<(&str, &str)> = names.iter().map(|it| (it.as_str(), "fn needle() {}")).collect();
+        many.push(("a.rs", &long));
+        let found = search(&Index::default(), &many, "needle");
+        let different: std::collections::BTreeSet<_> = found.iter().collect();
+        assert_eq!((found.len(), different.len()), (10, 10));
+    }
+
+    #[test]
+    fn a_word_inside_of_a_name_in_the_path_counts() {
+        let files = [
+            ("src/httpcache.py", "class Policy:\n    pass\n"),
+            ("src/pages.py", "def cache_line(page):\n    return page\n"),
+            ("src/other.py", "def other():\n    pass\n"),
+        ];
+        let found = search(&Index::default(), &files, "How does http caching decide?");
+        assert_eq!(found[0], "src/httpcache.py");
+        assert!(found.contains(&"src/pages.py".to_owned()));
     }
 
     #[test]

@@ -92,8 +92,16 @@ impl Counter {
     }
 }
 
+/// A word of a question.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AskedWord {
+    pub hash: u32,
+    /// Without the ending that bends it, in small letters.
+    pub stem: String,
+}
+
 /// The words of a question, each once. A question of empty words only is taken as it is.
-pub fn asked(question: &str) -> Vec<u32> {
+pub fn asked(question: &str) -> Vec<AskedWord> {
     let mut all = Vec::new();
     let mut telling = Vec::new();
     // Of a pasted page the beginning is enough.
@@ -103,9 +111,11 @@ pub fn asked(question: &str) -> Vec<u32> {
         };
         each(line, &mut |word| {
             let list = if EMPTY.contains(&word) { &mut all } else { &mut telling };
-            let hash = hash(stem(word));
-            if !list.contains(&hash) && list.len() < 64 {
-                list.push(hash);
+            let stem = stem(word);
+            let hash = hash(stem);
+            if list.iter().all(|it: &AskedWord| it.hash != hash) && list.len() < 64 {
+                let stem = stem.to_owned();
+                list.push(AskedWord { hash, stem });
             }
         });
     }
@@ -321,7 +331,7 @@ mod tests {
         );
         assert_eq!(asked("What is it?"), asked("what is it"));
         assert_eq!(asked("what is it").len(), 3);
-        assert_eq!(asked("?"), Vec::<u32>::new());
+        assert_eq!(asked("?"), []);
     }
 
     proptest! {
@@ -334,7 +344,7 @@ mod tests {
             let words = counter.take();
             prop_assert_eq!(words.counts.iter().map(|it| u32::from(*it)).sum::<u32>(), words.length);
             for hash in asked(&line) {
-                prop_assert!(words.count(hash) > 0);
+                prop_assert!(words.count(hash.hash) > 0);
             }
         }
     }

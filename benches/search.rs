@@ -1,0 +1,110 @@
+//! How often code search finds the file that a question is about.
+//!
+//! ```sh
+//! cargo bench --bench search -- QUESTIONS.json FOLDER [even|odd]
+//! ```
+//!
+//! `QUESTIONS.json` is `{"repository": [{"q": "…", "gold": ["path", …]}]}`, and `FOLDER/repository` a checkout with git. Prints, per repository
+//! and in all: the share of questions with a right file among the first 5 and 10 files, the mean of 1/rank, and how many files came back.
+//! `even` and `odd` take every other question: one half to tune on, one to look at once.
+
+use std::{collections::BTreeMap, path::Path, process::Command};
+
+use serde::Deserialize;
+use sheaf::index::{File, Index};
+
+#[derive(Deserialize)]
+struct Question {
+    q: String,
+    gold: Vec<String>,
+}
+
+/// Chunks of an answer, as the tool asks for by default.
+const CHUNKS: usize = 10;
+
+#[derive(Default)]
+struct Sums {
+    questions: f64,
+    at_5: f64,
+    at_10: f64,
+    reciprocal: f64,
+    files: f64,
+}
+
+impl Sums {
+    fn print(&self, name: &str) {
+        let mean = |it: f64| it / self.questions.max(1.0);
+        println!(
+            "{name:24} {:5} {:8.3} {:9.3} {:6.3} {:6.1}",
+            self.questions,
+            mean(self.at_5),
+            mean(self.at_10),
+            mean(self.reciprocal),
+            mean(self.files)
+        );
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|it| it != "--bench").collect();
+    let [questions, folder, half @ ..] = arguments.as_slice() else {
+        println!("SKIPPED: search, which needs QUESTIONS.json FOLDER [even|odd]");
+        return;
+    };
+    let text = std::fs::read_to_string(questions).expect("the questions can be read");
+    let all: BTreeMap<String, Vec<Question>> = serde_json::from_str(&text).expect("the questions are JSON");
+    println!("repository              count recall@5 recall@10    MRR  files");
+    let mut total = Sums::default();
+    for (name, questions) in &all {
+        let root = Path::new(folder).join(name);
+        let files = files(&root);
+        let read = |path: &Path| std::fs::read(path).ok();
+        let index = Index::default();
+        let mut sums = Sums::default();
+        for (at, question) in questions.iter().enumerate() {
+            let is_even = at % 2 == 0;
+            if half.first().is_some_and(|it| (it == "even") != is_even) {
+                continue;
+            }
+            let found = index.search(&files, &read, &question.q, CHUNKS, &|| false);
+            let mut ranked: Vec<&str> = Vec::new();
+            for hit in &found.hits {
+                let shown = files[hit.file].shown.as_str();
+                if !ranked.contains(&shown) {
+                    ranked.push(shown);
+                }
+            }
+            let rank = ranked.iter().position(|it| question.gold.iter().any(|gold| gold == it));
+            if std::env::var_os("SHOW").is_some() {
+                println!("{:?} {} | {:?}", rank.map(|it| it + 1), question.q, ranked);
+            }
+            for sums in [&mut sums, &mut total] {
+                sums.questions += 1.0;
+                sums.at_5 += f64::from(u8::from(rank.is_some_and(|it| it < 5)));
+                sums.at_10 += f64::from(u8::from(rank.is_some_and(|it| it < 10)));
+                sums.reciprocal += rank.map_or(0.0, |it| 1.0 / (it + 1) as f64);
+                sums.files += ranked.len() as f64;
+            }
+        }
+        sums.print(name);
+    }
+    total.print("all");
+}
+
+fn files(root: &Path) -> Vec<File> {
+    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output();
+    let listed = output.expect("git lists the files").stdout;
+    let names = listed.split(|it| *it == 0).filter(|it| !it.is_empty());
+    let file = |name: &[u8]| {
+        let shown = String::from_utf8_lossy(name).into_owned();
+        let path = root.join(&shown);
+        let metadata = std::fs::symlink_metadata(&path).ok().filter(|it| it.is_file())?;
+        Some(File {
+            modified: metadata.modified().ok(),
+            bytes: metadata.len(),
+            shown,
+            path,
+        })
+    };
+    names.filter_map(file).collect()
+}

@@ -105,6 +105,7 @@ const WITHOUT_EFFECT: &[(&[&str], &[&str])] = &[
     (&["sessions"], &["theme", "sandbox"]),
     (&["plugin"], &["theme", "sandbox"]),
     (&["get"], &["theme", "sandbox"]),
+    (&["search"], &["theme", "sandbox"]),
     (&["why"], &["theme", "sandbox"]),
     (&["undo"], &["theme", "sandbox"]),
     (&["redo"], &["theme", "sandbox"]),
@@ -536,6 +537,8 @@ pub enum Task {
     Plugin(Plugin),
     /// Print one document of a saved conversation, by its address
     Get(Get),
+    /// Find code by what it is about
+    Search(Search),
     /// Show which message and model produced a line (blame for AI edits)
     Why(Why),
     /// Undo the file changes of a turn or a document
@@ -1163,6 +1166,32 @@ pub struct Get {
     /// Output format
     #[arg(long = "as", value_name = "FORM", default_value = "text")]
     pub form: DocumentFormatArgument,
+
+    #[command(flatten)]
+    pub common: CommonArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  sheaf search where are discounts validated\n  sheaf search --in src/cart \"how is the total rounded\"\n\n\
+                  Words are compared, not their meaning. Secrets and files that git or .cursorignore ignore are not searched."
+)]
+pub struct Search {
+    /// Question, or words of what the code does
+    #[arg(value_name = "QUESTION", required = true)]
+    pub question: Vec<String>,
+
+    /// Search this folder or file only; can be repeated
+    #[arg(long = "in", value_name = "PATH")]
+    pub folders: Vec<String>,
+
+    /// Number of results
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub count: Option<u64>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 
     #[command(flatten)]
     pub common: CommonArguments,

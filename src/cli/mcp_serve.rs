@@ -28,12 +28,13 @@ use super::{
 use crate::{
     agent::approval::{Facts, Rules, RunMode, Tier, Verdict, judge},
     config::{Fingerprint, Settings},
+    index::Index,
     mcp::{LEGACY_VERSIONS, MODERN},
     print::json,
     protocol::Mode,
     sandbox::{Fence, Seen, Workspace},
     text::{Sanitized, diff},
-    tools::{self, Access, Class, Context, Fault, Hunk, Input, Outcome, Proposal, Stop, Tool, Work, arguments},
+    tools::{self, Access, Class, Context, Fault, Hunk, Input, Outcome, Proposal, Tool, Work, arguments},
 };
 
 /// Bytes of one message.
@@ -46,6 +47,8 @@ struct Server {
     base: CliContext,
     workspace: Arc<Workspace>,
     seen: Arc<Seen>,
+    /// The index of the code; one for all calls.
+    index: Arc<Index>,
     settings: Arc<Settings>,
     rules: Rules,
     out: mpsc::UnboundedSender<Sanitized>,
@@ -69,6 +72,7 @@ pub fn run(common: &CommonArguments) -> Result<u8> {
     let server = Arc::new(Server {
         workspace: Arc::new(workspace),
         seen: Arc::default(),
+        index: Arc::default(),
         settings: Arc::new(base.settings.clone()),
         rules,
         out,
@@ -275,19 +279,10 @@ impl Server {
     /// Does what a tool is asked to, as far as it is allowed.
     async fn work(&self, tool: &Tool, input: Input, from: &Caller) -> Value {
         Arc::clone(&self.workspace).look_once().await;
-        let (output, _) = mpsc::unbounded_channel();
+        let (settings, index) = (Arc::clone(&self.settings), Arc::clone(&self.index));
         let context = Context {
-            workspace: Arc::clone(&self.workspace),
             seen: Arc::clone(&self.seen),
-            index: Arc::default(),
-            findings: Arc::default(),
-            skills: Arc::default(),
-            only_reads: false,
-            settings: Arc::clone(&self.settings),
-            apply: None,
-            call: uuid::Uuid::new_v4().simple().to_string(),
-            output,
-            stop: Stop::default(),
+            ..Context::apart(Arc::clone(&self.workspace), settings, index)
         };
         let done = match &tool.work {
             Work::Call { touches, run } => match touches(&input, &context) {

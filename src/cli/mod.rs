@@ -23,6 +23,7 @@ mod open;
 mod plugin;
 mod run;
 mod schema;
+mod search;
 mod searching;
 mod serve;
 mod sessions;
@@ -182,6 +183,7 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
         Some(Task::Sessions(it)) => sessions::run(&it),
         Some(Task::Plugin(it)) => plugin::run(&it),
         Some(Task::Get(it)) => sessions::get(&it),
+        Some(Task::Search(it)) => search::run(&it),
         Some(Task::Why(it)) => why::run(&it),
         Some(Task::Undo(it)) => undo::undo(&it),
         Some(Task::Redo(it)) => undo::redo(&it),

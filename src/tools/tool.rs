@@ -363,6 +363,25 @@ pub struct Context {
     pub stop: Stop,
 }
 
+impl Context {
+    /// The context of a call that belongs to no conversation.
+    pub fn apart(workspace: Arc<Workspace>, settings: Arc<Settings>, index: Arc<Index>) -> Self {
+        Self {
+            workspace,
+            seen: Arc::default(),
+            index,
+            findings: Arc::default(),
+            skills: Arc::default(),
+            settings,
+            apply: None,
+            call: uuid::Uuid::new_v4().simple().to_string(),
+            only_reads: false,
+            output: mpsc::unbounded_channel().0,
+            stop: Stop::default(),
+        }
+    }
+}
+
 /// A sign that work is not wanted any more.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);

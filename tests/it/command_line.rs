@@ -158,3 +158,31 @@ fn a_folder_gets_a_page_for_each_command() {
         assert!(text.contains(word), "{name}: {text}");
     }
 }
+
+#[test]
+fn code_is_found_by_what_it_is_about() {
+    let home = tempfile::tempdir().expect("a folder");
+    let files = [
+        (
+            "src/cart.rs",
+            "/// What the customer pays.\npub fn total() -> u32 {\n    7\n}\n",
+        ),
+        ("src/mail.rs", "pub fn send() {}\n"),
+        (".env", "CUSTOMER=pays\n"),
+    ];
+    std::fs::create_dir(home.path().join("src")).expect("a folder");
+    for (path, text) in files {
+        std::fs::write(home.path().join(path), text).expect("a file");
+    }
+    let found = run(home.path(), &["search", "how", "much", "do", "customers", "pay"]);
+    assert_eq!(found.code, Some(0), "{}", found.err);
+    assert_eq!(
+        found.out,
+        "src/cart.rs:1-4\n     1  /// What the customer pays.\n     2  pub fn total() -> u32 {\n     3      7\n     4  }\n"
+    );
+    let json = run(home.path(), &["search", "--json", "--in", "src", "customer"]);
+    let value: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+    assert_eq!(value["chunks"][0]["filePath"], "src/cart.rs");
+    let nothing = run(home.path(), &["search", "zebra"]);
+    assert_eq!((nothing.code, nothing.out.as_str()), (Some(1), ""), "{}", nothing.err);
+}

@@ -100,6 +100,7 @@ fn help() -> String {
         "plugin update",
         "get",
         "why",
+        "search",
         "sessions show",
         "sessions doctor",
         "undo",

@@ -8,6 +8,8 @@
 //! and in all: the share of questions with a right file among the first 5 and 10 files, the mean of 1/rank, and how many files came back.
 //! `even` and `odd` take every other question: one half to tune on, one to look at once.
 
+#![expect(clippy::print_stdout, reason = "figures are for the person who runs the bench")]
+
 use std::{collections::BTreeMap, path::Path, process::Command};
 
 use serde::Deserialize;

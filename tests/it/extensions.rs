@@ -434,6 +434,37 @@ fn a_hook_keeps_the_history_from_being_summed_up() {
 }
 
 #[test]
+fn what_a_mode_of_a_file_keeps_from_the_model_it_does_not_keep_from_the_user() {
+    let model = crate::mock_model::Model::start();
+    let sheaf = Start::new(&[])
+        .file(".config/sheaf/modes/calm.md", "---\ntools: [reads]\n---\nLook only.")
+        .with("OPENAI_BASE_URL", &model.url)
+        .with("OPENAI_API_KEY", "sk-test")
+        .with("OPENAI_MODEL", "scripted")
+        .size(100, 30)
+        .run();
+    sheaf.wait_for("Ask anything");
+    // The file is read after the first key.
+    for _ in 0..10 {
+        for mode in ["── agent, asks first", "── plan", "── ask ─", "── debug"] {
+            sheaf.send("\x1b[Z");
+            sheaf.wait_for(mode);
+        }
+        sheaf.send("\x1b[Z");
+        sheaf.wait_until("the next mode", |seen| {
+            seen.shows("── calm") || seen.shows("── agent ─")
+        });
+        if sheaf.look(|seen| seen.shows("── calm")) {
+            break;
+        }
+    }
+    sheaf.send("!echo from-$((40+2))\r");
+    sheaf.wait_for("from-42");
+    sheaf.wait_for("── calm");
+    assert!(model.is_idle(), "{}", sheaf.picture());
+}
+
+#[test]
 fn a_file_of_hooks_that_is_written_wrongly_is_said_at_once() {
     let bench = bench();
     bench.write(

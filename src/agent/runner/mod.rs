@@ -320,6 +320,11 @@ impl Runner {
         if self.messages.user_command.is_some() {
             // The model is not asked.
             submission.setup.limits.dollars_in_all = None;
+            // Nor does a mode of a file keep the user from anything.
+            submission.setup.custom_mode = None;
+            if submission.mode.is_read_only() {
+                submission.mode = Mode::Agent;
+            }
         }
         submission.setup.purpose = match (self.messages.compaction.take(), &self.messages.user_command) {
             (Some(how), _) => Purpose::Compaction(how),

@@ -317,6 +317,23 @@ fn the_document_of_a_call_has_the_hooks_that_ran_for_it() {
 }
 
 #[test]
+fn a_guard_judges_what_another_hook_has_made_of_a_call() {
+    let bench = bench();
+    let change = r#"grep -q before && echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"touch made.txt"}}}'; exit 0"#;
+    let guard = "grep -q made.txt && { echo 'nothing is made' >&2; exit 2; }; exit 0";
+    let hooks = [change, guard].map(|it| json!({ "type": "command", "command": it }));
+    let file = json!({ "hooks": { "PreToolUse": [{ "hooks": hooks }] } });
+    bench.write("home/.claude/settings.json", &file.to_string());
+    let run = json!({ "command": "echo before", "is_background": false });
+    let (results, told) = calls(&bench, &["--no-session", "--force"], &[("run_terminal_cmd", run)]);
+    if told.contains("there is no sandbox here") {
+        return;
+    }
+    assert!(results[0].contains("nothing is made"), "{results:?} {told}");
+    assert!(!bench.folder.path().join("work/made.txt").exists(), "{told}");
+}
+
+#[test]
 fn a_hooks_yes_lifts_no_rule_that_denies() {
     let bench = bench();
     bench.write(

@@ -187,6 +187,16 @@ fn joined(mut one: Merged, other: Merged) -> Merged {
     one
 }
 
+/// What the guards say of a call whose input a hook has changed, before and after: the stricter of both.
+pub fn judged_again(first: Merged, second: Merged) -> Merged {
+    let lifts_question = first.lifts_question && second.lifts_question;
+    // The same hooks add the same context.
+    let context = String::new();
+    let mut merged = joined(first, Merged { context, ..second });
+    merged.lifts_question &= lifts_question;
+    merged
+}
+
 /// Calls the hooks of a call that has run; what they add stands behind its result.
 pub async fn after(
     hooks: &Arc<Hooks>,

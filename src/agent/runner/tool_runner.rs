@@ -281,18 +281,25 @@ impl ToolRunner {
             }
             let prepare = |arguments| prepared(&tool, arguments, context.clone(), job, &snapshots, &hold);
             let mut prepared = prepare(arguments.clone()).await?;
-            let asked = hook_calls::before(&hooks, &tool, &arguments, &prepared.accesses, &context).await;
+            let ended = |why: &String| Fault::new("TOOL_REJECTED", format!("a hook ended the answer: {why}"));
+            let mut asked = hook_calls::before(&hooks, &tool, &arguments, &prepared.accesses, &context).await;
             if let Some(why) = &asked.halt {
-                return Err(Fault::new("TOOL_REJECTED", format!("a hook ended the answer: {why}")));
+                return Err(ended(why));
             }
             let mut arguments = arguments;
-            if let Some(changed) = &asked.input {
-                let whole = hook_calls::changed(&tool, &arguments, changed);
+            if let Some(changed) = asked.input.take() {
+                let whole = hook_calls::changed(&tool, &arguments, &changed);
                 match tools::arguments::read(&tool, Ok(&whole)) {
                     Ok(changed) => {
                         arguments = changed;
                         prepared = prepare(arguments.clone()).await?;
                         prepared.hook.arguments = Some(arguments.clone());
+                        // Guards judge what will be done, not what was asked for.
+                        let again = hook_calls::before(&hooks, &tool, &arguments, &prepared.accesses, &context).await;
+                        asked = hook_calls::judged_again(asked, again);
+                        if let Some(why) = &asked.halt {
+                            return Err(ended(why));
+                        }
                     }
                     // To go on with the old input would do what the hook did not want.
                     Err(fault) => {

@@ -64,7 +64,12 @@ pub const MODE: Action = Action::new("mode", "mode", |app, word| match Mode::par
         effects.extend(app.open(Picker::modes(&app.composer, &MODE, asks)));
         effects
     }
-    None => app.toast(t!("action-no-mode", word = word)),
+    None => {
+        let own = Mode::ALL.iter().map(|it| it.as_str());
+        let files = app.composer.commands.modes.iter().map(|it| it.name.as_str());
+        let modes = own.chain(files).collect::<Vec<_>>().join(", ");
+        app.toast(t!("action-no-mode", word = word, modes = modes))
+    }
 });
 
 pub const MODEL: Action = Action::new("model", "model", |app, word| {

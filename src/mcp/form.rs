@@ -94,7 +94,9 @@ pub fn read(ask: &Ask) -> Result<Form, String> {
             return Err(format!("it has more than {MOST_FIELDS} fields"));
         }
         let field = field(name, property, is_required(name))?;
-        let said = format!("{name} {}", field.text).to_lowercase();
+        // What is typed freely answers the message, too.
+        let asked = if field.values.is_empty() { message.as_str() } else { "" };
+        let said = format!("{name} {} {asked}", field.text).to_lowercase();
         if field.kind == Kind::Text && SECRETS.iter().any(|it| said.contains(it)) {
             return Err(format!(
                 "it asks for a secret (`{}`)",
@@ -459,6 +461,20 @@ mod tests {
             .map(|it| (format!("f{it}"), json!({ "type": "string" })))
             .collect();
         assert!(form(many.into(), &[]).is_err());
+    }
+
+    #[test]
+    fn a_message_asks_for_no_secret_either() {
+        let schema = |field: Value| {
+            let message = "Type the API key of your account";
+            read(&ask(
+                json!({ "message": message, "requestedSchema": { "properties": { "x": field } } }),
+            ))
+        };
+        let free = schema(json!({ "type": "string" })).map(drop);
+        assert_eq!(free, Err("it asks for a secret (`x`)".to_owned()));
+        assert!(schema(json!({ "type": "boolean" })).is_ok());
+        assert!(schema(json!({ "type": "string", "enum": ["keep", "drop"] })).is_ok());
     }
 
     #[test]

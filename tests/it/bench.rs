@@ -26,6 +26,9 @@ impl Bench {
         for (path, text) in files {
             bench.write(&format!("work/{path}"), text);
         }
+        // Else it would belong to the repository of sheaf itself, which is around it.
+        let made = Command::new("git").args(["init", "-q"]).arg(bench.path("work")).status();
+        assert!(made.expect("git").success(), "a repository");
         bench
     }
 

@@ -159,6 +159,7 @@ fn a_plugin_is_listed_before_the_yes_and_takes_part_after_it() {
     let output = child.wait_with_output().expect("it ends");
     if !String::from_utf8_lossy(&output.stderr).contains("there is no sandbox here") {
         assert!(results[1].contains("the plugin forbids it"), "{results:?}");
+        assert!(bench.0.path("work/guard-ran").exists(), "it ran in the workspace");
     }
     let (told, _) = bench.0.run(&["plugin", "list"]);
     assert!(

@@ -285,6 +285,12 @@ pub async fn prompt_of(text: &str, servers: Option<&Servers>) -> Result<Vec<Part
     Ok(std::iter::once(text).chain(pictures).collect())
 }
 
+/// Returns true if a message names a prompt or a resource of a server, which is fetched before the message is sent.
+pub fn is_fetched_for(text: &str, servers: Option<&Servers>) -> bool {
+    let names_resource = |it: &Servers| text.contains('@') && !resources_in(text, &it.statuses()).is_empty();
+    text.trim_start().starts_with(PROMPT) || servers.is_some_and(names_resource)
+}
+
 /// How a message begins that uses a prompt of a server.
 const PROMPT: &str = "/mcp__";
 /// Resources that one message may attach.

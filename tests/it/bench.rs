@@ -27,7 +27,10 @@ impl Bench {
             bench.write(&format!("work/{path}"), text);
         }
         // Else it would belong to the repository of sheaf itself, which is around it.
-        let made = Command::new("git").args(["init", "-q"]).arg(bench.path("work")).status();
+        let made = Command::new("git")
+            .args(["init", "-q"])
+            .arg(bench.path("work"))
+            .status();
         assert!(made.expect("git").success(), "a repository");
         bench
     }

@@ -731,3 +731,26 @@ fn how_far_a_call_is_is_seen_while_it_runs() {
     sheaf.wait_for("Done.");
     assert!(!sheaf.look(|it| it.shows("Counting")), "{}", sheaf.picture());
 }
+
+#[test]
+fn a_resource_that_is_named_while_an_answer_runs_is_sent_after_it() {
+    let folder = home();
+    add(folder.path(), "own", &["modern", "offers"], "");
+    let model = crate::mock_model::Model::start();
+    let start = Start::new(&["--workspace", &workspace(folder.path()).to_string_lossy()])
+        .with("OPENAI_BASE_URL", &model.url)
+        .with("OPENAI_API_KEY", "k")
+        .with("OPENAI_MODEL", "scripted");
+    let sheaf = start.run_in(folder.path());
+    sheaf.wait_for("Ask anything");
+    sheaf.send("one\r");
+    let first = model.asked();
+    first.says("First.");
+    sheaf.wait_for("First.");
+    sheaf.send("see @own:note://one \r");
+    sheaf.wait_gone("› see");
+    first.finish();
+    let second = model.asked();
+    assert!(second.request.to_string().contains("Buy milk."), "{}", second.request);
+    second.finish();
+}

@@ -57,6 +57,7 @@ use super::{
     undo::{self, Restored},
 };
 use crate::{
+    agent::served,
     extensions::hooks::Point,
     journal::Log,
     link::{
@@ -497,10 +498,11 @@ impl Runner {
         }
     }
 
-    /// Returns true if a message may join the running answer: one that hooks look at, that is worked out first, or that is sent in
+    /// Returns true if a message may join the running answer: one that hooks look at, that something is fetched for, that is worked out first, or that is sent in
     /// another custom mode is a message of its own.
     fn may_join(&self, message: &Message) -> bool {
-        let is_looked_at = self.context.hooks().has(Point::Prompt);
+        let is_looked_at = self.context.hooks().has(Point::Prompt)
+            || served::is_fetched_for(&message.content, self.setup.servers.as_deref());
         !is_looked_at && message.command().is_none() && message.custom_mode() == self.turn.custom_mode()
     }
 

@@ -187,7 +187,7 @@ fn joined(mut one: Merged, other: Merged) -> Merged {
     one
 }
 
-/// What the guards say of a call whose input a hook has changed, before and after: the stricter of both.
+/// The stricter of two answers of the guards: of a call, and of what a hook has made of it.
 pub fn judged_again(first: Merged, second: Merged) -> Merged {
     let lifts_question = first.lifts_question && second.lifts_question;
     // The same hooks add the same context.

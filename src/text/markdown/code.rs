@@ -1,11 +1,16 @@
 //! Code between fences while it is open: line by line, without the parser.
 
+use std::borrow::Cow;
+
 use super::{
     Flow, OpenBlock, from,
     lay::{Fence, name},
     tree::{self, Block},
 };
 use crate::text::{Colours, StyledLine};
+
+/// Columns between two stops of a tab.
+const TAB: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct OpenCode {
@@ -80,11 +85,11 @@ impl Flow {
                 break;
             }
             let text = open.unindented(text);
-            open.fence.source.push_str(text);
+            open.fence.source.push_str(&text);
             open.fence.source.push('\n');
         }
         open.fence.closed = ended;
-        open.fence.grow(partial, self.width, colours, rows);
+        open.fence.grow(partial.as_deref(), self.width, colours, rows);
         if !ended {
             self.open = OpenBlock::Code(open);
             return true;
@@ -112,8 +117,20 @@ impl OpenCode {
             && if complete { length >= self.length } else { length > 0 }
     }
 
-    fn unindented<'a>(&self, line: &'a str) -> &'a str {
-        let spaces = line.bytes().take(self.indent).take_while(|&it| it == b' ').count();
-        from(line, spaces)
+    /// The line without the columns by which the block is indented. A tab of which only a part is taken leaves blanks, as the parser has it.
+    fn unindented<'a>(&self, line: &'a str) -> Cow<'a, str> {
+        let mut column = 0;
+        for (at, letter) in line.bytes().enumerate() {
+            let next = match letter {
+                b' ' if column < self.indent => column + 1,
+                b'\t' if column < self.indent => column / TAB * TAB + TAB,
+                _ => return from(line, at).into(),
+            };
+            if next > self.indent {
+                return format!("{}{}", " ".repeat(next - self.indent), from(line, at + 1)).into();
+            }
+            column = next;
+        }
+        Cow::Borrowed("")
     }
 }

@@ -329,12 +329,14 @@ fn quitting_says_how_to_resume_and_resume_without_an_id_shows_the_list() {
     answer.finish();
     first.wait_for("First answer.");
     first.wait_until("the answer is over", |seen| !seen.shows("agent ◐"));
+    first.send("/quit\r");
+    first.wait_for("sheaf --resume ");
+    assert_eq!(first.exit(), 0);
+    // It is stored by now.
     let sessions = first.home().join(".local/share/sheaf/sessions");
     let id = session_files(&sessions).pop().expect("it is stored");
     let id = id.file_stem().and_then(|it| it.to_str()).expect("an id").to_owned();
-    first.send("/quit\r");
     first.wait_for(&format!("sheaf --resume {id}"));
-    assert_eq!(first.exit(), 0);
     let second = begin(&["--resume"]).after(&first).run();
     second.wait_for("enter resume");
     assert!(!second.look(|it| it.shows("in use")), "{}", second.picture());

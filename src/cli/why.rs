@@ -1,6 +1,6 @@
 //! `sheaf why FILE:LINE`: finds the conversation that wrote a line, else the note on the commit that did.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
@@ -64,7 +64,7 @@ fn found(base: &CliContext, place: &str, is_json: bool) -> Result<Result<String,
     let Some((name, Ok(line))) = parsed.map(|(name, line)| (name, line.parse::<usize>())) else {
         bail!("`{place}` is not a file and line\n  example: src/cart.rs:22");
     };
-    let path = plain(&std::env::current_dir()?.join(name));
+    let path = file::lexical(&std::env::current_dir()?.join(name));
     let bytes = file::read(&path, FILE_BYTES)?;
     let text = String::from_utf8_lossy(&bytes);
     let Some(words) = line.checked_sub(1).and_then(|it| text.lines().nth(it)) else {
@@ -166,7 +166,7 @@ fn edits_of_file(base: &CliContext, path: &Path) -> Result<Vec<FileEditRecord>> 
             continue;
         }
         if let Some(was) = &it.was {
-            names.push(plain(Path::new(was)));
+            names.push(file::lexical(Path::new(was)));
         }
         wanted.push(it);
     }
@@ -184,7 +184,7 @@ fn edits(whole: &ExportedConversation, found: &mut Vec<(PathBuf, FileEditRecord)
             if document.is_undone() || !matches!(edit.applied, Applied::Applied | Applied::Other(_)) {
                 continue;
             }
-            let target = plain(&folder.join(edit.new_file_path.unwrap_or(edit.file_path)));
+            let target = file::lexical(&folder.join(edit.new_file_path.unwrap_or(edit.file_path)));
             let Some((old, new)) = texts(&edit) else { continue };
             let was = edit
                 .new_file_path
@@ -220,19 +220,4 @@ fn texts(edit: &FileEdit<'_>) -> Option<(Option<String>, String)> {
         // Renaming keeps all lines.
         (None, None) => edit.new_file_path.map(|_| (Some(String::new()), String::new())),
     }
-}
-
-/// Returns a path without `.` and `..`, as documents name files.
-fn plain(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => out.push(part),
-        }
-    }
-    out
 }

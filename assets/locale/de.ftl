@@ -4,6 +4,10 @@
 
 composer-placeholder = Frag etwas.  / Befehle  @ Dateien  ! Shell  ? Tasten
 composer-in-review = Tasten gehen an das Review.  esc führt hierher zurück
+composer-rest = { $count ->
+    [one] noch 1 Zeile ↓
+   *[other] noch { $count } Zeilen ↓
+}
 composer-unseen = { $count } neu ↓
 composer-shell = läuft in der Sandbox
 composer-shell-silent = läuft in der Sandbox, das Modell sieht es nicht
@@ -812,6 +816,7 @@ news-draft = ctrl+s holt den Entwurf deiner letzten Sitzung zurück
 action-stashed = Entwurf beiseitegelegt; ctrl+s holt ihn zurück
 action-no-stash = kein Entwurf liegt beiseite
 action-no-approval = keine Freigabe wartet
+approval-rest = jetzt ist der Rest zu sehen: erst lesen, dann die Taste noch einmal drücken
 approval-unseen = darum geht es: erst lesen, dann die Taste noch einmal drücken
 action-quit-how = noch einmal ctrl+c beendet
 action-no-panic = unbekannter Befehl /panic

@@ -7,6 +7,10 @@
 
 composer-placeholder = Ask anything.  / commands  @ files  ! shell  ? keys
 composer-in-review = Keys go to the review.  esc returns here
+composer-rest = { $count ->
+    [one] 1 row more ↓
+   *[other] { $count } rows more ↓
+}
 composer-unseen = { $count } new ↓
 composer-shell = runs in the sandbox
 composer-shell-silent = runs in the sandbox, hidden from the model
@@ -815,6 +819,7 @@ news-draft = ctrl+s restores the draft of your last session
 action-stashed = draft stashed; ctrl+s restores it
 action-no-stash = no draft is stashed
 action-no-approval = no approval is waiting
+approval-rest = the rest of it is shown now: read it, then press the key again
 approval-unseen = this is what is asked: read it, then press the key again
 action-quit-how = ctrl+c again to quit
 action-no-panic = unknown command /panic

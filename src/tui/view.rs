@@ -10,7 +10,10 @@ use ratatui::{
 };
 
 use super::{
-    app::{App, DraftList, Focus, Overlay, Placement, Scene, keymap::KeyContext, search::Search, selection::Selection},
+    app::{
+        App, DraftList, Focus, Overlay, Placement, Scene, SeenApproval, keymap::KeyContext, search::Search,
+        selection::Selection,
+    },
     areas::{Areas, DRAFT, Demand, MARGIN, PAGE_INDENT, outline_columns},
     bars::{header, hints::hints, rule, trust},
     overlays::{Picker, Review},
@@ -45,7 +48,13 @@ fn bars(app: &App) -> Bars {
     let status = app.status.line();
     let settings = &app.preferences.settings;
     let (place, state) = header::spans(conversation, composer, settings, status, columns.saturating_sub(2));
-    let above_draft = rule::spans(composer, &app.viewport, conversation, app.now_ms, columns);
+    let above_draft = rule::spans(
+        composer,
+        (&app.viewport, app.questions.seen.below),
+        conversation,
+        app.now_ms,
+        columns,
+    );
     let areas = &app.viewport.areas;
     let is_room_above = !areas.above_footer.is_empty() && !areas.footer.is_empty();
     let footer = footer::spans(
@@ -193,27 +202,47 @@ impl App {
         }
     }
 
-    /// Shows a new approval from its first row, whatever its height: nobody can allow what was never on the screen.
+    /// Shows a new approval from its first row, whatever its height, and notes which of its rows have been on the screen.
     fn show_approval(&mut self, height: usize) {
         let transcript = &self.conversation.transcript;
         let approval = transcript.open_question().and_then(|place| {
             let document = transcript.get(place).filter(|it| is_approval(it))?;
             Some((place, (self.conversation.turn_of(place), document.id.clone())))
         });
-        let Some((place, name)) = approval.filter(|it| self.questions.seen.as_ref() != Some(&it.1)) else {
+        let before = self.questions.seen.below;
+        if let Some((place, name)) = approval {
+            if self.questions.seen.name.as_ref() != Some(&name) {
+                self.questions.seen = SeenApproval {
+                    name: Some(name),
+                    ..SeenApproval::default()
+                };
+            }
+            self.note_seen(Item::Document(place), height);
+        } else {
+            self.questions.seen = SeenApproval::default();
+        }
+        if self.questions.seen.below != before {
+            self.viewport.bars = None;
+        }
+    }
+
+    fn note_seen(&mut self, item: Item, height: usize) {
+        if self.questions.seen.start && self.questions.seen.end {
             return;
-        };
-        let item = Item::Document(place);
+        }
+        let is_inline = self.terminal.inline.is_some();
         let pane = &self.viewport.pane;
-        if self.terminal.inline.is_none() && pane.follow == Following::End && !pane.shows_start(item) {
+        let is_hidden = !self.questions.seen.start && !is_inline && !pane.shows_start(item);
+        if is_hidden && pane.follow == Following::End {
             self.with_pane(|pane, context| {
                 pane.show_start(item, context);
                 pane.measure(context, height);
             });
         }
-        if self.terminal.inline.is_some() || self.viewport.pane.shows_start(item) {
-            self.questions.seen = Some(name);
-        }
+        let (pane, seen) = (&self.viewport.pane, &mut self.questions.seen);
+        seen.start |= is_inline || pane.shows_start(item);
+        seen.end |= is_inline || pane.shows_end(item);
+        seen.below = if seen.end { 0 } else { pane.rows_below(item) };
     }
 
     /// Draws the measured state; the bytes for the terminal are added to `out`.

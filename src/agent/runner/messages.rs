@@ -12,7 +12,8 @@ use crate::{
     },
     journal::Log,
     models::{EndReason, Piece, PieceStream},
-    protocol::{ClarificationResponse, CompactionScope, Message, Mode, Position, Submit, Turn},
+    protocol::{ClarificationResponse, CompactionScope, Message, Mode, Permission, Position, Submit, Turn},
+    tools::run_terminal_cmd,
     transcript::Transcript,
 };
 
@@ -95,6 +96,8 @@ impl Messages {
 pub struct UserCommand {
     name: String,
     arguments: Map<String, Value>,
+    /// The user typed it; otherwise the model made it before.
+    pub is_typed: bool,
     /// The model is told of it.
     pub is_shown: bool,
     /// The call has been made; what is asked next is what to say to its result, which is nothing.
@@ -114,12 +117,31 @@ pub enum QueuedWork {
 }
 
 impl UserCommand {
-    /// A call that has not been made.
-    pub fn new(name: String, arguments: Map<String, Value>, is_shown: bool) -> Self {
+    /// The command `line`, which the user typed. It may reach the network and let git commit, as in their shell; the rest of the
+    /// sandbox holds it.
+    pub fn typed(line: String, is_shown: bool) -> Self {
+        let permissions = [Permission::Network, Permission::GitWrite];
+        let permissions: Vec<Value> = permissions.iter().map(|it| it.as_str().into()).collect();
+        Self {
+            name: run_terminal_cmd::NAME.to_owned(),
+            arguments: Map::from_iter([
+                ("command".to_owned(), line.into()),
+                ("required_permissions".to_owned(), permissions.into()),
+            ]),
+            is_typed: true,
+            is_shown,
+            is_asked: false,
+            from: 0,
+        }
+    }
+
+    /// A call of the model's that is made again.
+    pub fn repeated(name: String, arguments: Map<String, Value>) -> Self {
         Self {
             name,
             arguments,
-            is_shown,
+            is_typed: false,
+            is_shown: true,
             is_asked: false,
             from: 0,
         }

@@ -35,7 +35,7 @@ mod trust;
 use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::{
     answer_stream::{AnswerStream, endless, text_of},
@@ -69,7 +69,6 @@ use crate::{
         Turn as ProtocolTurn, sentence,
     },
     sandbox::{LeftBehind, Settled},
-    tools::run_terminal_cmd,
     transcript::Transcript,
 };
 
@@ -329,7 +328,8 @@ impl Runner {
         }
         submission.setup.purpose = match (self.messages.compaction.take(), &self.messages.user_command) {
             (Some(how), _) => Purpose::Compaction(how),
-            (None, Some(_)) => Purpose::Command,
+            (None, Some(own)) if own.is_typed => Purpose::Typed,
+            (None, Some(_)) => Purpose::Repeated,
             (None, None) => Purpose::Answer,
         };
         if submission.setup.purpose == Purpose::Answer && !self.restorer.told.is_empty() {
@@ -415,8 +415,7 @@ impl Runner {
                 if !is_shown {
                     submit.message.extra.insert(ASIDE.to_owned(), true.into());
                 }
-                let arguments = Map::from_iter([("command".to_owned(), line.into())]);
-                let own = UserCommand::new(run_terminal_cmd::NAME.to_owned(), arguments, is_shown);
+                let own = UserCommand::typed(line, is_shown);
                 self.messages.queue.push_back((submit, QueuedWork::Command(own)));
             }
             Command::RepeatCall {
@@ -427,7 +426,7 @@ impl Runner {
             } => match call_behind(&self.log, &self.setup.tools, turn, &document) {
                 Some(called) => {
                     self.go_on(from);
-                    let own = UserCommand::new(called.name, called.arguments, true);
+                    let own = UserCommand::repeated(called.name, called.arguments);
                     self.messages.queue.push_back((submit, QueuedWork::Command(own)));
                 }
                 None => warn(&self.log, "no-call", sentence::NO_CALL.text()),

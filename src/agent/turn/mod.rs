@@ -225,8 +225,10 @@ pub enum Purpose {
     /// The model answers.
     #[default]
     Answer,
-    /// A command of the user's runs; the model is not asked.
-    Command,
+    /// A command that the user typed runs; the model is not asked.
+    Typed,
+    /// A call of the model's is made again, as the user wants; the model is not asked.
+    Repeated,
     /// Compacts the history, and nothing else.
     Compaction(CompactionScope),
 }

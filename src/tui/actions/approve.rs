@@ -34,8 +34,10 @@ fn decide(app: &mut App, letter: char) -> Vec<Effect> {
     if app.questions.is_too_early(app.now_ms) || app.questions.sent.contains(&name) {
         return Vec::new();
     }
-    if letter != 'n' && !was_seen(app, place) {
-        return app.toast(t!("approval-unseen"));
+    if letter != 'n'
+        && let Some(why) = unseen(app, place)
+    {
+        return app.toast(why);
     }
     let Some(document) = app.conversation.transcript.get(place) else {
         return Vec::new();
@@ -65,18 +67,24 @@ fn decide(app: &mut App, letter: char) -> Vec<Effect> {
     }
 }
 
-/// Returns true if the first row of an approval has been on the screen; else shows the approval from there.
-pub fn was_seen(app: &mut App, place: DocumentIndex) -> bool {
-    let Some(document) = app.conversation.transcript.get(place) else {
-        return true;
-    };
+/// Returns `None` if the first and the last row of an approval have been on the screen; else shows what has not been, and returns
+/// what to say about it.
+pub fn unseen(app: &mut App, place: DocumentIndex) -> Option<&'static str> {
+    let document = app.conversation.transcript.get(place)?;
     let name = (app.conversation.turn_of(place), document.id.clone());
     let item = Item::Document(place);
-    if app.questions.seen.as_ref() == Some(&name) || app.viewport.pane.shows_start(item) {
-        return true;
+    let seen = &app.questions.seen;
+    let is_known = seen.name.as_ref() == Some(&name);
+    let pane = &app.viewport.pane;
+    if !(is_known && seen.start || pane.shows_start(item)) {
+        app.with_pane(|pane, context| pane.show_start(item, context));
+        return Some(t!("approval-unseen"));
     }
-    app.with_pane(|pane, context| pane.show_start(item, context));
-    false
+    if !(is_known && seen.end || pane.shows_end(item)) {
+        app.with_pane(|pane, context| pane.show_end(item, context));
+        return Some(t!("approval-rest"));
+    }
+    None
 }
 
 /// Sends the answer to a question, unless decisions on hunks forbid it.

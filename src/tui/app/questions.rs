@@ -41,8 +41,21 @@ pub struct Questions {
     pub submitted_ms: Option<u64>,
     /// Decisions on single hunks of changes that wait for approval.
     pub hunk_decisions: HunkDecisions,
-    /// The newest approval whose first row has been on the screen.
-    pub seen: Option<(Turn, DocumentId)>,
+    /// The part of the open approval that has been on the screen.
+    pub seen: SeenApproval,
+}
+
+/// The part of an approval that has been on the screen: nobody can allow what they could not read.
+#[derive(Default)]
+pub struct SeenApproval {
+    /// The approval; `None`: none is open.
+    pub name: Option<(Turn, DocumentId)>,
+    /// Its first row has been on the screen.
+    pub start: bool,
+    /// Its last row has been on the screen.
+    pub end: bool,
+    /// Rows of it below the view that were never on the screen.
+    pub below: usize,
 }
 
 impl Questions {

@@ -19,10 +19,10 @@ use crate::{
 const OPEN_AMONG: usize = 64;
 
 /// Returns the rule above the draft, `── mode ◐ phase ─────── state`. Where there is little room, the todo goes first, then
-/// the phase's figure, then the first parts of the state.
+/// the phase's figure, then the first parts of the state. `below` are the rows of an approval that were never on the screen.
 pub fn spans(
     composer: &Composer,
-    viewport: &Viewport,
+    (viewport, below): (&Viewport, usize),
     conversation: &Conversation,
     now_ms: u64,
     columns: usize,
@@ -64,6 +64,9 @@ pub fn spans(
         right.push(&t!("composer-queued", count = composer.queue.len()), Role::Dim);
     }
     right.push_progress(conversation, now_ms);
+    if below > 0 {
+        right.push(&t!("composer-rest", count = below), Role::Waiting);
+    }
     let mut right = right.0;
     let next = next.map_or_else(Sanitized::default, |it| {
         Sanitized::from(t!("composer-next-mode", mode = it))

@@ -380,7 +380,7 @@ fn long_command() -> Event {
 }
 
 #[test]
-fn a_command_is_allowed_only_once_its_beginning_was_on_the_screen() {
+fn a_command_is_allowed_only_once_its_beginning_and_its_end_were_on_the_screen() {
     let answers = |desk: &TestApp| {
         desk.sent()
             .iter()
@@ -396,6 +396,25 @@ fn a_command_is_allowed_only_once_its_beginning_was_on_the_screen() {
         "{}",
         desk.picture()
     );
+    // The rest is counted, and shown before it can be allowed.
+    assert!(desk.shows("rows more ↓"), "{}", desk.picture());
+    desk.later(1000);
+    desk.keys("<alt+y>");
+    assert_eq!(answers(&desk), 0, "its end was not seen");
+    assert!(desk.shows("host-40.example"), "{}", desk.picture());
+    assert!(!desk.shows("rows more ↓"), "{}", desk.picture());
+    desk.keys("<alt+y>");
+    assert_eq!(answers(&desk), 1);
+    // Who goes to the card sees its end.
+    let mut desk = TestApp::new(80, 16);
+    desk.events(begun());
+    desk.events([long_command()]);
+    desk.picture();
+    desk.keys("<tab>");
+    desk.later(1000);
+    assert!(desk.shows("host-40.example"), "{}", desk.picture());
+    desk.keys("y");
+    assert_eq!(answers(&desk), 1);
     // Who reads elsewhere is taken there first.
     let mut desk = TestApp::new(80, 16);
     desk.events(begun());
@@ -409,6 +428,8 @@ fn a_command_is_allowed_only_once_its_beginning_was_on_the_screen() {
     desk.keys("<alt+y>");
     assert_eq!(answers(&desk), 0, "it was not seen");
     assert!(desk.shows("host-1.example"), "{}", desk.picture());
+    desk.keys("<alt+y>");
+    assert_eq!(answers(&desk), 0, "its end was not seen");
     desk.keys("<alt+y>");
     assert_eq!(answers(&desk), 1);
 }

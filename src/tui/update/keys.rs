@@ -319,8 +319,8 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
     let decides = is_enter || is_approval(document) && matches!(event.code, KeyCode::Char('y' | 'n'));
     let is_too_early = app.questions.is_too_early(app.now_ms);
     let allows = decides && is_approval(document) && event.code != KeyCode::Char('n');
-    if allows && !actions::approve::was_seen(app, place) {
-        return Some(app.toast(t!("approval-unseen")));
+    if allows && let Some(why) = actions::approve::unseen(app, place) {
+        return Some(app.toast(why));
     }
     let document = app.conversation.transcript.get(place)?;
     let View::Clarification(view) = document.view() else {

@@ -836,6 +836,36 @@ impl Pane {
         self.size.height == 0 || self.lines.contains(&VisibleLine::StyledLine { item, row: 0 })
     }
 
+    /// Shows an item so that its last row is the last in view.
+    pub fn show_end(&mut self, item: Item, context: &TranscriptContext<'_>) {
+        if let Some(at) = self.items.iter().position(|it| *it == item) {
+            self.anchor = Anchor { item: at, line: 0 };
+            let by = self.extent(at, context) as isize - self.size.height as isize;
+            self.scroll(by, context);
+        }
+    }
+
+    /// Returns true if the last row of an item is in view, or nothing was laid out yet.
+    pub fn shows_end(&self, item: Item) -> bool {
+        let last = self.rows(item).checked_sub(1);
+        self.size.height == 0 || last.is_some_and(|row| self.lines.contains(&VisibleLine::StyledLine { item, row }))
+    }
+
+    /// Number of rows of an item below the last one in view; 0 if none is in view.
+    pub fn rows_below(&self, item: Item) -> usize {
+        let row = |it: &VisibleLine| match it {
+            VisibleLine::StyledLine { item: of, row } if *of == item => Some(*row),
+            VisibleLine::StyledLine { .. } | VisibleLine::Blank => None,
+        };
+        let last = self.lines.iter().rev().find_map(row);
+        last.map_or(0, |it| self.rows(item).saturating_sub(it + 1))
+    }
+
+    /// Number of rows that an item was laid out to.
+    fn rows(&self, item: Item) -> usize {
+        self.states.get(&item).map_or(0, |it| it.state.rows.len())
+    }
+
     /// The reader left: nothing is selected, and the end is followed again when it is in view.
     pub fn release(&mut self) {
         if self.follow == Following::Pinned {

@@ -1,6 +1,9 @@
 //! What the user says and does besides: steering, limits, commands of their own, changes taken back.
 
-use sheaf::protocol::Branch;
+use sheaf::{
+    config::ConfiguredRule,
+    protocol::{Branch, Document},
+};
 
 use super::{broken::stage, *};
 
@@ -237,7 +240,6 @@ fn told(request: &ModelRequest) -> String {
 async fn what_the_user_runs_is_a_document_and_told_only_where_that_is_wanted() {
     let script = Script::new(|_, _| ok());
     let (_outside, _root, mut stage) = stage(&script);
-    stage.answer = Some("allow_once");
     let run = |stage: &Stage, line: &str, is_shown: bool| {
         stage.send(Command::Run {
             submit: Submit {
@@ -251,8 +253,9 @@ async fn what_the_user_runs_is_a_document_and_told_only_where_that_is_wanted() {
     };
     run(&stage, "echo shown-$((40 + 2))", true);
     stage.done(1).await;
-    // Where nothing holds commands, the user's own are asked about like all others.
+    // Nobody is asked, in any tier: typing it was the decision.
     let documents = stage.documents();
+    assert_eq!(documents.len(), 1, "{documents:?}");
     let document = documents.last().expect("the command");
     assert_eq!(document.kind, Kind::TerminalCommand);
     assert_eq!(document.metadata["command"], "echo shown-$((40 + 2))");
@@ -273,6 +276,60 @@ async fn what_the_user_runs_is_a_document_and_told_only_where_that_is_wanted() {
     check_paired(
         "after commands of the user's",
         &asked.last().expect("it was asked").messages,
+    );
+}
+
+/// The document of the command `line` that the user types, once it has ended.
+async fn typed(stage: &mut Stage, turn: usize, line: &str) -> Document {
+    stage.send(Command::Run {
+        submit: Submit {
+            message: Message::user(format!("! {line}")),
+            mode: Mode::Agent,
+            model: None,
+        },
+        line: line.to_owned(),
+        is_shown: true,
+    });
+    stage.done(turn).await;
+    Document::clone(stage.documents().last().expect("the command"))
+}
+
+#[tokio::test]
+async fn what_the_user_typed_lets_git_commit_but_not_plant_a_hook_nor_do_what_a_rule_forbids() {
+    let script = Script::new(|_, _| ok());
+    let outside = tempfile::tempdir().expect("a folder");
+    let root = workspace(outside.path());
+    let mut settings = Settings::default();
+    settings.approvals.deny = vec![ConfiguredRule::new("Shell(git push)")];
+    let mut stage = Stage::new(root.path(), &script, settings, built_in().clone());
+    let git = |words: &[&str]| {
+        let status = std::process::Command::new("git")
+            .args(words)
+            .current_dir(root.path())
+            .status();
+        assert!(status.expect("git runs").success(), "{words:?}");
+    };
+    git(&["init", "--quiet", "."]);
+    let name = "-c user.name=a -c user.email=a@b.c";
+    let commit = typed(
+        &mut stage,
+        1,
+        &format!("git add a.txt && git {name} commit --quiet -m typed"),
+    )
+    .await;
+    assert_eq!(commit.metadata["exitCode"], 0, "{commit:?}");
+    git(&["rev-parse", "--verify", "--quiet", "HEAD"]);
+    if commit.metadata["sandbox"] == "none" {
+        eprintln!("skipped: hooks are not held here, because there is no sandbox");
+    } else {
+        typed(&mut stage, 2, "echo 'touch owned' > .git/hooks/pre-commit; true").await;
+        assert!(!root.path().join(".git/hooks/pre-commit").exists());
+    }
+    let turn = if commit.metadata["sandbox"] == "none" { 2 } else { 3 };
+    let pushed = typed(&mut stage, turn, "git push origin main").await;
+    assert!(
+        format!("{pushed:?}").contains("the rule Shell(git push) forbids it"),
+        "{pushed:?}"
     );
 }
 

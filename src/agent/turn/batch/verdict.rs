@@ -1,7 +1,7 @@
 //! What is judged of a call before it runs, and again when rules have come.
 
 use super::{
-    super::{Fault, Memory, Phase, Prepared, Running},
+    super::{Fault, Memory, Phase, Prepared, Purpose, Running},
     Job, Stage,
 };
 use crate::{
@@ -39,6 +39,8 @@ impl Running {
                 job.refusal.needs_person = true;
                 Verdict::Deny(format!("{}; only a person at the screen can allow it", question.why))
             }
+            // Whoever typed the command has decided on it.
+            Verdict::Ask(question) if self.is_decided_by_typing(&question) => Verdict::Allow,
             verdict => verdict,
         };
         // A bound that was set is no question, and a person could not answer it.
@@ -77,6 +79,15 @@ impl Running {
                 self.ask_approval(job, &tool, &question, memory);
             }
         }
+    }
+
+    /// Returns true for the question about a command that the user just typed, unless their own rule or something protected is
+    /// the reason for it.
+    fn is_decided_by_typing(&self, question: &approval::Question) -> bool {
+        self.setup.purpose == Purpose::Typed
+            && self.setup.asker == Asker::Here
+            && !question.needs_person
+            && !question.is_wanted
     }
 
     /// The verdict of rules and settings; true if a bound in the settings is the reason.

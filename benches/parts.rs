@@ -433,6 +433,7 @@ mod search {
             seen: Arc::default(),
             index: Arc::default(),
             findings: Arc::default(),
+            servers: Arc::default(),
             skills: std::sync::Arc::default(),
             settings: Arc::default(),
             apply: None,

@@ -8,9 +8,10 @@
 //! | 1 | [`protocol`] [`config`] [`locale`] [`shell`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] [`extensions`] |
 //! | 3 | [`index`] [`link`] [`models`] [`sandbox`] |
-//! | 4 | [`export`] [`mcp`] [`tools`] [`conform`] |
-//! | 5 | [`agent`] [`tui`] [`server`] [`print`](mod@print) |
-//! | 6 | [`cli`] |
+//! | 4 | [`export`] [`lsp`] [`mcp`] [`conform`] |
+//! | 5 | [`tools`] |
+//! | 6 | [`agent`] [`tui`] [`server`] [`print`](mod@print) |
+//! | 7 | [`cli`] |
 
 #![cfg_attr(
     test,
@@ -33,6 +34,7 @@ pub mod index;
 pub mod journal;
 pub mod link;
 pub mod locale;
+pub mod lsp;
 pub mod mcp;
 pub mod models;
 pub mod net;

@@ -142,6 +142,21 @@ edit-applied = angewandt
 edit-rejected = abgelehnt
 edit-failed = Fehler
 edit-nothing = keine Änderungen
+edit-checked = geprüft
+edit-not-checked = nicht geprüft
+edit-unchecked = nicht geprüft: { $why }
+edit-problems = { $count ->
+    [one] 1 neues Problem
+   *[other] { $count } neue Probleme
+}
+edit-fixed = { $count ->
+    [one] 1 Problem behoben
+   *[other] { $count } Probleme behoben
+}
+edit-more-problems = { $count ->
+    [one] … noch 1
+   *[other] … noch { $count }
+}
 edit-empty = leere Datei
 edit-cell = Zelle { $number }
 edit-new-cell = neue Zelle { $number }

@@ -145,6 +145,21 @@ edit-applied = applied
 edit-rejected = rejected
 edit-failed = failed
 edit-nothing = no changes
+edit-checked = checked
+edit-not-checked = not checked
+edit-unchecked = not checked: { $why }
+edit-problems = { $count ->
+    [one] 1 new problem
+   *[other] { $count } new problems
+}
+edit-fixed = { $count ->
+    [one] 1 problem fixed
+   *[other] { $count } problems fixed
+}
+edit-more-problems = { $count ->
+    [one] … 1 more
+   *[other] … { $count } more
+}
 edit-empty = empty file
 edit-cell = cell { $number }
 edit-new-cell = new cell { $number }

@@ -146,6 +146,38 @@ export interface HookRun {
   message?: string;
 }
 
+/** What checkers and language servers reported of a change. */
+export interface ChangeCheck {
+  /** true if something has looked at the change */
+  isChecked: boolean;
+  /** number of problems that were not there before */
+  newProblems: number;
+  /** number of problems that are gone */
+  fixedProblems: number;
+  /** the new problems, at most 20 */
+  problems: Array<Problem>;
+  /** why files were not looked at */
+  unchecked: Array<string>;
+}
+
+/** A problem that a checker or a language server reports. */
+export interface Problem {
+  /** file, relative to the workspace */
+  filePath: string;
+  /** line, from 1 */
+  line: number;
+  /** column in characters, from 1 */
+  column: number;
+  /** `error` or `warning` */
+  severity: string;
+  /** what is wrong */
+  message: string;
+  /** program that reports it */
+  source: string;
+  /** its code of the problem */
+  code?: string;
+}
+
 /** Metadata of a `file_edit`. */
 export interface FileEditMetadata {
   /** path from the workspace root, with `/`; of a `rename` the old path */
@@ -174,6 +206,8 @@ export interface FileEditMetadata {
   reason?: string;
   /** hooks that ran for the call */
   hooks?: Array<HookRun>;
+  /** what checkers and language servers reported of the change of the call; on its last document */
+  checked?: ChangeCheck;
   /** true if the user changed the proposed text before accepting it */
   edited?: boolean;
   /** true if the user accepted this hunk by itself */

@@ -121,6 +121,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     // Servers of tools have a moment to end by themselves.
     crate::mcp::settle();
+    crate::lsp::settle();
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {

@@ -30,8 +30,8 @@ pub use provider::{AddressError, KnownService, SERVICES, Upstream, ollama_url};
 pub use reference::{ExplainedValue, explain, reference};
 pub use secret::{KeyError, KeySource, Secret, forget_in_keyring, store_in_keyring};
 pub use settings::{
-    Agent, Approvals, Connection, Context, Export, Gateway, KEYS, Key, McpServer, Model, Net, Prompt, Provider,
-    ResultLimits, Roles, Sandbox, Search, Serve, Settings, ToolSettings, Ui, Web, is_trusted, size,
+    Agent, Approvals, Connection, Context, Export, Gateway, KEYS, Key, LanguageServer, McpServer, Model, Net, Prompt,
+    Provider, ResultLimits, Roles, Sandbox, Search, Serve, Settings, ToolSettings, Ui, Web, is_trusted, size,
 };
 pub use trust::{COMMANDS, Fingerprint, TrustError, TrustRecord, TrustStore};
 pub use value::{ConfiguredRule, ValueKind, duration};

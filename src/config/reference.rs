@@ -87,6 +87,7 @@ pub fn explain(settings: &Settings) -> Vec<ExplainedValue> {
             Some("hooks") => settings.hooks.keys().cloned().collect(),
             Some("lint") => settings.lint.keys().cloned().collect(),
             Some("mcp") => settings.mcp.keys().cloned().collect(),
+            Some("lsp") => settings.lsp.keys().cloned().collect(),
             Some("prompt") if key.path.ends_with('*') => settings.prompt.replace.keys().cloned().collect(),
             Some(_) | None => vec![String::new()],
         };

@@ -232,6 +232,7 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         Context::keys("context", |it, _| &mut it.context),
         vec![lint],
         McpServer::keys("mcp.*", |it, name| it.mcp.entry(name.to_owned()).or_default()),
+        LanguageServer::keys("lsp.*", |it, name| it.lsp.entry(name.to_owned()).or_default()),
         Commit::keys("commit", |it, _| &mut it.commit),
         Export::keys("export", |it, _| &mut it.export),
         Serve::keys("serve", |it, _| &mut it.serve),
@@ -327,6 +328,8 @@ settings! {
         pub lint: BTreeMap<String, Vec<String>> = BTreeMap::new();
         /// Servers of tools (MCP), by name.
         pub mcp: BTreeMap<String, McpServer> = BTreeMap::new();
+        /// Language servers, by name.
+        pub lsp: BTreeMap<String, LanguageServer> = BTreeMap::new();
         pub limits: ResultLimits = ResultLimits::default();
         pub prompt: Prompt = Prompt::default();
         pub roles: Roles = Roles::default();
@@ -502,9 +505,11 @@ settings! {
         /// Reasoning effort of models that support it.
         pub effort: String = "auto".to_owned(),
             ValueKind::Word(&["auto", "off", "low", "medium", "high"]), variable, in_project;
-        /// Maximum time that the result of a change waits for checkers, in a trusted workspace. A slower checker is not
-        /// run again.
-        pub lint_wait: Duration = Duration::from_secs(1), ValueKind::Duration, variable;
+        /// Language servers look at each change before it is shown as done, in a trusted workspace with a sandbox.
+        pub language_servers: bool = true, ValueKind::Flag, variable;
+        /// Maximum time that the result of a change waits for checkers and language servers, in a trusted workspace. A slower
+        /// checker is not run again.
+        pub lint_wait: Duration = Duration::from_millis(1500), ValueKind::Duration, variable;
         /// Model requests for one message before you are asked whether to continue.
         pub max_requests: u64 = 50, COUNT, variable;
         /// Tool calls for one message before you are asked whether to continue.
@@ -700,6 +705,27 @@ settings! {
         pub client_key_file: Option<PathBuf> = None, ValueKind::Path;
         /// Way to sign in: yours, in a browser, or sheaf's own, with the id and its secret or key (client credentials).
         pub sign_in: String = "browser".to_owned(), ValueKind::Word(&["browser", "client"]);
+    }
+}
+
+settings! {
+    /// A language server. The known ones (rust-analyzer, tsc, typescript-language-server, ty, basedpyright-langserver,
+    /// pyright-langserver, gopls, clangd) need no settings; what is set here replaces what is known of them.
+    pub struct LanguageServer {
+        /// Program to start; it runs in the sandbox, without network, and writes nothing.
+        pub command: Option<String> = None, ValueKind::Text;
+        /// Arguments of the program.
+        pub args: Vec<String> = Vec::new(), ValueKind::List;
+        /// Extensions of the files that it is for: ".lua".
+        pub extensions: Vec<String> = Vec::new(), ValueKind::List;
+        /// Files of which one lies in the folder that it is started for; without one of them it is the workspace.
+        pub root_markers: Vec<String> = Vec::new(), ValueKind::List;
+        /// The member initializationOptions, as JSON.
+        pub initialization: String = String::new(), ValueKind::Text;
+        /// Variables for the program, beside PATH, HOME and the like.
+        pub env: BTreeMap<String, String> = BTreeMap::new(), ValueKind::Variables;
+        /// Use the server.
+        pub enabled: bool = true, ValueKind::Flag;
     }
 }
 
@@ -981,8 +1007,10 @@ mod tests {
           Tools for changing files: exact replacement, a sketch that is merged, or both.
         - `effort` ◇: auto | off | low | medium | high; default `"auto"`; `SHEAF_AGENT_EFFORT`
           Reasoning effort of models that support it.
-        - `lint_wait`: duration, such as "60s"; default `"1s"`; `SHEAF_AGENT_LINT_WAIT`
-          Maximum time that the result of a change waits for checkers, in a trusted workspace. A slower checker is not run again.
+        - `language_servers`: true | false; default `true`; `SHEAF_AGENT_LANGUAGE_SERVERS`
+          Language servers look at each change before it is shown as done, in a trusted workspace with a sandbox.
+        - `lint_wait`: duration, such as "60s"; default `"1500ms"`; `SHEAF_AGENT_LINT_WAIT`
+          Maximum time that the result of a change waits for checkers and language servers, in a trusted workspace. A slower checker is not run again.
         - `max_requests`: whole number from 1; default `50`; `SHEAF_AGENT_MAX_REQUESTS`
           Model requests for one message before you are asked whether to continue.
         - `max_calls`: whole number from 1; default `200`; `SHEAF_AGENT_MAX_CALLS`
@@ -1174,6 +1202,23 @@ mod tests {
           File of the private key (PKCS #8 in PEM, ES256 or RS256) that belongs to it, instead of a secret.
         - `sign_in`: browser | client; default `"browser"`
           Way to sign in: yours, in a browser, or sheaf's own, with the id and its secret or key (client credentials).
+
+        ## [lsp.<name>]
+
+        - `command`: text; default unset
+          Program to start; it runs in the sandbox, without network, and writes nothing.
+        - `args`: list of texts; default `[]`
+          Arguments of the program.
+        - `extensions`: list of texts; default `[]`
+          Extensions of the files that it is for: ".lua".
+        - `root_markers`: list of texts; default `[]`
+          Files of which one lies in the folder that it is started for; without one of them it is the workspace.
+        - `initialization`: text; default `""`
+          The member initializationOptions, as JSON.
+        - `env`: table of texts; default unset
+          Variables for the program, beside PATH, HOME and the like.
+        - `enabled`: true | false; default `true`
+          Use the server.
 
         ## [commit]
 

@@ -8,7 +8,7 @@ use super::{
     arguments::{self, truth, whole},
     cursor::{Answer, CursorCall, PATH, text},
     object,
-    tool::{Class, Fault, Input, OldForm, Outcome, Tool, names, schema},
+    tool::{Class, Context, Fault, Input, OldForm, Outcome, Tool, names, schema},
     walk::{self, Until},
 };
 use crate::{
@@ -56,7 +56,9 @@ pub fn tool() -> Tool {
             "read_file",
             Class::Reads,
             walk::work("target_file", |context, input, until| {
-                read(&context.workspace, &context.seen, input, until)
+                let outcome = read(&context.workspace, &context.seen, input, until)?;
+                begin_servers(context, input);
+                Ok(outcome)
             }),
         )
     }
@@ -87,6 +89,15 @@ pub fn fold(given: &mut Map<String, Value>) {
 const HUGE_BYTES: u64 = 10 << 20;
 /// The largest image that model servers accept.
 const IMAGE_BYTES: u64 = 5 << 20;
+
+/// A file that is read may be changed next: its language servers have read the project by then.
+fn begin_servers(context: &Context, input: &Input) {
+    if !context.only_reads
+        && let Ok(file) = walk::place(&context.workspace, input.text("target_file"))
+    {
+        context.servers.start(&context.workspace, &context.settings, &file.path);
+    }
+}
 
 fn read(workspace: &Workspace, seen: &Seen, input: &Input, until: &Until) -> Result<Outcome, Fault> {
     let written = input.text("target_file").unwrap_or_default();

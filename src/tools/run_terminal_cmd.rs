@@ -891,6 +891,7 @@ mod tests {
                 seen: Arc::new(Seen::default()),
                 index: Arc::default(),
                 findings: Arc::default(),
+                servers: Arc::default(),
                 skills: Arc::default(),
                 settings: Arc::new(Settings::default()),
                 apply: None,

@@ -18,6 +18,7 @@ use crate::{
     config::Settings,
     extensions::SkillShelf,
     index::Index,
+    lsp::LanguageServers,
     models::{Chosen, Image, ToolSpec},
     protocol::{CallSubject, Mode, NotOffered, Operation, Permission},
     sandbox::{Change, Located, Refused, Seen, Workspace},
@@ -348,6 +349,8 @@ pub struct Context {
     pub index: Arc<Index>,
     /// The results of the checkers in this conversation.
     pub findings: Arc<Findings>,
+    /// The language servers of this conversation.
+    pub servers: Arc<LanguageServers>,
     /// The skills of this conversation.
     pub skills: Arc<SkillShelf>,
     pub settings: Arc<Settings>,
@@ -371,6 +374,7 @@ impl Context {
             seen: Arc::default(),
             index,
             findings: Arc::default(),
+            servers: Arc::default(),
             skills: Arc::default(),
             settings,
             apply: None,

@@ -8,13 +8,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::setup::Setup;
@@ -22,15 +23,18 @@ use crate::{
     agent::{
         approval::{self, Facts, Rules, RunMode, Verdict},
         tool_selection,
+        turn::CheckReport,
     },
     config::Settings,
+    lsp::{Edit, LanguageServers},
     os::panic,
-    protocol::{Mode, Operation},
+    protocol::Mode,
     sandbox::{Place, Seen, Tier, Workspace},
+    text::redact,
     tools::{
         Access, Change, Class, Context, Stop,
         lints::Findings,
-        read_lints::{self, FileReport},
+        read_lints::{self, ChangeReport, FileReport},
     },
 };
 
@@ -42,6 +46,8 @@ const MOST_FILES: usize = 40;
 const MOST_ROUNDS: u32 = 3;
 /// Mistakes that are reported for one file.
 const MOST_TOLD: usize = 10;
+/// Problems that the document of a change holds.
+const MOST_SHOWN: usize = 20;
 /// Characters of one mistake.
 const MOST_CHARS: usize = 300;
 
@@ -49,6 +55,7 @@ const MOST_CHARS: usize = 300;
 #[derive(Debug)]
 pub struct Checks {
     findings: Arc<Findings>,
+    servers: Arc<LanguageServers>,
     /// `None`: they are not to run by themselves.
     wanted: Option<watch::Sender<Look>>,
     /// `None`: they are not asked about changes.
@@ -72,6 +79,7 @@ impl Checks {
     /// Needs a runtime.
     pub fn start(setup: &Setup) -> Self {
         let findings = Arc::<Findings>::default();
+        let servers = Arc::<LanguageServers>::default();
         let (alive, stopped) = watch::channel(());
         let context = setup
             .workspace
@@ -82,6 +90,7 @@ impl Checks {
                 seen: Arc::new(Seen::default()),
                 index: Arc::default(),
                 findings: Arc::clone(&findings),
+                servers: Arc::clone(&servers),
                 skills: Arc::default(),
                 settings: Arc::clone(&setup.settings),
                 apply: None,
@@ -102,6 +111,7 @@ impl Checks {
         });
         Self {
             findings,
+            servers,
             wanted,
             lints,
             _alive: alive,
@@ -111,6 +121,11 @@ impl Checks {
     /// The results of the checkers in this conversation, including those of the model's own calls.
     pub fn findings(&self) -> Arc<Findings> {
         Arc::clone(&self.findings)
+    }
+
+    /// The language servers of this conversation, which start when somebody asks them.
+    pub fn servers(&self) -> Arc<LanguageServers> {
+        Arc::clone(&self.servers)
     }
 
     /// The checkers for files that calls have changed; `None`: they are off.
@@ -191,19 +206,17 @@ impl Lints {
             return None;
         }
         let rounds = self.rounds();
-        let stays = changes.iter().filter(|it| it.operation != Operation::Delete);
-        let files = stays.map(|it| (it.to.as_ref().unwrap_or(&it.file).path.clone(), it.old.is_none()));
-        let files = files.filter(|(file, _)| rounds.get(file).is_none_or(|it| *it < MOST_ROUNDS));
-        KnownMistakes::of(files, &self.0.context)
+        let is_open = |file: &PathBuf| rounds.get(file).is_none_or(|it| *it < MOST_ROUNDS);
+        let edits = changes.iter().flat_map(edits).filter(|it| is_open(&it.file));
+        KnownMistakes::of(edits.collect(), &self.0.context)
     }
 
-    /// The new mistakes in files that have been changed, for the model; `None` where checking takes longer than a
-    /// moment.
-    pub async fn after(self, known: KnownMistakes) -> Option<String> {
+    /// The report about files that have been changed; an empty one where checking takes longer than a moment.
+    pub async fn after(self, known: KnownMistakes) -> CheckReport {
         let (send, said) = oneshot::channel();
         let asked = Arc::clone(&self.0);
         if asked.is_busy.swap(true, Ordering::AcqRel) {
-            return None;
+            return CheckReport::default();
         }
         let wait = asked.context.settings.agent.lint_wait;
         let runtime = tokio::runtime::Handle::current();
@@ -215,25 +228,60 @@ impl Lints {
                     workspace, settings, ..
                 } = &asked.context;
                 let look = Look {
-                    known: known.files().cloned().collect(),
+                    known: known.files().into_iter().collect(),
                     ..Look::default()
                 };
                 let files = files(&look, workspace, settings);
-                let looking = read_lints::look_at_changed(&known, &files, wait, &asked.context);
+                // Who did not wait so long hears of it with the next message.
+                let say = |report| drop(send.send(report));
+                let looking = read_lints::look_at_changed(&known, &files, wait, &asked.context, say);
                 tokio::select! {
                     biased;
                     _ = stopped.changed() => {}
-                    found = panic::contained(looking) => {
-                        // Who did not wait so long hears of it with the next message.
-                        let _ = send.send(found.unwrap_or_default());
-                    }
+                    _ = panic::contained(looking) => {}
                 }
             });
             asked.is_busy.store(false, Ordering::Release);
         };
         tokio::task::spawn_blocking(run);
-        let found = tokio::time::timeout(wait, said).await.ok()?.ok()?;
-        self.tell(&found)
+        let report = tokio::time::timeout(wait, said).await.ok().and_then(Result::ok);
+        let report = report.unwrap_or_default();
+        CheckReport {
+            text: self.tell(&report.files).unwrap_or_default(),
+            checked: self.checked(&report),
+        }
+    }
+
+    /// The member `checked` of the document of a change; `None` if nothing has looked at it.
+    fn checked(&self, report: &ChangeReport) -> Option<Value> {
+        if !report.is_checked && report.unchecked.is_empty() {
+            return None;
+        }
+        let problems = report.files.iter().flat_map(|it| &it.found);
+        let shown = problems.clone().take(MOST_SHOWN).map(|it| {
+            json!({
+                "filePath": self.shown(&it.file),
+                "line": it.line,
+                "column": it.column,
+                "severity": it.severity.as_str(),
+                "message": redact::held(&it.message),
+                "source": it.source,
+                "code": it.code,
+            })
+        });
+        Some(json!({
+            "isChecked": report.is_checked,
+            "newProblems": problems.clone().count(),
+            "fixedProblems": report.fixed,
+            "problems": shown.collect::<Vec<_>>(),
+            "unchecked": report.unchecked,
+        }))
+    }
+
+    /// A file as people and the model know it.
+    fn shown(&self, file: &Path) -> String {
+        let located = self.0.context.workspace.located(file);
+        located.map_or_else(|_| file.display().to_string(), |it| it.shown)
     }
 
     fn tell(&self, found: &[FileReport]) -> Option<String> {
@@ -242,8 +290,7 @@ impl Lints {
         for FileReport { file, found, is_new } in found {
             let round = rounds.entry(file.clone()).or_default();
             *round += 1;
-            let located = self.0.context.workspace.located(file);
-            let name = located.map_or_else(|_| file.display().to_string(), |it| it.shown);
+            let name = self.shown(file);
             let _ = match is_new {
                 true => writeln!(text, "New lint errors in `{name}`:"),
                 false => writeln!(
@@ -296,6 +343,24 @@ async fn work(mut looks: watch::Receiver<Look>, stopped: watch::Receiver<()>, co
             });
         };
         let _ = tokio::task::spawn_blocking(run).await;
+    }
+}
+
+/// The files that a change touches; a renamed one is another file.
+fn edits(change: &Change) -> Vec<Edit> {
+    let text = |it: &Option<Arc<[u8]>>| it.as_ref().map(|it| String::from_utf8_lossy(it).into_owned());
+    let (old, new) = (text(&change.old), text(&change.new));
+    let file = change.file.path.clone();
+    match &change.to {
+        Some(to) if to.path != file => vec![
+            Edit { file, old, new: None },
+            Edit {
+                file: to.path.clone(),
+                old: None,
+                new,
+            },
+        ],
+        Some(_) | None => vec![Edit { file, old, new }],
     }
 }
 

@@ -45,6 +45,7 @@ use crate::{
     index::Symbols,
     journal::Log,
     link::Asker,
+    lsp::LanguageServers,
     models::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
     os,
     protocol::{ContextPart, Message, Mode, NotOffered, Position, Reply, ResponseId, Submit, Turn},
@@ -233,6 +234,11 @@ impl ContextBuilder {
     /// The results of the checkers in this conversation.
     pub fn findings(&self) -> Arc<Findings> {
         self.checks.findings()
+    }
+
+    /// The language servers of this conversation.
+    pub fn servers(&self) -> Arc<LanguageServers> {
+        self.checks.servers()
     }
 
     /// The skills of this conversation.
@@ -874,7 +880,8 @@ impl DiskReading {
         let is_there = |program: &str| os::process::find(program, &path).is_some();
         let mut checkers = standing.checkers.iter();
         let has_any = checkers.any(|it| checkers::can_run(it, workspace.root(), &is_there));
-        workspace.may_act() && (has_any || !self.settings.lint.is_empty())
+        let has_server = || LanguageServers::has_any(workspace, &self.settings);
+        workspace.may_act() && (has_any || !self.settings.lint.is_empty() || has_server())
     }
 
     fn read(&self) -> (ContextState, SkillSet, HookSet) {

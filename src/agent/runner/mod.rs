@@ -143,7 +143,12 @@ impl Runner {
             messages: Messages::default(),
             model: ModelChoice::new(&setup),
             answer: AnswerStream::default(),
-            tools: ToolRunner::new(&setup, context.findings(), (context.skills(), context.hooks()), &log),
+            tools: ToolRunner::new(
+                &setup,
+                (context.findings(), context.servers()),
+                (context.skills(), context.hooks()),
+                &log,
+            ),
             restorer: Restorer::default(),
             trust,
             background: Background::default(),

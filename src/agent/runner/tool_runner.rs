@@ -31,13 +31,14 @@ use crate::{
             server_desk::ServerDesk,
             setup::Setup,
         },
-        turn::{Input, JobId, Prepared},
+        turn::{CheckReport, Input, JobId, Prepared},
         undo,
     },
     extensions::SkillShelf,
     index::Index,
     journal::Log,
     link::SandboxStatus,
+    lsp::LanguageServers,
     os::panic,
     protocol::Permission,
     sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
@@ -164,6 +165,7 @@ pub struct Marks {
 struct Knowledge {
     index: Arc<Index>,
     findings: Arc<Findings>,
+    servers: Arc<LanguageServers>,
     skills: Arc<SkillShelf>,
 }
 
@@ -186,7 +188,7 @@ impl ToolRunner {
     /// Runs nothing yet. What files were before is kept, where there is a place for it.
     pub fn new(
         setup: &Setup,
-        findings: Arc<Findings>,
+        (findings, servers): (Arc<Findings>, Arc<LanguageServers>),
         (skills, hooks): (Arc<SkillShelf>, Arc<Hooks>),
         log: &Log,
     ) -> Self {
@@ -201,6 +203,7 @@ impl ToolRunner {
             knowledge: Knowledge {
                 index: Arc::default(),
                 findings,
+                servers,
                 skills,
             },
             hooks: CallHooks {
@@ -232,6 +235,7 @@ impl ToolRunner {
             seen: Arc::clone(&self.seen),
             index: Arc::clone(&self.knowledge.index),
             findings: Arc::clone(&self.knowledge.findings),
+            servers: Arc::clone(&self.knowledge.servers),
             skills: Arc::clone(&self.knowledge.skills),
             settings: Arc::clone(&setup.settings),
             apply: setup.roles.apply().ok().flatten(),
@@ -428,14 +432,14 @@ impl ToolRunner {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
         let asked = lints.zip(known).map(|(lints, known)| lints.after(known));
         self.jobs.push(Box::pin(async move {
-            let said = match asked {
+            let report = match asked {
                 Some(asked) => asked.await,
-                None => None,
+                None => CheckReport::default(),
             };
-            let text = said.unwrap_or_default();
+            let text = redact::held(&report.text).into_owned();
             Input::Checked {
                 job,
-                text: redact::held(&text).into_owned(),
+                report: CheckReport { text, ..report },
             }
         }));
     }

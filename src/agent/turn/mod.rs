@@ -99,10 +99,10 @@ pub enum Input {
         result: Result<Outcome, Fault>,
         took_ms: u64,
     },
-    /// The report of the checkers on a call's changes; empty: no mistakes.
+    /// The report of checkers and language servers on a call's changes.
     Checked {
         job: JobId,
-        text: String,
+        report: CheckReport,
     },
     /// The user's answer to an open question.
     Answer(ClarificationResponse),
@@ -150,6 +150,15 @@ pub struct HookVerdict {
     pub reason: String,
     /// The arguments, if a hook changed them: the call was prepared with these.
     pub arguments: Option<Arguments>,
+}
+
+/// The report of checkers and language servers on the changes of a call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CheckReport {
+    /// For the model; empty: there are no new mistakes.
+    pub text: String,
+    /// The member `checked` of the change's document; `None`: nothing has looked at it.
+    pub checked: Option<Value>,
 }
 
 /// A user's message and what is needed to answer it.
@@ -396,9 +405,18 @@ impl AnswerOutput {
     }
 
     /// Appends a document that is complete.
-    fn whole(&mut self, kind: Kind, start: Map<String, Value>, content: Option<&str>, end: Map<String, Value>) {
+    /// Says a document that is complete; returns its id.
+    fn whole(
+        &mut self,
+        kind: Kind,
+        start: Map<String, Value>,
+        content: Option<&str>,
+        end: Map<String, Value>,
+    ) -> Option<DocumentId> {
         let events = self.writer.whole(kind, start, content, end);
+        let document = events.iter().find_map(Event::document).cloned();
         self.say(events);
+        document
     }
 
     /// Ends the open document as complete.
@@ -480,6 +498,8 @@ impl Spending {
 struct OpenCalls {
     /// Documents of calls that run.
     shown: BTreeMap<JobId, OpenCall>,
+    /// Last documents of changes that are being looked at.
+    made: BTreeMap<JobId, DocumentId>,
     next_job: u64,
     /// Number of documents of the kind `tool_call`.
     count: u64,
@@ -681,7 +701,7 @@ impl Running {
             Input::Prepared { job, result } => self.prepared(job, result, memory),
             Input::Output { job, text } => self.says(job, &text),
             Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory),
-            Input::Checked { job, text } => self.checked(job, &text, memory),
+            Input::Checked { job, report } => self.checked(job, report, memory),
             Input::Restrict(Restriction::AsksFirst) => {
                 memory.policy.run = RunMode::Ask;
                 self.judge_ready(memory);

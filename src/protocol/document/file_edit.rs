@@ -6,7 +6,7 @@ use super::{
     ContentRule, Document, KindGroup, KindRow,
     MemberForm::{Any, Count, Flag, Nullable, Object, Text, Word},
     Need::{Always, Free, Placed, Structure},
-    Shape, hook_run, member,
+    Shape, check, hook_run, member,
     normal::{fenced, language_of, rename, settle_path},
 };
 use crate::{
@@ -312,6 +312,7 @@ pub(super) static ROW: KindRow = KindRow {
         ),
         ("reason", Text, Free, "reason for a rejected edit"),
         hook_run::MEMBER,
+        check::MEMBER,
         (
             "edited",
             Flag,

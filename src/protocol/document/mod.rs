@@ -4,6 +4,7 @@
 //! lost on the way through. What a kind means is read from it on demand: [`Document::view`] gives a typed view with
 //! every default filled in, borrowing the text. `Document::finish` writes the defaults down once the document ends.
 
+mod check;
 mod clarification;
 mod code_block;
 mod code_reference;
@@ -27,6 +28,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use check::{CHECKED, ChangeCheck, Problem, change_check};
 pub use clarification::{ANSWER, Clarification, QUESTION, Question, QuestionOption};
 pub use code_block::CodeBlock;
 pub use code_reference::CodeReference;

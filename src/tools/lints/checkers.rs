@@ -49,12 +49,18 @@ pub struct CheckPlan {
     pub jobs: Vec<CheckJob>,
     /// Why there is no job for a language, by the language.
     pub absent: BTreeMap<&'static str, String>,
+    /// Why language servers did not look at files.
+    pub unanswered: BTreeSet<String>,
 }
 
 impl CheckPlan {
     /// Reasons why files are not checked, each once.
     pub fn unchecked(&self) -> BTreeSet<&str> {
-        self.absent.values().map(String::as_str).collect()
+        self.absent
+            .values()
+            .chain(&self.unanswered)
+            .map(String::as_str)
+            .collect()
     }
 }
 

@@ -5,65 +5,19 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Something that a checker says.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Diagnostic {
-    pub file: PathBuf,
-    /// From 1, as the column.
-    pub line: u64,
-    pub column: u64,
-    pub severity: Severity,
-    pub message: String,
-    /// The program that reports it.
-    pub source: String,
-    pub code: Option<String>,
-}
+use crate::lsp::{Diagnostic, Severity};
 
-impl Diagnostic {
-    /// For the model, behind the name of the file and a colon.
-    pub fn told(&self) -> String {
-        let code = self.code.as_ref().map_or_else(String::new, |it| format!("[{it}]"));
-        let Self {
-            line,
-            column,
-            severity,
-            message,
-            source,
-            ..
-        } = self;
-        format!("{line}:{column} {}{code}: {message} ({source})", severity.as_str())
+/// The severity that a checker has this word for.
+fn severity(word: &str) -> Option<Severity> {
+    let word = word.to_ascii_lowercase();
+    match word.split(' ').next_back().unwrap_or_default() {
+        "error" | "fatal" | "failure" => Some(Severity::Error),
+        "warning" | "warn" => Some(Severity::Warning),
+        "info" | "information" | "note" | "hint" | "help" | "style" | "convention" | "refactor" => Some(Severity::Info),
+        _ => None,
     }
 }
 
-/// The severity of a diagnostic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    Error,
-    Warning,
-    Info,
-}
-
-impl Severity {
-    /// The word for it: `error`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Info => "info",
-        }
-    }
-
-    /// The word of a checker's.
-    fn parse(word: &str) -> Option<Self> {
-        let word = word.to_ascii_lowercase();
-        match word.split(' ').next_back().unwrap_or_default() {
-            "error" | "fatal" | "failure" => Some(Self::Error),
-            "warning" | "warn" => Some(Self::Warning),
-            "info" | "information" | "note" | "hint" | "help" | "style" | "convention" | "refactor" => Some(Self::Info),
-            _ => None,
-        }
-    }
-}
 /// The diagnostics in the output of a checker, by its format: cargo's lines, eslint's or ruff's list, tsc's lines, or
 /// `file:line:column:`.
 pub fn read(source: &str, output: &str) -> Vec<Diagnostic> {
@@ -125,7 +79,7 @@ fn cargo(source: &str, output: &str) -> Vec<Diagnostic> {
                 file: at.file_name.clone(),
                 line: at.line_start,
                 column: at.column_start,
-                severity: Severity::parse(it.level.split(':').next().unwrap_or_default()).unwrap_or(Severity::Info),
+                severity: severity(it.level.split(':').next().unwrap_or_default()).unwrap_or(Severity::Info),
                 message: label.map_or_else(|| it.message.clone(), |label| format!("{}: {label}", it.message)),
                 source: if is_lint {
                     "clippy"
@@ -174,7 +128,7 @@ fn listed(source: &str, output: &str) -> Vec<Diagnostic> {
             }));
         } else if let (Some(file), Some(message)) = (item["filename"].as_str(), item["message"].as_str()) {
             let code = text(&item["code"]).filter(|it| it != "invalid-syntax");
-            let word = item["severity"].as_str().and_then(Severity::parse);
+            let word = item["severity"].as_str().and_then(severity);
             let usual = if code.is_none() {
                 Severity::Error
             } else {
@@ -213,12 +167,12 @@ fn typescript_line(source: &str, line: &str) -> Option<Diagnostic> {
     let (file, place) = place.rsplit_once('(')?;
     let (row, column) = place.split_once(',')?;
     let (head, message) = rest.split_once(": ")?;
-    let (severity, code) = head.split_once(' ')?;
+    let (word, code) = head.split_once(' ')?;
     Some(Diagnostic {
         file: file.into(),
         line: row.parse().ok()?,
         column: column.parse().ok()?,
-        severity: Severity::parse(severity)?,
+        severity: severity(word)?,
         message: message.to_owned(),
         source: source.to_owned(),
         code: Some(code.to_owned()),
@@ -261,10 +215,10 @@ fn plain_line(source: &str, line: &str) -> Option<Diagnostic> {
         _ => (1, rest),
     };
     let rest = rest.trim();
-    let (severity, message) = match rest.split_once(':') {
-        Some((word, message)) if Severity::parse(word).is_some() => (Severity::parse(word)?, message.trim()),
-        _ => (Severity::Error, rest),
-    };
+    let named = rest
+        .split_once(':')
+        .and_then(|(word, message)| Some((severity(word)?, message.trim())));
+    let (severity, message) = named.unwrap_or((Severity::Error, rest));
     (!message.is_empty()).then(|| Diagnostic {
         file: file.into(),
         line: row,

@@ -11,8 +11,8 @@ use std::{
 };
 
 use super::{
+    Diagnostic,
     checkers::{CheckJob, Reach},
-    diagnostic::Diagnostic,
 };
 
 /// Diagnostics that are kept of one run.
@@ -159,7 +159,7 @@ mod tests {
 
     use pretty_assertions::assert_eq;
 
-    use super::{super::diagnostic::Severity, *};
+    use super::{super::Severity, *};
 
     fn job(name: &str, root: &Path, files: &[&str], reach: Reach) -> CheckJob {
         CheckJob {

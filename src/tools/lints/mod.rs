@@ -6,5 +6,6 @@ pub mod checkers;
 pub mod diagnostic;
 pub mod findings;
 
-pub use diagnostic::{Diagnostic, Severity};
 pub use findings::Findings;
+
+pub use crate::lsp::{Diagnostic, Severity};

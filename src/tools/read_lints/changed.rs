@@ -4,12 +4,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
+    path::{Path, PathBuf},
+    pin::pin,
     time::Duration,
 };
 
-use super::{check, is_installed};
+use tokio::time::Instant;
+
+use super::{check, dependents::dependents, is_installed};
 use crate::{
+    lsp::{Comparison, Edit, LanguageServers, added},
     sandbox::{Commands, Tier},
     text::language::language_of,
     tools::{
@@ -22,37 +26,44 @@ use crate::{
     },
 };
 
-/// The known mistakes of files before they were changed.
+/// Time that is kept for what comes after an answer.
+const SPARE: Duration = Duration::from_millis(50);
+
+/// The known mistakes of files before they were changed, and how they are changed.
 #[derive(Clone, Debug, Default)]
 pub struct KnownMistakes {
-    /// Canonical, and whether the change makes the file.
+    /// The files that a checker looks at: canonical, and whether the change makes the file.
     files: Vec<(PathBuf, bool)>,
     /// By the checkers that had looked at the files as they were.
     said: BTreeMap<PathBuf, BTreeMap<Checker, Vec<Diagnostic>>>,
+    /// The changes that a language server looks at.
+    edits: Vec<Edit>,
 }
 
 impl KnownMistakes {
-    /// `None` where no checker would look at any of the files.
-    pub fn of(files: impl Iterator<Item = (PathBuf, bool)>, context: &Context) -> Option<Self> {
-        let is_checked = |(file, _): &(PathBuf, bool)| {
+    /// `None` where nothing would look at any of the files.
+    pub fn of(edits: Vec<Edit>, context: &Context) -> Option<Self> {
+        if !context.workspace.may_act() {
+            return None;
+        }
+        let is_checked = |file: &PathBuf| {
             let language = language_of(&file.to_string_lossy());
             let is_known = CHECKERS.iter().any(|it| it.languages.contains(&language));
             is_known || context.settings.lint.contains_key(language)
         };
-        let files: Vec<_> = files.filter(is_checked).collect();
-        if files.is_empty() || !context.workspace.may_act() {
-            return None;
-        }
+        let files = edits.iter().filter(|it| it.new.is_some() && is_checked(&it.file));
+        let files: Vec<_> = files.map(|it| (it.file.clone(), it.old.is_none())).collect();
         let said = files.iter().map(|(it, _)| (it.clone(), context.findings.standing(it)));
-        Some(Self {
-            said: said.collect(),
-            files,
-        })
+        let said = said.collect();
+        let is_served = |it: &Edit| LanguageServers::knows(&context.workspace, &context.settings, &it.file);
+        let edits: Vec<Edit> = edits.into_iter().filter(is_served).collect();
+        (!files.is_empty() || !edits.is_empty()).then_some(Self { files, said, edits })
     }
 
-    /// The files, absolute.
-    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.files.iter().map(|it| &it.0)
+    /// The files that are still there, absolute.
+    pub fn files(&self) -> BTreeSet<PathBuf> {
+        let edited = self.edits.iter().filter(|it| it.new.is_some()).map(|it| &it.file);
+        self.files.iter().map(|it| &it.0).chain(edited).cloned().collect()
     }
 }
 
@@ -66,19 +77,131 @@ pub struct FileReport {
     pub is_new: bool,
 }
 
-/// Has the checkers look at those of the changed files that they may (`files`), as far as they are likely to answer
-/// `within` a moment: what was slow the last time is not asked. Nothing runs in a workspace that may not act, or without a
-/// sandbox.
+/// The report about a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeReport {
+    /// Files with problems, those that depend on the changed ones included.
+    pub files: Vec<FileReport>,
+    /// Number of problems that the change removed, as far as a language server knows.
+    pub fixed: usize,
+    /// Something has looked at the change.
+    pub is_checked: bool,
+    /// Why files were not looked at, each reason once.
+    pub unchecked: BTreeSet<String>,
+}
+
+/// Has the language servers and the checkers look at those of the changed files that they may (`files`), as far as they are
+/// likely to answer `within` a moment: what was slow the last time is not asked. `say` takes the report as soon as it is whole,
+/// or at the end of the time as far as it is known; a checker that is slower goes on. Nothing runs in a workspace that may not
+/// act, or without a sandbox.
 pub async fn look_at_changed(
     known: &KnownMistakes,
     files: &BTreeSet<PathBuf>,
     within: Duration,
     context: &Context,
-) -> Vec<FileReport> {
+    say: impl FnOnce(ChangeReport),
+) {
     if !context.workspace.may_act() || Commands::tier() == Tier::None {
-        return Vec::new();
+        return say(ChangeReport::default());
     }
-    let plan = jobs(context.workspace.root(), files, &context.settings.lint, &is_installed());
+    let late = Instant::now() + within.saturating_sub(SPARE);
+    let mut servers = pin!(ask_servers(known, files, within.saturating_sub(SPARE * 2), context));
+    let mut checkers = pin!(ask_checkers(known, files, within, context));
+    let (mut report, mut found) = (None, None);
+    while report.is_none() || found.is_none() {
+        tokio::select! {
+            it = &mut servers, if report.is_none() => report = Some(it),
+            it = &mut checkers, if found.is_none() => found = Some(it),
+            () = tokio::time::sleep_until(late) => break,
+        }
+    }
+    let is_over = found.is_some();
+    say(joined(report.unwrap_or_default(), found));
+    if !is_over {
+        checkers.await;
+    }
+}
+
+/// Both reports as one. `checkers`: `None` if they have not answered.
+fn joined(mut report: ChangeReport, checkers: Option<Vec<FileReport>>) -> ChangeReport {
+    for FileReport { file, found, is_new } in checkers.into_iter().flatten() {
+        report.is_checked = true;
+        match report.files.iter_mut().find(|it| it.file == file) {
+            Some(same) => {
+                // A server and a checker often report one mistake of a place, in other words.
+                let place = |it: &Diagnostic| (it.severity, it.line, it.column);
+                let is_known = |it: &Diagnostic| same.found.iter().any(|old| place(old) == place(it));
+                let more: Vec<_> = found.into_iter().filter(|it| !is_known(it)).collect();
+                same.found.extend(more);
+                same.is_new &= is_new;
+            }
+            None => report.files.push(FileReport { file, found, is_new }),
+        }
+    }
+    for said in &mut report.files {
+        said.found.sort_by_key(|it| (it.severity, it.line, it.column));
+    }
+    report
+}
+
+async fn ask_servers(
+    known: &KnownMistakes,
+    files: &BTreeSet<PathBuf>,
+    within: Duration,
+    context: &Context,
+) -> ChangeReport {
+    let edits = known
+        .edits
+        .iter()
+        .filter(|it| it.new.is_none() || files.contains(&it.file));
+    let edits: Vec<Edit> = edits.cloned().collect();
+    if edits.is_empty() {
+        return ChangeReport::default();
+    }
+    let began = Instant::now();
+    let changed: Vec<&Path> = edits.iter().map(|it| it.file.as_path()).collect();
+    let others = dependents(&context.workspace, &changed);
+    let within = within.saturating_sub(began.elapsed());
+    let asked = context
+        .servers
+        .compare(&context.workspace, &context.settings, edits, others, within);
+    let Comparison {
+        new,
+        unknown,
+        fixed,
+        checked,
+        unchecked,
+    } = asked.await;
+    let files = new.into_iter().map(|(file, found)| FileReport {
+        is_new: !unknown.contains(&file),
+        file,
+        found,
+    });
+    ChangeReport {
+        files: files.collect(),
+        fixed,
+        is_checked: !checked.is_empty(),
+        unchecked: unchecked.into_values().collect(),
+    }
+}
+
+async fn ask_checkers(
+    known: &KnownMistakes,
+    files: &BTreeSet<PathBuf>,
+    within: Duration,
+    context: &Context,
+) -> Vec<FileReport> {
+    let files: BTreeSet<PathBuf> = files
+        .iter()
+        .filter(|it| known.said.contains_key(*it))
+        .cloned()
+        .collect();
+    let plan = jobs(
+        context.workspace.root(),
+        &files,
+        &context.settings.lint,
+        &is_installed(),
+    );
     let mut all: BTreeMap<PathBuf, FileReport> = BTreeMap::new();
     for job in plan.jobs {
         if !context.findings.is_quick(&job, within) {
@@ -111,55 +234,5 @@ pub async fn look_at_changed(
             said.found.extend(new);
         }
     }
-    let mut all: Vec<_> = all.into_values().collect();
-    for said in &mut all {
-        said.found.sort_by_key(|it| (it.severity, it.line, it.column));
-    }
-    all
-}
-
-/// The mistakes that are in `after` and not in `before`, on whatever line.
-fn added(before: &[Diagnostic], after: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    fn same(it: &Diagnostic) -> (Severity, Option<&str>, &str) {
-        (it.severity, it.code.as_deref(), &it.message)
-    }
-    let mut left: Vec<_> = before.iter().map(same).collect();
-    let is_new = |it: &Diagnostic| match left.iter().position(|old| *old == same(it)) {
-        Some(at) => {
-            left.swap_remove(at);
-            false
-        }
-        None => true,
-    };
-    let mut is_new = is_new;
-    after.into_iter().filter(|it| is_new(it)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use pretty_assertions::assert_eq;
-
-    use super::*;
-
-    #[test]
-    fn what_was_there_before_is_not_new_wherever_it_stands_now() {
-        let at = |line: u64, message: &str| Diagnostic {
-            file: "a.py".into(),
-            line,
-            column: 1,
-            severity: Severity::Error,
-            message: message.to_owned(),
-            source: "ruff".to_owned(),
-            code: None,
-        };
-        let before = [at(1, "unused"), at(4, "undefined")];
-        let after = vec![
-            at(3, "unused"),
-            at(6, "undefined"),
-            at(9, "undefined"),
-            at(12, "too long"),
-        ];
-        assert_eq!(added(&before, after), [at(9, "undefined"), at(12, "too long")]);
-        assert_eq!(added(&before, Vec::new()), []);
-    }
+    all.into_values().collect()
 }

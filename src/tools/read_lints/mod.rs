@@ -5,18 +5,19 @@
 //! was found is kept in `Findings`, for the messages that follow.
 
 mod changed;
+mod dependents;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use serde_json::{Value, json};
 
-pub use changed::{FileReport, KnownMistakes, look_at_changed};
+pub use changed::{ChangeReport, FileReport, KnownMistakes, look_at_changed};
 
 use super::{
     cursor::{Answer, CursorCall},
@@ -29,6 +30,7 @@ use super::{
     tool::{Access, Class, Context, Fault, Input, Outcome, Tool, Work, names},
 };
 use crate::{
+    lsp::LanguageServers,
     os,
     protocol::CallSubject,
     sandbox::{Bounds, Commands, Ended, How, Located, Place, Refused, Running, Spec, Tier, Workspace},
@@ -72,6 +74,11 @@ pub fn tool() -> Tool {
 
 /// A directory is looked through for so many files to learn its languages.
 const MOST_FILES: usize = 2000;
+/// Files of a directory of which language servers are looked for, and those that are asked about.
+const MOST_ASKED: usize = 200;
+const MOST_SERVED: usize = 40;
+/// Time that language servers have when the model asks: one may have to read the project first.
+const SERVER_LIMIT: Duration = Duration::from_secs(20);
 /// The model reads so many diagnostics.
 const MOST_SHOWN: usize = 100;
 /// Mistakes that the document holds.
@@ -87,7 +94,7 @@ fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
         return Err(Fault::new("WORKSPACE_UNTRUSTED", message)
             .hint("Go on without diagnostics; the user can let it act with /trust or --trust."));
     }
-    let (targets, plan) = plan(input, context)?;
+    let Planned { targets, plan, .. } = plan(input, context)?;
     if Commands::tier() != Tier::None {
         return targets
             .iter()
@@ -107,8 +114,16 @@ fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
         .collect()
 }
 
-/// The files and directories that are meant, by their canonical paths, and what would check them.
-fn plan(input: &Input, context: &Context) -> Result<(Vec<PathBuf>, CheckPlan), Fault> {
+/// What is meant, and what would check it.
+struct Planned {
+    /// Files and directories, by their canonical paths.
+    targets: Vec<PathBuf>,
+    plan: CheckPlan,
+    /// Files that language servers look at.
+    served: Vec<PathBuf>,
+}
+
+fn plan(input: &Input, context: &Context) -> Result<Planned, Fault> {
     let workspace = &*context.workspace;
     let mut targets = Vec::new();
     let paths = input.texts("paths");
@@ -143,7 +158,24 @@ fn plan(input: &Input, context: &Context) -> Result<(Vec<PathBuf>, CheckPlan), F
         let is_missed = |it: &str| named.contains(it) || CHECKERS.iter().any(|checker| checker.languages.contains(&it));
         plan.absent.retain(|language, _| is_missed(language));
     }
-    Ok((targets.into_iter().map(|it| it.path).collect(), plan))
+    let is_served = |it: &&PathBuf| LanguageServers::knows(workspace, &context.settings, it);
+    let served: Vec<PathBuf> = files
+        .iter()
+        .take(MOST_ASKED)
+        .filter(is_served)
+        .take(MOST_SERVED)
+        .cloned()
+        .collect();
+    let languages: BTreeSet<_> = served.iter().map(|it| language_of(&it.to_string_lossy())).collect();
+    // What the server of a project says is what its compiler says.
+    plan.jobs
+        .retain(|it| it.name != "tsc" || !it.files.iter().all(|file| served.contains(file)));
+    plan.absent.retain(|language, _| !languages.contains(language));
+    Ok(Planned {
+        targets: targets.into_iter().map(|it| it.path).collect(),
+        plan,
+        served,
+    })
 }
 
 fn is_installed() -> impl Fn(&str) -> bool {
@@ -168,7 +200,11 @@ fn gather(workspace: &Workspace, target: &Located, bounds: Bounds, files: &mut B
     Ok(())
 }
 async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
-    let (targets, plan) = plan(&input, &context)?;
+    let Planned {
+        targets,
+        mut plan,
+        served,
+    } = plan(&input, &context)?;
     if targets.is_empty() {
         return Ok(Outcome {
             text: "No file was changed in this turn. Name the files to check in `paths`.".to_owned(),
@@ -176,7 +212,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
             ..Outcome::default()
         });
     }
-    if plan.jobs.is_empty() {
+    if plan.jobs.is_empty() && served.is_empty() {
         let why: Vec<_> = plan.unchecked().into_iter().collect();
         return Ok(Outcome {
             text: format!(
@@ -189,12 +225,27 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     }
     let mut found = BTreeSet::new();
     let mut failed = Vec::new();
+    let asked = context
+        .servers
+        .look(&context.workspace, &context.settings, served, SERVER_LIMIT);
+    let look = asked.await;
+    found.extend(look.found);
+    for why in look.unchecked.into_values() {
+        plan.unanswered.insert(why);
+    }
     for job in &plan.jobs {
         let (said, failure) = check(job, &context).await?;
         found.extend(said);
         failed.extend(failure);
     }
-    Ok(report(&targets, &plan, found, &failed, &context.workspace))
+    let has_server = !look.checked.is_empty();
+    Ok(report(
+        &targets,
+        &plan,
+        found,
+        (&failed, has_server),
+        &context.workspace,
+    ))
 }
 
 /// Runs a checker and keeps what it says; with it, how it failed, if it did.
@@ -284,7 +335,7 @@ fn report(
     targets: &[PathBuf],
     plan: &CheckPlan,
     found: BTreeSet<Diagnostic>,
-    failed: &[String],
+    (failed, has_server): (&[String], bool),
     workspace: &Workspace,
 ) -> Outcome {
     let is_wanted = |it: &Diagnostic| targets.iter().any(|target| it.file.starts_with(target));
@@ -349,7 +400,7 @@ fn report(
         text: text.trim_end().to_owned(),
         data: json!({
             "fileDiagnostics": files,
-            "available": failed.len() < plan.jobs.len(),
+            "available": failed.len() < plan.jobs.len() || has_server,
             "failedCheckers": failed.len(),
         }),
         is_truncated,

@@ -189,6 +189,7 @@ impl Bench {
             seen: Arc::new(Seen::default()),
             index: Arc::default(),
             findings: Arc::default(),
+            servers: Arc::default(),
             skills: Arc::default(),
             settings: Arc::new(settings),
             apply: None,

@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     locale::figure,
-    protocol::{Applied, Document, Kind, Operation, View, document::FileEdit},
+    protocol::{
+        Applied, Document, Kind, Operation, View,
+        document::{FileEdit, change_check},
+    },
     t,
     text::{
         CodeLine, Role, Sanitized, Span, StyledLine,
@@ -345,6 +348,25 @@ fn state(edit: &FileEdit<'_>, document: &Document, look: &RenderContext<'_>, fac
         Applied::Rejected => facts.word(Weight::Heavy, signed("✗", t!("edit-rejected")), Role::Error),
         Applied::Failed => facts.word(Weight::Heavy, signed("✗", t!("edit-failed")), Role::Error),
         Applied::Other(word) => facts.word(Weight::Heavy, word.replace('_', " "), Role::Dim),
+    }
+    check(document, facts);
+}
+
+/// The number of problems that the change has brought, or removed.
+fn check(document: &Document, facts: &mut Facts) {
+    let Some(check) = change_check(&document.metadata) else {
+        return;
+    };
+    if check.new_problems > 0 {
+        let text = signed("✗", &t!("edit-problems", count = check.new_problems));
+        facts.word(Weight::Heavy, text, Role::Error);
+    } else if check.fixed_problems > 0 {
+        let text = signed("✓", &t!("edit-fixed", count = check.fixed_problems));
+        facts.word(Weight::Light, text, Role::Dim);
+    } else if check.is_checked {
+        facts.word(Weight::Light, signed("✓", t!("edit-checked")), Role::Dim);
+    } else if !check.unchecked.is_empty() {
+        facts.word(Weight::Light, t!("edit-not-checked"), Role::Dim);
     }
 }
 

@@ -60,7 +60,7 @@ use crate::{
     locale::figure,
     protocol::{
         Applied, Document, Kind, QuestionKind, Turn, View,
-        document::{UNDONE, hook_runs, with_view},
+        document::{UNDONE, change_check, hook_runs, with_view},
     },
     t,
     text::{
@@ -376,6 +376,46 @@ fn hook_rows(document: &Document, context: &RenderContext<'_>) -> Vec<StyledLine
     rows.collect()
 }
 
+/// Problems that a row each is shown of, unless the document is unfolded.
+const PROBLEMS_SHOWN: usize = 5;
+
+/// New problems of a change; unfolded, also why it was not looked at.
+fn check_rows(document: &Document, context: &RenderContext<'_>) -> Vec<StyledLine> {
+    let Some(check) = change_check(&document.metadata).filter(|_| context.fold != Fold::Folded) else {
+        return Vec::new();
+    };
+    let is_full = context.fold == Fold::Full;
+    let most = if is_full { usize::MAX } else { PROBLEMS_SHOWN };
+    let mut rows = Vec::new();
+    let mut push = |spans: &[Span]| rows.extend(wrap(spans, context.width, &[], &[heading::gap(4)]));
+    for it in check.problems.iter().take(most) {
+        let role = if it.is_error { Role::Error } else { Role::Waiting };
+        let mark = if it.is_error { "✗ " } else { "⚠ " };
+        let place = format!("{}:{}:{}", it.file_path, it.line, it.column);
+        let link = context
+            .root
+            .and_then(|root| code_reference::file_link(root, it.file_path));
+        push(&[
+            Span::new(Sanitized::literal(mark), role),
+            Span::new(Sanitized::line(&place), Role::Strong).linked(link),
+            heading::gap(2),
+            Span::new(Sanitized::line(it.message), Role::Text),
+            Span::new(Sanitized::line(&format!("  {}", it.source)), Role::Dim),
+        ]);
+    }
+    let shown = check.problems.len().min(most) as u64;
+    let more = check.new_problems.saturating_sub(shown);
+    if more > 0 {
+        let text = t!("edit-more-problems", count = more);
+        push(&[Span::new(Sanitized::from(text), Role::Dim)]);
+    }
+    for why in check.unchecked.iter().filter(|_| is_full) {
+        let text = t!("edit-unchecked", why = *why);
+        push(&[Span::new(Sanitized::line(&text), Role::Dim)]);
+    }
+    rows
+}
+
 /// The rows of a kind that is laid out as a whole, and its glyph.
 #[derive(Default)]
 struct Leaf {
@@ -545,11 +585,12 @@ impl DocumentState {
             self.rows.push(StyledLine::of([note]));
             self.notes = 1;
         }
-        let hooks = hook_rows(document, context);
-        if !hooks.is_empty() {
+        let mut below = check_rows(document, context);
+        below.extend(hook_rows(document, context));
+        if !below.is_empty() {
             self.is_line = false;
-            self.notes += hooks.len();
-            self.rows.extend(hooks);
+            self.notes += below.len();
+            self.rows.extend(below);
         }
         if had_notes + self.notes > 0 {
             Some(changed.unwrap_or(before).min(before))

@@ -29,6 +29,7 @@ async fn told(root: &Path, settings: &str, name: &str, given: &Value) -> String 
         seen: Arc::default(),
         index: Arc::default(),
         findings: Arc::default(),
+        servers: Arc::default(),
         skills: std::sync::Arc::default(),
         settings: Arc::new(settings),
         apply: None,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{Effect, Fault, JobId, Memory, Running},
+    super::{CheckReport, Effect, Fault, JobId, Memory, Running},
     Job, OpenCall, Stage,
     documents::{Edit, command_metadata, edit_start, edits, failure, parts, why_not},
 };
@@ -231,8 +231,11 @@ impl Running {
         if let Some((_, _, end)) = last.and_then(|it| documents.get_mut(it)) {
             end.insert("result".into(), json!({ "status": "success", "data": proposal.data }));
         }
-        for (start, content, end) in documents {
-            self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
+        for (at, (start, content, end)) in documents.into_iter().enumerate() {
+            let document = self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
+            if let Some(document) = document.filter(|_| last == Some(at)) {
+                self.calls.made.insert(job.id, document);
+            }
         }
         let text = if more.is_empty() {
             proposal.text
@@ -246,12 +249,17 @@ impl Running {
         }
     }
 
-    /// Adds what checkers say to the result of a change, which stands whatever they say.
-    pub fn checked(&mut self, id: JobId, text: &str, memory: &mut Memory) {
-        self.with_job(id, Stage::Checking, memory, |_, job, _| {
-            if let Some(result) = job.result.as_mut().filter(|_| !text.is_empty()) {
+    /// Adds what checkers and language servers say to the result of a change, which stands whatever they say, and to its last
+    /// document.
+    pub fn checked(&mut self, id: JobId, report: CheckReport, memory: &mut Memory) {
+        self.with_job(id, Stage::Checking, memory, |running, job, _| {
+            if let Some(result) = job.result.as_mut().filter(|_| !report.text.is_empty()) {
                 result.text.push_str("\n\n");
-                result.text.push_str(text);
+                result.text.push_str(&report.text);
+            }
+            if let Some((document, checked)) = running.calls.made.remove(&id).zip(report.checked) {
+                let metadata = Map::from_iter([("checked".to_owned(), checked)]);
+                running.output.say(vec![Event::DocumentUpdate { document, metadata }]);
             }
             job.stage = Stage::Done;
         });

@@ -202,13 +202,16 @@ fn what_checkers_say_of_a_change_is_added_to_its_result() {
     };
     let checked = |text: &str| Input::Checked {
         job: JobId(1),
-        text: text.to_owned(),
+        report: CheckReport {
+            text: text.to_owned(),
+            checked: (!text.is_empty()).then(|| json!({ "newProblems": 1 })),
+        },
     };
     let mut talk = begin();
     talk.says(harmless(2));
     let next = talk.says(checked("New lint errors"));
     assert_eq!(
-        next, "+3 tool_call | look | {} | run 2 look",
+        next, "doc_002 updated {\"checked\":{\"newProblems\":1}} | +3 tool_call | look | {} | run 2 look",
         "it is a change until it has been looked at"
     );
     talk.says(ran(2, "x"));

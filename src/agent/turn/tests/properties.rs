@@ -150,7 +150,10 @@ fn play_on(turn: &mut Turn, world: &World) -> Vec<Effect> {
                 },
                 Effect::Check(job) => open.push(Input::Checked {
                     job: *job,
-                    text: "New lint errors".to_owned(),
+                    report: CheckReport {
+                        text: "New lint errors".to_owned(),
+                        checked: Some(json!({ "newProblems": 1 })),
+                    },
                 }),
                 Effect::FindMarks => open.push(Input::Marks(Vec::new())),
                 Effect::Append(Event::DocumentStart(start)) if start.kind == crate::protocol::Kind::Clarification => {

@@ -1,0 +1,177 @@
+//! Problems that compilers, checkers and language servers report.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// Characters of a message that are kept.
+const MESSAGE_CHARS: usize = 2000;
+
+/// A problem in a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Diagnostic {
+    pub file: PathBuf,
+    /// From 1, as the column.
+    pub line: u64,
+    pub column: u64,
+    pub severity: Severity,
+    pub message: String,
+    /// The program that reports it.
+    pub source: String,
+    pub code: Option<String>,
+}
+
+impl Diagnostic {
+    /// For the model, behind the name of the file and a colon.
+    pub fn told(&self) -> String {
+        let code = self.code.as_ref().map_or_else(String::new, |it| format!("[{it}]"));
+        let Self {
+            line,
+            column,
+            severity,
+            message,
+            source,
+            ..
+        } = self;
+        format!("{line}:{column} {}{code}: {message} ({source})", severity.as_str())
+    }
+}
+
+/// The severity of a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    Error,
+    Warning,
+    Info,
+}
+
+impl Severity {
+    /// The word for it: `error`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// The problems that are in `after` and not in `before`, on whatever line.
+pub fn added(before: &[Diagnostic], after: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    fn same(it: &Diagnostic) -> (Severity, Option<&str>, &str) {
+        (it.severity, it.code.as_deref(), &it.message)
+    }
+    let mut left: Vec<_> = before.iter().map(same).collect();
+    let mut is_new = |it: &Diagnostic| match left.iter().position(|old| *old == same(it)) {
+        Some(at) => {
+            left.swap_remove(at);
+            false
+        }
+        None => true,
+    };
+    after.into_iter().filter(|it| is_new(it)).collect()
+}
+
+/// The unit in which a language server counts columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encoding {
+    Utf8,
+    #[default]
+    Utf16,
+}
+
+/// Reads an item of `publishDiagnostics` or of a pull. `text` is the text of the file, in which columns are counted; `server` is
+/// the source where the item names none. `None`: it is not one.
+pub fn read(item: &Value, file: &Path, text: &str, encoding: Encoding, server: &str) -> Option<Diagnostic> {
+    let start = &item["range"]["start"];
+    let line = start["line"].as_u64()?;
+    let units = start["character"].as_u64().unwrap_or_default();
+    let message: String = item["message"].as_str()?.chars().take(MESSAGE_CHARS).collect();
+    let row = usize::try_from(line).ok().and_then(|it| text.lines().nth(it));
+    let code = match &item["code"] {
+        Value::String(code) if !code.is_empty() => Some(code.clone()),
+        Value::Number(code) => Some(code.to_string()),
+        _ => None,
+    };
+    let source = item["source"].as_str().filter(|it| !it.is_empty()).unwrap_or(server);
+    Some(Diagnostic {
+        file: file.to_owned(),
+        line: line.saturating_add(1),
+        column: chars(row.unwrap_or_default(), units, encoding).saturating_add(1),
+        severity: match item["severity"].as_u64() {
+            Some(2) => Severity::Warning,
+            Some(3 | 4) => Severity::Info,
+            _ => Severity::Error,
+        },
+        message: message.split_whitespace().collect::<Vec<_>>().join(" "),
+        source: source.to_owned(),
+        code,
+    })
+}
+
+/// The number of characters in the first `units` of a row; beyond its end, as many as there are.
+fn chars(row: &str, units: u64, encoding: Encoding) -> u64 {
+    let mut left = units;
+    let mut count = 0;
+    for c in row.chars() {
+        let size = match encoding {
+            Encoding::Utf8 => c.len_utf8(),
+            Encoding::Utf16 => c.len_utf16(),
+        } as u64;
+        if left < size {
+            break;
+        }
+        left -= size;
+        count += 1;
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_there_before_is_not_new_wherever_it_stands_now() {
+        let at = |line: u64, message: &str| Diagnostic {
+            file: "a.py".into(),
+            line,
+            column: 1,
+            severity: Severity::Error,
+            message: message.to_owned(),
+            source: "ruff".to_owned(),
+            code: None,
+        };
+        let before = [at(1, "unused"), at(4, "undefined")];
+        let after = vec![
+            at(3, "unused"),
+            at(6, "undefined"),
+            at(9, "undefined"),
+            at(12, "too long"),
+        ];
+        assert_eq!(added(&before, after), [at(9, "undefined"), at(12, "too long")]);
+        assert_eq!(added(&before, Vec::new()), []);
+    }
+
+    #[test]
+    fn columns_are_characters_whatever_the_server_counts() {
+        let text = "first\n'😀ä' + x\n";
+        let item = |character: u64| json!({ "range": { "start": { "line": 1, "character": character }, "end": {} }, "message": "no\n  x", "code": 7 });
+        let column = |character, encoding| {
+            let found = read(&item(character), Path::new("/a.py"), text, encoding, "ty");
+            found.map(|it| (it.line, it.column))
+        };
+        assert_eq!(column(8, Encoding::Utf16), Some((2, 8)));
+        assert_eq!(column(11, Encoding::Utf8), Some((2, 8)));
+        assert_eq!(column(999, Encoding::Utf8), Some((2, 9)));
+        let found = read(&item(0), Path::new("/a.py"), text, Encoding::Utf8, "ty").expect("one");
+        assert_eq!(found.told(), "2:1 error[7]: no x (ty)");
+        assert_eq!(
+            read(&json!({ "message": "x" }), Path::new("/a"), "", Encoding::Utf8, ""),
+            None
+        );
+    }
+}

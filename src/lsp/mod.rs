@@ -1,0 +1,552 @@
+//! Language servers: what they report of files, and of a change before it is shown as done.
+//!
+//! A server is started at the first file of its language, in the sandbox, which lets it write nothing and reach no network, and
+//! only in a workspace that may act. It is given the text of a change, so that nothing has to be on the disk. Servers live on a
+//! thread of their own: one that hangs or floods holds up nothing else. They end with [`LanguageServers`], and when nobody has
+//! asked them for some time.
+
+mod catalogue;
+mod diagnostic;
+mod server;
+mod wire;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::Instant,
+};
+
+pub use diagnostic::{Diagnostic, Severity, added};
+pub use server::Edit;
+
+use crate::{
+    config::Settings,
+    os::file,
+    sandbox::{Commands, Service, ServiceSpec, Tier, Workspace},
+};
+use catalogue::{Found, Place};
+use server::{Compared, Server};
+
+/// Bytes of a file that is told to a server.
+const FILE_BYTES: u64 = 4 << 20;
+/// A server that nobody has asked for so long ends.
+const IDLE: Duration = Duration::from_mins(15);
+/// A server that ends so often in [`DEATHS_WITHIN`] is not started again.
+const MOST_DEATHS: usize = 3;
+const DEATHS_WITHIN: Duration = Duration::from_mins(5);
+/// Time that a server has to end once it was asked to.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
+/// Changed files that are kept until a server looks at them.
+const MOST_UNSEEN: usize = 64;
+/// Files that a look is about.
+const MOST_LOOKED_AT: usize = 40;
+
+/// The language servers of a workspace. Dropping it ends them.
+#[derive(Default)]
+pub struct LanguageServers {
+    engine: OnceLock<Option<mpsc::UnboundedSender<Job>>>,
+}
+
+impl std::fmt::Debug for LanguageServers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LanguageServers").finish_non_exhaustive()
+    }
+}
+
+/// The report about a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Problems that were not there before, as far as it is known what was, by file.
+    pub new: BTreeMap<PathBuf, Vec<Diagnostic>>,
+    /// Files whose problems before the change are not known.
+    pub unknown: BTreeSet<PathBuf>,
+    /// Number of problems that are gone.
+    pub fixed: usize,
+    /// Files that were looked at.
+    pub checked: BTreeSet<PathBuf>,
+    /// Why files were not, by file.
+    pub unchecked: BTreeMap<PathBuf, String>,
+}
+
+/// The report about files as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    pub found: Vec<Diagnostic>,
+    pub checked: BTreeSet<PathBuf>,
+    pub unchecked: BTreeMap<PathBuf, String>,
+    /// Names of the servers that have looked.
+    pub servers: BTreeSet<String>,
+}
+
+/// Work for the thread.
+enum Job {
+    Compare {
+        edits: Vec<Edit>,
+        /// Files that may depend on them.
+        others: Vec<PathBuf>,
+        within: Duration,
+        reply: oneshot::Sender<Comparison>,
+    },
+    Look {
+        files: Vec<PathBuf>,
+        within: Duration,
+        reply: oneshot::Sender<Look>,
+    },
+    /// The servers of a file are to start, because it will be asked about.
+    Start(PathBuf),
+}
+
+/// Threads that may still be ending servers.
+static THREADS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+
+/// Waits until the servers of workspaces that are over have ended: a few seconds at most. To be called when the program ends.
+pub fn settle() {
+    let threads = std::mem::take(&mut *THREADS.lock().unwrap_or_else(PoisonError::into_inner));
+    for thread in threads {
+        thread.join().ok();
+    }
+}
+
+impl LanguageServers {
+    /// Has the servers look at changes and at `others` that may depend on them, before and after. What they do not answer
+    /// `within` the time is unchecked. Looks at nothing in a workspace that may not act, or without a sandbox.
+    pub async fn compare(
+        &self,
+        workspace: &Arc<Workspace>,
+        settings: &Arc<Settings>,
+        edits: Vec<Edit>,
+        others: Vec<PathBuf>,
+        within: Duration,
+    ) -> Comparison {
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Compare {
+            edits,
+            others,
+            within,
+            reply,
+        };
+        if !self.send(workspace, settings, job) {
+            return Comparison::default();
+        }
+        answer.await.unwrap_or_default()
+    }
+
+    /// Has the servers look at files as they are.
+    pub async fn look(
+        &self,
+        workspace: &Arc<Workspace>,
+        settings: &Arc<Settings>,
+        files: Vec<PathBuf>,
+        within: Duration,
+    ) -> Look {
+        let (reply, answer) = oneshot::channel();
+        if !self.send(workspace, settings, Job::Look { files, within, reply }) {
+            return Look::default();
+        }
+        answer.await.unwrap_or_default()
+    }
+
+    /// Has the servers for a file start, unless they run, so that they have read the project by the time they are asked.
+    pub fn start(&self, workspace: &Arc<Workspace>, settings: &Arc<Settings>, file: &Path) {
+        self.send(workspace, settings, Job::Start(file.to_owned()));
+    }
+
+    /// Returns true if there is a server for a file.
+    pub fn knows(workspace: &Workspace, settings: &Settings, file: &Path) -> bool {
+        may_run(workspace, settings) && !with_place(workspace, settings, |it| it.servers(file)).is_empty()
+    }
+
+    /// Returns true if there is a server for some project in the workspace.
+    pub fn has_any(workspace: &Workspace, settings: &Settings) -> bool {
+        may_run(workspace, settings) && with_place(workspace, settings, |it| it.has_any())
+    }
+
+    fn send(&self, workspace: &Arc<Workspace>, settings: &Arc<Settings>, job: Job) -> bool {
+        if !may_run(workspace, settings) {
+            return false;
+        }
+        let engine = self.engine.get_or_init(|| attend(workspace, settings));
+        engine.as_ref().is_some_and(|it| it.send(job).is_ok())
+    }
+}
+
+fn may_run(workspace: &Workspace, settings: &Settings) -> bool {
+    settings.agent.language_servers && workspace.may_act() && Commands::tier() != Tier::None
+}
+
+fn with_place<T>(workspace: &Workspace, settings: &Settings, f: impl FnOnce(&Place<'_>) -> T) -> T {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    f(&Place {
+        top: workspace.root(),
+        path: &path,
+        settings: &settings.lsp,
+    })
+}
+
+/// Starts the thread; `None` if there can be none.
+fn attend(workspace: &Arc<Workspace>, settings: &Arc<Settings>) -> Option<mpsc::UnboundedSender<Job>> {
+    let (send, mut jobs) = mpsc::unbounded_channel::<Job>();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| tracing::warn!(%error, "language servers cannot be started"));
+    let runtime = runtime.ok()?;
+    let mut desk = Desk {
+        workspace: Arc::clone(workspace),
+        settings: Arc::clone(settings),
+        slots: BTreeMap::new(),
+        unseen: BTreeMap::new(),
+        doubtful: BTreeSet::new(),
+    };
+    let work = move || {
+        runtime.block_on(async {
+            loop {
+                let idle = desk.idle_at();
+                tokio::select! {
+                    job = jobs.recv() => match job {
+                        Some(job) => desk.work(job).await,
+                        None => break,
+                    },
+                    () = tokio::time::sleep_until(idle.unwrap_or_else(Instant::now)), if idle.is_some() => {
+                        desk.end_idle().await;
+                    }
+                }
+            }
+            desk.end_all().await;
+        });
+        runtime.shutdown_timeout(Duration::from_millis(500));
+    };
+    let thread = std::thread::Builder::new().name("lsp".to_owned()).spawn(work).ok()?;
+    let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.retain(|it| !it.is_finished());
+    threads.push(thread);
+    Some(send)
+}
+
+/// The servers, on their thread.
+struct Desk {
+    workspace: Arc<Workspace>,
+    settings: Arc<Settings>,
+    /// By name and folder.
+    slots: BTreeMap<(String, PathBuf), Slot>,
+    /// Texts of changed files from before the first change that no server has looked at; `None`: the file did not exist.
+    unseen: BTreeMap<PathBuf, Option<String>>,
+    /// Files that may depend on these, and were not looked at either.
+    doubtful: BTreeSet<PathBuf>,
+}
+
+/// A place for a server.
+#[derive(Default)]
+struct Slot {
+    server: Option<Running>,
+    /// When it ended by itself, the newest last.
+    deaths: Vec<Instant>,
+    /// Why the last one has ended, or did not start.
+    why: String,
+    used: Option<Instant>,
+}
+
+/// A server that was started.
+struct Running {
+    /// `None`: it has not answered yet. Error: it never will.
+    started: watch::Receiver<Option<Result<Arc<Server>, String>>>,
+    /// Dropped, it ends the service.
+    _service: oneshot::Sender<()>,
+}
+
+impl Desk {
+    async fn work(&mut self, job: Job) {
+        match job {
+            Job::Compare {
+                edits,
+                others,
+                within,
+                reply,
+            } => {
+                let compared = self.compare(edits, others, within).await;
+                reply.send(compared).ok();
+            }
+            Job::Look { files, within, reply } => {
+                let look = self.look(files, within).await;
+                reply.send(look).ok();
+            }
+            Job::Start(file) => {
+                for found in with_place(&self.workspace, &self.settings, |it| it.servers(&file)) {
+                    let key = (found.name.clone(), found.root.clone());
+                    // Whether it works is seen when it is asked.
+                    self.server(&key, &found, Instant::now()).await.ok();
+                }
+            }
+        }
+    }
+
+    async fn compare(&mut self, edits: Vec<Edit>, mut others: Vec<PathBuf>, within: Duration) -> Comparison {
+        let began = Instant::now();
+        let mut comparison = Comparison::default();
+        let edits = self.with_unseen(edits);
+        others.extend(self.doubtful.iter().cloned());
+        others.sort();
+        others.dedup();
+        others.retain(|it| !edits.iter().any(|edit| edit.file == *it));
+        let mut groups: BTreeMap<(String, PathBuf), (Found, Vec<Edit>)> = BTreeMap::new();
+        for edit in edits {
+            for found in with_place(&self.workspace, &self.settings, |it| it.servers(&edit.file)) {
+                let key = (found.name.clone(), found.root.clone());
+                let group = groups.entry(key).or_insert_with(|| (found, Vec::new()));
+                group.1.push(edit.clone());
+            }
+        }
+        for (key, (found, edits)) in groups {
+            let others: Vec<(PathBuf, String)> = others
+                .iter()
+                .filter(|it| self.is_of(&key, it))
+                .filter_map(|it| Some((it.clone(), text_of(it)?)))
+                .collect();
+            let named = || {
+                edits
+                    .iter()
+                    .map(|it| it.file.clone())
+                    .chain(others.iter().map(|it| it.0.clone()))
+            };
+            let times = (began + within.mul_f32(0.6), began + within);
+            match self.server(&key, &found, times.0).await {
+                Ok(server) => {
+                    let compared = server.compare(&edits, &others, times).await;
+                    comparison.take(&found.name, compared, &edits);
+                }
+                Err(why) => comparison.unchecked.extend(named().map(|it| (it, why.clone()))),
+            }
+            for (file, _) in others {
+                if comparison.checked.contains(&file) {
+                    self.doubtful.remove(&file);
+                } else if self.doubtful.len() < MOST_UNSEEN {
+                    self.doubtful.insert(file);
+                }
+            }
+            for edit in edits {
+                if comparison.checked.contains(&edit.file) {
+                    self.unseen.remove(&edit.file);
+                } else if self.unseen.len() < MOST_UNSEEN {
+                    self.unseen.entry(edit.file).or_insert(edit.old);
+                }
+            }
+        }
+        comparison
+    }
+
+    /// The edits, together with those that no server has looked at: from what was there before them.
+    fn with_unseen(&self, mut edits: Vec<Edit>) -> Vec<Edit> {
+        for (file, old) in &self.unseen {
+            match edits.iter_mut().find(|it| it.file == *file) {
+                Some(edit) => edit.old.clone_from(old),
+                None => edits.push(Edit {
+                    file: file.clone(),
+                    old: old.clone(),
+                    new: text_of(file),
+                }),
+            }
+        }
+        edits
+    }
+
+    async fn look(&mut self, files: Vec<PathBuf>, within: Duration) -> Look {
+        let until = Instant::now() + within;
+        let mut look = Look::default();
+        let mut groups: BTreeMap<(String, PathBuf), (Found, Vec<(PathBuf, String)>)> = BTreeMap::new();
+        for file in files.into_iter().take(MOST_LOOKED_AT) {
+            let Some(text) = text_of(&file) else { continue };
+            for found in with_place(&self.workspace, &self.settings, |it| it.servers(&file)) {
+                let key = (found.name.clone(), found.root.clone());
+                let group = groups.entry(key).or_insert_with(|| (found, Vec::new()));
+                group.1.push((file.clone(), text.clone()));
+            }
+        }
+        for (key, (found, files)) in groups {
+            let server = match self.server(&key, &found, until).await {
+                Ok(server) => server,
+                Err(why) => {
+                    look.unchecked.extend(files.into_iter().map(|it| (it.0, why.clone())));
+                    continue;
+                }
+            };
+            look.servers.insert(found.name.clone());
+            for (file, problems) in server.look(&files, until).await {
+                match problems {
+                    Some(problems) => {
+                        look.found.extend(problems);
+                        look.checked.insert(file);
+                    }
+                    None => {
+                        look.unchecked.insert(file, late(&found.name));
+                    }
+                }
+            }
+        }
+        look
+    }
+
+    /// Returns true if the server is one of those for the file.
+    fn is_of(&self, key: &(String, PathBuf), file: &Path) -> bool {
+        let servers = with_place(&self.workspace, &self.settings, |it| it.servers(file));
+        servers.iter().any(|it| it.name == key.0 && it.root == key.1)
+    }
+
+    /// A server that has answered. Error: why there is none, or none yet.
+    async fn server(&mut self, key: &(String, PathBuf), found: &Found, until: Instant) -> Result<Arc<Server>, String> {
+        let slot = self.slots.entry(key.clone()).or_default();
+        slot.used = Some(Instant::now());
+        slot.bury();
+        if slot.server.is_none() {
+            let recent = |it: &&Instant| it.elapsed() < DEATHS_WITHIN;
+            if slot.deaths.iter().filter(recent).count() >= MOST_DEATHS {
+                return Err(format!("{} has ended {MOST_DEATHS} times ({})", key.0, slot.why));
+            }
+            slot.server = Some(spawn(&self.workspace, found.clone()));
+        }
+        let Some(running) = &mut slot.server else {
+            return Err(slot.why.clone());
+        };
+        let answered = running.started.wait_for(Option::is_some);
+        let answered = tokio::time::timeout_at(until, answered).await;
+        match answered.ok().and_then(Result::ok).and_then(|it| it.clone()) {
+            Some(Ok(server)) => Ok(server),
+            Some(Err(why)) => {
+                slot.bury();
+                Err(format!("{} does not work: {why}", key.0))
+            }
+            None => Err(format!("{} is still starting", key.0)),
+        }
+    }
+
+    /// When the first server has been idle for long enough; `None`: none runs.
+    fn idle_at(&self) -> Option<Instant> {
+        let running = self.slots.values().filter(|it| it.server.is_some());
+        running.filter_map(|it| it.used).min().map(|it| it + IDLE)
+    }
+
+    async fn end_idle(&mut self) {
+        for slot in self.slots.values_mut() {
+            if slot.used.is_some_and(|it| it.elapsed() >= IDLE) {
+                slot.end().await;
+            }
+        }
+    }
+
+    async fn end_all(&mut self) {
+        let ends = self.slots.values_mut().map(Slot::end);
+        futures::future::join_all(ends).await;
+    }
+}
+
+impl Slot {
+    /// Takes note of a server that has ended by itself.
+    fn bury(&mut self) {
+        let Some(running) = &self.server else { return };
+        let why = match &*running.started.borrow() {
+            None => return,
+            Some(Ok(server)) => server.over(),
+            Some(Err(why)) => Some(why.clone()),
+        };
+        if let Some(why) = why {
+            self.deaths.push(Instant::now());
+            self.why = why;
+            self.server = None;
+        }
+    }
+
+    async fn end(&mut self) {
+        let Some(running) = self.server.take() else { return };
+        let server = running.started.borrow().clone();
+        if let Some(Ok(server)) = server {
+            server.shut_down(LAST_PATIENCE).await;
+        }
+    }
+}
+
+/// Starts a server. Waits for nothing.
+fn spawn(workspace: &Arc<Workspace>, found: Found) -> Running {
+    let (tell, started) = watch::channel(None);
+    let (service, dropped) = oneshot::channel();
+    let workspace = Arc::clone(workspace);
+    tokio::spawn(async move {
+        match open(workspace, &found).await {
+            Ok((server, service)) => {
+                let server = Arc::new(server);
+                tell.send_replace(Some(Ok(server)));
+                dropped.await.ok();
+                service.end().await;
+            }
+            Err(why) => {
+                tell.send_replace(Some(Err(why)));
+            }
+        }
+    });
+    Running {
+        started,
+        _service: service,
+    }
+}
+
+async fn open(workspace: Arc<Workspace>, found: &Found) -> Result<(Server, Service), String> {
+    let spec = ServiceSpec {
+        program: found.program.to_string_lossy().into_owned(),
+        arguments: found.arguments.clone(),
+        directory: found.root.clone(),
+        variables: found.variables.clone(),
+        network: false,
+        folders: Vec::new(),
+    };
+    let started = tokio::task::spawn_blocking(move || workspace.commands().serve(spec)).await;
+    let started = started.map_err(|it| it.to_string())?;
+    let (service, streams) = started.map_err(|it| it.to_string())?;
+    let server = Server::start(found, streams.input, streams.output, streams.errors).await?;
+    Ok((server, service))
+}
+
+impl Comparison {
+    fn take(&mut self, name: &str, compared: Compared, edits: &[Edit]) {
+        let Compared { mut before, after } = compared;
+        // Hints are no problems.
+        let matters = |it: &Diagnostic| it.severity != Severity::Info;
+        for (file, after) in after {
+            let Some(mut after) = after else {
+                self.unchecked.insert(file, late(name));
+                continue;
+            };
+            after.retain(matters);
+            let is_made = edits.iter().any(|it| it.file == file && it.old.is_none());
+            let before = match before.remove(&file).flatten() {
+                Some(mut before) => {
+                    before.retain(matters);
+                    before
+                }
+                None if is_made => Vec::new(),
+                None => {
+                    self.unknown.insert(file.clone());
+                    Vec::new()
+                }
+            };
+            self.fixed += added(&after, before.clone()).len();
+            let new = added(&before, after);
+            if !new.is_empty() {
+                self.new.entry(file.clone()).or_default().extend(new);
+            }
+            self.checked.insert(file);
+        }
+    }
+}
+
+fn late(name: &str) -> String {
+    format!("{name} has not answered in time")
+}
+
+/// The text of a file for a server; `None` for what is too long, or no text.
+fn text_of(file: &Path) -> Option<String> {
+    let bytes = file::read_unlinked(file, FILE_BYTES).ok()?;
+    String::from_utf8(bytes).ok()
+}

@@ -1,0 +1,721 @@
+//! A language server that runs: what it was told, what it reports, and what it asks.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader},
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, timeout_at},
+};
+use url::Url;
+
+use super::{
+    catalogue::{Found, language_id},
+    diagnostic::{self, Diagnostic, Encoding},
+    wire,
+};
+
+/// Time that a server has to answer `initialize`.
+const START_LIMIT: Duration = Duration::from_secs(45);
+/// Some servers say only after their start that they can be asked for problems; later, they are taken to report by themselves.
+const OFFER_WAIT: Duration = Duration::from_millis(500);
+/// Reports without a version count once no other has come for so long.
+const QUIET: Duration = Duration::from_millis(150);
+/// Time in which a server that reports by itself comes to the files that depend on a change.
+const SETTLE: Duration = Duration::from_millis(300);
+/// Pause before a server that was busy is asked again.
+const RETRY: Duration = Duration::from_millis(50);
+/// Problems of one file that are kept.
+const MOST_PROBLEMS: usize = 1000;
+/// Files of which reports are kept.
+const MOST_FILES: usize = 2000;
+/// Files that are open in a server.
+const MOST_OPEN: usize = 64;
+/// Messages that wait to be written.
+const MOST_WAITING: usize = 256;
+/// Bytes at the end of the error output that are kept, for the reason why it ended.
+const KEPT_ERRORS: usize = 2000;
+
+/// A change of a file, as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// Canonical.
+    pub file: PathBuf,
+    /// `None`: the file is new.
+    pub old: Option<String>,
+    /// `None`: it is deleted.
+    pub new: Option<String>,
+}
+
+/// The problems of files before and after a change.
+#[derive(Clone, Debug, Default)]
+pub struct Compared {
+    /// By file. `None`: they are not known.
+    pub before: BTreeMap<PathBuf, Option<Vec<Diagnostic>>>,
+    pub after: BTreeMap<PathBuf, Option<Vec<Diagnostic>>>,
+}
+
+/// The connection to a server. Its tasks end with the streams.
+pub struct Server {
+    name: String,
+    out: mpsc::Sender<Vec<u8>>,
+    shared: Arc<Shared>,
+    next: AtomicI64,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Counts what has come.
+    news: watch::Sender<u64>,
+    initialization: Value,
+    folders: Value,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: HashMap<i64, oneshot::Sender<Result<Value, Value>>>,
+    /// Why the connection has ended.
+    over: Option<String>,
+    errors: String,
+    encoding: Encoding,
+    /// It is asked for problems, with this identifier.
+    pull: Option<Value>,
+    /// When it was told that it is initialized.
+    begun: Option<Instant>,
+    /// Work that it has announced and not ended.
+    progress: HashSet<String>,
+    /// What it says of itself; `None`: it does not say.
+    is_quiescent: Option<bool>,
+    open: HashMap<PathBuf, Open>,
+    published: HashMap<PathBuf, Published>,
+}
+
+/// A file that is open in the server.
+struct Open {
+    version: i64,
+    text: Arc<str>,
+    /// When it was last told.
+    told: Instant,
+    /// The last answer to a pull.
+    pulled: Option<(Value, Vec<Value>)>,
+}
+
+/// What a server has reported of a file by itself.
+struct Published {
+    version: Option<i64>,
+    at: Instant,
+    items: Vec<Value>,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self, why: &str) {
+        let waiting = {
+            let mut state = self.state();
+            let errors = state.errors.trim().lines().next_back().unwrap_or_default().to_owned();
+            let why = if errors.is_empty() {
+                why.to_owned()
+            } else {
+                format!("{why}: {errors}")
+            };
+            state.over.get_or_insert(why);
+            std::mem::take(&mut state.waiting)
+        };
+        drop(waiting);
+        self.tell();
+    }
+
+    fn tell(&self) {
+        self.news.send_modify(|it| *it += 1);
+    }
+}
+
+/// The reason why there is no answer.
+#[derive(Clone, Debug, PartialEq)]
+enum NoAnswer {
+    Late,
+    Gone,
+    /// The server's error.
+    Refused(Value),
+}
+
+impl Server {
+    /// Speaks through these streams, on tasks of the current runtime, and initializes the server. Error: why it cannot be used.
+    pub async fn start(
+        found: &Found,
+        input: impl AsyncWrite + Send + Unpin + 'static,
+        output: impl AsyncRead + Send + Unpin + 'static,
+        errors: impl AsyncRead + Send + Unpin + 'static,
+    ) -> Result<Self, String> {
+        let (out, to_write) = mpsc::channel(MOST_WAITING);
+        let uri = uri(&found.root);
+        let name = found.root.file_name().map(|it| it.to_string_lossy().into_owned());
+        let folders = json!([{ "uri": uri, "name": name.unwrap_or_default() }]);
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            news: watch::Sender::default(),
+            initialization: found.initialization.clone(),
+            folders: folders.clone(),
+        });
+        shared.state().is_quiescent = found.tells_when_ready.then_some(false);
+        tokio::spawn(write(input, to_write));
+        tokio::spawn(read(output, out.downgrade(), Arc::clone(&shared)));
+        tokio::spawn(keep_errors(errors, Arc::clone(&shared)));
+        let server = Self {
+            name: found.name.clone(),
+            out,
+            shared,
+            next: AtomicI64::new(1),
+        };
+        let wish = json!({
+            "processId": null,
+            "clientInfo": { "name": "sheaf", "version": env!("CARGO_PKG_VERSION") },
+            "rootUri": uri,
+            "workspaceFolders": folders,
+            "initializationOptions": found.initialization,
+            "capabilities": capabilities(),
+        });
+        let answer = server.request("initialize", wish, Instant::now() + START_LIMIT).await;
+        let answer = answer.map_err(|why| match why {
+            NoAnswer::Late => "it did not answer within 45 s".to_owned(),
+            NoAnswer::Gone => server.over().unwrap_or_default(),
+            NoAnswer::Refused(error) => {
+                format!("it refused to start: {}", error["message"].as_str().unwrap_or_default())
+            }
+        })?;
+        {
+            let mut state = server.shared.state();
+            let about = &answer["capabilities"];
+            if about["positionEncoding"] == "utf-8" {
+                state.encoding = Encoding::Utf8;
+            }
+            if about["diagnosticProvider"].is_object() {
+                state.pull = Some(about["diagnosticProvider"]["identifier"].clone());
+            }
+            state.begun = Some(Instant::now());
+        }
+        server.notify("initialized", json!({}));
+        Ok(server)
+    }
+
+    /// Why the connection has ended; `None` while it lives.
+    pub fn over(&self) -> Option<String> {
+        self.shared.state().over.clone()
+    }
+
+    /// Asks the server to end.
+    pub async fn shut_down(&self, within: Duration) {
+        let asked = self.request("shutdown", Value::Null, Instant::now() + within);
+        asked.await.ok();
+        self.notify("exit", Value::Null);
+    }
+
+    /// Returns true once the server has read the project, as far as it says so; false if it has not `until` then.
+    pub async fn is_ready(&self, until: Instant) -> bool {
+        self.wait(until, |state| {
+            let begun = state.begun?;
+            let offer = begun + OFFER_WAIT;
+            if state.pull.is_none() && Instant::now() < offer {
+                return Some(Err(offer));
+            }
+            let is_ready = state.progress.is_empty() && state.is_quiescent != Some(false);
+            is_ready.then_some(Ok(()))
+        })
+        .await
+        .is_some()
+    }
+
+    /// Looks at `edits` as they were and as they are, together with `others` as they are; each look ends at its time. Nothing
+    /// of it needs to be on the disk.
+    pub async fn compare(&self, edits: &[Edit], others: &[(PathBuf, String)], times: (Instant, Instant)) -> Compared {
+        let old = edits
+            .iter()
+            .filter_map(|it| Some((it.file.as_path(), it.old.as_deref()?)));
+        let same = || others.iter().map(|(file, text)| (file.as_path(), text.as_str()));
+        let before: Vec<_> = old.chain(same()).collect();
+        self.refresh(&before);
+        let since = Instant::now();
+        self.tell_texts(&before);
+        let before = self.problems(&before, since, times.0).await;
+        let new = edits
+            .iter()
+            .filter_map(|it| Some((it.file.as_path(), it.new.as_deref()?)));
+        let after: Vec<_> = new.chain(same()).collect();
+        let since = Instant::now();
+        self.tell_texts(&after);
+        self.tell_changes(edits);
+        let after = self.problems(&after, since, times.1).await;
+        Compared { before, after }
+    }
+
+    /// Looks at files as they are.
+    pub async fn look(
+        &self,
+        files: &[(PathBuf, String)],
+        until: Instant,
+    ) -> BTreeMap<PathBuf, Option<Vec<Diagnostic>>> {
+        let files: Vec<_> = files
+            .iter()
+            .map(|(file, text)| (file.as_path(), text.as_str()))
+            .collect();
+        self.refresh(&files);
+        let since = Instant::now();
+        self.tell_texts(&files);
+        self.problems(&files, since, until).await
+    }
+
+    /// Brings what is open and not among `wanted` to what the disk has, and closes what is too much.
+    fn refresh(&self, wanted: &[(&Path, &str)]) {
+        let mut open: Vec<(PathBuf, Instant)> = {
+            let state = self.shared.state();
+            let others = state
+                .open
+                .iter()
+                .filter(|(file, _)| !wanted.iter().any(|it| it.0 == file.as_path()));
+            others.map(|(file, it)| (file.clone(), it.told)).collect()
+        };
+        open.sort_by_key(|it| it.1);
+        let surplus = (open.len() + wanted.len()).saturating_sub(MOST_OPEN);
+        for (at, (file, _)) in open.iter().enumerate() {
+            match super::text_of(file).filter(|_| at >= surplus) {
+                Some(text) => self.tell_texts(&[(file, &text)]),
+                None => self.close(file),
+            }
+        }
+    }
+
+    fn tell_texts(&self, files: &[(&Path, &str)]) {
+        for (file, text) in files {
+            let message = {
+                let mut state = self.shared.state();
+                let now = Instant::now();
+                match state.open.get_mut(*file) {
+                    Some(open) if *open.text == **text => None,
+                    Some(open) => {
+                        open.version += 1;
+                        open.text = (*text).into();
+                        open.told = now;
+                        Some((
+                            "textDocument/didChange",
+                            json!({
+                                "textDocument": { "uri": uri(file), "version": open.version },
+                                "contentChanges": [{ "text": text }],
+                            }),
+                        ))
+                    }
+                    None => {
+                        let open = Open {
+                            version: 1,
+                            text: (*text).into(),
+                            told: now,
+                            pulled: None,
+                        };
+                        state.open.insert(file.to_path_buf(), open);
+                        let about = json!({
+                            "uri": uri(file), "languageId": language_id(file), "version": 1, "text": text,
+                        });
+                        Some(("textDocument/didOpen", json!({ "textDocument": about })))
+                    }
+                }
+            };
+            if let Some((method, parameters)) = message {
+                self.notify(method, parameters);
+            }
+        }
+    }
+
+    fn close(&self, file: &Path) {
+        if self.shared.state().open.remove(file).is_some() {
+            self.notify("textDocument/didClose", json!({ "textDocument": { "uri": uri(file) } }));
+        }
+    }
+
+    /// Says what has become of files on the disk.
+    fn tell_changes(&self, edits: &[Edit]) {
+        let kind = |it: &Edit| match (&it.old, &it.new) {
+            (_, None) => 3,
+            (None, Some(_)) => 1,
+            (Some(_), Some(_)) => 2,
+        };
+        for edit in edits {
+            match edit.new {
+                Some(_) => self.notify(
+                    "textDocument/didSave",
+                    json!({ "textDocument": { "uri": uri(&edit.file) } }),
+                ),
+                None => self.close(&edit.file),
+            }
+        }
+        let changes: Vec<Value> = edits
+            .iter()
+            .map(|it| json!({ "uri": uri(&it.file), "type": kind(it) }))
+            .collect();
+        if !changes.is_empty() {
+            self.notify("workspace/didChangeWatchedFiles", json!({ "changes": changes }));
+        }
+    }
+
+    /// The problems of files that are open and were told `since`, or before; `None` for those of which nothing is known at the
+    /// end of the time.
+    async fn problems(
+        &self,
+        files: &[(&Path, &str)],
+        since: Instant,
+        until: Instant,
+    ) -> BTreeMap<PathBuf, Option<Vec<Diagnostic>>> {
+        let mut all = BTreeMap::new();
+        if files.is_empty() || !self.is_ready(until).await {
+            all.extend(files.iter().map(|it| (it.0.to_owned(), None)));
+            return all;
+        }
+        let pull = self.shared.state().pull.clone();
+        // What was not told anew is reported after what was, if at all.
+        let is_told = |file: &Path| self.shared.state().open.get(file).is_some_and(|it| it.told >= since);
+        let (told, untold): (Vec<_>, Vec<_>) = files.iter().partition(|it| is_told(it.0));
+        let has_told = !told.is_empty();
+        let mut is_settled = !has_told;
+        for (file, text) in told.into_iter().chain(untold) {
+            let items = match &pull {
+                Some(identifier) => self.pulled(file, identifier, until).await,
+                None => {
+                    if !is_settled && !is_told(file) {
+                        is_settled = true;
+                        tokio::time::sleep_until(until.min(Instant::now() + SETTLE)).await;
+                    }
+                    self.pushed(file, until).await
+                }
+            };
+            let encoding = self.shared.state().encoding;
+            let read = |it: &Value| diagnostic::read(it, file, text, encoding, &self.name);
+            let found = items.map(|it| it.iter().take(MOST_PROBLEMS).filter_map(read).collect());
+            all.insert(file.to_path_buf(), found);
+        }
+        all
+    }
+
+    /// Asks for the problems of a file, again where the server is busy.
+    async fn pulled(&self, file: &Path, identifier: &Value, until: Instant) -> Option<Vec<Value>> {
+        loop {
+            let known = self.shared.state().open.get(file).and_then(|it| it.pulled.clone());
+            let mut wish = json!({ "textDocument": { "uri": uri(file) } });
+            if !identifier.is_null() {
+                wish["identifier"] = identifier.clone();
+            }
+            if let Some((id, _)) = &known {
+                wish["previousResultId"] = id.clone();
+            }
+            match self.request("textDocument/diagnostic", wish, until).await {
+                Ok(answer) if answer["kind"] == "unchanged" => return known.map(|it| it.1),
+                Ok(mut answer) => {
+                    let items = match taken(&mut answer, "items") {
+                        Value::Array(items) => items,
+                        _ => Vec::new(),
+                    };
+                    let id = taken(&mut answer, "resultId");
+                    if let Some(open) = self.shared.state().open.get_mut(file) {
+                        open.pulled = id.is_string().then(|| (id, items.clone()));
+                    }
+                    return Some(items);
+                }
+                Err(NoAnswer::Refused(error)) if is_busy(&error) => {
+                    if Instant::now() + RETRY >= until {
+                        return None;
+                    }
+                    tokio::time::sleep(RETRY).await;
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Waits for a report of a file as it is.
+    async fn pushed(&self, file: &Path, until: Instant) -> Option<Vec<Value>> {
+        let found = self.wait(until, |state| {
+            let open = state.open.get(file)?;
+            let published = state.published.get(file).filter(|it| it.at >= open.told)?;
+            match published.version {
+                Some(version) => (version == open.version).then_some(())?,
+                // Another may be on its way.
+                None if published.at + QUIET > Instant::now() => return Some(Err(published.at + QUIET)),
+                None => {}
+            }
+            Some(Ok(published.items.clone()))
+        });
+        found.await
+    }
+
+    /// Waits until `look` finds something; `Some(Err(time))`: it is to be looked at again then. `None`: the time is over, or the
+    /// connection.
+    async fn wait<T>(&self, until: Instant, look: impl Fn(&State) -> Option<Result<T, Instant>>) -> Option<T> {
+        let mut news = self.shared.news.subscribe();
+        loop {
+            news.borrow_and_update();
+            let again = {
+                let state = self.shared.state();
+                if state.over.is_some() {
+                    return None;
+                }
+                match look(&state) {
+                    Some(Ok(found)) => return Some(found),
+                    Some(Err(again)) => again.min(until),
+                    None => until,
+                }
+            };
+            if timeout_at(again, news.changed()).await.is_err() && Instant::now() >= until {
+                return None;
+            }
+        }
+    }
+
+    async fn request(&self, method: &str, parameters: Value, until: Instant) -> Result<Value, NoAnswer> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (send, answer) = oneshot::channel();
+        {
+            let mut state = self.shared.state();
+            if state.over.is_some() {
+                return Err(NoAnswer::Gone);
+            }
+            state.waiting.insert(id, send);
+        }
+        let mut message = json!({ "jsonrpc": "2.0", "id": id, "method": method });
+        if !parameters.is_null() {
+            message["params"] = parameters;
+        }
+        if self.out.try_send(wire::write(&message)).is_err() {
+            self.shared.end("it reads nothing");
+            return Err(NoAnswer::Gone);
+        }
+        let answered = timeout_at(until, answer).await;
+        self.shared.state().waiting.remove(&id);
+        match answered {
+            Ok(Ok(Ok(result))) => Ok(result),
+            Ok(Ok(Err(error))) => Err(NoAnswer::Refused(error)),
+            Ok(Err(_)) => Err(NoAnswer::Gone),
+            Err(_) => {
+                self.notify("$/cancelRequest", json!({ "id": id }));
+                Err(NoAnswer::Late)
+            }
+        }
+    }
+
+    fn notify(&self, method: &str, parameters: Value) {
+        let mut message = json!({ "jsonrpc": "2.0", "method": method });
+        if !parameters.is_null() {
+            message["params"] = parameters;
+        }
+        if self.out.try_send(wire::write(&message)).is_err() {
+            self.shared.end("it reads nothing");
+        }
+    }
+}
+
+/// The errors ServerCancelled, ContentModified and RequestCancelled: it has other work to do first.
+fn is_busy(error: &Value) -> bool {
+    matches!(error["code"].as_i64(), Some(-32802..=-32800))
+}
+
+/// A member of a value; null where there is none.
+fn taken(value: &mut Value, name: &str) -> Value {
+    value.get_mut(name).map(Value::take).unwrap_or_default()
+}
+
+/// Everything that we can do with what a server has.
+fn capabilities() -> Value {
+    json!({
+        "general": { "positionEncodings": ["utf-8", "utf-16"] },
+        "window": { "workDoneProgress": true },
+        "workspace": {
+            "configuration": true,
+            "workspaceFolders": true,
+            "didChangeWatchedFiles": { "dynamicRegistration": true },
+            "diagnostics": { "refreshSupport": true },
+        },
+        "textDocument": {
+            "synchronization": { "didSave": true },
+            "publishDiagnostics": { "versionSupport": true, "relatedInformation": true },
+            "diagnostic": { "dynamicRegistration": true, "relatedDocumentSupport": false },
+        },
+        "experimental": { "serverStatusNotification": true },
+    })
+}
+
+/// The address of a file.
+fn uri(path: &Path) -> String {
+    Url::from_file_path(path).map_or_else(|()| format!("file://{}", path.display()), String::from)
+}
+
+/// The file of an address; `None`: it is none of a file.
+fn path(uri: &Value) -> Option<PathBuf> {
+    Url::parse(uri.as_str()?).ok()?.to_file_path().ok()
+}
+
+async fn write(mut input: impl AsyncWrite + Unpin, mut to_write: mpsc::Receiver<Vec<u8>>) {
+    while let Some(bytes) = to_write.recv().await {
+        if input.write_all(&bytes).await.is_err() || input.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn keep_errors(mut errors: impl AsyncRead + Unpin, shared: Arc<Shared>) {
+    let mut piece = [0; 4096];
+    while let Ok(count) = errors.read(&mut piece).await {
+        let Some(read) = piece.get(..count).filter(|it| !it.is_empty()) else {
+            return;
+        };
+        let mut state = shared.state();
+        state.errors.push_str(&String::from_utf8_lossy(read));
+        let surplus = state.errors.len().saturating_sub(KEPT_ERRORS);
+        let start = state.errors.ceil_char_boundary(surplus);
+        state.errors.drain(..start);
+    }
+}
+
+async fn read(output: impl AsyncRead + Unpin, out: mpsc::WeakSender<Vec<u8>>, shared: Arc<Shared>) {
+    let mut output = BufReader::new(output);
+    loop {
+        let message = match wire::read(&mut output).await {
+            Ok(Some(message)) => message,
+            Ok(None) => return shared.end("it has ended"),
+            Err(error) => return shared.end(&error.to_string()),
+        };
+        if let Some(answer) = shared.take(message)
+            && let Some(out) = out.upgrade()
+            && out.try_send(wire::write(&answer)).is_err()
+        {
+            return shared.end("it reads nothing");
+        }
+        shared.tell();
+    }
+}
+
+impl Shared {
+    /// Takes a message; returns the answer to a request.
+    fn take(&self, mut message: Value) -> Option<Value> {
+        let method = match taken(&mut message, "method") {
+            Value::String(method) => method,
+            _ => {
+                self.take_answer(message);
+                return None;
+            }
+        };
+        let parameters = taken(&mut message, "params");
+        if message.get("id").is_none_or(Value::is_null) {
+            self.take_notification(&method, parameters);
+            return None;
+        }
+        let result = match method.as_str() {
+            "workspace/configuration" => {
+                let items = parameters["items"].as_array().map_or(0, Vec::len).min(100);
+                Ok(self.configuration(&parameters, items))
+            }
+            "client/registerCapability" => {
+                let all = parameters["registrations"].as_array();
+                let pull = all
+                    .into_iter()
+                    .flatten()
+                    .find(|it| it["method"] == "textDocument/diagnostic");
+                if let Some(it) = pull {
+                    self.state().pull = Some(it["registerOptions"]["identifier"].clone());
+                }
+                Ok(Value::Null)
+            }
+            "workspace/workspaceFolders" => Ok(self.folders.clone()),
+            "workspace/applyEdit" => Ok(json!({ "applied": false })),
+            "client/unregisterCapability" | "window/workDoneProgress/create" | "window/showMessageRequest" => {
+                Ok(Value::Null)
+            }
+            method if method.starts_with("workspace/") && method.ends_with("/refresh") => Ok(Value::Null),
+            _ => Err(json!({ "code": -32601, "message": "sheaf does not know this method" })),
+        };
+        let mut answer = json!({ "jsonrpc": "2.0", "id": taken(&mut message, "id") });
+        match result {
+            Ok(result) => answer["result"] = result,
+            Err(error) => answer["error"] = error,
+        }
+        Some(answer)
+    }
+
+    /// The sections that a server asks for: of its `initializationOptions` what has the name of the section, else nothing.
+    fn configuration(&self, parameters: &Value, count: usize) -> Value {
+        let section = |at: usize| {
+            let name = parameters["items"][at]["section"].as_str()?;
+            let found = name
+                .split('.')
+                .try_fold(&self.initialization, |value, part| value.get(part));
+            found.cloned()
+        };
+        (0..count).map(|at| section(at).unwrap_or_default()).collect()
+    }
+
+    fn take_answer(&self, mut message: Value) {
+        let Some(id) = message["id"].as_i64() else { return };
+        let Some(waiting) = self.state().waiting.remove(&id) else {
+            return;
+        };
+        let answer = match message.get_mut("error").map(Value::take) {
+            Some(error) if !error.is_null() => Err(error),
+            _ => Ok(taken(&mut message, "result")),
+        };
+        waiting.send(answer).ok();
+    }
+
+    fn take_notification(&self, method: &str, mut parameters: Value) {
+        let mut state = self.state();
+        match method {
+            "textDocument/publishDiagnostics" => {
+                let Some(file) = path(&parameters["uri"]) else { return };
+                if state.published.len() >= MOST_FILES && !state.published.contains_key(&file) {
+                    return;
+                }
+                let version = parameters["version"].as_i64();
+                // What is older than what it was told says nothing about it.
+                if state
+                    .open
+                    .get(&file)
+                    .is_some_and(|it| version.is_some_and(|version| version < it.version))
+                {
+                    return;
+                }
+                let items = match taken(&mut parameters, "diagnostics") {
+                    Value::Array(mut items) => {
+                        items.truncate(MOST_PROBLEMS);
+                        items
+                    }
+                    _ => Vec::new(),
+                };
+                let at = Instant::now();
+                state.published.insert(file, Published { version, at, items });
+            }
+            "$/progress" => {
+                let token = parameters["token"].to_string();
+                match parameters["value"]["kind"].as_str() {
+                    Some("begin") if state.progress.len() < MOST_FILES => {
+                        state.progress.insert(token);
+                    }
+                    Some("end") => {
+                        state.progress.remove(&token);
+                    }
+                    _ => {}
+                }
+            }
+            "experimental/serverStatus" => state.is_quiescent = parameters["quiescent"].as_bool(),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

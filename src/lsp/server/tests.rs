@@ -1,0 +1,366 @@
+//! A scripted server at the other end of two pipes.
+
+use std::future::Future;
+
+use pretty_assertions::assert_eq;
+use tokio::io::{DuplexStream, ReadHalf, WriteHalf, duplex, split};
+
+use super::*;
+
+/// The server's side of the connection.
+struct Fake {
+    from: BufReader<ReadHalf<DuplexStream>>,
+    to: WriteHalf<DuplexStream>,
+}
+
+impl Fake {
+    async fn next(&mut self) -> Option<Value> {
+        wire::read(&mut self.from).await.ok().flatten()
+    }
+
+    async fn say(&mut self, message: Value) {
+        self.to.write_all(&wire::write(&message)).await.expect("it is read");
+    }
+
+    async fn answer(&mut self, request: &Value, result: Value) {
+        self.say(json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }))
+            .await;
+    }
+
+    /// Reads until a message of this method comes.
+    async fn until(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.next().await.expect("it goes on");
+            if message["method"] == method {
+                return message;
+            }
+        }
+    }
+
+    /// Answers `initialize` with these capabilities.
+    async fn begin(&mut self, capabilities: Value) {
+        let asked = self.until("initialize").await;
+        self.answer(&asked, json!({ "capabilities": capabilities })).await;
+        self.until("initialized").await;
+    }
+
+    async fn publish(&mut self, file: &str, version: Value, messages: &[&str]) {
+        let items: Vec<_> = messages.iter().map(|it| problem(it)).collect();
+        let report = json!({ "uri": uri(Path::new(file)), "version": version, "diagnostics": items });
+        self.say(json!({ "jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": report }))
+            .await;
+    }
+}
+
+fn problem(message: &str) -> Value {
+    let at = json!({ "line": 0, "character": 0 });
+    json!({ "range": { "start": at, "end": at }, "severity": 1, "message": message })
+}
+
+fn found() -> Found {
+    Found {
+        name: "fake".to_owned(),
+        root: "/w".into(),
+        program: "fake".into(),
+        arguments: Vec::new(),
+        variables: Vec::new(),
+        initialization: json!({ "fake": { "level": 3 } }),
+        tells_when_ready: false,
+    }
+}
+
+/// Starts a server that does what `script` does.
+async fn start<F: Future<Output = ()> + Send + 'static>(
+    script: impl FnOnce(Fake) -> F + Send + 'static,
+) -> Result<Server, String> {
+    let (ours, theirs) = duplex(1 << 20);
+    let (from, to) = split(theirs);
+    let fake = Fake {
+        from: BufReader::new(from),
+        to,
+    };
+    tokio::spawn(script(fake));
+    let (output, input) = split(ours);
+    Server::start(&found(), input, output, tokio::io::empty()).await
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(30)
+}
+
+fn edit(file: &str, old: &str, new: &str) -> Edit {
+    Edit {
+        file: file.into(),
+        old: Some(old.to_owned()),
+        new: Some(new.to_owned()),
+    }
+}
+
+/// The messages of the problems of each file; `None`: they are not known.
+fn told(found: &BTreeMap<PathBuf, Option<Vec<Diagnostic>>>) -> Vec<(String, Option<Vec<String>>)> {
+    let messages = |it: &Vec<Diagnostic>| it.iter().map(|it| it.message.clone()).collect();
+    let one = |(file, found): (&PathBuf, &Option<Vec<Diagnostic>>)| {
+        (file.display().to_string(), found.as_ref().map(messages))
+    };
+    found.iter().map(one).collect()
+}
+
+fn all(messages: &[&str]) -> Option<Vec<String>> {
+    Some(messages.iter().map(ToString::to_string).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_is_opened_as_it_was_and_then_changed_and_others_are_looked_at_too() {
+    let (send, mut said) = mpsc::unbounded_channel();
+    let server = start(async move |mut fake| {
+        fake.begin(json!({ "diagnosticProvider": { "identifier": "x" }, "positionEncoding": "utf-8" }))
+            .await;
+        let mut text = String::new();
+        while let Some(message) = fake.next().await {
+            let method = message["method"].as_str().unwrap_or_default().to_owned();
+            let document = &message["params"]["textDocument"];
+            send.send(format!(
+                "{method} {} {}",
+                document["uri"].as_str().unwrap_or_default(),
+                document["version"]
+            ))
+            .ok();
+            if let Some(changed) = message["params"]["contentChanges"][0]["text"].as_str() {
+                changed.clone_into(&mut text);
+            }
+            if method == "textDocument/diagnostic" {
+                assert_eq!(message["params"]["identifier"], "x");
+                let is_other = document["uri"] == "file:///w/b%20c.py";
+                let items = match (is_other, text.as_str()) {
+                    (true, "new") => json!([problem("caller is broken")]),
+                    _ => json!([]),
+                };
+                fake.answer(&message, json!({ "kind": "full", "items": items })).await;
+            }
+        }
+    });
+    let server = server.await.expect("it starts");
+    let others = [(PathBuf::from("/w/b c.py"), "b".to_owned())];
+    let found = server
+        .compare(&[edit("/w/a.py", "old", "new")], &others, (soon(), soon()))
+        .await;
+    assert_eq!(
+        told(&found.before),
+        [("/w/a.py".to_owned(), all(&[])), ("/w/b c.py".to_owned(), all(&[]))]
+    );
+    assert_eq!(
+        told(&found.after),
+        [
+            ("/w/a.py".to_owned(), all(&[])),
+            ("/w/b c.py".to_owned(), all(&["caller is broken"]))
+        ]
+    );
+    let mut lines = Vec::new();
+    while let Ok(line) = said.try_recv() {
+        lines.push(line);
+    }
+    assert_eq!(
+        lines,
+        [
+            "textDocument/didOpen file:///w/a.py 1",
+            "textDocument/didOpen file:///w/b%20c.py 1",
+            "textDocument/diagnostic file:///w/a.py null",
+            "textDocument/diagnostic file:///w/b%20c.py null",
+            "textDocument/didChange file:///w/a.py 2",
+            "textDocument/didSave file:///w/a.py null",
+            "workspace/didChangeWatchedFiles  null",
+            "textDocument/diagnostic file:///w/a.py null",
+            "textDocument/diagnostic file:///w/b%20c.py null",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_older_than_the_change_is_not_taken_for_its_result() {
+    let server = start(async move |mut fake| {
+        fake.begin(json!({})).await;
+        fake.until("textDocument/didOpen").await;
+        fake.publish("/w/a.py", json!(1), &["old problem"]).await;
+        fake.until("textDocument/didChange").await;
+        // It was at work on what it had.
+        fake.publish("/w/a.py", json!(1), &["old problem"]).await;
+        fake.publish("/w/a.py", json!(2), &["new problem"]).await;
+        fake.next().await;
+        std::future::pending::<()>().await;
+    });
+    let server = server.await.expect("it starts");
+    let found = server
+        .compare(&[edit("/w/a.py", "old", "new")], &[], (soon(), soon()))
+        .await;
+    assert_eq!(told(&found.before), [("/w/a.py".to_owned(), all(&["old problem"]))]);
+    assert_eq!(told(&found.after), [("/w/a.py".to_owned(), all(&["new problem"]))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reports_without_a_version_count_once_it_is_quiet() {
+    let server = start(async move |mut fake| {
+        fake.begin(json!({})).await;
+        fake.until("textDocument/didOpen").await;
+        fake.publish("/w/a.py", Value::Null, &[]).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        fake.publish("/w/a.py", Value::Null, &["first", "second"]).await;
+        std::future::pending::<()>().await;
+    });
+    let server = server.await.expect("it starts");
+    let files = [(PathBuf::from("/w/a.py"), "x".to_owned())];
+    let found = server.look(&files, soon()).await;
+    assert_eq!(told(&found), [("/w/a.py".to_owned(), all(&["first", "second"]))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_known_before_the_project_was_read_or_where_nothing_comes() {
+    let server = start(async move |mut fake| {
+        fake.begin(json!({ "diagnosticProvider": {} })).await;
+        let work = |kind: &str| json!({ "jsonrpc": "2.0", "method": "$/progress", "params": { "token": 7, "value": { "kind": kind } } });
+        fake.say(work("begin")).await;
+        fake.until("textDocument/didOpen").await;
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        fake.say(work("end")).await;
+        let mut is_busy = true;
+        while let Some(message) = fake.next().await {
+            if message["method"] == "textDocument/diagnostic" {
+                if std::mem::replace(&mut is_busy, false) {
+                    let error = json!({ "code": -32802, "message": "busy", "data": { "retriggerRequest": true } });
+                    fake.say(json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
+                        .await;
+                } else {
+                    fake.answer(&message, json!({ "kind": "full", "items": [problem("one")] }))
+                        .await;
+                }
+            }
+        }
+    });
+    let server = server.await.expect("it starts");
+    let files = [(PathBuf::from("/w/a.py"), "x".to_owned())];
+    tokio::task::yield_now().await;
+    assert_eq!(told(&server.look(&files, soon()).await), [("/w/a.py".to_owned(), None)]);
+    assert_eq!(
+        told(&server.look(&files, soon()).await),
+        [("/w/a.py".to_owned(), all(&["one"]))]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_asks_is_answered_and_what_it_offers_late_is_used() {
+    let (send, mut said) = mpsc::unbounded_channel();
+    let server = start(async move |mut fake| {
+        fake.begin(json!({})).await;
+        let items = json!([{ "section": "fake.level" }, { "section": "other" }, {}]);
+        for (id, method, parameters) in [
+            (json!("a"), "workspace/configuration", json!({ "items": items })),
+            (
+                json!(2),
+                "client/registerCapability",
+                json!({ "registrations": [{ "id": "1", "method": "textDocument/diagnostic", "registerOptions": {} }] }),
+            ),
+            (json!(3), "workspace/applyEdit", json!({})),
+            (json!(4), "workspace/diagnostic/refresh", Value::Null),
+            (json!(5), "made/up", json!([1])),
+        ] {
+            fake.say(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }))
+                .await;
+        }
+        while let Some(message) = fake.next().await {
+            if message["method"] == "textDocument/diagnostic" {
+                fake.answer(&message, json!({ "kind": "full", "items": [] })).await;
+            } else if message.get("method").is_none() {
+                send.send(message).ok();
+            }
+        }
+    });
+    let server = server.await.expect("it starts");
+    let files = [(PathBuf::from("/w/a.py"), "x".to_owned())];
+    assert_eq!(
+        told(&server.look(&files, soon()).await),
+        [("/w/a.py".to_owned(), all(&[]))]
+    );
+    let mut answers = Vec::new();
+    while answers.len() < 5 {
+        let mut answer = said.recv().await.expect("an answer");
+        answers.push((
+            answer["id"].take(),
+            answer["result"].take(),
+            answer["error"]["code"].take(),
+        ));
+    }
+    assert_eq!(
+        answers,
+        [
+            (json!("a"), json!([3, null, null]), Value::Null),
+            (json!(2), Value::Null, Value::Null),
+            (json!(3), json!({ "applied": false }), Value::Null),
+            (json!(4), Value::Null, Value::Null),
+            (json!(5), Value::Null, json!(-32601)),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_dies_or_talks_nonsense_is_said_to() {
+    let silent = start(async |mut fake| while fake.next().await.is_some() {}).await;
+    assert_eq!(silent.err().as_deref(), Some("it did not answer within 45 s"));
+    let dead = start(async |mut fake| drop(fake.next().await)).await;
+    assert_eq!(dead.err().as_deref(), Some("it has ended"));
+    let refused = start(async |mut fake| {
+        let asked = fake.next().await.expect("a request");
+        let error = json!({ "code": 1, "message": "no project" });
+        fake.say(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
+            .await;
+        fake.next().await;
+    });
+    assert_eq!(refused.await.err().as_deref(), Some("it refused to start: no project"));
+    let huge = start(async |mut fake| {
+        fake.next().await;
+        fake.to.write_all(b"Content-Length: 52428800\r\n\r\n").await.ok();
+        fake.next().await;
+    });
+    assert_eq!(huge.await.err().as_deref(), Some("its message is longer than 16 MiB"));
+    // One that ends while it is asked, or answers what is no message.
+    let server = start(async |mut fake| {
+        fake.begin(json!({ "diagnosticProvider": {} })).await;
+        for odd in [
+            json!([]),
+            json!("x"),
+            json!({ "id": 99, "result": 1 }),
+            json!({ "method": 3 }),
+        ] {
+            fake.say(odd).await;
+        }
+        let asked = fake.until("textDocument/diagnostic").await;
+        fake.answer(&asked, json!("nonsense")).await;
+        fake.until("textDocument/diagnostic").await;
+    });
+    let server = server.await.expect("it starts");
+    let files = [(PathBuf::from("/w/a.py"), "x".to_owned())];
+    assert_eq!(
+        told(&server.look(&files, soon()).await),
+        [("/w/a.py".to_owned(), all(&[]))]
+    );
+    assert_eq!(told(&server.look(&files, soon()).await), [("/w/a.py".to_owned(), None)]);
+    assert_eq!(server.over().as_deref(), Some("it has ended"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_is_bounded() {
+    let server = start(async |mut fake| {
+        fake.begin(json!({})).await;
+        fake.until("textDocument/didOpen").await;
+        for nth in 0..MOST_FILES + 50 {
+            fake.publish(&format!("/w/{nth}.py"), Value::Null, &["x"]).await;
+        }
+        let messages = vec!["y"; MOST_PROBLEMS + 10];
+        fake.publish("/w/0.py", json!(1), &messages).await;
+        std::future::pending::<()>().await;
+    });
+    let server = server.await.expect("it starts");
+    let files = [(PathBuf::from("/w/0.py"), "x".to_owned())];
+    let found = server.look(&files, soon()).await;
+    let kept = found.values().flatten().map(Vec::len).sum::<usize>();
+    assert!(kept == MOST_PROBLEMS || kept == 1, "{kept}");
+    assert!(server.shared.state().published.len() <= MOST_FILES);
+}

@@ -1,0 +1,105 @@
+//! What checkers and language servers reported of a change, in its document.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Member,
+    MemberForm::{Count, Flag, List, Object, Text},
+    Need::{Always, Free},
+    Shape, member,
+};
+
+/// The member that holds it.
+pub const CHECKED: &str = "checked";
+
+static PROBLEM: Shape = Shape {
+    name: "Problem",
+    about: "A problem that a checker or a language server reports.",
+    members: &[
+        ("filePath", Text, Always, "file, relative to the workspace"),
+        ("line", Count(1), Always, "line, from 1"),
+        ("column", Count(1), Always, "column in characters, from 1"),
+        ("severity", Text, Always, "`error` or `warning`"),
+        ("message", Text, Always, "what is wrong"),
+        ("source", Text, Always, "program that reports it"),
+        ("code", Text, Free, "its code of the problem"),
+    ],
+};
+
+static CHECK: Shape = Shape {
+    name: "ChangeCheck",
+    about: "What checkers and language servers reported of a change.",
+    members: &[
+        ("isChecked", Flag, Always, "true if something has looked at the change"),
+        (
+            "newProblems",
+            Count(0),
+            Always,
+            "number of problems that were not there before",
+        ),
+        ("fixedProblems", Count(0), Always, "number of problems that are gone"),
+        (
+            "problems",
+            List(&Object(&PROBLEM)),
+            Always,
+            "the new problems, at most 20",
+        ),
+        ("unchecked", List(&Text), Always, "why files were not looked at"),
+    ],
+};
+
+pub(super) const MEMBER: Member = (
+    CHECKED,
+    Object(&CHECK),
+    Free,
+    "what checkers and language servers reported of the change of the call; on its last document",
+);
+
+/// A problem that a change has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem<'a> {
+    pub file_path: &'a str,
+    /// From 1, as the column.
+    pub line: u64,
+    pub column: u64,
+    pub is_error: bool,
+    pub message: &'a str,
+    pub source: &'a str,
+}
+
+/// The result of the check of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeCheck<'a> {
+    /// Something has looked at the change.
+    pub is_checked: bool,
+    pub new_problems: u64,
+    pub fixed_problems: u64,
+    /// The first of the new problems.
+    pub problems: Vec<Problem<'a>>,
+    /// Why files were not looked at.
+    pub unchecked: Vec<&'a str>,
+}
+
+/// The check in the metadata of a document; `None`: nothing is known of one.
+pub fn change_check(metadata: &Map<String, Value>) -> Option<ChangeCheck<'_>> {
+    let check = metadata.get(CHECKED)?.as_object()?;
+    let problems = member::list(check, "problems").iter().filter_map(Value::as_object);
+    let problem = |it| Problem {
+        file_path: member::text(it, "filePath").unwrap_or_default(),
+        line: member::count(it, "line").unwrap_or(1),
+        column: member::count(it, "column").unwrap_or(1),
+        is_error: member::text(it, "severity") != Some("warning"),
+        message: member::text(it, "message").unwrap_or_default(),
+        source: member::text(it, "source").unwrap_or_default(),
+    };
+    Some(ChangeCheck {
+        is_checked: check.get("isChecked").and_then(Value::as_bool).unwrap_or_default(),
+        new_problems: member::count(check, "newProblems").unwrap_or_default(),
+        fixed_problems: member::count(check, "fixedProblems").unwrap_or_default(),
+        problems: problems.map(problem).collect(),
+        unchecked: member::list(check, "unchecked")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect(),
+    })
+}

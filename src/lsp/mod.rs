@@ -41,6 +41,8 @@ const IDLE: Duration = Duration::from_mins(15);
 /// A server that ends so often in [`DEATHS_WITHIN`] is not started again.
 const MOST_DEATHS: usize = 3;
 const DEATHS_WITHIN: Duration = Duration::from_mins(5);
+/// A server that holds more memory after its work is ended.
+const MEMORY_BYTES: u64 = 4 << 30;
 /// Time that a server has to end once it was asked to.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 /// Changed files that are kept until a server looks at them.
@@ -84,6 +86,11 @@ pub struct Look {
     /// Names of the servers that have looked.
     pub servers: BTreeSet<String>,
 }
+
+/// Name and folder of a server.
+type ServerKey = (String, PathBuf);
+/// Files and their texts.
+type Texts = Vec<(PathBuf, String)>;
 
 /// Work for the thread.
 enum Job {
@@ -165,7 +172,7 @@ impl LanguageServers {
 
     /// Returns true if there is a server for some project in the workspace.
     pub fn has_any(workspace: &Workspace, settings: &Settings) -> bool {
-        may_run(workspace, settings) && with_place(workspace, settings, |it| it.has_any())
+        may_run(workspace, settings) && with_place(workspace, settings, |it: &Place<'_>| Place::has_any(it))
     }
 
     fn send(&self, workspace: &Arc<Workspace>, settings: &Arc<Settings>, job: Job) -> bool {
@@ -232,8 +239,7 @@ fn attend(workspace: &Arc<Workspace>, settings: &Arc<Settings>) -> Option<mpsc::
 struct Desk {
     workspace: Arc<Workspace>,
     settings: Arc<Settings>,
-    /// By name and folder.
-    slots: BTreeMap<(String, PathBuf), Slot>,
+    slots: BTreeMap<ServerKey, Slot>,
     /// Texts of changed files from before the first change that no server has looked at; `None`: the file did not exist.
     unseen: BTreeMap<PathBuf, Option<String>>,
     /// Files that may depend on these, and were not looked at either.
@@ -255,12 +261,21 @@ struct Slot {
 struct Running {
     /// `None`: it has not answered yet. Error: it never will.
     started: watch::Receiver<Option<Result<Arc<Server>, String>>>,
-    /// Dropped, it ends the service.
-    _service: oneshot::Sender<()>,
+    /// Asks for a look at its memory. Dropped, it ends the service.
+    service: mpsc::Sender<()>,
 }
 
 impl Desk {
     async fn work(&mut self, job: Job) {
+        self.carry_out(job).await;
+        for slot in self.slots.values() {
+            if let Some(running) = &slot.server {
+                running.service.try_send(()).ok();
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, job: Job) {
         match job {
             Job::Compare {
                 edits,
@@ -293,7 +308,7 @@ impl Desk {
         others.sort();
         others.dedup();
         others.retain(|it| !edits.iter().any(|edit| edit.file == *it));
-        let mut groups: BTreeMap<(String, PathBuf), (Found, Vec<Edit>)> = BTreeMap::new();
+        let mut groups: BTreeMap<ServerKey, (Found, Vec<Edit>)> = BTreeMap::new();
         for edit in edits {
             for found in with_place(&self.workspace, &self.settings, |it| it.servers(&edit.file)) {
                 let key = (found.name.clone(), found.root.clone());
@@ -302,7 +317,7 @@ impl Desk {
             }
         }
         for (key, (found, edits)) in groups {
-            let others: Vec<(PathBuf, String)> = others
+            let others: Texts = others
                 .iter()
                 .filter(|it| self.is_of(&key, it))
                 .filter_map(|it| Some((it.clone(), text_of(it)?)))
@@ -357,7 +372,7 @@ impl Desk {
     async fn look(&mut self, files: Vec<PathBuf>, within: Duration) -> Look {
         let until = Instant::now() + within;
         let mut look = Look::default();
-        let mut groups: BTreeMap<(String, PathBuf), (Found, Vec<(PathBuf, String)>)> = BTreeMap::new();
+        let mut groups: BTreeMap<ServerKey, (Found, Texts)> = BTreeMap::new();
         for file in files.into_iter().take(MOST_LOOKED_AT) {
             let Some(text) = text_of(&file) else { continue };
             for found in with_place(&self.workspace, &self.settings, |it| it.servers(&file)) {
@@ -391,13 +406,13 @@ impl Desk {
     }
 
     /// Returns true if the server is one of those for the file.
-    fn is_of(&self, key: &(String, PathBuf), file: &Path) -> bool {
+    fn is_of(&self, key: &ServerKey, file: &Path) -> bool {
         let servers = with_place(&self.workspace, &self.settings, |it| it.servers(file));
         servers.iter().any(|it| it.name == key.0 && it.root == key.1)
     }
 
     /// A server that has answered. Error: why there is none, or none yet.
-    async fn server(&mut self, key: &(String, PathBuf), found: &Found, until: Instant) -> Result<Arc<Server>, String> {
+    async fn server(&mut self, key: &ServerKey, found: &Found, until: Instant) -> Result<Arc<Server>, String> {
         let slot = self.slots.entry(key.clone()).or_default();
         slot.used = Some(Instant::now());
         slot.bury();
@@ -471,14 +486,19 @@ impl Slot {
 /// Starts a server. Waits for nothing.
 fn spawn(workspace: &Arc<Workspace>, found: Found) -> Running {
     let (tell, started) = watch::channel(None);
-    let (service, dropped) = oneshot::channel();
+    let (service, mut looks) = mpsc::channel(1);
     let workspace = Arc::clone(workspace);
     tokio::spawn(async move {
         match open(workspace, &found).await {
             Ok((server, service)) => {
                 let server = Arc::new(server);
-                tell.send_replace(Some(Ok(server)));
-                dropped.await.ok();
+                tell.send_replace(Some(Ok(Arc::clone(&server))));
+                while looks.recv().await.is_some() {
+                    if service.resident() > MEMORY_BYTES {
+                        server.give_up("it took more than 4 GiB of memory");
+                        break;
+                    }
+                }
                 service.end().await;
             }
             Err(why) => {
@@ -486,10 +506,7 @@ fn spawn(workspace: &Arc<Workspace>, found: Found) -> Running {
             }
         }
     });
-    Running {
-        started,
-        _service: service,
-    }
+    Running { started, service }
 }
 
 async fn open(workspace: Arc<Workspace>, found: &Found) -> Result<(Server, Service), String> {

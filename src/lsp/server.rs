@@ -215,6 +215,11 @@ impl Server {
         self.shared.state().over.clone()
     }
 
+    /// Gives the server up.
+    pub fn give_up(&self, why: &str) {
+        self.shared.end(why);
+    }
+
     /// Asks the server to end.
     pub async fn shut_down(&self, within: Duration) {
         let asked = self.request("shutdown", Value::Null, Instant::now() + within);
@@ -604,12 +609,9 @@ async fn read(output: impl AsyncRead + Unpin, out: mpsc::WeakSender<Vec<u8>>, sh
 impl Shared {
     /// Takes a message; returns the answer to a request.
     fn take(&self, mut message: Value) -> Option<Value> {
-        let method = match taken(&mut message, "method") {
-            Value::String(method) => method,
-            _ => {
-                self.take_answer(message);
-                return None;
-            }
+        let Value::String(method) = taken(&mut message, "method") else {
+            self.take_answer(message);
+            return None;
         };
         let parameters = taken(&mut message, "params");
         if message.get("id").is_none_or(Value::is_null) {

@@ -35,6 +35,7 @@ mod journal;
 mod keys;
 mod killed;
 mod login;
+mod lsp;
 mod manpages;
 mod mcp;
 mod memory;

@@ -19,7 +19,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use super::{
     commands::Commands,
     launch::{Start, prepare_child, separate},
-    process_tree::{Family, Group, MARK},
+    process_tree::{Family, Group, MARK, resident},
     session::Grave,
 };
 use crate::{
@@ -246,6 +246,11 @@ impl Service {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         }
+    }
+
+    /// Bytes of memory that it holds with all that it started; 0 where that is not known.
+    pub fn resident(&self) -> u64 {
+        self.family.group.number().map_or(0, resident)
     }
 
     /// Ends it: its input must have been closed. It has two seconds to go, one more after a signal, then it is killed with all

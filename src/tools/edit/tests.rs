@@ -33,7 +33,7 @@ impl Bench {
             seen: Seen::default().into(),
             index: std::sync::Arc::default(),
             findings: std::sync::Arc::default(),
-            servers: Default::default(),
+            servers: std::sync::Arc::default(),
             skills: std::sync::Arc::default(),
             settings: Settings::default().into(),
             apply: None,

@@ -45,7 +45,7 @@ pub fn dependents(workspace: &Workspace, changed: &[&Path]) -> Vec<PathBuf> {
         .entries()
         .flatten()
         .filter(|it| it.file_type().is_some_and(|it| it.is_file()));
-    let candidates = candidates.map(|it| it.into_path());
+    let candidates = candidates.map(ignore::DirEntry::into_path);
     let candidates = candidates.filter(|it| families.contains(family(it)) && !changed.contains(&it.as_path()));
     candidates
         .take(MOST_READ)

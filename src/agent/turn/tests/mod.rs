@@ -217,6 +217,9 @@ fn show(effects: &[Effect]) -> String {
                 Event::ThinkingDelta { delta } => write!(line, "thinking {delta:?}"),
                 Event::DocumentStart(start) => write!(line, "+{} {}", start.sequence.unwrap_or(0), start.kind),
                 Event::ContentDelta { delta, .. } => write!(line, "{delta:?}"),
+                Event::DocumentUpdate { document, metadata } => {
+                    write!(line, "{document} updated {}", Value::from(metadata.clone()))
+                }
                 Event::DocumentEnd { document, metadata, .. } => {
                     let code = metadata.get("errorCode").and_then(Value::as_str).unwrap_or_default();
                     let cut = if metadata.contains_key("incomplete") {

@@ -1,0 +1,231 @@
+//! Language servers in the real binary: what the model and the document of a change are told, and what becomes of servers
+//! that hang or die.
+
+use std::{fs, path::Path, process::Command};
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::{attack::say, bench::Bench};
+
+/// A workspace with two files of a language, whose server is the scripted one of this `kind`. `None`: there is no sandbox here,
+/// without which no server starts.
+fn bench(kind: &str) -> Option<Bench> {
+    let bench = Bench::new(&[("a.fake", "fine\n"), ("b.fake", "import a\n"), ("c.fake", "a\n")]);
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lsp/server.sh");
+    let settings = format!(
+        "[lsp.fake]\ncommand = '{}'\nargs = ['{kind}', '{}']\nextensions = ['.fake']\n",
+        server.display(),
+        bench.path("mark").display(),
+    );
+    bench.write("home/.config/sheaf/config.toml", &settings);
+    has_sandbox(&bench).then_some(bench)
+}
+
+/// Without a sandbox no language server starts.
+fn has_sandbox(bench: &Bench) -> bool {
+    let (_, code) = bench.run(&["sandbox", "run", "--", "true"]);
+    if code != 0 {
+        say("\nSKIPPED: there is no sandbox here, and without one no language server starts\n");
+    }
+    code == 0
+}
+
+/// A call that replaces the text of a file.
+fn edit(file: &str, old: &str, new: &str) -> (&'static str, Value) {
+    (
+        "search_replace",
+        json!({ "file_path": file, "old_string": old, "new_string": new }),
+    )
+}
+
+/// Lets the model make these calls, one after the other. Returns their results, and what the documents say of checks.
+fn calls(bench: &Bench, arguments: &[&str], calls: &[(&str, Value)]) -> (Vec<String>, Vec<Value>) {
+    let arguments = [&["--output-format", "events"], arguments].concat();
+    let child = bench.start("go", &arguments);
+    let mut results = Vec::new();
+    for call in calls {
+        let asked = bench.model.asked();
+        results.extend(asked.results());
+        asked.calls(std::slice::from_ref(call));
+    }
+    let last = bench.model.asked();
+    results.extend(last.results());
+    last.says("Done.");
+    last.finish();
+    let output = child.wait_with_output().expect("it ends");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let events = printed.lines().filter_map(|it| serde_json::from_str::<Value>(it).ok());
+    let checked = events.filter_map(|mut it| it["data"]["metadata"].get_mut("checked").map(Value::take));
+    (results, checked.collect())
+}
+
+fn read(file: &str) -> (&'static str, Value) {
+    ("read_file", json!({ "target_file": file }))
+}
+
+/// The processes that have been started for this bench.
+fn servers(bench: &Bench) -> usize {
+    let mark = bench.path("mark").display().to_string();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let lines = processes.filter_map(|it| fs::read_to_string(it.path().join("cmdline")).ok());
+    lines.filter(|it| it.contains(&mark)).count()
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed().as_secs() < 60, "{what} in vain");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_change_that_breaks_another_file_is_told_before_the_model_goes_on() {
+    let Some(bench) = bench("good") else { return };
+    let (results, checked) = calls(
+        &bench,
+        &["--trust"],
+        &[
+            read("a.fake"),
+            edit("a.fake", "fine", "broken"),
+            edit("a.fake", "broken", "fine again"),
+            ("read_lints", json!({ "paths": ["b.fake"] })),
+        ],
+    );
+    assert!(
+        results[1].contains("New lint errors in `a.fake`:\n1:1 error: it is broken (fake)"),
+        "{results:?}"
+    );
+    assert!(
+        results[1].contains("New lint errors in `b.fake`:\n1:1 error[7]: what it imports is broken"),
+        "{results:?}"
+    );
+    assert!(!results[1].contains("c.fake"), "it imports nothing: {results:?}");
+    assert!(!results[2].contains("lint"), "{results:?}");
+    assert!(results[3].starts_with("No problems were found"), "{results:?}");
+    let numbers = |it: &Value| {
+        (
+            it["isChecked"].clone(),
+            it["newProblems"].clone(),
+            it["fixedProblems"].clone(),
+        )
+    };
+    let numbers: Vec<_> = checked.iter().map(numbers).collect();
+    assert_eq!(
+        numbers,
+        [(json!(true), json!(2), json!(0)), (json!(true), json!(0), json!(2))]
+    );
+    assert_eq!(checked[0]["problems"][1]["filePath"], "b.fake");
+    until("no server is left", || servers(&bench) == 0);
+}
+
+#[test]
+fn a_server_that_hangs_holds_up_no_change_and_what_it_missed_is_looked_at_later() {
+    let Some(bench) = bench("hang") else { return };
+    let (results, checked) = calls(
+        &bench,
+        &["--trust"],
+        &[read("a.fake"), edit("a.fake", "fine", "broken")],
+    );
+    assert!(!results[1].contains("lint"), "{results:?}");
+    assert_eq!(checked[0]["unchecked"], json!(["fake is still starting"]));
+    until("no server is left", || servers(&bench) == 0);
+
+    let bench = self::bench("late").expect("a sandbox, as before");
+    let wait = ["--trust", "--set", "agent.lint_wait=1s"];
+    let sleep = (
+        "run_terminal_cmd",
+        json!({ "command": "sleep 6", "is_background": false }),
+    );
+    let steps = [
+        read("a.fake"),
+        edit("a.fake", "fine", "broken"),
+        sleep,
+        read("c.fake"),
+        edit("c.fake", "a", "b"),
+    ];
+    let (results, checked) = calls(&bench, &wait, &steps);
+    assert!(!results[1].contains("lint"), "{results:?}");
+    assert_eq!(checked[0]["unchecked"], json!(["fake has not answered in time"]));
+    assert!(
+        results[4].contains("New lint errors in `a.fake`") && results[4].contains("New lint errors in `b.fake`"),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn a_server_that_keeps_dying_is_given_up() {
+    let Some(bench) = bench("die") else { return };
+    let steps = [
+        read("a.fake"),
+        edit("a.fake", "fine", "1"),
+        edit("a.fake", "1", "2"),
+        edit("a.fake", "2", "3"),
+        edit("a.fake", "3", "4"),
+        edit("a.fake", "4", "5"),
+    ];
+    let (_, checked) = calls(&bench, &["--trust"], &steps);
+    assert_eq!(
+        checked.last().map(|it| it["unchecked"].clone()),
+        Some(json!(["fake has ended 3 times (it has ended)"]))
+    );
+}
+
+#[test]
+fn nothing_starts_in_a_folder_that_is_not_trusted_nor_where_it_is_switched_off() {
+    let Some(bench) = bench("good") else { return };
+    let steps = [read("a.fake"), edit("a.fake", "fine", "broken")];
+    let (_, checked) = calls(&bench, &[], &steps);
+    assert_eq!(checked, Vec::<Value>::new());
+    bench.write("work/a.fake", "fine\n");
+    let off = ["--trust", "--set", "agent.language_servers=false"];
+    let (_, checked) = calls(&bench, &off, &steps);
+    assert_eq!(checked, Vec::<Value>::new());
+}
+
+#[test]
+fn no_server_outlives_the_program_that_is_killed() {
+    let Some(bench) = bench("good") else { return };
+    let mut child = bench.start("go", &["--trust"]);
+    bench.model.asked().calls(&[read("a.fake")]);
+    let asked = bench.model.asked();
+    until("a server runs", || servers(&bench) > 0);
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
+    drop(asked);
+    until("no server is left", || servers(&bench) == 0);
+}
+
+/// A real server, where it is installed: `pip install ty`.
+#[test]
+fn ty_sees_that_a_caller_is_broken() {
+    let found = Command::new("sh")
+        .args(["-c", "command -v ty"])
+        .output()
+        .expect("a shell");
+    let program = String::from_utf8_lossy(&found.stdout).trim().to_owned();
+    if program.is_empty() {
+        say("\nSKIPPED: a real language server: ty is not installed (pip install ty)\n");
+        return;
+    }
+    let bench = Bench::new(&[
+        ("pyproject.toml", "[project]\nname = 'shop'\nversion = '1'\n"),
+        ("shop/__init__.py", ""),
+        (
+            "shop/cart.py",
+            "def total(items: list[int]) -> int:\n    return sum(items)\n",
+        ),
+        ("app.py", "from shop.cart import total\n\nprint(total([1]))\n"),
+    ]);
+    bench.write(
+        "home/.config/sheaf/config.toml",
+        &format!("[lsp.ty]\ncommand = '{program}'\n[agent]\nlint_wait = '20s'\n"),
+    );
+    if !has_sandbox(&bench) {
+        return;
+    }
+    let steps = [read("shop/cart.py"), edit("shop/cart.py", "def total(", "def sum_of(")];
+    let (results, _) = calls(&bench, &["--trust"], &steps);
+    assert!(results[1].contains("New lint errors in `app.py`"), "{results:?}");
+}

@@ -69,6 +69,10 @@ count-entries = { $count ->
     [one] { NUMBER($count) } Eintrag
    *[other] { NUMBER($count) } Einträge
 }
+count-places = { $count ->
+    [one] { NUMBER($count) } Stelle
+   *[other] { NUMBER($count) } Stellen
+}
 count-problems = { $count ->
     [one] { NUMBER($count) } Problem
    *[other] { NUMBER($count) } Probleme
@@ -1347,6 +1351,7 @@ context-tool-count = { $count ->
 context-switched-off = in den Einstellungen abgeschaltet
 context-calls-none = laut Einstellungen ruft dieses Modell keine Tools auf
 context-no-checker = hier läuft kein Prüfprogramm, oder der Ordner ist nicht vertraut
+context-no-server = kein Sprachserver für dieses Projekt installiert, oder der Ordner ist nicht vertraut
 context-no-skill = hier gibt es keine Skills
 context-no-search = kein Suchdienst eingestellt: setze web.search.kind
 context-edit-style = agent.edit_style schließt es aus

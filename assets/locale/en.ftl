@@ -72,6 +72,10 @@ count-entries = { $count ->
     [one] { NUMBER($count) } entry
    *[other] { NUMBER($count) } entries
 }
+count-places = { $count ->
+    [one] { NUMBER($count) } place
+   *[other] { NUMBER($count) } places
+}
 count-problems = { $count ->
     [one] { NUMBER($count) } problem
    *[other] { NUMBER($count) } problems
@@ -1350,6 +1354,7 @@ context-tool-count = { $count ->
 context-switched-off = disabled in the settings
 context-calls-none = the settings say that this model calls no tools
 context-no-checker = no checker can run here, or the workspace is not trusted
+context-no-server = no language server is installed for this project, or the workspace is not trusted
 context-no-skill = no skills here
 context-no-search = no search service configured: set web.search.kind
 context-edit-style = agent.edit_style excludes it

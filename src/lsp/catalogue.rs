@@ -127,7 +127,7 @@ const MANIFEST_BYTES: u64 = 1 << 20;
 const MOST_LOOKED_INTO: usize = 100;
 
 /// Everything that servers are looked for in.
-pub struct Place<'a> {
+pub struct Catalogue<'a> {
     /// The workspace's root, above which nothing is looked for.
     pub top: &'a Path,
     /// The `PATH` that commands have.
@@ -136,7 +136,7 @@ pub struct Place<'a> {
     pub settings: &'a BTreeMap<String, LanguageServer>,
 }
 
-impl Place<'_> {
+impl Catalogue<'_> {
     /// The servers for a file: the user's own, or else the first of each group that is installed. Reads names of files and
     /// manifests, starts nothing.
     pub fn servers(&self, file: &Path) -> Vec<Found> {

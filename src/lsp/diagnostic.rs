@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::position::{Encoding, chars};
+
 /// Characters of a message that are kept.
 const MESSAGE_CHARS: usize = 2000;
 
@@ -72,14 +74,6 @@ pub fn added(before: &[Diagnostic], after: Vec<Diagnostic>) -> Vec<Diagnostic> {
     after.into_iter().filter(|it| is_new(it)).collect()
 }
 
-/// The unit in which a language server counts columns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Encoding {
-    Utf8,
-    #[default]
-    Utf16,
-}
-
 /// Reads an item of `publishDiagnostics` or of a pull. `text` is the text of the file, in which columns are counted; `server` is
 /// the source where the item names none. `None`: it is not one.
 pub fn read(item: &Value, file: &Path, text: &str, encoding: Encoding, server: &str) -> Option<Diagnostic> {
@@ -107,24 +101,6 @@ pub fn read(item: &Value, file: &Path, text: &str, encoding: Encoding, server: &
         source: source.to_owned(),
         code,
     })
-}
-
-/// The number of characters in the first `units` of a row; beyond its end, as many as there are.
-fn chars(row: &str, units: u64, encoding: Encoding) -> u64 {
-    let mut left = units;
-    let mut count = 0;
-    for c in row.chars() {
-        let size = match encoding {
-            Encoding::Utf8 => c.len_utf8(),
-            Encoding::Utf16 => c.len_utf16(),
-        } as u64;
-        if left < size {
-            break;
-        }
-        left -= size;
-        count += 1;
-    }
-    count
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 mod catalogue;
 mod diagnostic;
+mod position;
 mod server;
 mod wire;
 
@@ -24,14 +25,15 @@ use tokio::{
 };
 
 pub use diagnostic::{Diagnostic, Severity, added};
-pub use server::Edit;
+pub use position::{Place, Spot};
+pub use server::{Edit, Question};
 
 use crate::{
     config::Settings,
     os::file,
     sandbox::{Commands, Service, ServiceSpec, Tier, Workspace},
 };
-use catalogue::{Found, Place};
+use catalogue::{Catalogue, Found};
 use server::{Compared, Server};
 
 /// Bytes of a file that is told to a server.
@@ -87,6 +89,15 @@ pub struct Look {
     pub servers: BTreeSet<String>,
 }
 
+/// The answer to a question about a symbol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Places of it, by file and line.
+    Places(Vec<Place>),
+    /// Texts of files with its new name, by file: the text that was changed, and the new one.
+    Renamed(Vec<(PathBuf, String, String)>),
+}
+
 /// Name and folder of a server.
 type ServerKey = (String, PathBuf);
 /// Files and their texts.
@@ -106,6 +117,13 @@ enum Job {
         within: Duration,
         reply: oneshot::Sender<Look>,
     },
+    Ask {
+        file: PathBuf,
+        spot: Spot,
+        question: Question,
+        within: Duration,
+        reply: oneshot::Sender<Result<Answer, String>>,
+    },
     /// The servers of a file are to start, because it will be asked about.
     Start(PathBuf),
 }
@@ -122,6 +140,13 @@ pub fn settle() {
 }
 
 impl LanguageServers {
+    /// None, whatever is asked.
+    pub fn off() -> Self {
+        Self {
+            engine: OnceLock::from(None),
+        }
+    }
+
     /// Has the servers look at changes and at `others` that may depend on them, before and after. What they do not answer
     /// `within` the time is unchecked. Looks at nothing in a workspace that may not act, or without a sandbox.
     pub async fn compare(
@@ -160,6 +185,30 @@ impl LanguageServers {
         answer.await.unwrap_or_default()
     }
 
+    /// Asks the first server of a file about the symbol at a place. Error: why there is no answer.
+    pub async fn ask(
+        &self,
+        workspace: &Arc<Workspace>,
+        settings: &Arc<Settings>,
+        (file, spot): (PathBuf, Spot),
+        question: Question,
+        within: Duration,
+    ) -> Result<Answer, String> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Ask {
+            file,
+            spot,
+            question,
+            within,
+            reply,
+        };
+        let none = || "no language server may run here".to_owned();
+        if !self.send(workspace, settings, job) {
+            return Err(none());
+        }
+        answer.await.unwrap_or_else(|_| Err(none()))
+    }
+
     /// Has the servers for a file start, unless they run, so that they have read the project by the time they are asked.
     pub fn start(&self, workspace: &Arc<Workspace>, settings: &Arc<Settings>, file: &Path) {
         self.send(workspace, settings, Job::Start(file.to_owned()));
@@ -167,12 +216,12 @@ impl LanguageServers {
 
     /// Returns true if there is a server for a file.
     pub fn knows(workspace: &Workspace, settings: &Settings, file: &Path) -> bool {
-        may_run(workspace, settings) && !with_place(workspace, settings, |it| it.servers(file)).is_empty()
+        may_run(workspace, settings) && !with_catalogue(workspace, settings, |it| it.servers(file)).is_empty()
     }
 
     /// Returns true if there is a server for some project in the workspace.
     pub fn has_any(workspace: &Workspace, settings: &Settings) -> bool {
-        may_run(workspace, settings) && with_place(workspace, settings, |it: &Place<'_>| Place::has_any(it))
+        may_run(workspace, settings) && with_catalogue(workspace, settings, |it: &Catalogue<'_>| Catalogue::has_any(it))
     }
 
     fn send(&self, workspace: &Arc<Workspace>, settings: &Arc<Settings>, job: Job) -> bool {
@@ -188,9 +237,9 @@ fn may_run(workspace: &Workspace, settings: &Settings) -> bool {
     settings.agent.language_servers && workspace.may_act() && Commands::tier() != Tier::None
 }
 
-fn with_place<T>(workspace: &Workspace, settings: &Settings, f: impl FnOnce(&Place<'_>) -> T) -> T {
+fn with_catalogue<T>(workspace: &Workspace, settings: &Settings, f: impl FnOnce(&Catalogue<'_>) -> T) -> T {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    f(&Place {
+    f(&Catalogue {
         top: workspace.root(),
         path: &path,
         settings: &settings.lsp,
@@ -290,8 +339,18 @@ impl Desk {
                 let look = self.look(files, within).await;
                 reply.send(look).ok();
             }
+            Job::Ask {
+                file,
+                spot,
+                question,
+                within,
+                reply,
+            } => {
+                let answer = self.ask(&file, spot, &question, Instant::now() + within).await;
+                reply.send(answer).ok();
+            }
             Job::Start(file) => {
-                for found in with_place(&self.workspace, &self.settings, |it| it.servers(&file)) {
+                for found in with_catalogue(&self.workspace, &self.settings, |it| it.servers(&file)) {
                     let key = (found.name.clone(), found.root.clone());
                     // Whether it works is seen when it is asked.
                     self.server(&key, &found, Instant::now()).await.ok();
@@ -310,7 +369,7 @@ impl Desk {
         others.retain(|it| !edits.iter().any(|edit| edit.file == *it));
         let mut groups: BTreeMap<ServerKey, (Found, Vec<Edit>)> = BTreeMap::new();
         for edit in edits {
-            for found in with_place(&self.workspace, &self.settings, |it| it.servers(&edit.file)) {
+            for found in with_catalogue(&self.workspace, &self.settings, |it| it.servers(&edit.file)) {
                 let key = (found.name.clone(), found.root.clone());
                 let group = groups.entry(key).or_insert_with(|| (found, Vec::new()));
                 group.1.push(edit.clone());
@@ -375,7 +434,7 @@ impl Desk {
         let mut groups: BTreeMap<ServerKey, (Found, Texts)> = BTreeMap::new();
         for file in files.into_iter().take(MOST_LOOKED_AT) {
             let Some(text) = text_of(&file) else { continue };
-            for found in with_place(&self.workspace, &self.settings, |it| it.servers(&file)) {
+            for found in with_catalogue(&self.workspace, &self.settings, |it| it.servers(&file)) {
                 let key = (found.name.clone(), found.root.clone());
                 let group = groups.entry(key).or_insert_with(|| (found, Vec::new()));
                 group.1.push((file.clone(), text.clone()));
@@ -405,9 +464,32 @@ impl Desk {
         look
     }
 
+    async fn ask(&mut self, file: &Path, spot: Spot, question: &Question, until: Instant) -> Result<Answer, String> {
+        let found = with_catalogue(&self.workspace, &self.settings, |it| it.servers(file));
+        let found = found
+            .into_iter()
+            .next()
+            .ok_or("no language server is installed for this file")?;
+        let text = text_of(file).ok_or("the file cannot be read as text")?;
+        let key = (found.name.clone(), found.root.clone());
+        let server = self.server(&key, &found, until).await?;
+        let answer = server.ask(file, &text, spot, question, until).await?;
+        if !matches!(question, Question::Rename(_)) {
+            return Ok(Answer::Places(position::places(&answer)));
+        }
+        let mut renamed = Vec::new();
+        for (file, edits) in position::edited_files(&answer)? {
+            let text = text_of(&file).ok_or_else(|| format!("{} cannot be read as text", file.display()))?;
+            let replacements = position::replacements(&edits, &file, &text, server.encoding())?;
+            let new = position::replaced(&text, &replacements);
+            renamed.push((file, text, new));
+        }
+        Ok(Answer::Renamed(renamed))
+    }
+
     /// Returns true if the server is one of those for the file.
     fn is_of(&self, key: &ServerKey, file: &Path) -> bool {
-        let servers = with_place(&self.workspace, &self.settings, |it| it.servers(file));
+        let servers = with_catalogue(&self.workspace, &self.settings, |it| it.servers(file));
         servers.iter().any(|it| it.name == key.0 && it.root == key.1)
     }
 

@@ -16,11 +16,11 @@ use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, timeout_at},
 };
-use url::Url;
 
 use super::{
     catalogue::{Found, language_id},
-    diagnostic::{self, Diagnostic, Encoding},
+    diagnostic::{self, Diagnostic},
+    position::{self, Encoding, Spot, path, uri},
     wire,
 };
 
@@ -54,6 +54,15 @@ pub struct Edit {
     pub old: Option<String>,
     /// `None`: it is deleted.
     pub new: Option<String>,
+}
+
+/// A question about a symbol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    Definition,
+    References,
+    /// It is to have this name.
+    Rename(String),
 }
 
 /// The problems of files before and after a change.
@@ -279,6 +288,63 @@ impl Server {
         let since = Instant::now();
         self.tell_texts(&files);
         self.problems(&files, since, until).await
+    }
+
+    /// Asks about the symbol at a place of a file. Error: why there is no answer.
+    pub async fn ask(
+        &self,
+        file: &Path,
+        text: &str,
+        spot: Spot,
+        question: &Question,
+        until: Instant,
+    ) -> Result<Value, String> {
+        let name = &self.name;
+        self.refresh(&[(file, text)]);
+        self.tell_texts(&[(file, text)]);
+        if !self.is_ready(until).await {
+            return Err(self
+                .over()
+                .unwrap_or_else(|| format!("{name} is still reading the project")));
+        }
+        let encoding = self.shared.state().encoding;
+        let at = position::units(text, spot, encoding);
+        let mut wish = json!({ "textDocument": { "uri": uri(file) }, "position": at });
+        let method = match question {
+            Question::Definition => "textDocument/definition",
+            Question::References => {
+                wish["context"] = json!({ "includeDeclaration": true });
+                "textDocument/references"
+            }
+            Question::Rename(new) => {
+                wish["newName"] = new.as_str().into();
+                "textDocument/rename"
+            }
+        };
+        loop {
+            match self.request(method, wish.clone(), until).await {
+                Ok(answer) => return Ok(answer),
+                Err(NoAnswer::Refused(error)) if is_busy(&error) && Instant::now() + RETRY < until => {
+                    tokio::time::sleep(RETRY).await;
+                }
+                Err(NoAnswer::Refused(error)) => {
+                    let message: String = error["message"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .chars()
+                        .take(300)
+                        .collect();
+                    return Err(format!("{name} refused: {message}"));
+                }
+                Err(NoAnswer::Late) => return Err(format!("{name} has not answered in time")),
+                Err(NoAnswer::Gone) => return Err(format!("{name} {}", self.over().unwrap_or_default())),
+            }
+        }
+    }
+
+    /// The unit of columns.
+    pub fn encoding(&self) -> Encoding {
+        self.shared.state().encoding
     }
 
     /// Brings what is open and not among `wanted` to what the disk has, and closes what is too much.
@@ -554,16 +620,6 @@ fn capabilities() -> Value {
         },
         "experimental": { "serverStatusNotification": true },
     })
-}
-
-/// The address of a file.
-fn uri(path: &Path) -> String {
-    Url::from_file_path(path).map_or_else(|()| format!("file://{}", path.display()), String::from)
-}
-
-/// The file of an address; `None`: it is none of a file.
-fn path(uri: &Value) -> Option<PathBuf> {
-    Url::parse(uri.as_str()?).ok()?.to_file_path().ok()
 }
 
 async fn write(mut input: impl AsyncWrite + Unpin, mut to_write: mpsc::Receiver<Vec<u8>>) {

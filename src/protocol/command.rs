@@ -547,6 +547,8 @@ pub enum NotOffered {
     NoSearchService,
     /// No checker may or can run in the workspace.
     NoChecker,
+    /// No language server may or can run in the workspace.
+    NoServer,
     NoSkill,
     EditStyle,
     OtherModels,

@@ -20,6 +20,8 @@ pub enum CallSubject {
     List,
     /// Problems that checkers report.
     Lints,
+    /// Places of a symbol.
+    Symbol,
     /// A file that is changed.
     File,
     /// A command line.

@@ -16,18 +16,22 @@ pub mod delete_file;
 pub mod edit;
 pub mod edit_file;
 pub mod edit_notebook;
+pub mod find_references;
 pub mod glob_file_search;
+pub mod go_to_definition;
 pub mod grep;
 mod html;
 pub mod lints;
 pub mod list_dir;
 pub mod read_file;
 pub mod read_lints;
+pub mod rename_symbol;
 pub mod run_terminal_cmd;
 pub mod search_replace;
 pub mod skill;
 pub mod stop_command;
 pub mod switch_mode;
+pub mod symbol;
 pub mod todo_write;
 mod tool;
 mod walk;
@@ -54,12 +58,15 @@ pub const TOOLS: &[fn() -> Tool] = &[
     read_file::tool,
     glob_file_search::tool,
     list_dir::tool,
+    go_to_definition::tool,
+    find_references::tool,
     read_lints::tool,
     edit_file::tool,
     search_replace::tool,
     write::tool,
     delete_file::tool,
     edit_notebook::tool,
+    rename_symbol::tool,
     apply_patch::tool,
     run_terminal_cmd::tool,
     await_command::tool,
@@ -72,6 +79,9 @@ pub const TOOLS: &[fn() -> Tool] = &[
     switch_mode::tool,
     skill::tool,
 ];
+
+/// Names of the tools that ask a language server about a symbol.
+pub const OF_SERVERS: [&str; 3] = [go_to_definition::NAME, find_references::NAME, rename_symbol::NAME];
 
 /// The tools of [`TOOLS`], made once.
 pub fn built_in() -> &'static ToolSet {

@@ -121,6 +121,34 @@ fn a_change_that_breaks_another_file_is_told_before_the_model_goes_on() {
 }
 
 #[test]
+fn a_server_finds_and_renames_a_symbol_and_leads_nobody_out_of_the_workspace() {
+    let Some(bench) = bench("good") else { return };
+    let symbol = |name: &str| json!({ "file_path": "b.fake", "line": 1, "symbol": name });
+    let renamed = |new: &str| json!({ "file_path": "b.fake", "symbol": "a", "new_name": new });
+    let (results, _) = calls(
+        &bench,
+        &["--trust"],
+        &[
+            ("find_references", symbol("a")),
+            ("go_to_definition", symbol("nothing")),
+            ("rename_symbol", renamed("outside")),
+            ("rename_symbol", renamed("better")),
+        ],
+    );
+    assert!(
+        results[0].contains("b.fake:1: import a") && results[0].contains("/usr/lib/x:1:"),
+        "{results:?}"
+    );
+    assert!(
+        results[1].contains("`nothing` does not stand in `b.fake`"),
+        "{results:?}"
+    );
+    assert!(results[2].contains("outside of the workspace"), "{results:?}");
+    assert!(results[3].contains("Changed `b.fake`"), "{results:?}");
+    assert_eq!(bench.read("work/b.fake"), "import better\n");
+}
+
+#[test]
 fn a_server_that_hangs_holds_up_no_change_and_what_it_missed_is_looked_at_later() {
     let Some(bench) = bench("hang") else { return };
     let (results, checked) = calls(
@@ -226,6 +254,12 @@ fn ty_sees_that_a_caller_is_broken() {
         return;
     }
     let steps = [read("shop/cart.py"), edit("shop/cart.py", "def total(", "def sum_of(")];
-    let (results, _) = calls(&bench, &["--trust"], &steps);
+    let renamed = json!({ "file_path": "shop/cart.py", "line": 1, "symbol": "sum_of", "new_name": "total" });
+    let (results, _) = calls(
+        &bench,
+        &["--trust"],
+        &[steps.as_slice(), &[("rename_symbol", renamed)]].concat(),
+    );
     assert!(results[1].contains("New lint errors in `app.py`"), "{results:?}");
+    assert!(bench.read("work/shop/cart.py").contains("def total("), "{results:?}");
 }

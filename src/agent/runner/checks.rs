@@ -79,7 +79,11 @@ impl Checks {
     /// Needs a runtime.
     pub fn start(setup: &Setup) -> Self {
         let findings = Arc::<Findings>::default();
-        let servers = Arc::<LanguageServers>::default();
+        let servers = Arc::new(if may_run(setup) {
+            LanguageServers::default()
+        } else {
+            LanguageServers::off()
+        });
         let (alive, stopped) = watch::channel(());
         let context = setup
             .workspace

@@ -51,7 +51,7 @@ use crate::{
     protocol::{ContextPart, Message, Mode, NotOffered, Position, Reply, ResponseId, Submit, Turn},
     sandbox::{self, Commands, Place, Seen, Tier, Workspace},
     tools::{
-        ToolSet,
+        OF_SERVERS, ToolSet,
         lints::{Findings, checkers},
         read_lints, skill,
     },
@@ -90,8 +90,8 @@ struct ContextState {
     warnings: Vec<String>,
     /// The trust in the workspace; `None` without a workspace.
     standing: Option<Standing>,
-    /// Checkers may run here, and there are some.
-    can_lint: bool,
+    /// Tools that need a checker or a language server, where there is none.
+    absent: Vec<(&'static str, NotOffered)>,
     /// Commands and modes of files that may act.
     commands: Vec<CommandFile>,
     modes: ModeSet,
@@ -314,7 +314,7 @@ impl ContextBuilder {
             state.rules = read.rules;
             state.warnings.extend(read.warnings);
             state.standing = read.standing;
-            state.can_lint = read.can_lint;
+            state.absent = read.absent;
             drop(state);
             ready.send_replace(true);
         });
@@ -422,9 +422,9 @@ impl ContextBuilder {
             if let Some(earlier) = earlier {
                 lock(&state).resume(earlier);
             }
-            let can_lint = lock(&state).can_lint;
+            let absent = lock(&state).absent.clone();
             let tools = &mut submission.setup.tools;
-            *tools = tools.filtered(|it| can_lint || it.name != read_lints::NAME);
+            *tools = tools.filtered(|it| !absent.iter().any(|(name, _)| *name == it.name));
             let skills = shelf.skills();
             let has_skills = skills.for_model().next().is_some();
             *tools = tools.filtered(|it| has_skills || it.name != skill::NAME);
@@ -781,12 +781,12 @@ impl ContextBuilder {
         let all = served::with_servers(&setup.tools, setup.servers.as_ref(), known.window);
         let tools = tool_selection::tools(&setup.settings, &chosen.model, known.window, &all);
         let said = setup.servers.as_ref().map(|it| it.instructions()).unwrap_or_default();
-        let can_lint = state.can_lint;
         let skills = self.skills.skills();
         let has_skills = skills.for_model().next().is_some();
-        let has_lints = !can_lint && tools.get(read_lints::NAME).is_some();
+        let absent = state.absent.iter().filter(|(name, _)| tools.get(name).is_some());
+        let absent: Vec<(&str, NotOffered)> = absent.copied().collect();
         let has_idle_skill = !has_skills && tools.get(skill::NAME).is_some();
-        let offered = tools.filtered(|it| can_lint || it.name != read_lints::NAME);
+        let offered = tools.filtered(|it| !absent.iter().any(|(name, _)| *name == it.name));
         let offered = offered.filtered(|it| has_skills || it.name != skill::NAME);
         let names = prompt_tools(&setup.settings, &offered);
         let listed = tool_selection::listed(&setup.settings, &offered, mode);
@@ -795,7 +795,7 @@ impl ContextBuilder {
             .map(|it| tool_selection::spec(&setup.settings, it))
             .collect();
         let mut missing = tool_selection::missing(&setup.settings, &chosen.model, known.window, &setup.tools);
-        missing.extend(has_lints.then(|| (read_lints::NAME.to_owned(), NotOffered::NoChecker)));
+        missing.extend(absent.into_iter().map(|(name, why)| (name.to_owned(), why)));
         missing.extend(has_idle_skill.then(|| (skill::NAME.to_owned(), NotOffered::NoSkill)));
         // The surroundings are counted by themselves.
         let told = memory.history.messages.iter().enumerate();
@@ -871,8 +871,22 @@ impl DiskReading {
         }
     }
 
+    /// The tools that need a checker or a language server, where there is none.
+    fn absent(&self, standing: Option<&Standing>) -> Vec<(&'static str, NotOffered)> {
+        let workspace = self.workspace.as_ref();
+        let has_server = workspace.is_some_and(|it| LanguageServers::has_any(it, &self.settings));
+        let mut absent = Vec::new();
+        if !has_server && !self.has_checker(standing) {
+            absent.push((read_lints::NAME, NotOffered::NoChecker));
+        }
+        if !has_server {
+            absent.extend(OF_SERVERS.map(|it| (it, NotOffered::NoServer)));
+        }
+        absent
+    }
+
     /// Returns true if some checker could be run for `read_lints`.
-    fn can_lint(&self, standing: Option<&Standing>) -> bool {
+    fn has_checker(&self, standing: Option<&Standing>) -> bool {
         let (Some(workspace), Some(standing)) = (&self.workspace, standing) else {
             return false;
         };
@@ -880,8 +894,7 @@ impl DiskReading {
         let is_there = |program: &str| os::process::find(program, &path).is_some();
         let mut checkers = standing.checkers.iter();
         let has_any = checkers.any(|it| checkers::can_run(it, workspace.root(), &is_there));
-        let has_server = || LanguageServers::has_any(workspace, &self.settings);
-        workspace.may_act() && (has_any || !self.settings.lint.is_empty() || has_server())
+        workspace.may_act() && (has_any || !self.settings.lint.is_empty())
     }
 
     fn read(&self) -> (ContextState, SkillSet, HookSet) {
@@ -926,7 +939,7 @@ impl DiskReading {
             rules,
             custom,
             warnings,
-            can_lint: self.can_lint(standing.as_ref()),
+            absent: self.absent(standing.as_ref()),
             standing,
             commands,
             modes: find_modes(&around, &may_act),

@@ -111,6 +111,12 @@ pub fn edited(opened: &Opened, new: &str, context: &Context) -> Result<Change, F
     for (place, _) in places(&lines(old), &lines(new)) {
         was_shown(opened, &place, &shown)?;
     }
+    replaced(opened, new)
+}
+
+/// The change that makes a file's text `new`, whatever the model has read of it.
+pub fn replaced(opened: &Opened, new: &str) -> Result<Change, Fault> {
+    let old = opened.text.text.as_str();
     let bytes = opened.text.write(new);
     if *bytes == *opened.bytes {
         return Err(Fault::arguments(format!(

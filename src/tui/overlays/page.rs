@@ -507,6 +507,7 @@ fn note(note: &ContextNote) -> String {
             NotOffered::ModelCallsNone => t!("context-calls-none"),
             NotOffered::NoSearchService => t!("context-no-search"),
             NotOffered::NoChecker => t!("context-no-checker"),
+            NotOffered::NoServer => t!("context-no-server"),
             NotOffered::NoSkill => t!("context-no-skill"),
             NotOffered::EditStyle => t!("context-edit-style"),
             NotOffered::OtherModels => t!("context-other-models"),

@@ -306,6 +306,12 @@ fn title(call: &ToolCall<'_>) -> Title {
         CallSubject::Lints => Some(Title::plain(
             &first(&["paths", "path"]).unwrap_or_else(|| t!("call-changed-files").to_owned()),
         )),
+        CallSubject::Symbol => first(&["symbol", "name"]).map(|symbol| {
+            Title::plain(&match among(PATHS) {
+                Some(place) => t!("call-in", what = symbol, place = place),
+                None => symbol,
+            })
+        }),
         CallSubject::Command => first(&["command", "cmd", "command_id"]).map(|it| Title::plain(&it)),
         CallSubject::Web => first(&["search_term", "searchTerm", "query", "url"]).map(|it| Title::plain(&it)),
         CallSubject::Task => task(arguments),
@@ -417,6 +423,7 @@ fn outcome(call: &ToolCall<'_>, data: &Value) -> Sanitized {
             count(number, "count-files")
         }
         CallSubject::List => count(length("entries").or_else(items).or_else(text_lines), "count-entries"),
+        CallSubject::Symbol => count(number("count").or_else(|| length("places")), "count-places"),
         CallSubject::Lints => {
             let files = data.get("fileDiagnostics").and_then(Value::as_array);
             let problems = files.map(|files| {

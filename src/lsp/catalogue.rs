@@ -219,6 +219,7 @@ impl Catalogue<'_> {
             .and_then(|it| serde_json::from_str(&it.initialization).ok())
             .unwrap_or_default();
         match server.name {
+            "rust-analyzer" if !is_installed_by_rustup(&program) => return None,
             // The older one has no server.
             "tsc" if typescript_version(&program)? < 7 => return None,
             "typescript-language-server" if initialization == Value::Null => {
@@ -310,6 +311,37 @@ impl Catalogue<'_> {
         let local = local.into_iter().find(|it| it.is_file());
         local.or_else(|| process::find(name, self.path))
     }
+}
+
+/// Returns false for rustup's stand-in for a program that no toolchain has.
+fn is_installed_by_rustup(program: &Path) -> bool {
+    let is_stand_in = program.canonicalize().is_ok_and(|it| it.ends_with("rustup"))
+        || program
+            .parent()
+            .is_some_and(|it| is_same_file(&it.join("rustup"), program));
+    let home = || match std::env::var_os("RUSTUP_HOME") {
+        Some(home) => Some(PathBuf::from(home)),
+        None => Some(std::env::home_dir()?.join(".rustup")),
+    };
+    let toolchains = || std::fs::read_dir(home()?.join("toolchains")).ok();
+    !is_stand_in
+        || toolchains()
+            .into_iter()
+            .flatten()
+            .flatten()
+            .any(|it| it.path().join("bin/rust-analyzer").is_file())
+}
+
+#[cfg(unix)]
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let inode = |it: &Path| it.metadata().ok().map(|it| (it.dev(), it.ino()));
+    inode(one).is_some_and(|it| Some(it) == inode(other))
+}
+
+#[cfg(not(unix))]
+fn is_same_file(_: &Path, _: &Path) -> bool {
+    false
 }
 
 /// The name by which servers know the language of a file.

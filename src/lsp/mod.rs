@@ -219,9 +219,15 @@ impl LanguageServers {
         may_run(workspace, settings) && !with_catalogue(workspace, settings, |it| it.servers(file)).is_empty()
     }
 
-    /// Returns true if there is a server for some project in the workspace.
+    /// Returns true if there is a server for some project in the workspace, whether it may run or not.
+    pub fn is_any_installed(workspace: &Workspace, settings: &Settings) -> bool {
+        settings.agent.language_servers
+            && with_catalogue(workspace, settings, |it: &Catalogue<'_>| Catalogue::has_any(it))
+    }
+
+    /// Returns true if there is a server for some project in the workspace, and it may run.
     pub fn has_any(workspace: &Workspace, settings: &Settings) -> bool {
-        may_run(workspace, settings) && with_catalogue(workspace, settings, |it: &Catalogue<'_>| Catalogue::has_any(it))
+        may_run(workspace, settings) && Self::is_any_installed(workspace, settings)
     }
 
     fn send(&self, workspace: &Arc<Workspace>, settings: &Arc<Settings>, job: Job) -> bool {

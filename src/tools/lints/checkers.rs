@@ -9,6 +9,7 @@ use std::{
 
 use crate::{
     config::Settings,
+    lsp::LanguageServers,
     sandbox::{Bounds, Workspace},
     text::language::language_of,
 };
@@ -19,6 +20,9 @@ const MOST_ENTRIES: usize = 20_000;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Files that are passed to a checker that wants them named.
 const MOST_NAMED: usize = 200;
+
+/// The name of all language servers in the list of [`checkers`].
+const LANGUAGE_SERVERS: &str = "language servers";
 
 /// A checker that is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +91,9 @@ pub fn checkers(workspace: &Workspace, settings: &Settings) -> Vec<String> {
         if !settings.lint.is_empty() {
             found.extend(own(language_of(&name)));
         }
+    }
+    if LanguageServers::is_any_installed(workspace, settings) {
+        found.insert(LANGUAGE_SERVERS.to_owned());
     }
     found.into_iter().collect()
 }

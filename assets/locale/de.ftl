@@ -574,7 +574,7 @@ about-palette = alle Befehle durchsuchen
 hint-mouse = Maus
 about-mouse = `/mouse full` wählt aus, `wheel` scrollt nur, `off`: Das Terminal übernimmt die Maus
 hint-problems = Probleme
-about-problems = Probleme in den Einstellungen zeigen
+about-problems = Probleme im Code dieser Unterhaltung und in den Einstellungen zeigen
 hint-todo = Todo
 about-todo = die aktuelle Todo-Liste zeigen
 hint-context = Kontext
@@ -822,7 +822,7 @@ action-no-mouse = unbekannter Mausmodus { $word }; nimm full, wheel oder off
 action-mouse-full = Maus full: scrollt, wählt aus und kopiert
 action-mouse-wheel = Maus wheel: scrollt nur; Shift wählt wie im Terminal aus
 action-mouse-off = Maus off: Das Terminal übernimmt sie
-action-no-problems = keine Probleme in den Einstellungen
+action-no-problems = keine Probleme in den Dateien dieser Unterhaltung, auch nicht in den Einstellungen
 action-counting = zähle …
 action-sandbox-how = nimm /sandbox, /sandbox guard oder /sandbox strict
 action-permissions-how = nimm /permissions oder /permissions reset
@@ -1451,6 +1451,11 @@ skills-title = Skills
 skills-about = Das Modell lädt einen Skill, der zur Aufgabe passt; /name lädt ihn sofort.
 skills-none = keine Skills: schreibe .sheaf/skills/NAME/SKILL.md
 hooks-title = Hooks
+problems-title = Probleme
+problems-settings = { $count ->
+    [one] 1 Problem in den Einstellungen
+   *[other] { $count } Probleme in den Einstellungen
+}
 hooks-about = Programme, die sheaf an festen Stellen aufruft.
 hooks-none = keine Hooks: schreibe .sheaf/hooks.json
 extensions-cost = { $count } Tokens in jeder Anfrage

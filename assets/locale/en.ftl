@@ -577,7 +577,7 @@ about-palette = search all commands
 hint-mouse = mouse
 about-mouse = `/mouse full` selects, `wheel` only scrolls, `off`: the terminal handles the mouse
 hint-problems = problems
-about-problems = show problems in the settings
+about-problems = list problems in the code of this conversation, and in the settings
 hint-todo = todo
 about-todo = show the current todo list
 hint-context = context
@@ -825,7 +825,7 @@ action-no-mouse = unknown mouse mode { $word }; use full, wheel or off
 action-mouse-full = mouse full: scrolls, selects and copies
 action-mouse-wheel = mouse wheel: only scrolls; shift selects as the terminal does
 action-mouse-off = mouse off: the terminal handles it
-action-no-problems = no problems in the settings
+action-no-problems = no problems in the files of this conversation, nor in the settings
 action-counting = counting …
 action-sandbox-how = use /sandbox, /sandbox guard or /sandbox strict
 action-permissions-how = use /permissions or /permissions reset
@@ -1454,6 +1454,11 @@ skills-title = Skills
 skills-about = The model loads a skill that fits a task; /name loads it at once.
 skills-none = no skills: write .sheaf/skills/NAME/SKILL.md
 hooks-title = Hooks
+problems-title = Problems
+problems-settings = { $count ->
+    [one] 1 problem in the settings
+   *[other] { $count } problems in the settings
+}
 hooks-about = Programs that sheaf calls at fixed points.
 hooks-none = no hooks: write .sheaf/hooks.json
 extensions-cost = { $count } tokens in each request

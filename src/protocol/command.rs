@@ -181,6 +181,8 @@ pub enum Query {
     Skills,
     /// The same for hooks.
     Hooks,
+    /// The problems in the files of this conversation, as language servers and checkers know them.
+    Problems,
     /// The program is about to end: calls the hooks of the end, and answers when they are done.
     EndSession,
 }
@@ -231,9 +233,33 @@ pub enum Reply {
     Status(ServerStatus),
     Trust(TrustReport),
     Extensions(Vec<ExtensionEntry>),
+    Problems(ProblemsReport),
     Servers(ServersReport),
     /// Accepted; the effects arrive in the log.
     Accepted,
+}
+
+/// The problems in the files of a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProblemsReport {
+    /// Errors first.
+    pub problems: Vec<ProblemEntry>,
+    /// Why files were not looked at, each reason once.
+    pub unchecked: Vec<String>,
+}
+
+/// A problem in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProblemEntry {
+    /// From the workspace's root, if the file is in it.
+    pub path: String,
+    /// From 1, as the column.
+    pub line: u64,
+    pub column: u64,
+    pub is_error: bool,
+    pub message: String,
+    /// The program that reports it.
+    pub source: String,
 }
 
 /// A skill or a hook, or a file that is none.

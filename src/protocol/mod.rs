@@ -26,8 +26,9 @@ mod word;
 pub use command::{
     Command, CommitFile, CommitOutcome, CommitPreview, CommitRequest, CompactionScope, ContextName, ContextNote,
     ContextPart, ExtensionEntry, ExtensionState, FileChange, GitChanges, Mechanism, ModelOffer, ModelOffers,
-    NotOffered, Permissions, Query, RateLimit, Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget,
-    Restriction, Sandbox, SandboxLayer, SandboxNote, ServerStatus, SideAnswer, Submit, SymbolLocation, TurnChanges,
+    NotOffered, Permissions, ProblemEntry, ProblemsReport, Query, RateLimit, Reply, Restore, RestoreConflict,
+    RestorePreview, RestoreTarget, Restriction, Sandbox, SandboxLayer, SandboxNote, ServerStatus, SideAnswer, Submit,
+    SymbolLocation, TurnChanges,
 };
 pub use document::{Document, DocumentStart, ERROR_CODES, FileEdit, KINDS, Kind, KindGroup, Todo as PlanTodo, View};
 pub use event::{Branch, Cost, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage};

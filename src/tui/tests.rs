@@ -29,7 +29,8 @@ use super::{
 };
 use crate::{
     protocol::{
-        Command, Done, Event, FinishReason, Message, Mode, Notice, Query, Reply, Severity, SymbolLocation, UserAction,
+        Command, Done, Event, FinishReason, Message, Mode, Notice, ProblemEntry, ProblemsReport, Query, Reply,
+        Severity, SymbolLocation, UserAction,
     },
     text::{CodeLine, Colours, Role, Sanitized, Span},
 };
@@ -458,9 +459,11 @@ fn what_is_wrong_with_the_settings_can_be_read_in_a_conversation() {
     let mut desk = TestApp::new(60, 24);
     desk.exchange("go", &["done"]);
     desk.keys("/problems<enter>");
-    assert!(desk.shows("no problems in the settings"), "{}", desk.picture());
+    desk.reply(Reply::Problems(ProblemsReport::default()));
+    assert!(desk.shows("no problems"), "{}", desk.picture());
     desk.app.preferences.problems = vec!["$SHEAF_THEME: unknown theme `owl`\n  did you mean `own`?".into()];
     desk.keys("/problems<enter>");
+    desk.reply(Reply::Problems(ProblemsReport::default()));
     assert!(
         desk.shows("unknown theme `owl`") && desk.shows("did you mean `own`?"),
         "{}",
@@ -468,6 +471,28 @@ fn what_is_wrong_with_the_settings_can_be_read_in_a_conversation() {
     );
     desk.keys("<esc>");
     assert!(desk.shows("done"), "{}", desk.picture());
+    // Those of the code stand beside them, and lead to their place.
+    desk.keys("/problems<enter>");
+    let problem = ProblemEntry {
+        path: "src/a.py".to_owned(),
+        line: 7,
+        column: 3,
+        is_error: true,
+        message: "`x` is not\u{1b}[31m defined".to_owned(),
+        source: "ty".to_owned(),
+    };
+    desk.reply(Reply::Problems(ProblemsReport {
+        problems: vec![problem],
+        unchecked: Vec::new(),
+    }));
+    assert!(
+        desk.shows("1 problem in the settings") && desk.shows("src/a.py:7:3"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("<down><enter>");
+    let opens = |it: &Effect| matches!(it, Effect::OpenFile { path, line: Some(7) } if path == "src/a.py");
+    assert!(desk.front.effects.iter().any(opens), "{:?}", desk.front.effects);
 }
 
 #[test]

@@ -6,7 +6,8 @@ use futures::FutureExt;
 use tokio::sync::oneshot;
 
 use super::{
-    Runner, commits::Source, hook_report, model_offers, sandbox_status, side_question::side_question, skill_report,
+    Runner, commits::Source, hook_report, model_offers, problems, sandbox_status, side_question::side_question,
+    skill_report,
 };
 use crate::{
     agent::{
@@ -180,6 +181,20 @@ impl Runner {
                 at_once(Reply::Extensions(skill_report::entries(&self.context.skills(), window)))
             }
             Query::Hooks if is_here => at_once(Reply::Extensions(hook_report::entries(&self.context.hooks().all()))),
+            Query::Problems if is_here && let Some(workspace) = workspace => {
+                let seen = &self.tools.seen;
+                let changed = seen.changed();
+                let others = seen.known().into_iter().filter(|it| !changed.contains(it));
+                let files = changed.iter().cloned().chain(others).collect();
+                let sources = problems::Sources {
+                    workspace,
+                    settings: Arc::clone(&self.setup.settings),
+                    servers: self.context.servers(),
+                    findings: self.context.findings(),
+                    files,
+                };
+                Box::pin(problems::find(sources).map(|it| Ok(Some(Reply::Problems(it)))))
+            }
             Query::EndSession => Box::pin(self.end_session().map(|()| Ok(Some(Reply::Accepted)))),
             Query::Files { pattern, limit } => Box::pin(self.context.find_files(pattern, limit).map(Ok)),
             Query::Symbols { pattern, limit } if let Some(workspace) = workspace => {

@@ -21,6 +21,7 @@ mod messages;
 mod model_choice;
 mod model_offers;
 mod notices;
+mod problems;
 mod recollection;
 mod restorer;
 mod sandbox_status;

@@ -7,7 +7,7 @@ use crate::{
     t,
     tui::{
         app::{
-            Action, App, Effect, Focus,
+            Action, App, Choice, Effect, Focus,
             effects::{ask, ask_for},
         },
         overlays::{AskingAgent, Inspector, Page, Picker, ServersPage, TrustPage},
@@ -187,14 +187,40 @@ pub const MOUSE: Action = Action::new("mouse", "mouse", |app, word| {
     vec![Effect::Mouse(next)]
 });
 
-pub const PROBLEMS: Action = Action::new("problems", "problems", |app, _| {
-    if app.preferences.problems.is_empty() {
-        app.toast(t!("action-no-problems"));
-    } else {
+pub const PROBLEMS: Action = Action::new("problems", "problems", |app, arguments| {
+    if arguments == OF_SETTINGS && !app.preferences.problems.is_empty() {
         app.overlays.push(Page::problems(&app.preferences.problems));
+        return Vec::new();
     }
-    Vec::new()
+    let draft = app.composer.field.version();
+    vec![ask!(
+        Query::Problems,
+        Reply::Problems,
+        or_default,
+        move |app, report| {
+            let count = app.preferences.problems.len();
+            match (report.problems.is_empty(), count) {
+                (true, 0) => {
+                    let unchecked = report.unchecked.first();
+                    let text = unchecked.map_or_else(
+                        || t!("action-no-problems").to_owned(),
+                        |why| t!("edit-unchecked", why = why.as_str()),
+                    );
+                    app.toast(text)
+                }
+                (true, _) => app.open_late(draft, Page::problems(&app.preferences.problems)),
+                (false, _) => {
+                    let choice = Choice::Action(&PROBLEMS, OF_SETTINGS.to_owned());
+                    let settings = (count > 0).then_some((choice, count));
+                    app.open_late(draft, Picker::problems(&report, settings))
+                }
+            }
+        }
+    )]
 });
+
+/// The argument of `/problems` for those in the settings alone.
+const OF_SETTINGS: &str = "settings";
 
 pub const CONTEXT: Action = Action::new("context", "context", |app, _| {
     app.toast(t!("action-counting"));

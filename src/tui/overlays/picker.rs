@@ -9,7 +9,7 @@ use ratatui::{
 
 use super::frame::{self, caret_in, heading};
 use crate::{
-    protocol::{Mode, ModelOffer, ModelOffers},
+    protocol::{Mode, ModelOffer, ModelOffers, ProblemsReport},
     t,
     text::{Role, Sanitized, Span, StyledLine, figure, width},
     theme::Theme,
@@ -326,6 +326,26 @@ impl Picker {
             }
         });
         Self::of(t!("list-open"), entries)
+    }
+
+    /// The problems of the conversation's files. `settings`: the entry for those in the settings, and their number.
+    pub fn problems(report: &ProblemsReport, settings: Option<(Choice, usize)>) -> Self {
+        let settings = settings.map(|(choice, count)| PickerEntry {
+            role: Role::Waiting,
+            ..PickerEntry::new(t!("problems-settings", count = count), "", choice)
+        });
+        let entries = report.problems.iter().map(|it| PickerEntry {
+            role: if it.is_error { Role::Error } else { Role::Waiting },
+            facts: Sanitized::line(&it.source),
+            ..PickerEntry::new(
+                format!("{}:{}:{}", it.path, it.line, it.column),
+                &it.message,
+                Choice::Open(it.path.clone(), Some(it.line)),
+            )
+        });
+        let mut picker = Self::of(t!("problems-title"), settings.into_iter().chain(entries));
+        picker.note = Sanitized::line(&report.unchecked.join("; "));
+        picker
     }
 
     /// All commands, those used most first; with a filter also the arguments of those that have some.

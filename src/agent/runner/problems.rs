@@ -1,0 +1,70 @@
+//! The problems in the files of a conversation, for the page that lists them.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use crate::{
+    config::Settings,
+    lsp::{Diagnostic, LanguageServers, Severity},
+    protocol::{ProblemEntry, ProblemsReport},
+    sandbox::{Place, Workspace},
+    tools::lints::Findings,
+};
+
+/// Time that language servers have: one may have to read the project first.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Files that are looked at.
+const MOST_FILES: usize = 40;
+/// Problems that are listed.
+const MOST_LISTED: usize = 500;
+
+/// Everything that knows of problems.
+pub struct Sources {
+    pub workspace: Arc<Workspace>,
+    pub settings: Arc<Settings>,
+    pub servers: Arc<LanguageServers>,
+    pub findings: Arc<Findings>,
+    /// The files of the conversation, those first that it has changed.
+    pub files: Vec<PathBuf>,
+}
+
+/// Has language servers look at the files, and adds what checkers have found in them.
+pub async fn find(sources: Sources) -> ProblemsReport {
+    let workspace = &sources.workspace;
+    let is_inside = |it: &PathBuf| {
+        let located = workspace.located(it);
+        located.is_ok_and(|it| matches!(it.place, Place::Inside | Place::Added) && it.path.is_file())
+    };
+    let files: Vec<PathBuf> = sources.files.into_iter().filter(is_inside).take(MOST_FILES).collect();
+    let look = sources
+        .servers
+        .look(workspace, &sources.settings, files.clone(), PATIENCE)
+        .await;
+    let mut found = look.found;
+    let known = sources.findings.of(&|file| files.iter().any(|it| it == file));
+    // A server and a checker often report one mistake of a place, in other words.
+    let place = |it: &Diagnostic| (it.file.clone(), it.line, it.column);
+    let is_new = |it: &Diagnostic| !found.iter().any(|old| place(old) == place(it));
+    let more: Vec<Diagnostic> = known.into_iter().filter(is_new).collect();
+    found.extend(more);
+    found.retain(|it| it.severity != Severity::Info);
+    found.sort_by(|a, b| (a.severity, &a.file, a.line, a.column).cmp(&(b.severity, &b.file, b.line, b.column)));
+    let shown = |it: &Diagnostic| {
+        let located = workspace.located(&it.file);
+        located.map_or_else(|_| it.file.display().to_string(), |it| it.shown)
+    };
+    let entry = |it: &Diagnostic| ProblemEntry {
+        path: shown(it),
+        line: it.line,
+        column: it.column,
+        is_error: it.severity == Severity::Error,
+        message: it.message.clone(),
+        source: it.source.clone(),
+    };
+    let mut unchecked: Vec<String> = look.unchecked.into_values().collect();
+    unchecked.sort();
+    unchecked.dedup();
+    ProblemsReport {
+        problems: found.iter().take(MOST_LISTED).map(entry).collect(),
+        unchecked,
+    }
+}

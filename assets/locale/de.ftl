@@ -148,6 +148,7 @@ edit-failed = Fehler
 edit-nothing = keine Änderungen
 edit-checked = geprüft
 edit-not-checked = nicht geprüft
+edit-partly-checked = teils geprüft
 edit-unchecked = nicht geprüft: { $why }
 edit-problems = { $count ->
     [one] 1 neues Problem
@@ -835,7 +836,7 @@ news-draft = ctrl+s holt den Entwurf deiner letzten Sitzung zurück
 action-stashed = Entwurf beiseitegelegt; ctrl+s holt ihn zurück
 action-no-stash = kein Entwurf liegt beiseite
 action-no-approval = keine Freigabe wartet
-approval-rest = jetzt ist der Rest zu sehen: erst lesen, dann die Taste noch einmal drücken
+approval-rest = das ist der nächste Teil: erst lesen, dann die Taste noch einmal drücken
 approval-unseen = darum geht es: erst lesen, dann die Taste noch einmal drücken
 action-quit-how = noch einmal ctrl+c beendet
 action-no-panic = unbekannter Befehl /panic

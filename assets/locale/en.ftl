@@ -151,6 +151,7 @@ edit-failed = failed
 edit-nothing = no changes
 edit-checked = checked
 edit-not-checked = not checked
+edit-partly-checked = partly checked
 edit-unchecked = not checked: { $why }
 edit-problems = { $count ->
     [one] 1 new problem
@@ -838,7 +839,7 @@ news-draft = ctrl+s restores the draft of your last session
 action-stashed = draft stashed; ctrl+s restores it
 action-no-stash = no draft is stashed
 action-no-approval = no approval is waiting
-approval-rest = the rest of it is shown now: read it, then press the key again
+approval-rest = this is the next part of it: read it, then press the key again
 approval-unseen = this is what is asked: read it, then press the key again
 action-quit-how = ctrl+c again to quit
 action-no-panic = unknown command /panic

@@ -191,7 +191,12 @@ impl Catalogue<'_> {
                 .map(|it| it.trim_start_matches('.').to_ascii_lowercase());
             extensions.any(|it| Some(it) == extension)
         };
-        let used = self.settings.iter().filter(move |(_, it)| it.enabled && fits(it));
+        // What is set of a known one changes that.
+        let is_own = |name: &str| KNOWN.iter().all(|it| it.name != name);
+        let used = self
+            .settings
+            .iter()
+            .filter(move |(name, it)| it.enabled && is_own(name) && fits(it));
         used.filter_map(move |(name, it)| {
             let program = self.program(it.command.as_deref()?, file)?;
             let markers: Vec<&str> = it.root_markers.iter().map(String::as_str).collect();
@@ -288,11 +293,7 @@ impl Catalogue<'_> {
                     .is_some_and(|it| it.lines().any(|line| line.trim() == "[workspace]"))
         };
         let nearest = folders.iter().find(|it| has_one_of(markers, it));
-        folders
-            .iter()
-            .rfind(is_workspace)
-            .or(nearest)
-            .map(|it| (*it).to_owned())
+        folders.iter().find(is_workspace).or(nearest).map(|it| (*it).to_owned())
     }
 
     /// A program of the project's packages, or else one in `PATH`; a path stands for itself.
@@ -369,7 +370,11 @@ fn manifest(path: &Path) -> Option<String> {
 fn typescript_version(program: &Path) -> Option<u32> {
     let program = program.canonicalize().ok()?;
     let manifests = program.ancestors().skip(1).take(4).map(|it| it.join("package.json"));
-    let text = manifests.into_iter().find_map(|it| manifest(&it))?;
-    let about: Value = serde_json::from_str(&text).ok()?;
-    about["version"].as_str()?.split('.').next()?.parse().ok()
+    let mut about = manifests.filter_map(|it| serde_json::from_str::<Value>(&manifest(&it)?).ok());
+    about.find(|it| it["name"] == "typescript")?["version"]
+        .as_str()?
+        .split('.')
+        .next()?
+        .parse()
+        .ok()
 }

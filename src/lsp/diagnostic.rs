@@ -9,6 +9,9 @@ use super::position::{Encoding, chars};
 /// Characters of a message that are kept.
 const MESSAGE_CHARS: usize = 2000;
 
+/// Characters of a code or a source that are kept.
+const WORD_CHARS: usize = 80;
+
 /// A problem in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Diagnostic {
@@ -83,8 +86,8 @@ pub fn read(item: &Value, file: &Path, text: &str, encoding: Encoding, server: &
     let message: String = item["message"].as_str()?.chars().take(MESSAGE_CHARS).collect();
     let row = usize::try_from(line).ok().and_then(|it| text.lines().nth(it));
     let code = match &item["code"] {
-        Value::String(code) if !code.is_empty() => Some(code.clone()),
-        Value::Number(code) => Some(code.to_string()),
+        Value::String(code) if !code.is_empty() => Some(word(code)),
+        Value::Number(code) => Some(word(&code.to_string())),
         _ => None,
     };
     let source = item["source"].as_str().filter(|it| !it.is_empty()).unwrap_or(server);
@@ -98,9 +101,15 @@ pub fn read(item: &Value, file: &Path, text: &str, encoding: Encoding, server: &
             _ => Severity::Error,
         },
         message: message.split_whitespace().collect::<Vec<_>>().join(" "),
-        source: source.to_owned(),
+        source: word(source),
         code,
     })
+}
+
+/// A name, in one short line.
+fn word(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().filter(|it| !it.is_control()).take(WORD_CHARS).collect()
 }
 
 #[cfg(test)]

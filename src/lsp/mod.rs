@@ -9,12 +9,16 @@ mod catalogue;
 mod diagnostic;
 mod position;
 mod server;
+mod tree;
 mod wire;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     thread::JoinHandle,
     time::Duration,
 };
@@ -35,6 +39,7 @@ use crate::{
 };
 use catalogue::{Catalogue, Found};
 use server::{Compared, Server};
+use tree::Tree;
 
 /// Bytes of a file that is told to a server.
 const FILE_BYTES: u64 = 4 << 20;
@@ -47,15 +52,35 @@ const DEATHS_WITHIN: Duration = Duration::from_mins(5);
 const MEMORY_BYTES: u64 = 4 << 30;
 /// Time that a server has to end once it was asked to.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
+/// Files in which a symbol is renamed at once.
+const MOST_RENAMED: usize = 100;
 /// Changed files that are kept until a server looks at them.
 const MOST_UNSEEN: usize = 64;
 /// Files that a look is about.
 const MOST_LOOKED_AT: usize = 40;
 
-/// The language servers of a workspace. Dropping it ends them.
-#[derive(Default)]
+/// The language servers that a conversation asks. All conversations in a workspace share them; they end with the last one.
 pub struct LanguageServers {
-    engine: OnceLock<Option<mpsc::UnboundedSender<Job>>>,
+    engine: OnceLock<Option<Arc<Engine>>>,
+    /// Tells conversations apart.
+    by: u64,
+}
+
+/// The way to the thread of a workspace's servers.
+struct Engine(mpsc::UnboundedSender<Job>);
+
+/// The engines, by the workspace's root.
+static ENGINES: Mutex<BTreeMap<PathBuf, Weak<Engine>>> = Mutex::new(BTreeMap::new());
+/// Number of conversations.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+impl Default for LanguageServers {
+    fn default() -> Self {
+        Self {
+            engine: OnceLock::new(),
+            by: COUNT.fetch_add(1, Ordering::Relaxed),
+        }
+    }
 }
 
 impl std::fmt::Debug for LanguageServers {
@@ -106,22 +131,26 @@ type Texts = Vec<(PathBuf, String)>;
 /// Work for the thread.
 enum Job {
     Compare {
+        /// The conversation that made the changes.
+        by: u64,
         edits: Vec<Edit>,
         /// Files that may depend on them.
         others: Vec<PathBuf>,
-        within: Duration,
+        until: Instant,
         reply: oneshot::Sender<Comparison>,
     },
+    /// Changes that nobody waits for a report on: the next comparison is about them, too.
+    Note { by: u64, edits: Vec<Edit> },
     Look {
         files: Vec<PathBuf>,
-        within: Duration,
+        until: Instant,
         reply: oneshot::Sender<Look>,
     },
     Ask {
         file: PathBuf,
         spot: Spot,
         question: Question,
-        within: Duration,
+        until: Instant,
         reply: oneshot::Sender<Result<Answer, String>>,
     },
     /// The servers of a file are to start, because it will be asked about.
@@ -144,6 +173,7 @@ impl LanguageServers {
     pub fn off() -> Self {
         Self {
             engine: OnceLock::from(None),
+            ..Self::default()
         }
     }
 
@@ -159,9 +189,10 @@ impl LanguageServers {
     ) -> Comparison {
         let (reply, answer) = oneshot::channel();
         let job = Job::Compare {
+            by: self.by,
             edits,
             others,
-            within,
+            until: Instant::now() + within,
             reply,
         };
         if !self.send(workspace, settings, job) {
@@ -179,7 +210,8 @@ impl LanguageServers {
         within: Duration,
     ) -> Look {
         let (reply, answer) = oneshot::channel();
-        if !self.send(workspace, settings, Job::Look { files, within, reply }) {
+        let until = Instant::now() + within;
+        if !self.send(workspace, settings, Job::Look { files, until, reply }) {
             return Look::default();
         }
         answer.await.unwrap_or_default()
@@ -199,7 +231,7 @@ impl LanguageServers {
             file,
             spot,
             question,
-            within,
+            until: Instant::now() + within,
             reply,
         };
         let none = || "no language server may run here".to_owned();
@@ -207,6 +239,12 @@ impl LanguageServers {
             return Err(none());
         }
         answer.await.unwrap_or_else(|_| Err(none()))
+    }
+
+    /// Takes note of changes that are not looked at now.
+    pub fn note(&self, workspace: &Arc<Workspace>, settings: &Arc<Settings>, edits: Vec<Edit>) {
+        let by = self.by;
+        self.send(workspace, settings, Job::Note { by, edits });
     }
 
     /// Has the servers for a file start, unless they run, so that they have read the project by the time they are asked.
@@ -234,8 +272,8 @@ impl LanguageServers {
         if !may_run(workspace, settings) {
             return false;
         }
-        let engine = self.engine.get_or_init(|| attend(workspace, settings));
-        engine.as_ref().is_some_and(|it| it.send(job).is_ok())
+        let engine = self.engine.get_or_init(|| engine(workspace, settings));
+        engine.as_ref().is_some_and(|it| it.0.send(job).is_ok())
     }
 }
 
@@ -252,6 +290,18 @@ fn with_catalogue<T>(workspace: &Workspace, settings: &Settings, f: impl FnOnce(
     })
 }
 
+/// The engine of a workspace, which starts unless it runs; `None` if there can be none.
+fn engine(workspace: &Arc<Workspace>, settings: &Arc<Settings>) -> Option<Arc<Engine>> {
+    let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
+    engines.retain(|_, it| it.strong_count() > 0);
+    if let Some(engine) = engines.get(workspace.root()).and_then(Weak::upgrade) {
+        return Some(engine);
+    }
+    let engine = Arc::new(Engine(attend(workspace, settings)?));
+    engines.insert(workspace.root().to_owned(), Arc::downgrade(&engine));
+    Some(engine)
+}
+
 /// Starts the thread; `None` if there can be none.
 fn attend(workspace: &Arc<Workspace>, settings: &Arc<Settings>) -> Option<mpsc::UnboundedSender<Job>> {
     let (send, mut jobs) = mpsc::unbounded_channel::<Job>();
@@ -263,7 +313,7 @@ fn attend(workspace: &Arc<Workspace>, settings: &Arc<Settings>) -> Option<mpsc::
         settings: Arc::clone(settings),
         slots: BTreeMap::new(),
         unseen: BTreeMap::new(),
-        doubtful: BTreeSet::new(),
+        tree: None,
     };
     let work = move || {
         runtime.block_on(async {
@@ -295,10 +345,48 @@ struct Desk {
     workspace: Arc<Workspace>,
     settings: Arc<Settings>,
     slots: BTreeMap<ServerKey, Slot>,
-    /// Texts of changed files from before the first change that no server has looked at; `None`: the file did not exist.
-    unseen: BTreeMap<PathBuf, Option<String>>,
-    /// Files that may depend on these, and were not looked at either.
-    doubtful: BTreeSet<PathBuf>,
+    /// Changes that no server has looked at, by conversation.
+    unseen: BTreeMap<u64, Unseen>,
+    /// The files on the disk, as they were when servers were last told.
+    tree: Option<Tree>,
+}
+
+/// Changes that no server has looked at.
+#[derive(Default)]
+struct Unseen {
+    /// The texts from before the first of them; `None`: the file did not exist.
+    files: BTreeMap<PathBuf, Option<String>>,
+    /// Files that may depend on these.
+    others: BTreeSet<PathBuf>,
+}
+
+impl Unseen {
+    /// The edits, together with the earlier ones: from what was there before those, to what is there now.
+    fn joined(&self, mut edits: Vec<Edit>) -> Vec<Edit> {
+        for (file, old) in &self.files {
+            match edits.iter_mut().find(|it| it.file == *file) {
+                Some(edit) => edit.old.clone_from(old),
+                None => edits.push(Edit {
+                    file: file.clone(),
+                    old: old.clone(),
+                    new: None,
+                }),
+            }
+        }
+        // Hooks and others may have changed what was written.
+        for edit in &mut edits {
+            edit.new = text_of(&edit.file);
+        }
+        edits
+    }
+
+    fn add(&mut self, edits: impl IntoIterator<Item = Edit>) {
+        for edit in edits {
+            if self.files.len() < MOST_UNSEEN {
+                self.files.entry(edit.file).or_insert(edit.old);
+            }
+        }
+    }
 }
 
 /// A place for a server.
@@ -330,30 +418,46 @@ impl Desk {
         }
     }
 
+    /// Whoever has gone is not worked for.
     async fn carry_out(&mut self, job: Job) {
         match job {
             Job::Compare {
+                by,
                 edits,
                 others,
-                within,
-                reply,
+                until,
+                mut reply,
             } => {
-                let compared = self.compare(edits, others, within).await;
-                reply.send(compared).ok();
+                let compared = tokio::select! {
+                    it = self.compare(by, edits.clone(), others, until) => Some(it),
+                    () = reply.closed() => None,
+                };
+                if compared.is_none_or(|it| reply.send(it).is_err()) {
+                    self.unseen.entry(by).or_default().add(edits);
+                }
             }
-            Job::Look { files, within, reply } => {
-                let look = self.look(files, within).await;
-                reply.send(look).ok();
+            Job::Note { by, edits } => self.unseen.entry(by).or_default().add(edits),
+            Job::Look {
+                files,
+                until,
+                mut reply,
+            } => {
+                tokio::select! {
+                    it = self.look(files, until) => drop(reply.send(it)),
+                    () = reply.closed() => {}
+                }
             }
             Job::Ask {
                 file,
                 spot,
                 question,
-                within,
-                reply,
+                until,
+                mut reply,
             } => {
-                let answer = self.ask(&file, spot, &question, Instant::now() + within).await;
-                reply.send(answer).ok();
+                tokio::select! {
+                    it = self.ask(&file, spot, &question, until) => drop(reply.send(it)),
+                    () = reply.closed() => {}
+                }
             }
             Job::Start(file) => {
                 for found in with_catalogue(&self.workspace, &self.settings, |it| it.servers(&file)) {
@@ -365,14 +469,16 @@ impl Desk {
         }
     }
 
-    async fn compare(&mut self, edits: Vec<Edit>, mut others: Vec<PathBuf>, within: Duration) -> Comparison {
-        let began = Instant::now();
+    async fn compare(&mut self, by: u64, edits: Vec<Edit>, mut others: Vec<PathBuf>, until: Instant) -> Comparison {
         let mut comparison = Comparison::default();
-        let edits = self.with_unseen(edits);
-        others.extend(self.doubtful.iter().cloned());
+        let unseen = self.unseen.entry(by).or_default();
+        let edits = unseen.joined(edits);
+        unseen.others.retain(|it| it.is_file());
+        others.extend(unseen.others.iter().cloned());
         others.sort();
         others.dedup();
         others.retain(|it| !edits.iter().any(|edit| edit.file == *it));
+        self.tell_changes(&edits);
         let mut groups: BTreeMap<ServerKey, (Found, Vec<Edit>)> = BTreeMap::new();
         for edit in edits {
             for found in with_catalogue(&self.workspace, &self.settings, |it| it.servers(&edit.file)) {
@@ -387,55 +493,55 @@ impl Desk {
                 .filter(|it| self.is_of(&key, it))
                 .filter_map(|it| Some((it.clone(), text_of(it)?)))
                 .collect();
-            let named = || {
-                edits
-                    .iter()
-                    .map(|it| it.file.clone())
-                    .chain(others.iter().map(|it| it.0.clone()))
-            };
-            let times = (began + within.mul_f32(0.6), began + within);
-            match self.server(&key, &found, times.0).await {
+            let left = until.saturating_duration_since(Instant::now());
+            let first = Instant::now() + left.mul_f32(0.6);
+            let is_compared = match self.server(&key, &found, first).await {
                 Ok(server) => {
-                    let compared = server.compare(&edits, &others, times).await;
+                    let compared = server.compare(&edits, &others, (first, until)).await;
                     comparison.take(&found.name, compared, &edits);
+                    true
                 }
-                Err(why) => comparison.unchecked.extend(named().map(|it| (it, why.clone()))),
-            }
+                Err(why) => {
+                    let named = edits.iter().map(|it| &it.file).chain(others.iter().map(|it| &it.0));
+                    comparison.unchecked.extend(named.map(|it| (it.clone(), why.clone())));
+                    false
+                }
+            };
+            let unseen = self.unseen.entry(by).or_default();
             for (file, _) in others {
                 if comparison.checked.contains(&file) {
-                    self.doubtful.remove(&file);
-                } else if self.doubtful.len() < MOST_UNSEEN {
-                    self.doubtful.insert(file);
+                    unseen.others.remove(&file);
+                } else if unseen.others.len() < MOST_UNSEEN {
+                    unseen.others.insert(file);
                 }
             }
-            for edit in edits {
-                if comparison.checked.contains(&edit.file) {
-                    self.unseen.remove(&edit.file);
-                } else if self.unseen.len() < MOST_UNSEEN {
-                    self.unseen.entry(edit.file).or_insert(edit.old);
-                }
+            let is_seen = |it: &Edit| comparison.checked.contains(&it.file) || is_compared && it.new.is_none();
+            let (seen, missed): (Vec<Edit>, Vec<Edit>) = edits.into_iter().partition(is_seen);
+            for edit in seen {
+                unseen.files.remove(&edit.file);
             }
+            unseen.add(missed);
         }
         comparison
     }
 
-    /// The edits, together with those that no server has looked at: from what was there before them.
-    fn with_unseen(&self, mut edits: Vec<Edit>) -> Vec<Edit> {
-        for (file, old) in &self.unseen {
-            match edits.iter_mut().find(|it| it.file == *file) {
-                Some(edit) => edit.old.clone_from(old),
-                None => edits.push(Edit {
-                    file: file.clone(),
-                    old: old.clone(),
-                    new: text_of(file),
-                }),
+    /// Tells all servers of files that have come, changed or gone on the disk since they were last told, but for `edits`, of which
+    /// they are told otherwise.
+    fn tell_changes(&mut self, edits: &[Edit]) {
+        let now = Tree::read(&self.workspace);
+        let Some(before) = self.tree.replace(now) else { return };
+        let Some(now) = &self.tree else { return };
+        let mut changes = before.changes(now);
+        changes.retain(|it| !edits.iter().any(|edit| edit.file == it.0));
+        for slot in self.slots.values() {
+            if let Some(Ok(server)) = slot.server.as_ref().and_then(|it| it.started.borrow().clone()) {
+                server.tell_disk(&changes);
             }
         }
-        edits
     }
 
-    async fn look(&mut self, files: Vec<PathBuf>, within: Duration) -> Look {
-        let until = Instant::now() + within;
+    async fn look(&mut self, files: Vec<PathBuf>, until: Instant) -> Look {
+        self.tell_changes(&[]);
         let mut look = Look::default();
         let mut groups: BTreeMap<ServerKey, (Found, Texts)> = BTreeMap::new();
         for file in files.into_iter().take(MOST_LOOKED_AT) {
@@ -477,6 +583,7 @@ impl Desk {
             .next()
             .ok_or("no language server is installed for this file")?;
         let text = text_of(file).ok_or("the file cannot be read as text")?;
+        self.tell_changes(&[]);
         let key = (found.name.clone(), found.root.clone());
         let server = self.server(&key, &found, until).await?;
         let answer = server.ask(file, &text, spot, question, until).await?;
@@ -484,7 +591,19 @@ impl Desk {
             return Ok(Answer::Places(position::places(&answer)));
         }
         let mut renamed = Vec::new();
-        for (file, edits) in position::edited_files(&answer)? {
+        let files = position::edited_files(&answer)?;
+        let (root, added) = (self.workspace.root(), self.workspace.added());
+        let is_inside = |it: &Path| it.starts_with(root) || added.iter().any(|root| it.starts_with(root));
+        if let Some((file, _)) = files.iter().find(|it| !is_inside(&it.0)) {
+            return Err(format!("it is used in {}, outside of the workspace", file.display()));
+        }
+        if files.len() > MOST_RENAMED {
+            return Err(format!(
+                "it is used in {} files, and at most {MOST_RENAMED} are changed at once",
+                files.len()
+            ));
+        }
+        for (file, edits) in files {
             let text = text_of(&file).ok_or_else(|| format!("{} cannot be read as text", file.display()))?;
             let replacements = position::replacements(&edits, &file, &text, server.encoding())?;
             let new = position::replaced(&text, &replacements);
@@ -581,12 +700,26 @@ fn spawn(workspace: &Arc<Workspace>, found: Found) -> Running {
             Ok((server, service)) => {
                 let server = Arc::new(server);
                 tell.send_replace(Some(Ok(Arc::clone(&server))));
-                while looks.recv().await.is_some() {
-                    if service.resident() > MEMORY_BYTES {
-                        server.give_up("it took more than 4 GiB of memory");
-                        break;
+                let mut service = service;
+                loop {
+                    tokio::select! {
+                        look = looks.recv() => match look {
+                            Some(()) if service.resident() > MEMORY_BYTES => {
+                                server.give_up("it took more than 4 GiB of memory");
+                                break;
+                            }
+                            Some(()) => {}
+                            None => break,
+                        },
+                        how = service.ended() => {
+                            server.give_up(&format!("it has ended ({how})"));
+                            break;
+                        }
                     }
                 }
+                // Its input is closed with the last of these.
+                tell.send_modify(|it| *it = Some(Err(server.over().unwrap_or_default())));
+                drop(server);
                 service.end().await;
             }
             Err(why) => {

@@ -21,6 +21,7 @@ use super::{
     catalogue::{Found, language_id},
     diagnostic::{self, Diagnostic},
     position::{self, Encoding, Spot, path, uri},
+    tree::DiskChange,
     wire,
 };
 
@@ -36,8 +37,8 @@ const SETTLE: Duration = Duration::from_millis(300);
 const RETRY: Duration = Duration::from_millis(50);
 /// Problems of one file that are kept.
 const MOST_PROBLEMS: usize = 1000;
-/// Files of which reports are kept.
-const MOST_FILES: usize = 2000;
+/// Work that a server announces at once.
+const MOST_TASKS: usize = 1000;
 /// Files that are open in a server.
 const MOST_OPEN: usize = 64;
 /// Messages that wait to be written.
@@ -106,6 +107,8 @@ struct State {
     is_quiescent: Option<bool>,
     open: HashMap<PathBuf, Open>,
     published: HashMap<PathBuf, Published>,
+    /// When it was last told of a text or of the disk.
+    told: Option<Instant>,
 }
 
 /// A file that is open in the server.
@@ -260,9 +263,14 @@ impl Server {
         let same = || others.iter().map(|(file, text)| (file.as_path(), text.as_str()));
         let before: Vec<_> = old.chain(same()).collect();
         self.refresh(&before);
+        self.open_as_on_disk(edits);
+        let blind = self.blind(edits, others);
         let since = Instant::now();
         self.tell_texts(&before);
-        let before = self.problems(&before, since, times.0).await;
+        let mut before = self.problems(&before, since, times.0).await;
+        for file in blind {
+            before.insert(file, None);
+        }
         let new = edits
             .iter()
             .filter_map(|it| Some((it.file.as_path(), it.new.as_deref()?)));
@@ -272,6 +280,46 @@ impl Server {
         self.tell_changes(edits);
         let after = self.problems(&after, since, times.1).await;
         Compared { before, after }
+    }
+
+    /// Opens files with the disk's text: where another one is opened, some servers do not take it for the files that depend on it,
+    /// but they do where the text is changed to it.
+    fn open_as_on_disk(&self, edits: &[Edit]) {
+        let is_closed = |it: &&Edit| it.old.is_some() && !self.shared.state().open.contains_key(&it.file);
+        let closed: Vec<&Edit> = edits.iter().filter(is_closed).collect();
+        let texts: Vec<_> = closed
+            .iter()
+            .filter_map(|it| Some((it.file.as_path(), it.new.as_deref()?)))
+            .collect();
+        self.tell_texts(&texts);
+    }
+
+    /// Files whose problems before a change cannot be found out: headers are read from the disk, which has the new text.
+    fn blind(&self, edits: &[Edit], others: &[(PathBuf, String)]) -> Vec<PathBuf> {
+        let is_c = |it: &Path| matches!(language_id(it), "c" | "cpp");
+        let is_header = |it: &Path| {
+            let extension = it.extension().map(|it| it.to_string_lossy().to_ascii_lowercase());
+            is_c(it) && extension.is_some_and(|it| it.starts_with('h'))
+        };
+        if !edits.iter().any(|it| is_header(&it.file)) {
+            return Vec::new();
+        }
+        let state = self.shared.state();
+        let new = others.iter().map(|it| &it.0);
+        new.filter(|it| is_c(it) && !state.open.contains_key(*it))
+            .cloned()
+            .collect()
+    }
+
+    /// Says what others have changed on the disk.
+    pub fn tell_disk(&self, changes: &[(PathBuf, DiskChange)]) {
+        let changes: Vec<Value> = changes
+            .iter()
+            .map(|(file, change)| json!({ "uri": uri(file), "type": *change as u8 }))
+            .collect();
+        if !changes.is_empty() {
+            self.notify("workspace/didChangeWatchedFiles", json!({ "changes": changes }));
+        }
     }
 
     /// Looks at files as they are.
@@ -408,7 +456,12 @@ impl Server {
     }
 
     fn close(&self, file: &Path) {
-        if self.shared.state().open.remove(file).is_some() {
+        let was_open = {
+            let mut state = self.shared.state();
+            state.published.remove(file);
+            state.open.remove(file).is_some()
+        };
+        if was_open {
             self.notify("textDocument/didClose", json!({ "textDocument": { "uri": uri(file) } }));
         }
     }
@@ -416,9 +469,9 @@ impl Server {
     /// Says what has become of files on the disk.
     fn tell_changes(&self, edits: &[Edit]) {
         let kind = |it: &Edit| match (&it.old, &it.new) {
-            (_, None) => 3,
-            (None, Some(_)) => 1,
-            (Some(_), Some(_)) => 2,
+            (_, None) => DiskChange::Deleted,
+            (None, Some(_)) => DiskChange::Created,
+            (Some(_), Some(_)) => DiskChange::Changed,
         };
         for edit in edits {
             match edit.new {
@@ -429,13 +482,8 @@ impl Server {
                 None => self.close(&edit.file),
             }
         }
-        let changes: Vec<Value> = edits
-            .iter()
-            .map(|it| json!({ "uri": uri(&it.file), "type": kind(it) }))
-            .collect();
-        if !changes.is_empty() {
-            self.notify("workspace/didChangeWatchedFiles", json!({ "changes": changes }));
-        }
+        let changes: Vec<_> = edits.iter().map(|it| (it.file.clone(), kind(it))).collect();
+        self.tell_disk(&changes);
     }
 
     /// The problems of files that are open and were told `since`, or before; `None` for those of which nothing is known at the
@@ -455,15 +503,15 @@ impl Server {
         // What was not told anew is reported after what was, if at all.
         let is_told = |file: &Path| self.shared.state().open.get(file).is_some_and(|it| it.told >= since);
         let (told, untold): (Vec<_>, Vec<_>) = files.iter().partition(|it| is_told(it.0));
-        let has_told = !told.is_empty();
-        let mut is_settled = !has_told;
+        let mut is_settled = false;
         for (file, text) in told.into_iter().chain(untold) {
             let items = match &pull {
                 Some(identifier) => self.pulled(file, identifier, until).await,
                 None => {
                     if !is_settled && !is_told(file) {
                         is_settled = true;
-                        tokio::time::sleep_until(until.min(Instant::now() + SETTLE)).await;
+                        let told = self.shared.state().told.unwrap_or(since);
+                        tokio::time::sleep_until(until.min(told + SETTLE)).await;
                     }
                     self.pushed(file, until).await
                 }
@@ -490,9 +538,9 @@ impl Server {
             match self.request("textDocument/diagnostic", wish, until).await {
                 Ok(answer) if answer["kind"] == "unchanged" => return known.map(|it| it.1),
                 Ok(mut answer) => {
-                    let items = match taken(&mut answer, "items") {
-                        Value::Array(items) => items,
-                        _ => Vec::new(),
+                    // Anything else is no answer.
+                    let Value::Array(items) = taken(&mut answer, "items") else {
+                        return None;
                     };
                     let id = taken(&mut answer, "resultId");
                     if let Some(open) = self.shared.state().open.get_mut(file) {
@@ -582,6 +630,9 @@ impl Server {
     }
 
     fn notify(&self, method: &str, parameters: Value) {
+        if method.starts_with("textDocument/did") || method == "workspace/didChangeWatchedFiles" {
+            self.shared.state().told = Some(Instant::now());
+        }
         let mut message = json!({ "jsonrpc": "2.0", "method": method });
         if !parameters.is_null() {
             message["params"] = parameters;
@@ -735,16 +786,10 @@ impl Shared {
         match method {
             "textDocument/publishDiagnostics" => {
                 let Some(file) = path(&parameters["uri"]) else { return };
-                if state.published.len() >= MOST_FILES && !state.published.contains_key(&file) {
-                    return;
-                }
                 let version = parameters["version"].as_i64();
-                // What is older than what it was told says nothing about it.
-                if state
-                    .open
-                    .get(&file)
-                    .is_some_and(|it| version.is_some_and(|version| version < it.version))
-                {
+                // Only what is open is asked about, and what is older than what it was told says nothing about it.
+                let is_wanted = |it: &Open| version.is_none_or(|version| version >= it.version);
+                if !state.open.get(&file).is_some_and(is_wanted) {
                     return;
                 }
                 let items = match taken(&mut parameters, "diagnostics") {
@@ -760,7 +805,7 @@ impl Shared {
             "$/progress" => {
                 let token = parameters["token"].to_string();
                 match parameters["value"]["kind"].as_str() {
-                    Some("begin") if state.progress.len() < MOST_FILES => {
+                    Some("begin") if state.progress.len() < MOST_TASKS => {
                         state.progress.insert(token);
                     }
                     Some("end") => {

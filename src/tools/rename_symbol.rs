@@ -46,7 +46,12 @@ async fn propose(input: Input, context: Context) -> Result<Proposal, Fault> {
         return Err(Fault::arguments("the argument `new_name` is empty"));
     }
     let own = (input, context.clone());
-    let symbol = walk::away(&context, move |_| symbol::named(&own.0, &own.1)).await?;
+    // Nothing has been judged yet: only what tools may write is looked into.
+    let find = move |_: &_| {
+        let file = file::located(&own.0, "file_path", &own.1)?;
+        symbol::named(&own.0, file, &own.1)
+    };
+    let symbol = walk::away(&context, find).await?;
     let question = Question::Rename(new.clone());
     let place = (symbol.file.path.clone(), symbol.spot);
     let asked = context
@@ -85,10 +90,14 @@ fn changes(
         }
         let opened = file::open(&file, context)?;
         // Line ends and marks are the file's own.
-        if opened.text.text != old.replace("\r\n", "\n") {
+        let [old, text] = [&old, &text].map(|it| it.trim_start_matches('\u{feff}').replace("\r\n", "\n"));
+        if old == text {
+            continue;
+        }
+        if opened.text.text != old {
             return Err(symbol::failed(format!("`{}` has changed meanwhile", file.shown)));
         }
-        changes.push(file::replaced(&opened, &text.replace("\r\n", "\n"))?);
+        changes.push(file::replaced(&opened, &text)?);
     }
     let count = changes.len();
     let mut proposal = file::proposals(changes, "");

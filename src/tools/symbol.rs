@@ -54,12 +54,11 @@ pub fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
     Ok(vec![Access::Read(file)])
 }
 
-/// The symbol that a call names.
-pub fn named(input: &Input, context: &Context) -> Result<Symbol, Fault> {
-    let written = input.text("file_path").unwrap_or_default();
+/// The symbol that a call names in `file`.
+pub fn named(input: &Input, file: Located, context: &Context) -> Result<Symbol, Fault> {
     let name = input.text("symbol").unwrap_or_default().trim();
-    if written.trim().is_empty() || name.is_empty() {
-        return Err(Fault::arguments("the arguments `file_path` and `symbol` are needed"));
+    if name.is_empty() {
+        return Err(Fault::arguments("the argument `symbol` is empty"));
     }
     // Of a path the last name is asked about.
     let name = name.trim_end_matches("()");
@@ -67,7 +66,6 @@ pub fn named(input: &Input, context: &Context) -> Result<Symbol, Fault> {
         .rsplit(|it: char| !(it.is_alphanumeric() || it == '_' || it == '$'))
         .next();
     let last = last.filter(|it| !it.is_empty()).unwrap_or(name);
-    let file = walk::place(&context.workspace, Some(written))?;
     let bytes = context.workspace.read(&file, FILE_BYTES)?;
     let text = String::from_utf8_lossy(&bytes);
     let line = input
@@ -119,7 +117,11 @@ fn find(text: &str, word: &str, line: Option<usize>) -> Option<Spot> {
 /// Asks for places of the symbol and tells them.
 pub async fn places(input: Input, context: Context, question: Question) -> Result<Outcome, Fault> {
     let own = (input, context.clone());
-    let symbol = walk::away(&context, move |_| named(&own.0, &own.1)).await?;
+    let find = move |_: &_| {
+        let file = walk::place(&own.1.workspace, own.0.text("file_path"))?;
+        named(&own.0, file, &own.1)
+    };
+    let symbol = walk::away(&context, find).await?;
     let servers = &context.servers;
     let place = (symbol.file.path.clone(), symbol.spot);
     let asked = servers.ask(&context.workspace, &context.settings, place, question, LIMIT);
@@ -172,15 +174,17 @@ fn told(name: &str, places: &[Place], context: &Context) -> Outcome {
 
 /// The text of a file of the workspace that may be read, and the name of any file.
 fn contents(place: &Place, context: &Context) -> (Option<String>, String) {
+    // A server names what it likes.
+    let plain = |name: String| name.replace(|it: char| it.is_control(), "?");
     let Ok(file) = context.workspace.located(&place.file) else {
-        return (None, place.file.display().to_string());
+        return (None, plain(place.file.display().to_string()));
     };
     let is_inside = matches!(file.place, sandbox::Place::Inside | sandbox::Place::Added);
     let bytes = is_inside
         .then(|| context.workspace.read(&file, FILE_BYTES).ok())
         .flatten();
     let text = bytes.map(|it| String::from_utf8_lossy(&it).into_owned());
-    (text, file.shown)
+    (text, plain(file.shown))
 }
 
 #[cfg(test)]

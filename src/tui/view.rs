@@ -50,7 +50,7 @@ fn bars(app: &App) -> Bars {
     let (place, state) = header::spans(conversation, composer, settings, status, columns.saturating_sub(2));
     let above_draft = rule::spans(
         composer,
-        (&app.viewport, app.questions.seen.below),
+        (&app.viewport, app.questions.seen.left),
         conversation,
         app.now_ms,
         columns,
@@ -209,7 +209,7 @@ impl App {
             let document = transcript.get(place).filter(|it| is_approval(it))?;
             Some((place, (self.conversation.turn_of(place), document.id.clone())))
         });
-        let before = self.questions.seen.below;
+        let before = self.questions.seen.left;
         if let Some((place, name)) = approval {
             if self.questions.seen.name.as_ref() != Some(&name) {
                 self.questions.seen = SeenApproval {
@@ -221,18 +221,16 @@ impl App {
         } else {
             self.questions.seen = SeenApproval::default();
         }
-        if self.questions.seen.below != before {
+        if self.questions.seen.left != before {
             self.viewport.bars = None;
         }
     }
 
     fn note_seen(&mut self, item: Item, height: usize) {
-        if self.questions.seen.start && self.questions.seen.end {
-            return;
-        }
         let is_inline = self.terminal.inline.is_some();
         let pane = &self.viewport.pane;
-        let is_hidden = !self.questions.seen.start && !is_inline && !pane.shows_start(item);
+        let is_hidden =
+            self.questions.seen.rows == 0 && !is_inline && pane.rows_in_view(item).is_none_or(|it| it.0 > 0);
         if is_hidden && pane.follow == Following::End {
             self.with_pane(|pane, context| {
                 pane.show_start(item, context);
@@ -240,9 +238,15 @@ impl App {
             });
         }
         let (pane, seen) = (&self.viewport.pane, &mut self.questions.seen);
-        seen.start |= is_inline || pane.shows_start(item);
-        seen.end |= is_inline || pane.shows_end(item);
-        seen.below = if seen.end { 0 } else { pane.rows_below(item) };
+        let all = pane.rows(item);
+        if is_inline {
+            seen.rows = all;
+        } else if let Some((first, last)) = pane.rows_in_view(item)
+            && first <= seen.rows
+        {
+            seen.rows = seen.rows.max(last + 1);
+        }
+        seen.left = all.saturating_sub(seen.rows);
     }
 
     /// Draws the measured state; the bytes for the terminal are added to `out`.

@@ -194,10 +194,8 @@ fn a_server_that_keeps_dying_is_given_up() {
         edit("a.fake", "4", "5"),
     ];
     let (_, checked) = calls(&bench, &["--trust"], &steps);
-    assert_eq!(
-        checked.last().map(|it| it["unchecked"].clone()),
-        Some(json!(["fake has ended 3 times (it has ended)"]))
-    );
+    let why = checked.last().expect("a check")["unchecked"].to_string();
+    assert!(why.contains("fake has ended 3 times"), "{why}");
 }
 
 #[test]

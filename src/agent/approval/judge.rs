@@ -576,11 +576,13 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     if places.is_lost && deny.iter().chain(asks).any(is_about_changes) {
         "it writes in a folder that is not known beforehand, so rules that forbid or ask cannot be applied"
             .clone_into(&mut question.why);
+        question.is_wanted = true;
         return Verdict::Ask(question);
     }
     let has_shell_rules = deny.iter().chain(asks).any(|it| shell(it).is_some());
     if has_shell_rules && let Some(doubt) = unclear(&line) {
         question.why = format!("{doubt}, so rules that forbid or ask cannot be applied");
+        question.is_wanted = true;
         return Verdict::Ask(question);
     }
     // Nothing holds such a command, so no rule does either.

@@ -206,13 +206,25 @@ impl Lints {
     /// The known mistakes of files that are about to be changed, for [`Self::after`]; `None` where nothing will be
     /// reported.
     pub fn before(&self, changes: &[Change]) -> Option<KnownMistakes> {
+        let Context {
+            workspace,
+            settings,
+            servers,
+            ..
+        } = &self.0.context;
+        let edits: Vec<Edit> = changes.iter().flat_map(edits).collect();
         if self.0.is_busy.load(Ordering::Acquire) {
+            // The next report is about these, too.
+            servers.note(workspace, settings, edits);
             return None;
         }
         let rounds = self.rounds();
-        let is_open = |file: &PathBuf| rounds.get(file).is_none_or(|it| *it < MOST_ROUNDS);
-        let edits = changes.iter().flat_map(edits).filter(|it| is_open(&it.file));
-        KnownMistakes::of(edits.collect(), &self.0.context)
+        let is_open = |it: &Edit| rounds.get(&it.file).is_none_or(|it| *it < MOST_ROUNDS);
+        let (edits, muted): (Vec<Edit>, Vec<Edit>) = edits.into_iter().partition(is_open);
+        if !muted.is_empty() {
+            servers.note(workspace, settings, muted);
+        }
+        KnownMistakes::of(edits, &self.0.context)
     }
 
     /// The report about files that have been changed; an empty one where checking takes longer than a moment.
@@ -261,7 +273,8 @@ impl Lints {
         if !report.is_checked && report.unchecked.is_empty() {
             return None;
         }
-        let problems = report.files.iter().flat_map(|it| &it.found);
+        // What may be older than the change is told to the model, and is no problem of the change.
+        let problems = report.files.iter().filter(|it| it.is_new).flat_map(|it| &it.found);
         let shown = problems.clone().take(MOST_SHOWN).map(|it| {
             json!({
                 "filePath": self.shown(&it.file),
@@ -269,16 +282,17 @@ impl Lints {
                 "column": it.column,
                 "severity": it.severity.as_str(),
                 "message": redact::held(&it.message),
-                "source": it.source,
-                "code": it.code,
+                "source": redact::held(&it.source),
+                "code": it.code.as_deref().map(redact::held),
             })
         });
+        let unchecked: Vec<_> = report.unchecked.iter().map(|it| redact::held(it)).collect();
         Some(json!({
             "isChecked": report.is_checked,
             "newProblems": problems.clone().count(),
             "fixedProblems": report.fixed,
             "problems": shown.collect::<Vec<_>>(),
-            "unchecked": report.unchecked,
+            "unchecked": unchecked,
         }))
     }
 
@@ -356,11 +370,16 @@ fn edits(change: &Change) -> Vec<Edit> {
     let (old, new) = (text(&change.old), text(&change.new));
     let file = change.file.path.clone();
     match &change.to {
+        // What was wrong in it before is not new at its new place.
         Some(to) if to.path != file => vec![
-            Edit { file, old, new: None },
+            Edit {
+                file,
+                old: old.clone(),
+                new: None,
+            },
             Edit {
                 file: to.path.clone(),
-                old: None,
+                old,
                 new,
             },
         ],

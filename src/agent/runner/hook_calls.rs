@@ -14,7 +14,7 @@ use crate::{
     },
     extensions::hooks::{Decision, Merged, Occasion, Point, ToolCall},
     sandbox::{Commands, Tier},
-    tools::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Tool, run_terminal_cmd},
+    tools::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Tool, rename_symbol, run_terminal_cmd},
 };
 
 /// The tool whose calls are reads of a file.
@@ -96,7 +96,10 @@ pub async fn before(
         return Merged::default();
     }
     let call = call(tool, arguments, accesses, context);
-    let mut occasions: Vec<Occasion> = about_each_file(&call).into_iter().map(Occasion::ToolBefore).collect();
+    let mut occasions: Vec<Occasion> = about_each_file(&call, accesses)
+        .into_iter()
+        .map(Occasion::ToolBefore)
+        .collect();
     // A call may have several commands: a skill whose text has some.
     for access in accesses {
         let Access::Command { line, .. } = access else { continue };
@@ -124,8 +127,14 @@ pub async fn before(
 }
 
 /// The call once for each file that it names in one argument: guards look at a path.
-fn about_each_file(call: &ToolCall) -> Vec<ToolCall> {
-    let files = call.patched_files();
+fn about_each_file(call: &ToolCall, accesses: &[Access]) -> Vec<ToolCall> {
+    let mut files = call.patched_files();
+    if call.name == rename_symbol::NAME {
+        files.extend(accesses.iter().filter_map(|it| match it {
+            Access::Write(file) => Some(file.shown.clone()),
+            _ => None,
+        }));
+    }
     if files.len() < 2 {
         return vec![call.clone()];
     }

@@ -313,6 +313,16 @@ pub fn tool(dialect: Dialect, call: &ToolCall) -> (String, Value) {
             put(&mut members, "replace_all", arguments.get("replace_all"));
             if is_claude { "Edit" } else { "StrReplace" }
         }
+        "rename_symbol" => {
+            let path = call
+                .file
+                .as_deref()
+                .map_or_else(|| file("file_path"), |it| absolute(&call.root, it).into());
+            members.insert(if is_claude { "file_path" } else { "path" }.into(), path);
+            members.insert("old_string".into(), text("symbol").into());
+            members.insert("new_string".into(), text("new_name").into());
+            if is_claude { "Edit" } else { "StrReplace" }
+        }
         "edit_file" if is_claude => {
             members.insert("file_path".into(), file("target_file"));
             members.insert("old_string".into(), "".into());
@@ -706,7 +716,8 @@ fn response(call: &ToolCall, output: &str, data: &Value) -> Value {
             "interrupted": data.get("state").and_then(Value::as_str) == Some("cancelled"),
             "exitCode": data.get("exitCode").cloned().unwrap_or_default(),
         }),
-        "write" | "search_replace" | "edit_file" | "apply_patch" | "edit_notebook" | "delete_file" => {
+        "write" | "search_replace" | "rename_symbol" | "edit_file" | "apply_patch" | "edit_notebook"
+        | "delete_file" => {
             let path = tool(Dialect::Claude, call)
                 .1
                 .get("file_path")

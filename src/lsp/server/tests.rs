@@ -166,10 +166,11 @@ async fn a_file_is_opened_as_it_was_and_then_changed_and_others_are_looked_at_to
         lines,
         [
             "textDocument/didOpen file:///w/a.py 1",
+            "textDocument/didChange file:///w/a.py 2",
             "textDocument/didOpen file:///w/b%20c.py 1",
             "textDocument/diagnostic file:///w/a.py null",
             "textDocument/diagnostic file:///w/b%20c.py null",
-            "textDocument/didChange file:///w/a.py 2",
+            "textDocument/didChange file:///w/a.py 3",
             "textDocument/didSave file:///w/a.py null",
             "workspace/didChangeWatchedFiles  null",
             "textDocument/diagnostic file:///w/a.py null",
@@ -183,11 +184,13 @@ async fn what_is_older_than_the_change_is_not_taken_for_its_result() {
     let server = start(async move |mut fake| {
         fake.begin(json!({})).await;
         fake.until("textDocument/didOpen").await;
-        fake.publish("/w/a.py", json!(1), &["old problem"]).await;
+        fake.publish("/w/a.py", json!(1), &["of the disk"]).await;
+        fake.until("textDocument/didChange").await;
+        fake.publish("/w/a.py", json!(2), &["old problem"]).await;
         fake.until("textDocument/didChange").await;
         // It was at work on what it had.
-        fake.publish("/w/a.py", json!(1), &["old problem"]).await;
-        fake.publish("/w/a.py", json!(2), &["new problem"]).await;
+        fake.publish("/w/a.py", json!(2), &["old problem"]).await;
+        fake.publish("/w/a.py", json!(3), &["new problem"]).await;
         fake.next().await;
         std::future::pending::<()>().await;
     });
@@ -346,11 +349,9 @@ async fn a_server_that_hangs_dies_or_talks_nonsense_is_said_to() {
     });
     let server = server.await.expect("it starts");
     let files = [(PathBuf::from("/w/a.py"), "x".to_owned())];
-    assert_eq!(
-        told(&server.look(&files, soon()).await),
-        [("/w/a.py".to_owned(), Some(all(&[])))]
-    );
-    assert_eq!(told(&server.look(&files, soon()).await), [("/w/a.py".to_owned(), None)]);
+    for _ in 0..2 {
+        assert_eq!(told(&server.look(&files, soon()).await), [("/w/a.py".to_owned(), None)]);
+    }
     assert_eq!(server.over().as_deref(), Some("it has ended"));
 }
 
@@ -359,8 +360,8 @@ async fn a_flood_is_bounded() {
     let server = start(async |mut fake| {
         fake.begin(json!({})).await;
         fake.until("textDocument/didOpen").await;
-        for nth in 0..MOST_FILES + 50 {
-            fake.publish(&format!("/w/{nth}.py"), Value::Null, &["x"]).await;
+        for nth in 0..2000 {
+            fake.publish(&format!("/w/other-{nth}.py"), Value::Null, &["x"]).await;
         }
         let messages = vec!["y"; MOST_PROBLEMS + 10];
         fake.publish("/w/0.py", json!(1), &messages).await;
@@ -369,7 +370,6 @@ async fn a_flood_is_bounded() {
     let server = server.await.expect("it starts");
     let files = [(PathBuf::from("/w/0.py"), "x".to_owned())];
     let found = server.look(&files, soon()).await;
-    let kept = found.values().flatten().map(Vec::len).sum::<usize>();
-    assert!(kept == MOST_PROBLEMS || kept == 1, "{kept}");
-    assert!(server.shared.state().published.len() <= MOST_FILES);
+    assert_eq!(found.values().flatten().map(Vec::len).sum::<usize>(), MOST_PROBLEMS);
+    assert_eq!(server.shared.state().published.len(), 1, "nobody asks about the others");
 }

@@ -39,6 +39,21 @@ pub fn end_below(roots: &[pid_t], passes: usize, mut meanwhile: impl FnMut()) ->
     false
 }
 
+/// A process and all below it.
+pub fn tree(root: pid_t) -> Vec<pid_t> {
+    let mut found = vec![root];
+    let mut at = 0;
+    while let Some(pid) = found.get(at).copied() {
+        at += 1;
+        for child in children(pid) {
+            if !found.contains(&child) {
+                found.push(child);
+            }
+        }
+    }
+    found
+}
+
 /// Those that any thread of a process has made.
 fn children(of: pid_t) -> Vec<pid_t> {
     let threads = fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();

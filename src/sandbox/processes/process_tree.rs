@@ -167,18 +167,16 @@ fn is_alive(group: Pid) -> bool {
     numbers.any(|it| descendants::is_alive(it) && descendants::field(it, 2).as_ref() == Some(&group))
 }
 
-/// Bytes of memory that the processes of a group hold, shared pages included each time. Looks at all processes of the machine.
+/// Bytes of memory that a process and all below it hold, shared pages included each time.
 #[cfg(target_os = "linux")]
-pub fn resident(group: Pid) -> u64 {
-    let group = group.as_raw_nonzero().to_string();
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|it| it.file_name().to_str()?.parse::<i32>().ok());
-    let own = numbers.filter(|it| descendants::field(*it, 2).as_ref() == Some(&group));
-    let sizes = own.filter_map(|it| {
-        let about = std::fs::read_to_string(format!("/proc/{it}/status")).ok()?;
-        let size = about.lines().find_map(|it| it.strip_prefix("VmRSS:"))?;
-        size.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    });
+pub fn resident(root: Pid) -> u64 {
+    let sizes = descendants::tree(root.as_raw_nonzero().get())
+        .into_iter()
+        .filter_map(|it| {
+            let about = std::fs::read_to_string(format!("/proc/{it}/status")).ok()?;
+            let size = about.lines().find_map(|it| it.strip_prefix("VmRSS:"))?;
+            size.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+        });
     sizes.sum::<u64>().saturating_mul(1024)
 }
 

@@ -159,6 +159,14 @@ fn plan(input: &Input, context: &Context) -> Result<Planned, Fault> {
         plan.absent.retain(|language, _| is_missed(language));
     }
     let is_served = |it: &&PathBuf| LanguageServers::knows(workspace, &context.settings, it);
+    if files.len() > MOST_SERVED
+        && files
+            .iter()
+            .any(|it| LanguageServers::knows(workspace, &context.settings, it))
+    {
+        let text = format!("language servers look at {MOST_SERVED} files of a directory: name the others");
+        plan.unanswered.insert(text);
+    }
     let served: Vec<PathBuf> = files
         .iter()
         .take(MOST_ASKED)
@@ -353,7 +361,8 @@ fn report(
     if wanted.len() > MOST_SHOWN {
         let _ = writeln!(text, "[cut: {MOST_SHOWN} of {} shown]", wanted.len());
     }
-    if wanted.is_empty() && failed.is_empty() {
+    let has_answer = has_server || failed.len() < plan.jobs.len();
+    if wanted.is_empty() && failed.is_empty() && has_answer {
         let place = if others.is_empty() { "" } else { " in these files" };
         let _ = writeln!(text, "No problems were found{place}.");
     }

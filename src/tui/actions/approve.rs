@@ -67,24 +67,28 @@ fn decide(app: &mut App, letter: char) -> Vec<Effect> {
     }
 }
 
-/// Returns `None` if the first and the last row of an approval have been on the screen; else shows what has not been, and returns
-/// what to say about it.
+/// Returns `None` if all rows of an approval have been on the screen; else shows the next ones, and returns what to say about it.
 pub fn unseen(app: &mut App, place: DocumentIndex) -> Option<&'static str> {
     let document = app.conversation.transcript.get(place)?;
     let name = (app.conversation.turn_of(place), document.id.clone());
     let item = Item::Document(place);
     let seen = &app.questions.seen;
-    let is_known = seen.name.as_ref() == Some(&name);
-    let pane = &app.viewport.pane;
-    if !(is_known && seen.start || pane.shows_start(item)) {
+    let rows = if seen.name.as_ref() == Some(&name) {
+        seen.rows
+    } else {
+        // Of one that waits behind the oldest, what is in view counts.
+        app.viewport.pane.rows_in_view(item).map_or(0, |it| it.1 + 1)
+    };
+    // Nothing was laid out yet, or everything was shown.
+    if rows > 0 && rows >= app.viewport.pane.rows(item) || app.viewport.areas.transcript.height == 0 {
+        return None;
+    }
+    if rows == 0 {
         app.with_pane(|pane, context| pane.show_start(item, context));
         return Some(t!("approval-unseen"));
     }
-    if !(is_known && seen.end || pane.shows_end(item)) {
-        app.with_pane(|pane, context| pane.show_end(item, context));
-        return Some(t!("approval-rest"));
-    }
-    None
+    app.with_pane(|pane, context| pane.show_from(item, rows, context));
+    Some(t!("approval-rest"))
 }
 
 /// Sends the answer to a question, unless decisions on hunks forbid it.

@@ -50,12 +50,10 @@ pub struct Questions {
 pub struct SeenApproval {
     /// The approval; `None`: none is open.
     pub name: Option<(Turn, DocumentId)>,
-    /// Its first row has been on the screen.
-    pub start: bool,
-    /// Its last row has been on the screen.
-    pub end: bool,
-    /// Rows of it below the view that were never on the screen.
-    pub below: usize,
+    /// Number of its first rows that have all been on the screen.
+    pub rows: usize,
+    /// Number of rows behind these.
+    pub left: usize,
 }
 
 impl Questions {

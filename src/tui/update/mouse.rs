@@ -6,9 +6,10 @@ use ratatui::layout::Position;
 
 use super::keys;
 use crate::{
-    protocol::View,
+    protocol::{ClarificationResponse, View},
     t,
     text::{Modifier, StyledLine, width},
+    transcript::is_approval,
     tui::{
         actions::{self, focus::focus_composer},
         app::{App, Effect, Focus, Mention, keymap::Chord, selection::Selection},
@@ -200,8 +201,21 @@ fn click_in_form(app: &mut App, shown: &VisibleLine) -> Option<Vec<Effect>> {
     if app.questions.sent.contains(&name) || app.questions.is_too_early(app.now_ms) {
         return Some(Vec::new());
     }
+    let is_approval = is_approval(document);
     let form = app.questions.forms.entry(name.clone());
-    match form.or_insert_with(|| Form::new(name.1.clone())).click(at, &view) {
+    let outcome = form.or_insert_with(|| Form::new(name.1.clone())).click(at, &view);
+    let allows = |it: &ClarificationResponse| {
+        let mut chosen = it.answers.iter().flat_map(|it| &it.selected_option_ids);
+        chosen.any(|it| it.starts_with("allow"))
+    };
+    match outcome {
+        Outcome::Answer(response)
+            if is_approval
+                && allows(&response)
+                && let Some(why) = actions::approve::unseen(app, place) =>
+        {
+            Some(app.toast(why))
+        }
         Outcome::Answer(response) => Some(actions::approve::send(app, name.0, response)),
         Outcome::Changed => Some(Vec::new()),
         Outcome::Ignored | Outcome::Message(_) => None,

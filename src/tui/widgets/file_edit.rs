@@ -363,8 +363,10 @@ fn check(document: &Document, facts: &mut Facts) {
     } else if check.fixed_problems > 0 {
         let text = signed("✓", &t!("edit-fixed", count = check.fixed_problems));
         facts.word(Weight::Light, text, Role::Dim);
-    } else if check.is_checked {
+    } else if check.is_checked && check.unchecked.is_empty() {
         facts.word(Weight::Light, signed("✓", t!("edit-checked")), Role::Dim);
+    } else if check.is_checked {
+        facts.word(Weight::Light, t!("edit-partly-checked"), Role::Dim);
     } else if !check.unchecked.is_empty() {
         facts.word(Weight::Light, t!("edit-not-checked"), Role::Dim);
     }

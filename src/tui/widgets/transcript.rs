@@ -836,33 +836,24 @@ impl Pane {
         self.size.height == 0 || self.lines.contains(&VisibleLine::StyledLine { item, row: 0 })
     }
 
-    /// Shows an item so that its last row is the last in view.
-    pub fn show_end(&mut self, item: Item, context: &TranscriptContext<'_>) {
-        if let Some(at) = self.items.iter().position(|it| *it == item) {
-            self.anchor = Anchor { item: at, line: 0 };
-            let by = self.extent(at, context) as isize - self.size.height as isize;
-            self.scroll(by, context);
-        }
+    /// Shows an item from one of its rows on.
+    pub fn show_from(&mut self, item: Item, row: usize, context: &TranscriptContext<'_>) {
+        self.show_start(item, context);
+        self.scroll(row as isize, context);
     }
 
-    /// Returns true if the last row of an item is in view, or nothing was laid out yet.
-    pub fn shows_end(&self, item: Item) -> bool {
-        let last = self.rows(item).checked_sub(1);
-        self.size.height == 0 || last.is_some_and(|row| self.lines.contains(&VisibleLine::StyledLine { item, row }))
-    }
-
-    /// Number of rows of an item below the last one in view; 0 if none is in view.
-    pub fn rows_below(&self, item: Item) -> usize {
+    /// The first and the last row of an item that are in view; `None` if none is.
+    pub fn rows_in_view(&self, item: Item) -> Option<(usize, usize)> {
         let row = |it: &VisibleLine| match it {
             VisibleLine::StyledLine { item: of, row } if *of == item => Some(*row),
             VisibleLine::StyledLine { .. } | VisibleLine::Blank => None,
         };
-        let last = self.lines.iter().rev().find_map(row);
-        last.map_or(0, |it| self.rows(item).saturating_sub(it + 1))
+        let rows = || self.lines.iter().filter_map(row);
+        Some((rows().next()?, rows().next_back()?))
     }
 
     /// Number of rows that an item was laid out to.
-    fn rows(&self, item: Item) -> usize {
+    pub fn rows(&self, item: Item) -> usize {
         self.states.get(&item).map_or(0, |it| it.state.rows.len())
     }
 

@@ -299,9 +299,6 @@ async fn what_the_user_typed_lets_git_commit_but_not_plant_a_hook_nor_do_what_a_
     let script = Script::new(|_, _| ok());
     let outside = tempfile::tempdir().expect("a folder");
     let root = workspace(outside.path());
-    let mut settings = Settings::default();
-    settings.approvals.deny = vec![ConfiguredRule::new("Shell(git push)")];
-    let mut stage = Stage::new(root.path(), &script, settings, built_in().clone());
     let git = |words: &[&str]| {
         let status = std::process::Command::new("git")
             .args(words)
@@ -310,13 +307,12 @@ async fn what_the_user_typed_lets_git_commit_but_not_plant_a_hook_nor_do_what_a_
         assert!(status.expect("git runs").success(), "{words:?}");
     };
     git(&["init", "--quiet", "."]);
-    let name = "-c user.name=a -c user.email=a@b.c";
-    let commit = typed(
-        &mut stage,
-        1,
-        &format!("git add a.txt && git {name} commit --quiet -m typed"),
-    )
-    .await;
+    git(&["config", "user.name", "a"]);
+    git(&["config", "user.email", "a@b.c"]);
+    let mut settings = Settings::default();
+    settings.approvals.deny = vec![ConfiguredRule::new("Shell(git push)")];
+    let mut stage = Stage::new(root.path(), &script, settings, built_in().clone());
+    let commit = typed(&mut stage, 1, "git add a.txt && git commit --quiet -m typed").await;
     assert_eq!(commit.metadata["exitCode"], 0, "{commit:?}");
     git(&["rev-parse", "--verify", "--quiet", "HEAD"]);
     if commit.metadata["sandbox"] == "none" {

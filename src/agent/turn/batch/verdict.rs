@@ -40,7 +40,7 @@ impl Running {
                 Verdict::Deny(format!("{}; only a person at the screen can allow it", question.why))
             }
             // Whoever typed the command has decided on it.
-            Verdict::Ask(question) if self.is_decided_by_typing(&question) => Verdict::Allow,
+            Verdict::Ask(question) if self.is_decided_by_typing(&question, &facts) => Verdict::Allow,
             verdict => verdict,
         };
         // A bound that was set is no question, and a person could not answer it.
@@ -81,13 +81,14 @@ impl Running {
         }
     }
 
-    /// Returns true for the question about a command that the user just typed, unless their own rule or something protected is
-    /// the reason for it.
-    fn is_decided_by_typing(&self, question: &approval::Question) -> bool {
+    /// Returns true for the question about a command that the user just typed, unless the reason for it is a rule or a hook of
+    /// theirs, something protected, or git in a repository that was not there before.
+    fn is_decided_by_typing(&self, question: &approval::Question, facts: &Facts<'_>) -> bool {
         self.setup.purpose == Purpose::Typed
             && self.setup.asker == Asker::Here
             && !question.needs_person
             && !question.is_wanted
+            && !facts.is_new_repository
     }
 
     /// The verdict of rules and settings; true if a bound in the settings is the reason.
@@ -177,12 +178,14 @@ fn by_hook(verdict: Verdict, prepared: &Prepared, facts: &Facts<'_>, is_afar: bo
             let question = match verdict {
                 Verdict::Ask(question) => approval::Question {
                     why: format!("{}; {why}", question.why),
+                    is_wanted: true,
                     always: Vec::new(),
                     session: Vec::new(),
                     ..question
                 },
                 Verdict::Allow | Verdict::Deny(_) => approval::Question {
                     why: why.to_owned(),
+                    is_wanted: true,
                     ..approval::Question::default()
                 },
             };

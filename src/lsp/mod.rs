@@ -50,6 +50,8 @@ const MOST_DEATHS: usize = 3;
 const DEATHS_WITHIN: Duration = Duration::from_mins(5);
 /// A server that holds more memory after its work is ended.
 const MEMORY_BYTES: u64 = 4 << 30;
+/// Time that a file that was read waits for its server to start, to be opened in it.
+const START_WAIT: Duration = Duration::from_secs(2);
 /// Time that a server has to end once it was asked to.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 /// Files in which a symbol is renamed at once.
@@ -153,7 +155,7 @@ enum Job {
         until: Instant,
         reply: oneshot::Sender<Result<Answer, String>>,
     },
-    /// The servers of a file are to start, because it will be asked about.
+    /// The servers of a file are to start and to open it, because it may change.
     Start(PathBuf),
 }
 
@@ -247,7 +249,7 @@ impl LanguageServers {
         self.send(workspace, settings, Job::Note { by, edits });
     }
 
-    /// Has the servers for a file start, unless they run, so that they have read the project by the time they are asked.
+    /// Has the servers for a file start, unless they run, and open it: they have read the project by the time it changes.
     pub fn start(&self, workspace: &Arc<Workspace>, settings: &Arc<Settings>, file: &Path) {
         self.send(workspace, settings, Job::Start(file.to_owned()));
     }
@@ -463,7 +465,10 @@ impl Desk {
                 for found in with_catalogue(&self.workspace, &self.settings, |it| it.servers(&file)) {
                     let key = (found.name.clone(), found.root.clone());
                     // Whether it works is seen when it is asked.
-                    self.server(&key, &found, Instant::now()).await.ok();
+                    let server = self.server(&key, &found, Instant::now() + START_WAIT).await;
+                    if let (Ok(server), Some(text)) = (server, text_of(&file)) {
+                        server.open(&file, &text);
+                    }
                 }
             }
         }
@@ -508,6 +513,8 @@ impl Desk {
                 }
             };
             let unseen = self.unseen.entry(by).or_default();
+            // What a change has done to others is found out from what was there before it.
+            let is_whole = others.iter().all(|it| comparison.checked.contains(&it.0));
             for (file, _) in others {
                 if comparison.checked.contains(&file) {
                     unseen.others.remove(&file);
@@ -515,7 +522,8 @@ impl Desk {
                     unseen.others.insert(file);
                 }
             }
-            let is_seen = |it: &Edit| comparison.checked.contains(&it.file) || is_compared && it.new.is_none();
+            let is_seen =
+                |it: &Edit| is_whole && (comparison.checked.contains(&it.file) || is_compared && it.new.is_none());
             let (seen, missed): (Vec<Edit>, Vec<Edit>) = edits.into_iter().partition(is_seen);
             for edit in seen {
                 unseen.files.remove(&edit.file);

@@ -32,7 +32,7 @@ const OFFER_WAIT: Duration = Duration::from_millis(500);
 /// Reports without a version count once no other has come for so long.
 const QUIET: Duration = Duration::from_millis(150);
 /// Time in which a server that reports by itself comes to the files that depend on a change.
-const SETTLE: Duration = Duration::from_millis(300);
+const SETTLE: Duration = Duration::from_millis(600);
 /// Pause before a server that was busy is asked again.
 const RETRY: Duration = Duration::from_millis(50);
 /// Problems of one file that are kept.
@@ -263,7 +263,6 @@ impl Server {
         let same = || others.iter().map(|(file, text)| (file.as_path(), text.as_str()));
         let before: Vec<_> = old.chain(same()).collect();
         self.refresh(&before);
-        self.open_as_on_disk(edits);
         let blind = self.blind(edits, others);
         let since = Instant::now();
         self.tell_texts(&before);
@@ -280,18 +279,6 @@ impl Server {
         self.tell_changes(edits);
         let after = self.problems(&after, since, times.1).await;
         Compared { before, after }
-    }
-
-    /// Opens files with the disk's text: where another one is opened, some servers do not take it for the files that depend on it,
-    /// but they do where the text is changed to it.
-    fn open_as_on_disk(&self, edits: &[Edit]) {
-        let is_closed = |it: &&Edit| it.old.is_some() && !self.shared.state().open.contains_key(&it.file);
-        let closed: Vec<&Edit> = edits.iter().filter(is_closed).collect();
-        let texts: Vec<_> = closed
-            .iter()
-            .filter_map(|it| Some((it.file.as_path(), it.new.as_deref()?)))
-            .collect();
-        self.tell_texts(&texts);
     }
 
     /// Files whose problems before a change cannot be found out: headers are read from the disk, which has the new text.
@@ -319,6 +306,15 @@ impl Server {
             .collect();
         if !changes.is_empty() {
             self.notify("workspace/didChangeWatchedFiles", json!({ "changes": changes }));
+        }
+    }
+
+    /// Opens a file as it is on the disk. One that is opened with another text than the disk's some servers do not take for the
+    /// files that depend on it, so it is to be open before it changes.
+    pub fn open(&self, file: &Path, text: &str) {
+        let is_open = self.shared.state().open.contains_key(file);
+        if !is_open {
+            self.tell_texts(&[(file, text)]);
         }
     }
 
@@ -503,7 +499,7 @@ impl Server {
         // What was not told anew is reported after what was, if at all.
         let is_told = |file: &Path| self.shared.state().open.get(file).is_some_and(|it| it.told >= since);
         let (told, untold): (Vec<_>, Vec<_>) = files.iter().partition(|it| is_told(it.0));
-        let mut is_settled = false;
+        let (mut is_settled, mut settled) = (false, since);
         for (file, text) in told.into_iter().chain(untold) {
             let items = match &pull {
                 Some(identifier) => self.pulled(file, identifier, until).await,
@@ -511,7 +507,13 @@ impl Server {
                     if !is_settled && !is_told(file) {
                         is_settled = true;
                         let told = self.shared.state().told.unwrap_or(since);
-                        tokio::time::sleep_until(until.min(told + SETTLE)).await;
+                        settled = told + SETTLE;
+                        tokio::time::sleep_until(until.min(settled)).await;
+                    }
+                    if !is_told(file) && settled > until {
+                        // It may be about to report something else.
+                        all.insert(file.to_path_buf(), None);
+                        continue;
                     }
                     self.pushed(file, until).await
                 }

@@ -15,6 +15,7 @@ mod wire;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
+    pin::Pin,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
@@ -23,6 +24,7 @@ use std::{
     time::Duration,
 };
 
+use futures::{StreamExt as _, stream::FuturesUnordered};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::Instant,
@@ -50,8 +52,6 @@ const MOST_DEATHS: usize = 3;
 const DEATHS_WITHIN: Duration = Duration::from_mins(5);
 /// A server that holds more memory after its work is ended.
 const MEMORY_BYTES: u64 = 4 << 30;
-/// Time that a file that was read waits for its server to start, to be opened in it.
-const START_WAIT: Duration = Duration::from_secs(2);
 /// Time that a server has to end once it was asked to.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 /// Files in which a symbol is renamed at once.
@@ -316,6 +316,7 @@ fn attend(workspace: &Arc<Workspace>, settings: &Arc<Settings>) -> Option<mpsc::
         slots: BTreeMap::new(),
         unseen: BTreeMap::new(),
         tree: None,
+        opening: FuturesUnordered::new(),
     };
     let work = move || {
         runtime.block_on(async {
@@ -326,6 +327,13 @@ fn attend(workspace: &Arc<Workspace>, settings: &Arc<Settings>) -> Option<mpsc::
                         Some(job) => desk.work(job).await,
                         None => break,
                     },
+                    Some(opened) = desk.opening.next(), if !desk.opening.is_empty() => {
+                        if let Some((server, file)) = opened
+                            && let Some(text) = text_of(&file)
+                        {
+                            server.open(&file, &text);
+                        }
+                    }
                     () = tokio::time::sleep_until(idle.unwrap_or_else(Instant::now)), if idle.is_some() => {
                         desk.end_idle().await;
                     }
@@ -351,7 +359,12 @@ struct Desk {
     unseen: BTreeMap<u64, Unseen>,
     /// The files on the disk, as they were when servers were last told.
     tree: Option<Tree>,
+    /// Files that are to be opened in servers that start.
+    opening: FuturesUnordered<Opening>,
 }
+
+/// A server that has started, and the file to open in it; `None`: it has not.
+type Opening = Pin<Box<dyn Future<Output = Option<(Arc<Server>, PathBuf)>> + Send>>;
 
 /// Changes that no server has looked at.
 #[derive(Default)]
@@ -465,9 +478,14 @@ impl Desk {
                 for found in with_catalogue(&self.workspace, &self.settings, |it| it.servers(&file)) {
                     let key = (found.name.clone(), found.root.clone());
                     // Whether it works is seen when it is asked.
-                    let server = self.server(&key, &found, Instant::now() + START_WAIT).await;
-                    if let (Ok(server), Some(text)) = (server, text_of(&file)) {
-                        server.open(&file, &text);
+                    self.server(&key, &found, Instant::now()).await.ok();
+                    let running = self.slots.get(&key).and_then(|it| it.server.as_ref());
+                    if let Some(mut started) = running.map(|it| it.started.clone()) {
+                        let file = file.clone();
+                        self.opening.push(Box::pin(async move {
+                            let answered = started.wait_for(Option::is_some).await.ok()?.clone();
+                            Some((answered?.ok()?, file))
+                        }));
                     }
                 }
             }

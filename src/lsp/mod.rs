@@ -40,7 +40,7 @@ use crate::{
     sandbox::{Commands, Service, ServiceSpec, Tier, Workspace},
 };
 use catalogue::{Catalogue, Found};
-use server::{Compared, Server};
+use server::{Compared, Known, Server};
 use tree::Tree;
 
 /// Bytes of a file that is told to a server.
@@ -373,6 +373,8 @@ struct Unseen {
     files: BTreeMap<PathBuf, Option<String>>,
     /// Files that may depend on these.
     others: BTreeSet<PathBuf>,
+    /// The problems of both before the changes, as far as a server has told them.
+    known: Known,
 }
 
 impl Unseen {
@@ -516,11 +518,14 @@ impl Desk {
                 .filter(|it| self.is_of(&key, it))
                 .filter_map(|it| Some((it.clone(), text_of(it)?)))
                 .collect();
+            let mut before = BTreeMap::new();
             let left = until.saturating_duration_since(Instant::now());
             let first = Instant::now() + left.mul_f32(0.6);
             let is_compared = match self.server(&key, &found, first).await {
                 Ok(server) => {
-                    let compared = server.compare(&edits, &others, (first, until)).await;
+                    let known = self.unseen.get(&by).map(|it| it.known.clone()).unwrap_or_default();
+                    let compared = server.compare(&edits, &others, &known, (first, until)).await;
+                    before = compared.before.clone();
                     comparison.take(&found.name, compared, &edits);
                     true
                 }
@@ -531,8 +536,21 @@ impl Desk {
                 }
             };
             let unseen = self.unseen.entry(by).or_default();
-            // What a change has done to others is found out from what was there before it.
-            let is_whole = others.iter().all(|it| comparison.checked.contains(&it.0));
+            // What a change has done to all of them is found out from what was there before it.
+            let is_checked = |it: &PathBuf| comparison.checked.contains(it);
+            let is_whole = others.iter().all(|it| is_checked(&it.0))
+                && edits
+                    .iter()
+                    .all(|it| is_checked(&it.file) || is_compared && it.new.is_none());
+            if is_whole {
+                for file in edits.iter().map(|it| &it.file).chain(others.iter().map(|it| &it.0)) {
+                    unseen.known.remove(file);
+                }
+            } else {
+                // It need not be found out again.
+                let found = before.into_iter().filter_map(|(file, found)| Some((file, found?)));
+                unseen.known.extend(found);
+            }
             for (file, _) in others {
                 if comparison.checked.contains(&file) {
                     unseen.others.remove(&file);
@@ -540,13 +558,13 @@ impl Desk {
                     unseen.others.insert(file);
                 }
             }
-            let is_seen =
-                |it: &Edit| is_whole && (comparison.checked.contains(&it.file) || is_compared && it.new.is_none());
-            let (seen, missed): (Vec<Edit>, Vec<Edit>) = edits.into_iter().partition(is_seen);
-            for edit in seen {
-                unseen.files.remove(&edit.file);
+            if is_whole {
+                for edit in &edits {
+                    unseen.files.remove(&edit.file);
+                }
+            } else {
+                unseen.add(edits);
             }
-            unseen.add(missed);
         }
         comparison
     }

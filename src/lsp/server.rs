@@ -30,7 +30,7 @@ const START_LIMIT: Duration = Duration::from_secs(45);
 /// Some servers say only after their start that they can be asked for problems; later, they are taken to report by themselves.
 const OFFER_WAIT: Duration = Duration::from_millis(500);
 /// Reports without a version count once no other has come for so long.
-const QUIET: Duration = Duration::from_millis(150);
+const QUIET: Duration = Duration::from_millis(400);
 /// Time in which a server that reports by itself comes to the files that depend on a change.
 const SETTLE: Duration = Duration::from_millis(600);
 /// Pause before a server that was busy is asked again.
@@ -65,6 +65,9 @@ pub enum Question {
     /// It is to have this name.
     Rename(String),
 }
+
+/// Problems of files, by file.
+pub type Known = BTreeMap<PathBuf, Vec<Diagnostic>>;
 
 /// The problems of files before and after a change.
 #[derive(Clone, Debug, Default)]
@@ -255,21 +258,29 @@ impl Server {
     }
 
     /// Looks at `edits` as they were and as they are, together with `others` as they are; each look ends at its time. Nothing
-    /// of it needs to be on the disk.
-    pub async fn compare(&self, edits: &[Edit], others: &[(PathBuf, String)], times: (Instant, Instant)) -> Compared {
+    /// of it needs to be on the disk. `known`: problems before the edits that are known already.
+    pub async fn compare(
+        &self,
+        edits: &[Edit],
+        others: &[(PathBuf, String)],
+        known: &Known,
+        times: (Instant, Instant),
+    ) -> Compared {
         let old = edits
             .iter()
             .filter_map(|it| Some((it.file.as_path(), it.old.as_deref()?)));
         let same = || others.iter().map(|(file, text)| (file.as_path(), text.as_str()));
-        let before: Vec<_> = old.chain(same()).collect();
-        self.refresh(&before);
+        let unknown: Vec<_> = old.chain(same()).filter(|it| !known.contains_key(it.0)).collect();
+        let wanted: Vec<_> = edits.iter().map(|it| (it.file.as_path(), "")).chain(same()).collect();
+        self.refresh(&wanted);
         let blind = self.blind(edits, others);
         let since = Instant::now();
-        self.tell_texts(&before);
-        let mut before = self.problems(&before, since, times.0).await;
+        self.tell_texts(&unknown);
+        let mut before = self.problems(&unknown, since, times.0).await;
         for file in blind {
             before.insert(file, None);
         }
+        before.extend(known.iter().map(|(file, found)| (file.clone(), Some(found.clone()))));
         let new = edits
             .iter()
             .filter_map(|it| Some((it.file.as_path(), it.new.as_deref()?)));
@@ -281,21 +292,20 @@ impl Server {
         Compared { before, after }
     }
 
-    /// Files whose problems before a change cannot be found out: headers are read from the disk, which has the new text.
+    /// Files whose problems before a change cannot be found out: what depends on a changed file is read against the disk, which has
+    /// its new text, where that file is a header, or was not open before it changed.
     fn blind(&self, edits: &[Edit], others: &[(PathBuf, String)]) -> Vec<PathBuf> {
-        let is_c = |it: &Path| matches!(language_id(it), "c" | "cpp");
         let is_header = |it: &Path| {
             let extension = it.extension().map(|it| it.to_string_lossy().to_ascii_lowercase());
-            is_c(it) && extension.is_some_and(|it| it.starts_with('h'))
+            matches!(language_id(it), "c" | "cpp") && extension.is_some_and(|it| it.starts_with('h'))
         };
-        if !edits.iter().any(|it| is_header(&it.file)) {
-            return Vec::new();
-        }
         let state = self.shared.state();
-        let new = others.iter().map(|it| &it.0);
-        new.filter(|it| is_c(it) && !state.open.contains_key(*it))
-            .cloned()
-            .collect()
+        let is_open = |it: &Path| state.open.contains_key(it);
+        let is_late = edits.iter().any(|it| it.old.is_some() && !is_open(&it.file));
+        let has_header = edits.iter().any(|it| is_header(&it.file));
+        let others = others.iter().map(|it| &it.0);
+        let blind = others.filter(|it| is_late || has_header && !is_open(it));
+        blind.cloned().collect()
     }
 
     /// Says what others have changed on the disk.

@@ -183,15 +183,13 @@ impl Runner {
             Query::Hooks if is_here => at_once(Reply::Extensions(hook_report::entries(&self.context.hooks().all()))),
             Query::Problems if is_here && let Some(workspace) = workspace => {
                 let seen = &self.tools.seen;
-                let changed = seen.changed();
-                let others = seen.known().into_iter().filter(|it| !changed.contains(it));
-                let files = changed.iter().cloned().chain(others).collect();
                 let sources = problems::Sources {
                     workspace,
                     settings: Arc::clone(&self.setup.settings),
                     servers: self.context.servers(),
                     findings: self.context.findings(),
-                    files,
+                    changed: seen.changed(),
+                    known: seen.known(),
                 };
                 Box::pin(problems::find(sources).map(|it| Ok(Some(Reply::Problems(it)))))
             }

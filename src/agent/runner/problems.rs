@@ -1,13 +1,17 @@
 //! The problems in the files of a conversation, for the page that lists them.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
     config::Settings,
     lsp::{Diagnostic, LanguageServers, Severity},
     protocol::{ProblemEntry, ProblemsReport},
     sandbox::{Place, Workspace},
-    tools::lints::Findings,
+    tools::{lints::Findings, read_lints},
 };
 
 /// Time that language servers have: one may have to read the project first.
@@ -23,8 +27,9 @@ pub struct Sources {
     pub settings: Arc<Settings>,
     pub servers: Arc<LanguageServers>,
     pub findings: Arc<Findings>,
-    /// The files of the conversation, those first that it has changed.
-    pub files: Vec<PathBuf>,
+    /// The files that the conversation has changed, and others that it knows.
+    pub changed: Vec<PathBuf>,
+    pub known: Vec<PathBuf>,
 }
 
 /// Has language servers look at the files, and adds what checkers have found in them.
@@ -34,7 +39,19 @@ pub async fn find(sources: Sources) -> ProblemsReport {
         let located = workspace.located(it);
         located.is_ok_and(|it| matches!(it.place, Place::Inside | Place::Added) && it.path.is_file())
     };
-    let files: Vec<PathBuf> = sources.files.into_iter().filter(is_inside).take(MOST_FILES).collect();
+    // Those that import a changed file may be broken by it.
+    let (changed, place) = (sources.changed.clone(), Arc::clone(workspace));
+    let importers = tokio::task::spawn_blocking(move || {
+        let changed: Vec<&Path> = changed.iter().map(PathBuf::as_path).collect();
+        read_lints::dependents(&place, &changed)
+    });
+    let importers = importers.await.unwrap_or_default();
+    let mut files: Vec<PathBuf> = Vec::new();
+    for file in sources.changed.into_iter().chain(importers).chain(sources.known) {
+        if files.len() < MOST_FILES && !files.contains(&file) && is_inside(&file) {
+            files.push(file);
+        }
+    }
     let look = sources
         .servers
         .look(workspace, &sources.settings, files.clone(), PATIENCE)

@@ -141,8 +141,14 @@ async fn a_file_is_opened_as_it_was_and_then_changed_and_others_are_looked_at_to
     });
     let server = server.await.expect("it starts");
     let others = [(PathBuf::from("/w/b c.py"), "b".to_owned())];
+    server.open(Path::new("/w/a.py"), "old");
     let found = server
-        .compare(&[edit("/w/a.py", "old", "new")], &others, (soon(), soon()))
+        .compare(
+            &[edit("/w/a.py", "old", "new")],
+            &others,
+            &Known::new(),
+            (soon(), soon()),
+        )
         .await;
     assert_eq!(
         told(&found.before),
@@ -193,7 +199,7 @@ async fn what_is_older_than_the_change_is_not_taken_for_its_result() {
     });
     let server = server.await.expect("it starts");
     let found = server
-        .compare(&[edit("/w/a.py", "old", "new")], &[], (soon(), soon()))
+        .compare(&[edit("/w/a.py", "old", "new")], &[], &Known::new(), (soon(), soon()))
         .await;
     assert_eq!(
         told(&found.before),

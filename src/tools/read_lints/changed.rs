@@ -11,7 +11,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{check, dependents::dependents, is_installed};
+use super::{check, dependents, is_installed};
 use crate::{
     lsp::{Comparison, Edit, LanguageServers, added},
     sandbox::{Commands, Tier},

@@ -18,6 +18,7 @@ use std::{
 use serde_json::{Value, json};
 
 pub use changed::{ChangeReport, FileReport, KnownMistakes, look_at_changed};
+pub use dependents::dependents;
 
 use super::{
     cursor::{Answer, CursorCall},

@@ -286,7 +286,11 @@ impl Lints {
                 "code": it.code.as_deref().map(redact::held),
             })
         });
-        let unchecked: Vec<_> = report.unchecked.iter().map(|it| redact::held(it)).collect();
+        // They are told to the model, so the change does not pass as clean.
+        let doubtful = report.files.iter().filter(|it| !it.is_new);
+        let doubtful = doubtful.map(|it| format!("problems in {} may be older than this change", self.shown(&it.file)));
+        let unchecked = report.unchecked.iter().map(|it| redact::held(it).into_owned());
+        let unchecked: Vec<String> = unchecked.chain(doubtful).collect();
         Some(json!({
             "isChecked": report.is_checked,
             "newProblems": problems.clone().count(),

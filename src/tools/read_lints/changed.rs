@@ -132,8 +132,8 @@ fn joined(mut report: ChangeReport, checkers: Option<Vec<FileReport>>) -> Change
                 let place = |it: &Diagnostic| (it.severity, it.line, it.column);
                 let is_known = |it: &Diagnostic| same.found.iter().any(|old| place(old) == place(it));
                 let more: Vec<_> = found.into_iter().filter(|it| !is_known(it)).collect();
+                same.is_new &= is_new || more.is_empty();
                 same.found.extend(more);
-                same.is_new &= is_new;
             }
             None => report.files.push(FileReport { file, found, is_new }),
         }
@@ -235,4 +235,38 @@ async fn ask_checkers(
         }
     }
     all.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[test]
+    fn what_a_server_knows_to_be_new_stays_new_where_a_checker_repeats_it() {
+        let at = |line: u64, source: &str| Diagnostic {
+            file: "a.py".into(),
+            line,
+            column: 1,
+            severity: Severity::Error,
+            message: format!("said by {source}"),
+            source: source.to_owned(),
+            code: None,
+        };
+        let of = |found: Vec<Diagnostic>, is_new| FileReport {
+            file: "a.py".into(),
+            found,
+            is_new,
+        };
+        let server = || ChangeReport {
+            files: vec![of(vec![at(2, "ty")], true)],
+            ..ChangeReport::default()
+        };
+        let repeated = joined(server(), Some(vec![of(vec![at(2, "ruff")], false)]));
+        assert_eq!(repeated.files, [of(vec![at(2, "ty")], true)]);
+        // Something else of unknown age makes it doubtful.
+        let more = joined(server(), Some(vec![of(vec![at(9, "ruff")], false)]));
+        assert_eq!(more.files, [of(vec![at(2, "ty"), at(9, "ruff")], false)]);
+    }
 }

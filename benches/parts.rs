@@ -432,6 +432,7 @@ mod search {
             workspace: Arc::new(Workspace::open(&folder).expect("a folder")),
             seen: Arc::default(),
             index: Arc::default(),
+            embeddings: Arc::default(),
             findings: Arc::default(),
             servers: Arc::default(),
             skills: std::sync::Arc::default(),

@@ -2,11 +2,13 @@
 //!
 //! ```sh
 //! cargo bench --bench search -- QUESTIONS.json FOLDER [even|odd]
+//! MODEL=granite-30m DATA=… cargo bench --bench search -- …
 //! ```
 //!
 //! `QUESTIONS.json` is `{"repository": [{"q": "…", "gold": ["path", …]}]}`, and `FOLDER/repository` a checkout with git. Prints, per repository
 //! and in all: the share of questions with a right file among the first 5 and 10 files, the mean of 1/rank, and how many files came back.
-//! `even` and `odd` take every other question: one half to tune on, one to look at once.
+//! `even` and `odd` take every other question: one half to tune on, one to look at once. `MODEL` ranks by meaning as well, with a model that
+//! is installed in the data folder `DATA`; `ALL=1` gives all chunks vectors first. Vectors are kept in `DATA`, too.
 
 #![expect(
     clippy::print_stdout,
@@ -14,10 +16,13 @@
     reason = "figures are for the person who runs the bench, and git lists the files"
 )]
 
-use std::{collections::BTreeMap, path::Path, process::Command};
+use std::{collections::BTreeMap, ops::ControlFlow, path::Path, process::Command, sync::Arc, time::Instant};
 
 use serde::Deserialize;
-use sheaf::index::{File, Index};
+use sheaf::{
+    embedding::{Effort, Embeddings, LocalModel},
+    index::{File, Index},
+};
 
 #[derive(Deserialize)]
 struct Question {
@@ -59,6 +64,11 @@ fn main() {
     };
     let text = std::fs::read_to_string(questions).expect("the questions can be read");
     let all: BTreeMap<String, Vec<Question>> = serde_json::from_str(&text).expect("the questions are JSON");
+    let embeddings = std::env::var("MODEL").ok().map(|model| {
+        let data = std::env::var("DATA").expect("DATA is the data folder of the model");
+        let model = LocalModel::open(&Path::new(&data).join("models").join(model)).expect("the model is installed");
+        Embeddings::new(Arc::new(model), Some((Path::new(&data), u64::MAX)), None)
+    });
     println!("repository              count recall@5 recall@10    MRR  files");
     let mut total = Sums::default();
     for (name, questions) in &all {
@@ -66,15 +76,27 @@ fn main() {
         let files = files(&root);
         let read = |path: &Path| std::fs::read(path).ok();
         let index = Index::default();
+        if let Some(embeddings) = embeddings.as_ref().filter(|_| std::env::var_os("ALL").is_some()) {
+            let survey = index.survey(&files, &read, &|| false);
+            let start = Instant::now();
+            let done = embeddings.complete((&survey, &files), &read, Effort::Whole, &mut |_| {
+                ControlFlow::Continue(())
+            });
+            println!("{name}: {done:?} in {:.1} s", start.elapsed().as_secs_f64());
+        }
         let mut sums = Sums::default();
         for (at, question) in questions.iter().enumerate() {
             let is_even = at % 2 == 0;
             if half.first().is_some_and(|it| (it == "even") != is_even) {
                 continue;
             }
-            let found = index.search(&files, &read, &question.q, CHUNKS, &|| false);
+            let survey = index.survey(&files, &read, &|| false);
+            let hits = match &embeddings {
+                Some(it) => it.search((&survey, &files), &read, &question.q, CHUNKS, &|| false).hits,
+                None => sheaf::index::choose(survey.by_words(&question.q), CHUNKS),
+            };
             let mut ranked: Vec<&str> = Vec::new();
-            for hit in &found.hits {
+            for hit in &hits {
                 let shown = files[hit.file].shown.as_str();
                 if !ranked.contains(&shown) {
                     ranked.push(shown);

@@ -8,7 +8,7 @@
 //! | 1 | [`protocol`] [`config`] [`locale`] [`shell`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] [`extensions`] |
 //! | 3 | [`index`] [`link`] [`models`] [`sandbox`] |
-//! | 4 | [`export`] [`lsp`] [`mcp`] [`conform`] |
+//! | 4 | [`embedding`] [`export`] [`lsp`] [`mcp`] [`conform`] |
 //! | 5 | [`tools`] |
 //! | 6 | [`agent`] [`tui`] [`server`] [`print`](mod@print) |
 //! | 7 | [`cli`] |
@@ -28,6 +28,7 @@ pub mod agent;
 pub mod cli;
 pub mod config;
 pub mod conform;
+pub mod embedding;
 pub mod export;
 pub mod extensions;
 pub mod index;

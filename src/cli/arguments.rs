@@ -106,6 +106,7 @@ const WITHOUT_EFFECT: &[(&[&str], &[&str])] = &[
     (&["plugin"], &["theme", "sandbox"]),
     (&["get"], &["theme", "sandbox"]),
     (&["search"], &["theme", "sandbox"]),
+    (&["index"], &["theme", "sandbox"]),
     (&["why"], &["theme", "sandbox"]),
     (&["undo"], &["theme", "sandbox"]),
     (&["redo"], &["theme", "sandbox"]),
@@ -539,6 +540,8 @@ pub enum Task {
     Get(Get),
     /// Find code by what it is about
     Search(Search),
+    /// Manage the index of the code: status, build, search, clear, model
+    Index(IndexArguments),
     /// Show which message and model produced a line (blame for AI edits)
     Why(Why),
     /// Undo the file changes of a turn or a document
@@ -1174,7 +1177,8 @@ pub struct Get {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  sheaf search where are discounts validated\n  sheaf search --in src/cart \"how is the total rounded\"\n\n\
-                  Words are compared, not their meaning. Secrets and files that git or .cursorignore ignore are not searched."
+                  Words are compared, and meaning where there is a model for it: sheaf index model install granite-30m.\n\
+                  Secrets and files that git or .cursorignore ignore are not searched."
 )]
 pub struct Search {
     /// Question, or words of what the code does
@@ -1195,6 +1199,60 @@ pub struct Search {
 
     #[command(flatten)]
     pub common: CommonArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct IndexArguments {
+    #[command(subcommand)]
+    pub ask: IndexTask,
+
+    #[command(flatten)]
+    pub common: CommonArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum IndexTask {
+    /// Show what is indexed in this workspace, by which model, and what is stored
+    Status {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Compute the vectors of the whole workspace; goes on where it was stopped
+    Build,
+    /// Find code by what it is about (the same as `sheaf search`)
+    Search(Search),
+    /// Delete all stored vectors, of all workspaces
+    Clear,
+    /// Manage models that run on this machine: list, install, remove
+    #[command(subcommand)]
+    Model(ModelTask),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ModelTask {
+    /// List the models that are installed, and those that can be installed by name
+    List,
+    /// Install a model: one of the list, or one of yours
+    #[command(after_help = "Examples:\n  sheaf index model install granite-30m\n  \
+                            sheaf index model install granite-30m --from ~/Downloads/weights.whl\n  \
+                            sheaf index model install potion --from ./potion-code-16M\n\n\
+                            A folder holds tokenizer.json and model.onnx, onnx/model.onnx or model.safetensors (model2vec).\n\
+                            The model is used at once, unless `roles.embed` names another one.")]
+    Install {
+        /// Name of the model
+        name: String,
+
+        /// Install from this file or folder instead of downloading
+        #[arg(long, value_name = "FILE|FOLDER")]
+        from: Option<PathBuf>,
+    },
+    /// Remove an installed model; vectors that it made stay
+    #[command(alias = "rm")]
+    Remove {
+        /// Name of the model
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -28,6 +28,7 @@ use super::{
 use crate::{
     agent::approval::{Facts, Rules, RunMode, Tier, Verdict, judge},
     config::{Fingerprint, Settings},
+    embedding::EmbeddingService,
     index::Index,
     mcp::{LEGACY_VERSIONS, MODERN},
     print::json,
@@ -49,6 +50,7 @@ struct Server {
     seen: Arc<Seen>,
     /// The index of the code; one for all calls.
     index: Arc<Index>,
+    embeddings: Arc<EmbeddingService>,
     settings: Arc<Settings>,
     rules: Rules,
     out: mpsc::UnboundedSender<Sanitized>,
@@ -73,6 +75,7 @@ pub fn run(common: &CommonArguments) -> Result<u8> {
         workspace: Arc::new(workspace),
         seen: Arc::default(),
         index: Arc::default(),
+        embeddings: Arc::new(super::open::embeddings(&base)),
         settings: Arc::new(base.settings.clone()),
         rules,
         out,
@@ -282,6 +285,7 @@ impl Server {
         let (settings, index) = (Arc::clone(&self.settings), Arc::clone(&self.index));
         let context = Context {
             seen: Arc::clone(&self.seen),
+            embeddings: Arc::clone(&self.embeddings),
             ..Context::apart(Arc::clone(&self.workspace), settings, index)
         };
         let done = match &tool.work {

@@ -13,6 +13,7 @@ mod completions;
 mod conform;
 mod dialogue;
 pub mod doctor;
+mod index;
 mod library;
 mod live_tour;
 mod login;
@@ -185,6 +186,7 @@ fn dispatch(arguments: Arguments) -> Result<u8> {
         Some(Task::Plugin(it)) => plugin::run(&it),
         Some(Task::Get(it)) => sessions::get(&it),
         Some(Task::Search(it)) => search::run(&it),
+        Some(Task::Index(it)) => index::run(&it),
         Some(Task::Why(it)) => why::run(&it),
         Some(Task::Undo(it)) => undo::undo(&it),
         Some(Task::Redo(it)) => undo::redo(&it),
@@ -781,14 +783,18 @@ impl Drop for Runtime {
     }
 }
 
-/// Returns a hint if a single word after options names a subcommand, which is then probably meant.
+/// Returns a hint if a word after options names a subcommand, and nothing or a part of it follows: it is then probably meant.
 fn hidden_command(parsed: &Arguments, arguments: &[OsString]) -> Option<String> {
-    let [word] = parsed.prompt.as_slice() else { return None };
+    let [word, rest @ ..] = parsed.prompt.as_slice() else {
+        return None;
+    };
     if parsed.task.is_some() || arguments.iter().any(|it| it == "--") {
         return None;
     }
     let known = Arguments::definition();
-    known.find_subcommand(word).is_some().then(|| {
+    let command = known.find_subcommand(word)?;
+    let is_meant = rest.first().is_none_or(|it| command.find_subcommand(it).is_some());
+    is_meant.then(|| {
         format!(
             "`{word}` is a command; put its options after it\n  sheaf {word} …    or, as a prompt:  sheaf … -- {word}"
         )

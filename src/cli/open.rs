@@ -17,6 +17,7 @@ use crate::{
         quarantine, runner, tool_choice, tool_selection, trust,
     },
     config::{Environment, Gateway, Paths, Provider, Settings, TrustStore, Upstream},
+    embedding::{self, EmbeddingService},
     journal::Log,
     link::{
         About, Asker, Held, Link, SandboxStatus,
@@ -241,6 +242,7 @@ pub fn scripted_agent(
         workspace: Some(Arc::new(workspace)),
         tools: tools::built_in().clone(),
         roles: Arc::new(Roles::new(&settings, &Environment::default())),
+        embeddings: Arc::default(),
         settings: Arc::new(settings),
         served: None,
         paths: Some(paths),
@@ -262,6 +264,8 @@ pub struct AgentTemplate {
     workspace: Option<Arc<Workspace>>,
     tools: ToolSet,
     roles: Arc<Roles>,
+    /// Vectors of code, for all conversations.
+    embeddings: Arc<EmbeddingService>,
     /// Variables of the process, for servers of tools; `None`: there are no such servers.
     served: Option<Environment>,
     /// Folders of rules and checkpoints.
@@ -305,6 +309,10 @@ impl AgentTemplate {
         } else {
             ToolSet::default()
         };
+        let (roles, paths) = (Arc::new(Roles::new(settings, environment)), Paths::of_user());
+        let embeddings = paths
+            .as_ref()
+            .map(|it| embedding::service(settings, it, environment, Arc::clone(&roles)));
         Ok(Self {
             provider,
             model,
@@ -312,9 +320,10 @@ impl AgentTemplate {
             settings: Arc::new(settings.clone()),
             workspace,
             tools,
-            roles: Arc::new(Roles::new(settings, environment)),
+            roles,
+            embeddings: Arc::new(embeddings.unwrap_or_default()),
             served: Some(environment.clone()),
-            paths: Paths::of_user(),
+            paths,
         })
     }
 
@@ -352,12 +361,19 @@ impl AgentTemplate {
             tools: self.tools.clone(),
             servers,
             roles: Arc::clone(&self.roles),
+            embeddings: Arc::clone(&self.embeddings),
             paths: self.paths.clone(),
             hold: self.about.hold.clone(),
         };
         tokio::spawn(runner::run(setup, log, inbox));
         Arc::new(link)
     }
+}
+
+/// The vectors of code that the settings ask for. Nothing is opened yet.
+pub fn embeddings(base: &super::CliContext) -> EmbeddingService {
+    let roles = Arc::new(Roles::new(&base.settings, &base.environment));
+    embedding::service(&base.settings, &base.paths, &base.environment, roles)
 }
 
 /// The servers of tools for a workspace. Nothing is read or started yet.

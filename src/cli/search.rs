@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 use super::{
     CliContext,
     arguments::{Search, TargetArguments},
-    code, complain, runtime, say,
+    code, complain, open, runtime, say,
 };
 use crate::{
-    index::Index,
     print::harmless,
     sandbox::{Fence, Workspace},
     tools::{self, Context, Input, Work},
@@ -22,17 +21,23 @@ const SHOWN_LINES: usize = 8;
 
 /// Runs the subcommand.
 pub fn run(asked: &Search) -> Result<u8> {
-    let base = CliContext::of(&asked.common, &TargetArguments::default())?;
+    let mut base = CliContext::of(&asked.common, &TargetArguments::default())?;
+    // The program ends with the answer: nothing happens in the background.
+    base.settings.index.background = false;
     let question = asked.question.join(" ");
     let fence = Fence::configured(&base.settings, Some(&base.paths), Vec::new());
     let workspace = Workspace::fenced(&base.workspace, fence)
         .with_context(|| format!("{} cannot be opened", base.workspace.display()))?;
     let input = tools::object(json!({ "query": question, "target_directories": asked.folders }));
+    let embeddings = open::embeddings(&base);
     let mut settings = base.settings;
     if let Some(count) = asked.count {
         settings.limits.search_chunks = count;
     }
-    let context = Context::apart(Arc::new(workspace), Arc::new(settings), Arc::new(Index::default()));
+    let context = Context {
+        embeddings: Arc::new(embeddings),
+        ..Context::apart(Arc::new(workspace), Arc::new(settings), Arc::default())
+    };
     let tool = tools::built_in().iter().find(|it| it.name == "codebase_search");
     let Some(Work::Call { run, .. }) = tool.map(|it| &it.work) else {
         bail!("there is no code search in this build");
@@ -52,8 +57,8 @@ pub fn run(asked: &Search) -> Result<u8> {
         complain("nothing was found; ask with other words");
         return Ok(code::FAILED);
     }
-    if found.data.get("indexState").and_then(Value::as_str) == Some("building") {
-        complain("not all files were searched: limits.search_time ended it");
+    if let Some(note) = found.data.get("note").and_then(Value::as_str) {
+        complain(note);
     }
     Ok(code::OK)
 }

@@ -176,6 +176,13 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         Slot::from(&mut it.gateway.connection.url)
     });
     let token = ["token", "token_env", "token_command", "token_file", "token_keyring"];
+    let cache_token = [
+        "cache_token",
+        "cache_token_env",
+        "cache_token_command",
+        "cache_token_file",
+        "cache_token_keyring",
+    ];
     let url = "Address, up to `/v1`. A known service needs none.";
     let base_url = Key::new("providers.*", "base_url", url, ValueKind::Url, |it, name| {
         Slot::from(&mut provider(it, name).connection.url)
@@ -214,6 +221,10 @@ pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
         Prompt::keys("prompt", |it, _| &mut it.prompt),
         vec![block],
         Roles::keys("roles", |it, _| &mut it.roles),
+        Indexing::keys("index", |it, _| &mut it.index),
+        key_source("index", cache_token, Some("SHEAF_INDEX_CACHE_TOKEN"), |it, _| {
+            &mut it.index.cache_token
+        }),
         Model::keys("models.*", |it, name| it.models.entry(name.to_owned()).or_default()),
         Agent::keys("agent", |it, _| &mut it.agent),
         HookSettings::keys("hooks.*", |it, name| it.hooks.entry(name.to_owned()).or_default()),
@@ -333,6 +344,8 @@ settings! {
         pub limits: ResultLimits = ResultLimits::default();
         pub prompt: Prompt = Prompt::default();
         pub roles: Roles = Roles::default();
+        /// The index of the code.
+        pub index: Indexing = Indexing::default();
         /// By name: your own hooks.
         pub hooks: BTreeMap<String, HookSettings> = BTreeMap::new();
         /// By model id: properties that override the catalogue and the server.
@@ -442,10 +455,25 @@ settings! {
         pub fast: Option<String> = None, ValueKind::Text, variable;
         /// Model that merges sketched edits into files.
         pub apply: Option<String> = None, ValueKind::Text, variable;
-        /// Model for embeddings; unused so far, because code is searched by its words.
+        /// Model that finds code by its meaning: provider/model, "local/NAME" for an installed one (`sheaf index model`), or
+        /// "none". Unset: an installed one, if any.
         pub embed: Option<String> = None, ValueKind::Text, variable;
         /// Models to try in turn when the previous one is overloaded.
         pub fallback: Vec<String> = Vec::new(), ValueKind::List, variable;
+    }
+}
+
+settings! {
+    /// The index of the code.
+    pub struct Indexing {
+        /// Vectors that are shared: file:///folder, or an https address that answers GET, HEAD and PUT. Only vectors and hashes
+        /// are sent there.
+        pub cache: Option<String> = None, ValueKind::Text, variable;
+        pub cache_token: KeySource = KeySource::None;
+        /// Bytes of all stored vectors. Those that were not used for the longest time go first.
+        pub size: u64 = 1 << 30, BYTES, variable;
+        /// Compute the vectors of the whole workspace with a model on this machine, while nothing else happens.
+        pub background: bool = true, ValueKind::Flag, variable;
     }
 }
 

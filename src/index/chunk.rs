@@ -19,8 +19,9 @@ const MOST_LINES: usize = 60;
 const PLAIN_LINES: usize = 40;
 /// A piece with fewer lines joins its neighbour, up to [`PLAIN_LINES`].
 const SMALL_LINES: usize = 8;
-/// Sound code of the longest kind is read in a tenth of this. What takes longer is hostile, and cut by lines.
-const LONGEST_PARSE: Duration = Duration::from_millis(300);
+/// Sound code of the longest kind is read in a thirtieth of this, so that a busy machine cuts it alike. What takes longer is hostile,
+/// and cut by lines.
+const LONGEST_PARSE: Duration = Duration::from_secs(1);
 /// Pieces inside of pieces; beyond it, lines are counted.
 const DEEPEST: usize = 12;
 

@@ -4,10 +4,14 @@
 //! time of change; what is new or differs is cut into chunks again, the rest is as it was. Words are kept as hashes: a
 //! chunk costs a few hundred bytes, and all of them together have a limit.
 //!
+//! A chunk has an identity, the hash of its text. Whoever has vectors of texts ([`crate::embedding`]) ranks chunks by these
+//! as well, and both rankings are fused.
+//!
 //! Files are read by a function that the caller gives, so that only what it may see is ever read.
 
 mod chunk;
 mod grammar;
+mod ranking;
 mod symbol;
 mod syntax;
 mod word;
@@ -23,9 +27,12 @@ use std::{
     time::SystemTime,
 };
 
+use sha2::{Digest as _, Sha256};
+
 use crate::text::WordList;
 use word::Words;
 
+pub use ranking::{Candidate, RankedBy, choose, fuse};
 pub use symbol::{Symbol, Symbols};
 pub use syntax::errors;
 
@@ -43,20 +50,8 @@ const MOST_BYTES: usize = 128 << 20;
 /// Threads that cut files into chunks.
 const THREADS: usize = 2;
 
-/// Factor on the score of tests and documentation, unless the question mentions them.
-const ASIDE: f64 = 0.6;
-
-/// Chunks of one file in an answer: what else there is should be seen too.
-const MOST_PER_FILE: usize = 3;
-
-/// Different files in an answer before one of them is shown with a second chunk.
-const DIFFERENT_FILES: usize = 10;
-
-/// Letters that a word needs to be looked for inside the words of a path: `cache` is in `httpcache.py`.
-const SHORTEST_INSIDE: usize = 4;
-
-/// Times that a word in the path counts beside those in the chunk.
-const IN_PATH: u8 = 2;
+/// Maximum size of a text that is embedded, in bytes. A model reads less of it.
+const LONGEST_TEXT: usize = 8 << 10;
 
 /// The chunks of all files that were ever searched.
 #[derive(Debug, Default)]
@@ -83,6 +78,94 @@ pub struct Hit {
     pub lines: RangeInclusive<usize>,
     /// From nought to one.
     pub score: f64,
+}
+
+/// The identity of a chunk's text: the first 16 bytes of its SHA-256. Equal on all machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TextHash(pub [u8; 16]);
+
+impl TextHash {
+    /// The hash of a text.
+    pub fn of(text: &str) -> Self {
+        let mut hash = [0; 16];
+        for (to, from) in hash.iter_mut().zip(Sha256::digest(text)) {
+            *to = from;
+        }
+        Self(hash)
+    }
+}
+
+/// The chunks of the files of one search.
+#[derive(Debug)]
+pub struct Survey<'a> {
+    files: &'a [File],
+    /// In the order of the files; `None` where there was no time or no room.
+    entries: Vec<Option<Arc<Entry>>>,
+}
+
+impl Survey<'_> {
+    /// Files that could be read, of those that were given.
+    pub fn searched(&self) -> usize {
+        self.entries.iter().flatten().count()
+    }
+
+    /// True if all files were read: there was time and room.
+    pub fn is_whole(&self) -> bool {
+        self.searched() == self.files.len()
+    }
+
+    /// The number of chunks.
+    pub fn len(&self) -> usize {
+        self.entries.iter().flatten().map(|it| it.chunks.len()).sum()
+    }
+
+    /// True if there are no chunks.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The texts of a file's chunks by their hashes, in order. Empty if it could not be read.
+    pub fn of_file(&self, file: usize) -> Vec<TextHash> {
+        let entry = self.entries.get(file).and_then(Option::as_ref);
+        entry
+            .map(|it| it.chunks.iter().map(|it| it.hash).collect())
+            .unwrap_or_default()
+    }
+
+    /// The texts of all chunks by their hashes, file by file, in the order of the files.
+    pub fn hashes(&self) -> impl Iterator<Item = (usize, TextHash)> {
+        let entries = self.entries.iter().enumerate();
+        entries.flat_map(|(file, entry)| {
+            entry
+                .iter()
+                .flat_map(move |it| it.chunks.iter().map(move |it| (file, it.hash)))
+        })
+    }
+}
+
+/// The texts of a file's chunks with their hashes, as they are embedded. `None` when it was broken off.
+///
+/// `shown` is the path as people see it, `bytes` the content.
+pub fn texts(shown: &str, bytes: &[u8], is_over: IsOver<'_>) -> Option<Vec<(TextHash, String)>> {
+    if bytes.len() as u64 > LONGEST_FILE || !is_text(bytes) {
+        return Some(Vec::new());
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let parts = chunk::Cutter::default().cut(Path::new(shown), &text, is_over)?;
+    let texts = parts.iter().map(|it| embedded(shown, it));
+    Some(texts.map(|it| (TextHash::of(&it), it)).collect())
+}
+
+/// The text of a chunk that is embedded: its path, the items around it, its lines.
+fn embedded(shown: &str, part: &chunk::ChunkText<'_>) -> String {
+    let mut text = format!("{shown}\n");
+    for line in &part.above {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text.push_str(part.text);
+    text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+    text
 }
 
 /// An answer.
@@ -115,6 +198,7 @@ struct Chunk {
     /// From 1.
     first: u32,
     last: u32,
+    hash: TextHash,
     words: Words,
     /// A test inside of code.
     is_aside: bool,
@@ -143,13 +227,18 @@ impl Index {
         most: usize,
         is_over: IsOver<'_>,
     ) -> SearchResult {
-        let entries = self.refresh(files, read, is_over);
-        let searched = entries.iter().flatten().count();
+        let survey = self.survey(files, read, is_over);
         SearchResult {
-            hits: rank(files, &entries, question, most),
-            searched,
-            is_whole: searched == files.len(),
+            hits: choose(survey.by_words(question), most),
+            searched: survey.searched(),
+            is_whole: survey.is_whole(),
         }
+    }
+
+    /// The chunks of `files`. What is not indexed yet is, as long as `is_over` says no.
+    pub fn survey<'a>(&self, files: &'a [File], read: Read<'_>, is_over: IsOver<'_>) -> Survey<'a> {
+        let entries = self.refresh(files, read, is_over);
+        Survey { files, entries }
     }
 
     /// The entries of `files`, in their order; `None` where there was no time or no room.
@@ -230,6 +319,7 @@ fn entry(cutter: &mut chunk::Cutter, file: &File, read: Read<'_>, is_over: IsOve
         chunks.push(Chunk {
             first: part.first,
             last: part.last,
+            hash: TextHash::of(&embedded(&file.shown, &part)),
             words: words.take(),
             is_aside: part.is_test,
         });
@@ -287,95 +377,6 @@ fn is_about_asides(question: &str) -> bool {
     let lower = question.to_lowercase();
     let mut words = lower.split(|it: char| !it.is_alphanumeric());
     words.any(|it| WORDS.contains(it))
-}
-
-/// BM25 over all chunks of the entries, which are those of `files`.
-fn rank(files: &[File], entries: &[Option<Arc<Entry>>], question: &str, most: usize) -> Vec<Hit> {
-    const SATURATION: f64 = 1.2;
-    const LENGTH: f64 = 0.75;
-    let asked = word::asked(question);
-    if asked.is_empty() {
-        return Vec::new();
-    }
-    let mut total = 0_usize;
-    let mut length = 0_u64;
-    let mut holding = vec![0_usize; asked.len()];
-    let mut found = Vec::new();
-    for (file, entry) in entries.iter().enumerate() {
-        let path = files.get(file).map_or_else(String::new, |it| it.shown.to_lowercase());
-        let is_inside = |it: &word::AskedWord| it.stem.len() >= SHORTEST_INSIDE && path.contains(&it.stem);
-        let in_path: Vec<u8> = asked.iter().map(|it| IN_PATH * u8::from(is_inside(it))).collect();
-        for chunk in entry.iter().flat_map(|it| it.chunks.iter()) {
-            total += 1;
-            length += u64::from(chunk.words.length);
-            let words = asked.iter().zip(&in_path);
-            let counts = words.map(|(it, more)| chunk.words.count(it.hash).saturating_add(*more));
-            let counts: Vec<u8> = counts.collect();
-            if counts.iter().all(|it| *it == 0) {
-                continue;
-            }
-            for (holding, count) in holding.iter_mut().zip(&counts) {
-                *holding += usize::from(*count > 0);
-            }
-            let is_aside = chunk.is_aside || entry.as_ref().is_some_and(|it| it.is_aside);
-            found.push((file, chunk, counts, is_aside));
-        }
-    }
-    if found.is_empty() {
-        return Vec::new();
-    }
-    let average = length as f64 / total as f64;
-    let weights: Vec<f64> = holding
-        .iter()
-        .map(|it| (1.0 + (total as f64 - *it as f64 + 0.5) / (*it as f64 + 0.5)).ln())
-        .collect();
-    let best: f64 = weights.iter().map(|it| it * (SATURATION + 1.0)).sum();
-    let aside = if is_about_asides(question) { 1.0 } else { ASIDE };
-    let mut hits: Vec<_> = found
-        .into_iter()
-        .map(|(file, chunk, counts, is_aside)| {
-            let spread = SATURATION * (1.0 - LENGTH + LENGTH * f64::from(chunk.words.length) / average);
-            let parts = weights.iter().zip(counts).map(|(weight, count)| {
-                let count = f64::from(count);
-                weight * count * (SATURATION + 1.0) / (count + spread)
-            });
-            let score = parts.sum::<f64>() / best * if is_aside { aside } else { 1.0 };
-            Hit {
-                file,
-                lines: chunk.first as usize..=chunk.last as usize,
-                score,
-            }
-        })
-        .collect();
-    // Equal ones in the order of the files.
-    hits.sort_by(|left, right| {
-        let order = right.score.total_cmp(&left.score);
-        order.then_with(|| (left.file, left.lines.start()).cmp(&(right.file, right.lines.start())))
-    });
-    chosen(hits, most)
-}
-
-/// The hits of an answer, of those that are given best first: the best of each file until there are enough different files, then more of the
-/// same ones.
-fn chosen(hits: Vec<Hit>, most: usize) -> Vec<Hit> {
-    let mut per_file: HashMap<usize, usize> = HashMap::new();
-    let mut nth = hits.iter().map(|it| {
-        let count = per_file.entry(it.file).or_default();
-        *count += 1;
-        *count
-    });
-    let nth: Vec<usize> = nth.by_ref().collect();
-    let is_first = |at: &usize| nth[*at] == 1;
-    let is_more = |at: &usize| (2..=MOST_PER_FILE).contains(&nth[*at]);
-    let places = 0..hits.len();
-    let firsts = places.clone().filter(is_first);
-    let mut kept: Vec<usize> = firsts.clone().take(DIFFERENT_FILES.min(most)).collect();
-    let mut rest: Vec<usize> = places.filter(is_more).chain(firsts.skip(kept.len())).collect();
-    rest.sort_unstable();
-    kept.extend(rest.into_iter().take(most - kept.len()));
-    kept.sort_unstable();
-    let mut hits: Vec<Option<Hit>> = hits.into_iter().map(Some).collect();
-    kept.into_iter().filter_map(|at| hits[at].take()).collect()
 }
 
 #[cfg(test)]

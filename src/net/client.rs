@@ -235,6 +235,23 @@ impl Request {
         request
     }
 
+    /// Stores a body under the path.
+    pub fn put(path: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        Self {
+            method: Method::PUT,
+            body: Some(body.into()),
+            ..Self::get(path)
+        }
+    }
+
+    /// Asks for the head of an answer only.
+    pub fn head(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::HEAD,
+            ..Self::get(path)
+        }
+    }
+
     /// Without a body.
     pub fn delete(path: impl Into<String>) -> Self {
         Self {

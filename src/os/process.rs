@@ -26,6 +26,14 @@ pub fn seal() {
     }
 }
 
+/// Gives the calling thread, and those that it starts, the lowest priority.
+pub fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(19) {
+        tracing::debug!(%error, "a thread keeps its priority");
+    }
+}
+
 /// Makes a write beyond the limit on file sizes (`ulimit -f`) an error like that of a full disk, instead of the end of the
 /// process. Programs started from here have the usual behaviour.
 pub fn outlive_file_size_limit() {

@@ -1,6 +1,6 @@
 //! `codebase_search`: code by what a question is about.
 
-use std::{io::Read, path::Path};
+use std::{io::Read, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{
     config,
-    index::{self, File, Hit, Index},
+    embedding::{Found, Meaning},
+    index::{self, File, Hit},
     protocol::CallSubject,
     sandbox::{Located, Workspace},
 };
@@ -60,8 +61,8 @@ pub fn tool() -> Tool {
             "codebase_search",
             Class::Reads,
             Work::call(touches, |input, context| async move {
-                let (workspace, index) = (context.workspace.clone(), context.index.clone());
-                walk::away(&context, move |until| search(&workspace, &index, &input, until)).await
+                let own = context.clone();
+                walk::away(&context, move |until| search(&own, &input, until)).await
             }),
         )
     }
@@ -87,14 +88,11 @@ fn places(workspace: &Workspace, input: &Input) -> Result<Vec<Located>, Fault> {
     named.into_iter().map(|it| walk::place(workspace, Some(it))).collect()
 }
 
-fn search(workspace: &Workspace, index: &Index, input: &Input, until: &Until) -> Result<Outcome, Fault> {
-    let question = input.text("query").unwrap_or_default();
-    if question.trim().is_empty() {
-        return Err(Fault::arguments("the argument `query` is empty"));
-    }
+/// The files of some places that are searched, and whether those are all.
+fn files(workspace: &Workspace, places: Vec<Located>, until: &Until) -> Result<(Vec<File>, bool), Fault> {
     let mut files = Vec::new();
     let mut is_whole = true;
-    for place in places(workspace, input)? {
+    for place in places {
         let place = walk::existing(place)?;
         let walker = workspace.walker(&place, until.bounds())?.also_without(IGNORE_FILE);
         let listing = walk::files(&walker, &Filter::default(), until);
@@ -102,22 +100,70 @@ fn search(workspace: &Workspace, index: &Index, input: &Input, until: &Until) ->
         files.extend(listing.files.into_iter().filter_map(|it| file(workspace, &it)));
     }
     files.dedup();
-    let found = index.search(
-        &files,
-        &read,
-        question,
-        config::size(until.limits.search_chunks),
-        &|| until.is_over(),
-    );
-    let is_ready = is_whole && found.is_whole;
-    let chunks: Vec<_> = found.hits.iter().filter_map(|it| Chunk::new(&files, it)).collect();
-    let mut text = String::from("Ranked by the words of the question, not by its meaning.\n");
-    if !is_ready {
-        text.push_str(&format!(
-            "Only {} of {} files are indexed: there was no time or no room for more.\n",
-            found.searched,
+    Ok((files, is_whole))
+}
+
+/// The files of the workspace that are searched, and whether those are all. Looks for them as long as a search may take.
+pub async fn workspace_files(context: &Context) -> Result<(Vec<File>, bool), Fault> {
+    let workspace = Arc::clone(&context.workspace);
+    walk::away(context, move |until| {
+        files(&workspace, vec![walk::place(&workspace, None)?], until)
+    })
+    .await
+}
+
+fn search(context: &Context, input: &Input, until: &Until) -> Result<Outcome, Fault> {
+    let question = input.text("query").unwrap_or_default();
+    if question.trim().is_empty() {
+        return Err(Fault::arguments("the argument `query` is empty"));
+    }
+    let (files, is_whole) = files(&context.workspace, places(&context.workspace, input)?, until)?;
+    let most = config::size(until.limits.search_chunks);
+    let is_over = || until.is_over();
+    let survey = context.index.survey(&files, &read, &is_over);
+    let found = match context.embeddings.get() {
+        Ok(Some(embeddings)) => Some(embeddings.search((&survey, &files), &read, question, most, &is_over)),
+        Ok(None) => None,
+        Err(error) => Some(Found {
+            hits: index::choose(survey.by_words(question), most),
+            meaning: Meaning::Absent(error.to_string()),
+        }),
+    };
+    let is_ready = is_whole && survey.is_whole();
+    let searched = survey.searched();
+    let (hits, meaning) = match found {
+        Some(found) => (found.hits, Some(found.meaning)),
+        None => (index::choose(survey.by_words(question), most), None),
+    };
+    drop(survey);
+    let chunks: Vec<_> = hits.iter().filter_map(|it| Chunk::new(&files, it)).collect();
+    let (mut text, state) = match &meaning {
+        None | Some(Meaning::Absent(_)) => (
+            "Ranked by the words of the question, not by its meaning.".to_owned(),
+            "lexical_only",
+        ),
+        Some(Meaning::Whole) => ("Ranked by words and meaning.".to_owned(), "ready"),
+        Some(Meaning::Part { with, of }) => (
+            format!("Ranked by words and meaning; {with} of {of} chunks have vectors yet."),
+            "building",
+        ),
+    };
+    text.push('\n');
+    let state = if is_ready { state } else { "building" };
+    let note = match &meaning {
+        _ if !is_ready => Some(format!(
+            "Only {searched} of {} files are indexed: there was no time or no room for more.",
             files.len()
-        ));
+        )),
+        Some(Meaning::Absent(why)) => Some(format!("Meaning is not compared: {why}.")),
+        Some(Meaning::Whole | Meaning::Part { .. }) | None => None,
+    };
+    if let Some(note) = &note {
+        text.push_str(note);
+        text.push('\n');
+    }
+    if matches!(meaning, Some(Meaning::Part { .. })) {
+        context.embeddings.complete(&context.index, files.clone(), read);
     }
     let mut shown = Vec::new();
     for chunk in &chunks {
@@ -141,10 +187,14 @@ fn search(workspace: &Workspace, index: &Index, input: &Input, until: &Until) ->
         ));
     }
     text.truncate(text.trim_end().len());
+    let mut data = json!({ "chunks": shown, "indexState": state });
+    if let Some(note) = note {
+        data["note"] = note.into();
+    }
     Ok(Outcome {
         text,
         is_truncated: is_cut,
-        data: json!({ "chunks": shown, "indexState": if is_ready { "lexical_only" } else { "building" } }),
+        data,
         images: Vec::new(),
     })
 }
@@ -162,7 +212,7 @@ fn file(workspace: &Workspace, path: &Path) -> Option<File> {
 }
 
 /// A file that the walk found; it may have grown since.
-fn read(path: &Path) -> Option<Vec<u8>> {
+pub fn read(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = walk::open(path).ok()?;
     let read = file.take(index::LONGEST_FILE + 1).read_to_end(&mut bytes).ok()?;
@@ -242,12 +292,17 @@ mod tests {
         super::walk::tests::{Tree, input},
         *,
     };
+    use crate::index::Index;
 
     const CART: &[u8] = b"//! A cart.\n\n/// What the customer pays in the end.\npub fn total(cart: &Cart) -> Money {\n    cart.items.iter().map(price).sum()\n}\n";
     const MAIL: &[u8] = b"def send_mail(to, body):\n    \"\"\"Deliver a letter.\"\"\"\n    smtp.send(to, body)\n";
 
-    fn ask(tree: &Tree, index: &Index, given: Value) -> Result<Outcome, Fault> {
-        search(&tree.workspace, index, &input(&tool(), given), &Until::done())
+    fn context(tree: &Tree, index: &Arc<Index>) -> Context {
+        Context::apart(Arc::new(tree.workspace.fresh()), Arc::default(), Arc::clone(index))
+    }
+
+    fn ask(tree: &Tree, index: &Arc<Index>, given: Value) -> Result<Outcome, Fault> {
+        search(&context(tree, index), &input(&tool(), given), &Until::done())
     }
 
     fn files(outcome: &Outcome) -> Vec<&str> {
@@ -258,7 +313,7 @@ mod tests {
     #[test]
     fn chunks_are_shown_as_citations() {
         let tree = Tree::new(&[("src/cart.rs", CART), ("mail/send.py", MAIL)]);
-        let index = Index::default();
+        let index = Arc::default();
         let given = json!({ "query": "How much does the customer pay?", "target_directories": [] });
         let outcome = ask(&tree, &index, given).expect("chunks");
         assert_eq!(
@@ -279,7 +334,7 @@ mod tests {
             ("mail/send.py", MAIL),
             (".cursorindexingignore", b"generated\n"),
         ]);
-        let index = Index::default();
+        let index = Arc::default();
         let ask = |query: &str, directories: Value| {
             ask(
                 &tree,
@@ -327,9 +382,15 @@ mod tests {
         let given = json!({ "query": "customer", "target_directories": [] });
         let mut until = Until::done();
         until.set();
-        let outcome = search(&tree.workspace, &Index::default(), &input(&tool(), given), &until).expect("an answer");
-        assert_eq!(outcome.data, json!({ "chunks": [], "indexState": "building" }));
-        assert!(outcome.text.contains("Only 0 of "), "{}", outcome.text);
+        let outcome = search(&context(&tree, &Arc::default()), &input(&tool(), given), &until).expect("an answer");
+        assert_eq!(outcome.data["indexState"], "building");
+        assert_eq!(outcome.data["chunks"], json!([]));
+        let note = outcome.data["note"].as_str().unwrap_or_default();
+        assert!(
+            note.starts_with("Only 0 of ") && outcome.text.contains(note),
+            "{}",
+            outcome.text
+        );
     }
 
     #[test]
@@ -349,7 +410,7 @@ mod tests {
             .map(|(name, text)| (name.as_str(), text.as_bytes()))
             .collect();
         let given = json!({ "query": "letters", "target_directories": [] });
-        let outcome = ask(&Tree::new(&files), &Index::default(), given).expect("chunks");
+        let outcome = ask(&Tree::new(&files), &Arc::default(), given).expect("chunks");
         let shown = outcome.data["chunks"].as_array().map_or(0, Vec::len);
         assert!(outcome.is_truncated && outcome.text.len() <= (32 << 10) + 200 && shown < 10);
         let end = format!("\n[cut: {shown} of 10 chunks shown; ask about less, or name a directory]");
@@ -362,7 +423,7 @@ mod tests {
         let tree = Tree::new(&[("a.md", text.as_bytes())]);
         let outcome = ask(
             &tree,
-            &Index::default(),
+            &Arc::default(),
             json!({ "query": "letters", "target_directories": [] }),
         );
         let outcome = outcome.expect("a chunk");

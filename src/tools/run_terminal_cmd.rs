@@ -890,6 +890,7 @@ mod tests {
                 workspace: Arc::new(Workspace::fenced(&root, fence).unwrap()),
                 seen: Arc::new(Seen::default()),
                 index: Arc::default(),
+                embeddings: Arc::default(),
                 findings: Arc::default(),
                 servers: Arc::default(),
                 skills: Arc::default(),

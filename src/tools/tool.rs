@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::{cursor::CursorCall, lints::Findings};
 use crate::{
     config::Settings,
+    embedding::EmbeddingService,
     extensions::SkillShelf,
     index::Index,
     lsp::LanguageServers,
@@ -347,6 +348,8 @@ pub struct Context {
     pub seen: Arc<Seen>,
     /// The index of the code; one for all calls of a session.
     pub index: Arc<Index>,
+    /// Vectors of the code.
+    pub embeddings: Arc<EmbeddingService>,
     /// The results of the checkers in this conversation.
     pub findings: Arc<Findings>,
     /// The language servers of this conversation.
@@ -373,6 +376,7 @@ impl Context {
             workspace,
             seen: Arc::default(),
             index,
+            embeddings: Arc::default(),
             findings: Arc::default(),
             servers: Arc::default(),
             skills: Arc::default(),

@@ -150,6 +150,7 @@ impl Stage {
             asker: Asker::Here,
             workspace: Some(Arc::new(Workspace::open(root).expect("a workspace"))),
             roles: Arc::new(Roles::new(&settings, &Environment::default())),
+            embeddings: Arc::default(),
             settings: Arc::new(settings),
             tools,
             paths: None,

@@ -3,14 +3,14 @@
 use std::{path::Path, process::Command};
 
 /// What the binary did: its exit code, standard output and standard error.
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
 }
 
 /// Runs the binary in an empty home, with no model to reach.
-fn run(home: &Path, arguments: &[&str]) -> Ran {
+pub fn run(home: &Path, arguments: &[&str]) -> Ran {
     let output = Command::new(env!("CARGO_BIN_EXE_sheaf"))
         .args(arguments)
         .env_clear()

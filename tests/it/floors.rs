@@ -11,7 +11,7 @@ use crate::{
 const STRANGERS: [(&str, &[&str]); 1] = [("tui", &["agent", "models", "server", "print"])];
 
 /// Crates that stay behind the modules which wrap them, so that they can be replaced there.
-const KEPT: [(&str, &[&str]); 37] = [
+const KEPT: [(&str, &[&str]); 39] = [
     ("ratatui", &["theme", "tui"]),
     ("ratatui_textarea", &["tui"]),
     ("crossterm", &["tui", "cli"]),
@@ -45,7 +45,9 @@ const KEPT: [(&str, &[&str]); 37] = [
     ("dom_smoothie", &["tools"]),
     ("landlock", &["sandbox"]),
     ("seccompiler", &["sandbox"]),
-    ("rusqlite", &["cli"]),
+    ("rusqlite", &["cli", "embedding"]),
+    ("rten", &["embedding"]),
+    ("tokenizers", &["embedding"]),
     ("fluent_bundle", &["locale"]),
     ("fluent_syntax", &["locale"]),
     ("unic_langid", &["locale"]),

@@ -30,6 +30,7 @@ mod fuzzed;
 mod guard;
 mod headless;
 mod i18n;
+mod index;
 mod inline;
 mod journal;
 mod keys;

@@ -16,7 +16,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use super::setup::Setup;
 use crate::{
@@ -29,10 +29,10 @@ use crate::{
     lsp::{Edit, LanguageServers},
     os::panic,
     protocol::Mode,
-    sandbox::{Place, Seen, Tier, Workspace},
+    sandbox::{Place, Tier, Workspace},
     text::redact,
     tools::{
-        Access, Change, Class, Context, Stop,
+        Access, Change, Class, Context,
         lints::Findings,
         read_lints::{self, ChangeReport, FileReport},
     },
@@ -90,18 +90,10 @@ impl Checks {
             .as_ref()
             .filter(|_| may_run(setup))
             .map(|workspace| Context {
-                workspace: Arc::clone(workspace),
-                seen: Arc::new(Seen::default()),
-                index: Arc::default(),
                 findings: Arc::clone(&findings),
                 servers: Arc::clone(&servers),
-                skills: Arc::default(),
-                settings: Arc::clone(&setup.settings),
-                apply: None,
-                call: String::new(),
                 only_reads: true,
-                output: mpsc::unbounded_channel().0,
-                stop: Stop::default(),
+                ..Context::apart(Arc::clone(workspace), Arc::clone(&setup.settings), Arc::default())
             });
         let is_waited = !setup.settings.agent.lint_wait.is_zero();
         let lints = context

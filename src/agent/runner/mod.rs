@@ -261,6 +261,7 @@ impl Runner {
                 }
             }
             self.take_next();
+            self.tools.set_answering(self.turn.is_running());
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     config::{Paths, Settings},
+    embedding::EmbeddingService,
     link::{Asker, SandboxStatus},
     mcp::Servers,
     models::{Provider, Roles},
@@ -32,6 +33,8 @@ pub struct Setup {
     pub servers: Option<Arc<Servers>>,
     /// Other models: by name, for other jobs, and for when one is overloaded.
     pub roles: Arc<Roles>,
+    /// Vectors of code.
+    pub embeddings: Arc<EmbeddingService>,
     /// The folders in which rules and earlier states of files are kept; `None`: they are not kept.
     pub paths: Option<Paths>,
     /// The state of the sandbox, which the screen reads.

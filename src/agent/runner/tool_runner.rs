@@ -34,6 +34,7 @@ use crate::{
         turn::{CheckReport, Input, JobId, Prepared},
         undo,
     },
+    embedding::{Answering, EmbeddingService},
     extensions::SkillShelf,
     index::Index,
     journal::Log,
@@ -164,6 +165,9 @@ pub struct Marks {
 /// What all calls share.
 struct Knowledge {
     index: Arc<Index>,
+    embeddings: Arc<EmbeddingService>,
+    /// Holds the background work on vectors up while an answer is written.
+    answering: Option<Answering>,
     findings: Arc<Findings>,
     servers: Arc<LanguageServers>,
     skills: Arc<SkillShelf>,
@@ -202,6 +206,8 @@ impl ToolRunner {
             seen,
             knowledge: Knowledge {
                 index: Arc::default(),
+                embeddings: Arc::clone(&setup.embeddings),
+                answering: None,
                 findings,
                 servers,
                 skills,
@@ -234,6 +240,7 @@ impl ToolRunner {
             workspace,
             seen: Arc::clone(&self.seen),
             index: Arc::clone(&self.knowledge.index),
+            embeddings: Arc::clone(&self.knowledge.embeddings),
             findings: Arc::clone(&self.knowledge.findings),
             servers: Arc::clone(&self.knowledge.servers),
             skills: Arc::clone(&self.knowledge.skills),
@@ -244,6 +251,14 @@ impl ToolRunner {
             output,
             stop: self.stop.0.clone(),
         })
+    }
+
+    /// Tells the work in the background whether an answer is being written.
+    pub fn set_answering(&mut self, is_answering: bool) {
+        let knowledge = &mut self.knowledge;
+        if is_answering != knowledge.answering.is_some() {
+            knowledge.answering = is_answering.then(|| knowledge.embeddings.answering());
+        }
     }
 
     /// Looks at the workspace on a thread of its own, which nobody waits for: the first command needs to know what was there.

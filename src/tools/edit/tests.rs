@@ -32,6 +32,7 @@ impl Bench {
             workspace: workspace.into(),
             seen: Seen::default().into(),
             index: std::sync::Arc::default(),
+            embeddings: std::sync::Arc::default(),
             findings: std::sync::Arc::default(),
             servers: std::sync::Arc::default(),
             skills: std::sync::Arc::default(),

@@ -188,6 +188,7 @@ impl Bench {
             workspace: Arc::new(Workspace::fenced(&root, fence).unwrap()),
             seen: Arc::new(Seen::default()),
             index: Arc::default(),
+            embeddings: Arc::default(),
             findings: Arc::default(),
             servers: Arc::default(),
             skills: Arc::default(),

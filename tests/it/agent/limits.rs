@@ -28,6 +28,7 @@ async fn told(root: &Path, settings: &str, name: &str, given: &Value) -> String 
         workspace: Arc::new(Workspace::open(root).expect("a folder")),
         seen: Arc::default(),
         index: Arc::default(),
+        embeddings: std::sync::Arc::default(),
         findings: Arc::default(),
         servers: Arc::default(),
         skills: std::sync::Arc::default(),

@@ -1,0 +1,210 @@
+//! Rankings of chunks: by the words of a question, by the meaning of their texts, and both together.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{File, Hit, Survey, TextHash, is_about_asides, word};
+
+/// Factor on the score of tests and documentation, unless the question mentions them.
+const ASIDE: f64 = 0.6;
+
+/// Chunks of one file in an answer: what else there is should be seen too.
+const MOST_PER_FILE: usize = 3;
+
+/// Different files in an answer before one of them is shown with a second chunk.
+const DIFFERENT_FILES: usize = 10;
+
+/// Letters that a word needs to be looked for inside the words of a path: `cache` is in `httpcache.py`.
+const SHORTEST_INSIDE: usize = 4;
+
+/// Times that a word in the path counts beside those in the chunk.
+const IN_PATH: u8 = 2;
+
+/// Constant of reciprocal rank fusion: how little the first places differ.
+const FUSION: f64 = 60.0;
+
+/// A chunk in a ranking.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    pub hit: Hit,
+    pub hash: TextHash,
+}
+
+/// Rankings that [`fuse`] puts together, each best first.
+#[derive(Clone, Debug, Default)]
+pub struct RankedBy {
+    pub words: Vec<Candidate>,
+    pub meaning: Vec<Candidate>,
+}
+
+impl Survey<'_> {
+    /// The chunks that share words with `question`, best first: BM25.
+    pub fn by_words(&self, question: &str) -> Vec<Candidate> {
+        const SATURATION: f64 = 1.2;
+        const LENGTH: f64 = 0.75;
+        let asked = word::asked(question);
+        if asked.is_empty() {
+            return Vec::new();
+        }
+        let mut total = 0_usize;
+        let mut length = 0_u64;
+        let mut holding = vec![0_usize; asked.len()];
+        let mut found = Vec::new();
+        for (file, entry) in self.entries.iter().enumerate() {
+            let shown = self.files.get(file).map(|it: &File| it.shown.to_lowercase());
+            let path = shown.unwrap_or_default();
+            let is_inside = |it: &word::AskedWord| it.stem.len() >= SHORTEST_INSIDE && path.contains(&it.stem);
+            let in_path: Vec<u8> = asked.iter().map(|it| IN_PATH * u8::from(is_inside(it))).collect();
+            for chunk in entry.iter().flat_map(|it| it.chunks.iter()) {
+                total += 1;
+                length += u64::from(chunk.words.length);
+                let words = asked.iter().zip(&in_path);
+                let counts = words.map(|(it, more)| chunk.words.count(it.hash).saturating_add(*more));
+                let counts: Vec<u8> = counts.collect();
+                if counts.iter().all(|it| *it == 0) {
+                    continue;
+                }
+                for (holding, count) in holding.iter_mut().zip(&counts) {
+                    *holding += usize::from(*count > 0);
+                }
+                let is_aside = chunk.is_aside || entry.as_ref().is_some_and(|it| it.is_aside);
+                found.push((file, chunk, counts, is_aside));
+            }
+        }
+        if found.is_empty() {
+            return Vec::new();
+        }
+        let average = length as f64 / total as f64;
+        let weights: Vec<f64> = holding
+            .iter()
+            .map(|it| (1.0 + (total as f64 - *it as f64 + 0.5) / (*it as f64 + 0.5)).ln())
+            .collect();
+        let best: f64 = weights.iter().map(|it| it * (SATURATION + 1.0)).sum();
+        let aside = if is_about_asides(question) { 1.0 } else { ASIDE };
+        let candidates = found.into_iter().map(|(file, chunk, counts, is_aside)| {
+            let spread = SATURATION * (1.0 - LENGTH + LENGTH * f64::from(chunk.words.length) / average);
+            let parts = weights.iter().zip(counts).map(|(weight, count)| {
+                let count = f64::from(count);
+                weight * count * (SATURATION + 1.0) / (count + spread)
+            });
+            Candidate {
+                hit: Hit {
+                    file,
+                    lines: chunk.first as usize..=chunk.last as usize,
+                    score: parts.sum::<f64>() / best * if is_aside { aside } else { 1.0 },
+                },
+                hash: chunk.hash,
+            }
+        });
+        sorted(candidates.collect())
+    }
+
+    /// The chunks whose texts `similarity` knows, best first. It gives the cosine to the question, from -1 to 1.
+    pub fn by_meaning(&self, question: &str, mut similarity: impl FnMut(&TextHash) -> Option<f32>) -> Vec<Candidate> {
+        let aside = if is_about_asides(question) { 1.0 } else { ASIDE };
+        let mut candidates = Vec::new();
+        for (file, entry) in self.entries.iter().enumerate() {
+            let Some(entry) = entry else {
+                continue;
+            };
+            for chunk in &entry.chunks {
+                let Some(cosine) = similarity(&chunk.hash) else {
+                    continue;
+                };
+                let factor = if chunk.is_aside || entry.is_aside { aside } else { 1.0 };
+                candidates.push(Candidate {
+                    hit: Hit {
+                        file,
+                        lines: chunk.first as usize..=chunk.last as usize,
+                        score: f64::from(cosine) * factor,
+                    },
+                    hash: chunk.hash,
+                });
+            }
+        }
+        sorted(candidates)
+    }
+}
+
+impl Survey<'_> {
+    /// The chunks that are not among `ranked`, in the order of the files: code first, then tests and documentation.
+    pub fn others(&self, ranked: &[Candidate]) -> impl Iterator<Item = Candidate> {
+        let known: HashSet<(usize, usize)> = ranked.iter().map(|it| (it.hit.file, *it.hit.lines.start())).collect();
+        let all = |is_aside: bool| {
+            let entries = self.entries.iter().enumerate();
+            entries.flat_map(move |(file, entry)| {
+                let chunks = entry
+                    .iter()
+                    .flat_map(|it| it.chunks.iter().map(move |chunk| (it.is_aside, chunk)));
+                let wanted = chunks.filter(move |(file, chunk)| (*file || chunk.is_aside) == is_aside);
+                wanted.map(move |(_, chunk)| Candidate {
+                    hit: Hit {
+                        file,
+                        lines: chunk.first as usize..=chunk.last as usize,
+                        score: 0.0,
+                    },
+                    hash: chunk.hash,
+                })
+            })
+        };
+        all(false)
+            .chain(all(true))
+            .filter(move |it| !known.contains(&(it.hit.file, *it.hit.lines.start())))
+    }
+}
+
+/// Best first; equal ones in the order of the files.
+fn sorted(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+    candidates.sort_by(|left, right| {
+        let (left, right) = (&left.hit, &right.hit);
+        let order = right.score.total_cmp(&left.score);
+        order.then_with(|| (left.file, left.lines.start()).cmp(&(right.file, right.lines.start())))
+    });
+    candidates
+}
+
+/// One ranking of two: a chunk's score is the sum of its reciprocal ranks, from nought to one.
+///
+/// A chunk that one ranking lacks gets nothing from it. Equal texts at two places are two chunks.
+pub fn fuse(ranked: &RankedBy) -> Vec<Candidate> {
+    let mut sums: HashMap<(usize, usize), (Candidate, f64)> = HashMap::new();
+    for list in [&ranked.words, &ranked.meaning] {
+        for (rank, candidate) in list.iter().enumerate() {
+            let place = (candidate.hit.file, *candidate.hit.lines.start());
+            let (_, sum) = sums.entry(place).or_insert_with(|| (candidate.clone(), 0.0));
+            *sum += (FUSION + 1.0) / (FUSION + 1.0 + rank as f64) / 2.0;
+        }
+    }
+    let fused = sums.into_values().map(|(mut candidate, sum)| {
+        candidate.hit.score = sum;
+        candidate
+    });
+    sorted(fused.collect())
+}
+
+/// The hits of an answer, of candidates that are given best first: the best of each file until there are enough different
+/// files, then more of the same ones.
+pub fn choose(candidates: Vec<Candidate>, most: usize) -> Vec<Hit> {
+    let mut per_file: HashMap<usize, usize> = HashMap::new();
+    let nth: Vec<usize> = candidates
+        .iter()
+        .map(|it| {
+            let count = per_file.entry(it.hit.file).or_default();
+            *count += 1;
+            *count
+        })
+        .collect();
+    let is_first = |at: &usize| nth[*at] == 1;
+    let is_more = |at: &usize| (2..=MOST_PER_FILE).contains(&nth[*at]);
+    let places = 0..candidates.len();
+    let firsts = places.clone().filter(is_first);
+    let mut kept: Vec<usize> = firsts.clone().take(DIFFERENT_FILES.min(most)).collect();
+    let mut rest: Vec<usize> = places.filter(is_more).chain(firsts.skip(kept.len())).collect();
+    rest.sort_unstable();
+    kept.extend(rest.into_iter().take(most - kept.len()));
+    kept.sort_unstable();
+    let mut candidates: Vec<Option<Candidate>> = candidates.into_iter().map(Some).collect();
+    kept.into_iter()
+        .filter_map(|at| candidates[at].take())
+        .map(|it| it.hit)
+        .collect()
+}

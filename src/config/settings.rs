@@ -471,7 +471,7 @@ settings! {
         pub cache: Option<String> = None, ValueKind::Text, variable;
         pub cache_token: KeySource = KeySource::None;
         /// Bytes of all stored vectors. Those that were not used for the longest time go first.
-        pub size: u64 = 1 << 30, BYTES, variable;
+        pub size: u64 = 1 << 30, range(1 << 20, 1 << 40), variable;
         /// Compute the vectors of the whole workspace with a model on this machine, while nothing else happens.
         pub background: bool = true, ValueKind::Flag, variable;
     }
@@ -1002,9 +1002,28 @@ mod tests {
         - `apply`: text; default unset; `SHEAF_ROLES_APPLY`
           Model that merges sketched edits into files.
         - `embed`: text; default unset; `SHEAF_ROLES_EMBED`
-          Model for embeddings; unused so far, because code is searched by its words.
+          Model that finds code by its meaning: provider/model, "local/NAME" for an installed one (`sheaf index model`), or "none". Unset: an installed one, if any.
         - `fallback`: list of texts; default `[]`; `SHEAF_ROLES_FALLBACK`
           Models to try in turn when the previous one is overloaded.
+
+        ## [index]
+
+        - `cache`: text; default unset; `SHEAF_INDEX_CACHE`
+          Vectors that are shared: file:///folder, or an https address that answers GET, HEAD and PUT. Only vectors and hashes are sent there.
+        - `size`: whole number, 1048576 to 1099511627776; default `1073741824`; `SHEAF_INDEX_SIZE`
+          Bytes of all stored vectors. Those that were not used for the longest time go first.
+        - `background`: true | false; default `true`; `SHEAF_INDEX_BACKGROUND`
+          Compute the vectors of the whole workspace with a model on this machine, while nothing else happens.
+        - `cache_token`: secret text; default unset; `SHEAF_INDEX_CACHE_TOKEN`
+          The key or token. In a file only if no one else can read that file.
+        - `cache_token_env`: text; default unset
+          Environment variable that holds the key.
+        - `cache_token_command`: command, as a text for the shell or a list; default unset
+          Command whose first line of output is the key; run when a request is made.
+        - `cache_token_file`: path; default unset
+          File that holds the key and that only you can read.
+        - `cache_token_keyring`: text; default unset
+          Name of the key in the system's keyring, under the service `sheaf`; for builds with the feature `keyring`.
 
         ## [models.<name>]
 

@@ -149,42 +149,41 @@ fn bare(answer: &str) -> Result<Vec<&str>, Unfit> {
         text = rest.rsplit_once("</updated-code>").ok_or(Unfit::Cut)?.0;
         text = text.strip_prefix('\n').unwrap_or(text);
     }
-    let Some(fenced) = fenced(text) else {
+    let Some(start) = fence(text) else {
         return Ok(vec![text]);
     };
-    let is_begun = text.trim_start().starts_with("```");
-    match fenced {
-        // A file may hold fences of its own.
+    let is_begun = text.split_at(start).0.trim().is_empty();
+    match fenced(text.split_at(start).1) {
         Some(inner) if is_begun => Ok(vec![inner]),
+        // A file may hold fences of its own.
         Some(inner) => Ok(vec![text, inner]),
         None if is_begun => Err(Unfit::Cut),
         None => Ok(vec![text]),
     }
 }
 
-/// What stands between the first fence of a text and the last one that ends it: `None` without a fence, an empty one if
-/// it is not ended.
-fn fenced(text: &str) -> Option<Option<&str>> {
-    let start = if text.trim_start().starts_with("```") {
-        text.len() - text.trim_start().len()
-    } else {
-        text.find("\n```")? + 1
-    };
-    let rest = text.split_at(start).1;
-    let ticks = rest.len() - rest.trim_start_matches('`').len();
+/// The place of the first fence in a text.
+fn fence(text: &str) -> Option<usize> {
+    if text.trim_start().starts_with("```") {
+        return Some(text.len() - text.trim_start().len());
+    }
+    text.find("\n```").map(|it| it + 1)
+}
+
+/// What stands between the fence that a text begins with and the last one that ends it; `None` if that is missing.
+fn fenced(text: &str) -> Option<&str> {
+    let ticks = text.len() - text.trim_start_matches('`').len();
     let end = format!("\n{}", "`".repeat(ticks));
-    let Some((_, body)) = rest.split_once('\n') else {
-        return Some(None);
-    };
+    let (_, body) = text.split_once('\n')?;
     // An empty fence ends in its second line.
     if body.trim_end() == end.trim_start() {
-        return Some(Some(""));
+        return Some("");
     }
-    let ends = body.rmatch_indices(&end).find(|(at, _)| {
+    let (at, _) = body.rmatch_indices(&end).find(|(at, _)| {
         let after = body.split_at(at + end.len()).1;
         after.split('\n').next().unwrap_or_default().trim().is_empty()
-    });
-    Some(ends.map(|(at, _)| body.split_at(at).0))
+    })?;
+    Some(body.split_at(at).0)
 }
 
 #[cfg(test)]

@@ -285,8 +285,7 @@ fn sections<'a>(sketch: &'a str, language: &str, file: &Solid<'_>) -> Vec<Sectio
     }
     // The lines of all parts, to see which stands in which. A mark ends the blocks that it is not indented into.
     let (mut lines, mut owners) = (Vec::new(), Vec::new());
-    for index in 0..sections.len() {
-        let section = &sections[index];
+    for (index, section) in sections.iter_mut().enumerate() {
         if let Some(width) = section.mark {
             lines.push(format!("{}}}", " ".repeat(width)));
             owners.push((usize::MAX, 0));
@@ -298,7 +297,7 @@ fn sections<'a>(sketch: &'a str, language: &str, file: &Solid<'_>) -> Vec<Sectio
             lines.push((*text).to_owned());
             owners.push((index, line));
         }
-        sections[index].parents = parents;
+        section.parents = parents;
     }
     sections
 }
@@ -455,9 +454,10 @@ impl<'a> Reader<'a> {
         if is_same && is_whole {
             let end = block_end(file, from + head);
             if is_headed && end == until {
-                return match indent(place[head]) == indent(now[lead]) {
-                    true => Ok(Effect::Declared),
-                    false => Err(Misfit::Indent { line: shown(now[lead]) }),
+                return if indent(place[head]) == indent(now[lead]) {
+                    Ok(Effect::Declared)
+                } else {
+                    Err(Misfit::Indent { line: shown(now[lead]) })
                 };
             }
             // A part may also change the beginning of a block alone, up to a line that stays.
@@ -622,9 +622,10 @@ impl<'a> Reader<'a> {
                 .flatten()
                 .any(|it| is_import(it) && indent(it) == depth);
             let is_top = file[..from].iter().all(|it| is_attached(it));
-            return match is_near || is_top {
-                true => Ok(Effect::Inserted { ends: false }),
-                false => Err(unplaced()),
+            return if is_near || is_top {
+                Ok(Effect::Inserted { ends: false })
+            } else {
+                Err(unplaced())
             };
         }
         for (index, line) in lines.iter().enumerate() {
@@ -646,9 +647,10 @@ impl<'a> Reader<'a> {
             return Ok(Effect::Inserted { ends: false });
         }
         let is_end = after.is_none_or(|it| indent(it) < depth);
-        match !section.parents.is_empty() && is_end {
-            true => Ok(Effect::Inserted { ends: true }),
-            false => Err(unplaced()),
+        if is_end && !section.parents.is_empty() {
+            Ok(Effect::Inserted { ends: true })
+        } else {
+            Err(unplaced())
         }
     }
 
@@ -759,9 +761,10 @@ impl<'a> Reader<'a> {
                 let line = shown(section.lines.first().copied().unwrap_or_default());
                 let number = |it: usize| self.file.rows.get(it).map_or(0, |it| it + 1);
                 let (place, rival, is_better) = (number(place.from), number(rival.from), rival.is_better);
-                return Err(match is_better {
-                    true => Misfit::Elsewhere { line, place, rival },
-                    false => Misfit::Doubtful { line, place, rival },
+                return Err(if is_better {
+                    Misfit::Elsewhere { line, place, rival }
+                } else {
+                    Misfit::Doubtful { line, place, rival }
                 });
             }
         }
@@ -1021,7 +1024,7 @@ impl<'a> Reader<'a> {
                 return Misfit::Invented { line: shown(line) };
             }
         }
-        for section in sections.iter().filter(|it| self.occurrence(it).is_none()) {
+        if let Some(section) = sections.iter().find(|it| self.occurrence(it).is_none()) {
             let has = |it: &&str| self.answer.lines.iter().any(|line| line.trim() == it.trim());
             let line = section.lines.iter().find(|it| !has(it)).unwrap_or(&section.lines[0]);
             return Misfit::Lacking { line: shown(line) };
@@ -1049,7 +1052,8 @@ fn is_complete(lines: &[&str]) -> bool {
     let last = lines[lines.len() - 1];
     let is_ended = is_continuation(last) && !is_opening(last) && indent(last) == indent(lines[0]);
     let has_end = lines.iter().any(|it| it.trim_end().ends_with('{'));
-    block_end(lines, 0) == lines.len() && (is_ended || !has_end && !(lines.len() == 1 && is_opening(last)))
+    let is_begun = has_end || lines.len() == 1 && is_opening(last);
+    block_end(lines, 0) == lines.len() && (is_ended || !is_begun)
 }
 
 /// Fails unless equal indentation in the sketch is equal indentation in the answer, and more is more.

@@ -70,13 +70,15 @@ async fn an_apply_model_is_believed_only_where_it_is_right() {
         // It has a runtime of its own.
         let merger = mock_model::Model::start();
         send.send(merger.url.clone()).expect("the test waits");
-        answers.map(|text| {
+        let requests = answers.map(|text| {
             let answer = merger.asked();
             answer.says(&text);
             let request = answer.request.clone();
             answer.finish();
             request
-        })
+        });
+        // It lives until the last answer has been read.
+        (merger, requests)
     });
     let edit = json!({ "target_file": "a.rs", "instructions": "I call work.", "code_edit": SKETCH });
     let read = file.clone();
@@ -124,7 +126,8 @@ async fn an_apply_model_is_believed_only_where_it_is_right() {
         assert!(told.contains(text), "{text}: {told}");
     }
     // A model that was trained for it gets one message, as its maker says.
-    for request in merger.join().expect("two requests") {
+    let (_merger, requests) = merger.join().expect("two requests");
+    for request in requests {
         let question =
             format!("<instruction>I call work.</instruction>\n<code>{BEFORE}</code>\n<update>{SKETCH}</update>");
         assert_eq!(request["model"], "morph-v3-fast");

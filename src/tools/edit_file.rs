@@ -72,7 +72,7 @@ pub fn tool() -> Tool {
 /// A longer answer is no file.
 const MOST_BYTES: usize = 8 << 20;
 
-/// The merge, and where that has to refuse, a model's that is there for it.
+/// The merge by lines, and where it has to refuse, one by the model of `roles.apply`.
 async fn merged(input: Input, context: Context) -> Result<Proposal, Fault> {
     let refused = match file::away(input.clone(), context.clone(), propose).await {
         Err(fault) if matches!(fault.code, "EDIT_NO_MATCH" | "EDIT_AMBIGUOUS") => fault,
@@ -83,26 +83,32 @@ async fn merged(input: Input, context: Context) -> Result<Proposal, Fault> {
     };
     let asked = question(&input, &context)?;
     let mut pieces = provider.stream(ModelRequest {
-        model,
-        system: apply::SYSTEM.to_owned(),
+        model: model.clone(),
+        system: apply::system(provider.peer(), &model).to_owned(),
         messages: vec![ModelMessage::user(asked)],
         ..ModelRequest::default()
     });
+    // What was refused stands, and says what to do; that the other model was no help, and why, is said beside it.
+    let helpless = |why: &str| Fault {
+        message: format!("{}; {why}", refused.message),
+        ..refused.clone()
+    };
     let mut answer = String::new();
     while let Some(piece) = pieces.next().await {
         match piece {
             Piece::Text(text) => answer.push_str(&text),
-            // What was refused stands, and says what to do.
-            Piece::Error(_) | Piece::End(EndReason::Length | EndReason::Refusal | EndReason::ContentFilter) => {
-                return Err(refused);
+            Piece::Error(failure) => return Err(helpless(&format!("the apply model failed: {failure}"))),
+            Piece::End(EndReason::Length) => return Err(helpless("the answer of the apply model was cut off")),
+            Piece::End(EndReason::Refusal | EndReason::ContentFilter) => {
+                return Err(helpless("the apply model refused to answer"));
             }
             _ => {}
         }
         if answer.len() > MOST_BYTES {
-            return Err(refused);
+            return Err(helpless("the answer of the apply model was too long"));
         }
     }
-    answered(&input, &context, &answer).map_err(|_| refused)
+    answered(&input, &context, &answer).map_err(|fault| helpless(&fault.message))
 }
 
 fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
@@ -149,7 +155,7 @@ pub fn answered(input: &Input, context: &Context, answer: &str) -> Result<Propos
         language,
     };
     let text = apply::accept(&task, answer, |it| errors(&target.path, it)).map_err(|unfit| {
-        let message = format!("the sketch could not be merged into `{}`: {unfit}", target.shown);
+        let message = format!("the apply model's answer for `{}` was not used: {unfit}", target.shown);
         Fault::new("EDIT_NO_MATCH", message).hint(ADVICE)
     })?;
     Ok(file::proposal(file::edited(&opened, &text, context)?, ""))

@@ -1,6 +1,7 @@
 //! The embedded agent over its own runner, with the real tools in a real folder and a model that is a script: what a mode
 //! permits is all that happens, and whatever breaks, every call has one result and every document an end.
 
+mod apply;
 mod broken;
 mod checks;
 mod hunks;

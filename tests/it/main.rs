@@ -6,6 +6,7 @@
 )]
 
 mod agent;
+mod apply;
 mod approval;
 mod asking;
 #[cfg(target_os = "linux")]

@@ -15,10 +15,10 @@ const SEED: u64 = 0x5eaf_ed17;
 const COPIED: u64 = 40;
 
 /// splitmix64: the same edits everywhere and always.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -26,20 +26,20 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
     }
 
-    fn percent(&mut self, share: u64) -> bool {
+    pub fn percent(&mut self, share: u64) -> bool {
         self.next() % 100 < share
     }
 }
 
 /// Lines `from..until` become `new`.
-struct Hunk {
-    from: usize,
-    until: usize,
-    new: Vec<String>,
+pub struct Hunk {
+    pub from: usize,
+    pub until: usize,
+    pub new: Vec<String>,
 }
 
 /// New lines for a place: copied from elsewhere, the old ones reworded, or such as stand nowhere.
@@ -64,7 +64,7 @@ fn invent(dice: &mut Dice, file: &[&str], from: usize, until: usize) -> Vec<Stri
 }
 
 /// One to three changes of a file, apart from each other and from its ends.
-fn edit(dice: &mut Dice, file: &[&str]) -> Vec<Hunk> {
+pub fn edit(dice: &mut Dice, file: &[&str]) -> Vec<Hunk> {
     let mut hunks: Vec<Hunk> = Vec::new();
     for _ in 0..=dice.below(3) {
         let (removed, is_insertion) = match dice.below(10) {
@@ -91,7 +91,7 @@ fn edit(dice: &mut Dice, file: &[&str]) -> Vec<Hunk> {
     hunks
 }
 
-fn applied(file: &[&str], hunks: &[Hunk]) -> String {
+pub fn applied(file: &[&str], hunks: &[Hunk]) -> String {
     let mut lines: Vec<&str> = Vec::with_capacity(file.len() + 30);
     let mut at = 0;
     for hunk in hunks {
@@ -104,7 +104,7 @@ fn applied(file: &[&str], hunks: &[Hunk]) -> String {
 }
 
 /// The sketch of an edit, with so many lines of context on each side of a change.
-fn sketch(dice: &mut Dice, file: &[&str], hunks: &[Hunk], context: usize, mark: &str) -> String {
+pub fn sketch(dice: &mut Dice, file: &[&str], hunks: &[Hunk], context: usize, mark: &str) -> String {
     let mut text = String::new();
     let mut push = |line: &str| {
         text.push_str(line);

@@ -1,19 +1,18 @@
 //! A sketch merged by a model: what it is asked, and whether its answer can be believed.
 //!
-//! The answer is a whole file, and models that write whole files drop parts of them. So an answer is taken only if it
-//! holds all that the sketch says, in order, no mark of it, and about as much as the file did.
+//! The answer is a whole file, and models that write whole files drop parts of them and add others. So an answer is read
+//! as a merge: it may only choose where the parts of the sketch belong ([`answer`]). Where the tiers have one result, it
+//! must be that one.
 
 use super::{
-    sketch::{is_mark, parts},
-    text::{plain, rows, settle},
+    hunks::places,
+    merge::{
+        answer::{self, Misfit},
+        merge,
+    },
+    sketch::is_mark,
+    text::{plain, rows},
 };
-
-/// An answer may be so much shorter than the file, unless something is to be removed.
-const LEAST_SHARE: f64 = 0.5;
-/// Words of an instruction by which much may go.
-const REMOVALS: [&str; 10] = [
-    "remove", "delete", "drop", "strip", "clean", "simplif", "extract", "move", "replace", "rewrite",
-];
 
 /// A request to merge a sketch.
 #[derive(Clone, Copy, Debug)]
@@ -37,15 +36,26 @@ pub enum Unfit {
     Idle,
     #[error("the answer still contains the mark `{0}`")]
     Mark(String),
-    #[error("the answer lacks the line `{0}` of the sketch")]
-    Lacking(String),
-    #[error("the answer has {after} of {before} lines, and nothing was to be removed")]
-    Short { before: usize, after: usize },
+    #[error("the answer is not the file with the sketch in it: {0}")]
+    Misfit(#[from] Misfit),
     #[error("the answer has {after} errors of syntax where the file had {before}")]
     Broken { before: usize, after: usize },
 }
 
-/// The one message to a model that merges. Chat models and those trained for it know this form.
+/// Endpoints and models that were trained to merge and are documented to take one user message and no other. The first are
+/// parts of a host, the others of a model's name.
+const TRAINED_HOSTS: [&str; 3] = ["morphllm.com", "relace.run", "relace.ai"];
+const TRAINED_MODELS: [&str; 2] = ["morph", "relace"];
+
+/// The system prompt for `model` at `peer` (`openai at api.morphllm.com`): none for models that are trained to merge.
+pub fn system(peer: &str, model: &str) -> &'static str {
+    let model = model.rsplit('/').next().unwrap_or(model).to_lowercase();
+    let is_trained =
+        TRAINED_HOSTS.iter().any(|it| peer.contains(it)) || TRAINED_MODELS.iter().any(|it| model.starts_with(it));
+    if is_trained { "" } else { SYSTEM }
+}
+
+/// The one message to a model that merges: the form that Morph and Relace document, and that chat models understand.
 pub fn prompt(task: &Task<'_>) -> String {
     let Task {
         old,
@@ -57,71 +67,123 @@ pub fn prompt(task: &Task<'_>) -> String {
 }
 
 /// The system prompt for a chat model that was not trained for merging.
-pub const SYSTEM: &str = "You merge changes into a file. You are given the file in <code>, and in <update> the changed parts of it, in which \
+const SYSTEM: &str = "You merge changes into a file. You are given the file in <code>, and in <update> the changed parts of it, in which \
 comments such as `... existing code ...` stand for parts that stay as they are. Answer with the whole file after the change between \
 <updated-code> and </updated-code>, and with nothing else. Copy what stays letter by letter; leave nothing out.";
 
-/// The file that an answer holds, if it can be believed. `errors` counts errors of syntax, where that can be done.
+/// The file that an answer means, if it can be believed. `errors` counts errors of syntax, where that can be done.
 pub fn accept(task: &Task<'_>, answer: &str, errors: impl Fn(&str) -> Option<usize>) -> Result<String, Unfit> {
-    let (old, sketch) = (task.old, task.sketch);
     let answer = plain(answer);
-    let text = bare(&answer)?;
+    let mut refused = None;
+    for text in bare(&answer)? {
+        match judge(task, text, &errors) {
+            Ok(text) => return Ok(text),
+            Err(unfit) => refused = Some(unfit),
+        }
+    }
+    Err(refused.unwrap_or(Unfit::Empty))
+}
+
+fn judge(task: &Task<'_>, text: &str, errors: &impl Fn(&str) -> Option<usize>) -> Result<String, Unfit> {
+    let (old, sketch) = (task.old, task.sketch);
     if text.trim().is_empty() {
         return Err(Unfit::Empty);
     }
-    let text = settle(old, text);
-    if text == old {
+    if is_same(text, old) {
         return Err(Unfit::Idle);
     }
-    let own: Vec<&str> = rows(old).into_iter().map(str::trim).collect();
-    let lines: Vec<&str> = rows(&text).into_iter().map(str::trim).collect();
     // A file may have such a comment of its own.
-    let mark = lines.iter().find(|it| is_mark(it, task.language) && !own.contains(it));
-    if let Some(mark) = mark {
-        return Err(Unfit::Mark((*mark).to_owned()));
+    let own = rows(old);
+    let is_left = |it: &&str| is_mark(it, task.language) && !own.iter().any(|line| line.trim() == it.trim());
+    if let Some(mark) = rows(text).into_iter().find(is_left) {
+        return Err(Unfit::Mark(mark.trim().to_owned()));
     }
-    let mut rest = lines.iter();
-    for line in parts(sketch, task.language).0.into_iter().flat_map(|it| it.lines) {
-        let line = line.trim();
-        if !line.is_empty() && !rest.any(|it| *it == line) {
-            return Err(Unfit::Lacking(line.to_owned()));
-        }
-    }
-    let solid = |lines: &[&str]| lines.iter().filter(|it| !it.is_empty()).count();
-    let (before, after) = (solid(&own), solid(&lines));
-    if (after as f64) < LEAST_SHARE * before as f64 && !removes(task.instructions) {
-        return Err(Unfit::Short { before, after });
-    }
-    match (errors(old), errors(&text)) {
+    let worse = |text: &str| match (errors(old), errors(text)) {
         (Some(before), Some(after)) if after > before => Err(Unfit::Broken { before, after }),
-        (Some(_) | None, Some(_) | None) => Ok(text),
+        (Some(_) | None, Some(_) | None) => Ok(()),
+    };
+    // What lines alone decide, no model decides otherwise.
+    if let Ok(merged) = merge(old, sketch, task.language)
+        && (is_same(text, &merged) || worse(&merged).is_ok())
+    {
+        return match difference(&merged, text) {
+            Some(misfit) => Err(misfit.into()),
+            None => worse(&merged).map(|()| merged),
+        };
     }
+    let merged = answer::read(old, sketch, task.instructions, task.language, text)?;
+    worse(&merged)?;
+    Ok(merged)
 }
 
-fn removes(instructions: &str) -> bool {
-    let instructions = instructions.to_lowercase();
-    REMOVALS.iter().any(|it| instructions.contains(it))
+/// The lines of a text that count: without blank ones, and without blanks at the ends of lines.
+fn solid(text: &str) -> Vec<&str> {
+    let lines = rows(text).into_iter().map(str::trim_end);
+    lines.filter(|it| !it.is_empty()).collect()
 }
 
-/// The code of an answer: between the tags of one kind of models, or in the fence of another.
-fn bare(answer: &str) -> Result<&str, Unfit> {
+fn is_same(text: &str, other: &str) -> bool {
+    solid(text) == solid(other)
+}
+
+/// The first line by which a text differs from the one that it should be.
+fn difference(wants: &str, text: &str) -> Option<Misfit> {
+    let (wants, text) = (solid(wants), solid(text));
+    let (old, new) = places(&wants, &text).into_iter().next()?;
+    let line = |line: &&str| line.trim().to_owned();
+    Some(
+        match (text.get(new.start).filter(|_| !new.is_empty()), wants.get(old.start)) {
+            (Some(it), _) => Misfit::Invented { line: line(it) },
+            (None, it) => Misfit::Lacking {
+                line: it.map(line).unwrap_or_default(),
+            },
+        },
+    )
+}
+
+/// The code of an answer: between the tags of one kind of models, or in the fence of another; else all of it. There may
+/// be several readings, of which the first that can be believed is the right one.
+fn bare(answer: &str) -> Result<Vec<&str>, Unfit> {
     let mut text = answer;
     if let Some((_, rest)) = text.split_once("<updated-code>") {
         text = rest.rsplit_once("</updated-code>").ok_or(Unfit::Cut)?.0;
         text = text.strip_prefix('\n').unwrap_or(text);
     }
-    let inner = text.trim();
-    let Some(fenced) = inner.strip_prefix("```") else {
-        return Ok(text);
+    let Some(start) = fence(text) else {
+        return Ok(vec![text]);
     };
-    let ticks = 3 + fenced.len() - fenced.trim_start_matches('`').len();
-    let (_, body) = fenced.split_once('\n').ok_or(Unfit::Cut)?;
-    let (body, last) = body.rsplit_once('\n').ok_or(Unfit::Cut)?;
-    if last.trim() == "`".repeat(ticks) {
-        Ok(body)
-    } else {
-        Err(Unfit::Cut)
+    let is_begun = text.split_at(start).0.trim().is_empty();
+    match fenced(text.split_at(start).1) {
+        Some(inner) if is_begun => Ok(vec![inner]),
+        // A file may hold fences of its own.
+        Some(inner) => Ok(vec![text, inner]),
+        None if is_begun => Err(Unfit::Cut),
+        None => Ok(vec![text]),
     }
+}
+
+/// The place of the first fence in a text.
+fn fence(text: &str) -> Option<usize> {
+    if text.trim_start().starts_with("```") {
+        return Some(text.len() - text.trim_start().len());
+    }
+    text.find("\n```").map(|it| it + 1)
+}
+
+/// What stands between the fence that a text begins with and the last one that ends it; `None` if that is missing.
+fn fenced(text: &str) -> Option<&str> {
+    let ticks = text.len() - text.trim_start_matches('`').len();
+    let end = format!("\n{}", "`".repeat(ticks));
+    let (_, body) = text.split_once('\n')?;
+    // An empty fence ends in its second line.
+    if body.trim_end() == end.trim_start() {
+        return Some("");
+    }
+    let (at, _) = body.rmatch_indices(&end).find(|(at, _)| {
+        let after = body.split_at(at + end.len()).1;
+        after.split('\n').next().unwrap_or_default().trim().is_empty()
+    })?;
+    Some(body.split_at(at).0)
 }
 
 #[cfg(test)]
@@ -178,25 +240,159 @@ mod tests {
                 new.replace("fn a() {\n    1\n}", "// ... existing code ..."),
                 Unfit::Mark("// ... existing code ...".to_owned()),
             ),
-            (OLD.replace("    2\n", "    23\n"), Unfit::Lacking("22".to_owned())),
-            ("fn b() {\n    22\n}\n".to_owned(), Unfit::Short { before: 9, after: 3 }),
         ] {
             assert_eq!(judge(&answer), Err(wants), "{answer}");
         }
-        let removal = Task {
-            instructions: "I remove all but b",
+        for (answer, wants) in [
+            (
+                OLD.replace("    2\n", "    23\n"),
+                "it has the line `23`, which is neither",
+            ),
+            (
+                "fn b() {\n    22\n}\n".to_owned(),
+                "it lacks line 1 of the file, `fn a() {`",
+            ),
+            (
+                new.replace("fn a() {\n    1\n}\n", ""),
+                "it lacks line 1 of the file, `fn a() {`",
+            ),
+            (
+                new.replace("\nfn c() {\n    3\n}\n", ""),
+                "it lacks line 11 of the file, `}`",
+            ),
+            (
+                new.replace("    3\n", "    33\n"),
+                "it has the line `33`, which is neither",
+            ),
+            (
+                new.replace("    22\n", "        22\n    \n")
+                    .replace("    1\n", "  1\n"),
+                "it has the line `1`",
+            ),
+            (
+                format!("{new}// Done.\n"),
+                "it has the line `// Done.`, which is neither",
+            ),
+            (
+                new.replace("}\n\nfn c", "}\nfn b() {\n    22\n}\n\nfn c"),
+                "is not the file with the sketch in it",
+            ),
+        ] {
+            let unfit = judge(&answer).expect_err(&answer).to_string();
+            assert!(unfit.contains(wants), "{unfit}\n{answer}");
+        }
+    }
+
+    /// What a sketch of `OLD` and the answer come to: the whole answer, or a part of the reason.
+    #[track_caller]
+    fn check(sketch: &str, instructions: &str, answer: &str, wants: Result<(), &str>) {
+        let task = Task {
+            sketch,
+            instructions,
             ..task()
         };
-        assert!(accept(&removal, "fn b() {\n    22\n}\n", |_| None).is_ok());
-        // The lines are there, in another order.
-        let swapped = Task {
-            sketch: "// ...\nfn c() {\n// ...\nfn a() {\n// ...",
-            ..task()
-        };
-        assert_eq!(
-            accept(&swapped, &new, |_| None),
-            Err(Unfit::Lacking("fn a() {".to_owned()))
+        match (accept(&task, answer, |_| None), wants) {
+            (Ok(text), Ok(())) => assert_eq!(text, answer, "{sketch}"),
+            (Err(unfit), Err(wants)) => assert!(unfit.to_string().contains(wants), "{unfit}\n{sketch}"),
+            (judged, wants) => panic!("{judged:?}, wants {wants:?}\n{sketch}"),
+        }
+    }
+
+    #[test]
+    fn a_part_without_unchanged_lines_has_few_places() {
+        let new = "fn d() {\n    4\n}\n";
+        let sketch = format!("// ...\n{new}// ...\n");
+        check(&sketch, "", &format!("{OLD}\n{new}"), Ok(()));
+        check(&sketch, "", &OLD.replace("fn b", &format!("{new}\nfn b")), Ok(()));
+        // Inside of a function, or in place of one.
+        check(
+            &sketch,
+            "",
+            &OLD.replace("    2\n", &format!("    2\n{new}")),
+            Err("says where `fn d() {` belongs"),
         );
+        check(
+            &sketch,
+            "",
+            &OLD.replace("fn b() {\n    2\n}\n", new),
+            Err("lacks line 5 of the file, `fn b() {`"),
+        );
+        // It declares what is there.
+        let sketch = "// ...\nfn b(x: u8) {\n    x\n}\n// ...\n";
+        let whole = "fn b(x: u8) {\n    x\n}\n";
+        check(sketch, "", &OLD.replace("fn b() {\n    2\n}\n", whole), Ok(()));
+        check(
+            sketch,
+            "",
+            &format!("{OLD}\n{whole}"),
+            Err("keeps the old form of `b` beside the new one"),
+        );
+        check(
+            "// ...\n    call();\n// ...\n",
+            "",
+            &OLD.replace("    2\n", "    2\n    call();\n"),
+            Err("says where `call();`"),
+        );
+        // An import comes to imports, or to the top.
+        let sketch = "use a::B;\n// ...\n";
+        check(sketch, "", &format!("use a::B;\n{OLD}"), Ok(()));
+        check(
+            sketch,
+            "",
+            &OLD.replace("fn b", "use a::B;\nfn b"),
+            Err("says where `use a::B;`"),
+        );
+    }
+
+    #[test]
+    fn what_fits_twice_needs_a_sign() {
+        let old = "impl A {\n    fn go() {\n        x\n    }\n}\n\nimpl B {\n    fn go() {\n        x\n    }\n}\n";
+        let change = |at: usize| {
+            let (before, after) = old.split_at(old.match_indices("        x\n").nth(at).expect("it is there").0);
+            format!("{before}{}", after.replacen("        x\n", "        x\n        y\n", 1))
+        };
+        let judge = |sketch: &str, instructions: &str, at: usize| {
+            let task = Task {
+                old,
+                sketch,
+                instructions,
+                language: "rust",
+            };
+            accept(&task, &change(at), |_| None)
+        };
+        let sketch = "// ...\n    fn go() {\n        x\n        y\n    }\n// ...\n";
+        for at in [0, 1] {
+            let unfit = judge(sketch, "I add y.", at).expect_err("nothing says which");
+            assert!(unfit.to_string().contains("nothing says which is meant"), "{unfit}");
+        }
+        assert!(judge(sketch, "I add y to B.", 0).is_err());
+        assert!(judge(sketch, "I add y to `B`.", 1).is_ok());
+        let shown = "// ...\nimpl B {\n    // ...\n    fn go() {\n        x\n        y\n    }\n}\n";
+        assert!(judge(shown, "", 0).is_err());
+        assert!(judge(shown, "", 1).is_ok());
+    }
+
+    #[test]
+    fn what_goes_is_named() {
+        let without = OLD.replace("fn b() {\n    2\n}\n\n", "");
+        check("// ...\n// removed b\n// ...\n", "", &without, Ok(()));
+        check("// ...\n// removed c\n// ...\n", "", &without, Err("removed c"));
+        check("// ...\n    1\n}\n\nfn c() {\n    3\n// ...\n", "", &without, Ok(()));
+        let body: String = (0..40).map(|it| format!("    line_{it}();\n")).collect();
+        let old = OLD.replace("    2\n", &body);
+        let judge = |instructions| {
+            let sketch = "// ...\n    1\n}\n\nfn c() {\n    3\n// ...\n";
+            let task = Task {
+                old: &old,
+                sketch,
+                instructions,
+                language: "rust",
+            };
+            accept(&task, &without, |_| None)
+        };
+        assert!(judge("I remove b.").is_ok());
+        assert!(judge("I remove the middle.").is_err());
+        assert!(judge("I change b.").is_err());
     }
 
     #[test]
@@ -216,6 +412,25 @@ mod tests {
         let own = Task { old: &old, ..task() };
         let new = old.replace("    2\n", "    22\n");
         assert_eq!(accept(&own, &new, |_| None), Ok(new.clone()));
+    }
+
+    #[test]
+    fn models_that_are_trained_to_merge_have_no_system_prompt() {
+        for (peer, model) in [
+            ("openai at api.morphllm.com", "auto"),
+            ("openai at instantapply.endpoint.relace.run", "auto"),
+            ("openai at openrouter.ai", "morph/morph-v3-fast"),
+            ("openai at openrouter.ai", "relace/relace-apply-3"),
+        ] {
+            assert_eq!(system(peer, model), "", "{peer} {model}");
+        }
+        for (peer, model) in [
+            ("openai at 127.0.0.1:8080", "FastApply-7B-v1.0"),
+            ("openai at openrouter.ai", "morphic/large"),
+            ("openai at openrouter.ai", "a/polymorph"),
+        ] {
+            assert_eq!(system(peer, model), SYSTEM, "{peer} {model}");
+        }
     }
 
     #[test]

@@ -498,19 +498,22 @@ fn a_sketch_that_breaks_the_syntax_is_refused() {
 #[test]
 fn a_model_may_merge_what_lines_cannot() {
     let bench = Bench::new();
-    bench.put("f.rs", "a();\nb();\na();\nb();\n");
-    let arguments = sketched("f.rs", "// ...\na();\nnew();\nb();\n// ...");
-    bench.refused("edit_file", arguments.clone(), "EDIT_AMBIGUOUS");
+    let text = "fn one() {\n    a();\n    b();\n}\n\nfn two() {\n    a();\n    b();\n}\n";
+    bench.put("f.rs", text);
+    let sketch = "// ...\nfn two() {\n    // ...\n    a();\n    new();\n    b();\n// ...";
+    let arguments = sketched("f.rs", sketch);
+    bench.refused("edit_file", arguments.clone(), "EDIT_NO_MATCH");
     let tool = crate::tools::edit_file::tool();
     let input = arguments::read(&tool, Ok(arguments.as_object().expect("an object"))).expect("arguments");
     let question = crate::tools::edit_file::question(&input, &bench.context).expect("a question");
-    assert!(question.contains("<code>a();\nb();\na();\nb();\n</code>"), "{question}");
-    let answer = "<updated-code>a();\nb();\na();\nnew();\nb();\n</updated-code>";
-    let proposal = crate::tools::edit_file::answered(&input, &bench.context, answer).expect("a proposal");
-    assert_eq!(
-        proposal.changes[0].new.as_deref(),
-        Some(&b"a();\nb();\na();\nnew();\nb();\n"[..])
-    );
+    assert!(question.contains(&format!("<code>{text}</code>")), "{question}");
+    let new = text
+        .replace("a();\n    b();\n}\n\n", "A")
+        .replace("a();\n", "a();\n    new();\n")
+        .replace('A', "a();\n    b();\n}\n\n");
+    let answer = format!("<updated-code>{new}</updated-code>");
+    let proposal = crate::tools::edit_file::answered(&input, &bench.context, &answer).expect("a proposal");
+    assert_eq!(proposal.changes[0].new.as_deref(), Some(new.as_bytes()));
     let answer = "<updated-code>a();\nb();\n</updated-code>";
     let fault = crate::tools::edit_file::answered(&input, &bench.context, answer).expect_err("no merge");
     assert_eq!(fault.code, "EDIT_NO_MATCH");

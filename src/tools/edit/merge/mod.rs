@@ -7,7 +7,9 @@
 //!
 //! Work is bounded: where edges occur so often that looking at all places would take long, that is a refusal too.
 
+pub mod answer;
 mod chain;
+mod outline;
 mod shift;
 
 use std::collections::HashMap;
@@ -393,8 +395,10 @@ impl<'a> Merge<'a> {
                 let place = chain.places[part][*at];
                 let stands = &self.file[place.first..=place.last];
                 let lines = &self.parts[part].lines;
-                let shifted = shift(stands, lines, part == 0).and_then(|it| it.apply(lines));
-                let Some(shifted) = shifted else {
+                let shift = shift(stands, lines, part == 0);
+                let shifted = shift.and_then(|it| it.apply(lines));
+                let is_even = |it: &Vec<String>| !shift.is_some_and(|it| it.moves()) || even(stands, it);
+                let Some(shifted) = shifted.filter(is_even) else {
                     let (line, at) = self.head(part);
                     return Err(MergeRefusal::Indent { line, at });
                 };
@@ -489,6 +493,18 @@ fn distance(old: &[u32], new: &[u32], limit: usize, most: usize) -> (Option<usiz
         }
     }
     (None, steps)
+}
+
+/// Returns true if the lines that stay have the same indentation in both: one step of a sketch may be narrower than one
+/// of the file, and then no one shift fits all of its lines.
+fn even(old: &[&str], new: &[String]) -> bool {
+    let before: Vec<&str> = old.iter().map(|it| it.trim()).collect();
+    let after: Vec<&str> = new.iter().map(|it| it.trim()).collect();
+    let mut stay = compare(&before, &after)
+        .into_iter()
+        .filter(|it| matches!(it, DiffOp::Equal { .. }))
+        .flat_map(|it| it.old_range().zip(it.new_range()));
+    stay.all(|(a, b)| before[a].is_empty() || old[a].trim_end() == new[b].trim_end())
 }
 
 /// `new` with the lines of `old` where both differ in blanks at their ends only.

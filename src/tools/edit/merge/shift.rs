@@ -10,6 +10,11 @@ pub struct Shift<'a> {
 }
 
 impl Shift<'_> {
+    /// Returns true if the indentation of a part differs from that of its place.
+    pub fn moves(&self) -> bool {
+        !self.add.is_empty() || !self.remove.is_empty()
+    }
+
     /// The lines, moved; `None` if one has not the indentation to lose.
     pub fn apply(&self, lines: &[&str]) -> Option<Vec<String>> {
         let moved = |(at, line): (usize, &&str)| {

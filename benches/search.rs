@@ -3,12 +3,17 @@
 //! ```sh
 //! cargo bench --bench search -- QUESTIONS.json FOLDER [even|odd]
 //! MODEL=granite-30m DATA=… cargo bench --bench search -- …
+//! cargo bench --bench search -- scale CHUNKS
 //! ```
 //!
 //! `QUESTIONS.json` is `{"repository": [{"q": "…", "gold": ["path", …]}]}`, and `FOLDER/repository` a checkout with git. Prints, per repository
 //! and in all: the share of questions with a right file among the first 5 and 10 files, the mean of 1/rank, and how many files came back.
 //! `even` and `odd` take every other question: one half to tune on, one to look at once. `MODEL` ranks by meaning as well, with a model that
 //! is installed in the data folder `DATA`; `ALL=1` gives all chunks vectors first. Vectors are kept in `DATA`, too.
+
+//!
+//! `scale` makes files with about `CHUNKS` chunks in memory and vectors by chance, and prints: time of the first look (words), of the vectors
+//! (stored in a temporary folder), of a new program that has none of it in memory, of a search then, and memory.
 
 #![expect(
     clippy::print_stdout,
@@ -20,7 +25,7 @@ use std::{collections::BTreeMap, ops::ControlFlow, path::Path, process::Command,
 
 use serde::Deserialize;
 use sheaf::{
-    embedding::{Effort, Embeddings, LocalModel},
+    embedding::{Effort, EmbedError, Embedder, Embeddings, LocalModel},
     index::{File, Index},
 };
 
@@ -58,8 +63,14 @@ impl Sums {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|it| it != "--bench").collect();
+    if let [word, count] = arguments.as_slice()
+        && word == "scale"
+    {
+        scale(count.parse().expect("a number of chunks"));
+        return;
+    }
     let [questions, folder, half @ ..] = arguments.as_slice() else {
-        println!("SKIPPED: search, which needs QUESTIONS.json FOLDER [even|odd]");
+        println!("SKIPPED: search, which needs QUESTIONS.json FOLDER [even|odd], or scale CHUNKS");
         return;
     };
     let text = std::fs::read_to_string(questions).expect("the questions can be read");
@@ -137,4 +148,129 @@ fn files(root: &Path) -> Vec<File> {
         })
     };
     names.filter_map(file).collect()
+}
+
+/// Dimensions of the vectors by chance.
+const DIMS: usize = 384;
+/// Functions of a generated file; each is a chunk.
+const FUNCTIONS: usize = 10;
+
+/// A step of a generator of numbers by chance.
+fn next(state: &mut u64) -> u64 {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+struct Chance;
+
+impl Embedder for Chance {
+    fn id(&self) -> &'static str {
+        "chance"
+    }
+
+    fn dims(&self) -> usize {
+        DIMS
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    fn batch(&self) -> usize {
+        256
+    }
+
+    fn embed_documents(&self, texts: &[String], _: Effort) -> Result<Vec<Vec<f32>>, EmbedError> {
+        texts.iter().map(|it| self.embed_query(it)).collect()
+    }
+
+    fn embed_query(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
+        let mut state = text
+            .bytes()
+            .fold(1, |all: u64, it| all.wrapping_mul(31).wrapping_add(u64::from(it)));
+        Ok((0..DIMS)
+            .map(|_| next(&mut state) as f32 / (1_u64 << 30) as f32 - 1.0)
+            .collect())
+    }
+}
+
+/// A file of functions whose names and bodies are of words by chance.
+fn generated(nth: u64) -> String {
+    let mut state = nth;
+    let mut word = || format!("word{}", next(&mut state) % 5000);
+    let mut text = String::new();
+    for _ in 0..FUNCTIONS {
+        text.push_str(&format!("fn {}_{}(", word(), word()));
+        text.push_str(&format!("{}: u32) {{\n", word()));
+        for _ in 0..10 {
+            text.push_str(&format!("    {}({}, {});\n", word(), word(), word()));
+        }
+        text.push_str("}\n\n");
+    }
+    text
+}
+
+fn scale(chunks: usize) {
+    let count = chunks / FUNCTIONS;
+    let files: Vec<File> = (0..count)
+        .map(|it| File {
+            path: it.to_string().into(),
+            shown: format!("src/part{}/file{it}.rs", it % 100),
+            modified: None,
+            bytes: 3000,
+        })
+        .collect();
+    let read = |path: &Path| Some(generated(path.to_str()?.parse().ok()?).into_bytes());
+    let folder = std::env::temp_dir().join(format!("sheaf-scale-{}", std::process::id()));
+    let resident = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find(|it| it.starts_with("VmRSS:"));
+        let kilobytes = line.and_then(|it| it.split_whitespace().nth(1)?.parse::<f64>().ok());
+        kilobytes.unwrap_or_default() / 1024.0
+    };
+    let timed = |what: &str, work: &mut dyn FnMut() -> String| {
+        let start = Instant::now();
+        let result = work();
+        let seconds = start.elapsed().as_secs_f64();
+        println!("{what:44} {:9.1} ms  {:7.1} MB  {result}", seconds * 1000.0, resident());
+    };
+    let index = Index::default();
+    timed("first look at the words", &mut || {
+        format!("{} chunks", index.survey(&files, &read, &|| false).len())
+    });
+    let survey = index.survey(&files, &read, &|| false);
+    let question = "where is word17 done with word99 and word1234";
+    for _ in 0..3 {
+        timed("search by words", &mut || {
+            format!("{} ranked", survey.by_words(question).len())
+        });
+    }
+    let open = || Embeddings::new(Arc::new(Chance), Some((&folder, u64::MAX)), None);
+    let built = open();
+    timed("vectors made and stored", &mut || {
+        let done = built.complete((&survey, &files), &read, Effort::Whole, &mut |_| {
+            ControlFlow::Continue(())
+        });
+        format!("{} vectors", done.map_or(0, |it| it.done))
+    });
+    drop(built);
+    let again = open();
+    for what in [
+        "first search of a new program",
+        "search by words and meaning",
+        "search by words and meaning",
+    ] {
+        timed(what, &mut || {
+            let found = again.search((&survey, &files), &read, question, CHUNKS, &|| false);
+            format!("{:?}", found.meaning)
+        });
+    }
+    for name in ["vectors.db", "vectors.db-wal", "vectors.db-shm"] {
+        if let Ok(metadata) = std::fs::metadata(folder.join(name)) {
+            println!("{name}: {:.1} MB", metadata.len() as f64 / 1e6);
+        }
+    }
+    std::fs::remove_dir_all(&folder).ok();
 }

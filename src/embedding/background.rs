@@ -21,6 +21,8 @@ pub struct EmbeddingService {
     /// Vectors of the whole workspace may be made in the background.
     completes: bool,
     is_completing: AtomicBool,
+    /// The model may be in memory.
+    is_used: AtomicBool,
     answers: Answers,
 }
 
@@ -37,8 +39,14 @@ pub struct Answering(Arc<EmbeddingService>);
 impl Drop for Answering {
     fn drop(&mut self) {
         let answers = &self.0.answers;
-        *answers.count.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        let mut count = answers.count.lock().unwrap_or_else(PoisonError::into_inner);
+        *count -= 1;
+        let is_last = *count == 0;
+        drop(count);
         answers.is_quiet.notify_all();
+        if is_last && !self.0.is_completing.load(Ordering::Acquire) {
+            self.0.rest();
+        }
     }
 }
 
@@ -56,12 +64,14 @@ impl EmbeddingService {
             opened: LazyLock::new(Box::new(open)),
             completes,
             is_completing: AtomicBool::new(false),
+            is_used: AtomicBool::new(false),
             answers: Answers::default(),
         }
     }
 
     /// The vectors; opens them if needed, which may take a moment.
     pub fn get(&self) -> &Opened {
+        self.is_used.store(true, Ordering::Release);
         &self.opened
     }
 
@@ -89,10 +99,28 @@ impl EmbeddingService {
                 own.run(embeddings, &index, &files, &read);
             }
             own.is_completing.store(false, Ordering::Release);
+            own.rest();
         };
         if let Err(error) = std::thread::Builder::new().name("vectors".to_owned()).spawn(work) {
             tracing::warn!(%error, "no vectors are made in the background");
             self.is_completing.store(false, Ordering::Release);
+        }
+    }
+
+    /// Gives back the memory of a model that was used; on another thread, because that takes a moment.
+    fn rest(self: &Arc<Self>) {
+        // Opening is for those who need vectors.
+        if !self.is_used.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let own = Arc::clone(self);
+        let rest = move || {
+            if let Ok(Some(embeddings)) = own.get() {
+                embeddings.embedder().rest();
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("vectors".to_owned()).spawn(rest) {
+            tracing::debug!(%error, "the model stays in memory");
         }
     }
 
@@ -112,5 +140,87 @@ impl EmbeddingService {
             Ok(progress) => tracing::debug!(?progress, "the vectors of the workspace are there"),
             Err(error) => tracing::warn!(%error, "the vectors of the workspace are not complete"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        path::{Path, PathBuf},
+        sync::mpsc::{Sender, channel},
+    };
+
+    use super::*;
+    use crate::embedding::{EmbedError, Embedder};
+
+    /// Tells what it is asked for: the number of texts, and at the end that it rests.
+    struct Told(Mutex<Sender<Option<usize>>>);
+
+    impl Told {
+        fn say(&self, what: Option<usize>) {
+            self.0.lock().expect("the sender").send(what).ok();
+        }
+    }
+
+    impl Embedder for Told {
+        fn id(&self) -> &'static str {
+            "told@1"
+        }
+
+        fn dims(&self) -> usize {
+            2
+        }
+
+        fn is_local(&self) -> bool {
+            true
+        }
+
+        fn batch(&self) -> usize {
+            1
+        }
+
+        fn embed_documents(&self, texts: &[String], effort: Effort) -> Result<Vec<Vec<f32>>, EmbedError> {
+            assert_eq!(effort, Effort::Aside);
+            self.say(Some(texts.len()));
+            Ok(texts.iter().map(|it| vec![it.len() as f32, 1.0]).collect())
+        }
+
+        fn embed_query(&self, _: &str) -> Result<Vec<f32>, EmbedError> {
+            Ok(vec![1.0, 1.0])
+        }
+
+        fn rest(&self) {
+            self.say(None);
+        }
+    }
+
+    #[allow(clippy::unnecessary_wraps, reason = "the form that the service wants")]
+    fn read(path: &Path) -> Option<Vec<u8>> {
+        Some(format!("fn file_{}() {{}}\n", path.display()).into_bytes())
+    }
+
+    #[test]
+    fn vectors_are_made_only_while_no_answer_is_written() {
+        let (send, told) = channel();
+        let service = Arc::new(EmbeddingService::new(true, move || {
+            Ok(Some(Embeddings::new(Arc::new(Told(Mutex::new(send))), None, None)))
+        }));
+        let files: Vec<_> = (0..3)
+            .map(|it| File {
+                path: PathBuf::from(it.to_string()),
+                shown: format!("{it}.rs"),
+                modified: None,
+                bytes: 20,
+            })
+            .collect();
+        let answering = service.answering();
+        service.complete(&Arc::default(), files.clone(), read);
+        // A second one while the first goes on does nothing.
+        service.complete(&Arc::default(), files, read);
+        assert!(told.try_recv().is_err());
+        drop(answering);
+        let limit = std::time::Duration::from_mins(1);
+        let heard: Vec<_> = (0..4).map(|_| told.recv_timeout(limit).expect("it goes on")).collect();
+        assert_eq!(heard, [Some(1), Some(1), Some(1), None]);
     }
 }

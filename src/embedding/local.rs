@@ -3,7 +3,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use rten::{Model, ModelOptions, NodeId, OpRegistry, RunOptions, ThreadPool, ValueOrView, op_registry};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokenizers::{Tokenizer, TruncationParams};
 
 use super::{Effort, EmbedError, Embedder};
-use crate::os::file;
+use crate::os::{file, memory_trim::trim_when_worth};
 
 /// The description of an installed model, in its folder.
 pub const DESCRIPTION: &str = "model.json";
@@ -59,12 +59,12 @@ pub struct Description {
     pub document_prefix: String,
 }
 
-/// A model in a folder. It is loaded when it is first used.
+/// A model in a folder. It is loaded when it is used, and again after it has rested.
 pub struct LocalModel {
     folder: PathBuf,
     description: Description,
     /// The model, or why it cannot be used.
-    engine: OnceLock<Result<Engine, String>>,
+    engine: Mutex<Option<Result<Arc<Engine>, String>>>,
     /// One thread, which has the priority of the one that first asked for it.
     aside: OnceLock<Arc<ThreadPool>>,
 }
@@ -108,7 +108,7 @@ impl LocalModel {
         Ok(Self {
             folder: folder.to_owned(),
             description,
-            engine: OnceLock::new(),
+            engine: Mutex::default(),
             aside: OnceLock::new(),
         })
     }
@@ -118,7 +118,7 @@ impl LocalModel {
         Self {
             folder: folder.to_owned(),
             description,
-            engine: OnceLock::new(),
+            engine: Mutex::default(),
             aside: OnceLock::new(),
         }
     }
@@ -135,9 +135,10 @@ impl LocalModel {
         Ok(dims)
     }
 
-    fn engine(&self) -> Result<&Engine, EmbedError> {
-        let engine = self.engine.get_or_init(|| load(&self.folder, &self.description));
-        engine.as_ref().map_err(|it| EmbedError::Unusable(it.clone()))
+    fn engine(&self) -> Result<Arc<Engine>, EmbedError> {
+        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let engine = engine.get_or_insert_with(|| load(&self.folder, &self.description).map(Arc::new));
+        engine.clone().map_err(EmbedError::Unusable)
     }
 
     fn embed(&self, prefix: &str, texts: &[String], effort: Effort) -> Result<Vec<Vec<f32>>, EmbedError> {
@@ -279,6 +280,14 @@ impl Embedder for LocalModel {
 
     fn embed_documents(&self, texts: &[String], effort: Effort) -> Result<Vec<Vec<f32>>, EmbedError> {
         self.embed(&self.description.document_prefix, texts, effort)
+    }
+
+    fn rest(&self) {
+        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        if engine.take_if(|it| it.is_ok()).is_some() {
+            drop(engine);
+            trim_when_worth();
+        }
     }
 
     fn embed_query(&self, text: &str) -> Result<Vec<f32>, EmbedError> {

@@ -51,6 +51,9 @@ pub trait Embedder: Send + Sync {
 
     /// The vector of a question.
     fn embed_query(&self, text: &str) -> Result<Vec<f32>, EmbedError>;
+
+    /// Gives back the memory of a model that is not needed soon.
+    fn rest(&self) {}
 }
 
 /// Share of this machine that a model may take.

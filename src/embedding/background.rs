@@ -116,7 +116,7 @@ impl EmbeddingService {
         let own = Arc::clone(self);
         let rest = move || {
             if let Ok(Some(embeddings)) = own.get() {
-                embeddings.embedder().rest();
+                embeddings.rest();
             }
         };
         if let Err(error) = std::thread::Builder::new().name("vectors".to_owned()).spawn(rest) {

@@ -9,7 +9,10 @@ use std::{
 use rustc_hash::FxHashSet;
 
 use super::{Effort, EmbedError, Embedder, SharedVectors, Vector, store::Store, vector::Vectors};
-use crate::index::{self, Candidate, File, Hit, IsOver, RankedBy, Read, Survey, TextHash};
+use crate::{
+    index::{self, Candidate, File, Hit, IsOver, RankedBy, Read, Survey, TextHash},
+    os::memory_trim::trim_when_worth,
+};
 
 /// Candidates of a ranking that are looked at: so many get vectors, if they have none, and so many are fused.
 const CANDIDATES: usize = 100;
@@ -17,6 +20,8 @@ const CANDIDATES: usize = 100;
 const MOST_MEMORY: usize = 96 << 20;
 /// Files whose vectors are made one after the other, before they are shared.
 const FILES_TOGETHER: usize = 64;
+/// Maximum size of the vectors in memory while nothing is searched, in bytes.
+const MOST_AT_REST: usize = 24 << 20;
 /// Questions whose vectors are kept.
 const QUESTIONS: usize = 32;
 
@@ -95,6 +100,17 @@ impl Embeddings {
         self.embedder.as_ref()
     }
 
+    /// Gives back memory that is not needed soon: the model, and vectors if they are many. They are loaded again when needed.
+    pub fn rest(&self) {
+        self.embedder.rest();
+        let mut memory = self.memory();
+        if memory.store.is_some() && memory.vectors.size() > MOST_AT_REST {
+            memory.vectors = Vectors::default();
+            drop(memory);
+            trim_when_worth();
+        }
+    }
+
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,23 +136,33 @@ impl Embeddings {
                 };
             }
         };
-        self.load(survey.hashes().map(|it| it.1));
         words.truncate(CANDIDATES);
+        let of = survey.len();
+        let ranked = || {
+            let mut with = 0;
+            let memory = self.memory();
+            let meaning = survey.by_meaning(question, CANDIDATES, |hash| {
+                let cosine = memory.vectors.cosine(hash, &asked);
+                with += usize::from(cosine.is_some());
+                cosine
+            });
+            (meaning, with)
+        };
+        let (meaning, with) = ranked();
+        if with == of {
+            let fused = index::fuse(&RankedBy { words, meaning });
+            return Found {
+                hits: index::choose(fused, most),
+                meaning: Meaning::Whole,
+            };
+        }
+        self.load(survey.hashes().map(|it| it.1));
         // Where few chunks share words with the question, others may mean what it asks for.
         let mut candidates = words.clone();
         candidates.extend(survey.others(&words).take(CANDIDATES - words.len()));
         self.fetch(survey, &candidates);
         let failed = self.embed_candidates(&candidates, files, read, is_over).err();
-        let mut with = 0;
-        let memory = self.memory();
-        let mut meaning = survey.by_meaning(question, |hash| {
-            let cosine = memory.vectors.cosine(hash, &asked);
-            with += usize::from(cosine.is_some());
-            cosine
-        });
-        drop(memory);
-        meaning.truncate(CANDIDATES);
-        let of = survey.len();
+        let (meaning, with) = ranked();
         let meaning_state = match failed {
             Some(error) if with == 0 => Meaning::Absent(error.to_string()),
             Some(_) | None if with == of => Meaning::Whole,
@@ -200,6 +226,7 @@ impl Embeddings {
             Ok(()) => absent.extend(wanted.difference(&found)),
             Err(error) => tracing::info!(%error, "stored vectors cannot be read"),
         }
+        vectors.shrink();
     }
 
     /// Number of texts with vectors in memory.

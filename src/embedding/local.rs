@@ -25,7 +25,7 @@ pub const TOKENIZER: &str = "tokenizer.json";
 /// Maximum size of a file of a model, in bytes.
 pub const LONGEST_FILE: u64 = 2 << 30;
 /// Tokens that are read together: more is not faster and takes memory.
-const TOKENS_TOGETHER: usize = 1024;
+const TOKENS_TOGETHER: usize = 512;
 /// Bytes of text for each token that may be read. Code has about three.
 const BYTES_PER_TOKEN: usize = 8;
 

@@ -111,6 +111,12 @@ impl<K: Eq + std::hash::Hash> Vectors<K> {
         })
     }
 
+    /// Gives back memory that was taken ahead.
+    pub fn shrink(&mut self) {
+        self.values.shrink_to_fit();
+        self.scales.shrink_to_fit();
+    }
+
     /// Bytes in memory, about.
     pub fn size(&self) -> usize {
         self.values.len() + self.scales.len() * (4 + 2 * (size_of::<K>() + 4))

@@ -98,8 +98,13 @@ impl Survey<'_> {
         sorted(candidates.collect())
     }
 
-    /// The chunks whose texts `similarity` knows, best first. It gives the cosine to the question, from -1 to 1.
-    pub fn by_meaning(&self, question: &str, mut similarity: impl FnMut(&TextHash) -> Option<f32>) -> Vec<Candidate> {
+    /// The chunks whose texts `similarity` knows, best first, at most `most`. It gives the cosine to the question, from -1 to 1.
+    pub fn by_meaning(
+        &self,
+        question: &str,
+        most: usize,
+        mut similarity: impl FnMut(&TextHash) -> Option<f32>,
+    ) -> Vec<Candidate> {
         let aside = if is_about_asides(question) { 1.0 } else { ASIDE };
         let mut candidates = Vec::new();
         for (file, entry) in self.entries.iter().enumerate() {
@@ -120,6 +125,10 @@ impl Survey<'_> {
                     hash: chunk.hash,
                 });
             }
+        }
+        if candidates.len() > most {
+            candidates.select_nth_unstable_by(most, better);
+            candidates.truncate(most);
         }
         sorted(candidates)
     }
@@ -154,12 +163,14 @@ impl Survey<'_> {
 
 /// Best first; equal ones in the order of the files.
 fn sorted(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
-    candidates.sort_by(|left, right| {
-        let (left, right) = (&left.hit, &right.hit);
-        let order = right.score.total_cmp(&left.score);
-        order.then_with(|| (left.file, left.lines.start()).cmp(&(right.file, right.lines.start())))
-    });
+    candidates.sort_unstable_by(better);
     candidates
+}
+
+fn better(left: &Candidate, right: &Candidate) -> std::cmp::Ordering {
+    let (left, right) = (&left.hit, &right.hit);
+    let order = right.score.total_cmp(&left.score);
+    order.then_with(|| (left.file, left.lines.start()).cmp(&(right.file, right.lines.start())))
 }
 
 /// One ranking of two: a chunk's score is the sum of its reciprocal ranks, from nought to one.

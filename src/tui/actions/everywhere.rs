@@ -104,9 +104,21 @@ pub const MODEL: Action = Action::new("model", "model", |app, word| {
             }
         )];
     }
-    app.composer.model = Some(word.to_owned());
-    app.toast(t!("action-model-chosen", model = word))
+    use_model(app, word.to_owned())
 });
+
+/// Takes a model for the next message. A running answer keeps its own, and the header names that until it ends.
+pub fn use_model(app: &mut App, name: String) -> Vec<Effect> {
+    let conversation = &mut app.conversation;
+    let turn = conversation.transcript.exchanges.last().map(|it| it.turn);
+    if let Some(turn) = turn.filter(|_| conversation.is_busy() && conversation.answering_model().is_none()) {
+        let old = app.composer.model_name(&conversation.about).map(str::to_owned);
+        conversation.answer.model = old.map(|it| (turn, it));
+    }
+    let effects = app.toast(t!("action-model-chosen", model = name.as_str()));
+    app.composer.model = Some(name);
+    effects
+}
 
 fn choose_model(app: &mut App, draft: u64, offers: &ModelOffers) -> Vec<Effect> {
     if offers.models.is_empty() {
@@ -392,7 +404,7 @@ fn restrict(app: &mut App, restriction: Option<Restriction>) -> Vec<Effect> {
         return Vec::new();
     };
     let turn = app.conversation.transcript.exchanges.last().map(|it| it.turn);
-    app.conversation.restricted = turn.map(|it| (it, restriction));
+    app.conversation.answer.restricted = turn.map(|it| (it, restriction));
     vec![Effect::Send(Command::Restrict(restriction))]
 }
 

@@ -27,13 +27,21 @@ pub struct Conversation {
     pub backfill: Backfill,
     /// A long conversation is folded from its first entry, because what is written stays in the terminal's lines.
     pub reads_whole: bool,
-    /// The rights that the user has taken from the answer of a turn while it was running.
-    pub restricted: Option<(Turn, Restriction)>,
+    pub answer: AnswerFacts,
     /// The conversation cannot be written to disk; the header says so as long as it lasts.
     pub is_unstored: bool,
     pub commits: Commits,
     /// The last question beside the conversation, and its answer.
     pub side_answer: Option<(String, String)>,
+}
+
+/// Facts about the answer of a turn that hold while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct AnswerFacts {
+    /// The rights that the user has taken from it.
+    pub restricted: Option<(Turn, Restriction)>,
+    /// The model that writes it, if another one was chosen meanwhile.
+    pub model: Option<(Turn, String)>,
 }
 
 /// Commits of this conversation, as far as they outlive their card.
@@ -70,7 +78,7 @@ impl Conversation {
             follow_from: None,
             backfill: Backfill::default(),
             reads_whole,
-            restricted: None,
+            answer: AnswerFacts::default(),
             is_unstored: false,
             commits: Commits::default(),
             side_answer: None,
@@ -131,7 +139,14 @@ impl Conversation {
     /// The rights that the user has taken from the running answer.
     fn restriction(&self) -> Option<Restriction> {
         let turn = self.transcript.exchanges.last()?.turn;
-        self.restricted.filter(|it| it.0 == turn).map(|it| it.1)
+        self.answer.restricted.filter(|it| it.0 == turn).map(|it| it.1)
+    }
+
+    /// The model that writes the running answer, if another one was chosen since it began.
+    pub fn answering_model(&self) -> Option<&str> {
+        let turn = self.transcript.exchanges.last()?.turn;
+        let model = self.answer.model.as_ref().filter(|it| it.0 == turn && self.is_busy())?;
+        Some(&model.1)
     }
 
     /// Returns true while an answer is running.

@@ -69,7 +69,8 @@ fn right(
             has_sandbox |= name == "sandbox";
             parts.push(match name.as_str() {
                 "model" => {
-                    let name = model_name.unwrap_or(&conversation.about.peer);
+                    let name = conversation.answering_model().or(model_name);
+                    let name = name.unwrap_or(&conversation.about.peer);
                     model(name, columns, wide).into_iter().collect()
                 }
                 "effort" => {

@@ -8,7 +8,7 @@ use super::{
     finding::conversation,
     reviewing::changed,
 };
-use crate::protocol::Mode;
+use crate::protocol::{Done, Event, Message, Mode};
 
 const WIDTHS: [u16; 4] = [40, 80, 120, 200];
 
@@ -155,4 +155,22 @@ fn a_command_of_the_user_s_says_what_stands_in_the_header() {
         desk.app.status_due().is_some_and(|it| it.size == (40, 30)),
         "the size is news"
     );
+}
+
+#[test]
+fn a_model_that_is_chosen_while_an_answer_runs_is_named_when_it_writes() {
+    let mut desk = TestApp::new(120, 24);
+    let header = |desk: &mut TestApp| {
+        desk.app.viewport.bars = None;
+        desk.draw();
+        desk.picture().lines().next().unwrap_or_default().to_owned()
+    };
+    desk.events([Event::UserMessage(Message::user("go"))]);
+    for name in ["other", "third"] {
+        desk.keys(&format!("/model {name}<enter>"));
+        assert!(header(&mut desk).contains("  model"), "{}", header(&mut desk));
+        assert!(!header(&mut desk).contains(name), "{}", header(&mut desk));
+    }
+    desk.events([Event::Done(Done::default())]);
+    assert!(header(&mut desk).contains("  third"), "{}", header(&mut desk));
 }

@@ -374,10 +374,7 @@ pub(super) fn line(app: &mut App, line: &str) -> Vec<Effect> {
 fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
     match choice {
         Choice::Mode(mode) => return actions::everywhere::set_mode(app, mode),
-        Choice::Model(name) => {
-            app.toast(t!("action-model-chosen", model = name.as_str()));
-            app.composer.model = Some(name);
-        }
+        Choice::Model(name) => return actions::everywhere::use_model(app, name),
         Choice::Export { path, overwrites } => {
             let draft = app.composer.field.version();
             return vec![Effect::Export {

@@ -146,6 +146,7 @@ edit-applied = angewandt
 edit-rejected = abgelehnt
 edit-failed = Fehler
 edit-nothing = keine Änderungen
+edit-checking = prüft
 edit-checked = geprüft
 edit-not-checked = nicht geprüft
 edit-partly-checked = teils geprüft

@@ -149,6 +149,7 @@ edit-applied = applied
 edit-rejected = rejected
 edit-failed = failed
 edit-nothing = no changes
+edit-checking = checking…
 edit-checked = checked
 edit-not-checked = not checked
 edit-partly-checked = partly checked

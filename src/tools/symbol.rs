@@ -122,9 +122,8 @@ pub async fn places(input: Input, context: Context, question: Question) -> Resul
         named(&own.0, file, &own.1)
     };
     let symbol = walk::away(&context, find).await?;
-    let servers = &context.servers;
     let place = (symbol.file.path.clone(), symbol.spot);
-    let asked = servers.ask(&context.workspace, &context.settings, place, question, LIMIT);
+    let asked = context.servers.ask(context.around(), place, question, LIMIT);
     let places = match asked.await.map_err(failed)? {
         Answer::Places(places) => places,
         Answer::Renamed(_) => Vec::new(),

@@ -1,14 +1,15 @@
 //! The problems in the files of a conversation, for the page that lists them.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use crate::{
     config::Settings,
-    lsp::{Diagnostic, LanguageServers, Severity},
+    lsp::{Around, Diagnostic, LanguageServers, Severity},
     protocol::{ProblemEntry, ProblemsReport},
     sandbox::{Place, Workspace},
     tools::{lints::Findings, read_lints},
@@ -43,7 +44,7 @@ pub async fn find(sources: Sources) -> ProblemsReport {
     let (changed, place) = (sources.changed.clone(), Arc::clone(workspace));
     let importers = tokio::task::spawn_blocking(move || {
         let changed: Vec<&Path> = changed.iter().map(PathBuf::as_path).collect();
-        read_lints::dependents(&place, &changed)
+        read_lints::dependents(&place, &changed).files
     });
     let importers = importers.await.unwrap_or_default();
     let mut files: Vec<PathBuf> = Vec::new();
@@ -52,11 +53,19 @@ pub async fn find(sources: Sources) -> ProblemsReport {
             files.push(file);
         }
     }
-    let look = sources
-        .servers
-        .look(workspace, &sources.settings, files.clone(), PATIENCE)
-        .await;
-    let mut found = look.found;
+    let around = Around {
+        workspace,
+        settings: &sources.settings,
+    };
+    let began = SystemTime::now();
+    let look = sources.servers.look(around, files.clone(), PATIENCE).await;
+    sources.findings.take_all(&look.found, began);
+    let mut found: Vec<Diagnostic> = look
+        .found
+        .into_values()
+        .flat_map(BTreeMap::into_values)
+        .flatten()
+        .collect();
     let known = sources.findings.of(&|file| files.iter().any(|it| it == file));
     // A server and a checker often report one mistake of a place, in other words.
     let place = |it: &Diagnostic| (it.file.clone(), it.line, it.column);
@@ -77,9 +86,24 @@ pub async fn find(sources: Sources) -> ProblemsReport {
         message: it.message.clone(),
         source: it.source.clone(),
     };
-    let mut unchecked: Vec<String> = look.unchecked.into_values().collect();
-    unchecked.sort();
-    unchecked.dedup();
+    let place = |file: &PathBuf| {
+        let located = workspace.located(file);
+        located.map_or_else(|_| file.display().to_string(), |it| it.shown)
+    };
+    let mut unchecked: Vec<String> = Vec::new();
+    for (why, files) in &look.unchecked {
+        let files: Vec<String> = files.iter().map(place).collect();
+        unchecked.push(format!("{why} ({})", read_lints::listed(&files)));
+    }
+    // Nothing is known of what nobody has looked at.
+    let is_missed = |it: &&PathBuf| {
+        let is_seen = look.checked.contains(*it) || sources.findings.has_checked(it);
+        !is_seen && !look.unchecked.values().any(|files| files.contains(*it))
+    };
+    let missed: Vec<String> = files.iter().filter(is_missed).map(place).collect();
+    if !missed.is_empty() {
+        unchecked.push(format!("nothing looks at them here ({})", read_lints::listed(&missed)));
+    }
     ProblemsReport {
         problems: found.iter().take(MOST_LISTED).map(entry).collect(),
         unchecked,

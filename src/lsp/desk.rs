@@ -116,6 +116,13 @@ struct Fresh {
     held: BTreeSet<PathBuf>,
 }
 
+/// What a server has said of files before they change, and files that will be moved: from, to.
+struct LookedAt {
+    key: ServerKey,
+    reports: Reports,
+    moved: Vec<(PathBuf, PathBuf)>,
+}
+
 impl Desk {
     /// Does at once what must not wait, and returns the rest.
     fn begin(self: Rc<Self>, job: Job) -> Option<LocalBoxFuture<'static, ()>> {
@@ -237,13 +244,7 @@ impl Desk {
     }
 
     /// Looks at files before they change.
-    async fn before(
-        &self,
-        by: u64,
-        fresh: Vec<Fresh>,
-        is_first: bool,
-        until: Instant,
-    ) -> Vec<(ServerKey, Reports, Vec<(PathBuf, PathBuf)>)> {
+    async fn before(&self, by: u64, fresh: Vec<Fresh>, is_first: bool, until: Instant) -> Vec<LookedAt> {
         if is_first {
             // What others have changed until now is none of the step's.
             self.tell_changes(&self.changed_by(by)).await;
@@ -259,15 +260,19 @@ impl Desk {
                 Some(server) => server.look(&texts, &[], &it.held, look_time(until)).await,
                 None => Reports::new(),
             };
-            (key(&it.found), reports, it.moved)
+            LookedAt {
+                key: key(&it.found),
+                reports,
+                moved: it.moved,
+            }
         });
         join_all(looks).await
     }
 
     /// Keeps what was found before the changes.
-    fn keep(&self, by: u64, found: Vec<(ServerKey, Reports, Vec<(PathBuf, PathBuf)>)>) {
+    fn keep(&self, by: u64, found: Vec<LookedAt>) {
         let mut state = self.state.borrow_mut();
-        for (key, reports, moved) in found {
+        for LookedAt { key, reports, moved } in found {
             let Some(unseen) = state.unseen.get_mut(&(by, key)) else {
                 continue;
             };

@@ -30,7 +30,8 @@ use super::{
 const START_LIMIT: Duration = Duration::from_secs(45);
 /// Some servers say only after their start that they can be asked for problems; later, they are taken to report by themselves.
 const OFFER_WAIT: Duration = Duration::from_millis(500);
-/// Reports without a version count once no other has come for so long.
+/// Reports without a version count once no other has come for so long, and so do those with one where several files were changed
+/// together: some servers report at once what they know without the other files, and again when they know better.
 const QUIET: Duration = Duration::from_millis(400);
 /// Time in which a server that reports by itself comes to the files that depend on a change.
 const SETTLE: Duration = Duration::from_millis(600);
@@ -344,7 +345,7 @@ impl Server {
         let since = Instant::now();
         self.tell_texts(&files);
         self.tell_written(&files, written);
-        self.problems(&files, since, time).await
+        self.problems(&files, since, written.len() > 1, time).await
     }
 
     /// Asks about the symbol at a place of a file. Error: why there is no answer.
@@ -485,8 +486,9 @@ impl Server {
         self.tell_disk(written);
     }
 
-    /// The problems of files that are open and were told `since`, or before. All are waited for at the same time.
-    async fn problems(&self, files: &[(&Path, &str)], since: Instant, time: LookTime) -> Reports {
+    /// The problems of files that are open and were told `since`, or before; `is_joint`: several of them were changed. All are
+    /// waited for at the same time.
+    async fn problems(&self, files: &[(&Path, &str)], since: Instant, is_joint: bool, time: LookTime) -> Reports {
         if files.is_empty() {
             return Reports::new();
         }
@@ -499,7 +501,7 @@ impl Server {
         let look = async |file: &Path, text: &str| {
             let items = match &pull {
                 Some(identifier) => self.pulled(file, identifier, time.until).await,
-                None => self.settled(file, since, time.until).await,
+                None => self.settled(file, since, is_joint, time.until).await,
             };
             let found = items.map(|it| diagnostic::placed(&it, file, text, encoding, &self.name));
             (file.to_owned(), found)
@@ -509,7 +511,7 @@ impl Server {
     }
 
     /// The report of a server that reports by itself. What was not told `since` then is reported after what was, if at all.
-    async fn settled(&self, file: &Path, since: Instant, until: Instant) -> Result<Vec<Item>, Missing> {
+    async fn settled(&self, file: &Path, since: Instant, is_joint: bool, until: Instant) -> Result<Vec<Item>, Missing> {
         let (is_told, last) = {
             let state = self.shared.state();
             let is_told = state.open.get(file).is_some_and(|it| it.told >= since);
@@ -523,7 +525,7 @@ impl Server {
                 return Err(Missing::Late);
             }
         }
-        self.pushed(file, until).await.ok_or_else(|| self.late())
+        self.pushed(file, is_joint, until).await.ok_or_else(|| self.late())
     }
 
     /// The reason why nothing has come by the end of the time.
@@ -569,15 +571,17 @@ impl Server {
     }
 
     /// Waits for a report of a file as it is.
-    async fn pushed(&self, file: &Path, until: Instant) -> Option<Vec<Item>> {
+    async fn pushed(&self, file: &Path, is_joint: bool, until: Instant) -> Option<Vec<Item>> {
         let found = self.wait(until, |state| {
             let open = state.open.get(file)?;
             let published = state.published.get(file).filter(|it| it.at >= open.told)?;
-            match published.version {
-                Some(version) => (version == open.version).then_some(())?,
-                // Another may be on its way.
-                None if published.at + QUIET > Instant::now() => return Some(Err(published.at + QUIET)),
-                None => {}
+            if published.version.is_some_and(|it| it != open.version) {
+                return None;
+            }
+            // Another may be on its way.
+            let is_sure = published.version.is_some() && !is_joint;
+            if !is_sure && published.at + QUIET > Instant::now() {
+                return Some(Err(published.at + QUIET));
             }
             Some(Ok(published.items.clone()))
         });

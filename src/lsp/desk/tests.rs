@@ -98,3 +98,81 @@ fn a_file_that_is_never_answered_is_given_up_and_one_that_is_refused_at_once() {
     }
     assert!(three.files.contains_key(Path::new("/w/a")));
 }
+
+#[test]
+fn a_file_that_is_too_long_or_no_text_is_not_gone() {
+    let top = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, bytes: &[u8]| {
+        std::fs::write(top.path().join(name), bytes).expect("written");
+        top.path().join(name)
+    };
+    let kind = |file: &Path| match on_disk(file) {
+        OnDisk::Text(text) => text,
+        OnDisk::Other => "other".to_owned(),
+        OnDisk::Gone => "gone".to_owned(),
+    };
+    assert_eq!(kind(&file("a.py", b"x = 1")), "x = 1");
+    assert_eq!(kind(&file("utf16.py", b"\xff\xfex\0")), "other");
+    assert_eq!(kind(&file("long.py", &vec![b' '; 5 << 20])), "other");
+    assert_eq!(kind(&top.path().join("b.py")), "gone");
+}
+
+#[tokio::test]
+async fn each_file_is_noted_once_with_what_it_was_before_the_first_change() {
+    let top = tempfile::tempdir().expect("a folder");
+    let root = top.path().canonicalize().expect("a folder");
+    let mut settings = Settings::default();
+    let fake = crate::config::LanguageServer {
+        command: Some("/bin/sh".to_owned()),
+        extensions: vec![".fake".to_owned()],
+        ..crate::config::LanguageServer::default()
+    };
+    settings.lsp.insert("fake".to_owned(), fake);
+    let desk = Desk {
+        workspace: Arc::new(Workspace::open(&root).expect("a workspace")),
+        settings: Arc::new(settings),
+        state: RefCell::default(),
+        telling: tokio::sync::Mutex::default(),
+    };
+    let [a, b, c, d] = ["a.fake", "b.fake", "c.fake", "d.fake"].map(|it| root.join(it));
+    let edit = |file: &PathBuf| Edit {
+        file: file.clone(),
+        is_new: false,
+        is_deleted: false,
+        from: None,
+    };
+    let looked_at = |fresh: &[Fresh]| {
+        let files = fresh.iter().flat_map(|it| it.files.iter().chain(&it.others)).cloned();
+        files.collect::<Vec<_>>()
+    };
+    let first = desk.note(1, &[edit(&a)], std::slice::from_ref(&b));
+    assert_eq!(looked_at(&first), [a.clone(), b.clone()]);
+    let report = |file: &PathBuf, message: &str| (file.clone(), Ok(vec![problem(message)]));
+    let keep = |fresh: Vec<Fresh>, reports: Reports| {
+        let looked_at = fresh.into_iter().map(|it| LookedAt {
+            key: key(&it.found),
+            reports: reports.clone(),
+            moved: it.moved,
+        });
+        desk.keep(1, looked_at.collect());
+    };
+    keep(first, Reports::from([report(&a, "old"), report(&b, "old")]));
+    // Of what is known, or was changed, nothing is found out again; the server keeps the text that it has.
+    let second = desk.note(1, &[edit(&a), edit(&b), edit(&c)], std::slice::from_ref(&d));
+    assert_eq!(looked_at(&second), [c.clone(), d.clone()]);
+    assert_eq!(second[0].held, BTreeSet::from([a.clone()]));
+    keep(second, Reports::from([report(&a, "new"), report(&c, "old")]));
+    // Another conversation has its own changes.
+    let others = desk.note(2, &[edit(&a)], &[]);
+    assert_eq!(looked_at(&others), std::slice::from_ref(&a));
+    let state = desk.state.borrow();
+    let own = state.unseen.iter().find(|it| it.0.0 == 1).expect("noted").1;
+    let known = |file: &PathBuf| {
+        let before = own.before[file].as_ref();
+        before.map(|it| it.iter().map(|it| it.message.as_str()).collect::<Vec<_>>())
+    };
+    assert_eq!(
+        [&a, &b, &c, &d].map(known),
+        [Some(vec!["old"]), Some(vec!["old"]), Some(vec!["old"]), None]
+    );
+}

@@ -268,6 +268,27 @@ async fn no_more_is_open_than_may_be_and_what_is_held_keeps_its_text() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn where_several_files_were_changed_together_the_last_report_counts() {
+    let server = start(async move |mut fake| {
+        fake.begin(json!({})).await;
+        fake.until("workspace/didChangeWatchedFiles").await;
+        fake.publish("/w/app.c", json!(1), &["the header is not known yet"])
+            .await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        fake.publish("/w/app.c", json!(1), &[]).await;
+        std::future::pending::<()>().await;
+    });
+    let server = server.await.expect("it starts");
+    let texts = [(PathBuf::from("/w/app.c"), "new".to_owned())];
+    let written = [
+        (PathBuf::from("/w/app.c"), DiskChange::Changed),
+        (PathBuf::from("/w/cart.h"), DiskChange::Changed),
+    ];
+    let found = server.look(&texts, &written, &BTreeSet::new(), time()).await;
+    assert_eq!(told(&found), [("/w/app.c".to_owned(), Some(all(&[])))]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn reports_without_a_version_count_once_it_is_quiet() {
     let server = start(async move |mut fake| {
         fake.begin(json!({})).await;

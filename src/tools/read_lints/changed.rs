@@ -377,10 +377,10 @@ mod tests {
             source: source.to_owned(),
             code: None,
         };
-        let of = |new: &[Diagnostic], doubtful: &[Diagnostic]| FileReport {
+        let of = |new: &[&Diagnostic], doubtful: &[&Diagnostic]| FileReport {
             file: "a.py".into(),
-            new: new.to_vec(),
-            doubtful: doubtful.to_vec(),
+            new: new.iter().copied().cloned().collect(),
+            doubtful: doubtful.iter().copied().cloned().collect(),
         };
         let (ty, ruff, old) = (at(2, "ty"), at(2, "ruff"), at(9, "ruff"));
         let server = |report: FileReport| ChangeReport {
@@ -390,21 +390,21 @@ mod tests {
         for (name, said, more, expected) in [
             (
                 "one that a checker repeats is new once",
-                of(&[ty.clone()], &[]),
-                of(&[], &[ruff.clone()]),
-                of(&[ty.clone()], &[]),
+                of(&[&ty], &[]),
+                of(&[], &[&ruff]),
+                of(&[&ty], &[]),
             ),
             (
                 "something old beside it does not hide it",
-                of(&[ty.clone()], &[]),
-                of(&[], &[old.clone()]),
-                of(&[ty.clone()], &[old.clone()]),
+                of(&[&ty], &[]),
+                of(&[], &[&old]),
+                of(&[&ty], &[&old]),
             ),
             (
                 "what a checker knows to be new is not doubtful",
-                of(&[], &[ty.clone(), old.clone()]),
-                of(&[ruff.clone()], &[]),
-                of(&[ruff.clone()], &[old.clone()]),
+                of(&[], &[&ty, &old]),
+                of(&[&ruff], &[]),
+                of(&[&ruff], &[&old]),
             ),
         ] {
             assert_eq!(joined(server(said), Some(vec![more])).files, [expected], "{name}");

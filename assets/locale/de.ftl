@@ -28,6 +28,7 @@ composer-silent = seit { $time } keine Daten
 phase-thinking = denkt nach
 phase-writing = schreibt
 phase-writing-file = schreibt { $file }
+phase-checking = prüfe die Änderungen
 phase-running = führt aus: { $what }
 phase-todo = { $place } von { $count } · { $todo }
 

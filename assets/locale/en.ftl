@@ -31,6 +31,7 @@ composer-silent = no data for { $time }
 phase-thinking = thinking
 phase-writing = writing
 phase-writing-file = writing { $file }
+phase-checking = checking the changes
 phase-running = running { $what }
 phase-todo = { $place } of { $count } · { $todo }
 

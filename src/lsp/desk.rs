@@ -34,8 +34,10 @@ const START_PATIENCE: Duration = Duration::from_secs(3);
 const READ_PATIENCE: Duration = Duration::from_millis(1500);
 /// Files in which a symbol is renamed at once.
 const MOST_RENAMED: usize = 100;
-/// Changed files that are kept until a server looks at them, and files that may depend on them.
-const MOST_UNSEEN: usize = 64;
+/// Changed files that are kept until a server looks at them, and files that may depend on them; a step names those that were too
+/// many.
+const MOST_UNSEEN: usize = 128;
+const MOST_OTHERS: usize = 64;
 /// Looks at a file that come to nothing, after which it is given up.
 const MOST_MISSES: u32 = 3;
 /// Files that a look is about.
@@ -91,6 +93,8 @@ struct Unseen {
     files: BTreeMap<PathBuf, Changed>,
     /// Files that may depend on these, and how often a look at them came to nothing.
     others: BTreeMap<PathBuf, u32>,
+    /// Files that nobody looks at, because there are too many.
+    left_out: BTreeSet<PathBuf>,
     /// The problems of both before the first of the changes. `None`: they are not known.
     before: BTreeMap<PathBuf, Option<Vec<Diagnostic>>>,
 }
@@ -201,7 +205,11 @@ impl Desk {
                     held: unseen.files.keys().cloned().collect(),
                     ..Fresh::of(found)
                 });
-                if unseen.files.contains_key(&edit.file) || unseen.files.len() >= MOST_UNSEEN {
+                if unseen.files.contains_key(&edit.file) {
+                    continue;
+                }
+                if unseen.files.len() >= MOST_UNSEEN {
+                    unseen.left_out.insert(edit.file.clone());
                     continue;
                 }
                 unseen.others.remove(&edit.file);
@@ -231,8 +239,11 @@ impl Desk {
                 let Some(unseen) = state.unseen.get_mut(&(by, key(&found))) else {
                     continue;
                 };
-                let has_room = unseen.others.len() < MOST_UNSEEN;
-                if unseen.files.contains_key(other) || unseen.others.contains_key(other) || !has_room {
+                if unseen.files.contains_key(other) || unseen.others.contains_key(other) {
+                    continue;
+                }
+                if unseen.others.len() >= MOST_OTHERS {
+                    unseen.left_out.insert(other.clone());
                     continue;
                 }
                 unseen.others.insert(other.clone(), 0);
@@ -385,6 +396,11 @@ impl Desk {
                 let all = texts.into_iter().map(|it| it.0).chain(odd);
                 comparison.unchecked.entry(why).or_default().extend(all);
             }
+        }
+        let left_out = std::mem::take(&mut unseen.left_out);
+        if !left_out.is_empty() {
+            let why = format!("{} is not told of so many files at once", found.name);
+            comparison.unchecked.entry(why).or_default().extend(left_out);
         }
         if unseen.files.is_empty() && unseen.others.is_empty() {
             state.unseen.remove(&own);
@@ -593,6 +609,7 @@ impl Unseen {
             found: found.clone(),
             files: BTreeMap::new(),
             others: BTreeMap::new(),
+            left_out: BTreeSet::new(),
             before: BTreeMap::new(),
         }
     }

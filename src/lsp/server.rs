@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use futures::future::join_all;
+use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader},
@@ -43,7 +43,9 @@ const TASK_BYTES: usize = 200;
 /// Files that are open in a server.
 const MOST_OPEN: usize = 64;
 /// Messages that wait to be written.
-const MOST_WAITING: usize = 256;
+const MOST_WAITING: usize = 1024;
+/// Files that a server is asked about at a time.
+const MOST_ASKED: usize = 16;
 /// Characters of the words in which a server refuses.
 const REFUSAL_CHARS: usize = 300;
 /// Bytes at the end of the error output that are kept, for the reason why it ended.
@@ -506,8 +508,10 @@ impl Server {
             let found = items.map(|it| diagnostic::placed(&it, file, text, encoding, &self.name));
             (file.to_owned(), found)
         };
-        let looks = files.iter().map(|(file, text)| look(file, text));
-        join_all(looks).await.into_iter().collect()
+        let looks: Vec<_> = files.iter().map(|(file, text)| look(file, text)).collect();
+        // What reports by itself is only waited for.
+        let at_once = if pull.is_some() { MOST_ASKED } else { looks.len() };
+        futures::stream::iter(looks).buffer_unordered(at_once).collect().await
     }
 
     /// The report of a server that reports by itself. What was not told `since` then is reported after what was, if at all.

@@ -117,7 +117,7 @@ fn the_changes_of_a_step_are_judged_together() {
         "{results:?}"
     );
     let clean = json!({
-        "isChecked": true, "newProblems": 0, "fixedProblems": 0, "problems": [], "unchecked": [],
+        "isPending": false, "isChecked": true, "newProblems": 0, "fixedProblems": 0, "problems": [], "unchecked": [],
     });
     assert_eq!(checked[..2], [clean.clone(), clean], "each of them says so");
     // Each has the problems of its own file, and the last one all the others.

@@ -324,6 +324,8 @@ impl Lints {
             )
         }));
         Some(json!({
+            // The document says that it is pending, and an update is merged with what was there.
+            "isPending": false,
             "isChecked": report.is_checked,
             "newProblems": problems.clone().count(),
             "fixedProblems": report.fixed,

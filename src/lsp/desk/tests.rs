@@ -165,14 +165,33 @@ async fn each_file_is_noted_once_with_what_it_was_before_the_first_change() {
     // Another conversation has its own changes.
     let others = desk.note(2, &[edit(&a)], &[]);
     assert_eq!(looked_at(&others), std::slice::from_ref(&a));
-    let state = desk.state.borrow();
-    let own = state.unseen.iter().find(|it| it.0.0 == 1).expect("noted").1;
-    let known = |file: &PathBuf| {
-        let before = own.before[file].as_ref();
-        before.map(|it| it.iter().map(|it| it.message.as_str()).collect::<Vec<_>>())
+    {
+        let state = desk.state.borrow();
+        let own = state.unseen.iter().find(|it| it.0.0 == 1).expect("noted").1;
+        let known = |file: &PathBuf| {
+            let before = own.before[file].as_ref();
+            before.map(|it| it.iter().map(|it| it.message.as_str()).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            [&a, &b, &c, &d].map(known),
+            [Some(vec!["old"]), Some(vec!["old"]), Some(vec!["old"]), None]
+        );
+    }
+    // Too many are named, and not forgotten.
+    let many: Vec<Edit> = (0..=MOST_UNSEEN)
+        .map(|it| edit(&root.join(format!("{it}.fake"))))
+        .collect();
+    desk.note(3, &many, &[]);
+    let desk = Rc::new(desk);
+    let left_out = |by: u64| {
+        let state = desk.state.borrow();
+        let own = state.unseen.iter().find(|it| it.0.0 == by);
+        own.map(|it| it.1.left_out.len())
     };
-    assert_eq!(
-        [&a, &b, &c, &d].map(known),
-        [Some(vec!["old"]), Some(vec!["old"]), Some(vec!["old"]), None]
-    );
+    assert_eq!(left_out(3), Some(1));
+    // A conversation that is over leaves nothing, and nor does a workspace that may not act any more.
+    assert!(Rc::clone(&desk).begin(Job::Forget(3)).is_none());
+    assert_eq!((left_out(3), left_out(2)), (None, Some(0)));
+    assert!(Rc::clone(&desk).begin(Job::End).is_some());
+    assert_eq!(left_out(2), None);
 }

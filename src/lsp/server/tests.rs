@@ -239,6 +239,30 @@ async fn one_file_that_is_refused_or_never_answered_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_of_many_files_is_looked_at_as_a_whole() {
+    let server = start(async move |mut fake| {
+        fake.begin(json!({ "diagnosticProvider": {} })).await;
+        while let Some(message) = fake.next().await {
+            if message["method"] == "textDocument/diagnostic" {
+                fake.answer(&message, json!({ "kind": "full", "items": [] })).await;
+            }
+        }
+    });
+    let server = server.await.expect("it starts");
+    let texts: Vec<_> = (0..200)
+        .map(|it| (PathBuf::from(format!("/w/{it}.py")), String::new()))
+        .collect();
+    let written: Vec<_> = texts.iter().map(|it| (it.0.clone(), DiskChange::Created)).collect();
+    let found = server.look(&texts, &written, &BTreeSet::new(), time()).await;
+    assert_eq!(
+        found.values().filter(|it| it.is_ok()).count(),
+        200,
+        "{:?}",
+        server.over()
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_more_is_open_than_may_be_and_what_is_held_keeps_its_text() {
     let (send, mut said) = mpsc::unbounded_channel();
     let server = start(async move |mut fake| {

@@ -74,12 +74,19 @@ pub fn pending_check() -> Value {
 
 /// The check of a change that nothing looks at, and why.
 pub fn unchecked(why: &[&str]) -> Value {
-    json!({ "isChecked": false, "newProblems": 0, "fixedProblems": 0, "problems": [], "unchecked": why })
+    // An update is merged with what was there.
+    json!({ "isPending": false, "isChecked": false, "newProblems": 0, "fixedProblems": 0, "problems": [], "unchecked": why })
+}
+
+/// Returns true while a change is being looked at.
+pub(super) fn is_pending(metadata: &Map<String, Value>) -> bool {
+    let pending = metadata.get(CHECKED).and_then(|it| it.get(PENDING));
+    pending.and_then(Value::as_bool).unwrap_or_default()
 }
 
 /// The answer has ended: what has not been looked at by then never is. Returns false if nothing changes.
 pub(super) fn settle_check(metadata: &mut Map<String, Value>) -> bool {
-    if !change_check(metadata).is_some_and(|it| it.is_pending) {
+    if !is_pending(metadata) {
         return false;
     }
     metadata.insert(CHECKED.to_owned(), unchecked(&["the answer ended before"]));
@@ -126,7 +133,7 @@ pub fn change_check(metadata: &Map<String, Value>) -> Option<ChangeCheck<'_>> {
         source: member::text(it, "source").unwrap_or_default(),
     };
     Some(ChangeCheck {
-        is_pending: check.get(PENDING).and_then(Value::as_bool).unwrap_or_default(),
+        is_pending: is_pending(metadata),
         is_checked: check.get("isChecked").and_then(Value::as_bool).unwrap_or_default(),
         new_problems: member::count(check, "newProblems").unwrap_or_default(),
         fixed_problems: member::count(check, "fixedProblems").unwrap_or_default(),

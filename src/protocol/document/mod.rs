@@ -205,6 +205,11 @@ impl Document {
         self.content.as_deref().unwrap_or_default()
     }
 
+    /// Returns true while the change that it shows is being looked at.
+    pub fn is_checking(&self) -> bool {
+        self.kind == Kind::FileEdit && check::is_pending(&self.metadata)
+    }
+
     /// The answer has ended.
     pub(super) fn settle(&mut self) {
         if self.kind == Kind::FileEdit && check::settle_check(&mut self.metadata) {

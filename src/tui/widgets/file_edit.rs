@@ -341,7 +341,7 @@ fn state(edit: &FileEdit<'_>, document: &Document, look: &RenderContext<'_>, fac
     match &edit.applied {
         Applied::Pending => facts.word(Weight::Heavy, t!("edit-pending"), Role::Waiting),
         // It is not shown as done before it has been looked at.
-        Applied::Applied if change_check(&document.metadata).is_some_and(|it| it.is_pending) => {
+        Applied::Applied if document.is_checking() => {
             facts.push(Weight::Medium, at_work(t!("edit-checking")));
         }
         // What is no news gives way to what is.

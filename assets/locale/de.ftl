@@ -28,6 +28,7 @@ composer-silent = seit { $time } keine Daten
 phase-thinking = denkt nach
 phase-writing = schreibt
 phase-writing-file = schreibt { $file }
+phase-checking = prüfe die Änderungen
 phase-running = führt aus: { $what }
 phase-todo = { $place } von { $count } · { $todo }
 
@@ -146,6 +147,7 @@ edit-applied = angewandt
 edit-rejected = abgelehnt
 edit-failed = Fehler
 edit-nothing = keine Änderungen
+edit-checking = prüft
 edit-checked = geprüft
 edit-not-checked = nicht geprüft
 edit-partly-checked = teils geprüft

@@ -31,6 +31,7 @@ composer-silent = no data for { $time }
 phase-thinking = thinking
 phase-writing = writing
 phase-writing-file = writing { $file }
+phase-checking = checking the changes
 phase-running = running { $what }
 phase-todo = { $place } of { $count } · { $todo }
 
@@ -149,6 +150,7 @@ edit-applied = applied
 edit-rejected = rejected
 edit-failed = failed
 edit-nothing = no changes
+edit-checking = checking…
 edit-checked = checked
 edit-not-checked = not checked
 edit-partly-checked = partly checked

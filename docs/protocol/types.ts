@@ -148,6 +148,8 @@ export interface HookRun {
 
 /** What checkers and language servers reported of a change. */
 export interface ChangeCheck {
+  /** true until the changes of the step have been looked at; where the answer has ended, they were not */
+  isPending?: boolean;
   /** true if something has looked at the change */
   isChecked: boolean;
   /** number of problems that were not there before */
@@ -206,7 +208,7 @@ export interface FileEditMetadata {
   reason?: string;
   /** hooks that ran for the call */
   hooks?: Array<HookRun>;
-  /** what checkers and language servers reported of the change of the call; on its last document */
+  /** what checkers and language servers reported of the change of the call, on its last document; the last document of a step also has what they reported of other files */
   checked?: ChangeCheck;
   /** true if the user changed the proposed text before accepting it */
   edited?: boolean;

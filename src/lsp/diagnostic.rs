@@ -11,6 +11,10 @@ const MESSAGE_CHARS: usize = 2000;
 
 /// Characters of a code or a source that are kept.
 const WORD_CHARS: usize = 80;
+/// Problems of one file that are kept, and the bytes that they take: each its message and [`ITEM_BYTES`].
+pub const MOST_ITEMS: usize = 1000;
+const ITEMS_BYTES: usize = 512 << 10;
+const ITEM_BYTES: usize = 128;
 
 /// A problem in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,33 +81,73 @@ pub fn added(before: &[Diagnostic], after: Vec<Diagnostic>) -> Vec<Diagnostic> {
     after.into_iter().filter(|it| is_new(it)).collect()
 }
 
-/// Reads an item of `publishDiagnostics` or of a pull. `text` is the text of the file, in which columns are counted; `server` is
-/// the source where the item names none. `None`: it is not one.
-pub fn read(item: &Value, file: &Path, text: &str, encoding: Encoding, server: &str) -> Option<Diagnostic> {
-    let start = &item["range"]["start"];
-    let line = start["line"].as_u64()?;
-    let units = start["character"].as_u64().unwrap_or_default();
-    let message: String = item["message"].as_str()?.chars().take(MESSAGE_CHARS).collect();
-    let row = usize::try_from(line).ok().and_then(|it| text.lines().nth(it));
-    let code = match &item["code"] {
-        Value::String(code) if !code.is_empty() => Some(word(code)),
-        Value::Number(code) => Some(word(&code.to_string())),
-        _ => None,
+/// A problem as a server reports it, with no more of it than is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// From 0, as the character.
+    line: u64,
+    /// In the units that server and client have agreed on.
+    character: u64,
+    severity: Severity,
+    message: String,
+    source: Option<String>,
+    code: Option<String>,
+}
+
+impl Item {
+    /// Reads an item of `publishDiagnostics` or of a pull. `None`: it is not one.
+    fn read(item: &Value) -> Option<Self> {
+        let start = &item["range"]["start"];
+        let message: String = item["message"].as_str()?.chars().take(MESSAGE_CHARS).collect();
+        Some(Self {
+            line: start["line"].as_u64()?,
+            character: start["character"].as_u64().unwrap_or_default(),
+            severity: match item["severity"].as_u64() {
+                Some(2) => Severity::Warning,
+                Some(3 | 4) => Severity::Info,
+                _ => Severity::Error,
+            },
+            message: message.split_whitespace().collect::<Vec<_>>().join(" "),
+            source: item["source"].as_str().filter(|it| !it.is_empty()).map(word),
+            code: match &item["code"] {
+                Value::String(code) if !code.is_empty() => Some(word(code)),
+                Value::Number(code) => Some(word(&code.to_string())),
+                _ => None,
+            },
+        })
+    }
+
+    /// Reads a list of them; what is none is left out, and so is what is more than [`MOST_ITEMS`] or [`ITEMS_BYTES`].
+    pub fn read_all(items: &[Value]) -> Vec<Self> {
+        let mut left = ITEMS_BYTES;
+        let read = items.iter().take(MOST_ITEMS).filter_map(Self::read);
+        let fits = |it: &Self| {
+            let size = it.message.len() + ITEM_BYTES;
+            let has_room = size <= left;
+            left = left.saturating_sub(size);
+            has_room
+        };
+        read.take_while(fits).collect()
+    }
+}
+
+/// The problems of a file. `text` is the text of the file, in which columns are counted; `server` is the source of those that
+/// name none.
+pub fn placed(items: &[Item], file: &Path, text: &str, encoding: Encoding, server: &str) -> Vec<Diagnostic> {
+    let rows: Vec<&str> = text.lines().collect();
+    let one = |it: &Item| {
+        let row = usize::try_from(it.line).ok().and_then(|at| rows.get(at));
+        Diagnostic {
+            file: file.to_owned(),
+            line: it.line.saturating_add(1),
+            column: chars(row.copied().unwrap_or_default(), it.character, encoding).saturating_add(1),
+            severity: it.severity,
+            message: it.message.clone(),
+            source: it.source.clone().unwrap_or_else(|| word(server)),
+            code: it.code.clone(),
+        }
     };
-    let source = item["source"].as_str().filter(|it| !it.is_empty()).unwrap_or(server);
-    Some(Diagnostic {
-        file: file.to_owned(),
-        line: line.saturating_add(1),
-        column: chars(row.unwrap_or_default(), units, encoding).saturating_add(1),
-        severity: match item["severity"].as_u64() {
-            Some(2) => Severity::Warning,
-            Some(3 | 4) => Severity::Info,
-            _ => Severity::Error,
-        },
-        message: message.split_whitespace().collect::<Vec<_>>().join(" "),
-        source: word(source),
-        code,
-    })
+    items.iter().map(one).collect()
 }
 
 /// A name, in one short line.
@@ -118,6 +162,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn read(item: &Value, file: &Path, text: &str, encoding: Encoding, server: &str) -> Option<Diagnostic> {
+        let items = Item::read_all(std::slice::from_ref(item));
+        placed(&items, file, text, encoding, server).pop()
+    }
+
+    #[test]
+    fn no_more_is_kept_than_is_shown_and_fits() {
+        let long = "x".repeat(1900);
+        let item = |message: &str| json!({ "range": { "start": { "line": 0 } }, "message": message, "data": long });
+        let count = |message: &str| Item::read_all(&vec![item(message); 2000]).len();
+        assert_eq!(count("short"), MOST_ITEMS);
+        assert_eq!(count(&long), ITEMS_BYTES / (1900 + ITEM_BYTES));
+    }
 
     #[test]
     fn what_was_there_before_is_not_new_wherever_it_stands_now() {

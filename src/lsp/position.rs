@@ -156,6 +156,16 @@ pub fn replaced(text: &str, replacements: &Replacements) -> String {
     new
 }
 
+/// Returns true if nothing but `name` is replaced, or nothing at all: with signs around it, as `#name` or `"name"`.
+pub fn replaces_only(replacements: &Replacements, text: &str, name: &str) -> bool {
+    let is_word = |it: char| it.is_alphanumeric() || it == '_' || it == '$';
+    replacements.iter().all(|(range, _)| {
+        let old = text.get(range.clone()).unwrap_or_default();
+        let old = old.strip_prefix("r#").unwrap_or(old);
+        old.is_empty() || old.trim_matches(|it| !is_word(it)) == name
+    })
+}
+
 /// The address of a file.
 pub fn uri(path: &Path) -> String {
     Url::from_file_path(path).map_or_else(|()| format!("file://{}", path.display()), String::from)
@@ -200,6 +210,25 @@ mod tests {
                 replacements(&wrong, Path::new("/a"), text, Encoding::Utf8).is_err(),
                 "{wrong:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_renaming_replaces_the_name_and_nothing_else() {
+        let text = "use r#old; old(#old)\nother";
+        let is_fine = |range: std::ops::Range<usize>| replaces_only(&vec![(range, "new".to_owned())], text, "old");
+        for (range, is_right) in [
+            (11..14, true),
+            (4..9, true),
+            (15..19, true),
+            (11..11, true),
+            (10..14, true),
+            (10..15, true),
+            (21..26, false),
+            (11..19, false),
+            (11..13, false),
+        ] {
+            assert_eq!(is_fine(range.clone()), is_right, "{:?}", text.get(range));
         }
     }
 

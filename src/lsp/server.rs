@@ -1,7 +1,7 @@
 //! A language server that runs: what it was told, what it reports, and what it asks.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader},
@@ -19,7 +20,7 @@ use tokio::{
 
 use super::{
     catalogue::{Found, language_id},
-    diagnostic::{self, Diagnostic},
+    diagnostic::{self, Diagnostic, Item},
     position::{self, Encoding, Spot, path, uri},
     tree::DiskChange,
     wire,
@@ -29,32 +30,61 @@ use super::{
 const START_LIMIT: Duration = Duration::from_secs(45);
 /// Some servers say only after their start that they can be asked for problems; later, they are taken to report by themselves.
 const OFFER_WAIT: Duration = Duration::from_millis(500);
-/// Reports without a version count once no other has come for so long.
+/// Reports without a version count once no other has come for so long, and so do those with one where several files were changed
+/// together: some servers report at once what they know without the other files, and again when they know better.
 const QUIET: Duration = Duration::from_millis(400);
 /// Time in which a server that reports by itself comes to the files that depend on a change.
 const SETTLE: Duration = Duration::from_millis(600);
 /// Pause before a server that was busy is asked again.
 const RETRY: Duration = Duration::from_millis(50);
-/// Problems of one file that are kept.
-const MOST_PROBLEMS: usize = 1000;
-/// Work that a server announces at once.
+/// Work that a server announces at once, and the bytes of the name that it has.
 const MOST_TASKS: usize = 1000;
+const TASK_BYTES: usize = 200;
 /// Files that are open in a server.
 const MOST_OPEN: usize = 64;
 /// Messages that wait to be written.
-const MOST_WAITING: usize = 256;
+const MOST_WAITING: usize = 1024;
+/// Files that a server is asked about at a time.
+const MOST_ASKED: usize = 16;
+/// Characters of the words in which a server refuses.
+const REFUSAL_CHARS: usize = 300;
 /// Bytes at the end of the error output that are kept, for the reason why it ended.
 const KEPT_ERRORS: usize = 2000;
 
-/// A change of a file, as a whole.
+/// Why nothing is known of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
-    /// Canonical.
-    pub file: PathBuf,
-    /// `None`: the file is new.
-    pub old: Option<String>,
-    /// `None`: it is deleted.
-    pub new: Option<String>,
+pub enum Missing {
+    /// The server has not answered in time.
+    Late,
+    /// The server is still reading the project.
+    Reading,
+    /// The server's own words.
+    Refused(String),
+    /// Why the connection has ended.
+    Gone(String),
+}
+
+impl Missing {
+    /// A sentence without a full stop, about the server of this name.
+    pub fn told(&self, name: &str) -> String {
+        match self {
+            Self::Late => format!("{name} has not answered in time"),
+            Self::Reading => format!("{name} is still reading the project"),
+            Self::Refused(why) => format!("{name} refused: {why}"),
+            Self::Gone(why) => format!("{name} does not work: {why}"),
+        }
+    }
+}
+
+/// The problems of files, by file.
+pub type Reports = BTreeMap<PathBuf, Result<Vec<Diagnostic>, Missing>>;
+
+/// The time that a look has.
+#[derive(Clone, Copy, Debug)]
+pub struct LookTime {
+    pub until: Instant,
+    /// A server that has been reading the project for so long is not waited for; `None`: it is.
+    pub patience: Option<Duration>,
 }
 
 /// A question about a symbol.
@@ -62,19 +92,7 @@ pub struct Edit {
 pub enum Question {
     Definition,
     References,
-    /// It is to have this name.
-    Rename(String),
-}
-
-/// Problems of files, by file.
-pub type Known = BTreeMap<PathBuf, Vec<Diagnostic>>;
-
-/// The problems of files before and after a change.
-#[derive(Clone, Debug, Default)]
-pub struct Compared {
-    /// By file. `None`: they are not known.
-    pub before: BTreeMap<PathBuf, Option<Vec<Diagnostic>>>,
-    pub after: BTreeMap<PathBuf, Option<Vec<Diagnostic>>>,
+    Rename { old: String, new: String },
 }
 
 /// The connection to a server. Its tasks end with the streams.
@@ -108,6 +126,8 @@ struct State {
     progress: HashSet<String>,
     /// What it says of itself; `None`: it does not say.
     is_quiescent: Option<bool>,
+    /// Since when it has been reading the project; `None`: it is ready, as far as it says so.
+    reading: Option<Instant>,
     open: HashMap<PathBuf, Open>,
     published: HashMap<PathBuf, Published>,
     /// When it was last told of a text or of the disk.
@@ -121,14 +141,22 @@ struct Open {
     /// When it was last told.
     told: Instant,
     /// The last answer to a pull.
-    pulled: Option<(Value, Vec<Value>)>,
+    pulled: Option<(Value, Vec<Item>)>,
 }
 
 /// What a server has reported of a file by itself.
 struct Published {
     version: Option<i64>,
     at: Instant,
-    items: Vec<Value>,
+    items: Vec<Item>,
+}
+
+impl State {
+    /// Takes note of when the server begins to read the project, and when it is done.
+    fn note_reading(&mut self) {
+        let is_reading = !self.progress.is_empty() || self.is_quiescent == Some(false);
+        self.reading = is_reading.then(|| self.reading.unwrap_or_else(Instant::now));
+    }
 }
 
 impl Shared {
@@ -184,7 +212,11 @@ impl Server {
             initialization: found.initialization.clone(),
             folders: folders.clone(),
         });
-        shared.state().is_quiescent = found.tells_when_ready.then_some(false);
+        {
+            let mut state = shared.state();
+            state.is_quiescent = found.tells_when_ready.then_some(false);
+            state.note_reading();
+        }
         tokio::spawn(write(input, to_write));
         tokio::spawn(read(output, out.downgrade(), Arc::clone(&shared)));
         tokio::spawn(keep_errors(errors, Arc::clone(&shared)));
@@ -242,70 +274,31 @@ impl Server {
         self.notify("exit", Value::Null);
     }
 
-    /// Returns true once the server has read the project, as far as it says so; false if it has not `until` then.
-    pub async fn is_ready(&self, until: Instant) -> bool {
-        self.wait(until, |state| {
-            let begun = state.begun?;
-            let offer = begun + OFFER_WAIT;
+    /// Waits until the server has read the project, as far as it says so.
+    async fn ready(&self, time: LookTime) -> Result<(), Missing> {
+        let ready = self.wait(time.until, |state| {
+            let offer = state.begun? + OFFER_WAIT;
             if state.pull.is_none() && Instant::now() < offer {
                 return Some(Err(offer));
             }
-            let is_ready = state.progress.is_empty() && state.is_quiescent != Some(false);
-            is_ready.then_some(Ok(()))
-        })
-        .await
-        .is_some()
-    }
-
-    /// Looks at `edits` as they were and as they are, together with `others` as they are; each look ends at its time. Nothing
-    /// of it needs to be on the disk. `known`: problems before the edits that are known already.
-    pub async fn compare(
-        &self,
-        edits: &[Edit],
-        others: &[(PathBuf, String)],
-        known: &Known,
-        times: (Instant, Instant),
-    ) -> Compared {
-        let old = edits
-            .iter()
-            .filter_map(|it| Some((it.file.as_path(), it.old.as_deref()?)));
-        let same = || others.iter().map(|(file, text)| (file.as_path(), text.as_str()));
-        let unknown: Vec<_> = old.chain(same()).filter(|it| !known.contains_key(it.0)).collect();
-        let wanted: Vec<_> = edits.iter().map(|it| (it.file.as_path(), "")).chain(same()).collect();
-        self.refresh(&wanted);
-        let blind = self.blind(edits, others);
-        let since = Instant::now();
-        self.tell_texts(&unknown);
-        let mut before = self.problems(&unknown, since, times.0).await;
-        for file in blind {
-            before.insert(file, None);
+            let Some(since) = state.reading else {
+                return Some(Ok(true));
+            };
+            match time.patience.map(|it| since + it) {
+                Some(end) if end <= Instant::now() => Some(Ok(false)),
+                Some(end) => Some(Err(end)),
+                None => None,
+            }
+        });
+        match ready.await {
+            Some(true) => Ok(()),
+            Some(false) => Err(Missing::Reading),
+            None => match self.over() {
+                Some(why) => Err(Missing::Gone(why)),
+                None if self.shared.state().reading.is_some() => Err(Missing::Reading),
+                None => Err(Missing::Late),
+            },
         }
-        before.extend(known.iter().map(|(file, found)| (file.clone(), Some(found.clone()))));
-        let new = edits
-            .iter()
-            .filter_map(|it| Some((it.file.as_path(), it.new.as_deref()?)));
-        let after: Vec<_> = new.chain(same()).collect();
-        let since = Instant::now();
-        self.tell_texts(&after);
-        self.tell_changes(edits);
-        let after = self.problems(&after, since, times.1).await;
-        Compared { before, after }
-    }
-
-    /// Files whose problems before a change cannot be found out: what depends on a changed file is read against the disk, which has
-    /// its new text, where that file is a header, or was not open before it changed.
-    fn blind(&self, edits: &[Edit], others: &[(PathBuf, String)]) -> Vec<PathBuf> {
-        let is_header = |it: &Path| {
-            let extension = it.extension().map(|it| it.to_string_lossy().to_ascii_lowercase());
-            matches!(language_id(it), "c" | "cpp") && extension.is_some_and(|it| it.starts_with('h'))
-        };
-        let state = self.shared.state();
-        let is_open = |it: &Path| state.open.contains_key(it);
-        let is_late = edits.iter().any(|it| it.old.is_some() && !is_open(&it.file));
-        let has_header = edits.iter().any(|it| is_header(&it.file));
-        let others = others.iter().map(|it| &it.0);
-        let blind = others.filter(|it| is_late || has_header && !is_open(it));
-        blind.cloned().collect()
     }
 
     /// Says what others have changed on the disk.
@@ -320,28 +313,41 @@ impl Server {
     }
 
     /// Opens a file as it is on the disk. One that is opened with another text than the disk's some servers do not take for the
-    /// files that depend on it, so it is to be open before it changes.
+    /// files that depend on it, so it is to be open before it changes. What was told longest ago is closed for it, where too much
+    /// is open.
     pub fn open(&self, file: &Path, text: &str) {
-        let is_open = self.shared.state().open.contains_key(file);
-        if !is_open {
-            self.tell_texts(&[(file, text)]);
+        let surplus = {
+            let state = self.shared.state();
+            if state.open.contains_key(file) {
+                return;
+            }
+            let oldest = state.open.iter().min_by_key(|it| it.1.told);
+            oldest.filter(|_| state.open.len() >= MOST_OPEN).map(|it| it.0.clone())
+        };
+        if let Some(surplus) = surplus {
+            self.close(&surplus);
         }
+        self.tell_texts(&[(file, text)]);
     }
 
-    /// Looks at files as they are.
+    /// Looks at files, which have these texts on the disk; `written`: what has become of files that were changed since they were
+    /// last looked at. `held`: open files that keep the text that the server knows.
     pub async fn look(
         &self,
         files: &[(PathBuf, String)],
-        until: Instant,
-    ) -> BTreeMap<PathBuf, Option<Vec<Diagnostic>>> {
+        written: &[(PathBuf, DiskChange)],
+        held: &BTreeSet<PathBuf>,
+        time: LookTime,
+    ) -> Reports {
         let files: Vec<_> = files
             .iter()
             .map(|(file, text)| (file.as_path(), text.as_str()))
             .collect();
-        self.refresh(&files);
+        self.refresh(&files, held);
         let since = Instant::now();
         self.tell_texts(&files);
-        self.problems(&files, since, until).await
+        self.tell_written(&files, written);
+        self.problems(&files, since, written.len() > 1, time).await
     }
 
     /// Asks about the symbol at a place of a file. Error: why there is no answer.
@@ -354,13 +360,10 @@ impl Server {
         until: Instant,
     ) -> Result<Value, String> {
         let name = &self.name;
-        self.refresh(&[(file, text)]);
+        self.refresh(&[(file, text)], &BTreeSet::new());
         self.tell_texts(&[(file, text)]);
-        if !self.is_ready(until).await {
-            return Err(self
-                .over()
-                .unwrap_or_else(|| format!("{name} is still reading the project")));
-        }
+        let time = LookTime { until, patience: None };
+        self.ready(time).await.map_err(|it| it.told(name))?;
         let encoding = self.shared.state().encoding;
         let at = position::units(text, spot, encoding);
         let mut wish = json!({ "textDocument": { "uri": uri(file) }, "position": at });
@@ -370,7 +373,7 @@ impl Server {
                 wish["context"] = json!({ "includeDeclaration": true });
                 "textDocument/references"
             }
-            Question::Rename(new) => {
+            Question::Rename { new, .. } => {
                 wish["newName"] = new.as_str().into();
                 "textDocument/rename"
             }
@@ -381,17 +384,19 @@ impl Server {
                 Err(NoAnswer::Refused(error)) if is_busy(&error) && Instant::now() + RETRY < until => {
                     tokio::time::sleep(RETRY).await;
                 }
-                Err(NoAnswer::Refused(error)) => {
-                    let message: String = error["message"]
-                        .as_str()
-                        .unwrap_or_default()
-                        .chars()
-                        .take(300)
-                        .collect();
-                    return Err(format!("{name} refused: {message}"));
-                }
-                Err(NoAnswer::Late) => return Err(format!("{name} has not answered in time")),
-                Err(NoAnswer::Gone) => return Err(format!("{name} {}", self.over().unwrap_or_default())),
+                Err(why) => return Err(self.missing(why).told(name)),
+            }
+        }
+    }
+
+    /// What it means that there is no answer.
+    fn missing(&self, why: NoAnswer) -> Missing {
+        match why {
+            NoAnswer::Late => Missing::Late,
+            NoAnswer::Gone => Missing::Gone(self.over().unwrap_or_default()),
+            NoAnswer::Refused(error) => {
+                let message = error["message"].as_str().unwrap_or_default();
+                Missing::Refused(message.chars().take(REFUSAL_CHARS).collect())
             }
         }
     }
@@ -401,18 +406,16 @@ impl Server {
         self.shared.state().encoding
     }
 
-    /// Brings what is open and not among `wanted` to what the disk has, and closes what is too much.
-    fn refresh(&self, wanted: &[(&Path, &str)]) {
+    /// Brings what is open and neither among `wanted` nor `held` to what the disk has, and closes what is too much.
+    fn refresh(&self, wanted: &[(&Path, &str)], held: &BTreeSet<PathBuf>) {
         let mut open: Vec<(PathBuf, Instant)> = {
             let state = self.shared.state();
-            let others = state
-                .open
-                .iter()
-                .filter(|(file, _)| !wanted.iter().any(|it| it.0 == file.as_path()));
+            let is_kept = |file: &PathBuf| held.contains(file) || wanted.iter().any(|it| it.0 == file.as_path());
+            let others = state.open.iter().filter(|(file, _)| !is_kept(file));
             others.map(|(file, it)| (file.clone(), it.told)).collect()
         };
         open.sort_by_key(|it| it.1);
-        let surplus = (open.len() + wanted.len()).saturating_sub(MOST_OPEN);
+        let surplus = (open.len() + wanted.len() + held.len()).saturating_sub(MOST_OPEN);
         for (at, (file, _)) in open.iter().enumerate() {
             match super::text_of(file).filter(|_| at >= surplus) {
                 Some(text) => self.tell_texts(&[(file, &text)]),
@@ -472,72 +475,70 @@ impl Server {
         }
     }
 
-    /// Says what has become of files on the disk.
-    fn tell_changes(&self, edits: &[Edit]) {
-        let kind = |it: &Edit| match (&it.old, &it.new) {
-            (_, None) => DiskChange::Deleted,
-            (None, Some(_)) => DiskChange::Created,
-            (Some(_), Some(_)) => DiskChange::Changed,
-        };
-        for edit in edits {
-            match edit.new {
-                Some(_) => self.notify(
-                    "textDocument/didSave",
-                    json!({ "textDocument": { "uri": uri(&edit.file) } }),
-                ),
-                None => self.close(&edit.file),
+    /// Says what has become of files on the disk; those of which `texts` has none are closed.
+    fn tell_written(&self, texts: &[(&Path, &str)], written: &[(PathBuf, DiskChange)]) {
+        for (file, _) in written {
+            if texts.iter().any(|it| it.0 == file.as_path()) {
+                let about = json!({ "textDocument": { "uri": uri(file) } });
+                self.notify("textDocument/didSave", about);
+            } else {
+                self.close(file);
             }
         }
-        let changes: Vec<_> = edits.iter().map(|it| (it.file.clone(), kind(it))).collect();
-        self.tell_disk(&changes);
+        self.tell_disk(written);
     }
 
-    /// The problems of files that are open and were told `since`, or before; `None` for those of which nothing is known at the
-    /// end of the time.
-    async fn problems(
-        &self,
-        files: &[(&Path, &str)],
-        since: Instant,
-        until: Instant,
-    ) -> BTreeMap<PathBuf, Option<Vec<Diagnostic>>> {
-        let mut all = BTreeMap::new();
-        if files.is_empty() || !self.is_ready(until).await {
-            all.extend(files.iter().map(|it| (it.0.to_owned(), None)));
-            return all;
+    /// The problems of files that are open and were told `since`, or before; `is_joint`: several of them were changed. All are
+    /// waited for at the same time.
+    async fn problems(&self, files: &[(&Path, &str)], since: Instant, is_joint: bool, time: LookTime) -> Reports {
+        if files.is_empty() {
+            return Reports::new();
+        }
+        if let Err(missing) = self.ready(time).await {
+            let missing = |it: &(&Path, &str)| (it.0.to_owned(), Err(missing.clone()));
+            return files.iter().map(missing).collect();
         }
         let pull = self.shared.state().pull.clone();
-        // What was not told anew is reported after what was, if at all.
-        let is_told = |file: &Path| self.shared.state().open.get(file).is_some_and(|it| it.told >= since);
-        let (told, untold): (Vec<_>, Vec<_>) = files.iter().partition(|it| is_told(it.0));
-        let (mut is_settled, mut settled) = (false, since);
-        for (file, text) in told.into_iter().chain(untold) {
+        let encoding = self.encoding();
+        let look = async |file: &Path, text: &str| {
             let items = match &pull {
-                Some(identifier) => self.pulled(file, identifier, until).await,
-                None => {
-                    if !is_settled && !is_told(file) {
-                        is_settled = true;
-                        let told = self.shared.state().told.unwrap_or(since);
-                        settled = told + SETTLE;
-                        tokio::time::sleep_until(until.min(settled)).await;
-                    }
-                    if !is_told(file) && settled > until {
-                        // It may be about to report something else.
-                        all.insert(file.to_path_buf(), None);
-                        continue;
-                    }
-                    self.pushed(file, until).await
-                }
+                Some(identifier) => self.pulled(file, identifier, time.until).await,
+                None => self.settled(file, since, is_joint, time.until).await,
             };
-            let encoding = self.shared.state().encoding;
-            let read = |it: &Value| diagnostic::read(it, file, text, encoding, &self.name);
-            let found = items.map(|it| it.iter().take(MOST_PROBLEMS).filter_map(read).collect());
-            all.insert(file.to_path_buf(), found);
+            let found = items.map(|it| diagnostic::placed(&it, file, text, encoding, &self.name));
+            (file.to_owned(), found)
+        };
+        let looks: Vec<_> = files.iter().map(|(file, text)| look(file, text)).collect();
+        // What reports by itself is only waited for.
+        let at_once = if pull.is_some() { MOST_ASKED } else { looks.len() };
+        futures::stream::iter(looks).buffer_unordered(at_once).collect().await
+    }
+
+    /// The report of a server that reports by itself. What was not told `since` then is reported after what was, if at all.
+    async fn settled(&self, file: &Path, since: Instant, is_joint: bool, until: Instant) -> Result<Vec<Item>, Missing> {
+        let (is_told, last) = {
+            let state = self.shared.state();
+            let is_told = state.open.get(file).is_some_and(|it| it.told >= since);
+            (is_told, state.told.unwrap_or(since))
+        };
+        if !is_told {
+            let settled = last + SETTLE;
+            tokio::time::sleep_until(until.min(settled)).await;
+            if settled > until {
+                // It may be about to report something else.
+                return Err(Missing::Late);
+            }
         }
-        all
+        self.pushed(file, is_joint, until).await.ok_or_else(|| self.late())
+    }
+
+    /// The reason why nothing has come by the end of the time.
+    fn late(&self) -> Missing {
+        self.over().map_or(Missing::Late, Missing::Gone)
     }
 
     /// Asks for the problems of a file, again where the server is busy.
-    async fn pulled(&self, file: &Path, identifier: &Value, until: Instant) -> Option<Vec<Value>> {
+    async fn pulled(&self, file: &Path, identifier: &Value, until: Instant) -> Result<Vec<Item>, Missing> {
         loop {
             let known = self.shared.state().open.get(file).and_then(|it| it.pulled.clone());
             let mut wish = json!({ "textDocument": { "uri": uri(file) } });
@@ -547,40 +548,44 @@ impl Server {
             if let Some((id, _)) = &known {
                 wish["previousResultId"] = id.clone();
             }
+            let nonsense = || Missing::Refused("its report cannot be read".to_owned());
             match self.request("textDocument/diagnostic", wish, until).await {
-                Ok(answer) if answer["kind"] == "unchanged" => return known.map(|it| it.1),
+                Ok(answer) if answer["kind"] == "unchanged" => return known.map(|it| it.1).ok_or_else(nonsense),
                 Ok(mut answer) => {
                     // Anything else is no answer.
                     let Value::Array(items) = taken(&mut answer, "items") else {
-                        return None;
+                        return Err(nonsense());
                     };
+                    let items = Item::read_all(&items);
                     let id = taken(&mut answer, "resultId");
                     if let Some(open) = self.shared.state().open.get_mut(file) {
                         open.pulled = id.is_string().then(|| (id, items.clone()));
                     }
-                    return Some(items);
+                    return Ok(items);
                 }
                 Err(NoAnswer::Refused(error)) if is_busy(&error) => {
                     if Instant::now() + RETRY >= until {
-                        return None;
+                        return Err(Missing::Late);
                     }
                     tokio::time::sleep(RETRY).await;
                 }
-                Err(_) => return None,
+                Err(why) => return Err(self.missing(why)),
             }
         }
     }
 
     /// Waits for a report of a file as it is.
-    async fn pushed(&self, file: &Path, until: Instant) -> Option<Vec<Value>> {
+    async fn pushed(&self, file: &Path, is_joint: bool, until: Instant) -> Option<Vec<Item>> {
         let found = self.wait(until, |state| {
             let open = state.open.get(file)?;
             let published = state.published.get(file).filter(|it| it.at >= open.told)?;
-            match published.version {
-                Some(version) => (version == open.version).then_some(())?,
-                // Another may be on its way.
-                None if published.at + QUIET > Instant::now() => return Some(Err(published.at + QUIET)),
-                None => {}
+            if published.version.is_some_and(|it| it != open.version) {
+                return None;
+            }
+            // Another may be on its way.
+            let is_sure = published.version.is_some() && !is_joint;
+            if !is_sure && published.at + QUIET > Instant::now() {
+                return Some(Err(published.at + QUIET));
             }
             Some(Ok(published.items.clone()))
         });
@@ -793,7 +798,7 @@ impl Shared {
         waiting.send(answer).ok();
     }
 
-    fn take_notification(&self, method: &str, mut parameters: Value) {
+    fn take_notification(&self, method: &str, parameters: Value) {
         let mut state = self.state();
         match method {
             "textDocument/publishDiagnostics" => {
@@ -804,20 +809,15 @@ impl Shared {
                 if !state.open.get(&file).is_some_and(is_wanted) {
                     return;
                 }
-                let items = match taken(&mut parameters, "diagnostics") {
-                    Value::Array(mut items) => {
-                        items.truncate(MOST_PROBLEMS);
-                        items
-                    }
-                    _ => Vec::new(),
-                };
+                let items = parameters["diagnostics"].as_array();
+                let items = items.map(|it| Item::read_all(it)).unwrap_or_default();
                 let at = Instant::now();
                 state.published.insert(file, Published { version, at, items });
             }
             "$/progress" => {
                 let token = parameters["token"].to_string();
                 match parameters["value"]["kind"].as_str() {
-                    Some("begin") if state.progress.len() < MOST_TASKS => {
+                    Some("begin") if state.progress.len() < MOST_TASKS && token.len() <= TASK_BYTES => {
                         state.progress.insert(token);
                     }
                     Some("end") => {
@@ -825,8 +825,12 @@ impl Shared {
                     }
                     _ => {}
                 }
+                state.note_reading();
             }
-            "experimental/serverStatus" => state.is_quiescent = parameters["quiescent"].as_bool(),
+            "experimental/serverStatus" => {
+                state.is_quiescent = parameters["quiescent"].as_bool();
+                state.note_reading();
+            }
             _ => {}
         }
     }

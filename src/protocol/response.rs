@@ -507,8 +507,11 @@ impl Response {
         if done.created.is_some() {
             self.origin.created.clone_from(&done.created);
         }
-        for it in self.documents.iter_mut().filter(|it| it.is_open()) {
-            it.finish();
+        for it in &mut self.documents {
+            if it.is_open() {
+                it.finish();
+            }
+            it.settle();
         }
         if self.order.is_postponed && !self.order.by_arrival {
             self.sort();

@@ -95,7 +95,7 @@ fn begin_servers(context: &Context, input: &Input) {
     if !context.only_reads
         && let Ok(file) = walk::place(&context.workspace, input.text("target_file"))
     {
-        context.servers.start(&context.workspace, &context.settings, &file.path);
+        context.servers.start(context.around(), &file.path);
     }
 }
 

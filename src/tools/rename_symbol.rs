@@ -52,11 +52,12 @@ async fn propose(input: Input, context: Context) -> Result<Proposal, Fault> {
         symbol::named(&own.0, file, &own.1)
     };
     let symbol = walk::away(&context, find).await?;
-    let question = Question::Rename(new.clone());
+    let question = Question::Rename {
+        old: symbol.name.clone(),
+        new: new.clone(),
+    };
     let place = (symbol.file.path.clone(), symbol.spot);
-    let asked = context
-        .servers
-        .ask(&context.workspace, &context.settings, place, question, symbol::LIMIT);
+    let asked = context.servers.ask(context.around(), place, question, symbol::LIMIT);
     let renamed = match asked.await.map_err(symbol::failed)? {
         Answer::Renamed(renamed) => renamed,
         Answer::Places(_) => Vec::new(),

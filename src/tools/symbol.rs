@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 
 use super::{
     arguments,
-    tool::{Access, Context, Fault, Input, Outcome},
+    tool::{Access, Class, Context, Fault, Input, Outcome, Tool, Work, schema},
     walk,
 };
 use crate::{
     lsp::{Answer, Place, Question, Spot},
+    protocol::CallSubject,
     sandbox::{self, Located},
 };
 
@@ -49,7 +50,7 @@ pub struct Symbol {
 }
 
 /// The files that the call reads.
-pub fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
+fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
     let file = walk::place(&context.workspace, input.text("file_path"))?;
     Ok(vec![Access::Read(file)])
 }
@@ -114,17 +115,34 @@ fn find(text: &str, word: &str, line: Option<usize>) -> Option<Spot> {
     std::iter::once(at).chain(nearest).find_map(spot)
 }
 
+/// A tool that asks for places of a symbol.
+pub fn tool(name: &str, about: &'static str, word: &'static str, question: Question) -> Tool {
+    Tool {
+        about: about.into(),
+        schema: schema(properties(), &["file_path", "symbol"]),
+        synonyms: SYNONYMS,
+        word: word.into(),
+        subject: CallSubject::Symbol,
+        runs_code: true,
+        examples: &[r#"{ "file_path": "a.py", "line": 3, "symbol": "total" }"#],
+        ..Tool::new(
+            name,
+            Class::Reads,
+            Work::call(touches, move |input, context| places(input, context, question.clone())),
+        )
+    }
+}
+
 /// Asks for places of the symbol and tells them.
-pub async fn places(input: Input, context: Context, question: Question) -> Result<Outcome, Fault> {
+async fn places(input: Input, context: Context, question: Question) -> Result<Outcome, Fault> {
     let own = (input, context.clone());
     let find = move |_: &_| {
         let file = walk::place(&own.1.workspace, own.0.text("file_path"))?;
         named(&own.0, file, &own.1)
     };
     let symbol = walk::away(&context, find).await?;
-    let servers = &context.servers;
     let place = (symbol.file.path.clone(), symbol.spot);
-    let asked = servers.ask(&context.workspace, &context.settings, place, question, LIMIT);
+    let asked = context.servers.ask(context.around(), place, question, LIMIT);
     let places = match asked.await.map_err(failed)? {
         Answer::Places(places) => places,
         Answer::Renamed(_) => Vec::new(),

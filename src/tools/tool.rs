@@ -19,7 +19,7 @@ use crate::{
     embedding::EmbeddingService,
     extensions::SkillShelf,
     index::Index,
-    lsp::LanguageServers,
+    lsp::{Around, LanguageServers},
     models::{Chosen, Image, ToolSpec},
     protocol::{CallSubject, Mode, NotOffered, Operation, Permission},
     sandbox::{Change, Located, Refused, Seen, Workspace},
@@ -370,6 +370,14 @@ pub struct Context {
 }
 
 impl Context {
+    /// The workspace and the settings, for language servers.
+    pub fn around(&self) -> Around<'_> {
+        Around {
+            workspace: &self.workspace,
+            settings: &self.settings,
+        }
+    }
+
     /// The context of a call that belongs to no conversation.
     pub fn apart(workspace: Arc<Workspace>, settings: Arc<Settings>, index: Arc<Index>) -> Self {
         Self {

@@ -4,8 +4,10 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, Output, Stdio},
 };
+
+use serde_json::Value;
 
 use crate::mock_model::Model;
 
@@ -75,6 +77,23 @@ impl Bench {
     pub fn start(&self, prompt: &str, arguments: &[&str]) -> Child {
         let mut command = self.sheaf(&["-p", prompt]);
         command.args(arguments).spawn().expect("it runs")
+    }
+
+    /// Starts it, lets the model make the calls of each step and then end its answer. Returns the results of the calls, and what
+    /// was printed.
+    pub fn play(&self, arguments: &[&str], steps: &[&[(&str, Value)]]) -> (Vec<String>, Output) {
+        let child = self.start("go", arguments);
+        let mut results = Vec::new();
+        for step in steps {
+            let asked = self.model.asked();
+            results.extend(asked.results());
+            asked.calls(step);
+        }
+        let last = self.model.asked();
+        results.extend(last.results());
+        last.says("Done.");
+        last.finish();
+        (results, child.wait_with_output().expect("it ends"))
     }
 
     /// Runs it to its end: all that it printed, and its exit code.

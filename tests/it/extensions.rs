@@ -63,18 +63,8 @@ fn bench() -> Bench {
 
 /// Lets the model make these calls, one after the other. Returns all results, and what was said on standard error.
 fn calls(bench: &Bench, arguments: &[&str], calls: &[(&str, Value)]) -> (Vec<String>, String) {
-    let child = bench.start("go", arguments);
-    let mut results = Vec::new();
-    for call in calls {
-        let asked = bench.model.asked();
-        results.extend(asked.results());
-        asked.calls(std::slice::from_ref(call));
-    }
-    let last = bench.model.asked();
-    results.extend(last.results());
-    last.says("Done.");
-    last.finish();
-    let output = child.wait_with_output().expect("it ends");
+    let steps: Vec<&[(&str, Value)]> = calls.iter().map(std::slice::from_ref).collect();
+    let (results, output) = bench.play(arguments, &steps);
     (results, String::from_utf8_lossy(&output.stderr).into_owned())
 }
 

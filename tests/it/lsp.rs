@@ -6,7 +6,10 @@ use std::{fs, path::Path, process::Command};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::{attack::say, bench::Bench};
+use crate::{
+    attack::{say, until},
+    bench::Bench,
+};
 
 /// A workspace with two files of a language, whose server is the scripted one of this `kind`. `None`: there is no sandbox here,
 /// without which no server starts.
@@ -41,23 +44,18 @@ fn edit(file: &str, old: &str, new: &str) -> (&'static str, Value) {
 
 /// Lets the model make these calls, one after the other. Returns their results, and what the documents say of checks.
 fn calls(bench: &Bench, arguments: &[&str], calls: &[(&str, Value)]) -> (Vec<String>, Vec<Value>) {
+    let steps: Vec<&[(&str, Value)]> = calls.iter().map(std::slice::from_ref).collect();
+    steps_of(bench, arguments, &steps)
+}
+
+/// Lets the model make the calls of each step at once. Returns the same: of a document that is updated, each check that ended.
+fn steps_of(bench: &Bench, arguments: &[&str], steps: &[&[(&str, Value)]]) -> (Vec<String>, Vec<Value>) {
     let arguments = [&["--output-format", "events"], arguments].concat();
-    let child = bench.start("go", &arguments);
-    let mut results = Vec::new();
-    for call in calls {
-        let asked = bench.model.asked();
-        results.extend(asked.results());
-        asked.calls(std::slice::from_ref(call));
-    }
-    let last = bench.model.asked();
-    results.extend(last.results());
-    last.says("Done.");
-    last.finish();
-    let output = child.wait_with_output().expect("it ends");
+    let (results, output) = bench.play(&arguments, steps);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     let events = printed.lines().filter_map(|it| serde_json::from_str::<Value>(it).ok());
     let checked = events.filter_map(|mut it| it["data"]["metadata"].get_mut("checked").map(Value::take));
-    (results, checked.collect())
+    (results, checked.filter(|it| it["isPending"] != true).collect())
 }
 
 fn read(file: &str) -> (&'static str, Value) {
@@ -72,20 +70,15 @@ fn servers(bench: &Bench) -> usize {
     lines.filter(|it| it.contains(&mark)).count()
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = std::time::Instant::now();
-    while !is_so() {
-        assert!(began.elapsed().as_secs() < 60, "{what} in vain");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-}
+/// There is time enough for everything, so that nothing depends on the machine.
+const PATIENT: &[&str] = &["--trust", "--set", "agent.lint_wait=60s"];
 
 #[test]
 fn a_change_that_breaks_another_file_is_told_before_the_model_goes_on() {
     let Some(bench) = bench("good") else { return };
     let (results, checked) = calls(
         &bench,
-        &["--trust"],
+        PATIENT,
         &[
             read("a.fake"),
             edit("a.fake", "fine", "broken"),
@@ -98,21 +91,97 @@ fn a_change_that_breaks_another_file_is_told_before_the_model_goes_on() {
         "{results:?}"
     );
     assert!(
-        results[1].contains("int errors in `b.fake`") && results[1].contains("1:1 error[7]: what it imports is broken"),
+        results[1].contains("New lint errors in `b.fake`:\n1:1 error[7]: what it imports is broken"),
         "{results:?}"
     );
     assert!(!results[1].contains("c.fake"), "it imports nothing: {results:?}");
     assert!(!results[2].contains("lint"), "{results:?}");
     assert!(results[3].starts_with("No problems were found"), "{results:?}");
-    // Whether the caller was broken before is known only if the server had opened the file before it changed.
-    let number = |at: usize, name: &str| checked[at][name].as_u64();
-    assert!(matches!(number(0, "newProblems"), Some(1 | 2)), "{checked:?}");
-    assert_eq!(
-        (number(1, "newProblems"), number(1, "fixedProblems")),
-        (Some(0), Some(2)),
-        "{checked:?}"
-    );
+    let numbers = |it: &Value| (it["newProblems"].as_u64(), it["fixedProblems"].as_u64());
+    let numbers: Vec<_> = checked.iter().map(numbers).collect();
+    assert_eq!(numbers, [(Some(2), Some(0)), (Some(0), Some(2))], "{checked:?}");
+    assert_eq!(checked[1]["unchecked"], json!([]));
     until("no server is left", || servers(&bench) == 0);
+}
+
+#[test]
+fn the_changes_of_a_step_are_judged_together() {
+    let Some(bench) = bench("good") else { return };
+    let first = [read("a.fake"), read("c.fake")];
+    // What the first call breaks the second mends.
+    let mended = [edit("a.fake", "fine", "broken"), edit("a.fake", "broken", "fine again")];
+    let both = [edit("a.fake", "fine again", "broken"), edit("c.fake", "a", "b")];
+    let (results, checked) = steps_of(&bench, PATIENT, &[&first, &mended, &both]);
+    assert!(
+        !results[2].contains("lint") && !results[3].contains("lint"),
+        "{results:?}"
+    );
+    let clean = json!({
+        "isPending": false, "isChecked": true, "newProblems": 0, "fixedProblems": 0, "problems": [], "unchecked": [],
+    });
+    assert_eq!(checked[..2], [clean.clone(), clean], "each of them says so");
+    // Each has the problems of its own file, and the last one all the others.
+    assert!(
+        !results[4].contains("lint"),
+        "the last call has the report: {results:?}"
+    );
+    assert!(
+        results[5].contains("New lint errors in `a.fake`") && results[5].contains("New lint errors in `b.fake`"),
+        "{results:?}"
+    );
+    let files = |it: &Value| {
+        let problems = it["problems"].as_array().expect("a list").iter();
+        problems
+            .map(|it| it["filePath"].as_str().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(files(&checked[2]), ["a.fake"]);
+    assert_eq!(files(&checked[3]), ["b.fake"]);
+}
+
+#[test]
+fn a_server_that_hangs_holds_up_no_other() {
+    let Some(bench) = bench("good") else { return };
+    bench.write("work/a.slow", "fine\n");
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lsp/server.sh");
+    let settings = bench.read("home/.config/sheaf/config.toml");
+    let slow = format!(
+        "[lsp.slow]\ncommand = '{}'\nargs = ['hang', '{}']\nextensions = ['.slow']\n",
+        server.display(),
+        bench.path("mark").display(),
+    );
+    bench.write("home/.config/sheaf/config.toml", &format!("{settings}{slow}"));
+    let first = [read("a.slow"), read("a.fake")];
+    let both = [edit("a.slow", "fine", "broken"), edit("a.fake", "fine", "broken")];
+    let wait = ["--trust", "--set", "agent.lint_wait=5s"];
+    let (results, checked) = steps_of(&bench, &wait, &[&first, &both]);
+    assert!(results[3].contains("New lint errors in `a.fake`"), "{results:?}");
+    assert!(
+        results[3].contains("Not checked: slow is still starting (a.slow)."),
+        "{results:?}"
+    );
+    assert_eq!(checked[1]["isChecked"], true, "{checked:?}");
+    assert_eq!(checked[1]["unchecked"], json!(["slow is still starting (a.slow)"]));
+}
+
+#[test]
+fn what_others_change_is_told_to_servers_and_is_none_of_a_change() {
+    let Some(bench) = bench("good") else { return };
+    let breaks = (
+        "run_terminal_cmd",
+        json!({ "command": "echo broken > a.fake", "is_background": false }),
+    );
+    let steps = [
+        read("a.fake"),
+        read("b.fake"),
+        breaks,
+        edit("b.fake", "import a", "import a\n"),
+    ];
+    let (results, _) = calls(&bench, PATIENT, &steps);
+    assert!(
+        !results[3].contains("New lint errors"),
+        "b.fake was broken before it: {results:?}"
+    );
 }
 
 #[test]
@@ -152,7 +221,10 @@ fn a_server_that_hangs_holds_up_no_change_and_what_it_missed_is_looked_at_later(
         &[read("a.fake"), edit("a.fake", "fine", "broken")],
     );
     assert!(!results[1].contains("lint"), "{results:?}");
-    assert_eq!(checked[0]["unchecked"], json!(["fake is still starting"]));
+    assert_eq!(
+        checked[0]["unchecked"],
+        json!(["fake is still starting (a.fake, b.fake)"])
+    );
     until("no server is left", || servers(&bench) == 0);
 
     let bench = self::bench("late").expect("a sandbox, as before");
@@ -170,7 +242,10 @@ fn a_server_that_hangs_holds_up_no_change_and_what_it_missed_is_looked_at_later(
     ];
     let (results, checked) = calls(&bench, &wait, &steps);
     assert!(!results[1].contains("lint"), "{results:?}");
-    assert_eq!(checked[0]["unchecked"], json!(["fake has not answered in time"]));
+    assert_eq!(
+        checked[0]["unchecked"],
+        json!(["fake is still reading the project (a.fake, b.fake)"])
+    );
     assert!(
         results[4].contains("int errors in `a.fake`") && results[4].contains("int errors in `b.fake`"),
         "{results:?}"

@@ -9,14 +9,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
 };
 
 use serde_json::{Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::{
+    sync::{oneshot, watch},
+    time::Instant,
+};
 
 use super::setup::Setup;
 use crate::{
@@ -26,10 +26,10 @@ use crate::{
         turn::CheckReport,
     },
     config::Settings,
-    lsp::{Edit, LanguageServers},
+    lsp::{Diagnostic, Edit, LanguageServers, Unchecked},
     os::panic,
     protocol::Mode,
-    sandbox::{Place, Tier, Workspace},
+    sandbox::{Located, Place, Tier, Workspace},
     text::redact,
     tools::{
         Access, Change, Class, Context,
@@ -44,8 +44,13 @@ pub use crate::tools::read_lints::KnownMistakes;
 const MOST_FILES: usize = 40;
 /// Reports about one file while one message is answered: a model that has not fixed it by then will not.
 const MOST_ROUNDS: u32 = 3;
-/// Mistakes that are reported for one file.
+/// Mistakes that are reported for one file, and for all.
 const MOST_TOLD: usize = 10;
+const MOST_TOLD_IN_ALL: usize = 20;
+/// Mistakes of one file that are reported although they may be older than the change.
+const FEW: usize = 3;
+/// The part of `agent.lint_wait` in which files are looked at before they are changed.
+const BEFORE: f32 = 0.4;
 /// Problems that the document of a change holds.
 const MOST_SHOWN: usize = 20;
 /// Characters of one mistake.
@@ -152,24 +157,35 @@ impl Checks {
 }
 
 /// Returns true if the model could run checkers without a question.
-fn may_run(setup: &Setup) -> bool {
+pub fn may_run(setup: &Setup) -> bool {
     let settings = &setup.settings;
     let tool = setup.tools.get(read_lints::NAME);
     let is_on = settings.tools.get(read_lints::NAME).is_none_or(|it| it.enabled);
     is_on && tool.is_some_and(|it| !tool_selection::must_ask(settings, it, &[]))
 }
 
-/// Checkers that are asked about what a call has just changed.
+/// Language servers and checkers that are asked about the changes of a step.
 #[derive(Clone, Debug)]
 pub struct Lints(Arc<Asked>);
 
 struct Asked {
     context: Context,
-    /// Number of reports about each file while one message is answered.
-    rounds: Mutex<BTreeMap<PathBuf, u32>>,
-    /// Some that were asked have not answered, and are not waited for.
+    /// What the model was told while one message is answered.
+    told: Mutex<Told>,
+    /// When looks at files before a change of the step end; `None`: there was none yet.
+    before_until: Mutex<Option<Instant>>,
+    /// Checkers that were asked have not answered, and are not waited for.
     is_busy: AtomicBool,
     stopped: watch::Receiver<()>,
+}
+
+/// What the model was told while one message is answered.
+#[derive(Debug, Default)]
+struct Told {
+    /// Number of steps after which problems of each file were.
+    rounds: BTreeMap<PathBuf, u32>,
+    /// Why files were not looked at.
+    unchecked: BTreeSet<String>,
 }
 
 impl std::fmt::Debug for Asked {
@@ -184,7 +200,8 @@ impl Lints {
     fn new(context: Context, stopped: watch::Receiver<()>) -> Self {
         Self(Arc::new(Asked {
             context,
-            rounds: Mutex::default(),
+            told: Mutex::default(),
+            before_until: Mutex::default(),
             is_busy: AtomicBool::new(false),
             stopped,
         }))
@@ -192,81 +209,91 @@ impl Lints {
 
     /// A message of the user's begins.
     pub fn begin(&self) {
-        self.rounds().clear();
+        *self.told() = Told::default();
+        self.begin_step();
     }
 
-    /// The known mistakes of files that are about to be changed, for [`Self::after`]; `None` where nothing will be
-    /// reported.
-    pub fn before(&self, changes: &[Change]) -> Option<KnownMistakes> {
+    /// A step begins: the model is asked.
+    pub fn begin_step(&self) {
+        *self.before_until() = None;
+    }
+
+    /// Has language servers look at files that are about to be changed, and gives the known mistakes for [`Self::after`]; `None`
+    /// where nothing will be reported. All calls of a step together wait for at most two fifths of `agent.lint_wait`.
+    pub async fn before(&self, changes: &[Change]) -> Option<KnownMistakes> {
         let Context {
-            workspace,
-            settings,
-            servers,
-            ..
+            workspace, settings, ..
         } = &self.0.context;
         let edits: Vec<Edit> = changes.iter().flat_map(edits).collect();
-        if self.0.is_busy.load(Ordering::Acquire) {
-            // The next report is about these, too.
-            servers.note(workspace, settings, edits);
-            return None;
-        }
-        let rounds = self.rounds();
-        let is_open = |it: &Edit| rounds.get(&it.file).is_none_or(|it| *it < MOST_ROUNDS);
-        let (edits, muted): (Vec<Edit>, Vec<Edit>) = edits.into_iter().partition(is_open);
-        if !muted.is_empty() {
-            servers.note(workspace, settings, muted);
-        }
-        KnownMistakes::of(edits, &self.0.context)
+        let files = edits.iter().filter(|it| !it.is_deleted);
+        let files = files.filter_map(|it| workspace.located(&it.file).ok());
+        let files = allowed(files, settings);
+        let mut known = KnownMistakes::of(edits, &|it| files.contains(it), &self.0.context)?;
+        let (is_first, until) = {
+            let mut until = self.before_until();
+            let is_first = until.is_none();
+            (
+                is_first,
+                *until.get_or_insert(Instant::now() + settings.agent.lint_wait.mul_f32(BEFORE)),
+            )
+        };
+        known.look(is_first, until, &self.0.context).await;
+        Some(known)
     }
 
-    /// The report about files that have been changed; an empty one where checking takes longer than a moment.
+    /// The report about all that a step has changed; an empty one where checking takes longer than a moment.
     pub async fn after(self, known: KnownMistakes) -> CheckReport {
+        self.begin_step();
         let (send, said) = oneshot::channel();
         let asked = Arc::clone(&self.0);
-        if asked.is_busy.swap(true, Ordering::AcqRel) {
-            return CheckReport::default();
-        }
         let wait = asked.context.settings.agent.lint_wait;
         let runtime = tokio::runtime::Handle::current();
         // On one thread from its beginning to its end: a child that dies with its parent dies with the thread that made it.
         let run = move || {
             let mut stopped = asked.stopped.clone();
             runtime.block_on(async {
-                let Context {
-                    workspace, settings, ..
-                } = &asked.context;
-                let look = Look {
-                    known: known.files().into_iter().collect(),
-                    ..Look::default()
-                };
-                let files = files(&look, workspace, settings);
                 // Who did not wait so long hears of it with the next message.
                 let say = |report| drop(send.send(report));
-                let looking = read_lints::look_at_changed(&known, &files, wait, &asked.context, say);
+                let looking = read_lints::look_at_changed(known, wait, &asked.context, &asked.is_busy, say);
                 tokio::select! {
                     biased;
                     _ = stopped.changed() => {}
                     _ = panic::contained(looking) => {}
                 }
             });
-            asked.is_busy.store(false, Ordering::Release);
         };
         tokio::task::spawn_blocking(run);
         let report = tokio::time::timeout(wait, said).await.ok().and_then(Result::ok);
-        let report = report.unwrap_or_default();
+        let report = report.unwrap_or_else(|| ChangeReport {
+            unchecked: Unchecked::from([("the check has not ended in time".to_owned(), BTreeSet::new())]),
+            ..ChangeReport::default()
+        });
+        let unchecked = self.unchecked(&report);
         CheckReport {
-            text: self.tell(&report.files).unwrap_or_default(),
-            checked: self.checked(&report),
+            text: self.tell(&report.files, &unchecked).unwrap_or_default(),
+            checked: self.checked(&report, unchecked),
         }
     }
 
-    /// The member `checked` of the document of a change; `None` if nothing has looked at it.
-    fn checked(&self, report: &ChangeReport) -> Option<Value> {
-        if !report.is_checked && report.unchecked.is_empty() {
+    /// Why files were not looked at, each reason with the first of its files.
+    fn unchecked(&self, report: &ChangeReport) -> Vec<String> {
+        let one = |(why, files): (&String, &BTreeSet<PathBuf>)| {
+            let files: Vec<String> = files.iter().map(|it| self.shown(it)).collect();
+            match files.as_slice() {
+                [] => redact::held(why).into_owned(),
+                files => format!("{} ({})", redact::held(why), read_lints::listed(files)),
+            }
+        };
+        report.unchecked.iter().map(one).collect()
+    }
+
+    /// The member `checked` of the documents of the changes; `None` if nothing has looked at them.
+    fn checked(&self, report: &ChangeReport, mut unchecked: Vec<String>) -> Option<Value> {
+        if !report.is_checked && unchecked.is_empty() {
             return None;
         }
         // What may be older than the change is told to the model, and is no problem of the change.
-        let problems = report.files.iter().filter(|it| it.is_new).flat_map(|it| &it.found);
+        let problems = report.files.iter().flat_map(|it| &it.new);
         let shown = problems.clone().take(MOST_SHOWN).map(|it| {
             json!({
                 "filePath": self.shown(&it.file),
@@ -279,11 +306,18 @@ impl Lints {
             })
         });
         // They are told to the model, so the change does not pass as clean.
-        let doubtful = report.files.iter().filter(|it| !it.is_new);
-        let doubtful = doubtful.map(|it| format!("problems in {} may be older than this change", self.shown(&it.file)));
-        let unchecked = report.unchecked.iter().map(|it| redact::held(it).into_owned());
-        let unchecked: Vec<String> = unchecked.chain(doubtful).collect();
+        let doubtful = report.files.iter().filter(|it| !it.doubtful.is_empty());
+        unchecked.extend(doubtful.map(|it| {
+            let count = it.doubtful.len();
+            let problems = if count == 1 { "problem" } else { "problems" };
+            format!(
+                "{count} {problems} in {} may be older than this change",
+                self.shown(&it.file)
+            )
+        }));
         Some(json!({
+            // The document says that it is pending, and an update is merged with what was there.
+            "isPending": false,
             "isChecked": report.is_checked,
             "newProblems": problems.clone().count(),
             "fixedProblems": report.fixed,
@@ -298,30 +332,46 @@ impl Lints {
         located.map_or_else(|_| file.display().to_string(), |it| it.shown)
     }
 
-    fn tell(&self, found: &[FileReport]) -> Option<String> {
-        let mut rounds = self.rounds();
+    /// What the model is told. Of what may be older than the change it is told the number, and the problems themselves where
+    /// they are few.
+    fn tell(&self, found: &[FileReport], unchecked: &[String]) -> Option<String> {
+        let mut told = self.told();
         let mut text = String::new();
-        for FileReport { file, found, is_new } in found {
-            let round = rounds.entry(file.clone()).or_default();
+        let mut left = MOST_TOLD_IN_ALL;
+        for FileReport { file, new, doubtful } in found {
+            let round = told.rounds.entry(file.clone()).or_default();
+            if *round == MOST_ROUNDS {
+                continue;
+            }
             *round += 1;
             let name = self.shown(file);
-            let _ = match is_new {
-                true => writeln!(text, "New lint errors in `{name}`:"),
-                false => writeln!(
-                    text,
-                    "Lint errors in `{name}`, some of which may be older than this change:"
-                ),
+            let mut list = |head: String, found: &[Diagnostic]| {
+                let _ = writeln!(text, "{head}");
+                let most = MOST_TOLD.min(left);
+                for it in found.iter().take(most) {
+                    let told: String = it.told().chars().take(MOST_CHARS).collect();
+                    let _ = writeln!(text, "{}", told.replace('\n', " "));
+                }
+                left -= found.len().min(most);
+                if found.len() > most {
+                    let _ = writeln!(text, "[cut: {most} of {} shown; read_lints shows all]", found.len());
+                }
             };
-            for it in found.iter().take(MOST_TOLD) {
-                let told: String = it.told().chars().take(MOST_CHARS).collect();
-                let _ = writeln!(text, "{}", told.replace('\n', " "));
+            if !new.is_empty() {
+                list(format!("New lint errors in `{name}`:"), new);
             }
-            if found.len() > MOST_TOLD {
-                let _ = writeln!(
-                    text,
-                    "[cut: {MOST_TOLD} of {} shown; read_lints shows all]",
-                    found.len()
-                );
+            match doubtful.len() {
+                0 => {}
+                count if count > FEW => {
+                    let head = format!(
+                        "Lint errors in `{name}` that may be older than this change: {count}. read_lints lists them."
+                    );
+                    list(head, &[]);
+                }
+                _ => {
+                    let head = format!("Lint errors in `{name}`, some of which may be older than this change:");
+                    list(head, doubtful);
+                }
             }
             if *round == MOST_ROUNDS {
                 let _ = writeln!(
@@ -330,12 +380,21 @@ impl Lints {
                 );
             }
         }
+        for why in unchecked {
+            if told.unchecked.len() < MOST_TOLD_IN_ALL && told.unchecked.insert(why.clone()) {
+                let _ = writeln!(text, "Not checked: {why}.");
+            }
+        }
         text.truncate(text.trim_end().len());
         (!text.is_empty()).then_some(text)
     }
 
-    fn rounds(&self) -> MutexGuard<'_, BTreeMap<PathBuf, u32>> {
-        self.0.rounds.lock().unwrap_or_else(PoisonError::into_inner)
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn before_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.before_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -362,29 +421,42 @@ async fn work(mut looks: watch::Receiver<Look>, stopped: watch::Receiver<()>, co
 
 /// The files that a change touches; a renamed one is another file.
 fn edits(change: &Change) -> Vec<Edit> {
-    let text = |it: &Option<Arc<[u8]>>| it.as_ref().map(|it| String::from_utf8_lossy(it).into_owned());
-    let (old, new) = (text(&change.old), text(&change.new));
-    let file = change.file.path.clone();
+    let edit = |file: &Path, is_new, is_deleted| Edit {
+        file: file.to_owned(),
+        is_new,
+        is_deleted,
+        from: None,
+    };
+    let file = &change.file.path;
     match &change.to {
-        // What was wrong in it before is not new at its new place.
-        Some(to) if to.path != file => vec![
+        Some(to) if to.path != *file => vec![
+            edit(file, false, true),
             Edit {
-                file,
-                old: old.clone(),
-                new: None,
-            },
-            Edit {
-                file: to.path.clone(),
-                old,
-                new,
+                from: Some(file.clone()),
+                ..edit(&to.path, true, false)
             },
         ],
-        Some(_) | None => vec![Edit { file, old, new }],
+        Some(_) | None => vec![edit(file, change.old.is_none(), change.new.is_none())],
     }
 }
 
 /// The files that may be looked at without a question.
 fn files(look: &Look, workspace: &Workspace, settings: &Settings) -> BTreeSet<PathBuf> {
+    let named = look
+        .named
+        .iter()
+        .filter_map(|it| workspace.locate(it).ok())
+        .take(MOST_FILES);
+    let known = look
+        .known
+        .iter()
+        .filter_map(|it| workspace.located(it).ok())
+        .take(MOST_FILES);
+    allowed(named.chain(known).filter(|it| it.path.is_file()), settings)
+}
+
+/// Those of the files that may be looked at without a question, whether they are there or not.
+fn allowed(files: impl Iterator<Item = Located>, settings: &Settings) -> BTreeSet<PathBuf> {
     let (rules, _) = Rules::read(settings, std::env::home_dir().as_deref());
     let facts = Facts {
         mode: Mode::Agent,
@@ -400,20 +472,8 @@ fn files(look: &Look, workspace: &Workspace, settings: &Settings) -> BTreeSet<Pa
         is_new_repository: false,
         is_sandbox_off: false,
     };
-    let named = look
-        .named
-        .iter()
-        .filter_map(|it| workspace.locate(it).ok())
-        .take(MOST_FILES);
-    let known = look
-        .known
-        .iter()
-        .filter_map(|it| workspace.located(it).ok())
-        .take(MOST_FILES);
-    let there = named
-        .chain(known)
-        .filter(|it| matches!(it.place, Place::Inside | Place::Added) && it.path.is_file());
-    let allowed = there.filter(|it| {
+    let inside = files.filter(|it| matches!(it.place, Place::Inside | Place::Added));
+    let allowed = inside.filter(|it| {
         let access = [Access::Read(it.clone())];
         approval::judge(&access, Class::Reads, &facts) == Verdict::Allow
             && tool_selection::out_of_bounds(settings, read_lints::NAME, &access).is_none()

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc::UnboundedReceiver, watch};
 
 use super::{
-    checks::{Checks, Lints, Look},
+    checks::{self, Checks, Lints, Look},
     expansion::{self, Expansion},
     message_hooks,
     setup::Setup,
@@ -379,7 +379,6 @@ impl ContextBuilder {
                 },
                 settings,
                 asker: setup.asker,
-                is_checked: self.checks.lints().is_some(),
                 tier: Tier::None,
                 custom_mode: None,
             },
@@ -859,6 +858,8 @@ struct DiskReading {
     paths: Option<Paths>,
     workspace: Option<Arc<Workspace>>,
     is_attended: bool,
+    /// The settings let checkers and language servers run.
+    may_check: bool,
 }
 
 impl DiskReading {
@@ -868,13 +869,14 @@ impl DiskReading {
             paths: setup.paths.clone(),
             workspace: setup.workspace.clone(),
             is_attended: setup.asker == Asker::Here,
+            may_check: checks::may_run(setup),
         }
     }
 
     /// The tools that need a checker or a language server, where there is none.
     fn absent(&self, standing: Option<&Standing>) -> Vec<(&'static str, NotOffered)> {
         let workspace = self.workspace.as_ref();
-        let has_server = workspace.is_some_and(|it| LanguageServers::has_any(it, &self.settings));
+        let has_server = self.may_check && workspace.is_some_and(|it| LanguageServers::has_any(it, &self.settings));
         let mut absent = Vec::new();
         if !has_server && !self.has_checker(standing) {
             absent.push((read_lints::NAME, NotOffered::NoChecker));

@@ -1,17 +1,22 @@
 //! The problems in the files of a conversation, for the page that lists them.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use crate::{
     config::Settings,
-    lsp::{Diagnostic, LanguageServers, Severity},
+    lsp::{Around, Diagnostic, LanguageServers, Severity},
     protocol::{ProblemEntry, ProblemsReport},
     sandbox::{Place, Workspace},
-    tools::{lints::Findings, read_lints},
+    text::language::language_of,
+    tools::{
+        lints::{Findings, checkers::CHECKERS},
+        read_lints,
+    },
 };
 
 /// Time that language servers have: one may have to read the project first.
@@ -43,7 +48,7 @@ pub async fn find(sources: Sources) -> ProblemsReport {
     let (changed, place) = (sources.changed.clone(), Arc::clone(workspace));
     let importers = tokio::task::spawn_blocking(move || {
         let changed: Vec<&Path> = changed.iter().map(PathBuf::as_path).collect();
-        read_lints::dependents(&place, &changed)
+        read_lints::dependents(&place, &changed).files
     });
     let importers = importers.await.unwrap_or_default();
     let mut files: Vec<PathBuf> = Vec::new();
@@ -52,11 +57,19 @@ pub async fn find(sources: Sources) -> ProblemsReport {
             files.push(file);
         }
     }
-    let look = sources
-        .servers
-        .look(workspace, &sources.settings, files.clone(), PATIENCE)
-        .await;
-    let mut found = look.found;
+    let around = Around {
+        workspace,
+        settings: &sources.settings,
+    };
+    let began = SystemTime::now();
+    let look = sources.servers.look(around, files.clone(), PATIENCE).await;
+    sources.findings.take_all(&look.found, began);
+    let mut found: Vec<Diagnostic> = look
+        .found
+        .into_values()
+        .flat_map(BTreeMap::into_values)
+        .flatten()
+        .collect();
     let known = sources.findings.of(&|file| files.iter().any(|it| it == file));
     // A server and a checker often report one mistake of a place, in other words.
     let place = |it: &Diagnostic| (it.file.clone(), it.line, it.column);
@@ -77,11 +90,70 @@ pub async fn find(sources: Sources) -> ProblemsReport {
         message: it.message.clone(),
         source: it.source.clone(),
     };
-    let mut unchecked: Vec<String> = look.unchecked.into_values().collect();
-    unchecked.sort();
-    unchecked.dedup();
+    let place = |file: &PathBuf| {
+        let located = workspace.located(file);
+        located.map_or_else(|_| file.display().to_string(), |it| it.shown)
+    };
+    let mut unchecked: Vec<String> = Vec::new();
+    for (why, files) in &look.unchecked {
+        let files: Vec<String> = files.iter().map(place).collect();
+        unchecked.push(format!("{why} ({})", read_lints::listed(&files)));
+    }
+    // Nothing is known of what nobody has looked at; of prose nobody expects it where something was looked at.
+    let is_seen = |it: &PathBuf| look.checked.contains(it) || sources.findings.has_checked(it);
+    let has_seen = files.iter().any(is_seen);
+    let is_code = |it: &PathBuf| {
+        let language = language_of(&it.to_string_lossy());
+        CHECKERS.iter().any(|it| it.languages.contains(&language)) || sources.settings.lint.contains_key(language)
+    };
+    let is_missed = |it: &&PathBuf| {
+        let has_reason = || look.unchecked.values().any(|files| files.contains(*it));
+        !is_seen(it) && !has_reason() && (is_code(it) || !has_seen)
+    };
+    let missed: Vec<String> = files.iter().filter(is_missed).map(place).collect();
+    if !missed.is_empty() {
+        unchecked.push(format!("nothing looks at them here ({})", read_lints::listed(&missed)));
+    }
     ProblemsReport {
         problems: found.iter().take(MOST_LISTED).map(entry).collect(),
         unchecked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs};
+
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_nobody_has_looked_at_is_not_free_of_problems() {
+        let top = tempfile::tempdir().expect("a folder");
+        let root = top.path().canonicalize().expect("a folder");
+        let files = ["a.py", "b.py", "notes.md"].map(|it| root.join(it));
+        for file in &files {
+            fs::write(file, "").expect("written");
+        }
+        let findings = Arc::new(Findings::default());
+        let sources = || Sources {
+            workspace: Arc::new(Workspace::open(&root).expect("a workspace")),
+            settings: Arc::default(),
+            servers: Arc::new(LanguageServers::off()),
+            findings: Arc::clone(&findings),
+            changed: files.to_vec(),
+            known: Vec::new(),
+        };
+        let unchecked = find(sources()).await.unchecked;
+        assert_eq!(unchecked, ["nothing looks at them here (a.py, b.py, notes.md)"]);
+        let looked_at = BTreeMap::from([(files[0].clone(), Vec::new())]);
+        let later = SystemTime::now() + Duration::from_secs(1);
+        findings.take_all(&BTreeMap::from([("ty".to_owned(), looked_at)]), later);
+        let report = find(sources()).await;
+        assert_eq!(report.unchecked, ["nothing looks at them here (b.py)"]);
+        assert_eq!(report.problems.len(), 0);
+        let all: BTreeSet<_> = files.into_iter().filter(|it| findings.has_checked(it)).collect();
+        assert_eq!(all, BTreeSet::from([root.join("a.py")]));
     }
 }

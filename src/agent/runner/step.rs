@@ -71,6 +71,9 @@ impl Runner {
                     self.answer.stream = self.messages.user_command.as_mut().map(|it| it.stream(now));
                 }
                 Effect::CallModel { mut request, stand_in } => {
+                    if let Some(lints) = self.context.lints() {
+                        lints.begin_step();
+                    }
                     let mode = self.turn.mode().unwrap_or_default();
                     (self.context).touched(&self.tools.seen, mode, &mut self.turn.memory, &mut request);
                     for note in self.background.ended() {
@@ -117,7 +120,7 @@ impl Runner {
                     let (workspace, lints) = (self.setup.workspace.clone(), self.context.lints());
                     self.tools.make(workspace, lints, job, call, proposal);
                 }
-                Effect::Check(job) => self.tools.check(self.context.lints(), job),
+                Effect::Check(jobs) => self.tools.check(self.context.lints(), &jobs),
                 Effect::StopJobs => self.tools.stop(),
                 Effect::Store(rules) => self.store(&rules),
                 Effect::Expire(document) => self.answer.expire(document),

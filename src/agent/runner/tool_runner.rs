@@ -13,6 +13,7 @@ use futures::{
     FutureExt, Stream, StreamExt,
     stream::{FuturesUnordered, SelectAll},
 };
+use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use crate::{
@@ -41,7 +42,10 @@ use crate::{
     link::SandboxStatus,
     lsp::LanguageServers,
     os::panic,
-    protocol::Permission,
+    protocol::{
+        Permission,
+        document::{self, CHECKED},
+    },
     sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
     shell::CommandLine,
     text::redact,
@@ -412,7 +416,8 @@ impl ToolRunner {
         }
     }
 
-    /// Makes a change that was worked out. `lints`: the checkers that are asked about it afterwards.
+    /// Makes a change that was worked out. `lints`: who looks at the files before and after it. The data of the outcome has the
+    /// member `checked` where somebody does.
     pub fn make(
         &mut self,
         workspace: Option<Arc<Workspace>>,
@@ -427,11 +432,17 @@ impl ToolRunner {
         let (hooks, hooked) = self.hooks.take(job);
         let work = self.aside(async move {
             let workspace = workspace.ok_or_else(no_workspace)?;
-            if let Some(before) = lints.and_then(|it| it.before(&proposal.changes)) {
-                known.lock().unwrap_or_else(PoisonError::into_inner).insert(job, before);
-            }
+            let before = match &lints {
+                Some(lints) => lints.before(&proposal.changes).await,
+                None => None,
+            };
             workspace.commit_for(&seen, &call, &proposal.changes)?;
-            Ok(hook_calls::after_edit(&hooks, hooked, (&call, &proposal), began).await)
+            let mut outcome = hook_calls::after_edit(&hooks, hooked, (&call, &proposal), began).await;
+            if let Some(before) = before {
+                known.lock().unwrap_or_else(PoisonError::into_inner).insert(job, before);
+                outcome.data = json!({ CHECKED: document::pending_check() });
+            }
+            Ok(outcome)
         });
         self.jobs.push(Box::pin(async move {
             Input::Ran {
@@ -442,9 +453,13 @@ impl ToolRunner {
         }));
     }
 
-    /// Asks checkers about what a call has changed. Whatever becomes of it, there is an answer, and soon.
-    pub fn check(&mut self, lints: Option<Lints>, job: JobId) {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+    /// Asks language servers and checkers about what calls have changed. Whatever becomes of it, there is an answer, and soon.
+    pub fn check(&mut self, lints: Option<Lints>, jobs: &[JobId]) {
+        let known = {
+            let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = jobs.iter().filter_map(|it| all.remove(it));
+            known.reduce(KnownMistakes::and)
+        };
         let asked = lints.zip(known).map(|(lints, known)| lints.after(known));
         self.jobs.push(Box::pin(async move {
             let report = match asked {
@@ -453,7 +468,6 @@ impl ToolRunner {
             };
             let text = redact::held(&report.text).into_owned();
             Input::Checked {
-                job,
                 report: CheckReport { text, ..report },
             }
         }));

@@ -145,6 +145,9 @@ impl TrustQuestion {
         let reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner).take();
         let standing = reported.ok_or("nothing was asked")?;
         keep(&standing, answer, setup)?;
+        if answer == TrustAnswer::Distrust {
+            context.servers().end();
+        }
         self.open = None;
         let action = match answer {
             TrustAnswer::Trust => UserAction::Trusted,

@@ -99,9 +99,8 @@ pub enum Input {
         result: Result<Outcome, Fault>,
         took_ms: u64,
     },
-    /// The report of checkers and language servers on a call's changes.
+    /// The report of checkers and language servers on the changes of the step.
     Checked {
-        job: JobId,
         report: CheckReport,
     },
     /// The user's answer to an open question.
@@ -152,12 +151,12 @@ pub struct HookVerdict {
     pub arguments: Option<Arguments>,
 }
 
-/// The report of checkers and language servers on the changes of a call.
+/// The report of checkers and language servers on the changes of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CheckReport {
     /// For the model; empty: there are no new mistakes.
     pub text: String,
-    /// The member `checked` of the change's document; `None`: nothing has looked at it.
+    /// The member `checked` of the last change's document; `None`: nothing has looked at them.
     pub checked: Option<Value>,
 }
 
@@ -203,8 +202,6 @@ pub struct AnswerSetup {
     pub limits: AnswerLimits,
     /// The one who answers questions.
     pub asker: Asker,
-    /// Checkers look at once at what a call has changed.
-    pub is_checked: bool,
     /// Strength of the sandbox, on which it depends in which modes commands run.
     pub tier: Tier,
     /// The custom mode that the answer is made in, besides the mode that it narrows.
@@ -337,8 +334,8 @@ pub enum Effect {
         call: String,
         proposal: Proposal,
     },
-    /// Asks checkers about what a call has changed; answered by [`Input::Checked`], in a moment.
-    Check(JobId),
+    /// Asks checkers and language servers about what these calls have changed; answered by [`Input::Checked`], in a moment.
+    Check(Vec<JobId>),
     /// Drops everything that is being prepared or run.
     StopJobs,
     /// Keeps rules that the user gave, for all conversations to come.
@@ -404,8 +401,7 @@ impl AnswerOutput {
         self.effects.extend(start.into_iter().chain(events).map(Effect::Append));
     }
 
-    /// Appends a document that is complete.
-    /// Says a document that is complete; returns its id.
+    /// Appends a document that is complete; returns its id.
     fn whole(
         &mut self,
         kind: Kind,
@@ -498,13 +494,24 @@ impl Spending {
 struct OpenCalls {
     /// Documents of calls that run.
     shown: BTreeMap<JobId, OpenCall>,
-    /// Last documents of changes that are being looked at.
-    made: BTreeMap<JobId, DocumentId>,
+    /// Changes of the step that are to be looked at when all its calls are done, in their order.
+    made: Vec<MadeChange>,
+    /// They are being looked at.
+    is_checking: bool,
     next_job: u64,
     /// Number of documents of the kind `tool_call`.
     count: u64,
     /// Places of the documents of calls that have no result yet.
     places: Vec<(String, Address)>,
+}
+
+/// A change that was made.
+#[derive(Debug)]
+struct MadeChange {
+    job: JobId,
+    /// Its last document, and the file that this is about.
+    document: DocumentId,
+    file: String,
 }
 
 /// A message that was sent while the model works and that the model has not been told.
@@ -701,7 +708,7 @@ impl Running {
             Input::Prepared { job, result } => self.prepared(job, result, memory),
             Input::Output { job, text } => self.says(job, &text),
             Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory),
-            Input::Checked { job, report } => self.checked(job, report, memory),
+            Input::Checked { report } => self.checked(report, memory),
             Input::Restrict(Restriction::AsksFirst) => {
                 memory.policy.run = RunMode::Ask;
                 self.judge_ready(memory);

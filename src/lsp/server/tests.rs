@@ -5,7 +5,7 @@ use std::future::Future;
 use pretty_assertions::assert_eq;
 use tokio::io::{DuplexStream, ReadHalf, WriteHalf, duplex, split};
 
-use super::*;
+use super::{super::diagnostic::MOST_ITEMS, *};
 
 /// The server's side of the connection.
 struct Fake {
@@ -88,19 +88,31 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(30)
 }
 
-fn edit(file: &str, old: &str, new: &str) -> Edit {
-    Edit {
-        file: file.into(),
-        old: Some(old.to_owned()),
-        new: Some(new.to_owned()),
+/// The time of a look in which the server is waited for.
+fn time() -> LookTime {
+    LookTime {
+        until: soon(),
+        patience: None,
     }
 }
 
+async fn look(server: &Server, files: &[(&str, &str)]) -> Reports {
+    let files: Vec<_> = files.iter().map(|it| (PathBuf::from(it.0), it.1.to_owned())).collect();
+    server.look(&files, &[], &BTreeSet::new(), time()).await
+}
+
+/// Looks at the first of the files, which was changed, and at the others.
+async fn look_after(server: &Server, files: &[(&str, &str)]) -> Reports {
+    let texts: Vec<_> = files.iter().map(|it| (PathBuf::from(it.0), it.1.to_owned())).collect();
+    let written = [(PathBuf::from(files[0].0), DiskChange::Changed)];
+    server.look(&texts, &written, &BTreeSet::new(), time()).await
+}
+
 /// The messages of the problems of each file; `None`: they are not known.
-fn told(found: &BTreeMap<PathBuf, Option<Vec<Diagnostic>>>) -> Vec<(String, Option<Vec<String>>)> {
+fn told(found: &Reports) -> Vec<(String, Option<Vec<String>>)> {
     let messages = |it: &Vec<Diagnostic>| it.iter().map(|it| it.message.clone()).collect();
-    let one = |(file, found): (&PathBuf, &Option<Vec<Diagnostic>>)| {
-        (file.display().to_string(), found.as_ref().map(messages))
+    let one = |(file, found): (&PathBuf, &Result<Vec<Diagnostic>, Missing>)| {
+        (file.display().to_string(), found.as_ref().ok().map(messages))
     };
     found.iter().map(one).collect()
 }
@@ -140,25 +152,17 @@ async fn a_file_is_opened_as_it_was_and_then_changed_and_others_are_looked_at_to
         }
     });
     let server = server.await.expect("it starts");
-    let others = [(PathBuf::from("/w/b c.py"), "b".to_owned())];
-    server.open(Path::new("/w/a.py"), "old");
-    let found = server
-        .compare(
-            &[edit("/w/a.py", "old", "new")],
-            &others,
-            &Known::new(),
-            (soon(), soon()),
-        )
-        .await;
+    let before = look(&server, &[("/w/a.py", "old"), ("/w/b c.py", "b")]).await;
     assert_eq!(
-        told(&found.before),
+        told(&before),
         [
             ("/w/a.py".to_owned(), Some(all(&[]))),
             ("/w/b c.py".to_owned(), Some(all(&[])))
         ]
     );
+    let after = look_after(&server, &[("/w/a.py", "new"), ("/w/b c.py", "b")]).await;
     assert_eq!(
-        told(&found.after),
+        told(&after),
         [
             ("/w/a.py".to_owned(), Some(all(&[]))),
             ("/w/b c.py".to_owned(), Some(all(&["caller is broken"])))
@@ -198,17 +202,114 @@ async fn what_is_older_than_the_change_is_not_taken_for_its_result() {
         std::future::pending::<()>().await;
     });
     let server = server.await.expect("it starts");
-    let found = server
-        .compare(&[edit("/w/a.py", "old", "new")], &[], &Known::new(), (soon(), soon()))
-        .await;
+    let before = look(&server, &[("/w/a.py", "old")]).await;
+    assert_eq!(told(&before), [("/w/a.py".to_owned(), Some(all(&["old problem"])))]);
+    let after = look_after(&server, &[("/w/a.py", "new")]).await;
+    assert_eq!(told(&after), [("/w/a.py".to_owned(), Some(all(&["new problem"])))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_file_that_is_refused_or_never_answered_holds_up_no_other() {
+    let server = start(async move |mut fake| {
+        fake.begin(json!({ "diagnosticProvider": {} })).await;
+        while let Some(message) = fake.next().await {
+            if message["method"] != "textDocument/diagnostic" {
+                continue;
+            }
+            match message["params"]["textDocument"]["uri"].as_str().unwrap_or_default() {
+                "file:///w/late.py" => {}
+                "file:///w/odd.py" => {
+                    let error = json!({ "code": -32603, "message": "no idea" });
+                    fake.say(json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
+                        .await;
+                }
+                _ => {
+                    let items = json!([problem("one")]);
+                    fake.answer(&message, json!({ "kind": "full", "items": items })).await;
+                }
+            }
+        }
+    });
+    let server = server.await.expect("it starts");
+    let found = look(&server, &[("/w/late.py", ""), ("/w/odd.py", ""), ("/w/z.py", "")]).await;
+    let why = |name: &str| found[Path::new(name)].as_ref().err().map(|it| it.told("fake"));
+    assert_eq!(why("/w/late.py").as_deref(), Some("fake has not answered in time"));
+    assert_eq!(why("/w/odd.py").as_deref(), Some("fake refused: no idea"));
+    assert_eq!(why("/w/z.py"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_many_files_is_looked_at_as_a_whole() {
+    let server = start(async move |mut fake| {
+        fake.begin(json!({ "diagnosticProvider": {} })).await;
+        while let Some(message) = fake.next().await {
+            if message["method"] == "textDocument/diagnostic" {
+                fake.answer(&message, json!({ "kind": "full", "items": [] })).await;
+            }
+        }
+    });
+    let server = server.await.expect("it starts");
+    let texts: Vec<_> = (0..200)
+        .map(|it| (PathBuf::from(format!("/w/{it}.py")), String::new()))
+        .collect();
+    let written: Vec<_> = texts.iter().map(|it| (it.0.clone(), DiskChange::Created)).collect();
+    let found = server.look(&texts, &written, &BTreeSet::new(), time()).await;
     assert_eq!(
-        told(&found.before),
-        [("/w/a.py".to_owned(), Some(all(&["old problem"])))]
+        found.values().filter(|it| it.is_ok()).count(),
+        200,
+        "{:?}",
+        server.over()
     );
-    assert_eq!(
-        told(&found.after),
-        [("/w/a.py".to_owned(), Some(all(&["new problem"])))]
-    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_is_open_than_may_be_and_what_is_held_keeps_its_text() {
+    let (send, mut said) = mpsc::unbounded_channel();
+    let server = start(async move |mut fake| {
+        fake.begin(json!({ "diagnosticProvider": {} })).await;
+        while let Some(message) = fake.next().await {
+            match message["method"].as_str().unwrap_or_default() {
+                "textDocument/diagnostic" => fake.answer(&message, json!({ "kind": "full", "items": [] })).await,
+                method => drop(send.send(format!("{method} {}", message["params"]["textDocument"]["uri"]))),
+            }
+        }
+    });
+    let server = server.await.expect("it starts");
+    for at in 0..=MOST_OPEN {
+        server.open(Path::new(&format!("/w/{at}.py")), "");
+        tokio::time::advance(Duration::from_millis(1)).await;
+    }
+    assert_eq!(server.shared.state().open.len(), MOST_OPEN);
+    assert!(!server.shared.state().open.contains_key(Path::new("/w/0.py")));
+    // The files are not there: what is not held is closed.
+    let held = BTreeSet::from([PathBuf::from("/w/7.py")]);
+    let files = [(PathBuf::from("/w/a.py"), String::new())];
+    server.look(&files, &[], &held, time()).await;
+    let open: BTreeSet<_> = server.shared.state().open.keys().cloned().collect();
+    assert_eq!(open, BTreeSet::from(["/w/7.py".into(), "/w/a.py".into()]));
+    tokio::task::yield_now().await;
+    said.close();
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_several_files_were_changed_together_the_last_report_counts() {
+    let server = start(async move |mut fake| {
+        fake.begin(json!({})).await;
+        fake.until("workspace/didChangeWatchedFiles").await;
+        fake.publish("/w/app.c", json!(1), &["the header is not known yet"])
+            .await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        fake.publish("/w/app.c", json!(1), &[]).await;
+        std::future::pending::<()>().await;
+    });
+    let server = server.await.expect("it starts");
+    let texts = [(PathBuf::from("/w/app.c"), "new".to_owned())];
+    let written = [
+        (PathBuf::from("/w/app.c"), DiskChange::Changed),
+        (PathBuf::from("/w/cart.h"), DiskChange::Changed),
+    ];
+    let found = server.look(&texts, &written, &BTreeSet::new(), time()).await;
+    assert_eq!(told(&found), [("/w/app.c".to_owned(), Some(all(&[])))]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,8 +323,7 @@ async fn reports_without_a_version_count_once_it_is_quiet() {
         std::future::pending::<()>().await;
     });
     let server = server.await.expect("it starts");
-    let files = [(PathBuf::from("/w/a.py"), "x".to_owned())];
-    let found = server.look(&files, soon()).await;
+    let found = look(&server, &[("/w/a.py", "x")]).await;
     assert_eq!(told(&found), [("/w/a.py".to_owned(), Some(all(&["first", "second"])))]);
 }
 
@@ -251,11 +351,22 @@ async fn nothing_is_known_before_the_project_was_read_or_where_nothing_comes() {
         }
     });
     let server = server.await.expect("it starts");
-    let files = [(PathBuf::from("/w/a.py"), "x".to_owned())];
+    let files = [("/w/a.py", "x")];
     tokio::task::yield_now().await;
-    assert_eq!(told(&server.look(&files, soon()).await), [("/w/a.py".to_owned(), None)]);
+    // A change does not wait for what takes long.
+    let texts = [(PathBuf::from("/w/a.py"), "x".to_owned())];
+    let brief = LookTime {
+        until: soon(),
+        patience: Some(Duration::from_secs(1)),
+    };
+    let began = Instant::now();
+    let found = server.look(&texts, &[], &BTreeSet::new(), brief).await;
+    assert_eq!(found[Path::new("/w/a.py")], Err(Missing::Reading));
+    assert!(began.elapsed() <= Duration::from_secs(2));
+    let found = look(&server, &files).await;
+    assert_eq!(found[Path::new("/w/a.py")], Err(Missing::Reading));
     assert_eq!(
-        told(&server.look(&files, soon()).await),
+        told(&look(&server, &files).await),
         [("/w/a.py".to_owned(), Some(all(&["one"])))]
     );
 }
@@ -289,9 +400,9 @@ async fn what_a_server_asks_is_answered_and_what_it_offers_late_is_used() {
         }
     });
     let server = server.await.expect("it starts");
-    let files = [(PathBuf::from("/w/a.py"), "x".to_owned())];
+    let files = [("/w/a.py", "x")];
     assert_eq!(
-        told(&server.look(&files, soon()).await),
+        told(&look(&server, &files).await),
         [("/w/a.py".to_owned(), Some(all(&[])))]
     );
     let mut answers = Vec::new();
@@ -351,9 +462,9 @@ async fn a_server_that_hangs_dies_or_talks_nonsense_is_said_to() {
         fake.until("textDocument/diagnostic").await;
     });
     let server = server.await.expect("it starts");
-    let files = [(PathBuf::from("/w/a.py"), "x".to_owned())];
+    let files = [("/w/a.py", "x")];
     for _ in 0..2 {
-        assert_eq!(told(&server.look(&files, soon()).await), [("/w/a.py".to_owned(), None)]);
+        assert_eq!(told(&look(&server, &files).await), [("/w/a.py".to_owned(), None)]);
     }
     assert_eq!(server.over().as_deref(), Some("it has ended"));
 }
@@ -366,13 +477,12 @@ async fn a_flood_is_bounded() {
         for nth in 0..2000 {
             fake.publish(&format!("/w/other-{nth}.py"), Value::Null, &["x"]).await;
         }
-        let messages = vec!["y"; MOST_PROBLEMS + 10];
+        let messages = vec!["y"; MOST_ITEMS + 10];
         fake.publish("/w/0.py", json!(1), &messages).await;
         std::future::pending::<()>().await;
     });
     let server = server.await.expect("it starts");
-    let files = [(PathBuf::from("/w/0.py"), "x".to_owned())];
-    let found = server.look(&files, soon()).await;
-    assert_eq!(found.values().flatten().map(Vec::len).sum::<usize>(), MOST_PROBLEMS);
+    let found = look(&server, &[("/w/0.py", "x")]).await;
+    assert_eq!(found.values().flatten().map(Vec::len).sum::<usize>(), MOST_ITEMS);
     assert_eq!(server.shared.state().published.len(), 1, "nobody asks about the others");
 }

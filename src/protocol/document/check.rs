@@ -1,6 +1,6 @@
 //! What checkers and language servers reported of a change, in its document.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     Member,
@@ -30,6 +30,12 @@ static CHECK: Shape = Shape {
     name: "ChangeCheck",
     about: "What checkers and language servers reported of a change.",
     members: &[
+        (
+            "isPending",
+            Flag,
+            Free,
+            "true until the changes of the step have been looked at; where the answer has ended, they were not",
+        ),
         ("isChecked", Flag, Always, "true if something has looked at the change"),
         (
             "newProblems",
@@ -52,8 +58,40 @@ pub(super) const MEMBER: Member = (
     CHECKED,
     Object(&CHECK),
     Free,
-    "what checkers and language servers reported of the change of the call; on its last document",
+    "what checkers and language servers reported of the change of the call, on its last document; the last document of a step also \
+     has what they reported of other files",
 );
+
+/// The member that is true until a change has been looked at.
+const PENDING: &str = "isPending";
+
+/// The check of a change that has not been looked at.
+pub fn pending_check() -> Value {
+    let mut check = unchecked(&[]);
+    check[PENDING] = true.into();
+    check
+}
+
+/// The check of a change that nothing looks at, and why.
+pub fn unchecked(why: &[&str]) -> Value {
+    // An update is merged with what was there.
+    json!({ "isPending": false, "isChecked": false, "newProblems": 0, "fixedProblems": 0, "problems": [], "unchecked": why })
+}
+
+/// Returns true while a change is being looked at.
+pub(super) fn is_pending(metadata: &Map<String, Value>) -> bool {
+    let pending = metadata.get(CHECKED).and_then(|it| it.get(PENDING));
+    pending.and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// The answer has ended: what has not been looked at by then never is. Returns false if nothing changes.
+pub(super) fn settle_check(metadata: &mut Map<String, Value>) -> bool {
+    if !is_pending(metadata) {
+        return false;
+    }
+    metadata.insert(CHECKED.to_owned(), unchecked(&["the answer ended before"]));
+    true
+}
 
 /// A problem that a change has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +108,8 @@ pub struct Problem<'a> {
 /// The result of the check of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeCheck<'a> {
+    /// It is being looked at.
+    pub is_pending: bool,
     /// Something has looked at the change.
     pub is_checked: bool,
     pub new_problems: u64,
@@ -93,6 +133,7 @@ pub fn change_check(metadata: &Map<String, Value>) -> Option<ChangeCheck<'_>> {
         source: member::text(it, "source").unwrap_or_default(),
     };
     Some(ChangeCheck {
+        is_pending: is_pending(metadata),
         is_checked: check.get("isChecked").and_then(Value::as_bool).unwrap_or_default(),
         new_problems: member::count(check, "newProblems").unwrap_or_default(),
         fixed_problems: member::count(check, "fixedProblems").unwrap_or_default(),

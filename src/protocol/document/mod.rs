@@ -28,7 +28,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use check::{CHECKED, ChangeCheck, Problem, change_check};
+pub use check::{CHECKED, ChangeCheck, Problem, change_check, pending_check, unchecked};
 pub use clarification::{ANSWER, Clarification, QUESTION, Question, QuestionOption};
 pub use code_block::CodeBlock;
 pub use code_reference::CodeReference;
@@ -203,6 +203,18 @@ impl Document {
     /// Returns the content; `""` if there is none.
     pub fn text(&self) -> &str {
         self.content.as_deref().unwrap_or_default()
+    }
+
+    /// Returns true while the change that it shows is being looked at.
+    pub fn is_checking(&self) -> bool {
+        self.kind == Kind::FileEdit && check::is_pending(&self.metadata)
+    }
+
+    /// The answer has ended.
+    pub(super) fn settle(&mut self) {
+        if self.kind == Kind::FileEdit && check::settle_check(&mut self.metadata) {
+            self.version += 1;
+        }
     }
 
     pub(super) fn push_content(&mut self, delta: &str) {

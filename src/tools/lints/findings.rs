@@ -14,6 +14,7 @@ use super::{
     Diagnostic,
     checkers::{CheckJob, Reach},
 };
+use crate::lsp::Found;
 
 /// Diagnostics that are kept of one run.
 const MOST_KEPT: usize = 1000;
@@ -74,6 +75,23 @@ impl Findings {
         }
     }
 
+    /// Takes what language servers have found since `began`: each replaces its earlier diagnostics of the files that it has looked
+    /// at.
+    pub fn take_all(&self, found: &Found, began: SystemTime) {
+        for (name, files) in found {
+            let job = CheckJob {
+                // No checker has such a name.
+                name: format!("{name} (language server)"),
+                line: String::new(),
+                directory: PathBuf::new(),
+                files: files.keys().cloned().collect(),
+                reach: Reach::Named,
+            };
+            let found: Vec<Diagnostic> = files.values().flatten().cloned().collect();
+            self.take(&job, began, &found);
+        }
+    }
+
     /// Returns true if the checker has run here before.
     pub fn knows(&self, job: &CheckJob) -> bool {
         self.lock().contains_key(&Checker::of(job))
@@ -101,6 +119,11 @@ impl Findings {
             own.map(|(_, it)| it.clone()).collect()
         };
         current.map(|(checker, said)| (checker.clone(), found(said))).collect()
+    }
+
+    /// Returns true if something has checked the file as it is.
+    pub fn has_checked(&self, file: &Path) -> bool {
+        !self.standing(file).is_empty()
     }
 
     /// Returns true if nothing has changed since the checker last ran.

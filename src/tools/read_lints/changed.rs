@@ -1,19 +1,21 @@
-//! What checkers say of a file that a tool has just changed, where they can say it in a moment.
+//! What language servers and checkers say of the files that a step has changed, where they can say it in a moment.
 //!
-//! Only what is new is told, as far as it is known what a checker said of the file before.
+//! Language servers look at a file before it is changed and after the step; a checker is asked after the step only, and what it
+//! said before is known if it had looked at the file as it was. So each problem is new, or of unknown age.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     pin::pin,
-    time::Duration,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, SystemTime},
 };
 
 use tokio::time::Instant;
 
 use super::{check, dependents, is_installed};
 use crate::{
-    lsp::{Comparison, Edit, LanguageServers, added},
+    lsp::{Comparison, Edit, Unchecked, added},
     sandbox::{Commands, Tier},
     text::language::language_of,
     tools::{
@@ -38,11 +40,15 @@ pub struct KnownMistakes {
     said: BTreeMap<PathBuf, BTreeMap<Checker, Vec<Diagnostic>>>,
     /// The changes that a language server looks at.
     edits: Vec<Edit>,
+    /// Files of which it was not found out what depends on them.
+    unsearched: BTreeSet<PathBuf>,
+    /// There may be more files that depend on the others than were found.
+    is_cut: bool,
 }
 
 impl KnownMistakes {
-    /// `None` where nothing would look at any of the files.
-    pub fn of(edits: Vec<Edit>, context: &Context) -> Option<Self> {
+    /// Only of the changed files that may be looked at (`allowed`). `None` where nothing would look at any of them.
+    pub fn of(edits: Vec<Edit>, allowed: &dyn Fn(&Path) -> bool, context: &Context) -> Option<Self> {
         if !context.workspace.may_act() {
             return None;
         }
@@ -51,33 +57,93 @@ impl KnownMistakes {
             let is_known = CHECKERS.iter().any(|it| it.languages.contains(&language));
             is_known || context.settings.lint.contains_key(language)
         };
-        let files = edits.iter().filter(|it| it.new.is_some() && is_checked(&it.file));
-        let files: Vec<_> = files.map(|it| (it.file.clone(), it.old.is_none())).collect();
-        let said = files.iter().map(|(it, _)| (it.clone(), context.findings.standing(it)));
+        let edits: Vec<Edit> = edits
+            .into_iter()
+            .filter(|it| it.is_deleted || allowed(&it.file))
+            .collect();
+        let files = edits.iter().filter(|it| !it.is_deleted && is_checked(&it.file));
+        let files: Vec<_> = files.collect();
+        let said = files.iter().map(|it| {
+            let from = it.from.as_ref().unwrap_or(&it.file);
+            (it.file.clone(), context.findings.standing(from))
+        });
         let said = said.collect();
-        let is_served = |it: &Edit| LanguageServers::knows(&context.workspace, &context.settings, &it.file);
+        let files: Vec<_> = files
+            .iter()
+            .map(|it| (it.file.clone(), it.is_new && it.from.is_none()))
+            .collect();
+        let is_served = |it: &Edit| context.servers.knows(&context.workspace, &context.settings, &it.file);
         let edits: Vec<Edit> = edits.into_iter().filter(is_served).collect();
-        (!files.is_empty() || !edits.is_empty()).then_some(Self { files, said, edits })
+        let unsearched = edits.iter().map(|it| it.file.clone()).collect();
+        (!files.is_empty() || !edits.is_empty()).then_some(Self {
+            files,
+            said,
+            edits,
+            unsearched,
+            is_cut: false,
+        })
     }
 
-    /// The files that are still there, absolute.
-    pub fn files(&self) -> BTreeSet<PathBuf> {
-        let edited = self.edits.iter().filter(|it| it.new.is_some()).map(|it| &it.file);
-        self.files.iter().map(|it| &it.0).chain(edited).cloned().collect()
+    /// Has the language servers look at the files, before they are changed, until then; `is_first`: nothing of the step has been
+    /// changed yet.
+    pub async fn look(&mut self, is_first: bool, until: Instant, context: &Context) {
+        if self.edits.is_empty() {
+            return;
+        }
+        let others = if Instant::now() < until {
+            self.search(context)
+        } else {
+            Vec::new()
+        };
+        let changes = (self.edits.clone(), others);
+        context.servers.before(context.around(), changes, is_first, until).await;
+    }
+
+    /// The files that depend on those of which it is not known yet. Reads the beginnings of files.
+    fn search(&mut self, context: &Context) -> Vec<PathBuf> {
+        let changed: Vec<&Path> = self.unsearched.iter().map(PathBuf::as_path).collect();
+        if changed.is_empty() {
+            return Vec::new();
+        }
+        let found = dependents(&context.workspace, &changed);
+        self.unsearched.clear();
+        self.is_cut |= found.is_cut;
+        found.files
+    }
+
+    /// The same with a later change of the same step.
+    pub fn and(mut self, later: Self) -> Self {
+        for (file, is_new) in later.files {
+            if !self.files.iter().any(|it| it.0 == file) {
+                self.files.push((file, is_new));
+            }
+        }
+        for (file, said) in later.said {
+            self.said.entry(file).or_insert(said);
+        }
+        for edit in later.edits {
+            match self.edits.iter_mut().find(|it| it.file == edit.file) {
+                Some(same) => same.is_deleted = edit.is_deleted,
+                None => self.edits.push(edit),
+            }
+        }
+        self.unsearched.extend(later.unsearched);
+        self.is_cut |= later.is_cut;
+        self
     }
 }
 
-/// The report about a changed file.
+/// The report about a changed file, or one that depends on it: errors and warnings, the worst first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileReport {
     pub file: PathBuf,
-    /// Errors and warnings, the worst first.
-    pub found: Vec<Diagnostic>,
-    /// None of it was there before the change, as far as checkers had looked.
-    pub is_new: bool,
+    /// They were not there before the change.
+    pub new: Vec<Diagnostic>,
+    /// They may be older: nothing had looked at the file before.
+    pub doubtful: Vec<Diagnostic>,
 }
 
-/// The report about a change.
+/// The report about the changes of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeReport {
     /// Files with problems, those that depend on the changed ones included.
@@ -86,27 +152,56 @@ pub struct ChangeReport {
     pub fixed: usize,
     /// Something has looked at the change.
     pub is_checked: bool,
-    /// Why files were not looked at, each reason once.
-    pub unchecked: BTreeSet<String>,
+    /// Files that were not looked at, by the reason.
+    pub unchecked: Unchecked,
 }
 
-/// Has the language servers and the checkers look at those of the changed files that they may (`files`), as far as they are
-/// likely to answer `within` a moment: what was slow the last time is not asked. `say` takes the report as soon as it is whole,
-/// or at the end of the time as far as it is known; a checker that is slower goes on. Nothing runs in a workspace that may not
-/// act, or without a sandbox.
+impl ChangeReport {
+    fn file(&mut self, file: &Path) -> &mut FileReport {
+        let at = self.files.iter().position(|it| it.file == file);
+        let at = at.unwrap_or_else(|| {
+            self.files.push(FileReport {
+                file: file.to_owned(),
+                new: Vec::new(),
+                doubtful: Vec::new(),
+            });
+            self.files.len() - 1
+        });
+        &mut self.files[at]
+    }
+}
+
+/// Has the language servers and the checkers look at what a step has changed, as far as they are likely to answer `within` a
+/// moment: what was slow the last time is not asked, nor are checkers while some are `busy`. `say` takes the report as soon as
+/// it is whole, or at the end of the time as far as it is known; a checker that is slower goes on. Nothing runs in a workspace
+/// that may not act, or without a sandbox.
 pub async fn look_at_changed(
-    known: &KnownMistakes,
-    files: &BTreeSet<PathBuf>,
+    mut known: KnownMistakes,
     within: Duration,
     context: &Context,
+    busy: &AtomicBool,
     say: impl FnOnce(ChangeReport),
 ) {
     if !context.workspace.may_act() || Commands::tier() == Tier::None {
         return say(ChangeReport::default());
     }
     let late = Instant::now() + within.saturating_sub(SPARE);
-    let mut servers = pin!(ask_servers(known, files, within.saturating_sub(SPARE * 2), context));
-    let mut checkers = pin!(ask_checkers(known, files, within, context));
+    let others = known.search(context);
+    let known = &known;
+    let mut servers = pin!(ask_servers(
+        known,
+        others,
+        late.checked_sub(SPARE).unwrap_or(late),
+        context
+    ));
+    let turn = Turn::take(busy);
+    let may_check = turn.is_some();
+    let mut checkers = pin!(async move {
+        match turn {
+            Some(_turn) => ask_checkers(known, within, context).await,
+            None => Vec::new(),
+        }
+    });
     let (mut report, mut found) = (None, None);
     while report.is_none() || found.is_none() {
         tokio::select! {
@@ -116,85 +211,120 @@ pub async fn look_at_changed(
         }
     }
     let is_over = found.is_some();
-    say(joined(report.unwrap_or_default(), found));
+    let has_servers = report.is_some();
+    let mut report = joined(report.unwrap_or_default(), found);
+    let mut miss = |why: &str, files: BTreeSet<PathBuf>| {
+        if !files.is_empty() {
+            report.unchecked.insert(why.to_owned(), files);
+        }
+    };
+    if !has_servers {
+        let files = known.edits.iter().filter(|it| !it.is_deleted).map(|it| it.file.clone());
+        miss("language servers have not answered in time", files.collect());
+    }
+    let files = known.files.iter().map(|it| it.0.clone());
+    if !may_check {
+        miss("checkers are still at work on an earlier change", files.collect());
+    } else if !is_over {
+        miss("checkers have not answered in time", files.collect());
+    }
+    say(report);
     if !is_over {
         checkers.await;
     }
 }
 
+/// The turn to run checkers, which nobody else has meanwhile.
+struct Turn<'a>(&'a AtomicBool);
+
+impl<'a> Turn<'a> {
+    /// `None`: somebody else has it.
+    fn take(busy: &'a AtomicBool) -> Option<Self> {
+        (!busy.swap(true, Ordering::AcqRel)).then_some(Self(busy))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
 /// Both reports as one. `checkers`: `None` if they have not answered.
 fn joined(mut report: ChangeReport, checkers: Option<Vec<FileReport>>) -> ChangeReport {
-    for FileReport { file, found, is_new } in checkers.into_iter().flatten() {
+    // A server and a checker often report one mistake of a place, in other words.
+    let place = |it: &Diagnostic| (it.severity, it.line, it.column);
+    for FileReport { file, new, doubtful } in checkers.into_iter().flatten() {
         report.is_checked = true;
-        match report.files.iter_mut().find(|it| it.file == file) {
-            Some(same) => {
-                // A server and a checker often report one mistake of a place, in other words.
-                let place = |it: &Diagnostic| (it.severity, it.line, it.column);
-                let is_known = |it: &Diagnostic| same.found.iter().any(|old| place(old) == place(it));
-                let more: Vec<_> = found.into_iter().filter(|it| !is_known(it)).collect();
-                same.is_new &= is_new || more.is_empty();
-                same.found.extend(more);
+        let same = report.file(&file);
+        same.doubtful
+            .retain(|it| !new.iter().any(|new| place(new) == place(it)));
+        for it in new {
+            if !same.new.iter().any(|old| place(old) == place(&it)) {
+                same.new.push(it);
             }
-            None => report.files.push(FileReport { file, found, is_new }),
+        }
+        for it in doubtful {
+            let mut known = same.new.iter().chain(&same.doubtful);
+            if !known.any(|old| place(old) == place(&it)) {
+                same.doubtful.push(it);
+            }
         }
     }
+    report.files.retain(|it| !it.new.is_empty() || !it.doubtful.is_empty());
     for said in &mut report.files {
-        said.found.sort_by_key(|it| (it.severity, it.line, it.column));
+        said.new.sort_by_key(|it| (it.severity, it.line, it.column));
+        said.doubtful.sort_by_key(|it| (it.severity, it.line, it.column));
     }
     report
 }
 
-async fn ask_servers(
-    known: &KnownMistakes,
-    files: &BTreeSet<PathBuf>,
-    within: Duration,
-    context: &Context,
-) -> ChangeReport {
-    let edits = known
-        .edits
-        .iter()
-        .filter(|it| it.new.is_none() || files.contains(&it.file));
-    let edits: Vec<Edit> = edits.cloned().collect();
-    if edits.is_empty() {
+async fn ask_servers(known: &KnownMistakes, others: Vec<PathBuf>, until: Instant, context: &Context) -> ChangeReport {
+    if known.edits.is_empty() {
         return ChangeReport::default();
     }
-    let began = Instant::now();
-    let changed: Vec<&Path> = edits.iter().map(|it| it.file.as_path()).collect();
-    let others = dependents(&context.workspace, &changed);
-    let within = within.saturating_sub(began.elapsed());
+    let began = SystemTime::now();
     let asked = context
         .servers
-        .compare(&context.workspace, &context.settings, edits, others, within);
+        .after(context.around(), known.edits.clone(), others, until);
+    let Some(comparison) = asked.await else {
+        return ChangeReport::default();
+    };
     let Comparison {
         new,
-        unknown,
+        doubtful,
         fixed,
         checked,
-        unchecked,
-    } = asked.await;
-    let files = new.into_iter().map(|(file, found)| FileReport {
-        is_new: !unknown.contains(&file),
-        file,
+        mut unchecked,
         found,
-    });
-    ChangeReport {
-        files: files.collect(),
+    } = comparison;
+    context.findings.take_all(&found, began);
+    if known.is_cut {
+        let why = "more files may depend on these than were looked at";
+        let files = known.edits.iter().map(|it| it.file.clone());
+        unchecked.insert(why.to_owned(), files.collect());
+    }
+    let mut report = ChangeReport {
         fixed,
         is_checked: !checked.is_empty(),
-        unchecked: unchecked.into_values().collect(),
+        unchecked,
+        ..ChangeReport::default()
+    };
+    for (file, found) in new {
+        report.file(&file).new = found;
     }
+    for (file, found) in doubtful {
+        report.file(&file).doubtful = found;
+    }
+    report
 }
 
-async fn ask_checkers(
-    known: &KnownMistakes,
-    files: &BTreeSet<PathBuf>,
-    within: Duration,
-    context: &Context,
-) -> Vec<FileReport> {
-    let files: BTreeSet<PathBuf> = files
+async fn ask_checkers(known: &KnownMistakes, within: Duration, context: &Context) -> Vec<FileReport> {
+    let files: BTreeSet<PathBuf> = known
+        .files
         .iter()
-        .filter(|it| known.said.contains_key(*it))
-        .cloned()
+        .map(|it| it.0.clone())
+        .filter(|it| it.is_file())
         .collect();
     let plan = jobs(
         context.workspace.root(),
@@ -202,7 +332,7 @@ async fn ask_checkers(
         &context.settings.lint,
         &is_installed(),
     );
-    let mut all: BTreeMap<PathBuf, FileReport> = BTreeMap::new();
+    let mut all = ChangeReport::default();
     for job in plan.jobs {
         if !context.findings.is_quick(&job, within) {
             continue;
@@ -218,23 +348,16 @@ async fn ask_checkers(
                 .filter(|it| it.file == *file && it.severity != Severity::Info)
                 .cloned()
                 .collect();
-            let new = match before {
-                Some(before) => added(before, own),
-                None => own,
-            };
-            if new.is_empty() {
-                continue;
+            let said = all.file(file);
+            match before {
+                Some(before) => said.new.extend(added(before, own)),
+                None if *is_made => said.new.extend(own),
+                None => said.doubtful.extend(own),
             }
-            let said = all.entry(file.clone()).or_insert_with(|| FileReport {
-                file: file.clone(),
-                found: Vec::new(),
-                is_new: true,
-            });
-            said.is_new &= *is_made || before.is_some();
-            said.found.extend(new);
         }
     }
-    all.into_values().collect()
+    all.files.retain(|it| !it.new.is_empty() || !it.doubtful.is_empty());
+    all.files
 }
 
 #[cfg(test)]
@@ -244,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_knows_to_be_new_stays_new_where_a_checker_repeats_it() {
+    fn a_problem_that_is_surely_new_stays_new_whatever_a_checker_adds() {
         let at = |line: u64, source: &str| Diagnostic {
             file: "a.py".into(),
             line,
@@ -254,19 +377,37 @@ mod tests {
             source: source.to_owned(),
             code: None,
         };
-        let of = |found: Vec<Diagnostic>, is_new| FileReport {
+        let of = |new: &[&Diagnostic], doubtful: &[&Diagnostic]| FileReport {
             file: "a.py".into(),
-            found,
-            is_new,
+            new: new.iter().copied().cloned().collect(),
+            doubtful: doubtful.iter().copied().cloned().collect(),
         };
-        let server = || ChangeReport {
-            files: vec![of(vec![at(2, "ty")], true)],
+        let (ty, ruff, old) = (at(2, "ty"), at(2, "ruff"), at(9, "ruff"));
+        let server = |report: FileReport| ChangeReport {
+            files: vec![report],
             ..ChangeReport::default()
         };
-        let repeated = joined(server(), Some(vec![of(vec![at(2, "ruff")], false)]));
-        assert_eq!(repeated.files, [of(vec![at(2, "ty")], true)]);
-        // Something else of unknown age makes it doubtful.
-        let more = joined(server(), Some(vec![of(vec![at(9, "ruff")], false)]));
-        assert_eq!(more.files, [of(vec![at(2, "ty"), at(9, "ruff")], false)]);
+        for (name, said, more, expected) in [
+            (
+                "one that a checker repeats is new once",
+                of(&[&ty], &[]),
+                of(&[], &[&ruff]),
+                of(&[&ty], &[]),
+            ),
+            (
+                "something old beside it does not hide it",
+                of(&[&ty], &[]),
+                of(&[], &[&old]),
+                of(&[&ty], &[&old]),
+            ),
+            (
+                "what a checker knows to be new is not doubtful",
+                of(&[], &[&ty, &old]),
+                of(&[&ruff], &[]),
+                of(&[&ruff], &[&old]),
+            ),
+        ] {
+            assert_eq!(joined(server(said), Some(vec![more])).files, [expected], "{name}");
+        }
     }
 }

@@ -18,7 +18,7 @@ use std::{
 use serde_json::{Value, json};
 
 pub use changed::{ChangeReport, FileReport, KnownMistakes, look_at_changed};
-pub use dependents::dependents;
+pub use dependents::{Dependents, dependents};
 
 use super::{
     cursor::{Answer, CursorCall},
@@ -31,7 +31,6 @@ use super::{
     tool::{Access, Class, Context, Fault, Input, Outcome, Tool, Work, names},
 };
 use crate::{
-    lsp::LanguageServers,
     os,
     protocol::CallSubject,
     sandbox::{Bounds, Commands, Ended, How, Located, Place, Refused, Running, Spec, Tier, Workspace},
@@ -84,6 +83,8 @@ const SERVER_LIMIT: Duration = Duration::from_secs(20);
 const MOST_SHOWN: usize = 100;
 /// Mistakes that the document holds.
 const MOST_KEPT: usize = 1000;
+/// Names of files in a line.
+const MOST_NAMED: usize = 5;
 /// More of what a checker prints is not read.
 const MOST_OUTPUT: u64 = 64 << 20;
 /// Lines that are kept of the output of a checker that failed.
@@ -159,26 +160,14 @@ fn plan(input: &Input, context: &Context) -> Result<Planned, Fault> {
         let is_missed = |it: &str| named.contains(it) || CHECKERS.iter().any(|checker| checker.languages.contains(&it));
         plan.absent.retain(|language, _| is_missed(language));
     }
-    let is_served = |it: &&PathBuf| LanguageServers::knows(workspace, &context.settings, it);
-    if files.len() > MOST_SERVED
-        && files
-            .iter()
-            .any(|it| LanguageServers::knows(workspace, &context.settings, it))
-    {
+    let is_served = |it: &&PathBuf| context.servers.knows(workspace, &context.settings, it);
+    let mut served: Vec<PathBuf> = files.iter().take(MOST_ASKED).filter(is_served).cloned().collect();
+    if !served.is_empty() && (served.len() > MOST_SERVED || files.len() > MOST_ASKED) {
         let text = format!("language servers look at {MOST_SERVED} files of a directory: name the others");
         plan.unanswered.insert(text);
+        served.truncate(MOST_SERVED);
     }
-    let served: Vec<PathBuf> = files
-        .iter()
-        .take(MOST_ASKED)
-        .filter(is_served)
-        .take(MOST_SERVED)
-        .cloned()
-        .collect();
     let languages: BTreeSet<_> = served.iter().map(|it| language_of(&it.to_string_lossy())).collect();
-    // What the server of a project says is what its compiler says.
-    plan.jobs
-        .retain(|it| it.name != "tsc" || !it.files.iter().all(|file| served.contains(file)));
     plan.absent.retain(|language, _| !languages.contains(language));
     Ok(Planned {
         targets: targets.into_iter().map(|it| it.path).collect(),
@@ -234,14 +223,21 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     }
     let mut found = BTreeSet::new();
     let mut failed = Vec::new();
-    let asked = context
-        .servers
-        .look(&context.workspace, &context.settings, served, SERVER_LIMIT);
-    let look = asked.await;
-    found.extend(look.found);
-    for why in look.unchecked.into_values() {
-        plan.unanswered.insert(why);
+    let began = SystemTime::now();
+    let look = context.servers.look(context.around(), served, SERVER_LIMIT).await;
+    context.findings.take_all(&look.found, began);
+    found.extend(look.found.into_values().flat_map(BTreeMap::into_values).flatten());
+    for (why, files) in look.unchecked {
+        let shown = |file: &PathBuf| {
+            let inner = file.strip_prefix(context.workspace.root()).unwrap_or(file);
+            inner.to_string_lossy().into_owned()
+        };
+        let files: Vec<String> = files.iter().map(shown).collect();
+        plan.unanswered.insert(format!("{why} ({})", listed(&files)));
     }
+    // What the server of a project says is what its compiler says.
+    plan.jobs
+        .retain(|it| it.name != "tsc" || !it.files.iter().all(|file| look.checked.contains(file)));
     for job in &plan.jobs {
         let (said, failure) = check(job, &context).await?;
         found.extend(said);
@@ -255,6 +251,18 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
         (&failed, has_server),
         &context.workspace,
     ))
+}
+
+/// The first of these names, and how many there are besides.
+pub fn listed(names: &[String]) -> String {
+    let shown: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
+    let more = names.len().saturating_sub(shown.len());
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!("{}{more}", shown.join(", "))
 }
 
 /// Runs a checker and keeps what it says; with it, how it failed, if it did.
@@ -370,19 +378,8 @@ fn report(
     let errors: Vec<_> = others.iter().filter(|it| it.severity == Severity::Error).collect();
     if !errors.is_empty() {
         let files: BTreeSet<_> = errors.iter().map(|it| shown(&it.file)).collect();
-        let names: Vec<_> = files.iter().take(5).map(String::as_str).collect();
-        let more = files.len().saturating_sub(names.len());
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
-        let _ = writeln!(
-            text,
-            "Errors in other files: {} in {}{more}.",
-            errors.len(),
-            names.join(", ")
-        );
+        let files: Vec<String> = files.into_iter().collect();
+        let _ = writeln!(text, "Errors in other files: {} in {}.", errors.len(), listed(&files));
     }
     for it in failed {
         let _ = writeln!(text, "{it}");

@@ -272,7 +272,7 @@ impl App {
                 // The action that was decided on is about to take the place of its approval.
                 let is_open = |it: &Document| {
                     let is_replaced = is_running && approved::is_decided(it);
-                    it.is_open() || transcript.is_open_question(place.exchange, it) || is_replaced
+                    it.is_open() || it.is_checking() || transcript.is_open_question(place.exchange, it) || is_replaced
                 };
                 transcript.get(place).is_some_and(|it| !is_open(it))
             }

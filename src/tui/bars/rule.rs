@@ -183,6 +183,9 @@ fn phase(conversation: &Conversation, now_ms: u64) -> Option<Phase> {
             }
         };
     }
+    if let Some(change) = documents.iter().rev().take(OPEN_AMONG).find(|it| it.is_checking()) {
+        return since(t!("phase-checking").to_owned(), change.ended_ms);
+    }
     let is_thinking = exchange
         .response
         .thinking
@@ -349,10 +352,13 @@ mod tests {
     use std::cmp::Ordering;
 
     use pretty_assertions::assert_eq;
-    use serde_json::{Value, json};
+    use serde_json::{Map, Value, json};
 
     use crate::{
-        protocol::{Done, Event, Message, Progress, ResponseStart},
+        protocol::{
+            Done, Event, Message, Progress, ResponseStart,
+            document::{pending_check, unchecked},
+        },
         tui::{
             msg::Msg,
             test_app::{TestApp, delta, document, end, start},
@@ -411,6 +417,19 @@ mod tests {
             None,
             json!({ "command": "cargo test", "exitCode": 0, "output": "" }),
         )]);
+        let checked = json!({ "filePath": "a.rs", "operation": "create", "checked": pending_check() });
+        app.events(document("e", "file_edit", Some("b"), checked));
+        tick(&mut app, 2000);
+        assert!(
+            rule(&mut app).starts_with("── agent ◐ checking the changes 2 s ─"),
+            "{}",
+            rule(&mut app)
+        );
+        let metadata = Map::from_iter([("checked".to_owned(), unchecked(&[]))]);
+        app.events([Event::DocumentUpdate {
+            document: "e".into(),
+            metadata,
+        }]);
         app.events(todos(2));
         app.events([start("t", "text", json!({}))]);
         app.events([delta("t", &"word ".repeat(272))]);

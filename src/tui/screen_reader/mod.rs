@@ -594,7 +594,9 @@ fn has_ended(transcript: &Transcript, item: Item) -> bool {
                 thinking.len() == n + 1 && thinking.get(n).is_some_and(|it| it.before == response.documents.len());
             !response.is_running() || !goes_on
         }),
-        Item::Document(place) => transcript.get(place).is_some_and(|it| !it.is_open()),
+        Item::Document(place) => transcript
+            .get(place)
+            .is_some_and(|it| !it.is_open() && !it.is_checking()),
     }
 }
 

@@ -1,10 +1,13 @@
 //! A change that was decided on is shown once: the approval gives way to the change that follows it.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::test_app::*;
 use crate::{
-    protocol::{Command, Done, Event, Message, ResponseStart, document::VIEWS},
+    protocol::{
+        Command, Done, Event, Message, ResponseStart,
+        document::{VIEWS, pending_check, unchecked},
+    },
     transcript::DocumentIndex,
     tui::{app::inline::Inline, terminal::Surface, terminal::inline_region::Region, widgets::transcript::Item},
 };
@@ -361,6 +364,38 @@ fn inline_an_approval_waits_for_its_change_before_it_is_printed() {
         4,
         "message, change, approval, receipt"
     );
+}
+
+#[test]
+fn inline_a_change_is_printed_once_it_has_been_looked_at() {
+    // A deletion shows no code, which would wait for its colours.
+    let mut desk = TestApp::new(80, 24);
+    desk.app.terminal.inline = Some(Inline::default());
+    let mut screen = Surface::new(80, 24);
+    let mut region = Region::new((80, 24));
+    let mut printed = |desk: &mut TestApp| {
+        desk.app.prepare_inline(&mut region, &mut screen, &mut Vec::new());
+        desk.app.terminal.inline.as_ref().map(|it| it.printed)
+    };
+    let deleted = |id: &str| {
+        let about =
+            json!({ "filePath": "a.rs", "operation": "delete", "applied": "applied", "checked": pending_check() });
+        document(id, "file_edit", None, about)
+    };
+    desk.events(begun());
+    desk.events(deleted("1"));
+    assert_eq!(printed(&mut desk), Some(1), "the message");
+    let metadata = Map::from_iter([("checked".to_owned(), unchecked(&[]))]);
+    desk.events([Event::DocumentUpdate {
+        document: "1".into(),
+        metadata,
+    }]);
+    assert_eq!(printed(&mut desk), Some(2), "it says what came of it");
+    // Where the answer ends before, nothing more will come of it.
+    desk.events(deleted("2"));
+    assert_eq!(printed(&mut desk), Some(2));
+    desk.events([Event::Done(Done::default())]);
+    assert_eq!(printed(&mut desk), Some(4), "the change and the end");
 }
 
 /// An approval of a command of 40 lines.

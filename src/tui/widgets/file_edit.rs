@@ -340,6 +340,10 @@ fn state(edit: &FileEdit<'_>, document: &Document, look: &RenderContext<'_>, fac
     }
     match &edit.applied {
         Applied::Pending => facts.word(Weight::Heavy, t!("edit-pending"), Role::Waiting),
+        // It is not shown as done before it has been looked at.
+        Applied::Applied if document.is_checking() => {
+            facts.push(Weight::Medium, at_work(t!("edit-checking")));
+        }
         // What is no news gives way to what is.
         Applied::Applied if let Some(word) = look.approval.filter(|_| !look.joined).and_then(decision::granted) => {
             facts.word(Weight::Medium, word, Role::Dim);
@@ -354,18 +358,30 @@ fn state(edit: &FileEdit<'_>, document: &Document, look: &RenderContext<'_>, fac
 
 /// The number of problems that the change has brought, or removed.
 fn check(document: &Document, facts: &mut Facts) {
-    let Some(check) = change_check(&document.metadata) else {
+    let Some(check) = change_check(&document.metadata).filter(|it| !it.is_pending) else {
         return;
     };
     if check.new_problems > 0 {
         let text = signed("✗", &t!("edit-problems", count = check.new_problems));
         facts.word(Weight::Heavy, text, Role::Error);
-    } else if check.fixed_problems > 0 {
-        let text = signed("✓", &t!("edit-fixed", count = check.fixed_problems));
+        return;
+    }
+    let is_clean = check.is_checked && check.unchecked.is_empty();
+    if check.fixed_problems > 0 {
+        let text = t!("edit-fixed", count = check.fixed_problems);
+        let text = if is_clean {
+            signed("✓", &text)
+        } else {
+            Sanitized::from(text)
+        };
         facts.word(Weight::Light, text, Role::Dim);
-    } else if check.is_checked && check.unchecked.is_empty() {
+    } else if is_clean {
         facts.word(Weight::Light, signed("✓", t!("edit-checked")), Role::Dim);
-    } else if check.is_checked {
+    }
+    if is_clean {
+        return;
+    }
+    if check.is_checked {
         facts.word(Weight::Light, t!("edit-partly-checked"), Role::Dim);
     } else if !check.unchecked.is_empty() {
         facts.word(Weight::Light, t!("edit-not-checked"), Role::Dim);

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use sheaf::sandbox::{Commands, Tier};
+use sheaf::{
+    config::LanguageServer,
+    sandbox::{Commands, Tier},
+};
 
 use super::*;
 
@@ -194,4 +197,82 @@ async fn a_change_does_not_wait_for_a_checker_that_takes_long_or_may_not_run() {
         stage.check(name).await;
         fs::remove_file(root.join("notes.md")).expect("it was written");
     }
+}
+
+/// A language server that finds the word `broken` in files of its own language.
+fn fake() -> LanguageServer {
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/lsp/server.sh");
+    LanguageServer {
+        command: Some(server.display().to_string()),
+        args: vec!["good".to_owned()],
+        extensions: vec![".fake".to_owned()],
+        ..LanguageServer::default()
+    }
+}
+
+#[tokio::test]
+async fn what_language_servers_say_goes_with_the_next_message_too() {
+    if Commands::tier() == Tier::None {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().canonicalize().expect("it is there");
+    let script = Script::new(|at, _| match at {
+        0 => {
+            let arguments = json!({ "file_path": "a.fake", "contents": "broken\n" });
+            ending(vec![call("w", "write", &arguments)], EndReason::ToolUse)
+        }
+        _ => ok(),
+    });
+    let mut settings = particular(&root, PATIENCE, COMPLAINS);
+    settings.lsp.insert("fake".to_owned(), fake());
+    let mut stage = Stage::new(&root, &script, settings, built_in().clone());
+    stage.answer = Some("allow_once");
+    stage.say("write it", Mode::Agent);
+    stage.done(1).await;
+    let result = told(&script).pop().expect("a result");
+    assert!(
+        result.contains("New lint errors in `a.fake`:\n1:1 error: it is broken (fake)"),
+        "{result}"
+    );
+    stage.say("go on", Mode::Agent);
+    stage.done(2).await;
+    let last = messages(&script).pop().expect("it was said");
+    let found = "<linter_errors>\na.fake:\n  1:1 error it is broken\n</linter_errors>";
+    assert!(last.contains(found), "{last}");
+    stage.check("servers").await;
+}
+
+#[tokio::test]
+async fn a_checker_that_takes_long_keeps_no_language_server_from_looking() {
+    if Commands::tier() == Tier::None {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().canonicalize().expect("it is there");
+    let script = Script::new(|at, _| {
+        let write = |name: &str| {
+            let arguments = json!({ "file_path": name, "contents": "broken\n" });
+            ending(vec![call("w", "write", &arguments)], EndReason::ToolUse)
+        };
+        match at {
+            0 => write("notes.md"),
+            1 => write("a.fake"),
+            _ => ok(),
+        }
+    });
+    let for_ever = "until [ -e never ]; do sleep 1; done";
+    let mut settings = particular(&root, Duration::from_secs(5), for_ever);
+    settings.lsp.insert("fake".to_owned(), fake());
+    let mut stage = Stage::new(&root, &script, settings, built_in().clone());
+    stage.answer = Some("allow_once");
+    stage.say("write it", Mode::Agent);
+    stage.done(1).await;
+    let told = told(&script);
+    assert!(
+        told[0].contains("Not checked: checkers have not answered in time (notes.md)."),
+        "{told:#?}"
+    );
+    assert!(told[1].contains("New lint errors in `a.fake`"), "{told:#?}");
+    stage.check("a slow checker").await;
 }

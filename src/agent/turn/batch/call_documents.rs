@@ -3,13 +3,16 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{CheckReport, Effect, Fault, JobId, Memory, Running},
+    super::{CheckReport, Effect, Fault, JobId, MadeChange, Memory, Phase, Running},
     Job, OpenCall, Stage,
-    documents::{Edit, command_metadata, edit_start, edits, failure, parts, why_not},
+    documents::{Edit, command_metadata, edit_start, edits, failure, parts, shared, why_not},
 };
 use crate::{
     agent::writer::document_end,
-    protocol::{Address, Applied, CommandState, Event, Kind, Operation},
+    protocol::{
+        Address, Applied, CommandState, Event, Kind, Operation,
+        document::{CHECKED, unchecked},
+    },
     tools::{Change, Outcome, Work, object},
 };
 
@@ -111,7 +114,7 @@ impl Running {
         self.with_job(id, Stage::Running, memory, |running, job, _| {
             let tool = job.tool.clone();
             match (tool.as_ref().map(|it| &it.work), result) {
-                (Some(Work::Change(_)), Ok(outcome)) => running.made(job, &outcome.text),
+                (Some(Work::Change(_)), Ok(outcome)) => running.made(job, &outcome),
                 (Some(Work::Command { .. }), Ok(outcome)) => running.ended(job, outcome, took_ms),
                 (Some(Work::Call { .. } | Work::Turn(_)) | None, Ok(outcome)) => {
                     running.called(job, outcome, took_ms);
@@ -209,8 +212,9 @@ impl Running {
         self.output.whole(Kind::TerminalCommand, start, None, end);
     }
 
-    /// A change has been made: a document for each place.
-    pub fn made(&mut self, job: &mut Job, more: &str) {
+    /// A change has been made: a document for each place. Its text is added to the result; with data, the last document has them,
+    /// and the change is looked at when the step is over.
+    pub fn made(&mut self, job: &mut Job, outcome: &Outcome) {
         let Some(proposal) = job.prepared.proposal.take() else {
             job.settle("Nothing changed.");
             return;
@@ -228,41 +232,78 @@ impl Running {
             .iter()
             .rposition(|it| it.2.get("applied").and_then(Value::as_str) == Some("applied"));
         let last = made.or_else(|| documents.len().checked_sub(1));
+        let more = outcome.data.as_object().cloned().unwrap_or_default();
+        let is_checked = more.contains_key(CHECKED);
         if let Some((_, _, end)) = last.and_then(|it| documents.get_mut(it)) {
             end.insert("result".into(), json!({ "status": "success", "data": proposal.data }));
+            end.extend(more);
         }
         for (at, (start, content, end)) in documents.into_iter().enumerate() {
+            let path = end.get("newFilePath").or(end.get("filePath")).and_then(Value::as_str);
+            let file = path.unwrap_or_default().to_owned();
             let document = self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
-            if let Some(document) = document.filter(|_| last == Some(at)) {
-                self.calls.made.insert(job.id, document);
+            if let Some(document) = document.filter(|_| is_checked && last == Some(at)) {
+                let job = job.id;
+                self.calls.made.push(MadeChange { job, document, file });
             }
         }
-        let text = if more.is_empty() {
+        let text = if outcome.text.is_empty() {
             proposal.text
         } else {
-            format!("{}\n\n{more}", proposal.text)
+            format!("{}\n\n{}", proposal.text, outcome.text)
         };
         job.settle(text);
-        if self.setup.is_checked {
-            job.stage = Stage::Checking;
-            self.output.effects.push(Effect::Check(job.id));
-        }
     }
 
-    /// Adds what checkers and language servers say to the result of a change, which stands whatever they say, and to its last
-    /// document.
-    pub fn checked(&mut self, id: JobId, report: CheckReport, memory: &mut Memory) {
-        self.with_job(id, Stage::Checking, memory, |running, job, _| {
-            if let Some(result) = job.result.as_mut().filter(|_| !report.text.is_empty()) {
-                result.text.push_str("\n\n");
-                result.text.push_str(&report.text);
-            }
-            if let Some((document, checked)) = running.calls.made.remove(&id).zip(report.checked) {
-                let metadata = Map::from_iter([("checked".to_owned(), checked)]);
-                running.output.say(vec![Event::DocumentUpdate { document, metadata }]);
-            }
-            job.stage = Stage::Done;
-        });
+    /// All calls of the step are done: has its changes looked at, unless there is none or they have been. Returns true if that is
+    /// waited for.
+    pub fn is_checking(&mut self) -> bool {
+        if self.calls.made.is_empty() {
+            return false;
+        }
+        if !std::mem::replace(&mut self.calls.is_checking, true) {
+            let jobs = self.calls.made.iter().map(|it| it.job);
+            self.output.effects.push(Effect::Check(jobs.collect()));
+        }
+        true
+    }
+
+    /// Adds what checkers and language servers say of the step to the result of its last change, which stands whatever they say,
+    /// and to the documents: each has the problems of its file, and the last one all the others.
+    pub fn checked(&mut self, report: CheckReport, memory: &mut Memory) {
+        if !std::mem::take(&mut self.calls.is_checking) {
+            return;
+        }
+        let Some(mut batch) = self.take_batch() else { return };
+        let made = std::mem::take(&mut self.calls.made);
+        let last = made.last().and_then(|it| batch.job(it.job)?.result.as_mut());
+        if let Some(result) = last.filter(|_| !report.text.is_empty()) {
+            result.text.push_str("\n\n");
+            result.text.push_str(&report.text);
+        }
+        self.phase = Phase::Jobs(batch);
+        self.say_checks(made, report.checked);
+        self.advance(memory);
+    }
+
+    /// Nobody waits for the check of the step's changes any more.
+    pub fn leave_unchecked(&mut self) {
+        self.calls.is_checking = false;
+        let made = std::mem::take(&mut self.calls.made);
+        self.say_checks(made, Some(unchecked(&["it was not waited for"])));
+    }
+
+    fn say_checks(&mut self, made: Vec<MadeChange>, checked: Option<Value>) {
+        let files: Vec<&str> = made.iter().map(|it| it.file.as_str()).collect();
+        let checks = shared(checked.unwrap_or_else(|| unchecked(&[])), &files);
+        let updates = made
+            .into_iter()
+            .zip(checks)
+            .map(|(made, checked)| Event::DocumentUpdate {
+                document: made.document,
+                metadata: Map::from_iter([(CHECKED.to_owned(), checked)]),
+            });
+        self.output.say(updates.collect());
     }
 
     /// Documents of changes that were not made, with the reason.

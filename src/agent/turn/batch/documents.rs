@@ -198,6 +198,44 @@ pub fn parts(picked: &Picked, name: &str, call: &str) -> Vec<Edit> {
     documents
 }
 
+/// The check of a step for each of its documents, which are about these files: the problems of a file stand on its last document,
+/// and everything else on the last of all. What is not clean as a whole is clean nowhere.
+pub fn shared(checked: Value, files: &[&str]) -> Vec<Value> {
+    let Some(last) = files.len().checked_sub(1) else {
+        return Vec::new();
+    };
+    let mut left: Vec<Value> = checked["problems"].as_array().cloned().unwrap_or_default();
+    let mut count = checked["newProblems"].as_u64().unwrap_or_default();
+    let is_clean = count == 0;
+    let mut all = vec![Value::Null; files.len()];
+    for (at, file) in files.iter().enumerate().rev().skip(1) {
+        let mut own = checked.clone();
+        let is_last = !files.iter().skip(at + 1).any(|it| it == file);
+        let (problems, others) = left.into_iter().partition(|it| is_last && it["filePath"] == **file);
+        let problems: Vec<Value> = problems;
+        left = others;
+        count = count.saturating_sub(problems.len() as u64);
+        own["fixedProblems"] = 0.into();
+        own["newProblems"] = problems.len().into();
+        if problems.is_empty() && !is_clean {
+            let mut why = own["unchecked"].as_array().cloned().unwrap_or_default();
+            why.push("the changes of a step are judged together: see the last one".into());
+            own["unchecked"] = why.into();
+        }
+        own["problems"] = problems.into();
+        if let Some(it) = all.get_mut(at) {
+            *it = own;
+        }
+    }
+    let mut whole = checked;
+    whole["newProblems"] = count.into();
+    whole["problems"] = left.into();
+    if let Some(it) = all.get_mut(last) {
+        *it = whole;
+    }
+    all
+}
+
 /// Metadata of a rejected call: the reason, and the rules that would have allowed it.
 pub fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
     let mut why = object(json!({ "reason": fault.message }));

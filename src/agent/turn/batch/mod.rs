@@ -87,8 +87,6 @@ pub enum Stage {
     /// Judged, and waiting for its turn.
     Ready,
     Running,
-    /// It has its result, and checkers look at what it has changed: what they say is added.
-    Checking,
     Done,
 }
 
@@ -373,13 +371,15 @@ impl Running {
                     }
                     (Stage::Waiting | Stage::Ready, _) => {}
                     (Stage::Preparing | Stage::Prepared | Stage::Asking, _) => {}
-                    (Stage::Running | Stage::Checking | Stage::Done, _) => {}
+                    (Stage::Running | Stage::Done, _) => {}
                 }
             }
             let is_over = batch.is_over();
             self.phase = Phase::Jobs(batch);
             if is_over {
-                self.finish_batch(memory);
+                if !self.is_checking() {
+                    self.finish_batch(memory);
+                }
                 return;
             }
             if !has_moved {
@@ -556,10 +556,11 @@ impl Running {
         let Some(batch) = self.take_batch() else { return };
         self.output.effects.push(Effect::StopJobs);
         self.close_questions(Dealt::Cancelled);
+        // What was changed stays changed, whoever did not wait for the checkers.
+        self.leave_unchecked();
         let mut results = Vec::new();
         for mut job in batch.jobs {
-            // What was changed stays changed, whoever did not wait for the checkers.
-            if !matches!(job.stage, Stage::Done | Stage::Checking) {
+            if job.stage != Stage::Done {
                 let is_command = matches!(job.tool.as_ref().map(|it| &it.work), Some(Work::Command { .. }));
                 let stopped = if is_command { self.stop_command(job.id) } else { None };
                 let text = match stopped {

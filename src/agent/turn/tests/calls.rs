@@ -183,47 +183,87 @@ fn readers_run_together_and_writers_alone() {
     );
 }
 
+/// The report on a step.
+fn checked(text: &str, problems: &[&str]) -> Input {
+    let problem = |it: &&str| json!({ "filePath": it });
+    Input::Checked {
+        report: CheckReport {
+            text: text.to_owned(),
+            checked: Some(json!({
+                "isChecked": true,
+                "newProblems": problems.len(),
+                "fixedProblems": 0,
+                "problems": problems.iter().map(problem).collect::<Vec<_>>(),
+                "unchecked": [],
+            })),
+        },
+    }
+}
+
 #[test]
-fn what_checkers_say_of_a_change_is_added_to_its_result() {
+fn the_changes_of_a_step_are_looked_at_together_once_all_calls_are_done() {
     let begin = || {
-        let mut talk = Talk::of(submission_with("hi", |it| it.is_checked = true));
+        let mut talk = Talk::of(submission("hi"));
         talk.all([
             call("a", "change", json!({})),
             call("b", "look", json!({})),
+            call("c", "change", json!({})),
             ends(EndReason::ToolUse),
             proposing(1),
         ]);
         assert_eq!(
-            talk.says(ran(1, "")),
-            r#"response of m | +1 file_edit | "new 1\n" | -doc_001 applied | +2 file_edit | "new 3\n" | -doc_002 applied | check 1"#,
-            "the change is shown, and nothing waits for it to be"
+            talk.says(made(1)),
+            r#"response of m | +1 file_edit | "new 1\n" | -doc_001 applied | +2 file_edit | "new 3\n" | -doc_002 applied"#,
+            "nothing waits for a check between the calls of a step"
         );
+        assert_eq!(talk.says(harmless(2)), "+3 tool_call | look | {} | run 2 look");
+        talk.all([ran(2, "x"), proposing(3)]);
+        let last = talk.says(made(3));
+        assert!(last.ends_with("-doc_005 applied | check [1, 3]"), "{last}");
         talk
     };
-    let checked = |text: &str| Input::Checked {
-        job: JobId(1),
-        report: CheckReport {
-            text: text.to_owned(),
-            checked: (!text.is_empty()).then(|| json!({ "newProblems": 1 })),
-        },
-    };
     let mut talk = begin();
-    talk.says(harmless(2));
-    let next = talk.says(checked("New lint errors"));
-    assert_eq!(
-        next, "doc_002 updated {\"checked\":{\"newProblems\":1}} | +3 tool_call | look | {} | run 2 look",
-        "it is a change until it has been looked at"
+    let next = talk.says(checked("New lint errors", &["b.rs"]));
+    let elsewhere = r#""unchecked":["the changes of a step are judged together: see the last one"]"#;
+    let updates: Vec<&str> = next.split(" | ").collect();
+    assert_eq!(updates.len(), 3, "{next}");
+    assert!(
+        updates[0].starts_with("doc_002 updated") && updates[0].contains(elsewhere),
+        "{next}"
     );
-    talk.says(ran(2, "x"));
-    assert_eq!(talk.results(), ["a: changed a.rs\n\nNew lint errors", "b: x"]);
+    assert!(
+        updates[1].starts_with("doc_005 updated") && updates[1].contains(r#""newProblems":1"#),
+        "{next}"
+    );
+    assert!(updates[2].starts_with("call m with"), "{next}");
+    assert_eq!(
+        talk.results(),
+        ["a: changed a.rs", "b: x", "c: changed a.rs\n\nNew lint errors"]
+    );
+    assert_eq!(talk.says(checked("late", &[])), "", "one report is all");
+    // Where nothing is to be said, nothing is added.
     let mut talk = begin();
-    talk.says(checked(""));
-    talk.all([harmless(2), ran(2, "x")]);
-    assert_eq!(talk.results(), ["a: changed a.rs", "b: x"]);
-    // What was changed stays changed, and the model will know.
+    let next = talk.says(checked("", &[]));
+    assert_eq!(next.matches(r#""isChecked":true"#).count(), 2, "each says so: {next}");
+    assert_eq!(talk.results(), ["a: changed a.rs", "b: x", "c: changed a.rs"]);
+    // What was changed stays changed, and the model will know; the documents do not wait for ever.
     let mut talk = begin();
-    talk.says(Input::Cancel);
-    assert_eq!(talk.results(), ["a: changed a.rs", "!b: Cancelled by the user."]);
+    let end = talk.says(Input::Cancel);
+    assert_eq!(
+        end.matches(r#""unchecked":["it was not waited for"]"#).count(),
+        2,
+        "{end}"
+    );
+    assert_eq!(talk.results(), ["a: changed a.rs", "b: x", "c: changed a.rs"]);
+    assert_eq!(talk.says(checked("late", &[])), "", "nobody waits for it");
+}
+
+#[test]
+fn a_change_that_nothing_looks_at_is_not_waited_for() {
+    let mut talk = Talk::of(submission("hi"));
+    talk.all([call("a", "change", json!({})), ends(EndReason::ToolUse), proposing(1)]);
+    let next = talk.says(ran(1, ""));
+    assert!(next.contains("call m with") && !next.contains("check"), "{next}");
 }
 
 #[test]

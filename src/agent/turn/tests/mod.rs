@@ -9,7 +9,10 @@ use super::*;
 use crate::{
     agent::approval::RunMode,
     models::{EndReason, Failure, FailureKind, ModelMessage},
-    protocol::{Done, FinishReason, HunkAnswer, Operation, Outcome as Dealt, Progress, QuestionAnswer, Status, Usage},
+    protocol::{
+        Done, FinishReason, HunkAnswer, Operation, Outcome as Dealt, Progress, QuestionAnswer, Status, Usage,
+        document::{CHECKED, pending_check},
+    },
     sandbox::{Change, Hunk, Located, Place},
     tools::{self, Class, Work, ask, create_plan, object, switch_mode, todo_write},
 };
@@ -132,7 +135,6 @@ fn submission(message: &str) -> Submission {
             response: "chat_1".into(),
             asker: Asker::Here,
             custom_mode: None,
-            is_checked: false,
             tier: Tier::None,
         },
     }
@@ -190,7 +192,7 @@ fn show(effects: &[Effect]) -> String {
             Effect::Prepare { job, tool, .. } => write!(line, "prepare {} {}", job.0, tool.name),
             Effect::Run { job, tool, .. } => write!(line, "run {} {}", job.0, tool.name),
             Effect::Make { job, .. } => write!(line, "make {}", job.0),
-            Effect::Check(job) => write!(line, "check {}", job.0),
+            Effect::Check(jobs) => write!(line, "check {:?}", jobs.iter().map(|it| it.0).collect::<Vec<_>>()),
             Effect::StopJobs => write!(line, "stop jobs"),
             Effect::Store(rules) => write!(line, "store {rules:?}"),
             Effect::Expire(document) => write!(line, "expire {document}"),
@@ -383,6 +385,19 @@ fn ran(job: u64, text: &str) -> Input {
         result: Ok(Outcome {
             text: text.to_owned(),
             data: text.into(),
+            ..Outcome::default()
+        }),
+        took_ms: 5,
+    }
+}
+
+/// A change was made, and is to be looked at.
+fn made(job: u64) -> Input {
+    let data = json!({ CHECKED: pending_check() });
+    Input::Ran {
+        job: JobId(job),
+        result: Ok(Outcome {
+            data,
             ..Outcome::default()
         }),
         took_ms: 5,

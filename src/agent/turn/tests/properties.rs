@@ -117,7 +117,6 @@ fn play_on(turn: &mut Turn, world: &World) -> Vec<Effect> {
     said.mode = world.mode;
     said.setup.asker = if world.is_attended { Asker::Here } else { Asker::Nobody };
     said.setup.model.fallbacks = 1;
-    said.setup.is_checked = world.is_attended;
     let mut all = turn.step(Input::Submit(Box::new(said)), 0);
     let mut open: Vec<Input> = Vec::new();
     let mut messages = world.messages.iter();
@@ -140,6 +139,7 @@ fn play_on(turn: &mut Turn, world: &World) -> Vec<Effect> {
                     _ => harmless(job.0),
                 }),
                 Effect::Run { job, .. } => open.push(ran(job.0, "x")),
+                Effect::Make { job, .. } if world.is_attended => open.push(made(job.0)),
                 Effect::Make { job, .. } => open.push(ran(job.0, "")),
                 Effect::Summarise { .. } => match choices.next() {
                     Some(it) if it % 4 > 0 => {
@@ -148,8 +148,7 @@ fn play_on(turn: &mut Turn, world: &World) -> Vec<Effect> {
                     }
                     _ => open.push(fails(FailureKind::Unreachable)),
                 },
-                Effect::Check(job) => open.push(Input::Checked {
-                    job: *job,
+                Effect::Check(_) => open.push(Input::Checked {
                     report: CheckReport {
                         text: "New lint errors".to_owned(),
                         checked: Some(json!({ "newProblems": 1 })),

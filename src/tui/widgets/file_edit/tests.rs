@@ -2,10 +2,13 @@ use serde_json::{Value, json};
 
 use super::super::{
     DocumentState, Fold, RenderContext,
-    testing::{closed, look, numbered, open, pictures, roles},
+    testing::{closed, look, numbered, open, opened, picture, pictures, roles},
 };
 use super::*;
-use crate::text::Background;
+use crate::{
+    protocol::{Done, Event},
+    text::Background,
+};
 
 fn edit(old: &str, new: &str, line: Value, more: Value) -> Document {
     let mut metadata = json!({
@@ -25,6 +28,36 @@ fn cart(more: Value) -> Document {
         json!(8),
         more,
     )
+}
+
+#[test]
+fn a_change_says_how_it_was_checked_and_no_more_than_is_known() {
+    let check = |is_pending: bool, is_checked: bool, fixed: u64, unchecked: &[&str]| {
+        json!({ "applied": "applied", "checked": {
+            "isPending": is_pending, "isChecked": is_checked, "newProblems": 0, "fixedProblems": fixed,
+            "problems": [], "unchecked": unchecked,
+        }})
+    };
+    let late = &["ty has not answered in time"][..];
+    for (checked, shown) in [
+        (check(true, false, 0, &[]), "◐ checking…"),
+        (check(false, true, 0, &[]), "applied  ✓ checked"),
+        (check(false, true, 2, &[]), "applied  ✓ 2 problems fixed"),
+        (check(false, true, 2, late), "applied  2 problems fixed  partly checked"),
+        (check(false, true, 0, late), "applied  partly checked"),
+        (check(false, false, 0, late), "applied  not checked"),
+        (check(false, false, 0, &[]), "applied"),
+    ] {
+        let picture = picture(&cart(checked), &look(100));
+        let head = picture.lines().next().unwrap_or_default();
+        assert!(head.trim_end().ends_with(shown), "{shown}: {picture}");
+    }
+    // Where the answer has ended, nobody looks at it any more.
+    let mut response = opened("file_edit", Some("b"), check(true, false, 0, &[]));
+    response.apply(&Event::Done(Done::default()), 1);
+    let found = change_check(&response.documents[0].metadata).expect("a check");
+    assert_eq!((found.is_pending, found.is_checked), (false, false));
+    assert_eq!(found.unchecked, ["the answer ended before"]);
 }
 
 #[test]

@@ -86,10 +86,7 @@ fn status(base: &CliContext, as_json: bool) -> Result<u8> {
     let survey = surveyed
         .index
         .survey(&surveyed.files, &codebase_search::read, &|| false);
-    let with = model.map_or(0, |it| {
-        it.load(survey.hashes().map(|it| it.1));
-        it.count(survey.hashes().map(|it| it.1))
-    });
+    let with = model.map_or(0, |it| it.count(&survey));
     let stored = embedding::stored(&base.paths.cache)?;
     let state = match model {
         None => "lexical_only",

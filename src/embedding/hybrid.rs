@@ -18,6 +18,8 @@ use crate::{
 const CANDIDATES: usize = 100;
 /// Maximum size of the vectors in memory, in bytes. Where a workspace has more, only candidates are compared.
 const MOST_MEMORY: usize = 96 << 20;
+/// Hashes that are looked up at once.
+const HASHES_TOGETHER: usize = 10_000;
 /// Files whose vectors are made one after the other, before they are shared.
 const FILES_TOGETHER: usize = 64;
 /// Maximum size of the vectors in memory while nothing is searched, in bytes.
@@ -49,6 +51,8 @@ pub struct Found {
     /// Best first.
     pub hits: Vec<Hit>,
     pub meaning: Meaning,
+    /// The vectors of all chunks would fit into memory: making them is worth it.
+    pub is_small: bool,
 }
 
 /// Part of the meaning of texts in a search.
@@ -56,7 +60,7 @@ pub struct Found {
 pub enum Meaning {
     /// All chunks have vectors.
     Whole,
-    /// Some of all chunks have vectors: the candidates, as far as there was time, and those of earlier searches.
+    /// Some of all chunks were compared: the candidates, as far as there was time, and those that have vectors otherwise.
     Part { with: usize, of: usize },
     /// Only words counted, for this reason.
     Absent(String),
@@ -68,6 +72,17 @@ pub struct Progress {
     /// Chunks with vectors.
     pub done: usize,
     pub all: usize,
+}
+
+impl Found {
+    /// Hits by words only, for a reason.
+    pub fn by_words(hits: Vec<Hit>, why: String) -> Self {
+        Self {
+            hits,
+            meaning: Meaning::Absent(why),
+            is_small: false,
+        }
+    }
 }
 
 impl Embeddings {
@@ -130,14 +145,12 @@ impl Embeddings {
         let asked = match self.question(question) {
             Ok(asked) => asked,
             Err(error) => {
-                return Found {
-                    hits: index::choose(words, most),
-                    meaning: Meaning::Absent(error.to_string()),
-                };
+                return Found::by_words(index::choose(words, most), error.to_string());
             }
         };
         words.truncate(CANDIDATES);
         let of = survey.len();
+        let is_small = of * Vectors::<TextHash>::size_of(asked.values.len()) <= MOST_MEMORY;
         let ranked = || {
             let mut with = 0;
             let memory = self.memory();
@@ -154,12 +167,17 @@ impl Embeddings {
             return Found {
                 hits: index::choose(fused, most),
                 meaning: Meaning::Whole,
+                is_small,
             };
         }
-        self.load(survey.hashes().map(|it| it.1));
         // Where few chunks share words with the question, others may mean what it asks for.
         let mut candidates = words.clone();
         candidates.extend(survey.others(&words).take(CANDIDATES - words.len()));
+        if is_small {
+            self.load(survey.hashes().map(|it| it.1));
+        } else {
+            self.load(candidates.iter().map(|it| it.hash));
+        }
         self.fetch(survey, &candidates);
         let failed = self.embed_candidates(&candidates, files, read, is_over).err();
         let (meaning, with) = ranked();
@@ -172,6 +190,7 @@ impl Embeddings {
         Found {
             hits: index::choose(fused, most),
             meaning: meaning_state,
+            is_small,
         }
     }
 
@@ -229,10 +248,32 @@ impl Embeddings {
         vectors.shrink();
     }
 
-    /// Number of texts with vectors in memory.
-    pub fn count(&self, hashes: impl Iterator<Item = TextHash>) -> usize {
+    /// The texts that have vectors, in memory or in the file.
+    fn known(&self, hashes: &[TextHash]) -> FxHashSet<TextHash> {
         let memory = self.memory();
-        hashes.filter(|it| memory.vectors.contains(it)).count()
+        let (mut known, others): (FxHashSet<_>, Vec<_>) = {
+            let (known, others): (Vec<_>, Vec<_>) = hashes.iter().partition(|it| memory.vectors.contains(it));
+            (known.into_iter().collect(), others)
+        };
+        if let Some(store) = &memory.store
+            && let Err(error) = store.read(others.into_iter(), |hash, _| {
+                known.insert(hash);
+            })
+        {
+            tracing::info!(%error, "stored vectors cannot be read");
+        }
+        known
+    }
+
+    /// The number of chunks that have vectors.
+    pub fn count(&self, survey: &Survey<'_>) -> usize {
+        let hashes: Vec<_> = survey.hashes().map(|it| it.1).collect();
+        let groups = hashes.chunks(HASHES_TOGETHER);
+        let counts = groups.map(|group| {
+            let known = self.known(group);
+            group.iter().filter(|it| known.contains(it)).count()
+        });
+        counts.sum()
     }
 
     /// Takes shared vectors of the files of candidates without any.
@@ -302,15 +343,17 @@ impl Embeddings {
 
     /// Keeps vectors in memory and in the file.
     fn keep(&self, vectors: &[(TextHash, Vector)]) {
-        let mut memory = self.memory();
+        let memory = &mut *self.memory();
         for (hash, vector) in vectors {
-            memory.vectors.insert(*hash, vector);
+            if memory.vectors.size() < MOST_MEMORY {
+                memory.vectors.insert(*hash, vector);
+            }
         }
         if let Some(store) = &mut memory.store
             && let Err(error) = store.write(vectors)
         {
-            tracing::warn!(%error, "vectors are kept in memory only");
-            memory.store = None;
+            // They are made again when they are needed.
+            tracing::warn!(%error, "vectors are not stored");
         }
     }
 
@@ -319,6 +362,7 @@ impl Embeddings {
         let Some(shared) = &self.shared else {
             return;
         };
+        self.load(chunks.iter().copied());
         let memory = self.memory();
         let vectors: Option<Vec<_>> = chunks.iter().map(|it| memory.vectors.get(it)).collect();
         drop(memory);
@@ -335,38 +379,36 @@ impl Embeddings {
         effort: Effort,
         progress: &mut dyn FnMut(Progress) -> std::ops::ControlFlow<()>,
     ) -> Result<Progress, EmbedError> {
-        self.load(survey.hashes().map(|it| it.1));
-        let all = survey.len();
         let mut state = Progress {
-            done: self.count(survey.hashes().map(|it| it.1)),
-            all,
+            done: self.count(survey),
+            all: survey.len(),
         };
         // Files are taken in groups, so that a server of shared vectors is asked for many at once.
         let places: Vec<usize> = (0..files.len()).collect();
         for group in places.chunks(FILES_TOGETHER) {
-            let memory = self.memory();
-            let is_missing = |file: &&usize| survey.of_file(**file).iter().any(|it| !memory.vectors.contains(it));
+            let hashes: Vec<_> = group.iter().flat_map(|it| survey.of_file(*it)).collect();
+            let mut known = self.known(&hashes);
+            let is_missing = |file: &&usize| survey.of_file(**file).iter().any(|it| !known.contains(it));
             let missing: Vec<usize> = group.iter().filter(is_missing).copied().collect();
-            drop(memory);
             if missing.is_empty() {
                 continue;
             }
             if let Some(shared) = &self.shared {
                 let chunks: Vec<_> = missing.iter().map(|it| survey.of_file(*it)).collect();
-                self.keep(&shared.get(&chunks));
+                let found = shared.get(&chunks);
+                self.keep(&found);
+                known.extend(found.iter().map(|it| it.0));
+                state.done += found.len();
             }
             let mut waiting = Vec::new();
-            let mut seen = FxHashSet::default();
             for file in &missing {
                 let mut texts = texts_of(files.get(*file), read, &|| false);
-                let memory = self.memory();
                 for hash in survey.of_file(*file) {
-                    if !memory.vectors.contains(&hash) && seen.insert(hash) {
+                    if known.insert(hash) {
                         waiting.extend(texts.remove(&hash).map(|it| (hash, it)));
                     }
                 }
             }
-            state.done = self.count(survey.hashes().map(|it| it.1));
             while !waiting.is_empty() {
                 if progress(state).is_break() {
                     return Ok(state);
@@ -380,7 +422,7 @@ impl Embeddings {
                 self.share(&survey.of_file(*file));
             }
         }
-        state.done = self.count(survey.hashes().map(|it| it.1));
+        state.done = self.count(survey);
         let _ = progress(state);
         Ok(state)
     }

@@ -1,12 +1,17 @@
 //! Vectors from a server: the model that `roles.embed` names.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use tokio::runtime::Handle;
 
 use super::{Effort, EmbedError, Embedder};
 use crate::models::{Chosen, FailureKind};
 
+/// Maximum time of a request, with its repetitions.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Texts of one request.
 const BATCH: usize = 64;
 /// Bytes of a text that are sent.
@@ -65,7 +70,10 @@ impl ProviderEmbedder {
             let text = it.get(..it.floor_char_boundary(longest)).unwrap_or_default();
             format!("{prefix}{text}")
         });
-        let answer = runtime.block_on(self.chosen.provider.embed(cut.collect()));
+        let promise = self.chosen.provider.embed(cut.collect());
+        let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, promise).await });
+        let answer = answer
+            .map_err(|_| EmbedError::Server(format!("{} made no vectors in {} s", self.id, PATIENCE.as_secs())))?;
         let vectors = match answer {
             Ok(vectors) => vectors,
             Err(failure) if failure.kind == FailureKind::Request && longest > SHORT => {

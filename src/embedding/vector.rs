@@ -119,7 +119,12 @@ impl<K: Eq + std::hash::Hash> Vectors<K> {
 
     /// Bytes in memory, about.
     pub fn size(&self) -> usize {
-        self.values.len() + self.scales.len() * (4 + 2 * (size_of::<K>() + 4))
+        self.scales.len() * Self::size_of(self.dims)
+    }
+
+    /// Bytes in memory of one vector with `dims` dimensions, about.
+    pub fn size_of(dims: usize) -> usize {
+        dims + 4 + 2 * (size_of::<K>() + 4)
     }
 }
 

@@ -124,13 +124,14 @@ fn search(context: &Context, input: &Input, until: &Until) -> Result<Outcome, Fa
     let found = match context.embeddings.get() {
         Ok(Some(embeddings)) => Some(embeddings.search((&survey, &files), &read, question, most, &is_over)),
         Ok(None) => None,
-        Err(error) => Some(Found {
-            hits: index::choose(survey.by_words(question), most),
-            meaning: Meaning::Absent(error.to_string()),
-        }),
+        Err(error) => Some(Found::by_words(
+            index::choose(survey.by_words(question), most),
+            error.to_string(),
+        )),
     };
     let is_ready = is_whole && survey.is_whole();
     let searched = survey.searched();
+    let is_small = found.as_ref().is_some_and(|it| it.is_small);
     let (hits, meaning) = match found {
         Some(found) => (found.hits, Some(found.meaning)),
         None => (index::choose(survey.by_words(question), most), None),
@@ -144,7 +145,7 @@ fn search(context: &Context, input: &Input, until: &Until) -> Result<Outcome, Fa
         ),
         Some(Meaning::Whole) => ("Ranked by words and meaning.".to_owned(), "ready"),
         Some(Meaning::Part { with, of }) => (
-            format!("Ranked by words and meaning; {with} of {of} chunks have vectors yet."),
+            format!("Ranked by words and meaning; the meaning of {with} of {of} chunks was compared."),
             "building",
         ),
     };
@@ -162,7 +163,7 @@ fn search(context: &Context, input: &Input, until: &Until) -> Result<Outcome, Fa
         text.push_str(note);
         text.push('\n');
     }
-    if matches!(meaning, Some(Meaning::Part { .. })) {
+    if is_small && matches!(meaning, Some(Meaning::Part { .. })) {
         context.embeddings.complete(&context.index, files.clone(), read);
     }
     let mut shown = Vec::new();

@@ -26,7 +26,7 @@ use std::{collections::BTreeMap, ops::ControlFlow, path::Path, process::Command,
 use serde::Deserialize;
 use sheaf::{
     embedding::{Effort, EmbedError, Embedder, Embeddings, LocalModel},
-    index::{File, Index},
+    index::{File, Index, IsOver},
 };
 
 #[derive(Deserialize)]
@@ -90,7 +90,7 @@ fn main() {
         if let Some(embeddings) = embeddings.as_ref().filter(|_| std::env::var_os("ALL").is_some()) {
             let survey = index.survey(&files, &read, &|| false);
             let start = Instant::now();
-            let done = embeddings.complete((&survey, &files), &read, Effort::Whole, &mut |_| {
+            let done = embeddings.complete((&survey, &files), &read, Effort::Build, &mut |_| {
                 ControlFlow::Continue(())
             });
             println!("{name}: {done:?} in {:.1} s", start.elapsed().as_secs_f64());
@@ -182,11 +182,11 @@ impl Embedder for Chance {
         256
     }
 
-    fn embed_documents(&self, texts: &[String], _: Effort) -> Result<Vec<Vec<f32>>, EmbedError> {
-        texts.iter().map(|it| self.embed_query(it)).collect()
+    fn embed_documents(&self, texts: &[String], _: Effort, is_over: IsOver<'_>) -> Result<Vec<Vec<f32>>, EmbedError> {
+        texts.iter().map(|it| self.embed_query(it, is_over)).collect()
     }
 
-    fn embed_query(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
+    fn embed_query(&self, text: &str, _: IsOver<'_>) -> Result<Vec<f32>, EmbedError> {
         let mut state = text
             .bytes()
             .fold(1, |all: u64, it| all.wrapping_mul(31).wrapping_add(u64::from(it)));
@@ -250,7 +250,7 @@ fn scale(chunks: usize) {
     let open = || Embeddings::new(Arc::new(Chance), Some((&folder, u64::MAX)), None);
     let built = open();
     timed("vectors made and stored", &mut || {
-        let done = built.complete((&survey, &files), &read, Effort::Whole, &mut |_| {
+        let done = built.complete((&survey, &files), &read, Effort::Build, &mut |_| {
             ControlFlow::Continue(())
         });
         format!("{} vectors", done.map_or(0, |it| it.done))

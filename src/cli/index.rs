@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     config::{Connection, shown_path},
-    embedding::{self, Effort, Embeddings, Installed, KNOWN_MODELS, KnownModel, Progress},
+    embedding::{self, Effort, Embeddings, Installed, KNOWN_MODELS, KnownModel, Progress, SharedVectors},
     index::{File, Index},
     net::client::{Client, Request},
     sandbox::{Fence, Workspace},
@@ -138,6 +138,9 @@ fn status(base: &CliContext, as_json: bool) -> Result<u8> {
             KNOWN_MODELS[0].name
         ),
     });
+    if let Some(shared) = model.and_then(Embeddings::shared) {
+        lines.push(format!("shared     {}", shared.address()));
+    }
     if let Some((models, bytes)) = stored {
         lines.push(format!(
             "stored     {} in {}",
@@ -175,6 +178,9 @@ fn build(base: &CliContext) -> Result<u8> {
     if !surveyed.is_whole {
         complain("not all files could be listed: there are too many");
     }
+    if let Some(why) = embeddings.problem() {
+        bail!("vectors cannot be stored: {why}");
+    }
     let own = Arc::clone(&service);
     // Servers are asked through the runtime, from a thread that may wait.
     let work = move || match own.get() {
@@ -184,9 +190,12 @@ fn build(base: &CliContext) -> Result<u8> {
     let done = runtime.block_on(async { tokio::task::spawn_blocking(work).await })??;
     if done.done < done.all {
         complain(&format!(
-            "{} chunks have no vectors: their files have changed meanwhile, or their text has none",
+            "{} chunks have no vectors: their files have changed meanwhile, or there are more than index.size holds",
             done.all - done.done
         ));
+    }
+    if let Some(why) = embeddings.shared().and_then(SharedVectors::failure) {
+        complain(&format!("index.cache was not used to the end: {why}"));
     }
     say(&format!(
         "{} chunks have vectors by {}\n",
@@ -202,13 +211,13 @@ fn complete(embeddings: &Embeddings, surveyed: &Surveyed) -> Result<Progress> {
         .index
         .survey(&surveyed.files, &codebase_search::read, &|| false);
     let mut shown = ProgressLine::new();
-    let mut failures = 0;
+    let (mut failures, mut before) = (0, 0);
     loop {
         let mut at = 0;
         let made = embeddings.complete(
             (&survey, &surveyed.files),
             &codebase_search::read,
-            Effort::Whole,
+            Effort::Build,
             &mut |it| {
                 at = it.done;
                 shown.show(it);
@@ -220,12 +229,14 @@ fn complete(embeddings: &Embeddings, surveyed: &Surveyed) -> Result<Progress> {
                 shown.end();
                 return Ok(progress);
             }
-            Err(error @ embedding::EmbedError::Unusable(_)) => {
+            Err(error @ (embedding::EmbedError::Unusable(_) | embedding::EmbedError::Store(_))) => {
                 shown.end();
                 return Err(error.into());
             }
             Err(error) => {
-                failures += 1;
+                // A long build may fail now and then.
+                failures = if at > before { 1 } else { failures + 1 };
+                before = at;
                 if failures > RETRIES {
                     shown.end();
                     bail!("{error}\n  {at} chunks have vectors; `sheaf index build` goes on from there");
@@ -265,7 +276,8 @@ impl ProgressLine {
             figure::grouped(progress.done as u64),
             figure::grouped(progress.all as u64)
         );
-        let (made, left) = (progress.done - first, progress.all - progress.done);
+        let made = progress.done.saturating_sub(first);
+        let left = progress.all.saturating_sub(progress.done);
         if made > 0 {
             let seconds = began.elapsed().as_secs_f64() / made as f64 * left as f64;
             line.push_str(&format!("  {} left", figure::pause(seconds.ceil() as u64)));
@@ -364,7 +376,9 @@ fn told(base: &CliContext, installed: &Installed) -> String {
                 "roles.embed is {other}; to use this one: sheaf config set roles.embed {own}\n"
             ));
         }
-        Some(_) | None => text.push_str("Searches use it from now on; `sheaf index build` prepares this workspace.\n"),
+        Some(_) | None => text.push_str(
+            "Searches use it, those of a running sheaf from its next start; `sheaf index build` prepares this workspace.\n",
+        ),
     }
     text
 }

@@ -36,6 +36,18 @@ struct Answers {
 /// An answer that is being written; it ends when this is dropped.
 pub struct Answering(Arc<EmbeddingService>);
 
+/// The work in the background; it has ended when this is dropped, also by a panic.
+struct Completing(Arc<EmbeddingService>);
+
+impl Drop for Completing {
+    fn drop(&mut self) {
+        self.0.is_completing.store(false, Ordering::Release);
+        if !self.0.answers.are_written() {
+            self.0.rest();
+        }
+    }
+}
+
 impl Drop for Answering {
     fn drop(&mut self) {
         let answers = &self.0.answers;
@@ -92,18 +104,18 @@ impl EmbeddingService {
         if !self.completes || !is_local || self.is_completing.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (own, index) = (Arc::clone(self), Arc::clone(index));
+        let (own, index) = (Completing(Arc::clone(self)), Arc::clone(index));
+        // A server of shared vectors is asked through the runtime of the caller.
+        let runtime = tokio::runtime::Handle::try_current().ok();
         let work = move || {
             os::process::lower_priority();
-            if let Ok(Some(embeddings)) = own.get() {
-                own.run(embeddings, &index, &files, &read);
+            let _entered = runtime.as_ref().map(tokio::runtime::Handle::enter);
+            if let Ok(Some(embeddings)) = own.0.get() {
+                own.0.run(embeddings, &index, &files, &read);
             }
-            own.is_completing.store(false, Ordering::Release);
-            own.rest();
         };
         if let Err(error) = std::thread::Builder::new().name("vectors".to_owned()).spawn(work) {
             tracing::warn!(%error, "no vectors are made in the background");
-            self.is_completing.store(false, Ordering::Release);
         }
     }
 
@@ -115,7 +127,8 @@ impl EmbeddingService {
         }
         let own = Arc::clone(self);
         let rest = move || {
-            if let Ok(Some(embeddings)) = own.get() {
+            // A new answer may have begun to search.
+            if let (Ok(Some(embeddings)), false) = (&*own.opened, own.answers.are_written()) {
                 embeddings.rest();
             }
         };
@@ -125,14 +138,19 @@ impl EmbeddingService {
     }
 
     fn run(&self, embeddings: &Embeddings, index: &Index, files: &[File], read: Read<'_>) {
-        let survey = index.survey(files, read, &|| false);
+        // Files that are not cut yet are, too, and that stops as soon as an answer begins.
+        let survey = loop {
+            self.answers.wait();
+            let survey = index.survey(files, read, &|| self.answers.are_written());
+            if survey.is_whole() || !self.answers.are_written() {
+                break survey;
+            }
+        };
         let mut since = Instant::now();
         let done = embeddings.complete((&survey, files), read, Effort::Aside, &mut |_| {
             // Half of one processor: as much rest as work.
             std::thread::sleep(since.elapsed());
-            let count = self.answers.count.lock().unwrap_or_else(PoisonError::into_inner);
-            let quiet = self.answers.is_quiet.wait_while(count, |it| *it > 0);
-            drop(quiet);
+            self.answers.wait();
             since = Instant::now();
             ControlFlow::Continue(())
         });
@@ -140,6 +158,19 @@ impl EmbeddingService {
             Ok(progress) => tracing::debug!(?progress, "the vectors of the workspace are there"),
             Err(error) => tracing::warn!(%error, "the vectors of the workspace are not complete"),
         }
+    }
+}
+
+impl Answers {
+    /// True while an answer is written.
+    fn are_written(&self) -> bool {
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner) > 0
+    }
+
+    /// Waits until no answer is written.
+    fn wait(&self) {
+        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.is_quiet.wait_while(count, |it| *it > 0));
     }
 }
 
@@ -151,7 +182,10 @@ mod tests {
     };
 
     use super::*;
-    use crate::embedding::{EmbedError, Embedder};
+    use crate::{
+        embedding::{EmbedError, Embedder},
+        index::IsOver,
+    };
 
     /// Tells what it is asked for: the number of texts, and at the end that it rests.
     struct Told(Mutex<Sender<Option<usize>>>);
@@ -179,13 +213,18 @@ mod tests {
             1
         }
 
-        fn embed_documents(&self, texts: &[String], effort: Effort) -> Result<Vec<Vec<f32>>, EmbedError> {
+        fn embed_documents(
+            &self,
+            texts: &[String],
+            effort: Effort,
+            _: IsOver<'_>,
+        ) -> Result<Vec<Vec<f32>>, EmbedError> {
             assert_eq!(effort, Effort::Aside);
             self.say(Some(texts.len()));
             Ok(texts.iter().map(|it| vec![it.len() as f32, 1.0]).collect())
         }
 
-        fn embed_query(&self, _: &str) -> Result<Vec<f32>, EmbedError> {
+        fn embed_query(&self, _: &str, _: IsOver<'_>) -> Result<Vec<f32>, EmbedError> {
             Ok(vec![1.0, 1.0])
         }
 

@@ -2,13 +2,17 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rustc_hash::FxHashSet;
 
-use super::{Effort, EmbedError, Embedder, SharedVectors, Vector, store::Store, vector::Vectors};
+use super::{
+    Effort, EmbedError, Embedder, SharedVectors, Vector,
+    store::{self, Store},
+    vector::Vectors,
+};
 use crate::{
     index::{self, Candidate, File, Hit, IsOver, RankedBy, Read, Survey, TextHash},
     os::memory_trim::trim_when_worth,
@@ -31,14 +35,18 @@ const QUESTIONS: usize = 32;
 pub struct Embeddings {
     embedder: Arc<dyn Embedder>,
     shared: Option<SharedVectors>,
+    /// The folder of the file, and its maximum size in bytes; `None`: vectors are kept in memory only.
+    folder: Option<(PathBuf, u64)>,
     memory: Mutex<Memory>,
 }
 
 #[derive(Default)]
 struct Memory {
     vectors: Vectors<TextHash>,
-    /// `None`: there is no file, or it cannot be used. Vectors are then kept in memory only.
+    /// `None`: there is no file, or it cannot be opened. Vectors are then kept in memory only.
     store: Option<Store>,
+    /// The last reason why something could not be stored.
+    problem: Option<String>,
     /// Texts that the file had no vector of, when it had this version.
     absent: FxHashSet<TextHash>,
     absent_at: i64,
@@ -88,21 +96,45 @@ impl Found {
 impl Embeddings {
     /// Vectors of `embedder`, kept in `folder`; `limit` is the maximum size of the file in bytes. `None`: kept in memory only.
     pub fn new(embedder: Arc<dyn Embedder>, folder: Option<(&Path, u64)>, shared: Option<SharedVectors>) -> Self {
-        let store = folder.and_then(|(folder, limit)| {
-            let opened = Store::open(folder, embedder.id(), limit);
-            opened
-                .inspect_err(|error| tracing::warn!(%error, "vectors are kept in memory only"))
-                .ok()
-        });
-        let memory = Memory {
-            store,
-            ..Memory::default()
-        };
-        Self {
+        let embeddings = Self {
             embedder,
             shared,
-            memory: Mutex::new(memory),
+            folder: folder.map(|it| (it.0.to_owned(), it.1)),
+            memory: Mutex::default(),
+        };
+        embeddings.open(&mut embeddings.memory());
+        embeddings
+    }
+
+    /// Opens the file if it is not open.
+    fn open(&self, memory: &mut Memory) {
+        let Some((folder, limit)) = self.folder.as_ref().filter(|_| memory.store.is_none()) else {
+            return;
+        };
+        match Store::open(folder, self.embedder.id(), *limit) {
+            Ok(store) => (memory.store, memory.problem) = (Some(store), None),
+            Err(error) => {
+                tracing::warn!(%error, "vectors are kept in memory only");
+                memory.problem = Some(error.to_string());
+            }
         }
+    }
+
+    /// Notes what the file could not do. One that is damaged is made anew.
+    fn failed(&self, memory: &mut Memory, error: &anyhow::Error) {
+        tracing::warn!(%error, "the file of vectors cannot be used");
+        memory.problem = Some(error.to_string());
+        if let Some((folder, _)) = self.folder.as_ref().filter(|_| store::is_damage(error)) {
+            memory.store = None;
+            if let Err(error) = store::discard(folder) {
+                tracing::warn!(%error, "the damaged file of vectors stays");
+            }
+        }
+    }
+
+    /// The reason why vectors cannot be stored; `None` while they can.
+    pub fn problem(&self) -> Option<String> {
+        self.memory().problem.clone()
     }
 
     /// Vectors that are shared with others, if the settings name a place.
@@ -142,7 +174,7 @@ impl Embeddings {
         is_over: IsOver<'_>,
     ) -> Found {
         let mut words = survey.by_words(question);
-        let asked = match self.question(question) {
+        let asked = match self.question(question, is_over) {
             Ok(asked) => asked,
             Err(error) => {
                 return Found::by_words(index::choose(words, most), error.to_string());
@@ -178,7 +210,7 @@ impl Embeddings {
         } else {
             self.load(candidates.iter().map(|it| it.hash));
         }
-        self.fetch(survey, &candidates);
+        self.fetch(survey, &candidates, asked.values.len(), is_over);
         let failed = self.embed_candidates(&candidates, files, read, is_over).err();
         let (meaning, with) = ranked();
         let meaning_state = match failed {
@@ -195,7 +227,7 @@ impl Embeddings {
     }
 
     /// The vector of a question.
-    fn question(&self, question: &str) -> Result<Vector, EmbedError> {
+    fn question(&self, question: &str, is_over: IsOver<'_>) -> Result<Vector, EmbedError> {
         let known = self
             .memory()
             .questions
@@ -205,7 +237,7 @@ impl Embeddings {
         if let Some(known) = known {
             return Ok(known);
         }
-        let exact = self.embedder.embed_query(question)?;
+        let exact = self.embedder.embed_query(question, is_over)?;
         let vector = Vector::of(&exact);
         let vector = vector.ok_or_else(|| EmbedError::Unusable("the question's vector has no direction".to_owned()))?;
         let questions = &mut self.memory().questions;
@@ -219,6 +251,7 @@ impl Embeddings {
     /// Brings vectors that are stored into memory, as far as there is room.
     pub fn load(&self, hashes: impl Iterator<Item = TextHash>) {
         let memory = &mut *self.memory();
+        self.open(memory);
         let Some(store) = &memory.store else {
             return;
         };
@@ -228,12 +261,13 @@ impl Embeddings {
             memory.absent_at = version;
         }
         let (vectors, absent) = (&mut memory.vectors, &mut memory.absent);
-        if vectors.size() > MOST_MEMORY {
-            *vectors = Vectors::default();
-        }
         let wanted: HashSet<TextHash> = hashes
             .filter(|it| !vectors.contains(it) && !absent.contains(it))
             .collect();
+        if vectors.size() + wanted.len() * vectors.size_of_one() > MOST_MEMORY {
+            // What was loaded for other folders goes first; the rest of this one's comes again.
+            *vectors = Vectors::default();
+        }
         let mut found = HashSet::new();
         let read = store.read(wanted.iter().copied(), |hash, vector| {
             found.insert(hash);
@@ -243,24 +277,23 @@ impl Embeddings {
         });
         match read {
             Ok(()) => absent.extend(wanted.difference(&found)),
-            Err(error) => tracing::info!(%error, "stored vectors cannot be read"),
+            Err(error) => self.failed(memory, &error),
         }
-        vectors.shrink();
     }
 
     /// The texts that have vectors, in memory or in the file.
     fn known(&self, hashes: &[TextHash]) -> FxHashSet<TextHash> {
-        let memory = self.memory();
-        let (mut known, others): (FxHashSet<_>, Vec<_>) = {
-            let (known, others): (Vec<_>, Vec<_>) = hashes.iter().partition(|it| memory.vectors.contains(it));
-            (known.into_iter().collect(), others)
-        };
-        if let Some(store) = &memory.store
-            && let Err(error) = store.read(others.into_iter(), |hash, _| {
+        let memory = &mut *self.memory();
+        let is_loaded = |it: &TextHash| memory.vectors.contains(it);
+        let mut known: FxHashSet<TextHash> = hashes.iter().filter(|it| is_loaded(it)).copied().collect();
+        let others: Vec<TextHash> = hashes.iter().filter(|it| !is_loaded(it)).copied().collect();
+        let read = memory.store.as_ref().map_or(Ok(()), |store| {
+            store.read(others.into_iter(), |hash, _| {
                 known.insert(hash);
             })
-        {
-            tracing::info!(%error, "stored vectors cannot be read");
+        });
+        if let Err(error) = read {
+            self.failed(memory, &error);
         }
         known
     }
@@ -277,7 +310,7 @@ impl Embeddings {
     }
 
     /// Takes shared vectors of the files of candidates without any.
-    fn fetch(&self, survey: &Survey<'_>, candidates: &[Candidate]) {
+    fn fetch(&self, survey: &Survey<'_>, candidates: &[Candidate], dims: usize, is_over: IsOver<'_>) {
         let Some(shared) = &self.shared else {
             return;
         };
@@ -286,7 +319,8 @@ impl Embeddings {
         let files: BTreeSet<usize> = missing.map(|it| it.hit.file).collect();
         drop(memory);
         let chunks: Vec<_> = files.into_iter().map(|it| survey.of_file(it)).collect();
-        self.keep(&shared.get(&chunks));
+        // A search goes on with what is in memory.
+        let _ = self.keep(&shared.get(&chunks, dims, is_over));
     }
 
     fn embed_candidates(
@@ -317,18 +351,22 @@ impl Embeddings {
                     chosen.push((candidate.hash, text));
                 }
             }
-            self.embed(chosen, Effort::Whole)?;
+            match self.embed(chosen, Effort::Search, is_over) {
+                // A search goes on with what is in memory.
+                Ok(()) | Err(EmbedError::Store(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
 
     /// Makes and keeps the vectors of texts.
-    fn embed(&self, texts: Vec<(TextHash, String)>, effort: Effort) -> Result<(), EmbedError> {
+    fn embed(&self, texts: Vec<(TextHash, String)>, effort: Effort, is_over: IsOver<'_>) -> Result<(), EmbedError> {
         if texts.is_empty() {
             return Ok(());
         }
         let (hashes, texts): (Vec<_>, Vec<_>) = texts.into_iter().unzip();
-        let exact = self.embedder.embed_documents(&texts, effort)?;
+        let exact = self.embedder.embed_documents(&texts, effort, is_over)?;
         if exact.len() != texts.len() {
             let (given, made) = (texts.len(), exact.len());
             return Err(EmbedError::Server(format!("{made} vectors came for {given} texts")));
@@ -337,23 +375,27 @@ impl Embeddings {
         let vectors: Vec<_> = vectors
             .filter_map(|(hash, exact)| Some((hash, Vector::of(&exact)?)))
             .collect();
-        self.keep(&vectors);
-        Ok(())
+        self.keep(&vectors)
     }
 
-    /// Keeps vectors in memory and in the file.
-    fn keep(&self, vectors: &[(TextHash, Vector)]) {
+    /// Keeps vectors in memory, as far as there is room, and in the file.
+    fn keep(&self, vectors: &[(TextHash, Vector)]) -> Result<(), EmbedError> {
         let memory = &mut *self.memory();
         for (hash, vector) in vectors {
+            memory.absent.remove(hash);
             if memory.vectors.size() < MOST_MEMORY {
                 memory.vectors.insert(*hash, vector);
             }
         }
-        if let Some(store) = &mut memory.store
-            && let Err(error) = store.write(vectors)
-        {
-            // They are made again when they are needed.
-            tracing::warn!(%error, "vectors are not stored");
+        self.open(memory);
+        match memory.store.as_ref().map(|it| it.write(vectors)) {
+            Some(Ok(())) => memory.problem = None,
+            Some(Err(error)) => self.failed(memory, &error),
+            None => {}
+        }
+        match &memory.problem {
+            Some(why) => Err(EmbedError::Store(why.clone())),
+            None => Ok(()),
         }
     }
 
@@ -383,6 +425,11 @@ impl Embeddings {
             done: self.count(survey),
             all: survey.len(),
         };
+        let dims = match self.embedder.dims() {
+            // A server says so with its first vector.
+            0 if self.shared.is_some() => self.question("code", &|| false)?.values.len(),
+            dims => dims,
+        };
         // Files are taken in groups, so that a server of shared vectors is asked for many at once.
         let places: Vec<usize> = (0..files.len()).collect();
         for group in places.chunks(FILES_TOGETHER) {
@@ -395,10 +442,9 @@ impl Embeddings {
             }
             if let Some(shared) = &self.shared {
                 let chunks: Vec<_> = missing.iter().map(|it| survey.of_file(*it)).collect();
-                let found = shared.get(&chunks);
-                self.keep(&found);
-                known.extend(found.iter().map(|it| it.0));
-                state.done += found.len();
+                let found = shared.get(&chunks, dims, &|| false);
+                self.keep(&found)?;
+                state.done += found.iter().filter(|it| known.insert(it.0)).count();
             }
             let mut waiting = Vec::new();
             for file in &missing {
@@ -415,7 +461,7 @@ impl Embeddings {
                 }
                 let batch: Vec<_> = waiting.drain(..self.embedder.batch().min(waiting.len())).collect();
                 let count = batch.len();
-                self.embed(batch, effort)?;
+                self.embed(batch, effort, &|| false)?;
                 state.done += count;
             }
             for file in &missing {
@@ -439,10 +485,7 @@ fn texts_of(file: Option<&File>, read: Read<'_>, is_over: IsOver<'_>) -> HashMap
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        path::PathBuf,
-        sync::atomic::{AtomicUsize, Ordering},
-    };
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
     use crate::index::Index;
@@ -478,7 +521,7 @@ mod tests {
             2
         }
 
-        fn embed_documents(&self, texts: &[String], _: Effort) -> Result<Vec<Vec<f32>>, EmbedError> {
+        fn embed_documents(&self, texts: &[String], _: Effort, _: IsOver<'_>) -> Result<Vec<Vec<f32>>, EmbedError> {
             let before = self.texts.fetch_add(texts.len(), Ordering::Relaxed);
             if self.fails_after.is_some_and(|it| before >= it) {
                 return Err(EmbedError::Server("the server is down".to_owned()));
@@ -486,7 +529,7 @@ mod tests {
             Ok(texts.iter().map(|it| Self::vector(it)).collect())
         }
 
-        fn embed_query(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
+        fn embed_query(&self, text: &str, _: IsOver<'_>) -> Result<Vec<f32>, EmbedError> {
             Ok(Self::vector(text))
         }
     }
@@ -567,6 +610,50 @@ mod tests {
     }
 
     #[test]
+    fn what_was_stored_is_there_after_a_rest_and_for_a_program_that_began_before() {
+        let embedder = Arc::new(Subjects::default());
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = || {
+            Embeddings::new(
+                Arc::clone(&embedder) as Arc<dyn Embedder>,
+                Some((folder.path(), 1 << 30)),
+                None,
+            )
+        };
+        let (first, second) = (open(), open());
+        let hashes = || {
+            let (index, files) = (Index::default(), files(&FILES));
+            let survey = index.survey(&files, &read, &|| false);
+            survey.hashes().map(|it| it.1).collect::<Vec<_>>()
+        };
+        // Both have looked, and there was nothing.
+        first.load(hashes().into_iter());
+        second.load(hashes().into_iter());
+        assert_eq!(found(&first, "letter").1, Meaning::Whole);
+        assert_eq!(embedder.texts.load(Ordering::Relaxed), 4);
+        first.memory().vectors = Vectors::default();
+        assert_eq!(found(&first, "mail").1, Meaning::Whole);
+        assert_eq!(found(&second, "mail").1, Meaning::Whole);
+        assert_eq!(embedder.texts.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn a_build_ends_where_nothing_can_be_stored() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "no folder").expect("a file");
+        let embeddings = Embeddings::new(Arc::new(Subjects::default()), Some((&file, 1 << 30)), None);
+        let (index, files) = (Index::default(), files(&FILES));
+        let survey = index.survey(&files, &read, &|| false);
+        let go_on = &mut |_| std::ops::ControlFlow::Continue(());
+        let built = embeddings.complete((&survey, &files), &read, Effort::Build, go_on);
+        assert!(matches!(built, Err(EmbedError::Store(_))), "{built:?}");
+        assert!(embeddings.problem().is_some());
+        // A search needs no file.
+        assert_eq!(found(&embeddings, "letter").1, Meaning::Whole);
+    }
+
+    #[test]
     fn a_build_that_was_stopped_goes_on() {
         let embedder = Arc::new(Subjects::default());
         let folder = tempfile::tempdir().expect("a folder");
@@ -582,7 +669,7 @@ mod tests {
                     std::ops::ControlFlow::Continue(())
                 }
             };
-            let done = embeddings.complete((&survey, &files), &read, Effort::Whole, &mut progress);
+            let done = embeddings.complete((&survey, &files), &read, Effort::Build, &mut progress);
             done.expect("no failure").done
         };
         assert_eq!(build(2), 2);
@@ -609,11 +696,11 @@ mod tests {
         let survey = index.survey(&files, &read, &|| false);
         let go_on = &mut |_| std::ops::ControlFlow::Continue(());
         let done = open()
-            .complete((&survey, &files), &read, Effort::Whole, go_on)
+            .complete((&survey, &files), &read, Effort::Build, go_on)
             .expect("built");
         assert_eq!((done.done, embedder.texts.load(Ordering::Relaxed)), (4, 4));
         let done = open()
-            .complete((&survey, &files), &read, Effort::Whole, go_on)
+            .complete((&survey, &files), &read, Effort::Build, go_on)
             .expect("built");
         assert_eq!((done.done, embedder.texts.load(Ordering::Relaxed)), (4, 4));
         let (names, meaning) = found(&open(), "letter");

@@ -12,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use tokenizers::{Tokenizer, TruncationParams};
 
 use super::{Effort, EmbedError, Embedder};
-use crate::os::{file, memory_trim::trim_when_worth};
+use crate::{
+    index::IsOver,
+    os::{file, memory_trim::trim_when_worth},
+};
 
 /// The description of an installed model, in its folder.
 pub const DESCRIPTION: &str = "model.json";
@@ -125,7 +128,7 @@ impl LocalModel {
 
     /// Makes a vector of a short text. Returns its dimensions; more than `most` are an error, and none.
     pub fn try_out(&self, most: usize) -> Result<usize, EmbedError> {
-        let made = self.embed("", &["fn main() {}".to_owned()], Effort::Whole)?;
+        let made = self.embed("", &["fn main() {}".to_owned()], Effort::Search)?;
         let dims = made.first().map_or(0, Vec::len);
         if dims == 0 || dims > most {
             return Err(EmbedError::Unusable(format!(
@@ -278,7 +281,7 @@ impl Embedder for LocalModel {
         16
     }
 
-    fn embed_documents(&self, texts: &[String], effort: Effort) -> Result<Vec<Vec<f32>>, EmbedError> {
+    fn embed_documents(&self, texts: &[String], effort: Effort, _: IsOver<'_>) -> Result<Vec<Vec<f32>>, EmbedError> {
         self.embed(&self.description.document_prefix, texts, effort)
     }
 
@@ -290,8 +293,8 @@ impl Embedder for LocalModel {
         }
     }
 
-    fn embed_query(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
-        let made = self.embed(&self.description.query_prefix, &[text.to_owned()], Effort::Whole)?;
+    fn embed_query(&self, text: &str, _: IsOver<'_>) -> Result<Vec<f32>, EmbedError> {
+        let made = self.embed(&self.description.query_prefix, &[text.to_owned()], Effort::Search)?;
         made.into_iter()
             .next()
             .ok_or_else(|| EmbedError::Unusable("the model made no vector".to_owned()))
@@ -301,6 +304,12 @@ impl Embedder for LocalModel {
 fn load(folder: &Path, description: &Description) -> Result<Engine, String> {
     let shown = folder.display();
     let read = |name: &str| file::read(&folder.join(name), LONGEST_FILE).map_err(|it| it.to_string());
+    // While it was not in memory, another model may have been installed under its name.
+    let now = file::read(&folder.join(DESCRIPTION), 1 << 20).ok();
+    let now = now.and_then(|it| serde_json::from_slice::<Description>(&it).ok());
+    if now.is_some_and(|it| it != *description) {
+        return Err(format!("{shown} has another model now; start sheaf again"));
+    }
     let mut tokenizer =
         Tokenizer::from_bytes(read(TOKENIZER)?).map_err(|it| format!("{shown}/{TOKENIZER} cannot be read: {it}"))?;
     tokenizer.with_padding(None);
@@ -434,6 +443,9 @@ fn table(bytes: &[u8]) -> Result<Table, String> {
     let (header, values) = rest.split_at_checked(length).ok_or("it ends too early")?;
     let header: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(header).map_err(|it| it.to_string())?;
+    if header.contains_key("weights") || header.contains_key("mapping") {
+        return Err("tables with weights or a mapping of tokens are not supported".to_owned());
+    }
     let named = ["embeddings", "embedding.weight", "embeddings.weight"];
     let head = named
         .iter()

@@ -13,11 +13,13 @@ mod provider;
 mod shared;
 mod store;
 mod vector;
+mod wait;
 
 use std::sync::Arc;
 
 use crate::{
     config::{Environment, Paths, Settings},
+    index::IsOver,
     models::Roles,
 };
 
@@ -46,11 +48,16 @@ pub trait Embedder: Send + Sync {
     /// Texts of one call of [`Embedder::embed_documents`].
     fn batch(&self) -> usize;
 
-    /// A vector for each text, in their order.
-    fn embed_documents(&self, texts: &[String], effort: Effort) -> Result<Vec<Vec<f32>>, EmbedError>;
+    /// A vector for each text, in their order. Nobody waits for a server any more when `is_over` says yes.
+    fn embed_documents(
+        &self,
+        texts: &[String],
+        effort: Effort,
+        is_over: IsOver<'_>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError>;
 
     /// The vector of a question.
-    fn embed_query(&self, text: &str) -> Result<Vec<f32>, EmbedError>;
+    fn embed_query(&self, text: &str, is_over: IsOver<'_>) -> Result<Vec<f32>, EmbedError>;
 
     /// Gives back the memory of a model that is not needed soon.
     fn rest(&self) {}
@@ -59,8 +66,10 @@ pub trait Embedder: Send + Sync {
 /// Share of this machine that a model may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// All processors: somebody waits.
-    Whole,
+    /// All processors: somebody waits for a search.
+    Search,
+    /// All processors: somebody builds the index.
+    Build,
     /// One thread, with the priority of the caller.
     Aside,
 }
@@ -71,9 +80,12 @@ pub enum EmbedError {
     /// The model cannot be used, now or later.
     #[error("{0}")]
     Unusable(String),
-    /// The server gave no answer; the next search asks again.
+    /// The server gave no answer; it is asked again after a while.
     #[error("{0}")]
     Server(String),
+    /// Vectors cannot be stored.
+    #[error("vectors cannot be stored: {0}")]
+    Store(String),
 }
 
 /// The value of `roles.embed` that turns vectors off.
@@ -126,7 +138,7 @@ fn embedder(named: Option<&str>, paths: &Paths, roles: &Roles) -> Result<Option<
                 Ok(Some(Arc::new(LocalModel::open(&model.folder)?)))
             }
             None => match roles.embed() {
-                Ok(Some(chosen)) => Ok(Some(Arc::new(ProviderEmbedder::new(chosen, named)))),
+                Ok(Some(chosen)) => Ok(Some(Arc::new(ProviderEmbedder::new(chosen)))),
                 Ok(None) => Ok(None),
                 Err(failure) => Err(EmbedError::Unusable(format!("roles.embed: {failure}"))),
             },

@@ -3,25 +3,35 @@
 //! Only vectors leave this machine, and hashes of what they are of. An object is named by the model and the hashes of the file's
 //! chunks, so it never changes; what is read is checked for all of that, and for its own hash.
 
-use std::{collections::HashSet, path::PathBuf, sync::Mutex, sync::PoisonError, time::Duration};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
 
-use super::{Vector, install::hexadecimal};
+use super::{Vector, install::hexadecimal, wait::wait};
 use crate::{
     config::{Connection, Environment, KeySource, Secret},
-    index::TextHash,
+    index::{IsOver, TextHash},
     net::client::{Client, Request},
     os::file,
 };
 
 /// First line of an object.
 const MAGIC: &[u8] = b"SHEAFVEC1\n";
-/// Maximum size of an object, in bytes.
-const LONGEST: usize = 32 << 20;
+/// Bytes of a chunk in an object, beside its values: hash and scale.
+const ENTRY: usize = 16 + 4;
+/// Time after a failure in which it is left alone.
+const PAUSE: Duration = Duration::from_mins(1);
 /// Requests at the same time.
 const TOGETHER: usize = 16;
 /// Time for all requests of one search or step.
@@ -34,22 +44,28 @@ pub type FileChunks = Vec<TextHash>;
 
 /// Vectors in a folder or on a server that others use, too.
 pub struct SharedVectors {
+    address: String,
     place: SharedPlace,
     /// Model and version.
     model: String,
-    /// Names of objects that are not there, or could not be read. Asked for once.
-    absent: Mutex<HashSet<String>>,
-    /// Why it is not used any more.
-    failure: Mutex<Option<String>>,
+    /// Names of objects that are there, and of those that are not or could not be read: each is asked for once.
+    seen: Mutex<HashMap<String, bool>>,
+    /// The last failure, after which it is left alone for a while.
+    failure: Mutex<Option<(Instant, String)>>,
+    /// Nothing may be stored there.
+    only_reads: AtomicBool,
 }
 
 enum SharedPlace {
     Folder(PathBuf),
-    Server {
-        client: Client,
-        token: KeySource,
-        environment: Environment,
-    },
+    Server(Arc<SharedServer>),
+}
+
+struct SharedServer {
+    client: Client,
+    token: KeySource,
+    environment: Environment,
+    resolved: OnceCell<Option<Secret>>,
 }
 
 /// The head of an object: a line of JSON.
@@ -58,6 +74,12 @@ struct Head {
     model: String,
     dims: usize,
     count: usize,
+}
+
+/// The files' chunks and the names of their objects.
+struct Wanted {
+    name: String,
+    chunks: FileChunks,
 }
 
 impl SharedVectors {
@@ -74,31 +96,40 @@ impl SharedVectors {
         } else {
             let peer = Connection::default().at(address).peer();
             let peer = peer.map_err(|it| format!("index.cache: {it}"))?;
-            SharedPlace::Server {
+            SharedPlace::Server(Arc::new(SharedServer {
                 client: Client::new(peer).map_err(|it| format!("index.cache: {it}"))?,
                 token: token.clone(),
                 environment: environment.clone(),
-            }
+                resolved: OnceCell::new(),
+            }))
         };
         Ok(Self {
+            address: address.to_owned(),
             place,
             model: model.to_owned(),
-            absent: Mutex::default(),
+            seen: Mutex::default(),
             failure: Mutex::default(),
+            only_reads: AtomicBool::new(false),
         })
     }
 
-    /// Why it is not used any more; `None` while it is.
+    /// The place, as the settings name it.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The reason why it is left alone; `None` while it is used.
     pub fn failure(&self) -> Option<String> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure
+            .as_ref()
+            .filter(|it| it.0.elapsed() < PAUSE)
+            .map(|it| it.1.clone())
     }
 
     fn fail(&self, why: String) {
-        tracing::warn!(why, "shared vectors are not used any more");
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(why);
+        tracing::warn!(why, "shared vectors are not used for a while");
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), why));
     }
 
     /// The name of a file's object: model, then the hash of its chunks' hashes.
@@ -110,157 +141,157 @@ impl SharedVectors {
         format!("v1/{}/{}/{}.vec", part(&model, 16), part(&hash, 2), part(&hash, 40))
     }
 
-    /// The vectors of files, as far as they are there.
-    pub fn get(&self, files: &[FileChunks]) -> Vec<(TextHash, Vector)> {
-        if self.failure().is_some() {
+    /// The vectors of files, as far as they are there and have `dims` dimensions.
+    pub fn get(&self, files: &[FileChunks], dims: usize, is_over: IsOver<'_>) -> Vec<(TextHash, Vector)> {
+        if self.failure().is_some() || dims == 0 {
             return Vec::new();
         }
-        let absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
-        let named = files
-            .iter()
-            .map(|it| (self.name(it), it))
-            .filter(|it| !it.1.is_empty() && !absent.contains(&it.0));
-        let wanted: Vec<(String, &FileChunks)> = named.collect();
-        drop(absent);
-        let objects: Vec<Option<Vec<u8>>> = match &self.place {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = files.iter().map(|it| Wanted {
+            name: self.name(it),
+            chunks: it.clone(),
+        });
+        let wanted: Vec<Wanted> = named
+            .filter(|it| !it.chunks.is_empty() && !seen.contains_key(&it.name))
+            .collect();
+        drop(seen);
+        let names: Vec<String> = wanted.iter().map(|it| it.name.clone()).collect();
+        let found: Vec<Object> = match &self.place {
             SharedPlace::Folder(folder) => wanted
                 .iter()
-                .map(|(name, _)| file::read(&folder.join(name), LONGEST as u64).ok())
+                .map(|it| {
+                    let object = file::read(&folder.join(&it.name), longest(&self.model, it, dims)).ok();
+                    object.and_then(|object| read(&object, &self.model, &it.chunks, dims))
+                })
+                .map(Ok)
                 .collect(),
-            SharedPlace::Server { .. } => {
-                let names = wanted.iter().map(|it| it.0.clone());
-                match self.wait(self.fetch_all(names.collect())) {
-                    Some(objects) => objects,
-                    None => return Vec::new(),
+            SharedPlace::Server(server) => {
+                let (server, model) = (Arc::clone(server), self.model.clone());
+                let work = async move {
+                    let requests = wanted.into_iter().map(|it| server.fetch(it, &model, dims));
+                    futures::stream::iter(requests).buffered(TOGETHER).collect().await
+                };
+                match wait(work, PATIENCE, is_over) {
+                    Some(found) => found,
+                    None => {
+                        self.fail(format!("the server did not answer within {} s", PATIENCE.as_secs()));
+                        return Vec::new();
+                    }
                 }
             }
         };
-        let mut found = Vec::new();
-        for ((name, chunks), object) in wanted.into_iter().zip(objects) {
-            let vectors = object.and_then(|it| read(&it, &self.model, chunks));
-            match vectors {
-                Some(vectors) => found.extend(chunks.iter().copied().zip(vectors)),
-                None => {
-                    self.absent.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
+        let mut vectors = Vec::new();
+        for (name, found) in names.into_iter().zip(found) {
+            match found {
+                Ok(found) => {
+                    self.note(name, found.is_some());
+                    vectors.extend(found.into_iter().flatten());
                 }
+                Err(why) => self.fail(why),
             }
         }
-        found
+        vectors
+    }
+
+    fn note(&self, name: String, is_there: bool) {
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name, is_there);
     }
 
     /// Stores the vectors of a file's chunks, in their order, unless they are there.
     pub fn put(&self, chunks: &FileChunks, vectors: &[Vector]) {
-        if self.failure().is_some() || chunks.is_empty() || chunks.len() != vectors.len() {
+        let is_off = self.failure().is_some() || self.only_reads.load(Ordering::Relaxed);
+        if is_off || chunks.is_empty() || chunks.len() != vectors.len() {
             return;
         }
-        let Some(object) = written(&self.model, chunks, vectors) else {
-            return;
-        };
         let name = self.name(chunks);
-        match &self.place {
-            SharedPlace::Folder(folder) => {
-                let path = folder.join(&name);
-                if path.exists() {
-                    return;
-                }
-                let parent = path.parent().map(std::fs::create_dir_all);
-                let stored = match parent {
-                    Some(Err(error)) => Err(error.to_string()),
-                    Some(Ok(())) | None => {
-                        file::write(&path, &object, file::Access::Shared).map_err(|it| it.to_string())
-                    }
-                };
-                if let Err(why) = stored {
-                    self.fail(why);
-                }
-            }
-            SharedPlace::Server { .. } => {
-                self.wait(self.send(name, object));
-            }
-        }
-    }
-
-    /// Waits for a server on a thread that may. `None`: it took too long, or there is no runtime.
-    fn wait<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let runtime = Handle::try_current().ok()?;
-        let done = runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await });
-        if done.is_err() {
-            self.fail(format!("the server did not answer within {} s", PATIENCE.as_secs()));
-        }
-        done.ok()
-    }
-
-    async fn token(&self) -> Option<Secret> {
-        let SharedPlace::Server { token, environment, .. } = &self.place else {
-            return None;
-        };
-        match token.resolve(environment).await {
-            Ok(token) => token,
-            Err(error) => {
-                self.fail(format!("index.cache_token: {error}"));
-                None
-            }
-        }
-    }
-
-    async fn fetch_all(&self, names: Vec<String>) -> Vec<Option<Vec<u8>>> {
-        let token = self.token().await;
-        let requests = names.into_iter().map(|name| self.fetch(name, token.as_ref()));
-        futures::stream::iter(requests).buffered(TOGETHER).collect().await
-    }
-
-    fn request(request: Request, token: Option<&Secret>) -> Request {
-        match token {
-            Some(token) => request.bearer(token.expose()),
-            None => request,
-        }
-    }
-
-    async fn fetch(&self, name: String, token: Option<&Secret>) -> Option<Vec<u8>> {
-        let SharedPlace::Server { client, .. } = &self.place else {
-            return None;
-        };
-        if self.failure().is_some() {
-            return None;
-        }
-        let response = match client.open(Self::request(Request::get(name), token)).await {
-            Ok(response) => response,
-            Err(error) => {
-                self.fail(error.to_string());
-                return None;
-            }
-        };
-        match response.status.as_u16() {
-            200 => response.body.read(LONGEST).await.ok(),
-            404 | 410 => None,
-            status => {
-                self.fail(format!("the server answered {status}"));
-                None
-            }
-        }
-    }
-
-    async fn send(&self, name: String, object: Vec<u8>) {
-        let SharedPlace::Server { client, .. } = &self.place else {
+        let is_there = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(&name) == Some(&true);
+        let object = written(&self.model, chunks, vectors).filter(|_| !is_there);
+        let Some(object) = object else {
             return;
         };
-        let token = self.token().await;
-        match client
-            .open(Self::request(Request::head(name.clone()), token.as_ref()))
-            .await
-        {
-            Ok(response) if response.status.is_success() => return,
-            Ok(_) => {}
-            Err(error) => return self.fail(error.to_string()),
+        let stored = match &self.place {
+            SharedPlace::Folder(folder) => stored(&folder.join(&name), &object).map(|()| true),
+            SharedPlace::Server(server) => {
+                let (server, name) = (Arc::clone(server), name.clone());
+                let sent = wait(async move { server.send(name, object).await }, PATIENCE, &|| false);
+                sent.unwrap_or_else(|| Err(format!("the server did not answer within {} s", PATIENCE.as_secs())))
+            }
+        };
+        match stored {
+            Ok(true) => self.note(name, true),
+            Ok(false) => self.only_reads.store(true, Ordering::Relaxed),
+            Err(why) => self.fail(why),
         }
-        match client
-            .open(Self::request(Request::put(name, object), token.as_ref()))
+    }
+}
+
+/// The outcome of asking for an object: its vectors, `None` if it is not there or not sound; or why the server cannot be used.
+type Object = Result<Option<Vec<(TextHash, Vector)>>, String>;
+
+/// Stores an object in a folder, unless it is there.
+fn stored(path: &Path, object: &[u8]) -> Result<(), String> {
+    if path.exists() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(|it| format!("{}: {it}", parent.display()))?;
+    }
+    file::write(path, object, file::Access::Shared).map_err(|it| it.to_string())
+}
+
+/// Maximum size of an object, in bytes.
+fn longest(model: &str, wanted: &Wanted, dims: usize) -> u64 {
+    (MAGIC.len() + 128 + 2 * model.len() + wanted.chunks.len() * (ENTRY + dims) + SEAL) as u64
+}
+
+impl SharedServer {
+    async fn allowed(&self, request: Request) -> Result<Request, String> {
+        let token = self
+            .resolved
+            .get_or_try_init(|| self.token.resolve(&self.environment))
+            .await;
+        match token.map_err(|it| format!("index.cache_token: {it}"))? {
+            Some(token) => Ok(request.bearer(token.expose())),
+            None => Ok(request),
+        }
+    }
+
+    async fn fetch(&self, wanted: Wanted, model: &str, dims: usize) -> Object {
+        let request = self.allowed(Request::get(wanted.name.clone())).await?;
+        let response = self.client.open(request).await.map_err(|it| it.to_string())?;
+        match response.status.as_u16() {
+            200 => {
+                let most = longest(model, &wanted, dims) as usize;
+                let object = response.body.read(most).await.ok();
+                Ok(object.and_then(|it| read(&it, model, &wanted.chunks, dims)))
+            }
+            404 | 410 => Ok(None),
+            status => Err(format!("the server answered {status}")),
+        }
+    }
+
+    /// Returns true if the object is there now, false if nothing may be stored.
+    async fn send(&self, name: String, object: Vec<u8>) -> Result<bool, String> {
+        let head = self.allowed(Request::head(name.clone())).await?;
+        if self
+            .client
+            .open(head)
             .await
+            .map_err(|it| it.to_string())?
+            .status
+            .is_success()
         {
-            Ok(response) if response.status.is_success() => {}
-            // Many may only read.
-            Ok(response) => tracing::debug!(status = %response.status, "a vector is not stored on the server"),
-            Err(error) => self.fail(error.to_string()),
+            return Ok(true);
+        }
+        let put = self.allowed(Request::put(name, object)).await?;
+        let answer = self.client.open(put).await.map_err(|it| it.to_string())?;
+        match answer.status.as_u16() {
+            200..300 => Ok(true),
+            401 | 403 | 405 | 501 => Ok(false),
+            status => Err(format!("the server answered {status}")),
         }
     }
 }
@@ -287,8 +318,8 @@ fn written(model: &str, chunks: &FileChunks, vectors: &[Vector]) -> Option<Vec<u
     Some(object)
 }
 
-/// The vectors of an object, if it is one of this model and of these chunks.
-fn read(object: &[u8], model: &str, chunks: &FileChunks) -> Option<Vec<Vector>> {
+/// The vectors of an object, if it is one of this model and of these chunks, with `dims` dimensions.
+fn read(object: &[u8], model: &str, chunks: &FileChunks, dims: usize) -> Option<Vec<(TextHash, Vector)>> {
     let (content, seal) = object.split_at_checked(object.len().checked_sub(SEAL)?)?;
     if Sha256::digest(content).as_slice() != seal {
         return None;
@@ -297,9 +328,11 @@ fn read(object: &[u8], model: &str, chunks: &FileChunks) -> Option<Vec<Vector>> 
     let end = rest.iter().position(|it| *it == b'\n')?;
     let head: Head = serde_json::from_slice(rest.get(..end)?).ok()?;
     let entries = rest.get(end + 1..)?;
-    let size = head.dims.checked_add(16 + 4)?;
-    let is_sound =
-        head.model == model && head.count == chunks.len() && head.count.checked_mul(size) == Some(entries.len());
+    let size = dims.checked_add(ENTRY)?;
+    let is_sound = head.model == model
+        && head.dims == dims
+        && head.count == chunks.len()
+        && head.count.checked_mul(size) == Some(entries.len());
     if !is_sound {
         return None;
     }
@@ -309,7 +342,7 @@ fn read(object: &[u8], model: &str, chunks: &FileChunks) -> Option<Vec<Vector>> 
         if hash != chunk.0 {
             return None;
         }
-        vectors.push(Vector::read(vector, head.dims)?);
+        vectors.push((*chunk, Vector::read(vector, dims)?));
     }
     Some(vectors)
 }
@@ -328,23 +361,25 @@ mod tests {
         let chunks: FileChunks = (0..5).map(|it| TextHash([it; 16])).collect();
         let vectors: Vec<_> = (0..5).map(vector).collect();
         let object = written("m@1", &chunks, &vectors).expect("an object");
-        assert_eq!(read(&object, "m@1", &chunks), Some(vectors));
-        assert_eq!(read(&object, "m@2", &chunks), None);
+        let expected: Vec<_> = chunks.iter().copied().zip(vectors).collect();
+        assert_eq!(read(&object, "m@1", &chunks, 16), Some(expected));
+        assert_eq!(read(&object, "m@1", &chunks, 15), None);
+        assert_eq!(read(&object, "m@2", &chunks, 16), None);
         let mut others = chunks.clone();
         others.swap(1, 2);
-        assert_eq!(read(&object, "m@1", &others), None);
-        assert_eq!(read(&object, "m@1", &chunks[..4].to_vec()), None);
+        assert_eq!(read(&object, "m@1", &others, 16), None);
+        assert_eq!(read(&object, "m@1", &chunks[..4].to_vec(), 16), None);
         for at in 0..object.len() {
             let mut damaged = object.clone();
             damaged[at] ^= 1;
-            assert_eq!(read(&damaged, "m@1", &chunks), None, "{at}");
-            assert_eq!(read(&object[..at], "m@1", &chunks), None, "{at}");
+            assert_eq!(read(&damaged, "m@1", &chunks, 16), None, "{at}");
+            assert_eq!(read(&object[..at], "m@1", &chunks, 16), None, "{at}");
         }
         // Sealed, and yet wrong: other dimensions than it has bytes for.
         let head = br#"{"model":"m@1","dims":18446744073709551600,"count":5}"#;
         let mut forged = [MAGIC, head, b"\n", &[0; 100]].concat();
         forged.extend_from_slice(&Sha256::digest(&forged));
-        let read = std::panic::catch_unwind(|| read(&forged, "m@1", &chunks));
+        let read = std::panic::catch_unwind(|| read(&forged, "m@1", &chunks, usize::MAX - 15));
         assert_eq!(read.expect("no panic"), None);
     }
 
@@ -357,11 +392,11 @@ mod tests {
         let chunks: FileChunks = (0..3).map(|it| TextHash([it; 16])).collect();
         let vectors: Vec<_> = (0..3).map(vector).collect();
         let own = open("m@1");
-        assert_eq!(own.get(std::slice::from_ref(&chunks)), []);
+        assert_eq!(own.get(std::slice::from_ref(&chunks), 16, &|| false), []);
         own.put(&chunks, &vectors);
         let expected: Vec<_> = chunks.iter().copied().zip(vectors).collect();
-        assert_eq!(open("m@1").get(std::slice::from_ref(&chunks)), expected);
-        assert_eq!(open("m@2").get(std::slice::from_ref(&chunks)), []);
+        assert_eq!(open("m@1").get(std::slice::from_ref(&chunks), 16, &|| false), expected);
+        assert_eq!(open("m@2").get(std::slice::from_ref(&chunks), 16, &|| false), []);
         for address in ["file://relative", "ftp://host/x", "http://example.org/x", "nonsense"] {
             let opened = SharedVectors::new(address, &KeySource::None, &Environment::default(), "m");
             assert!(opened.is_err(), "{address}");

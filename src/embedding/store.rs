@@ -4,11 +4,12 @@
 //! killed, and readable while another one writes.
 
 use std::{
+    cell::Cell,
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use super::vector::Vector;
 use crate::{index::TextHash, os::file};
@@ -29,7 +30,7 @@ const KEPT: f64 = 0.8;
 pub struct Store {
     connection: Connection,
     model: i64,
-    dims: Option<usize>,
+    dims: Cell<Option<usize>>,
     /// Bytes.
     limit: u64,
 }
@@ -50,14 +51,11 @@ impl Store {
     pub fn open(folder: &Path, id: &str, limit: u64) -> Result<Self, StoreError> {
         let connection = opened(folder)?;
         connection.execute("INSERT OR IGNORE INTO model (id, dims) VALUES (?1, 0)", [id])?;
-        let (model, dims): (i64, i64) =
-            connection.query_row("SELECT key, dims FROM model WHERE id = ?1", [id], |it| {
-                Ok((it.get(0)?, it.get(1)?))
-            })?;
+        let model = connection.query_row("SELECT key FROM model WHERE id = ?1", [id], |it| it.get(0))?;
         Ok(Self {
             connection,
             model,
-            dims: usize::try_from(dims).ok().filter(|it| *it > 0),
+            dims: Cell::new(None),
             limit,
         })
     }
@@ -74,9 +72,10 @@ impl Store {
         hashes: impl Iterator<Item = TextHash>,
         mut found: impl FnMut(TextHash, Vector),
     ) -> Result<(), StoreError> {
-        let Some(dims) = self.dims else {
+        let Some(dims) = self.dims.get().or_else(|| stored_dims(&self.connection, self.model)) else {
             return Ok(());
         };
+        self.dims.set(Some(dims));
         let today = today();
         let mut old = Vec::new();
         let reading = self.connection.unchecked_transaction()?;
@@ -118,16 +117,20 @@ impl Store {
     }
 
     /// Stores vectors, all or none. When the file is above its limit, those that were not used for the longest time go.
-    pub fn write(&mut self, vectors: &[(TextHash, Vector)]) -> Result<(), StoreError> {
+    pub fn write(&self, vectors: &[(TextHash, Vector)]) -> Result<(), StoreError> {
         let Some((_, first)) = vectors.first() else {
             return Ok(());
         };
         let dims = first.values.len();
         let today = today();
-        let writing = self.connection.unchecked_transaction()?;
-        if self.dims != Some(dims) {
-            // A model of the same name that has changed: nothing of the old one fits.
-            writing.execute("DELETE FROM vector WHERE model = ?1", [self.model])?;
+        let writing = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+        // Another program may have written the first ones.
+        let before = stored_dims(&writing, self.model);
+        if before != Some(dims) {
+            if before.is_some() {
+                // A model of the same name that has changed: nothing of the old one fits.
+                writing.execute("DELETE FROM vector WHERE model = ?1", [self.model])?;
+            }
             writing.execute(
                 "UPDATE model SET dims = ?2 WHERE key = ?1",
                 params![self.model, i64::try_from(dims)?],
@@ -140,7 +143,7 @@ impl Store {
         }
         drop(insert);
         writing.commit()?;
-        self.dims = Some(dims);
+        self.dims.set(Some(dims));
         self.shrink()
     }
 
@@ -174,6 +177,14 @@ impl Store {
     }
 }
 
+/// Dimensions of a model's stored vectors; `None` while there are none.
+fn stored_dims(connection: &Connection, model: i64) -> Option<usize> {
+    let found = connection.query_row("SELECT dims FROM model WHERE key = ?1", [model], |it| {
+        it.get::<_, i64>(0)
+    });
+    found.ok().and_then(|it| usize::try_from(it).ok()).filter(|it| *it > 0)
+}
+
 /// The models that have vectors in the file, and its size in bytes. `None` if there is no file.
 pub fn stored(folder: &Path) -> Result<Option<(Vec<Stored>, u64)>, StoreError> {
     let path = folder.join(NAME);
@@ -195,13 +206,33 @@ pub fn stored(folder: &Path) -> Result<Option<(Vec<Stored>, u64)>, StoreError> {
     Ok(Some((models?.into_iter().filter(|it| it.vectors > 0).collect(), bytes)))
 }
 
-/// Deletes the file. Returns the bytes that it had; `None` if there was none.
+/// Deletes all vectors. Returns the bytes that the file had; `None` if there was none.
+///
+/// The file stays, because other programs may have it open.
 pub fn clear(folder: &Path) -> Result<Option<u64>, StoreError> {
-    let bytes = std::fs::metadata(folder.join(NAME)).ok().map(|it| it.len());
+    let Some(bytes) = std::fs::metadata(folder.join(NAME)).ok().map(|it| it.len()) else {
+        return Ok(None);
+    };
+    let connection = opened(folder)?;
+    connection.execute_batch("DELETE FROM vector; PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")?;
+    Ok(Some(bytes))
+}
+
+/// Removes a file that is damaged, so that the next one who opens it makes it anew.
+pub fn discard(folder: &Path) -> Result<(), StoreError> {
     for name in names(folder) {
         file::remove(&name)?;
     }
-    Ok(bytes)
+    Ok(())
+}
+
+/// True if an error says that the file is damaged.
+pub fn is_damage(error: &StoreError) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    let code = error
+        .downcast_ref::<rusqlite::Error>()
+        .and_then(rusqlite::Error::sqlite_error_code);
+    matches!(code, Some(DatabaseCorrupt | NotADatabase))
 }
 
 fn names(folder: &Path) -> [PathBuf; 3] {
@@ -214,7 +245,7 @@ fn opened(folder: &Path) -> Result<Connection, StoreError> {
         Err(error) if is_of_others(&error) => Err(error),
         Err(error) => {
             tracing::info!(%error, "the file of vectors is made anew");
-            clear(folder)?;
+            discard(folder)?;
             connect(folder)
         }
     }
@@ -292,11 +323,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let vectors: Vec<_> = (0..10).map(vector).collect();
         let hashes: Vec<_> = vectors.iter().map(|it| it.0).collect();
-        let mut store = Store::open(folder.path(), "a", u64::MAX).expect("a store");
-        assert_eq!(all(&store, &hashes), []);
-        store.write(&vectors[..6]).expect("stored");
+        let store = Store::open(folder.path(), "a", u64::MAX).expect("a store");
         // Another program, at the same time.
-        let mut second = Store::open(folder.path(), "a", u64::MAX).expect("a store");
+        let second = Store::open(folder.path(), "a", u64::MAX).expect("a store");
+        assert_eq!(all(&store, &hashes), []);
+        assert_eq!(all(&second, &hashes), []);
+        store.write(&vectors[..6]).expect("stored");
         assert_eq!(all(&second, &hashes), vectors[..6]);
         let version = store.version();
         second.write(&vectors[6..]).expect("stored");
@@ -315,7 +347,11 @@ mod tests {
         );
         assert!(bytes > 0);
         assert!(clear(folder.path()).expect("gone").is_some());
-        assert_eq!(stored(folder.path()).expect("readable"), None);
+        assert_eq!(stored(folder.path()).expect("readable").expect("a file").0, []);
+        // Those that had it open go on.
+        assert_eq!(all(&store, &hashes), []);
+        store.write(&vectors[..2]).expect("stored");
+        assert_eq!(all(&second, &hashes), vectors[..2]);
     }
 
     #[test]
@@ -323,11 +359,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         for content in [&b"nonsense, and more of it than a header has ...."[..], &[0; 4096]] {
             std::fs::write(folder.path().join(NAME), content).expect("a file");
-            let mut store = Store::open(folder.path(), "a", u64::MAX).expect("a store");
+            let store = Store::open(folder.path(), "a", u64::MAX).expect("a store");
             store.write(&[vector(1)]).expect("stored");
             assert_eq!(all(&store, &[TextHash([1; 16])]).len(), 1);
             drop(store);
-            clear(folder.path()).expect("gone");
+            discard(folder.path()).expect("gone");
         }
         drop(Store::open(folder.path(), "a", u64::MAX).expect("a store"));
         let connection = Connection::open(folder.path().join(NAME)).expect("a file");
@@ -339,7 +375,7 @@ mod tests {
     #[test]
     fn a_vector_that_is_damaged_is_none() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut store = Store::open(folder.path(), "a", u64::MAX).expect("a store");
+        let store = Store::open(folder.path(), "a", u64::MAX).expect("a store");
         store.write(&[vector(1), vector(2)]).expect("stored");
         let change = "UPDATE vector SET vector = x'0102' WHERE hash = ?1";
         store.connection.execute(change, [[1_u8; 16]]).expect("damaged");
@@ -349,7 +385,7 @@ mod tests {
     #[test]
     fn what_is_used_least_goes_first() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut store = Store::open(folder.path(), "a", 256 << 10).expect("a store");
+        let store = Store::open(folder.path(), "a", 256 << 10).expect("a store");
         for round in 0..40_u8 {
             let vectors: Vec<_> = (0..100_u8)
                 .map(|at| {
@@ -375,7 +411,7 @@ mod tests {
     #[test]
     fn a_model_with_other_dimensions_replaces_the_old_one() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut store = Store::open(folder.path(), "a", u64::MAX).expect("a store");
+        let store = Store::open(folder.path(), "a", u64::MAX).expect("a store");
         store.write(&[vector(1)]).expect("stored");
         let short = Vector::of(&[1.0, 2.0]).expect("a direction");
         store.write(&[(TextHash([2; 16]), short.clone())]).expect("stored");

@@ -1,10 +1,8 @@
 //! A vector of a text, in a byte for each dimension.
 
-use serde::{Deserialize, Serialize};
-
 /// A direction: whole numbers from -127 to 127, and what one of them is worth. The cosine of two differs from that of the
 /// exact vectors by less than 0.01.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Vector {
     /// The value of one unit, so that the vector has length 1.
     pub scale: f32,
@@ -80,6 +78,10 @@ impl<K: Eq + std::hash::Hash> Vectors<K> {
         }
         self.places.insert(key, self.scales.len() as u32);
         self.scales.push(vector.scale);
+        if self.values.capacity() - self.values.len() < self.dims {
+            // Doubling would take more than is ever needed.
+            self.values.reserve_exact((self.values.len() / 8).max(1 << 16));
+        }
         self.values.extend_from_slice(&vector.values);
     }
 
@@ -111,15 +113,18 @@ impl<K: Eq + std::hash::Hash> Vectors<K> {
         })
     }
 
-    /// Gives back memory that was taken ahead.
-    pub fn shrink(&mut self) {
-        self.values.shrink_to_fit();
-        self.scales.shrink_to_fit();
-    }
-
     /// Bytes in memory, about.
     pub fn size(&self) -> usize {
         self.scales.len() * Self::size_of(self.dims)
+    }
+
+    /// Bytes in memory of one vector, about; 0 while there are none.
+    pub fn size_of_one(&self) -> usize {
+        if self.scales.is_empty() {
+            0
+        } else {
+            Self::size_of(self.dims)
+        }
     }
 
     /// Bytes in memory of one vector with `dims` dimensions, about.

@@ -451,8 +451,8 @@ fn what_a_mode_of_a_file_keeps_from_the_model_it_does_not_keep_from_the_user() {
         .size(100, 30)
         .run();
     sheaf.wait_for("Ask anything");
-    // The file is read after the first key.
-    for _ in 0..10 {
+    // The file is read after the first key, which takes a moment on a busy machine.
+    for _ in 0..500 {
         for mode in ["── agent, asks first", "── plan", "── ask ─", "── debug"] {
             sheaf.send("\x1b[Z");
             sheaf.wait_for(mode);

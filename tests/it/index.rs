@@ -166,7 +166,8 @@ fn code_is_found_by_its_meaning_and_each_text_is_sent_once() {
     );
     let now = status(home.path());
     assert_eq!((&now["indexState"], &now["withVectors"]), (&json!("ready"), &json!(2)));
-    assert_eq!(now["stored"][0]["model"], "own/subjects");
+    let id = format!("subjects@{}", address.trim_start_matches("http://"));
+    assert_eq!(now["stored"][0]["model"], id);
     // What has changed is sent, and nothing else.
     texts.lock().expect("the texts").clear();
     let other = NET.replace("base", "start");
@@ -174,7 +175,7 @@ fn code_is_found_by_its_meaning_and_each_text_is_sent_once() {
     let built = run(home.path(), &["index", "build"]);
     assert_eq!(
         (built.code, built.out.as_str()),
-        (Some(0), "2 chunks have vectors by own/subjects\n"),
+        (Some(0), format!("2 chunks have vectors by {id}\n").as_str()),
         "{}",
         built.err
     );
@@ -205,6 +206,7 @@ fn a_server_that_is_down_or_unknown_is_named_and_words_are_compared() {
 #[test]
 fn vectors_are_shared_through_a_server_which_gets_no_text() {
     let (address, texts) = embeddings();
+    let id = format!("subjects@{}", address.trim_start_matches("http://"));
     let objects: Arc<Mutex<HashMap<String, Vec<u8>>>> = Arc::default();
     let own = Arc::clone(&objects);
     let shared = serve(move |asked| {
@@ -253,11 +255,12 @@ fn vectors_are_shared_through_a_server_which_gets_no_text() {
     let built = run(second.path(), &["index", "build"]);
     assert_eq!(
         (built.code, built.out.as_str()),
-        (Some(0), "2 chunks have vectors by own/subjects\n"),
+        (Some(0), format!("2 chunks have vectors by {id}\n").as_str()),
         "{}",
         built.err
     );
-    assert_eq!(*texts.lock().expect("the texts"), Vec::<String>::new());
+    // One word tells how many values a vector of the server has.
+    assert_eq!(*texts.lock().expect("the texts"), ["code"]);
     // A damaged object is no vector.
     for object in objects.lock().expect("the objects").values_mut() {
         if let Some(byte) = object.get_mut(80) {
@@ -267,7 +270,7 @@ fn vectors_are_shared_through_a_server_which_gets_no_text() {
     let third = workspace(&shared);
     private(&third);
     assert_eq!(run(third.path(), &["index", "build"]).code, Some(0));
-    assert_eq!(texts.lock().expect("the texts").len(), 2);
+    assert_eq!(texts.lock().expect("the texts").len(), 1 + 3);
     assert_eq!(
         first(third.path(), "who writes a letter").0.as_deref(),
         Some("src/post.py")
@@ -313,7 +316,7 @@ fn a_real_model_runs_on_this_machine() {
     let folder = home.path().join(".local/share/sheaf/models/granite-30m");
     let model = sheaf::embedding::LocalModel::open(&folder).expect("the model");
     let text = "def send_mail(to, body):\n    smtp.send(to, body)\n".to_owned();
-    let made = sheaf::embedding::Embedder::embed_documents(&model, &[text], sheaf::embedding::Effort::Whole);
+    let made = sheaf::embedding::Embedder::embed_documents(&model, &[text], sheaf::embedding::Effort::Build, &|| false);
     let made = made.expect("a vector").remove(0);
     let length = made.iter().map(|it| it * it).sum::<f32>().sqrt();
     let expected = [

@@ -587,6 +587,24 @@ mod tests {
     }
 
     #[test]
+    fn the_best_of_many_are_the_same_as_of_all() {
+        let names: Vec<String> = (0..200).map(|it| format!("src/file{it}.rs")).collect();
+        let given: Vec<(&str, &str)> = names.iter().map(|it| (it.as_str(), "")).collect();
+        let files = files(&given);
+        let content = |path: &Path| Some(format!("fn in_{}() {{}}\n", path.display()).into_bytes());
+        let index = Index::default();
+        let survey = index.survey(&files, &content, &|| false);
+        // A score by chance from the hash; some are equal.
+        let score = |hash: &TextHash| Some(f32::from(hash.0[0] / 4) / 64.0);
+        let all = survey.by_meaning("x", 1000, score);
+        assert_eq!(all.len(), 200);
+        for most in [1, 3, 10, 199] {
+            assert_eq!(survey.by_meaning("x", most, score), all[..most], "{most}");
+        }
+        assert_eq!(survey.by_meaning("x", 0, score), []);
+    }
+
+    #[test]
     fn tests_stand_back_unless_asked_for() {
         let embeddings = Embeddings::new(Arc::new(Subjects::default()), None, None);
         assert_eq!(found(&embeddings, "retry").0[0], "src/net.rs");

@@ -97,11 +97,7 @@ impl<K: Eq + std::hash::Hash> Vectors<K> {
         if values.len() != other.values.len() {
             return None;
         }
-        let products = values
-            .iter()
-            .zip(&other.values)
-            .map(|(left, right)| i32::from(*left) * i32::from(*right));
-        Some(products.sum::<i32>() as f32 * self.scales.get(place)? * other.scale)
+        Some(dot(values, &other.values) as f32 * self.scales.get(place)? * other.scale)
     }
 
     /// The vector of a key.
@@ -133,6 +129,21 @@ impl<K: Eq + std::hash::Hash> Vectors<K> {
     }
 }
 
+/// The sum of products. In parts of 16, which the compiler turns into vector instructions; a product fits into 16 bits.
+fn dot(left: &[i8], right: &[i8]) -> i32 {
+    let (left, left_rest) = left.as_chunks::<16>();
+    let (right, right_rest) = right.as_chunks::<16>();
+    let mut sums = [0_i32; 16];
+    for (left, right) in left.iter().zip(right) {
+        for ((sum, left), right) in sums.iter_mut().zip(left).zip(right) {
+            *sum += i32::from(i16::from(*left) * i16::from(*right));
+        }
+    }
+    let rest = left_rest.iter().zip(right_rest);
+    let rest: i32 = rest.map(|(left, right)| i32::from(*left) * i32::from(*right)).sum();
+    sums.iter().sum::<i32>() + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,6 +163,21 @@ mod tests {
         vectors.insert(2, &other);
         assert!((vectors.cosine(&2, &other).expect("itself") - 1.0).abs() < 0.01);
         assert_eq!(Vector::read(&other.bytes(), 384), Some(other));
+    }
+
+    #[test]
+    fn products_are_summed_whatever_the_length() {
+        for length in [0_usize, 1, 15, 16, 17, 384] {
+            let left: Vec<i8> = (0..length).map(|it| (it % 256) as u8 as i8).collect();
+            let right: Vec<i8> = (0..length).map(|it| (it * 7 % 256) as u8 as i8).collect();
+            let expected: i32 = left
+                .iter()
+                .zip(&right)
+                .map(|it| i32::from(*it.0) * i32::from(*it.1))
+                .sum();
+            assert_eq!(dot(&left, &right), expected, "{length}");
+        }
+        assert_eq!(dot(&[-128; 32], &[-128; 32]), 32 * 16384);
     }
 
     #[test]

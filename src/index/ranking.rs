@@ -107,6 +107,8 @@ impl Survey<'_> {
     ) -> Vec<Candidate> {
         let aside = if is_about_asides(question) { 1.0 } else { ASIDE };
         let mut candidates = Vec::new();
+        // The score of the last one that is kept: the rest of a large workspace is not even gathered.
+        let mut least = f64::NEG_INFINITY;
         for (file, entry) in self.entries.iter().enumerate() {
             let Some(entry) = entry else {
                 continue;
@@ -116,20 +118,24 @@ impl Survey<'_> {
                     continue;
                 };
                 let factor = if chunk.is_aside || entry.is_aside { aside } else { 1.0 };
+                let score = f64::from(cosine) * factor;
+                if score < least {
+                    continue;
+                }
                 candidates.push(Candidate {
                     hit: Hit {
                         file,
                         lines: chunk.first as usize..=chunk.last as usize,
-                        score: f64::from(cosine) * factor,
+                        score,
                     },
                     hash: chunk.hash,
                 });
+                if candidates.len() >= 8 * most.max(1) {
+                    least = keep_best(&mut candidates, most);
+                }
             }
         }
-        if candidates.len() > most {
-            candidates.select_nth_unstable_by(most, better);
-            candidates.truncate(most);
-        }
+        keep_best(&mut candidates, most);
         sorted(candidates)
     }
 }
@@ -159,6 +165,17 @@ impl Survey<'_> {
             .chain(all(true))
             .filter(move |it| !known.contains(&(it.hit.file, *it.hit.lines.start())))
     }
+}
+
+/// Drops all but the best `most`. Returns the score below which nothing is among them.
+fn keep_best(candidates: &mut Vec<Candidate>, most: usize) -> f64 {
+    if candidates.len() <= most {
+        return f64::NEG_INFINITY;
+    }
+    let (_, last, _) = candidates.select_nth_unstable_by(most, better);
+    let least = last.hit.score;
+    candidates.truncate(most);
+    least
 }
 
 /// Best first; equal ones in the order of the files.

@@ -13,6 +13,7 @@ use super::{
         text::plain,
     },
     tool::{Class, Context, Fault, Input, Proposal, Tool, Work, schema},
+    walk,
 };
 use crate::{
     index::errors,
@@ -81,7 +82,11 @@ async fn merged(input: Input, context: Context) -> Result<Proposal, Fault> {
     let Some(Chosen { provider, model }) = context.apply.clone() else {
         return Err(refused);
     };
-    let asked = question(&input, &context)?;
+    let own = (input.clone(), context.clone());
+    let asked = walk::away(&context, move |_| question(&own.0, &own.1)).await?;
+    let Some(asked) = asked else {
+        return Err(refused);
+    };
     let mut pieces = provider.stream(ModelRequest {
         model: model.clone(),
         system: apply::system(provider.peer(), &model).to_owned(),
@@ -108,7 +113,9 @@ async fn merged(input: Input, context: Context) -> Result<Proposal, Fault> {
             return Err(helpless("the answer of the apply model was too long"));
         }
     }
-    answered(&input, &context, &answer).map_err(|fault| helpless(&fault.message))
+    let own = (input, context.clone());
+    let judged = walk::away(&context, move |_| answered(&own.0, &own.1, &answer)).await;
+    judged.map_err(|fault| helpless(&fault.message))
 }
 
 fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
@@ -129,17 +136,21 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
     Ok(file::proposal(file::edited(&opened, &merged, context)?, ""))
 }
 
-/// The prompt for a model that merges where the lines alone are ambiguous; see [`apply`].
-pub fn question(input: &Input, context: &Context) -> Result<String, Fault> {
+/// The prompt for a model that merges where the lines alone are ambiguous; see [`apply`]. `None` for a sketch without code.
+pub fn question(input: &Input, context: &Context) -> Result<Option<String>, Fault> {
     let target = file::located(input, "target_file", context)?;
     let opened = file::open(&target, context)?;
     context.seen.check(&opened.file, &opened.bytes)?;
     let language = language_of(&target.shown);
-    Ok(apply::prompt(&Task {
-        old: &opened.text.text,
-        sketch: &sketch(input, language),
-        instructions: input.text("instructions").unwrap_or_default(),
-        language,
+    let sketch = sketch(input, language);
+    let is_code = !parts(&sketch, language).0.is_empty();
+    Ok(is_code.then(|| {
+        apply::prompt(&Task {
+            old: &opened.text.text,
+            sketch: &sketch,
+            instructions: input.text("instructions").unwrap_or_default(),
+            language,
+        })
     }))
 }
 

@@ -506,6 +506,7 @@ fn a_model_may_merge_what_lines_cannot() {
     let tool = crate::tools::edit_file::tool();
     let input = arguments::read(&tool, Ok(arguments.as_object().expect("an object"))).expect("arguments");
     let question = crate::tools::edit_file::question(&input, &bench.context).expect("a question");
+    let question = question.expect("the sketch has code");
     assert!(question.contains(&format!("<code>{text}</code>")), "{question}");
     let new = text
         .replace("a();\n    b();\n}\n\n", "A")

@@ -14,9 +14,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use similar::DiffOp;
 
 use super::{
-    GUARD_LINES, MOST_RIVALS, MOST_STEPS,
+    FITTING_MARGIN, GUARD_LINES, MOST_RIVALS, MOST_STEPS,
     outline::{
-        Declared, ancestors, block_end, declared, indent, is_attached, is_continuation, is_import, is_opening, words,
+        Declared, ancestors, attribute, blanks, block_end, declared, indent, is_attached, is_comment, is_continuation,
+        is_import, is_opening, is_word, key, words,
     },
     shown,
 };
@@ -32,9 +33,17 @@ const MOST_BLANK: usize = 2;
 const MOST_READINGS: usize = 200_000;
 /// Steps that looking at one place counts for.
 const EFFECT_STEPS: usize = 50;
+/// Parts that a sketch may have.
+const MOST_PARTS: usize = 500;
 /// Words of instructions that ask for something to go.
 const REMOVALS: [&str; 8] = [
     "remove", "delete", "drop", "strip", "clean", "extract", "move", "rewrite",
+];
+/// Words that stand in instructions without naming a declaration, unless they are quoted.
+const EVERYDAY: [&str; 36] = [
+    "a", "add", "all", "and", "call", "change", "check", "code", "create", "data", "end", "file", "first", "get", "it",
+    "item", "last", "line", "list", "make", "name", "new", "now", "of", "open", "read", "run", "set", "start", "test",
+    "tests", "the", "update", "use", "value", "write",
 ];
 /// Words beside the name in a comment such as `// removed the function foo`.
 const FILLERS: [&str; 12] = [
@@ -104,6 +113,8 @@ struct Section<'a> {
     removed: Option<&'a str>,
     /// A mark goes on inside the block that the part begins.
     is_open: bool,
+    /// A mark follows without a blank line.
+    is_cut: bool,
     /// The indentation of the mark in front of it.
     mark: Option<usize>,
     /// No mark is in front of it, or behind it.
@@ -113,6 +124,13 @@ struct Section<'a> {
     parents: Vec<(usize, usize)>,
     /// Its number in the sketch.
     number: usize,
+}
+
+impl Section<'_> {
+    /// Returns true for a line whose indentation says nothing: the first one of a sketch often loses it.
+    fn is_shortened(&self, line: usize) -> bool {
+        line == 0 && self.number == 0 && indent(self.lines[0]) == 0 && self.lines.len() > 1
+    }
 }
 
 /// What a part does at its place.
@@ -161,13 +179,18 @@ pub fn read(old: &str, sketch: &str, instructions: &str, language: &str, answer:
         file,
         declared: Vec::new(),
         answer: Solid::new(answer),
-        wanted: words(instructions).collect(),
+        wanted: names(instructions),
         removes: removes(instructions),
         language,
         steps: 0,
         deepest: None,
         known: HashMap::new(),
+        style: Style::default(),
     };
+    if sections.len() > MOST_PARTS {
+        return Err(Misfit::Everywhere);
+    }
+    reader.style = Style::new(&reader.file.lines);
     reader.declared = reader.answer.lines.iter().map(|it| declared(it)).collect();
     for (index, line) in reader.file.lines.iter().enumerate() {
         reader.known.entry(line.trim()).or_default().push(index);
@@ -196,7 +219,38 @@ pub fn read(old: &str, sketch: &str, instructions: &str, language: &str, answer:
 /// Returns true if instructions ask for something to go.
 fn removes(instructions: &str) -> bool {
     let instructions = instructions.to_lowercase();
-    REMOVALS.iter().any(|it| instructions.contains(it))
+    words(&instructions).any(|word| REMOVALS.iter().any(|it| is_form(word, it)))
+}
+
+/// Returns true for `drop`, `drops`, `dropped` and `dropping`, and the like.
+fn is_form(word: &str, verb: &str) -> bool {
+    let Some(rest) = word.strip_prefix(verb.trim_end_matches('e')) else {
+        return false;
+    };
+    let rest = rest
+        .strip_prefix(['p', 't'])
+        .filter(|_| verb.ends_with('p'))
+        .unwrap_or(rest);
+    matches!(rest, "" | "e" | "s" | "es" | "d" | "ed" | "ing") && (word == verb || !rest.is_empty())
+        || verb == "rewrite" && matches!(word, "rewrote" | "rewritten")
+}
+
+/// The words of instructions that can be names: those in quotes or before a bracket, and those that are no everyday words.
+fn names(instructions: &str) -> HashSet<&str> {
+    let mut rest = instructions;
+    let mut names = HashSet::new();
+    for word in words(instructions) {
+        // The words of a text follow each other in it.
+        let Some((before, after)) = rest.split_once(word) else {
+            continue;
+        };
+        let is_marked = before.ends_with('`') || before.ends_with('.') || after.starts_with(['`', '(']);
+        if is_marked || !is_word(word) && !EVERYDAY.contains(&word) {
+            names.insert(word);
+        }
+        rest = after;
+    }
+    names
 }
 
 /// Returns true if a line declares a function, a type or the like of that name: `app.use = function () {` for `use`.
@@ -204,9 +258,27 @@ fn declares(line: &str, name: &str) -> bool {
     declared(line).is_some_and(|it| it.is_block && last_name(it.name) == name)
 }
 
-/// `use` of `app.use`.
+/// `use` of `app.use`, `Name` of `(t *T) Name`.
 fn last_name(name: &str) -> &str {
-    name.rsplit('.').next().unwrap_or(name)
+    name.rsplit(['.', ' ']).next().unwrap_or(name)
+}
+
+/// The words that a line calls its block: the name of a function or a type, and those of an `impl`.
+fn block_names(line: &str) -> Vec<&str> {
+    if let Some(it) = declared(line) {
+        return words(it.name).collect();
+    }
+    let text = line.trim_start();
+    let text = text.strip_prefix("unsafe ").unwrap_or(text);
+    let is_impl = text.strip_prefix("impl").filter(|it| it.starts_with([' ', '<']));
+    is_impl.map_or_else(Vec::new, |it| words(it).filter(|it| !is_word(it)).collect())
+}
+
+/// The text of a line before the first `(`, `=` or `:`.
+fn leading(line: &str) -> Option<&str> {
+    let (before, _) = line.trim().split_once(['(', '=', ':'])?;
+    let before = before.trim_end();
+    before.contains(|it: char| it.is_alphabetic()).then_some(before)
 }
 
 /// The name in a comment such as `// removed foo`, if the file declares it.
@@ -255,6 +327,7 @@ fn sections<'a>(sketch: &'a str, language: &str, file: &Solid<'_>) -> Vec<Sectio
                     .map_or(indent(head), |it| indent(it));
                 sections.push(Section {
                     is_open: after.is_some_and(|it| indent(it) > depth),
+                    is_cut: gap == 0 && after.is_some_and(mark),
                     is_first: before.is_none(),
                     mark: before.filter(|it| mark(it)).map(|it| indent(it)),
                     is_last: !after.is_some_and(mark),
@@ -273,6 +346,7 @@ fn sections<'a>(sketch: &'a str, language: &str, file: &Solid<'_>) -> Vec<Sectio
                     gaps: Vec::new(),
                     removed: gone,
                     is_open: false,
+                    is_cut: false,
                     is_first: false,
                     mark: before.filter(|it| mark(it)).map(|it| indent(it)),
                     is_last: false,
@@ -306,7 +380,7 @@ struct Reader<'a> {
     old: &'a str,
     file: Solid<'a>,
     answer: Solid<'a>,
-    /// Words of the instructions.
+    /// What the instructions may name.
     wanted: HashSet<&'a str>,
     removes: bool,
     language: &'a str,
@@ -317,6 +391,47 @@ struct Reader<'a> {
     declared: Vec<Option<Declared<'a>>>,
     /// The lines of the file by their text.
     known: HashMap<&'a str, Vec<usize>>,
+    /// How the lines of the file are indented.
+    style: Style,
+}
+
+/// How a text indents its lines, comments aside.
+#[derive(Clone, Copy, Default)]
+struct Style {
+    has_tabs: bool,
+    has_spaces: bool,
+    /// Width of a step; 0 if no line is indented further than the one before.
+    unit: usize,
+}
+
+impl Style {
+    fn new(lines: &[&str]) -> Self {
+        let mut style = Self::default();
+        let mut steps: HashMap<usize, usize> = HashMap::new();
+        let mut last = 0;
+        for line in lines.iter().filter(|it| !is_attached(it)) {
+            style.has_tabs |= line.starts_with('\t');
+            style.has_spaces |= line.starts_with(' ');
+            let width = indent(line);
+            if width > last {
+                *steps.entry(width - last).or_default() += 1;
+            }
+            last = width;
+        }
+        style.unit = steps.into_iter().max_by_key(|it| (it.1, it.0)).map_or(0, |it| it.0);
+        style
+    }
+
+    /// Returns true if a line is indented by the signs of this style.
+    fn has(self, line: &str) -> bool {
+        let first = line.chars().next().unwrap_or_default();
+        is_attached(line)
+            || match (self.has_tabs, self.has_spaces) {
+                (true, false) => first != ' ',
+                (false, true) => first != '\t',
+                (true, true) | (false, false) => true,
+            }
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -431,7 +546,7 @@ impl<'a> Reader<'a> {
             let head = place.iter().position(|it| !is_attached(it));
             let head = head.filter(|it| declares(place[*it], name));
             return match head {
-                Some(head) if block_end(file, from + head) == until => Ok(Effect::Removed),
+                Some(head) if self.is_own(from, head) && block_end(file, from + head) == until => Ok(Effect::Removed),
                 Some(_) | None => Err(Misfit::Lacking {
                     line: format!("removed {name}"),
                 }),
@@ -448,17 +563,28 @@ impl<'a> Reader<'a> {
         let own = declared(lines[lead]);
         let is_same =
             own.is_some() && place.get(head).and_then(|it| declared(it)).map(|it| it.name) == own.map(|it| it.name);
-        // Comments above a declaration may only go if new ones come.
-        let is_headed = head == 0 || lead > 0;
+        let is_headed = self.is_headed(&lines[..lead], from, head);
         let is_whole = own.is_some_and(|it| it.is_block) && !section.is_open && is_complete(&lines[lead..]);
         if is_same && is_whole {
             let end = block_end(file, from + head);
             if is_headed && end == until {
-                return if indent(place[head]) == indent(now[lead]) {
-                    Ok(Effect::Declared)
-                } else {
-                    Err(Misfit::Indent { line: shown(now[lead]) })
-                };
+                let is_named = self.removes && own.is_some_and(|it| self.wanted.contains(last_name(it.name)));
+                if place.len() > lines.len() + GUARD_LINES && !is_named {
+                    return Err(Misfit::Wide {
+                        at: self.file.rows[from] + 1,
+                    });
+                }
+                // Where no sign ends a block, a mark may stand for the rest of it.
+                let is_ended = lines.iter().any(|it| it.ends_with('{') || is_continuation(it));
+                if section.is_cut && !is_ended && !is_named && place.len() > lines.len() {
+                    return Err(dropped(until - 1));
+                }
+                let base = (indent(lines[lead]), indent(now[lead]));
+                if blanks(place[head]) != blanks(now[lead]) {
+                    return Err(Misfit::Indent { line: shown(now[lead]) });
+                }
+                self.indented(section, now, place, &[base])?;
+                return Ok(Effect::Declared);
             }
             // A part may also change the beginning of a block alone, up to a line that stays.
             let is_within = until < end && place[place.len() - 1].trim() == lines[lines.len() - 1].trim();
@@ -474,17 +600,18 @@ impl<'a> Reader<'a> {
         let pairs = pairs(&before, &after);
         let (Some(first), Some(last)) = (pairs.first().copied(), pairs.last().copied()) else {
             let is_line = is_same && is_headed && place.len() == head + 1 && lines.len() == lead + 1;
-            return if is_line && indent(place[head]) == indent(now[lead]) {
+            return if is_line && blanks(place[head]) == blanks(now[lead]) {
                 Ok(Effect::Declared)
             } else {
                 Err(dropped(from))
             };
         };
         for (old, new) in [first, last] {
-            if indent(place[old]) != indent(now[new]) {
+            if blanks(place[old]) != blanks(now[new]) {
                 return Err(Misfit::Indent { line: shown(now[new]) });
             }
         }
+        self.indented(section, now, place, &[])?;
         // Above the first line that stays only a declaration may change.
         let is_renewed = first.0 > 0;
         if is_renewed {
@@ -522,6 +649,19 @@ impl<'a> Reader<'a> {
             let outside = (0..first.1).chain(last.1 + 1..lines.len());
             for index in outside.filter(|it| !(is_renewed && *it <= first.1)) {
                 self.doubled(lines[index], at + index)?;
+                self.given(now, index, at)?;
+                // The line that a new one is next to may be its old form.
+                let next = if index < first.1 {
+                    from.checked_sub(1)
+                } else {
+                    Some(until)
+                };
+                let next = next
+                    .and_then(|it| file.get(it))
+                    .filter(|it| indent(it) == indent(now[index]));
+                if let Some(name) = leading(lines[index]).filter(|it| next.and_then(|it| leading(it)) == Some(*it)) {
+                    return Err(Misfit::Doubled { name: shown(name) });
+                }
             }
         }
         Ok(Effect::Anchored {
@@ -530,6 +670,97 @@ impl<'a> Reader<'a> {
             is_tail,
             is_renewed,
         })
+    }
+
+    /// Returns true if the comments and attributes in lines `from..from + head` belong to the declaration below them.
+    fn is_own(&self, from: usize, head: usize) -> bool {
+        let is_free = |it: &&str| it.trim_start().starts_with("#!");
+        (from + 1..=from + head).all(|it| self.file.gap(it) == 0)
+            && !self.file.lines[from..from + head].iter().any(is_free)
+    }
+
+    /// Returns true if `new` can take the place of what stands above a declaration in lines `from..from + head`: each
+    /// attribute goes for one of the same name, comments go for comments, and nothing stays above what is new.
+    fn is_headed(&self, new: &[&str], from: usize, head: usize) -> bool {
+        let file = &self.file.lines;
+        let has = |it: &&str| match attribute(it) {
+            Some(name) => new.iter().any(|it| attribute(it) == Some(name)),
+            None => new.iter().any(|it| is_comment(it)),
+        };
+        let is_begun = head > 0 && new.first().is_some_and(|it| it.trim() == file[from].trim());
+        let mut above = (0..from)
+            .rev()
+            .take_while(|it| self.file.gap(it + 1) == 0 && is_attached(file[*it]));
+        self.is_own(from, head)
+            && file[from..from + head].iter().all(has)
+            && (is_begun || !above.any(|it| has(&file[it])))
+    }
+
+    /// Fails unless the new lines of a part are indented as the sketch says, by the lines that stay or by `known`, widths
+    /// in the sketch and in the answer.
+    fn indented(
+        &self,
+        section: &Section<'_>,
+        now: &[&str],
+        place: &[&str],
+        known: &[(usize, usize)],
+    ) -> Result<(), Misfit> {
+        let lines = &section.lines;
+        let own: Vec<&str> = lines.iter().map(|it| it.trim()).collect();
+        let mut known = known.to_vec();
+        let mut is_kept = vec![false; lines.len()];
+        for (old, new) in pairs(&trimmed(place), &own) {
+            if indent(place[old]) == indent(now[new]) {
+                if blanks(place[old]) != blanks(now[new]) {
+                    return Err(Misfit::Indent { line: shown(now[new]) });
+                }
+                is_kept[new] = true;
+                if !section.is_shortened(new) {
+                    known.push((indent(lines[new]), indent(now[new])));
+                }
+            }
+        }
+        known.sort_unstable();
+        known.dedup();
+        let unit = Style::new(lines).unit;
+        for (index, line) in lines.iter().enumerate() {
+            let (width, now) = (indent(line), now[index]);
+            let is_fit = |base: &(usize, usize)| {
+                let wide = |scale: usize, by: usize| {
+                    let part = width.abs_diff(base.0) * scale;
+                    let part = (by > 0 && part % by == 0).then(|| part / by)?;
+                    if width < base.0 {
+                        base.1.checked_sub(part)
+                    } else {
+                        Some(base.1 + part)
+                    }
+                };
+                wide(1, 1) == Some(indent(now))
+                    || wide(self.style.unit, unit) == Some(indent(now))
+                    || wide(base.1, base.0) == Some(indent(now))
+            };
+            let is_short = section.is_shortened(index) && lines.len() > 1;
+            if !is_kept[index] && !(self.style.has(now) && (is_short || known.is_empty() || known.iter().any(is_fit))) {
+                return Err(Misfit::Indent { line: shown(now) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if a line of the answer, line `index` of a part, gives a value to what has one in the same block.
+    fn given(&self, now: &[&str], index: usize, at: usize) -> Result<(), Misfit> {
+        let Some(name) = key(now[index]) else {
+            return Ok(());
+        };
+        let answer = &self.answer.lines;
+        let depth = indent(now[index]);
+        let block = |it: usize| ancestors(answer, it, depth).first().copied();
+        let own = block(at + index);
+        let is_same = |it: &usize| indent(answer[*it]) == depth && key(answer[*it]) == Some(name) && block(*it) == own;
+        if (0..answer.len()).filter(is_same).count() > 1 {
+            return Err(Misfit::Doubled { name: shown(name) });
+        }
+        Ok(())
     }
 
     /// Returns true for a line that the file has and that says something.
@@ -560,10 +791,16 @@ impl<'a> Reader<'a> {
         };
         let answer = &self.answer.lines;
         let mut count = 0;
+        if is_variant(answer, at) {
+            return Ok(());
+        }
         let block = ancestors(answer, at, indent(answer[at])).first().copied();
         for (index, it) in self.declared.iter().enumerate() {
             let is_same = it.is_some_and(|it| it.is_block && it.name == own.name);
-            if is_same && ancestors(answer, index, indent(answer[index])).first().copied() == block {
+            if is_same
+                && !is_variant(answer, index)
+                && ancestors(answer, index, indent(answer[index])).first().copied() == block
+            {
                 count += 1;
             }
         }
@@ -575,7 +812,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Returns true if the instructions name all that goes.
+    /// Returns true if something goes, and the instructions name all of it.
     fn names_all(&self, place: &[&str], pairs: &[(usize, usize)]) -> bool {
         if !self.removes {
             return false;
@@ -583,14 +820,19 @@ impl<'a> Reader<'a> {
         let mut edges = vec![0];
         edges.extend(pairs.iter().flat_map(|it| [it.0, it.0 + 1]));
         edges.push(place.len());
-        edges.chunks(2).all(|it| {
+        let mut count = 0;
+        let is_named = edges.chunks(2).all(|it| {
             let gone = &place[it[0]..it[1]];
             let depth = gone.iter().map(|it| indent(it)).min().unwrap_or_default();
             let mut heads = gone
                 .iter()
                 .filter(|it| indent(it) == depth && !is_attached(it) && !is_continuation(it));
-            heads.all(|it| declared(it).is_some_and(|it| self.wanted.contains(last_name(it.name))))
-        })
+            heads.all(|it| {
+                count += 1;
+                declared(it).is_some_and(|it| self.wanted.contains(last_name(it.name)))
+            })
+        });
+        is_named && count > 0
     }
 
     /// A part that has no line of the file at its place: it is a declaration, an import, or at the end of something.
@@ -631,6 +873,7 @@ impl<'a> Reader<'a> {
         for (index, line) in lines.iter().enumerate() {
             if indent(line) <= indent(lines[0]) {
                 self.doubled(line, at + index)?;
+                self.given(now, index, at)?;
             }
         }
         if self.is_new(lines, at) {
@@ -681,6 +924,21 @@ impl<'a> Reader<'a> {
                 continue;
             };
             let above = ancestors(lines, at, indent(first));
+            if let Effect::Inserted { .. } = place.effect {
+                let now = &self.answer.lines[at..at + section.lines.len()];
+                let depth = indent(section.lines[0]);
+                let parent = section.parents.first().map(|(number, line)| {
+                    let found = index_of(*number).map(|it| (places[it].at + line, indent(sections[it].lines[*line])));
+                    found.filter(|it| above.first() == Some(&it.0))
+                });
+                let base = match parent {
+                    Some(Some((at, width))) => (width, indent(self.answer.lines[at])),
+                    // Without its block, a part has its own depth.
+                    None if depth == indent(first) || section.is_shortened(0) => (depth, indent(first)),
+                    Some(None) | None => return Err(Misfit::Unplaced { line: shown(first) }),
+                };
+                self.indented(section, now, &[], &[base])?;
+            }
             for (number, line) in &section.parents {
                 let is_there = index_of(*number).is_some_and(|it| {
                     let other = &places[it];
@@ -732,7 +990,7 @@ impl<'a> Reader<'a> {
                             .iter()
                             .any(|it| own.contains(it) && self.file.lines[*it].trim() == text)
                     });
-                    order && stands && (rival.is_better || named <= self.named(rival.from, depth))
+                    order && stands && named <= self.named(rival.from, depth)
                 });
                 rivals[index] = kept;
             }
@@ -800,21 +1058,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Words of the instructions in the lines that a line of the file stands in.
+    /// How many names of the blocks that a line of the file stands in are in the instructions.
     fn named(&self, at: usize, depth: usize) -> usize {
         let lines = &self.file.lines;
         let above = ancestors(lines, at, depth).into_iter();
         let found: HashSet<&str> = above
-            .flat_map(|it| words(lines[it]))
+            .flat_map(|it| block_names(lines[it]))
             .filter(|it| self.wanted.contains(it))
             .collect();
         found.len()
     }
 
     /// Other places that fit a part as well as the one that it has, or better.
-    fn rivals(&mut self, section: &Section<'_>, place: &Place) -> Result<Vec<Rival>, Misfit> {
+    fn rivals(&mut self, section: &Section<'a>, place: &Place) -> Result<Vec<Rival>, Misfit> {
         let file = &self.file.lines;
-        let lines: Vec<&str> = section.lines.iter().map(|it| it.trim()).collect();
+        let lines: Vec<&'a str> = section.lines.iter().map(|it| it.trim()).collect();
         let mut rivals = Vec::new();
         let (line, skipped, is_tail, is_renewed) = match place.effect {
             Effect::Inserted { .. } => return Ok(rivals),
@@ -847,7 +1105,8 @@ impl<'a> Reader<'a> {
         let part = &lines[line..];
         let own = place.from + skipped;
         let cost = cost(part, &file[own..place.until]);
-        let is_named = self.names_all(&file[own..place.until], &pairs(&trimmed(&file[own..place.until]), part));
+        let is_named = place.effect != Effect::Kept
+            && self.names_all(&file[own..place.until], &pairs(&trimmed(&file[own..place.until]), part));
         let unmatched = unmatched(part, &file[own..place.until]);
         // The indentation of the sketch tells places apart.
         let depth = indent(section.lines[line]);
@@ -864,7 +1123,7 @@ impl<'a> Reader<'a> {
             if is_literal && !is_like {
                 continue;
             }
-            self.steps += part.len();
+            self.steps += 1 + part.len() * (end - from) / EFFECT_STEPS;
             if self.steps > MOST_READINGS || part.len().saturating_mul(starts.len()) > MOST_STEPS / 10 {
                 return Err(Misfit::Everywhere);
             }
@@ -884,7 +1143,12 @@ impl<'a> Reader<'a> {
                 let until = from + length;
                 let is_edge = !is_tail || file[until - 1].trim() == part[part.len() - 1];
                 let is_own = from == own && until == place.until;
-                if other > cost && place.effect != Effect::Kept
+                // Of a dearer place, the lines that it has besides must be all that speaks against it.
+                let is_apart = until <= place.from || place.until <= from;
+                let is_near = other <= cost + FITTING_MARGIN as usize
+                    && is_apart
+                    && self::unmatched(part, &file[from..until]) <= unmatched;
+                if other > cost && place.effect != Effect::Kept && !is_near
                     || !is_edge
                     || is_own
                     || (part.len() > 1 && length == 1 && is_tail)
@@ -915,15 +1179,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns true if a part gives the same file at a place and at another one.
-    fn is_alike(&self, lines: &[&str], place: &Place, other: (usize, usize), skipped: usize) -> bool {
+    fn is_alike(&self, lines: &[&'a str], place: &Place, other: (usize, usize), skipped: usize) -> bool {
         let file = &self.file.lines;
-        let at = |from: usize, until: usize, lines: &[&str]| -> Vec<String> {
-            let edges = file[..from].iter().map(|it| (*it).to_owned());
-            let inner = lines.iter().map(|it| (*it).to_owned());
-            edges
-                .chain(inner)
-                .chain(file[until..].iter().map(|it| (*it).to_owned()))
-                .collect()
+        // Beyond both places the files are the same.
+        let (start, end) = (place.from.min(other.0), place.until.max(other.1));
+        let at = |from: usize, until: usize, lines: &[&'a str]| -> Vec<&'a str> {
+            [&file[start..from], lines, &file[until..end]].concat()
         };
         let (old, new) = (place.until - place.from, other.1 - other.0);
         // Places that are far apart and give the same file are not worth the work.
@@ -941,7 +1202,7 @@ impl<'a> Reader<'a> {
         let mut row = 0;
         let push = |text: &mut Vec<String>, rows: &[&str]| text.extend(rows.iter().map(|it| (*it).to_owned()));
         let gap = |at: usize, from: usize| self.answer.gap(at).min(MOST_BLANK.max(self.file.gap(from)));
-        for (section, place) in sections.iter().zip(places) {
+        for (index, (section, place)) in sections.iter().zip(places).enumerate() {
             let rows = &self.file.rows;
             let start = match place.effect {
                 Effect::Inserted { .. } | Effect::Removed => place.from.checked_sub(1).map_or(0, |it| rows[it] + 1),
@@ -954,18 +1215,22 @@ impl<'a> Reader<'a> {
                 Effect::Kept | Effect::Anchored { .. } | Effect::Declared => rows[place.until - 1] + 1,
             };
             let after = place.at + section.lines.len();
+            // Blank lines between two parts count once.
+            let is_last = places
+                .get(index + 1)
+                .is_none_or(|it| it.at > after || !matches!(it.effect, Effect::Inserted { .. }));
             match place.effect {
                 // Blank lines may be all that a part changes.
                 Effect::Kept if self.has_gaps(section, place.at) => text.extend(self.lines(section, place)),
                 Effect::Kept => push(&mut text, &old[row..end]),
-                Effect::Removed if place.until < rows.len() => {
+                Effect::Removed if place.until < rows.len() && is_last => {
                     text.extend(vec![String::new(); gap(after, place.until)]);
                 }
                 Effect::Removed => {}
                 Effect::Inserted { .. } => {
                     text.extend(vec![String::new(); gap(place.at, place.from)]);
                     text.extend(self.lines(section, place));
-                    if place.until < rows.len() {
+                    if place.until < rows.len() && is_last {
                         text.extend(vec![String::new(); gap(after, place.until)]);
                     }
                 }
@@ -1056,15 +1321,24 @@ fn is_complete(lines: &[&str]) -> bool {
     block_end(lines, 0) == lines.len() && (is_ended || !is_begun)
 }
 
+/// Returns true for a declaration that may have the name of another one: an overload, the setter of a property, code for
+/// one platform.
+fn is_variant(lines: &[&str], at: usize) -> bool {
+    let above = lines[..at].iter().rev().take_while(|it| is_attached(it));
+    above.filter_map(|it| attribute(it)).any(|it| {
+        let name = last_name(it.trim_start_matches(['@', '#', '[']));
+        matches!(name, "setter" | "getter" | "deleter" | "overload" | "cfg" | "register")
+    })
+}
+
 /// Fails unless equal indentation in the sketch is equal indentation in the answer, and more is more.
 fn even(section: &Section<'_>, now: &[&str]) -> Result<(), Misfit> {
     let mut widths: BTreeMap<usize, &str> = BTreeMap::new();
     for (index, (line, now)) in section.lines.iter().zip(now).enumerate() {
-        // The first line of a sketch often loses its indentation.
-        if index == 0 && section.number == 0 && indent(line) == 0 && section.lines.len() > 1 {
+        if section.is_shortened(index) {
             continue;
         }
-        let blanks = now.split_at(now.len() - now.trim_start().len()).0;
+        let blanks = blanks(now);
         if *widths.entry(indent(line)).or_insert(blanks) != blanks {
             return Err(Misfit::Indent { line: shown(now) });
         }

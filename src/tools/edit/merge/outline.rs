@@ -1,7 +1,7 @@
 //! The structure of code as its indentation shows it, in any language: blocks, the lines that they stand in, names.
 //!
-//! All functions take lines that are not blank. They are right for code that is formatted; what they decide must be safe
-//! where it is not, so they are only ever used to refuse.
+//! All functions take lines that are not blank. They are right for code that is formatted. In other code they are guesses:
+//! a caller that accepts a change by them also checks its syntax.
 
 /// Words that begin a statement and never a declaration.
 const CONTROL: [&str; 18] = [
@@ -102,6 +102,55 @@ pub fn is_attached(line: &str) -> bool {
         || line == "*"
 }
 
+/// Returns true for a comment that is a line of its own.
+pub fn is_comment(line: &str) -> bool {
+    is_attached(line) && attribute(line).is_none()
+}
+
+/// The name of an attribute or a decorator, with the signs before it: `#[derive` of `#[derive(Debug)]`, `@app.route`.
+pub fn attribute(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let is_one = line.starts_with("#[") || line.starts_with("#![") || line.starts_with('@');
+    is_one.then(|| line.split(['(', '=', ']', ' ']).next().unwrap_or(line))
+}
+
+/// The blanks that a line begins with.
+pub fn blanks(line: &str) -> &str {
+    line.split_at(line.len() - line.trim_start().len()).0
+}
+
+/// What a line gives a value: `timeout` of `timeout: 3`, `"a"` of `"a": 1,`, `VERSION` of `const VERSION = 2`.
+pub fn key(line: &str) -> Option<&str> {
+    let text = line.trim();
+    let mut rest = text;
+    while let Some((word, after)) = rest.split_once(' ') {
+        if !MODIFIERS.contains(&word) && !VALUES.contains(&word) && word != "mut" && word != "type" {
+            break;
+        }
+        rest = after.trim_start();
+    }
+    let is_key = |it: char| it.is_alphanumeric() || matches!(it, '_' | '$' | '.' | '-' | '"' | '\'' | '[' | ']');
+    let end = rest.find(|it| !is_key(it))?;
+    let (name, after) = rest.split_at(end);
+    let after = after.trim_start();
+    let is_given = after.starts_with(':') && !after.starts_with("::")
+        || after.starts_with('=') && !after.starts_with("==") && !after.starts_with("=>");
+    (is_given && !name.is_empty() && !is_word(name)).then_some(name)
+}
+
+/// Returns true for a word of a language rather than a name.
+pub fn is_word(word: &str) -> bool {
+    let is_listed = |list: &[&str]| list.contains(&word);
+    let is_other = matches!(
+        word,
+        "finally" | "default" | "impl" | "self" | "this" | "super" | "in" | "as" | "not"
+    );
+    is_other
+        || [&CONTROL[..], &MODIFIERS, &BLOCKS, &VALUES, &IMPORTS]
+            .into_iter()
+            .any(is_listed)
+}
+
 /// Returns true for a line that asks for another file.
 pub fn is_import(line: &str) -> bool {
     let first = line.trim().split([' ', '(']).next().unwrap_or_default();
@@ -134,16 +183,17 @@ pub fn declared(line: &str) -> Option<Declared<'_>> {
             continue;
         }
         if is_value || BLOCKS.contains(&word) || (word == "mut" && rest.len() < text.len()) {
-            // A method in Go: `func (t *T) name`.
-            let next = match next.strip_prefix('(').and_then(|it| it.split_once(')')) {
-                Some((_, inner)) if word == "func" => inner.trim_start(),
-                Some(_) | None => next,
+            // A method in Go, `func (t *T) name`, has its receiver in its name.
+            let start = match next.strip_prefix('(').and_then(|it| it.split_once(')')) {
+                Some((_, inner)) if word == "func" => next.len() - inner.trim_start().len(),
+                Some(_) | None => 0,
             };
-            let end = next.find(|it| !is_name(it)).unwrap_or(next.len());
+            let tail = next.split_at(start).1;
+            let end = tail.find(|it| !is_name(it)).unwrap_or(tail.len());
             let is_function = text.ends_with('{') && (text.contains("function") || text.contains("=>"));
             let is_block = !is_value && word != "mut" || is_function;
             return (end > 0).then(|| Declared {
-                name: next.split_at(end).0,
+                name: next.split_at(start + end).0,
                 is_block,
             });
         }
@@ -178,6 +228,13 @@ pub fn block_end(lines: &[&str], at: usize) -> usize {
         let width = indent(line);
         if width > depth {
             continue;
+        }
+        // A comment may stand further out than the code around it.
+        if is_comment(line) {
+            let next = lines[index..].iter().find(|it| !is_comment(it));
+            if next.is_some_and(|it| indent(it) > depth) {
+                continue;
+            }
         }
         if width < depth || !is_continuation(line) {
             return index;
@@ -232,7 +289,7 @@ mod tests {
             ("def a(self):", "a", true),
             ("class A(B):", "A", true),
             ("export default function a() {", "a", true),
-            ("func (t *T) Name(a int) {", "Name", true),
+            ("func (t *T) Name(a int) {", "(t *T) Name", true),
             ("  name(a, b) {", "name", true),
             ("  async name() {", "name", true),
             ("app.use = function use(fn) {", "app.use", true),
@@ -257,6 +314,26 @@ mod tests {
         ] {
             assert_eq!(declared(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn values_have_keys() {
+        for (line, name) in [
+            ("timeout: 3", "timeout"),
+            ("\"a\": 1,", "\"a\""),
+            ("pub const VERSION: &str = 2", "VERSION"),
+            ("let mut a = 1;", "a"),
+            ("app.use = 1", "app.use"),
+            ("timeout:", "timeout"),
+        ] {
+            assert_eq!(key(line), Some(name), "{line}");
+        }
+        for line in ["a == b", "else:", "a::b()", "x => y", "call(a)", "fn a() -> u8 {", "}"] {
+            assert_eq!(key(line), None, "{line}");
+        }
+        assert_eq!(attribute("#[derive(Debug)]"), Some("#[derive"));
+        assert_eq!(attribute("  @app.route('/')"), Some("@app.route"));
+        assert_eq!(attribute("# a"), None);
     }
 
     #[test]
@@ -286,5 +363,7 @@ mod tests {
         assert_eq!(ancestors(&lines, 4, 8), [1, 0]);
         assert_eq!(ancestors(&lines, 5, 4), [0]);
         assert_eq!(ancestors(&lines, 6, 0), [] as [usize; 0]);
+        let lines = ["def a():", "    b()", "# once: c()", "    d()", "# about e", "def e():"];
+        assert_eq!(block_end(&lines, 0), 4);
     }
 }

@@ -723,8 +723,16 @@ impl<'a> Reader<'a> {
         known.sort_unstable();
         known.dedup();
         let unit = Style::new(lines).unit;
+        // The lines that stay are shifted alike, or have other steps.
+        let shift = |it: &(usize, usize)| it.1 as i64 - it.0 as i64;
+        let is_shifted = known.iter().all(|it| shift(it) == shift(&known[0]));
+        let is_scaled = !is_shifted || known.len() == 1 && (known[0].0 == 0 || shift(&known[0]) != 0);
         for (index, line) in lines.iter().enumerate() {
-            let (width, now) = (indent(line), now[index]);
+            let (width, now, after) = (
+                indent(line),
+                now[index],
+                now.get(index + 1).copied().unwrap_or_default(),
+            );
             let is_fit = |base: &(usize, usize)| {
                 let wide = |scale: usize, by: usize| {
                     let part = width.abs_diff(base.0) * scale;
@@ -735,12 +743,19 @@ impl<'a> Reader<'a> {
                         Some(base.1 + part)
                     }
                 };
-                wide(1, 1) == Some(indent(now))
-                    || wide(self.style.unit, unit) == Some(indent(now))
-                    || wide(base.1, base.0) == Some(indent(now))
+                let is_width = |it: Option<usize>| it == Some(indent(now));
+                is_shifted && is_width(wide(1, 1))
+                    || is_scaled && (is_width(wide(self.style.unit, unit)) || is_width(wide(base.1, base.0)))
             };
-            let is_short = section.is_shortened(index) && lines.len() > 1;
-            if !is_kept[index] && !(self.style.has(now) && (is_short || known.is_empty() || known.iter().any(is_fit))) {
+            // A line that lost its indentation has that of its old form, or of the line below it.
+            let is_fit = |_: ()| match place.first() {
+                _ if !section.is_shortened(index) => known.is_empty() || known.iter().any(is_fit),
+                Some(first) if declared(first).is_some() => blanks(now) == blanks(first),
+                Some(_) => blanks(now) == blanks(after),
+                // That of an inserted part was looked at.
+                None => true,
+            };
+            if !is_kept[index] && !(self.style.has(now) && is_fit(())) {
                 return Err(Misfit::Indent { line: shown(now) });
             }
         }
@@ -934,7 +949,14 @@ impl<'a> Reader<'a> {
                 let base = match parent {
                     Some(Some((at, width))) => (width, indent(self.answer.lines[at])),
                     // Without its block, a part has its own depth.
-                    None if depth == indent(first) || section.is_shortened(0) => (depth, indent(first)),
+                    None if depth == indent(first) => (depth, depth),
+                    // Its first line may have lost it.
+                    None if section.is_shortened(0)
+                        && indent(section.lines[1]) == indent(now[1])
+                        && indent(first) + self.style.unit == indent(now[1]) =>
+                    {
+                        (indent(now[1]), indent(now[1]))
+                    }
                     Some(None) | None => return Err(Misfit::Unplaced { line: shown(first) }),
                 };
                 self.indented(section, now, &[], &[base])?;
@@ -1079,7 +1101,13 @@ impl<'a> Reader<'a> {
             Effect::Declared | Effect::Removed => {
                 let own = (place.from..place.until).find(|it| !is_attached(file[*it]));
                 let name = own.and_then(|it| declared(file[it])).map(|it| it.name);
+                let head = own.map_or("", |it| file[it].trim());
+                let is_said = lines.contains(&head);
                 for (from, it) in file.iter().enumerate() {
+                    // A declaration without a body, or with another head than the sketch has, is another one.
+                    if it.ends_with(';') && !head.ends_with(';') || is_said && it.trim() != head {
+                        continue;
+                    }
                     let is_same = match section.removed {
                         Some(name) => declares(it, name),
                         None => declared(it).map(|it| it.name) == name,

@@ -177,12 +177,29 @@ pub fn declared(line: &str) -> Option<Declared<'_>> {
             };
             continue;
         }
+        // `static void name(int a) {`, and not `static NAME: u8 = 1`.
+        let end = next.find(|it| !is_name(it)).unwrap_or(next.len());
+        if word == "static" && !next.split_at(end).1.trim_start().starts_with([':', '=']) && !next.starts_with("mut ") {
+            rest = next;
+            continue;
+        }
         let is_value = VALUES.contains(&word);
         if is_value && ["fn ", "enum ", "mut "].iter().any(|it| next.starts_with(it)) {
             rest = next;
             continue;
         }
         if is_value || BLOCKS.contains(&word) || (word == "mut" && rest.len() < text.len()) {
+            // What a function in C returns: `struct a* name(int b) {`.
+            let after = next.split_at(end).1.trim_start();
+            if matches!(word, "struct" | "enum" | "union")
+                && (after.starts_with('*') || after.starts_with(|it: char| it.is_alphabetic()) && after.contains('('))
+                && !["where ", "for ", "extends ", "implements ", "final "]
+                    .iter()
+                    .any(|it| after.starts_with(it))
+            {
+                rest = after.trim_start_matches('*').trim_start();
+                break;
+            }
             // A method in Go, `func (t *T) name`, has its receiver in its name.
             let start = match next.strip_prefix('(').and_then(|it| it.split_once(')')) {
                 Some((_, inner)) if word == "func" => next.len() - inner.trim_start().len(),
@@ -295,6 +312,10 @@ mod tests {
             ("app.use = function use(fn) {", "app.use", true),
             ("const a = (b) => {", "a", true),
             ("int name(int a) {", "name", true),
+            ("static void name(int a) {", "name", true),
+            ("static struct entry* name(int a) {", "name", true),
+            ("struct A<T> where T: B {", "A", true),
+            ("static A: u8 = 1;", "A", false),
             ("let mut a = 1;", "a", false),
             ("const A: u8 = 1;", "A", false),
             ("x = 1", "x", false),

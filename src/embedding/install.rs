@@ -172,15 +172,19 @@ fn pooling(folder: &Path) -> Pooling {
     }
 }
 
-/// Writes a model's files, tries it, and describes it. The description comes last: a folder without one is no model.
+/// Writes a model's files into a folder of its own, tries it, and puts the folder in its place. A model of that name stays
+/// until the new one works.
 fn install(data: &Path, name: &str, files: Files) -> Result<Installed, EmbedError> {
     if !is_name(name) {
         let message = format!("`{name}` is no name for a model: letters, digits, `.`, `_` and `-` are");
         return Err(EmbedError::Unusable(message));
     }
-    let folder = folder(data).join(name);
+    let place = folder(data).join(name);
+    let folder = folder(data).join(format!(".{name}.new"));
     let failed = |it: file::Error| EmbedError::Unusable(it.to_string());
-    remove(data, name)?;
+    if folder.exists() {
+        clear(&folder)?;
+    }
     file::private_folder(&folder).map_err(failed)?;
     let write =
         |name: &str, bytes: &[u8]| file::write(&folder.join(name), bytes, file::Access::Private).map_err(failed);
@@ -198,13 +202,16 @@ fn install(data: &Path, name: &str, files: Files) -> Result<Installed, EmbedErro
         };
         description.dims = LocalModel::described(&folder, description.clone()).try_out(MOST_DIMS)?;
         let text = serde_json::to_vec_pretty(&description).unwrap_or_default();
-        write(DESCRIPTION, &text)
+        write(DESCRIPTION, &text)?;
+        remove(data, name)?;
+        let moved = std::fs::rename(&folder, &place);
+        moved.map_err(|it| EmbedError::Unusable(format!("{}: {it}", place.display())))
     };
     if let Err(error) = attempt() {
-        remove(data, name)?;
+        clear(&folder)?;
         return Err(error);
     }
-    of_folder(&folder).ok_or_else(|| EmbedError::Unusable(format!("{} cannot be read", folder.display())))
+    of_folder(&place).ok_or_else(|| EmbedError::Unusable(format!("{} cannot be read", place.display())))
 }
 
 /// Removes an installed model. Returns false if there is none.
@@ -213,12 +220,17 @@ pub fn remove(data: &Path, name: &str) -> Result<bool, EmbedError> {
     if !is_name(name) || !folder.exists() {
         return Ok(false);
     }
+    clear(&folder)?;
+    Ok(true)
+}
+
+/// Removes the folder of a model.
+fn clear(folder: &Path) -> Result<(), EmbedError> {
     let failed = |it: &dyn std::fmt::Display| EmbedError::Unusable(format!("{}: {it}", folder.display()));
     for name in [DESCRIPTION, ONNX, TABLE, TOKENIZER] {
         file::remove(&folder.join(name)).map_err(|it| failed(&it))?;
     }
-    std::fs::remove_dir(&folder).map_err(|it| failed(&it))?;
-    Ok(true)
+    std::fs::remove_dir(folder).map_err(|it| failed(&it))
 }
 
 /// The SHA-256 of bytes in hexadecimal.

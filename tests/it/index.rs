@@ -325,6 +325,17 @@ fn a_real_model_runs_on_this_machine() {
     for (made, expected) in made.iter().zip(expected) {
         assert!((made / length - expected).abs() < 1e-4, "{made} {length} {expected}");
     }
+    // One that does not work does not take its place.
+    let own = home.path().join("own");
+    fs::create_dir(&own).expect("a folder");
+    fs::write(own.join("model.onnx"), "nonsense").expect("a file");
+    fs::copy(folder.join("tokenizer.json"), own.join("tokenizer.json")).expect("a file");
+    let from = own.to_string_lossy().into_owned();
+    let other = run(
+        home.path(),
+        &["index", "model", "install", "granite-30m", "--from", &from],
+    );
+    assert_eq!(other.code, Some(1), "{}", other.err);
     // No word of the questions is in the files.
     for (question, file) in [
         ("How long do we wait until another attempt?", "src/net.rs"),

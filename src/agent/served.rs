@@ -34,6 +34,8 @@ const HEAD_BYTES: usize = 55_000;
 const SHOWN_BYTES: usize = 64 << 10;
 /// Tools that a search finds.
 const MOST_FOUND: usize = 8;
+/// Bytes of what a server says of itself beside its tools that were found.
+const SAID_BYTES: usize = 2 << 10;
 /// Bytes that a search answers with.
 const FOUND_BYTES: usize = 24 << 10;
 /// Time between two reports of how far a call is.
@@ -58,7 +60,14 @@ pub fn with_servers(own: &ToolSet, servers: Option<&Arc<Servers>>, window: Optio
     all.collect::<ToolSet>().by_mode(own.is_by_mode())
 }
 
-/// The tools of all servers, or the two that stand for them.
+/// What the servers say of themselves, for the system prompt; nothing where their tools are found by words, which say it then.
+pub fn instructions(servers: Option<&Arc<Servers>>, tools: &ToolSet) -> Vec<(String, String)> {
+    let servers = servers.filter(|_| tools.get(SEARCH).is_none());
+    servers.map(|it| it.instructions()).unwrap_or_default()
+}
+
+/// The tools of all servers. Where they are too many, two that stand for them come first, and the others are in no list; a
+/// model may know their names from an earlier request.
 fn tools(servers: &Arc<Servers>, window: Option<u64>) -> Vec<Tool> {
     let known = servers.tools();
     if known.is_empty() {
@@ -83,7 +92,11 @@ fn tools(servers: &Arc<Servers>, window: Option<u64>) -> Vec<Tool> {
     if tools.iter().map(tokens).sum::<f64>() <= limit {
         return tools;
     }
-    vec![search_tool(servers, &known), call_tool(servers)]
+    let hidden = tools.into_iter().map(|it| Tool { is_hidden: true, ..it });
+    [search_tool(servers, &known), call_tool(servers)]
+        .into_iter()
+        .chain(hidden)
+        .collect()
 }
 
 /// About as many tokens as a tool takes in each request.
@@ -174,7 +187,10 @@ async fn call(
     let reply = reply.map_err(|it| fault(&name.server, &it))?;
     if reply.is_error {
         let said = capped(&reply.text, SHOWN_BYTES);
-        return Err(Fault::new("TOOL_FAILED", foreign(name, &said)));
+        return Err(Fault {
+            told: Some(foreign(name, &said)),
+            ..Fault::new("TOOL_FAILED", format!("{}: {}", name.server, said.trim()))
+        });
     }
     Ok(outcome(name, reply, context))
 }
@@ -433,6 +449,16 @@ fn found(servers: &Servers, input: &Input) -> Outcome {
         });
         let entry = entry.to_string();
         if !text.is_empty() && text.len() + entry.len() > FOUND_BYTES {
+            break;
+        }
+        text.push_str(&entry);
+        text.push('\n');
+    }
+    let said = servers.instructions();
+    let is_found = |it: &&(String, String)| ranked.iter().take(MOST_FOUND).any(|found| found.0.server == it.0);
+    for (server, said) in said.iter().filter(is_found) {
+        let entry = json!({ "server": server, "instructions": capped(said, SAID_BYTES) }).to_string();
+        if text.len() + entry.len() > FOUND_BYTES {
             break;
         }
         text.push_str(&entry);

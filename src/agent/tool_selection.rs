@@ -28,13 +28,14 @@ pub fn tools(settings: &Settings, model: &str, window: Option<u64>, from: &ToolS
 
 /// The tools of `from` that some mode allows: what the system prompt speaks of.
 pub fn of_all_modes<'a>(settings: &'a Settings, from: &'a ToolSet) -> impl Iterator<Item = &'a Arc<Tool>> {
-    let is_in_some = |it: &&Arc<Tool>| it.modes.iter().any(|mode| is_in_scope(settings, it, *mode));
+    let is_in_some = |it: &&Arc<Tool>| !it.is_hidden && it.modes.iter().any(|mode| is_in_scope(settings, it, *mode));
     from.iter().filter(is_in_some)
 }
 
 /// The tools of `from` that may be used in `mode`.
 pub fn of_mode<'a>(settings: &'a Settings, from: &'a ToolSet, mode: Mode) -> impl Iterator<Item = &'a Arc<Tool>> {
-    let is_in_force = move |it: &&Arc<Tool>| it.modes.contains(&mode) && is_in_scope(settings, it, mode);
+    let is_in_force =
+        move |it: &&Arc<Tool>| !it.is_hidden && it.modes.contains(&mode) && is_in_scope(settings, it, mode);
     from.iter().filter(is_in_force)
 }
 

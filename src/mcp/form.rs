@@ -45,6 +45,8 @@ struct Field {
     default: Option<Value>,
     is_required: bool,
     bounds: Bounds,
+    /// The `format` of a text; empty: any.
+    format: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +165,7 @@ fn field(name: &str, schema: &Value, is_required: bool) -> Result<Field, String>
             least: number(["minimum", "minLength", "minItems"]),
             most: number(["maximum", "maxLength", "maxItems"]),
         },
+        format: text("format").to_owned(),
     })
 }
 
@@ -207,7 +210,7 @@ impl Form {
             return json!([{
                 "id": "open",
                 "text": text,
-                "options": [{ "id": "yes", "label": "Open it" }, { "id": "no", "label": "Do not open it" }],
+                "options": [{ "id": "no", "label": "Do not open it" }, { "id": "yes", "label": "Open it" }],
             }]);
         }
         let question = |it: &Field| {
@@ -295,6 +298,9 @@ impl Field {
                 if !self.values.is_empty() && !self.values.iter().any(|it| it.0 == said) {
                     return Err(wrong("choose one of the values".to_owned()));
                 }
+                if let Some(why) = misformed(&self.format, &said) {
+                    return Err(wrong(why.to_owned()));
+                }
                 let size = if self.values.is_empty() {
                     Some(said.chars().count() as f64)
                 } else {
@@ -325,15 +331,56 @@ impl Field {
             }
         };
         if let Some(size) = size {
+            let (verb, noun) = match self.kind {
+                Kind::Text => ("it must have", " characters"),
+                Kind::Several => ("choose", ""),
+                Kind::Number | Kind::Integer | Kind::Flag => ("it must be", ""),
+            };
             if let Some(least) = self.bounds.least.filter(|it| size < *it) {
-                return Err(wrong(format!("it must be at least {least}")));
+                return Err(wrong(format!("{verb} at least {least}{noun}")));
             }
             if let Some(most) = self.bounds.most.filter(|it| size > *it) {
-                return Err(wrong(format!("it must be at most {most}")));
+                return Err(wrong(format!("{verb} at most {most}{noun}")));
             }
         }
         Ok(Some(value))
     }
+}
+
+/// The reason why a text is not of a format; `None`: it is, or the format is not known.
+fn misformed(format: &str, text: &str) -> Option<&'static str> {
+    let text = text.trim();
+    let digits = |it: &str, count: usize| it.len() == count && it.bytes().all(|it| it.is_ascii_digit());
+    let is_date = |it: &str| {
+        let parts: Vec<&str> = it.split('-').collect();
+        matches!(parts[..], [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2)
+            && (1..=12).contains(&month.parse().unwrap_or(0)) && (1..=31).contains(&day.parse().unwrap_or(0)))
+    };
+    let is_time = |it: &str| {
+        let clock = it.split(['Z', '+', '-', '.', 'z']).next().unwrap_or_default();
+        let parts: Vec<&str> = clock.split(':').collect();
+        matches!(parts[..], [hour, minute, second] if [hour, minute, second].iter().all(|it| digits(it, 2)))
+    };
+    let (is_fine, why) = match format {
+        "email" => (
+            text.split_once('@').is_some_and(|(name, host)| {
+                !name.is_empty() && host.len() > 2 && !host.contains('@') && !text.contains(char::is_whitespace)
+            }),
+            "write an e-mail address, such as kim@example.org",
+        ),
+        "uri" => (
+            url::Url::parse(text).is_ok(),
+            "write an address, such as https://example.org",
+        ),
+        "date" => (is_date(text), "write a date, such as 2026-03-31"),
+        "date-time" => (
+            text.split_once(['T', 't', ' '])
+                .is_some_and(|(date, time)| is_date(date) && is_time(time)),
+            "write a date and a time, such as 2026-03-31T12:30:00Z",
+        ),
+        _ => (true, ""),
+    };
+    (!is_fine).then_some(why)
 }
 
 #[cfg(test)]
@@ -412,7 +459,10 @@ mod tests {
             } }))
         );
         for (wrong, expected) in [
-            (answer("name", &[], Some("K")), "Name: it must be at least 2"),
+            (
+                answer("name", &[], Some("K")),
+                "Name: it must have at least 2 characters",
+            ),
             (
                 answer("age", &[], Some("old")),
                 "age (optional): it must be a whole number",
@@ -425,10 +475,7 @@ mod tests {
                 answer("size", &["xl"], None),
                 "size (optional): choose one of the values",
             ),
-            (
-                answer("tags", &["a", "b"], None),
-                "tags (optional): it must be at most 1",
-            ),
+            (answer("tags", &["a", "b"], None), "tags (optional): choose at most 1"),
         ] {
             let id = wrong.question_id.clone();
             let mut answers: Vec<_> = all.iter().filter(|it| it.question_id != id).cloned().collect();

@@ -114,7 +114,7 @@ pub enum Error {
     Address { address: String },
     #[error(
         "{peer} is not on this machine, and http:// would send the conversation and the token in plain text\n\
-         use https://, or set `allow_http = true` for this server if it is in a private network"
+         use https://; for a provider or gateway in a private network, set `allow_http = true`"
     )]
     PlainHttp { peer: String },
     #[error(

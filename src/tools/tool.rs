@@ -67,6 +67,8 @@ pub struct Tool {
     pub runs_code: bool,
     /// Its arguments are somebody else's to check: they are passed on as they come.
     pub takes_any: bool,
+    /// It is done when it is called, and in no list: another tool finds it.
+    pub is_hidden: bool,
     /// Reaches out and changes nothing here, so that its calls run beside those that read.
     pub is_apart: bool,
     /// Returns the tool's own reason for not being offered with these settings to a model; the flag: its window is small.
@@ -100,6 +102,7 @@ impl Tool {
             keeps_end: false,
             runs_code: false,
             takes_any: false,
+            is_hidden: false,
             is_apart: false,
             withheld: |_, _, _| None,
         }
@@ -485,6 +488,8 @@ pub struct Fault {
     pub message: String,
     /// A hint for the next try.
     pub next: Option<String>,
+    /// The sentence as the model reads it, if that is another one: with a frame around what is not ours.
+    pub told: Option<String>,
 }
 
 impl Fault {
@@ -494,6 +499,7 @@ impl Fault {
             code,
             message: message.into(),
             next: None,
+            told: None,
         }
     }
 
@@ -510,9 +516,10 @@ impl Fault {
 
     /// The result that the model reads.
     pub fn text(&self) -> String {
+        let message = self.told.as_ref().unwrap_or(&self.message);
         match &self.next {
-            Some(next) => format!("Error [{}]: {}\n{next}", self.code, self.message),
-            None => format!("Error [{}]: {}", self.code, self.message),
+            Some(next) => format!("Error [{}]: {message}\n{next}", self.code),
+            None => format!("Error [{}]: {message}", self.code),
         }
     }
 }

@@ -441,6 +441,31 @@ fn a_hook_keeps_the_history_from_being_summed_up() {
 }
 
 #[test]
+fn a_command_chooses_its_model_and_one_that_is_not_known_is_said() {
+    let bench = bench();
+    bench.write(
+        "home/.claude/commands/quick.md",
+        "---\nmodel: quick-1\n---\nBe quick.\n",
+    );
+    for is_known in [true, false] {
+        let child = if is_known {
+            bench.start("/quick", &["--no-session", "--set", "models.quick-1.window=100000"])
+        } else {
+            bench.start("/quick", &["--no-session"])
+        };
+        let asked = bench.model.asked();
+        let model = asked.request["model"].as_str().unwrap_or_default().to_owned();
+        asked.says("Done.");
+        asked.finish();
+        let output = child.wait_with_output().expect("it ends");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(model == "quick-1", is_known, "{model} {told}");
+        let warning = "/quick asks for the model quick-1, which is not known";
+        assert_eq!(told.contains(warning), !is_known, "{told}");
+    }
+}
+
+#[test]
 fn what_a_mode_of_a_file_keeps_from_the_model_it_does_not_keep_from_the_user() {
     let model = crate::mock_model::Model::start();
     let sheaf = Start::new(&[])

@@ -42,8 +42,7 @@ fn add(home: &Path, name: &str, words: &[&str], more: &str) {
 fn add_to_project(work: &Path, words: &[&str]) {
     let mut arguments = vec![script().to_string_lossy().into_owned()];
     arguments.extend(words.iter().map(|it| (*it).to_owned()));
-    let file =
-        json!({ "mcpServers": { "theirs": { "command": "bash", "args": arguments, "env": { "GIVEN": "${GIFT}" } } } });
+    let file = json!({ "mcpServers": { "theirs": { "command": "bash", "args": arguments, "env": { "GIVEN": "${GIFT}", "API_KEY": "${SECRET_OF_OURS_NAMED_2}" } } } });
     std::fs::write(work.join(".mcp.json"), file.to_string()).expect("written");
 }
 
@@ -52,6 +51,7 @@ fn ask(home: &Path, model: &Model, arguments: &[&str]) -> Ran {
     command
         .env("SECRET_OF_OURS", "s3cret")
         .env("GIFT", "a gift")
+        .env("SECRET_OF_OURS_NAMED_2", "a secret of ours 2")
         .arg("--workspace")
         .arg(workspace(home))
         .args(arguments);
@@ -250,7 +250,12 @@ fn a_project_starts_nothing_before_its_server_was_approved() {
     );
     let approved = mcp(home.path(), &["approve", "theirs", "--yes"]);
     assert_eq!(approved.code, Some(0), "{}", approved.err);
-    for named in ["runs: bash", "server.sh modern", "given: GIVEN=${GIFT}"] {
+    for named in [
+        "runs: bash",
+        "server.sh modern",
+        "given: GIVEN=${GIFT}",
+        "API_KEY=${SECRET_OF_OURS_NAMED_2}",
+    ] {
         assert!(approved.out.contains(named), "{named}: {}", approved.out);
     }
     go("heard: hello");
@@ -311,6 +316,8 @@ fn many_tools_are_found_by_words_instead() {
     let model = Model::with([
         Script::Calls("Now.", vec![("mcp_search", json!({ "query": "say something" }))]),
         Script::Calls("Then.", vec![("mcp_call", call)]),
+        // Its name may be known from an earlier request.
+        Script::Calls("Again.", vec![("mcp__own__say", json!({ "text": "once more" }))]),
         Script::says("Done."),
     ]);
     let ran = ask(home.path(), &model, &["-p", "--allow", "Mcp(own:say)", "go"]);
@@ -321,6 +328,11 @@ fn many_tools_are_found_by_words_instead() {
         "{told:?}"
     );
     assert!(told[1].contains("heard: hello"), "{told:?} {}", ran.err);
+    assert!(told[2].contains("heard: once more"), "{told:?} {}", ran.err);
+    // What the server says of itself comes with its tools.
+    assert!(told[0].contains("Use say."), "{told:?}");
+    let system = model.requests()[0]["messages"][0]["content"].to_string();
+    assert!(!system.contains("mcp_instructions"), "{system}");
 }
 
 #[test]
@@ -644,6 +656,30 @@ fn runs(mark: &str) -> bool {
         let line = std::fs::read(it.path().join("cmdline")).unwrap_or_default();
         line.split(|it| *it == 0).any(|it| it == mark.as_bytes())
     })
+}
+
+#[test]
+fn the_screen_says_that_a_server_waits_for_the_user() {
+    let folder = home();
+    let work = workspace(folder.path());
+    let settings = folder.path().join(".config/sheaf/config.toml");
+    std::fs::create_dir_all(settings.parent().expect("a folder")).expect("made");
+    std::fs::write(
+        settings,
+        format!("trusted = [{:?}]\n", work.to_string_lossy()),
+    )
+    .expect("written");
+    add_to_project(&work, &["modern"]);
+    let model = Model::with([Script::says("Done.")]);
+    let sheaf = Start::new(&["--workspace", &work.to_string_lossy()])
+        .with("OPENAI_BASE_URL", &format!("http://{}/v1", model.address))
+        .with("OPENAI_API_KEY", "k")
+        .with("OPENAI_MODEL", "scripted")
+        .size(140, 30)
+        .run_in(folder.path());
+    sheaf.wait_for("Ask anything");
+    sheaf.send("go\r");
+    sheaf.wait_for("not started, because you have not approved it: MCP server theirs");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! message that comes earlier waits a moment and says what is there.
 
 use std::{
+    collections::HashSet,
     path::PathBuf,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -88,6 +89,8 @@ struct ContextState {
     /// The mode of the last message.
     mode: Option<Mode>,
     warnings: Vec<String>,
+    /// Models that are not known, and what asked for them: told once.
+    unknown_models: HashSet<(String, String)>,
     /// The trust in the workspace; `None` without a workspace.
     standing: Option<Standing>,
     /// Tools that need a checker or a language server, where there is none.
@@ -257,21 +260,46 @@ impl ContextBuilder {
         self.skills.set_told(told.collect());
     }
 
-    /// The model that the command or skill of a message asks for, if it is known.
-    pub fn model_of(&self, message: &Message, settings: &Settings) -> Option<String> {
-        let state = lock(&self.state);
-        let is_known = |it: &String| settings.models.contains_key(it) || catalogue::window(it).is_some();
+    /// Returns true once rules, commands, modes and the like have been read.
+    pub fn is_read(&self) -> bool {
+        *self.is_ready.borrow() || self.is_ready.has_changed().is_err()
+    }
+
+    /// Waits until rules, commands, modes and the like have been read.
+    pub fn read(&self) -> Ready<()> {
+        let mut is_ready = self.is_ready.clone();
+        Box::pin(async move {
+            let _ = is_ready.wait_for(|it| *it).await;
+        })
+    }
+
+    /// The model that the command, skill or mode of a message asks for, if it is known; a warning, once for each, if it is not.
+    pub fn model_of(&self, message: &Message, settings: &Settings) -> (Option<String>, Option<String>) {
+        let mut state = lock(&self.state);
         let custom = message.custom_mode();
         let custom = custom.and_then(|name| state.modes.modes.iter().find(|it| it.name == name));
-        let Some((name, _)) = message.command() else {
-            return custom?.model.clone().filter(is_known);
-        };
-        let command = state.commands.iter().find(|it| it.name == name);
-        let model = match command {
+        let command = message.command().map(|(name, _)| name);
+        let by_command = command.and_then(|name| match state.commands.iter().find(|it| it.name == name) {
             Some(command) => command.model.clone(),
             None => self.skills.skills().get(name).and_then(|it| it.model.clone()),
+        });
+        let asked = match by_command {
+            Some(model) => Some((model, format!("/{}", command.unwrap_or_default()))),
+            None => custom.and_then(|it| Some((it.model.clone()?, format!("mode {}", it.name)))),
         };
-        model.or_else(|| custom?.model.clone()).filter(is_known)
+        let Some((model, by)) = asked.filter(|it| it.0 != "inherit") else {
+            return (None, None);
+        };
+        if settings.models.contains_key(&model) || catalogue::window(&model).is_some() {
+            return (Some(model), None);
+        }
+        let is_new = state.unknown_models.insert((model.clone(), by.clone()));
+        let warning = || {
+            format!(
+                "{by} asks for the model {model}, which is not known; [models.\"{model}\"] in config.toml makes it known"
+            )
+        };
+        (None, is_new.then(warning))
     }
 
     /// The checkers for files that calls have changed; `None`: they are off.
@@ -566,7 +594,7 @@ impl ContextBuilder {
                 submission.parts.extend(prompt);
                 lock(&state).warnings.extend(warnings);
             }
-            let said = servers.map(|it| it.instructions()).unwrap_or_default();
+            let said = served::instructions(servers.as_ref(), &submission.setup.tools);
             submission.setup.model.system = system(&submission, window, known.parallel, &skills, &lock(&state), &said);
             submission
         })
@@ -779,7 +807,7 @@ impl ContextBuilder {
         known.window = known.window.or(memory.window.tokens);
         let all = served::with_servers(&setup.tools, setup.servers.as_ref(), known.window);
         let tools = tool_selection::tools(&setup.settings, &chosen.model, known.window, &all);
-        let said = setup.servers.as_ref().map(|it| it.instructions()).unwrap_or_default();
+        let said = served::instructions(setup.servers.as_ref(), &all);
         let skills = self.skills.skills();
         let has_skills = skills.for_model().next().is_some();
         let absent = state.absent.iter().filter(|(name, _)| tools.get(name).is_some());

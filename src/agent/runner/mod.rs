@@ -119,6 +119,8 @@ struct Runner {
 /// Something that a runner waits for.
 enum RunnerEvent {
     Request(Option<Request>),
+    /// The files of the workspace that name commands and modes have been read.
+    Read,
     Ready(Box<Submission>),
     Steering(Steering),
     Input(Input),
@@ -191,6 +193,8 @@ impl Runner {
                     return;
                 }
                 RunnerEvent::Ready(submission) => self.begin(submission),
+                // The next message is taken below.
+                RunnerEvent::Read => {}
                 // The answer may have ended in the meantime: then it is a message of its own.
                 RunnerEvent::Steering(it) if !self.turn.is_answering() => {
                     // What was put together for it is not said: its rules and its mode are said with the message.
@@ -271,14 +275,23 @@ impl Runner {
             && self.messages.steering.is_empty()
             && self.restorer.restoring.is_none()
             && !self.trust.is_asking_about_left()
+            && !self.waits_for_lists()
             && let Some(submit) = self.messages.take()
         {
             self.submit(submit);
         }
     }
 
+    /// Returns true if the next message is a command or in a mode of a file, and the files are still being read.
+    fn waits_for_lists(&self) -> bool {
+        let next = self.messages.queue.front();
+        let is_named = next.is_some_and(|(it, _)| it.message.command().is_some() || it.message.custom_mode().is_some());
+        is_named && !self.context.is_read()
+    }
+
     /// Waits for the next thing that matters. A request first: whoever wants to stop a flood must get through.
     async fn next_event(&mut self) -> RunnerEvent {
+        let mut read = self.waits_for_lists().then(|| self.context.read());
         let (answer, tools, model) = (&mut self.answer, &mut self.tools, &mut self.model);
         let (messages, restorer, trust) = (&mut self.messages, &mut self.restorer, &mut self.trust);
         let settled = trust.settled.as_mut();
@@ -287,6 +300,7 @@ impl Runner {
             biased;
             // What was said before is heard before: looking up what it points at takes a moment, and never long.
             request = self.inbox.recv(), if messages.steering.is_empty() => RunnerEvent::Request(request),
+            Some(()) = maybe(read.as_mut()) => RunnerEvent::Read,
             Some(submission) = maybe(messages.next.as_mut()) => RunnerEvent::Ready(submission),
             Some(it) = messages.steering.next(), if !messages.steering.is_empty() => RunnerEvent::Steering(it),
             // Before the model hears of the command that did it.
@@ -448,7 +462,7 @@ impl Runner {
             Command::Cancel => {
                 // Who stops an answer wants to think again: the words go back to where they were written.
                 self.messages.steering.clear();
-                self.messages.is_stopped = self.messages.next.is_some();
+                self.messages.is_stopped = self.messages.next.is_some() || !self.is_busy() && self.waits_for_lists();
                 self.step(Input::Cancel);
             }
             Command::Update {
@@ -528,7 +542,10 @@ impl Runner {
         if self.setup.asker == Asker::Here && !submit.mode.is_read_only() {
             self.tools.look_first(self.setup.workspace.as_ref());
         }
-        let asked = self.context.model_of(&submit.message, &self.setup.settings);
+        let (asked, warning) = self.context.model_of(&submit.message, &self.setup.settings);
+        if let Some(warning) = warning {
+            warn(&self.log, "model-unknown", warning);
+        }
         let model = asked.as_deref().or(submit.model.as_deref());
         self.model.choose(model, &self.setup, &self.log);
         self.size_up();

@@ -342,8 +342,20 @@ impl Servers {
     ) -> Result<Reply, Error> {
         let (connection, patience) = self.connected(&name.server).await?;
         if !self.is_offered(name) {
-            let why = "it is switched off, or has changed and waits for the user";
-            return Err(Error::Gone(why.to_owned()));
+            let is_there = self
+                .inner
+                .entries()
+                .get(&name.server)
+                .is_some_and(|it| it.lists.tools.iter().any(|it| it.name == name.tool));
+            let why = if is_there {
+                format!(
+                    "its tool {} is switched off, or has changed and waits for the user",
+                    name.tool
+                )
+            } else {
+                format!("it has no tool {}", name.tool)
+            };
+            return Err(Error::Gone(why));
         }
         let first = connection
             .call(&name.tool, arguments.clone(), patience, progress.clone())

@@ -32,7 +32,7 @@ use crate::{
     index::Index,
     mcp::{LEGACY_VERSIONS, MODERN},
     print::json,
-    protocol::Mode,
+    protocol::{Mode, Operation},
     sandbox::{Fence, Seen, Workspace},
     text::{Sanitized, diff},
     tools::{self, Access, Class, Context, Fault, Hunk, Input, Outcome, Proposal, Tool, Work, arguments},
@@ -461,7 +461,13 @@ fn shown(proposal: &Proposal) -> String {
     for change in &proposal.changes {
         let hunk = |it: &Hunk| {
             let line = usize::try_from(it.start).unwrap_or(1);
-            diff::diff(&it.old, &it.new, line, line, 3).patch(None, None)
+            let path = change.file.shown.as_str();
+            let (old, new) = match change.operation {
+                Operation::Create => (None, Some(path)),
+                Operation::Delete => (Some(path), None),
+                _ => (Some(path), Some(path)),
+            };
+            diff::diff(&it.old, &it.new, line, line, 3).patch(old, new)
         };
         let patch: String = change.hunks.iter().map(hunk).collect();
         text.push_str(&format!(

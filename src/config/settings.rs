@@ -655,8 +655,8 @@ settings! {
 settings! {
     /// Settings of the screen.
     pub struct Ui {
-        /// Rows of a command's output above which it is folded to its head and tail.
-        pub output_rows: u64 = 20, COUNT, variable, in_project;
+        /// Lines of a command's output that are shown until it is unfolded: the first and the last ones.
+        pub output_rows: u64 = 8, COUNT, variable, in_project;
         /// Notification when an answer ends or a question waits while another window has the focus.
         pub notify: String = "auto".to_owned(),
             ValueKind::Word(&["auto", "osc9", "osc99", "osc777", "bell", "off"]), variable;
@@ -1179,8 +1179,8 @@ mod tests {
 
         ## [ui]
 
-        - `output_rows` ◇: whole number from 1; default `20`; `SHEAF_UI_OUTPUT_ROWS`
-          Rows of a command's output above which it is folded to its head and tail.
+        - `output_rows` ◇: whole number from 1; default `8`; `SHEAF_UI_OUTPUT_ROWS`
+          Lines of a command's output that are shown until it is unfolded: the first and the last ones.
         - `notify`: auto | osc9 | osc99 | osc777 | bell | off; default `"auto"`; `SHEAF_UI_NOTIFY`
           Notification when an answer ends or a question waits while another window has the focus.
         - `language`: text; default `"auto"`; `SHEAF_UI_LANGUAGE`

@@ -225,6 +225,16 @@ impl Workspace {
         &self.more
     }
 
+    /// Returns true if the sandbox keeps the hidden file or folder `path` from commands: in the workspace, in an added folder, and
+    /// among the secrets of the home. Elsewhere a name is all that says it is a secret, and nothing is laid over it.
+    pub fn is_masked(&self, path: &Path) -> bool {
+        let roots = std::iter::once(&self.root).chain(&self.more);
+        let is_among = |all: &[PathBuf]| all.iter().any(|it| path.starts_with(it));
+        roots.into_iter().any(|it| path.starts_with(it))
+            || is_among(&self.secrets.doors())
+            || is_among(&self.secrets.at_home().0)
+    }
+
     pub fn commands(&self) -> &Commands {
         &self.commands
     }

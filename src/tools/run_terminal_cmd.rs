@@ -200,6 +200,20 @@ const EMPTY_DEVICES: [&str; 9] = [
     "/dev/stderr",
 ];
 
+/// Returns true for folders whose certificates and keys are there for every program.
+fn is_of_system(path: &Path) -> bool {
+    [
+        "/usr",
+        "/lib",
+        "/lib64",
+        "/etc/ssl/certs",
+        "/etc/pki",
+        "/etc/ca-certificates",
+    ]
+    .iter()
+    .any(|it| path.starts_with(it))
+}
+
 /// The files and folders that a line names, which are judged as if a tool read them. Secrets are left out where the sandbox
 /// hides them: a name is not always read.
 fn read_by(line: &str, directory: &Located, workspace: &Workspace, tier: Tier) -> Vec<Located> {
@@ -218,7 +232,7 @@ fn read_by(line: &str, directory: &Located, workspace: &Workspace, tier: Tier) -
                 .iter()
                 .any(|it| file.path.starts_with(it));
         let is_left_out = match file.place {
-            Place::Hidden => tier != Tier::None,
+            Place::Hidden => tier != Tier::None && (workspace.is_masked(&file.path) || is_of_system(&file.path)),
             Place::Outside => is_empty || is_private,
             Place::Inside | Place::Added => false,
         };

@@ -113,6 +113,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
             show_thinking: settings.ui.thinking == "shown",
             show_times: false,
             context_lines: CONTEXT_LINES,
+            output_rows: usize::try_from(settings.ui.output_rows).unwrap_or(usize::MAX),
         },
         terminal: Terminal {
             size,

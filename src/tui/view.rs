@@ -153,6 +153,7 @@ impl App {
             show_thinking: self.appearance.show_thinking,
             has_focus: self.viewport.focus == Focus::Transcript,
             context_lines: self.appearance.context_lines,
+            output_rows: self.appearance.output_rows,
             root: has_links.then(|| workspace.folder.to_str()).flatten(),
             images: &self.terminal.images,
             has_nerd_font: self.has_nerd_font(),
@@ -414,8 +415,9 @@ impl App {
     fn popup(&mut self) -> Option<Rendered> {
         let areas = &self.viewport.areas;
         let scene = Scene::of(&self.conversation, &self.questions, &self.appearance, self.now_ms);
+        // A page over a list hides it.
         let is_popup = |it: &&mut Box<dyn Overlay>| it.placement() != Placement::Page;
-        if let Some(overlay) = self.overlays.iter_mut().rev().find(is_popup) {
+        if let Some(overlay) = self.overlays.iter_mut().next_back().filter(is_popup) {
             let area = area_of(overlay.as_ref(), areas);
             let render = |buf: &mut Buffer, links: &mut Links| overlay.render(area, buf, links, &scene);
             return Some(Rendered::new(covered(area, areas), render));

@@ -766,6 +766,25 @@ fn reading_outside_is_judged_alike_for_commands_and_tools() {
         let (code, heard, _) = read(name, arguments, &["--allow", &rule]);
         assert!(code == Some(0) && heard.contains("the notes"), "{line}: {heard}");
     }
+    // What is a secret by its name is read by neither, whatever is allowed.
+    std::fs::create_dir_all(outside.join("other/.ssh")).expect("made");
+    for secret in ["other/.env", "other/.ssh/id_rsa", "other/key.pem"] {
+        std::fs::write(outside.join(secret), "TOKEN=of-the-other\n").expect("written");
+        let path = outside.join(secret).display().to_string();
+        let lines = [
+            format!("cat {path}"),
+            format!("grep T < {path}"),
+            format!("cp {path} x && cat x"),
+        ];
+        let calls = lines.map(command).into_iter().chain([tool(&path)]);
+        for (name, arguments) in calls {
+            for options in [&[][..], &["--allow", &rule]] {
+                let (_, heard, _) = read(name, arguments.clone(), options);
+                let is_refused = heard.contains("is a secret") && !heard.contains("of-the-other");
+                assert!(is_refused, "{arguments} {options:?}: {heard}");
+            }
+        }
+    }
     // A rule that forbids reading holds for both, named or not.
     let deny = ["--deny", "Read(kept/**)"];
     let (name, arguments) = tool("kept/plan.txt");

@@ -201,6 +201,50 @@ fn a_digit_answers_nothing_before_enter() {
 }
 
 #[test]
+fn a_form_that_is_scrolled_out_of_view_is_shown_before_it_is_answered() {
+    let model = Model::start();
+    let sheaf = start(&model, &[]);
+    let answer = asked(&sheaf, &model, "go");
+    answer.says(&"A long answer.\n\n".repeat(200));
+    answer.finish();
+    sheaf.wait_for("Ask");
+    ask_form(&model, &sheaf, 2);
+    let page_up = "\x1b[5~";
+    sheaf.insist(page_up, "the form is out of view", |seen| {
+        !seen.shows("Question 1?") && !seen.shows("Skip all")
+    });
+    for key in ["2", "\r"] {
+        sheaf.send(key);
+        sheaf.wait_until(&format!("the question is shown after {key:?}"), |seen| {
+            seen.shows("Question 1?")
+        });
+        assert!(
+            sheaf.look(|seen| seen.shows("read it, then press the key again")),
+            "{}",
+            sheaf.picture()
+        );
+        assert!(model.is_idle());
+        sheaf.insist(page_up, "the form is out of view", |seen| !seen.shows("Skip all"));
+    }
+}
+
+#[test]
+fn a_message_beside_a_form_is_in_one_request_with_the_answers_that_were_given() {
+    let model = Model::start();
+    let sheaf = start(&model, &[]);
+    ask_form(&model, &sheaf, 2);
+    sheaf.send("2");
+    sheaf.insist("\r", "the next question is shown", |seen| seen.shows("Question 2?"));
+    sheaf.send("\x1b");
+    sheaf.wait_until("the form is left", |seen| !seen.shows("shift+tab previous"));
+    sheaf.send("use tabs\r");
+    let next = model.asked();
+    let request = next.request["messages"].to_string();
+    assert!(request.contains("Postgres"), "{request}");
+    assert!(next.message().contains("use tabs"), "{}", next.message());
+}
+
+#[test]
 fn words_for_one_question_keep_the_answers_to_the_others() {
     let model = Model::start();
     let sheaf = start(&model, &[]);
@@ -379,7 +423,16 @@ fn two_unknown_commands_are_not_one_message() {
     }
     assert!(model.is_idle());
     sheaf.send("hello\r");
-    assert!(model.asked().message().ends_with("hello"));
+    let answer = model.asked();
+    assert!(answer.message().ends_with("hello"));
+    answer.says("Yes.");
+    answer.finish();
+    sheaf.wait_for("Yes.");
+    // The arguments of one are no part of the message that comes next.
+    sheaf.send("/frobnicate with words\r");
+    sheaf.wait_for("unknown command /frobnicate");
+    sheaf.send("good bye\r");
+    assert!(model.asked().message().ends_with("good bye"));
 }
 
 #[test]

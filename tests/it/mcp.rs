@@ -664,11 +664,7 @@ fn the_screen_says_that_a_server_waits_for_the_user() {
     let work = workspace(folder.path());
     let settings = folder.path().join(".config/sheaf/config.toml");
     std::fs::create_dir_all(settings.parent().expect("a folder")).expect("made");
-    std::fs::write(
-        settings,
-        format!("trusted = [{:?}]\n", work.to_string_lossy()),
-    )
-    .expect("written");
+    std::fs::write(settings, format!("trusted = [{:?}]\n", work.to_string_lossy())).expect("written");
     add_to_project(&work, &["modern"]);
     let model = Model::with([Script::says("Done.")]);
     let sheaf = Start::new(&["--workspace", &work.to_string_lossy()])

@@ -117,7 +117,7 @@ fn a_setting_that_is_set_holds_in_the_next_run() {
     assert_eq!(config(&["set", "ui.output_rows", "7"]), quiet(""));
     assert_eq!(config(&["get", "ui.output_rows"]), quiet("7\n"));
     assert_eq!(config(&["set", "ui.output_rows"]), quiet(""));
-    assert_eq!(config(&["get", "ui.output_rows"]), quiet("20\n"));
+    assert_eq!(config(&["get", "ui.output_rows"]), quiet("8\n"));
     let (code, _, told) = config(&["set", "them", "owl"]);
     assert_eq!(code, Some(1));
     assert!(

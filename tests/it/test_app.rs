@@ -206,6 +206,7 @@ impl TestApp {
             questions: Questions::default(),
             overlays: Overlays::default(),
             appearance: Appearance {
+                output_rows: 8,
                 theme: Theme::built_in("sheaf-dark").expect("it is in the table"),
                 themes: Themes {
                     names: vec!["sheaf-dark".into(), "sheaf-light".into()],

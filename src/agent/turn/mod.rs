@@ -698,7 +698,11 @@ impl Running {
         match input {
             Input::Submit(_) => {}
             Input::Steer { message, parts, mode } => {
+                let given = message.clarification_response.clone();
                 self.steering.push_back(Steered { message, parts, mode });
+                if let Some(response) = given {
+                    self.answer(&response, memory);
+                }
                 self.pass_over_form(memory);
             }
             Input::Cancel => self.cancel(memory),

@@ -623,9 +623,17 @@ impl Running {
             Purpose::Form { .. } | Purpose::Server { .. } | Purpose::GoOn | Purpose::Reproduce { .. } => true,
             Purpose::Approve { .. } | Purpose::Mode { .. } => false,
         };
-        let open = self.questions.iter().find(is_form).map(|it| it.document.clone());
-        if let Some(document) = open {
-            self.answer(&unanswered(&document, Dealt::Skipped), memory);
+        let open = self.questions.iter().find(is_form).map(|it| {
+            // A server is told a no only if the user says it.
+            let outcome = if matches!(it.purpose, Purpose::Server { .. }) {
+                Dealt::Cancelled
+            } else {
+                Dealt::Skipped
+            };
+            (it.document.clone(), outcome)
+        });
+        if let Some((document, outcome)) = open {
+            self.answer(&unanswered(&document, outcome), memory);
         }
     }
 

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     protocol::{ClarificationResponse, Command, Turn, View},
     t,
+    text::{Modifier, StyledLine},
     transcript::{DocumentIndex, is_approval},
     tui::{
         app::{Action, App, Effect, Focus},
@@ -89,6 +90,27 @@ pub fn unseen(app: &mut App, place: DocumentIndex) -> Option<&'static str> {
     }
     app.with_pane(|pane, context| pane.show_from(item, rows, context));
     Some(t!("approval-rest"))
+}
+
+/// Returns true if no choice of a form is in view, after it was shown.
+pub fn hidden_form(app: &mut App, place: DocumentIndex) -> bool {
+    let item = Item::Document(place);
+    let is_choice = |row: &StyledLine| row.spans.first().is_some_and(|it| it.modifier.contains(Modifier::KEY));
+    let Some(rows) = app.viewport.pane.state(item).map(|it| &it.rows) else {
+        return false;
+    };
+    let Some(first) = rows.iter().position(is_choice) else {
+        return false;
+    };
+    let in_view = app.viewport.pane.rows_in_view(item);
+    let is_shown = in_view.is_some_and(|(from, to)| rows.get(from..=to).is_some_and(|it| it.iter().any(is_choice)));
+    if is_shown || app.viewport.areas.transcript.height == 0 {
+        return false;
+    }
+    // The question stands above its choices.
+    let from = first.saturating_sub(1);
+    app.with_pane(|pane, context| pane.show_from(item, from, context));
+    true
 }
 
 /// Sends the answer to a question, unless decisions on hunks forbid it.

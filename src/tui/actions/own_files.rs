@@ -14,7 +14,11 @@ use crate::{
 };
 
 pub const CONFIG: Action = Action::new("config", "config", |app, _| {
-    let list = EditList::settings(&app.preferences.settings, &app.preferences.written);
+    let list = EditList::settings(
+        &app.preferences.settings,
+        &app.preferences.written,
+        &app.appearance.themes.names,
+    );
     app.open(list)
 });
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{ACTIONS, find_slash, focus::focus_composer, own_files, plan_edits, reading::unfold_last};
 use crate::{
     config::nearest,
-    protocol::{Command, Document, Kind, Message, Mode, PASTES, Submit, View},
+    protocol::{ClarificationResponse, Command, Document, Kind, Message, Mode, PASTES, Submit, View},
     t,
     transcript::is_approval,
     tui::{
@@ -248,9 +248,10 @@ fn send(app: &mut App, way: SendTime) -> Vec<Effect> {
                 Some(near) => t!("action-no-command-near", word = word, near = near),
                 None => t!("action-no-command", word = word),
             };
-            // What is typed next takes the place of the word, and of nothing else.
+            // Another command that is typed next takes the place of the word; a message takes the place of the whole line.
             app.composer.history.keep(text);
             app.composer.field.select_first_word();
+            app.composer.commands.is_unknown = true;
             return app.toast(said);
         };
         app.composer.history.keep(text);
@@ -350,7 +351,7 @@ pub fn run_command(app: &mut App, typed: &str, line: &str, is_shown: bool) -> Ef
 const EFFORT: &str = "effort";
 
 /// Sends the answers that were given to the open form so far, as a message is sent instead of the others.
-fn send_given(app: &mut App) -> Option<Effect> {
+fn send_given(app: &mut App) -> Option<ClarificationResponse> {
     let place = app.conversation.transcript.open_question()?;
     let document = app.conversation.transcript.get(place).filter(|it| !is_approval(it))?;
     let View::Clarification(view) = document.view() else {
@@ -358,9 +359,7 @@ fn send_given(app: &mut App) -> Option<Effect> {
     };
     let name = (app.conversation.turn_of(place), document.id.clone());
     let response = app.questions.forms.get(&name)?.given(&view)?;
-    let turn = name.0;
-    let is_new = app.questions.sent.insert(name);
-    is_new.then_some(Effect::Send(Command::Answer { turn, response }))
+    app.questions.sent.insert(name).then_some(response)
 }
 
 /// Returns true, with a toast, if another program writes the conversation: a message stays in the draft.
@@ -410,9 +409,11 @@ fn say(app: &mut App, message: Message, way: SendTime) -> Vec<Effect> {
     let is_command = message.command().is_some();
     if way == SendTime::Now && app.conversation.is_busy() && app.conversation.about.hears && !is_command {
         app.composer.said.push(message.content.clone());
-        let mut effects: Vec<_> = send_given(app).into_iter().collect();
-        effects.push(Effect::Send(Command::Steer(prepared(app, message))));
-        return effects;
+        // Answers that were given go along with it: the next request has both.
+        let given = send_given(app);
+        let mut submit = prepared(app, message);
+        submit.message.clarification_response = given;
+        return vec![Effect::Send(Command::Steer(submit))];
     }
     submit(app, message)
 }

@@ -22,6 +22,8 @@ pub struct Appearance {
     pub show_times: bool,
     /// Unchanged lines shown around each change.
     pub context_lines: usize,
+    /// Lines of a command's output that stand for it.
+    pub output_rows: usize,
 }
 
 /// The themes to choose from, the choice, and what the terminal reported of its colours.

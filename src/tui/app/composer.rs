@@ -179,6 +179,8 @@ pub struct Commands {
     pub resources: Vec<ServerResource>,
     /// The files have been read.
     pub is_read: bool,
+    /// The draft is an unknown command, and nothing was typed since.
+    pub is_unknown: bool,
     /// The list, while one is shown.
     pub list: Option<CommandList>,
     /// Uses of commands by name: of actions, and of commands of files with a slash in front.

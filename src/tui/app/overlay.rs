@@ -117,6 +117,7 @@ pub struct Scene<'a> {
     pub colours_version: u64,
     /// Unchanged lines shown around each change.
     pub context_lines: usize,
+    pub output_rows: usize,
     /// Milliseconds since the Unix epoch.
     pub now_ms: u64,
 }
@@ -135,6 +136,7 @@ impl<'a> Scene<'a> {
             colours: appearance.colours.as_ref(),
             colours_version: appearance.colours_version,
             context_lines: appearance.context_lines,
+            output_rows: appearance.output_rows,
             now_ms,
         }
     }
@@ -148,6 +150,7 @@ impl<'a> Scene<'a> {
             read_only: false,
             joined: false,
             context: ContextLines::new(self.context_lines),
+            output_rows: self.output_rows,
             approval: None,
             newest: false,
             superseded: false,
@@ -178,6 +181,7 @@ impl Scene<'_> {
             colours: &crate::text::NoColours,
             colours_version: 0,
             context_lines: crate::text::diff::CONTEXT_LINES,
+            output_rows: 8,
             now_ms: 0,
         })
     }

@@ -17,6 +17,8 @@ use crate::{
 
 /// Documents at the end of an answer among which one that runs is looked for.
 const OPEN_AMONG: usize = 64;
+/// Columns below which what an answer does is left out.
+const LEAST_PHASE: usize = 12;
 
 /// Returns the rule above the draft, `── mode ◐ phase ─────── state`. Where there is little room, the todo goes first, then
 /// the phase's figure, then the first parts of the state. `below` are the rows of an approval that were never on the screen.
@@ -74,7 +76,7 @@ pub fn spans(
     let gap = usize::from(!next.is_empty());
     let head = 4 + width::width(&word) + gap + width::width(&next);
     let state = width::spans_width(&right) + 4;
-    let mut phases = phases(conversation, now_ms);
+    let mut phases = phases(conversation, columns, now_ms);
     while phases.len() > 1
         && phases
             .last()
@@ -83,8 +85,20 @@ pub fn spans(
         phases.pop();
     }
     let mut phase = phases.pop().unwrap_or_default();
-    if width::spans_width(&phase) + head + 4 > columns {
-        phase.clear();
+    let beside = columns.saturating_sub(head + state);
+    let room = if beside < LEAST_PHASE {
+        columns.saturating_sub(head + 4)
+    } else {
+        beside
+    };
+    if width::spans_width(&phase) > room {
+        phase = if room < LEAST_PHASE {
+            Vec::new()
+        } else {
+            let mut cut = width::cut_spans(&phase, room - 1);
+            cut.push(Span::new(Sanitized::literal(" "), Role::Rule));
+            cut
+        };
     }
     let head = head + width::spans_width(&phase);
     while width::spans_width(&right) + head + 4 > columns && !right.is_empty() {
@@ -127,7 +141,7 @@ struct Phase {
 }
 
 /// Returns what the running answer is doing; `None` if none runs, or it waits for the person.
-fn phase(conversation: &Conversation, now_ms: u64) -> Option<Phase> {
+fn phase(conversation: &Conversation, columns: usize, now_ms: u64) -> Option<Phase> {
     let transcript = &conversation.transcript;
     let is_waiting = transcript.open_question().is_some();
     let exchange = transcript
@@ -157,11 +171,14 @@ fn phase(conversation: &Conversation, now_ms: u64) -> Option<Phase> {
     // Those that run are among the last ones.
     if let Some(open) = documents.iter().rev().take(OPEN_AMONG).find(|it| it.is_open()) {
         return match open.view() {
-            View::TerminalCommand(it) => since(t!("phase-running", what = short(it.command)), open.started_ms),
-            View::ToolCall(it) => since(t!("phase-running", what = short(&tool(it.tool_name))), open.started_ms),
+            View::TerminalCommand(it) => since(t!("phase-running", what = short(it.command, columns)), open.started_ms),
+            View::ToolCall(it) => since(
+                t!("phase-running", what = short(&tool(it.tool_name), columns)),
+                open.started_ms,
+            ),
             View::FileEdit(it) => {
                 let name = it.file_path.rsplit('/').next().unwrap_or_default();
-                since(t!("phase-writing-file", file = short(name)), open.started_ms)
+                since(t!("phase-writing-file", file = short(name, columns)), open.started_ms)
             }
             _ => {
                 let is_prose = |it: &&Document| matches!(it.kind, Kind::Text | Kind::CodeBlock | Kind::CodeReference);
@@ -204,10 +221,10 @@ fn tool(name: &str) -> String {
     tool_label::served(name).unwrap_or_else(own)
 }
 
-fn short(text: &str) -> String {
+fn short(text: &str, columns: usize) -> String {
     width::cut_end(
         &Sanitized::line(text.trim_start().lines().next().unwrap_or_default()),
-        24,
+        (columns / 3).max(24),
     )
 }
 
@@ -226,10 +243,10 @@ fn todo(conversation: &Conversation) -> Option<String> {
 
 /// Returns the phase as it stands in the rule, from the shortest form to the longest; while no answer runs, what is left
 /// to do.
-fn phases(conversation: &Conversation, now_ms: u64) -> Vec<Vec<Span>> {
+fn phases(conversation: &Conversation, columns: usize, now_ms: u64) -> Vec<Vec<Span>> {
     let dim = |text: &str| Span::new(Sanitized::line(text), Role::Dim);
     let end = Span::new(Sanitized::literal(" "), Role::Rule);
-    let Some(phase) = phase(conversation, now_ms) else {
+    let Some(phase) = phase(conversation, columns, now_ms) else {
         // What is left to do stays in view between the answers.
         let left = todo(conversation).filter(|_| !conversation.is_busy() && conversation.waiting().is_none());
         return left.map(|it| vec![vec![], vec![dim(&it), end]]).unwrap_or_default();

@@ -40,7 +40,7 @@ struct EditRow {
     is_own: bool,
     about: String,
     /// The values that it can have, if they are few.
-    words: &'static [&'static str],
+    words: Vec<String>,
     action: RowAction,
 }
 
@@ -71,7 +71,9 @@ struct Editing {
     row: RowKey,
     draft: Draft,
     /// The values that the arrows go through, if they are few.
-    words: &'static [&'static str],
+    words: Vec<String>,
+    /// Nothing was typed yet: of few values, what is typed takes the place of the one that is there.
+    is_fresh: bool,
     /// The value as it is: the same again is not written.
     was: String,
 }
@@ -94,10 +96,10 @@ pub struct EditList {
 }
 
 impl EditList {
-    /// All settings with their values and origins.
+    /// All settings with their values and origins; `themes` are the names that there are.
     ///
     /// `written` has what was written since they were read, by path: value and place.
-    pub fn settings(settings: &Settings, written: &BTreeMap<String, (String, String)>) -> Self {
+    pub fn settings(settings: &Settings, written: &BTreeMap<String, (String, String)>, themes: &[String]) -> Self {
         let is_at = |key: &config::Key, path: &str| {
             let (own, parts): (Vec<_>, Vec<_>) = (key.path.split('.').collect(), path.split('.').collect());
             own.len() == parts.len() && own.iter().zip(&parts).all(|(own, part)| *own == "*" || own == part)
@@ -116,11 +118,12 @@ impl EditList {
                 about.push(t!("config-secret").into());
             }
             let mut row = EditRow {
-                words: key.map_or(&[], |it| match it.kind {
-                    ValueKind::Flag => &["true", "false"],
-                    ValueKind::Word(words) => words,
-                    _ => &[],
-                }),
+                words: match key.map(|it| &it.kind) {
+                    Some(ValueKind::Flag) => owned(&["true", "false"]),
+                    Some(ValueKind::Word(words)) => owned(words),
+                    _ if it.path == THEME => owned(&["auto"]).into_iter().chain(themes.iter().cloned()).collect(),
+                    _ => Vec::new(),
+                },
                 about: about.join(" · "),
                 value,
                 is_overridden: it.origin.layer > Layer::User,
@@ -151,7 +154,7 @@ impl EditList {
             _ => t!("permissions-run-sandbox"),
         };
         let row = |label: &str, about: &str, action| EditRow {
-            words: &[],
+            words: Vec::new(),
             label: label.to_owned(),
             value: String::new(),
             origin: String::new(),
@@ -160,12 +163,21 @@ impl EditList {
             about: about.to_owned(),
             action,
         };
-        let setting = match permissions.run.as_str() {
-            "force" => "--force".to_owned(),
-            run => format!("approvals.run = \"{run}\""),
-        };
         let about = format!("{run} {}", t!("permissions-where"));
-        let mut rows = vec![row(&setting, &about, RowAction::Nothing)];
+        let mut rows = vec![if permissions.run == "force" {
+            row("--force", &about, RowAction::Nothing)
+        } else {
+            let kind = KEYS.iter().find(|it| it.path == RUN).map(|it| &it.kind);
+            EditRow {
+                words: match kind {
+                    Some(ValueKind::Word(words)) => owned(words),
+                    _ => Vec::new(),
+                },
+                value: permissions.run.clone(),
+                is_own: true,
+                ..row(RUN, &about, RowAction::Setting(RUN.to_owned()))
+            }
+        }];
         if permissions.has_invalid_rule {
             rows.push(row(t!("permissions-doubtful"), "", RowAction::Nothing));
         }
@@ -237,7 +249,35 @@ impl EditList {
                 .iter()
                 .position(|it| self.rows.get(*it).is_some_and(|it| it.key() == *key))
         };
-        self.cursor = ListCursor::new(here.as_ref().and_then(at).unwrap_or(0));
+        // The setting that is named exactly is the one that is meant.
+        let named = self
+            .passing
+            .iter()
+            .position(|it| self.rows.get(*it).is_some_and(|it| it.label == wanted.trim()));
+        let place = named.or_else(|| here.as_ref().and_then(at));
+        self.cursor = ListCursor::new(place.unwrap_or(0));
+    }
+
+    /// After a step: goes on in its direction to a row that does something, if there is one.
+    fn skip_headings(&mut self, code: KeyCode) {
+        let does = |at: &usize| {
+            let row = self.passing.get(*at).and_then(|it| self.rows.get(*it));
+            row.is_some_and(|it| it.action != RowAction::Nothing)
+        };
+        let at = self.cursor.at;
+        let next = match code {
+            KeyCode::Up => (0..=at)
+                .rev()
+                .find(does)
+                .or_else(|| (at..self.passing.len()).find(does)),
+            KeyCode::Down => (at..self.passing.len())
+                .find(does)
+                .or_else(|| (0..=at).rev().find(does)),
+            _ => None,
+        };
+        if let Some(next) = next {
+            self.cursor.at = next;
+        }
     }
 
     fn row(&mut self, key: &RowKey) -> Option<(usize, &mut EditRow)> {
@@ -265,13 +305,14 @@ impl EditList {
     /// Edits a row, beginning with `text`.
     fn edit(&mut self, row: RowKey, text: &str) {
         let (was, words) = match self.row(&row) {
-            Some((_, it)) => (typed(&it.value), it.words),
-            None => (String::new(), &[][..]),
+            Some((_, it)) => (typed(&it.value), it.words.clone()),
+            None => (String::new(), Vec::new()),
         };
         self.editing = Some(Editing {
             row,
             words,
             draft: Draft::new(text),
+            is_fresh: true,
             was,
         });
     }
@@ -284,6 +325,11 @@ impl EditList {
         }
         if text.trim().is_empty() {
             self.mark(editing.row);
+            return Answer::Taken;
+        }
+        if !editing.words.is_empty() && !editing.words.iter().any(|it| it == text.trim()) {
+            self.note = t!("config-none-of", value = text.trim(), values = editing.words.join(", "));
+            self.editing = Some(editing);
             return Answer::Taken;
         }
         Self::store(editing.row, &text)
@@ -399,7 +445,7 @@ impl EditList {
             }
             (RowAction::Add(list), Some(rule)) => {
                 let new = EditRow {
-                    words: &[],
+                    words: Vec::new(),
                     label: rule,
                     value: String::new(),
                     origin: place.to_owned(),
@@ -423,7 +469,7 @@ impl EditList {
 }
 
 /// The word after or before `text`; the first or the last one if `text` is none of them.
-fn neighbour(words: &'static [&'static str], text: &str, is_next: bool) -> &'static str {
+fn neighbour<'a>(words: &'a [String], text: &str, is_next: bool) -> &'a str {
     let count = words.len();
     let at = words.iter().position(|it| *it == text);
     let next = match (at, is_next) {
@@ -432,7 +478,15 @@ fn neighbour(words: &'static [&'static str], text: &str, is_next: bool) -> &'sta
         (None, true) => 0,
         (None, false) => count.saturating_sub(1),
     };
-    words.get(next).copied().unwrap_or_default()
+    words.get(next).map_or("", String::as_str)
+}
+
+/// Settings with rows of their own.
+const THEME: &str = "theme";
+const RUN: &str = "approvals.run";
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|it| (*it).to_owned()).collect()
 }
 
 /// Rows of the list beside what is below it.
@@ -533,7 +587,11 @@ fn said(app: &mut App, key: &RowKey, why: &str, typed: Option<&str>) -> Vec<Effe
 impl Overlay for EditList {
     fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
-        if let Some(Editing { draft, words, .. }) = &mut self.editing {
+        if let Some(Editing {
+            draft, words, is_fresh, ..
+        }) = &mut self.editing
+        {
+            let was_fresh = std::mem::take(is_fresh);
             match event.code {
                 KeyCode::Esc => self.editing = None,
                 KeyCode::Char('c') if ctrl => self.editing = None,
@@ -549,6 +607,9 @@ impl Overlay for EditList {
                     }
                 }
                 _ => {
+                    if was_fresh && !words.is_empty() && matches!(event.code, KeyCode::Char(_)) && !ctrl {
+                        draft.take_all();
+                    }
                     draft.edit(event);
                 }
             }
@@ -567,7 +628,7 @@ impl Overlay for EditList {
             }
             KeyCode::Esc => return Answer::Close,
             KeyCode::Char('c') if ctrl => return Answer::Close,
-            _ if self.cursor.key(event, self.passing.len()) => {}
+            _ if self.cursor.key(event, self.passing.len()) => self.skip_headings(event.code),
             _ => {
                 let version = self.filter.version;
                 if self.filter.edit(event) && self.filter.version != version {

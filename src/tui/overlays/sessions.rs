@@ -301,6 +301,7 @@ impl Sessions {
             show_thinking: false,
             has_focus: false,
             context_lines: scene.context_lines,
+            output_rows: scene.output_rows,
             root: None,
             images: &Images::default(),
             has_nerd_font: false,

@@ -335,9 +335,10 @@ fn a_message_beside_a_form_takes_the_given_answers_along() {
     app.later(1000);
     app.keys("<esc>one more thing<enter>");
     let sent = app.sent();
-    let [Command::Answer { response, .. }, Command::Steer(steer)] = sent.as_slice() else {
+    let [Command::Steer(steer)] = sent.as_slice() else {
         panic!("{sent:?}")
     };
+    let response = steer.message.clarification_response.as_ref().expect("the answers");
     assert_eq!(response.outcome, Outcome::Answered);
     let answers: Vec<_> = response
         .answers
@@ -353,4 +354,27 @@ fn a_message_beside_a_form_takes_the_given_answers_along() {
     app.later(1000);
     app.keys("<esc>no<enter>");
     assert!(matches!(app.sent().as_slice(), [Command::Steer(_)]), "{:?}", app.sent());
+}
+
+#[test]
+fn a_form_out_of_view_is_shown_before_a_key_answers_it() {
+    let mut app = TestApp::new(80, 24);
+    begun(&mut app);
+    app.events(document(
+        "0",
+        "text",
+        Some(&"A long answer.\n\n".repeat(100)),
+        json!({}),
+    ));
+    ended(&mut app, FinishReason::Stop);
+    form(&mut app, 3, true);
+    app.later(1000);
+    for key in ["2", "<enter>", " "] {
+        app.keys("<pgup><pgup>");
+        assert!(!app.shows("both"), "{}", app.picture());
+        app.keys(key);
+        assert!(app.shows("both") && app.shows("read it"), "{}", app.picture());
+        assert!(app.sent().is_empty());
+        app.later(5000);
+    }
 }

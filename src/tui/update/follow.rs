@@ -23,7 +23,8 @@ use crate::{
 /// Warnings of the agent's that are for the user, unlike repairs of a stream.
 const OWN_NOTICES: WordList = WordList(
     "trust read-only not-there protected not-taken-back not-restored no-call context compacted not-compacted
-     debug-marks rule-not-kept stand-in price-unknown mcp-unapproved mcp-failed mcp-changed mcp-ended model-unknown",
+     debug-marks rule-not-kept stand-in price-unknown mcp-unapproved mcp-failed mcp-changed mcp-ended model-unknown
+     answer-dropped",
 );
 
 pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {

@@ -198,6 +198,9 @@ const TARGETS: &[KeyTarget] = &[
 pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.drop_toast();
     app.viewport.selection = None;
+    if is_text(event) {
+        replace_unknown(app, event.code == KeyCode::Char('/'));
+    }
     let continues = continues(app, event);
     if continues && event.code == KeyCode::Char(' ') {
         return vec![Effect::Send(Command::Next)];
@@ -268,6 +271,15 @@ fn close(app: &mut App) {
     }
 }
 
+/// Before something is typed or pasted: of an unknown command it takes the place of the word if it is a command again, else of
+/// all, as its arguments are no part of a message.
+pub(super) fn replace_unknown(app: &mut App, is_command: bool) {
+    let is_unknown = std::mem::take(&mut app.composer.commands.is_unknown);
+    if is_unknown && !is_command && app.viewport.focus == Focus::Composer && app.overlays.is_empty() {
+        app.composer.field.select_all();
+    }
+}
+
 fn is_text(event: KeyEvent) -> bool {
     let commands = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SUPER;
     matches!(event.code, KeyCode::Char(_)) && !event.modifiers.intersects(commands)
@@ -317,10 +329,15 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
     }
     let is_enter = event.code == KeyCode::Enter && event.modifiers.is_empty();
     let decides = is_enter || is_approval(document) && matches!(event.code, KeyCode::Char('y' | 'n'));
+    let approves = is_approval(document);
     let is_too_early = app.questions.is_too_early(app.now_ms);
     let allows = decides && is_approval(document) && event.code != KeyCode::Char('n');
     if allows && let Some(why) = actions::approve::unseen(app, place) {
         return Some(app.toast(why));
+    }
+    let is_answer = is_enter || matches!(event.code, KeyCode::Char(it) if it.is_ascii_digit() || it == ' ');
+    if is_answer && !approves && actions::approve::hidden_form(app, place) {
+        return Some(app.toast(t!("approval-unseen")));
     }
     let document = app.conversation.transcript.get(place)?;
     let View::Clarification(view) = document.view() else {
@@ -482,6 +499,7 @@ fn recall(app: &mut App, event: KeyEvent) -> bool {
 }
 
 pub(super) fn paste(app: &mut App, text: &str) -> Vec<Effect> {
+    replace_unknown(app, text.starts_with('/'));
     if let Some(overlay) = app.overlays.last_mut() {
         match overlay.paste(text) {
             Some(Answer::Live(choice)) => return chosen(app, choice),

@@ -254,7 +254,8 @@ fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
         if let Some(effects) = chosen {
             return effects;
         }
-        if let Some(key) = key {
+        // Tab goes to the card, and the click has done that.
+        if let Some(key) = key.filter(|it| was_here || it != "tab") {
             return press_key(app, &key);
         }
     }

@@ -293,7 +293,9 @@ fn hints(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<StyledLin
     let mut keys = vec![key("enter", does, Role::Link)];
     let question = view.questions.get(form.current());
     if question.is_some_and(|it| it.allow_multiple) && matches!(form.row(view), Some(Row::Option(_))) {
-        keys.insert(0, key("1-9", t!("question-key-toggle"), Role::Link));
+        const DIGITS: [&str; 9] = ["1", "1-2", "1-3", "1-4", "1-5", "1-6", "1-7", "1-8", "1-9"];
+        let options = question.map_or(1, |it| it.options.len()).clamp(1, DIGITS.len());
+        keys.insert(0, key(DIGITS[options - 1], t!("question-key-toggle"), Role::Link));
     }
     if form.current() > 0 {
         keys.push(key("shift+tab", t!("question-key-previous"), Role::Link));

@@ -105,6 +105,8 @@ pub struct RenderContext<'a> {
     pub joined: bool,
     /// Unchanged lines to show with a change.
     pub context: ContextLines,
+    /// Lines of a command's output that stand for it.
+    pub output_rows: usize,
     /// The approval that a change followed, which is not shown by itself.
     pub approval: Option<&'a Document>,
     /// Nothing replaces it: the newest plan, or a document of the last turn. It follows the live list and may be tried
@@ -321,6 +323,7 @@ struct Key {
     read_only: bool,
     joined: bool,
     context: ContextLines,
+    output_rows: usize,
     has_approval: bool,
     links: bool,
     /// The version of the live list, counted from 1.
@@ -584,6 +587,13 @@ impl DocumentState {
             let note = Span::new(Sanitized::new(&note), Role::Faint);
             self.rows.push(StyledLine::of([note]));
             self.notes = 1;
+        }
+        let is_users = document.metadata.get("role").is_some_and(|it| it == "user");
+        if document.kind == Kind::Text && document.is_incomplete() && !is_users && context.fold != Fold::Folded {
+            // It broke off, or was stopped; what may follow is another text.
+            let note = Span::new(Sanitized::from(format!("· {}", t!("document-broken-off"))), Role::Faint);
+            self.rows.push(StyledLine::of([note]));
+            self.notes += 1;
         }
         let mut below = check_rows(document, context);
         below.extend(hook_rows(document, context));

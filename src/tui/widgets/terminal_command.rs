@@ -19,9 +19,6 @@ use crate::{
     },
 };
 
-/// Lines of an output that stand for it.
-const HEAD: usize = 3;
-const TAIL: usize = 5;
 /// Unfolded, an output has at most so many lines on the screen; copying takes them all.
 const MOST_HEAD: usize = 5000;
 const MOST_TAIL: usize = 1000;
@@ -70,7 +67,7 @@ impl DocumentKind for TerminalCommand<'_> {
         let changed = if context.fold == Fold::Full {
             printed.lay_full(&mut state.rows, above, context.width)
         } else {
-            let rows = printed.usual(context.width);
+            let rows = printed.usual(context.width, context.output_rows);
             let same = state
                 .rows
                 .iter()
@@ -109,6 +106,7 @@ impl DocumentKind for TerminalCommand<'_> {
     fn depends(&self, document: &Document, context: &RenderContext<'_>, key: &mut Key) {
         key.second = second(document, context);
         key.read_only = context.read_only;
+        key.output_rows = context.output_rows;
         key.has_approval = context.approval.is_some();
     }
 
@@ -272,7 +270,7 @@ impl Printed {
         self.ends.clear();
     }
 
-    fn usual(&self, columns: usize) -> Vec<StyledLine> {
+    fn usual(&self, columns: usize, most: usize) -> Vec<StyledLine> {
         let mut total = self.output.lines_total();
         let is_blank = |at: usize| {
             let lines = self.output.lines(at..at + 1);
@@ -282,7 +280,8 @@ impl Printed {
         while !self.was_open && total > 1 && is_blank(total - 1) {
             total -= 1;
         }
-        let (head, hidden, tail) = ends(total, HEAD, TAIL);
+        let head = most * 3 / 8;
+        let (head, hidden, tail) = ends(total, head, most - head);
         let mut rows = Vec::new();
         for line in self.output.lines(head) {
             rows.extend(self.short(&line, columns));
@@ -676,7 +675,7 @@ $ cargo test cart                              ✓ 0  no network
         printed.take("abc\ndef\n", false);
         assert_eq!(printed.output.lines_total(), 2);
         printed.take("xyz\ndef\n", false);
-        assert_eq!(printed.usual(20)[0].plain(), "│ xyz");
+        assert_eq!(printed.usual(20, 8)[0].plain(), "│ xyz");
         printed.take("xyz\ndef\nmore\n", false);
         assert_eq!(printed.output.lines_total(), 3);
     }

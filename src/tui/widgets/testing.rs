@@ -28,6 +28,7 @@ pub fn look(width: usize) -> RenderContext<'static> {
         read_only: false,
         joined: false,
         context: ContextLines::default(),
+        output_rows: 8,
         approval: None,
         newest: true,
         superseded: false,

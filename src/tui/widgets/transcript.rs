@@ -79,6 +79,8 @@ pub struct TranscriptContext<'a> {
     pub has_focus: bool,
     /// Unchanged lines around each change.
     pub context_lines: usize,
+    /// Lines of a command's output that stand for it.
+    pub output_rows: usize,
     pub root: Option<&'a str>,
     pub images: &'a Images,
     pub has_nerd_font: bool,
@@ -1087,6 +1089,7 @@ impl Pane {
             read_only: false,
             joined: false,
             context: ContextLines::new(context.context_lines),
+            output_rows: context.output_rows,
             approval: None,
             newest: !context.is_preview && item.exchange() + 1 == transcript.exchanges.len(),
             superseded: false,

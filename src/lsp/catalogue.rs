@@ -235,6 +235,8 @@ impl Catalogue<'_> {
                     initialization = json!({ "tsserver": { "path": path } });
                 }
             }
+            // It would look at other packages than the changed one a second later, when nobody waits any more.
+            "gopls" if initialization == Value::Null => initialization = json!({ "diagnosticsDelay": "0s" }),
             // What it would build is built beside the user's own, and checks of the whole project have a checker of their own.
             "rust-analyzer" if initialization == Value::Null => {
                 initialization = json!({

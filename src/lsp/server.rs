@@ -25,6 +25,7 @@ use super::{
     tree::DiskChange,
     wire,
 };
+use crate::text::Sanitized;
 
 /// Time that a server has to answer `initialize`.
 const START_LIMIT: Duration = Duration::from_secs(45);
@@ -239,7 +240,7 @@ impl Server {
             NoAnswer::Late => "it did not answer within 45 s".to_owned(),
             NoAnswer::Gone => server.over().unwrap_or_default(),
             NoAnswer::Refused(error) => {
-                format!("it refused to start: {}", error["message"].as_str().unwrap_or_default())
+                format!("it refused to start: {}", words(&error))
             }
         })?;
         {
@@ -394,10 +395,7 @@ impl Server {
         match why {
             NoAnswer::Late => Missing::Late,
             NoAnswer::Gone => Missing::Gone(self.over().unwrap_or_default()),
-            NoAnswer::Refused(error) => {
-                let message = error["message"].as_str().unwrap_or_default();
-                Missing::Refused(message.chars().take(REFUSAL_CHARS).collect())
-            }
+            NoAnswer::Refused(error) => Missing::Refused(words(&error)),
         }
     }
 
@@ -834,6 +832,13 @@ impl Shared {
             _ => {}
         }
     }
+}
+
+/// What a server says of an error: one line without control characters, cut.
+fn words(error: &Value) -> String {
+    let message = error["message"].as_str().unwrap_or_default();
+    let line = Sanitized::line(message);
+    line.chars().take(REFUSAL_CHARS).collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::{
     fmt::Write as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -172,8 +173,8 @@ struct Asked {
     context: Context,
     /// What the model was told while one message is answered.
     told: Mutex<Told>,
-    /// When looks at files before a change of the step end; `None`: there was none yet.
-    before_until: Mutex<Option<Instant>>,
+    /// What is left of the time that looks at files before changes of the step may take; `None`: there was none yet.
+    before_left: Mutex<Option<Duration>>,
     /// Checkers that were asked have not answered, and are not waited for.
     is_busy: AtomicBool,
     stopped: watch::Receiver<()>,
@@ -201,7 +202,7 @@ impl Lints {
         Self(Arc::new(Asked {
             context,
             told: Mutex::default(),
-            before_until: Mutex::default(),
+            before_left: Mutex::default(),
             is_busy: AtomicBool::new(false),
             stopped,
         }))
@@ -215,7 +216,7 @@ impl Lints {
 
     /// A step begins: the model is asked.
     pub fn begin_step(&self) {
-        *self.before_until() = None;
+        *self.before_left() = None;
     }
 
     /// Has language servers look at files that are about to be changed, and gives the known mistakes for [`Self::after`]; `None`
@@ -229,15 +230,19 @@ impl Lints {
         let files = files.filter_map(|it| workspace.located(&it.file).ok());
         let files = allowed(files, settings);
         let mut known = KnownMistakes::of(edits, &|it| files.contains(it), &self.0.context)?;
-        let (is_first, until) = {
-            let mut until = self.before_until();
-            let is_first = until.is_none();
-            (
-                is_first,
-                *until.get_or_insert(Instant::now() + settings.agent.lint_wait.mul_f32(BEFORE)),
-            )
+        if !known.is_served() {
+            return Some(known);
+        }
+        let (is_first, left) = {
+            let mut left = self.before_left();
+            let is_first = left.is_none();
+            (is_first, *left.get_or_insert(settings.agent.lint_wait.mul_f32(BEFORE)))
         };
-        known.look(is_first, until, &self.0.context).await;
+        let began = Instant::now();
+        known.look(is_first, began + left, &self.0.context).await;
+        // What is between the looks, such as a command or a question, is no wait for a server.
+        let mut left = self.before_left();
+        *left = left.map(|it| it.saturating_sub(began.elapsed()));
         Some(known)
     }
 
@@ -393,8 +398,8 @@ impl Lints {
         self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn before_until(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.before_until.lock().unwrap_or_else(PoisonError::into_inner)
+    fn before_left(&self) -> MutexGuard<'_, Option<Duration>> {
+        self.0.before_left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

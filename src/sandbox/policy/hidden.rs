@@ -691,7 +691,14 @@ mod tests {
         .var/app/org.telegram.desktop, .zen, snap/brave, snap/chromium, snap/firefox, snap/thunderbird,
         Library/Application Support/BraveSoftware, Library/Application Support/Firefox,
         Library/Application Support/Google/Chrome, Library/Application Support/Microsoft Edge, Library/Cookies,
-        Library/Safari
+        Library/Safari,
+        .android/adbkey, .ansible, .cassandra, .config/attic, .config/cachix, .expo, .gcloud, .helm, .heroku,
+        .influxdbv2, .k9s, .local/share/heroku, .minikube, .rancher, .sentryclirc, .twilio-cli, .jira.d, .age,
+        .config/syncthing, .gitcookies, .hgrc, .netrc.gpg, .w3m/cookie, .aider.conf.yml, .config/fabric,
+        .config/huggingface, .config/zed, .kiro, .llm, .ollama/id_ed25519, .windsurf, .bunfig.toml, .condarc,
+        Monero/wallets, .config/nushell/history.txt, .dbshell, .local/share/nushell, .local/share/zsh,
+        .local/state/bash, .mongodb, .mongosh, .python_history, .node_repl_history, .psql_history,
+        .mysql_history, .sqlite_history, .rediscli_history
     ";
     const NAMES_ANYWHERE: &str = "
         .env, .env.local, credentials.json, secrets.json, server.key, server.pem, id_rsa, id_dsa, id_ecdsa, id_ecdsa_sk,

@@ -75,6 +75,11 @@ impl Findings {
         }
     }
 
+    /// Notes how long a run took that has failed. What the checker found before still stands.
+    pub fn failed(&self, job: &CheckJob, began: SystemTime) {
+        self.lock().entry(Checker::of(job)).or_default().took = began.elapsed().ok();
+    }
+
     /// Takes what language servers have found since `began`: each replaces its earlier diagnostics of the files that it has looked
     /// at.
     pub fn take_all(&self, found: &Found, began: SystemTime) {

@@ -84,6 +84,11 @@ impl KnownMistakes {
         })
     }
 
+    /// Returns true if a language server looks at some of the files.
+    pub fn is_served(&self) -> bool {
+        !self.edits.is_empty()
+    }
+
     /// Has the language servers look at the files, before they are changed, until then; `is_first`: nothing of the step has been
     /// changed yet.
     pub async fn look(&mut self, is_first: bool, until: Instant, context: &Context) {

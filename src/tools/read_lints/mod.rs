@@ -288,7 +288,11 @@ async fn check(job: &CheckJob, context: &Context) -> Result<(Vec<Diagnostic>, Op
     for it in &mut said {
         it.file = placed(&it.file, &job.directory, root);
     }
-    context.findings.take(job, began, &said);
+    if has_failed {
+        context.findings.failed(job, began);
+    } else {
+        context.findings.take(job, began, &said);
+    }
     Ok((said, failure))
 }
 

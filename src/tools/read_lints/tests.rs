@@ -263,6 +263,7 @@ async fn a_crate_is_really_checked() {
     bench.put("src/main.rs", "mod cart;\nfn main() { cart::f() }\n");
     bench.put("src/cart.rs", "pub fn f() {}\n");
     assert_eq!(bench.call(&["src"]).await.unwrap().text, "No problems were found.");
+    let manifest = fs::read_to_string(bench.folder.path().join("shop/Cargo.toml")).unwrap();
     bench.put("Cargo.toml", "[package");
     let outcome = bench.call(&["src"]).await.unwrap();
     assert!(
@@ -271,6 +272,24 @@ async fn a_crate_is_really_checked() {
         outcome.text
     );
     assert_eq!(outcome.data["available"], false);
+    // What failed has found nothing, rather than that there is nothing.
+    let cart = bench.context.workspace.locate("src/cart.rs").unwrap().path;
+    let stands = |it: &Bench| {
+        it.context
+            .findings
+            .standing(&cart)
+            .values()
+            .map(Vec::len)
+            .sum::<usize>()
+    };
+    bench.put("Cargo.toml", &manifest);
+    bench.put("src/cart.rs", "pub fn f() { missing() }\n");
+    bench.call(&["src"]).await.unwrap();
+    let before = stands(&bench);
+    assert!(before > 0);
+    bench.put("Cargo.toml", "[package");
+    bench.call(&["src"]).await.unwrap();
+    assert_eq!(stands(&bench), before);
 }
 
 #[tokio::test]

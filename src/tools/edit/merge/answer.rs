@@ -736,7 +736,7 @@ impl<'a> Reader<'a> {
             let is_fit = |base: &(usize, usize)| {
                 let wide = |scale: usize, by: usize| {
                     let part = width.abs_diff(base.0) * scale;
-                    let part = (by > 0 && part % by == 0).then(|| part / by)?;
+                    let part = (by > 0 && part.is_multiple_of(by)).then(|| part / by)?;
                     if width < base.0 {
                         base.1.checked_sub(part)
                     } else {
@@ -748,14 +748,14 @@ impl<'a> Reader<'a> {
                     || is_scaled && (is_width(wide(self.style.unit, unit)) || is_width(wide(base.1, base.0)))
             };
             // A line that lost its indentation has that of its old form, or of the line below it.
-            let is_fit = |_: ()| match place.first() {
+            let is_right = match place.first() {
                 _ if !section.is_shortened(index) => known.is_empty() || known.iter().any(is_fit),
                 Some(first) if declared(first).is_some() => blanks(now) == blanks(first),
                 Some(_) => blanks(now) == blanks(after),
                 // That of an inserted part was looked at.
                 None => true,
             };
-            if !is_kept[index] && !(self.style.has(now) && is_fit(())) {
+            if !is_kept[index] && (!self.style.has(now) || !is_right) {
                 return Err(Misfit::Indent { line: shown(now) });
             }
         }

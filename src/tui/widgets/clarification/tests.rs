@@ -147,7 +147,7 @@ fn questions_that_wait() {
   2  ☐ Postgres
      Type another answer
      Skip all questions
-  1-9 check   enter next
+  1-2 check   enter next
   shift+tab previous   esc later
 -- several, all answered
 ? Three things before I finish  waiting
@@ -200,7 +200,7 @@ fn questions_that_wait() {
   2  ☐ Postgres
      Type another answer
      Skip all questions
-  1-9 check   enter next   shift+tab previous   esc later
+  1-2 check   enter next   shift+tab previous   esc later
 -- several, all answered
 ? Three things before I finish the plan                           waiting
   They change what is stored.
@@ -248,7 +248,7 @@ fn questions_that_wait() {
   2  ☐ Postgres
      Type another answer
      Skip all questions
-  1-9 check   enter next   shift+tab previous   esc later
+  1-2 check   enter next   shift+tab previous   esc later
 -- several, all answered
 ? Three things before I finish the plan                                                                   waiting
   They change what is stored.

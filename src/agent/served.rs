@@ -60,7 +60,7 @@ pub fn with_servers(own: &ToolSet, servers: Option<&Arc<Servers>>, window: Optio
     all.collect::<ToolSet>().by_mode(own.is_by_mode())
 }
 
-/// What the servers say of themselves, for the system prompt; nothing where their tools are found by words, which say it then.
+/// Instructions of the servers for the system prompt, by name. Empty where their tools are found by words: they come with these.
 pub fn instructions(servers: Option<&Arc<Servers>>, tools: &ToolSet) -> Vec<(String, String)> {
     let servers = servers.filter(|_| tools.get(SEARCH).is_none());
     servers.map(|it| it.instructions()).unwrap_or_default()

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     agent::glob::Globs,
     config::Settings,
-    tools::{Class, Tool, ToolSet},
+    tools::{Class, Tool, ToolSet, Work},
 };
 
 /// The name by which the protocol's requests mean every tool that changes files.
@@ -35,7 +35,29 @@ pub fn narrowed(
         said.all(|(_, said)| apply(&mut settings, tool, said))
     };
     let used: ToolSet = left.iter().filter(|it| may_be_used(it)).cloned().collect();
+    // A command can do what the edits may not: who limits these is asked about each, unless it says more about commands.
+    let is_limited = registry.get(EDIT_FAMILY).is_some_and(limits);
+    let commands = used.iter().filter(|tool| matches!(tool.work, Work::Command { .. }));
+    for tool in commands.filter(|_| is_limited) {
+        if !registry.keys().any(|name| tool.is_called(name)) {
+            settings.tools.entry(tool.name.clone()).or_default().require_approval = true;
+        }
+    }
     (settings, used.by_mode(left.is_by_mode()))
+}
+
+/// Returns true if an entry of the registry allows less than everything.
+fn limits(said: &Value) -> bool {
+    let Some(members) = said.as_object() else {
+        return !(said.is_null() || *said == Value::Bool(true));
+    };
+    let is_free = |name: &str, free: bool| {
+        members
+            .get(name)
+            .is_none_or(|it| it.is_null() || *it == Value::Bool(free))
+    };
+    let has_paths = members.get("allowedPaths").is_some_and(|it| !it.is_null());
+    !is_free("enabled", true) || !is_free("requireApproval", false) || has_paths
 }
 
 /// Applies the registry's entry for a tool. Returns false if the tool is not to be used; an entry that cannot be read
@@ -192,6 +214,28 @@ mod tests {
             assert_eq!(names(wanted, registry), left, "{name}");
         }
         assert!(built_in().len() > 3);
+    }
+
+    #[test]
+    fn commands_ask_where_edits_are_limited() {
+        for (registry, expected) in [
+            (json!({ "edit_file": { "requireApproval": true } }), true),
+            (json!({ "edit_file": { "allowedPaths": ["src/"] } }), true),
+            (json!({ "edit_file": { "enabled": false } }), true),
+            (json!({ "edit_file": false }), true),
+            (json!({ "edit_file": { "enabled": true, "allowedPaths": null } }), false),
+            (json!({ "edit_file": true, "grep": false }), false),
+            // The client says itself what it thinks of commands.
+            (
+                json!({ "edit_file": { "requireApproval": true }, "run_terminal_cmd": { "enabled": true } }),
+                false,
+            ),
+        ] {
+            let (settings, left) = narrowed(&Settings::default(), built_in(), None, Some(&registry));
+            let command = settings.tools.get("run_terminal_cmd");
+            assert_eq!(command.is_some_and(|it| it.require_approval), expected, "{registry}");
+            assert!(left.get("run_terminal_cmd").is_some());
+        }
     }
 
     #[test]

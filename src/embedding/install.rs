@@ -204,7 +204,7 @@ fn install(data: &Path, name: &str, files: Files) -> Result<Installed, EmbedErro
         let text = serde_json::to_vec_pretty(&description).unwrap_or_default();
         write(DESCRIPTION, &text)?;
         remove(data, name)?;
-        let moved = std::fs::rename(&folder, &place);
+        let moved = file::rename(&folder, &place);
         moved.map_err(|it| EmbedError::Unusable(format!("{}: {it}", place.display())))
     };
     if let Err(error) = attempt() {

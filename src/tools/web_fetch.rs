@@ -76,6 +76,7 @@ pub fn tool() -> Tool {
             ),
         )
     }
+    .in_all_modes()
 }
 
 /// The address that a model means.

@@ -54,6 +54,7 @@ pub fn tool() -> Tool {
             ),
         )
     }
+    .in_all_modes()
 }
 
 const MOST_RESULTS: usize = 8;

@@ -75,6 +75,8 @@ pub struct ContextBuilder {
     told: ToldRecorder,
     /// What was told before, until the next message takes it over.
     earlier: Option<ToldContext>,
+    /// Models that are not known, and what asked for them: told once.
+    unknown_models: HashSet<(String, String)>,
 }
 
 #[derive(Default)]
@@ -89,8 +91,6 @@ struct ContextState {
     /// The mode of the last message.
     mode: Option<Mode>,
     warnings: Vec<String>,
-    /// Models that are not known, and what asked for them: told once.
-    unknown_models: HashSet<(String, String)>,
     /// The trust in the workspace; `None` without a workspace.
     standing: Option<Standing>,
     /// Tools that need a checker or a language server, where there is none.
@@ -231,6 +231,7 @@ impl ContextBuilder {
             hook_news,
             told: ToldRecorder::default(),
             earlier: None,
+            unknown_models: HashSet::new(),
         }
     }
 
@@ -274,8 +275,8 @@ impl ContextBuilder {
     }
 
     /// The model that the command, skill or mode of a message asks for, if it is known; a warning, once for each, if it is not.
-    pub fn model_of(&self, message: &Message, settings: &Settings) -> (Option<String>, Option<String>) {
-        let mut state = lock(&self.state);
+    pub fn model_of(&mut self, message: &Message, settings: &Settings) -> (Option<String>, Option<String>) {
+        let state = lock(&self.state);
         let custom = message.custom_mode();
         let custom = custom.and_then(|name| state.modes.modes.iter().find(|it| it.name == name));
         let command = message.command().map(|(name, _)| name);
@@ -293,7 +294,7 @@ impl ContextBuilder {
         if settings.models.contains_key(&model) || catalogue::window(&model).is_some() {
             return (Some(model), None);
         }
-        let is_new = state.unknown_models.insert((model.clone(), by.clone()));
+        let is_new = self.unknown_models.insert((model.clone(), by.clone()));
         let warning = || {
             format!(
                 "{by} asks for the model {model}, which is not known; [models.\"{model}\"] in config.toml makes it known"

@@ -119,7 +119,7 @@ pub fn blanks(line: &str) -> &str {
     line.split_at(line.len() - line.trim_start().len()).0
 }
 
-/// What a line gives a value: `timeout` of `timeout: 3`, `"a"` of `"a": 1,`, `VERSION` of `const VERSION = 2`.
+/// The name to which a line gives a value: `timeout` of `timeout: 3`, `"a"` of `"a": 1,`, `VERSION` of `const VERSION = 2`.
 pub fn key(line: &str) -> Option<&str> {
     let text = line.trim();
     let mut rest = text;

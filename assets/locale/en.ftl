@@ -46,8 +46,8 @@ count-lines = { $count ->
    *[other] { NUMBER($count) } lines
 }
 count-signs = { $count ->
-    [one] { NUMBER($count) } sign
-   *[other] { NUMBER($count) } signs
+    [one] { NUMBER($count) } character
+   *[other] { NUMBER($count) } characters
 }
 count-questions = { $count ->
     [one] { NUMBER($count) } question
@@ -360,9 +360,9 @@ done-distrusted = stopped trusting this folder · /trust to change
 done-trust-passed = this folder's rules stay off · /trust to change
 done-allowed = always allowed: { $rules }, in your settings · /permissions
 done-exported = exported to { $file } · delete it to undo
-done-exported-over = exported to { $file }, in the place of the earlier file
+done-exported-over = exported to { $file }, replacing the earlier file
 done-saved = saved to { $file } · delete it to undo
-done-saved-over = saved to { $file }, in the place of the earlier file
+done-saved-over = saved to { $file }, replacing the earlier file
 done-committed = committed { $commit } · { $back }
 done-remembered = remembered in { $place } · delete that line to undo
 done-set = wrote { $name } to { $place } · { $command }
@@ -1430,7 +1430,7 @@ pasted-characters = pasted { $count } characters
 left-message = protected files
 left-killed = sheaf was killed while a command ran
 left-killed-aside = protected files that are new or changed since were moved aside:
-left-aside = These protected files are new or changed since. They were moved aside, and act nowhere:
+left-aside = These protected files are new or changed. They were moved aside and do nothing:
 left-as-it-is = This was left as it is:
 left-file-changed = { $path } (changed), now { $aside }
 left-file-new = { $path } (new), now { $aside }

@@ -23,7 +23,7 @@ use crate::{
         described,
     },
     sandbox::{self, Fence, Tier, Workspace},
-    text::width,
+    text::{figure, width},
 };
 
 /// Time that a server has to start.
@@ -333,7 +333,7 @@ fn marked(sign: char, text: &str) -> String {
 /// Asks a question on the terminal. An error without one.
 fn asked(question: &str) -> Result<bool> {
     if !io::stdin().is_terminal() {
-        anyhow::bail!("standard input is no terminal, so nobody can be asked\n  --yes approves without asking");
+        anyhow::bail!("standard input is no terminal, so sheaf cannot ask you here\n  --yes approves without asking");
     }
     say(&format!("{question} [y/N] "));
     io::stdout().flush()?;
@@ -548,12 +548,12 @@ fn test(base: &CliContext, wanted: &McpTest) -> Result<u8> {
     }
     let total: u64 = status.tools.iter().map(|it| served::cost(name, &it.info)).sum();
     say(&format!(
-        "{}  protocol {}, {} tools (about {total} tokens), {} prompts, {} resources\n",
+        "{}  protocol {}, {} (about {total} tokens), {}, {}\n",
         if status.title.is_empty() { name } else { &status.title },
         status.version,
-        status.tools.len(),
-        status.prompts.len(),
-        status.resources.len(),
+        figure::count(status.tools.len(), "tool", "tools"),
+        figure::count(status.prompts.len(), "prompt", "prompts"),
+        figure::count(status.resources.len(), "resource", "resources"),
     ));
     for it in &status.tools {
         let note = match (&it.change, it.is_on) {

@@ -118,7 +118,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
             let found = all_of(&base, &store, sessions)?;
             if !*yes && !io::stdin().is_terminal() {
                 complain(
-                    "deleting cannot be undone, and nobody can be asked\n  sheaf sessions rm --yes …   deletes \
+                    "deleting cannot be undone, and sheaf cannot ask you here\n  sheaf sessions rm --yes …   deletes \
                      without asking",
                 );
                 return Ok(code::USAGE);
@@ -324,7 +324,8 @@ pub fn get(asked: &Get) -> Result<u8> {
     let whole = whole(&base, &store, session)?;
     let Some((document, number)) = whole.document(address) else {
         let last = whole.transcript.exchanges.last().map_or(0, |it| it.turn.0);
-        bail!("no document {address} in `{}`, which has {last} turns", whole.title());
+        let turns = figure::count(last as usize, "turn", "turns");
+        bail!("no document {address} in `{}`, which has {turns}", whole.title());
     };
     let form = match asked.form {
         DocumentFormatArgument::Json => DocumentFormat::Json,

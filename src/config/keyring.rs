@@ -14,7 +14,7 @@ const SERVICE: &str = "sheaf";
 /// Reason why the keyring gave no key. No message contains one.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
-    #[error("this build knows no keyring\nbuild it with --features keyring, or ask the keyring with key_command")]
+    #[error("this build has no keyring support\nbuild it with --features keyring, or ask the keyring with key_command")]
     NotBuilt,
     #[error("the keyring has no `{0}` of the service `{SERVICE}`")]
     Absent(String),

@@ -76,11 +76,11 @@ pub enum KeySource {
 pub enum KeyError {
     #[error("the environment has no {}", .0.join(" or "))]
     Unset(Vec<String>),
-    #[error("the key file gave none")]
+    #[error("the key file was not used")]
     File(#[from] file::Error),
     #[error("{0} is not a key: it is empty, too long or has more than one line")]
     Odd(String),
-    #[error("the key command gave none")]
+    #[error("the key command returned no key")]
     Command(#[from] process::Error),
     #[error(transparent)]
     Keyring(#[from] keyring::KeyringError),
@@ -241,14 +241,14 @@ mod tests {
             (
                 line("echo locked >&2; exit 3"),
                 error(
-                    "the key command gave none: the command `echo locked >&2; exit 3` failed (exit status: 3)\nlocked",
+                    "the key command returned no key: the command `echo locked >&2; exit 3` failed (exit status: 3)\nlocked",
                 ),
             ),
             (line("true"), odd("what the key command wrote")),
             (line("printf '\\377'"), odd("what the key command wrote")),
             (
                 words(&["/nowhere/pass", "show"]),
-                error("the key command gave none: the command `/nowhere/pass` was not found"),
+                error("the key command returned no key: the command `/nowhere/pass` was not found"),
             ),
         ] {
             assert_eq!(resolve(source.clone()).await, expected, "{source:?}");
@@ -265,10 +265,10 @@ mod tests {
             "{shown} is not a key: it is empty, too long or has more than one line"
         ));
         let shared = Err(format!(
-            "the key file gave none: {shown} can be read by others\nrun `chmod 600 {shown}`"
+            "the key file was not used: {shown} can be read by others\nrun `chmod 600 {shown}`"
         ));
         let large = Err(format!(
-            "the key file gave none: {shown} is larger than {LIMIT_BYTES} bytes"
+            "the key file was not used: {shown} is larger than {LIMIT_BYTES} bytes"
         ));
         for (text, mode, expected) in [
             ("key\n", 0o600, &key),

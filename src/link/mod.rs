@@ -58,6 +58,8 @@ pub struct About {
     pub runs: bool,
     /// True if the peer reads the `context` of each message; otherwise the link got it once.
     pub reads_context: bool,
+    /// The conversation and its files are the peer's: the folder in which the program was started says nothing.
+    pub is_attached: bool,
     /// Folder of its files. `None`: the folder in which the program was started.
     pub workspace: Option<PathBuf>,
     /// Sandbox of the commands that the peer runs here.

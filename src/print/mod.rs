@@ -582,7 +582,7 @@ impl<'a> Printer<'a> {
                     .as_ref()
                     .and_then(|it| it.questions.first())
                     .map_or("", |it| it.text);
-                let hint = "nobody can be asked; `sheaf -p --continue ANSWER` answers";
+                let hint = "sheaf cannot ask you here; `sheaf -p --continue ANSWER` answers";
                 self.outputs.say("question", &format!("{asked}\n{hint}"));
                 return RunOutcome::Refused;
             }

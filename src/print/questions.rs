@@ -93,7 +93,7 @@ impl Printer<'_> {
         if !hears && !self.questions.is_replay {
             return None;
         }
-        let reason = "nobody can be asked: sheaf runs without a screen";
+        let reason = "the question could not be shown: sheaf runs without a screen";
         if is_approval(document) && !self.questions.refused {
             self.questions.refused = true;
             let View::Clarification(it) = document.view() else {

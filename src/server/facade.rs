@@ -5,7 +5,7 @@
 //! and never calls the client's. A question becomes text, and the next message is its answer; an action that would need
 //! an approval is not done, and the model is told so.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use axum::{
     body::Body,
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     link::Asker,
-    protocol::{Event, Message, Mode, Position, Request, codec::Identity},
+    protocol::{DocumentId, Event, Message, Mode, Position, Request, codec::Identity},
 };
 
 pub type Answer = Result<HttpResponse<Body>, Refusal>;
@@ -93,12 +93,32 @@ fn early_failure(served: &ServedResponse) -> Option<Refusal> {
 }
 
 fn flattened(served: &ServedResponse) -> (Flattener, Vec<OutputPart>) {
+    let entries = served.entries_until(served.last());
+    let dropped = dropped(entries.iter().map(|it| &it.event));
     let mut flat = Flattener::default();
     let mut pieces = Vec::new();
-    for entry in served.entries_until(served.last()) {
-        pieces.extend(flat.push(&entry));
+    for entry in entries {
+        if entry.event.document().is_none_or(|it| !dropped.contains(it)) {
+            pieces.extend(flat.push(&entry));
+        }
     }
     (flat, pieces)
+}
+
+/// The texts that broke off and are followed by others: what came of them was asked for again. Who gets an answer at once need not
+/// read them; a stream has had them already.
+fn dropped<'a>(events: impl Iterator<Item = &'a Event>) -> HashSet<DocumentId> {
+    let (mut dropped, mut cut) = (HashSet::new(), Vec::new());
+    for event in events {
+        match event {
+            Event::DocumentStart(_) => dropped.extend(cut.drain(..)),
+            Event::DocumentEnd { document, metadata, .. } if metadata.get("incomplete") == Some(&Value::Bool(true)) => {
+                cut.push(document.clone());
+            }
+            _ => {}
+        }
+    }
+    dropped
 }
 
 /// Joins neighbouring pieces of the same sort.

@@ -278,7 +278,7 @@ fn what_is_no_key_or_no_provider_is_refused_and_never_repeated() {
         (
             &["openai", "--key-command", "exit 3"],
             "",
-            "the key command gave none",
+            "the key command returned no key",
             1,
         ),
         (&["opnai"], "", "did you mean `openai`", 2),

@@ -134,7 +134,7 @@ fn a_tool_of_a_server_is_called_in_either_era() {
 #[test]
 fn a_call_needs_a_yes_and_a_mode_that_changes_something() {
     for (arguments, expected) in [
-        (&["-p", "go"][..], "nobody can be asked"),
+        (&["-p", "go"][..], "sheaf cannot ask for approval here"),
         (&["-p", "--mode", "plan", "--force", "go"], "in plan mode"),
         (&["-p", "--mode", "ask", "--allow", "Mcp(own:*)", "go"], "in ask mode"),
         (

@@ -389,7 +389,7 @@ fn what_needs_a_yes_is_asked_of_the_client_that_can_give_it() {
     assert!(!home.path().join("work/two.txt").exists());
     let requests = model.requests();
     assert!(
-        result(&requests[3]).contains("nobody can be asked"),
+        result(&requests[3]).contains("sheaf cannot ask for approval here"),
         "{}",
         result(&requests[3])
     );
@@ -574,6 +574,8 @@ fn a_screen_opens_a_conversation_of_a_server_from_its_list() {
     screen.send("\r");
     screen.wait_gone("1 turn");
     screen.wait_for("two words");
+    // Not the folder here, whose files are not touched.
+    screen.wait_for(" sheaf at 127.0.0.1:");
     screen.send("and more\r");
     screen.wait_for("four words");
     let named = Start::new(&["--attach", &format!("{url}#{conversation}")]);

@@ -105,7 +105,7 @@ fn conversations_are_listed_found_renamed_and_removed() {
     let ran = home.run(&["sessions", "rm", &second]);
     assert!(
         ran.code == Some(2) && ran.err.contains("sheaf sessions rm --yes"),
-        "nobody can be asked: {}",
+        "sheaf cannot ask you here: {}",
         ran.err
     );
     assert_eq!(listed(&["sessions", "list"]).len(), 2);

@@ -57,6 +57,7 @@ impl Link for Noting {
 
     fn about(&self) -> About {
         About {
+            is_attached: false,
             peer: "test".into(),
             model: Some("model".into()),
             window: Some(1000),

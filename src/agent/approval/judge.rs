@@ -204,11 +204,11 @@ fn both(mut left: Question, right: Question) -> Question {
 fn unattended(question: &Question) -> String {
     let Question { always, why, .. } = question;
     if always.is_empty() {
-        return format!("{why}; nobody can be asked, and no rule allows this");
+        return format!("{why}; sheaf cannot ask for approval here, and no rule allows this");
     }
     let rules: Vec<_> = always.iter().map(|it| format!("{:?}", it.to_string())).collect();
     format!(
-        "{why}; nobody can be asked\nto allow it, add to your settings: approvals.allow = [{}]",
+        "{why}; sheaf cannot ask for approval here\nto allow it, add to your settings: approvals.allow = [{}]",
         rules.join(", ")
     )
 }

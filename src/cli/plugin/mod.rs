@@ -328,7 +328,9 @@ fn is_wanted(question: &str, yes: bool) -> Result<bool> {
         return Ok(true);
     }
     if !io::stdin().is_terminal() {
-        return Err(UsageError("nobody can be asked\n  --yes   says yes to what is listed above".to_owned()).into());
+        return Err(
+            UsageError("sheaf cannot ask you here\n  --yes   says yes to what is listed above".to_owned()).into(),
+        );
     }
     complain(&format!("{question} [y/N]"));
     let mut answer = String::new();

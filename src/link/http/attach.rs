@@ -218,6 +218,7 @@ impl AttachServer {
         let host = name.split_once("://").map_or(name, |(_, host)| host);
         let about = About {
             peer: format!("sheaf at {host}"),
+            is_attached: true,
             model: self.settings.model.clone(),
             ..About::default()
         };

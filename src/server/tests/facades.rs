@@ -52,6 +52,40 @@ fn text(parts: &[Value], path: &str) -> String {
 }
 
 #[tokio::test]
+async fn what_broke_off_and_was_asked_for_again_is_in_no_object() {
+    let notice = Event::Notice(crate::protocol::Notice::new(
+        crate::protocol::Severity::Warning,
+        crate::protocol::ANSWER_DROPPED,
+        "again",
+    ));
+    let text = |id: &str, text: &str, metadata: Value| {
+        [
+            start(id, "text", json!({})),
+            delta(id, text),
+            end(id, Some(text), metadata),
+        ]
+    };
+    let events: Vec<Event> = text("a", "First.", json!({}))
+        .into_iter()
+        .chain([
+            start("t", "tool_call", json!({ "toolName": "grep" })),
+            end("t", None, json!({ "state": "completed" })),
+        ])
+        .chain(text("b", "I loo", json!({ "incomplete": true })))
+        .chain([notice])
+        .chain(text("c", "I look.", json!({})))
+        .chain([Event::Done(Done::default())])
+        .collect();
+    let mut gateway = Gateway::new();
+    for (path, place) in [(MESSAGES, "/content"), (RESPONSES, "/output")] {
+        let object = json_of(&answered(&mut gateway, path, &json!({}), events.clone()).await);
+        let said = object.pointer(place).expect("content").to_string();
+        assert!(said.contains("First.") && said.contains("I look."), "{said}");
+        assert!(!said.contains("I loo\\n") && !said.contains("I loo\""), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_response_is_the_same_as_a_stream_and_as_an_object() {
     let mut gateway = Gateway::new();
     let object = json_of(&answered(&mut gateway, RESPONSES, &json!({}), script()).await);

@@ -24,6 +24,12 @@ pub fn spans(
     let right = right(conversation, composer, settings, status, columns);
     let room = columns.saturating_sub(width::spans_width(&right) + 3);
     let Workspace { label, branch, .. } = &conversation.workspace;
+    let (label, branch) = if conversation.about.is_attached {
+        // What is allowed here is done there.
+        (&conversation.about.peer, &None)
+    } else {
+        (label, branch)
+    };
     let place = Sanitized::line(&width::cut_middle(label, room));
     let mut left = vec![Span::new(place, Role::Dim).bold()];
     let mut push = |text: Sanitized, gap: &'static str| {

@@ -152,8 +152,8 @@ mod tests {
 · always allowed: Shell(git push), in your settings · /permissions
 · exported to ~/cart.html · delete it to undo
 · saved to notes.md · delete it to undo
-· exported to ~/cart.html, in the place of the earlier file
-· saved to notes.md, in the place of the earlier file
+· exported to ~/cart.html, replacing the earlier file
+· saved to notes.md, replacing the earlier file
 · committed 1a2b3c4d · git reset --soft HEAD~1
 · remembered in AGENTS.md:3 · delete that line to undo
 · wrote theme = owl to ~/config.toml:2 · /config

@@ -222,7 +222,7 @@ mod tests {
         let long: String = numbered("line ", 40);
         assert_eq!(shown(&long, Fold::Full, 40).lines().count(), 40);
         let wide = "x".repeat(9000);
-        assert!(shown(&wide, Fold::Usual, 40).ends_with("… 5,000 signs\n"));
+        assert!(shown(&wide, Fold::Usual, 40).ends_with("… 5,000 characters\n"));
         assert!(!shown(&wide, Fold::Full, 40).contains('…'));
     }
 }

@@ -247,21 +247,21 @@ fn when_nobody_is_there_the_refusal_says_what_is_missing() {
     for (access, expected) in [
         (
             with("git push origin", &[Permission::Network, Permission::GitWrite]),
-            "it needs the permission network and git_write; nobody can be asked\n\
+            "it needs the permission network and git_write; sheaf cannot ask for approval here\n\
              to allow it, add to your settings: approvals.allow = [\"Shell(git push) with network\"]",
         ),
         (
             with("ls", &[Permission::All]),
-            "it would run outside the sandbox; nobody can be asked, and no rule allows this",
+            "it would run outside the sandbox; sheaf cannot ask for approval here, and no rule allows this",
         ),
         (
             Access::Read(file("/opt/lib/x/a.h", Place::Outside)),
-            "`/opt/lib/x/a.h` is outside the workspace; nobody can be asked\n\
+            "`/opt/lib/x/a.h` is outside the workspace; sheaf cannot ask for approval here\n\
              to allow it, add to your settings: approvals.allow = [\"Read(/opt/lib/x/**)\"]",
         ),
         (
             Access::Delete(inside("a")),
-            "it deletes `a`; nobody can be asked\n\
+            "it deletes `a`; sheaf cannot ask for approval here\n\
              to allow it, add to your settings: approvals.allow = [\"Delete(./a)\"]",
         ),
     ] {

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     link::Asker,
-    protocol::{DocumentId, Event, Message, Mode, Position, Request, codec::Identity},
+    protocol::{DocumentId, Event, KindGroup, Message, Mode, Position, Request, codec::Identity},
 };
 
 pub type Answer = Result<HttpResponse<Body>, Refusal>;
@@ -108,11 +108,18 @@ fn flattened(served: &ServedResponse) -> (Flattener, Vec<OutputPart>) {
 /// The texts that broke off and are followed by others: what came of them was asked for again. Who gets an answer at once need not
 /// read them; a stream has had them already.
 fn dropped<'a>(events: impl Iterator<Item = &'a Event>) -> HashSet<DocumentId> {
-    let (mut dropped, mut cut) = (HashSet::new(), Vec::new());
+    let (mut dropped, mut cut, mut texts) = (HashSet::new(), Vec::new(), HashSet::new());
     for event in events {
         match event {
-            Event::DocumentStart(_) => dropped.extend(cut.drain(..)),
-            Event::DocumentEnd { document, metadata, .. } if metadata.get("incomplete") == Some(&Value::Bool(true)) => {
+            Event::DocumentStart(start) => {
+                dropped.extend(cut.drain(..));
+                if start.kind.row().group == KindGroup::Text {
+                    texts.insert(start.id.clone());
+                }
+            }
+            Event::DocumentEnd { document, metadata, .. }
+                if texts.contains(document) && metadata.get("incomplete") == Some(&Value::Bool(true)) =>
+            {
                 cut.push(document.clone());
             }
             _ => {}

@@ -174,7 +174,7 @@ impl EditList {
                     _ => Vec::new(),
                 },
                 value: permissions.run.clone(),
-                is_own: true,
+                is_own: permissions.run != "sandbox",
                 ..row(RUN, &about, RowAction::Setting(RUN.to_owned()))
             }
         }];
@@ -258,11 +258,11 @@ impl EditList {
         self.cursor = ListCursor::new(place.unwrap_or(0));
     }
 
-    /// After a step: goes on in its direction to a row that does something, if there is one.
+    /// After a step: goes on in its direction to a row that is no heading, if there is one.
     fn skip_headings(&mut self, code: KeyCode) {
         let does = |at: &usize| {
             let row = self.passing.get(*at).and_then(|it| self.rows.get(*it));
-            row.is_some_and(|it| it.action != RowAction::Nothing)
+            row.is_some_and(|it| it.action != RowAction::Nothing || !it.about.is_empty())
         };
         let at = self.cursor.at;
         let next = match code {

@@ -372,7 +372,10 @@ fn an_unknown_command_costs_no_words() {
     assert_eq!(desk.app.composer.field.text(), "/ fix the tests");
     desk.keys("<ctrl+u><ctrl+k>/thei fix the tests<enter>x");
     assert_eq!(desk.app.composer.field.text(), "x");
-    desk.keys("<backspace><ctrl+p>");
+    // Whoever goes on with the line keeps it.
+    desk.keys("<backspace>/thei fix the tests<enter><end>!");
+    assert_eq!(desk.app.composer.field.text(), "/thei fix the tests!");
+    desk.keys("<ctrl+u><ctrl+k><ctrl+p>");
     assert_eq!(
         desk.app.composer.field.text(),
         "/thei fix the tests",

@@ -198,9 +198,7 @@ const TARGETS: &[KeyTarget] = &[
 pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.drop_toast();
     app.viewport.selection = None;
-    if is_text(event) {
-        replace_unknown(app, event.code == KeyCode::Char('/'));
-    }
+    replace_unknown(app, !is_text(event) || event.code == KeyCode::Char('/'));
     let continues = continues(app, event);
     if continues && event.code == KeyCode::Char(' ') {
         return vec![Effect::Send(Command::Next)];
@@ -271,11 +269,11 @@ fn close(app: &mut App) {
     }
 }
 
-/// Before something is typed or pasted: of an unknown command it takes the place of the word if it is a command again, else of
-/// all, as its arguments are no part of a message.
-pub(super) fn replace_unknown(app: &mut App, is_command: bool) {
+/// Before a key or a paste: text that is typed directly after an unknown command takes the place of all of it, as its arguments are
+/// no part of a message. `keeps`: another command, or a key that goes on with the draft.
+pub(super) fn replace_unknown(app: &mut App, keeps: bool) {
     let is_unknown = std::mem::take(&mut app.composer.commands.is_unknown);
-    if is_unknown && !is_command && app.viewport.focus == Focus::Composer && app.overlays.is_empty() {
+    if is_unknown && !keeps && app.viewport.focus == Focus::Composer && app.overlays.is_empty() {
         app.composer.field.select_all();
     }
 }

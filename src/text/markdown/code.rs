@@ -107,13 +107,14 @@ impl Flow {
 }
 
 impl OpenCode {
-    /// Returns true if a line ends the block. For an incomplete line: if it may become one that does.
+    /// Returns true if a line ends the block. For an incomplete line: if it may become one that does. Only spaces may
+    /// follow the marks, as the parser has it; after a tab it reads on.
     fn closes(&self, line: &str, complete: bool) -> bool {
         let rest = line.trim_start_matches(' ');
         let after = rest.trim_start_matches(self.sign);
         let length = rest.len() - after.len();
         line.len() - rest.len() <= 3
-            && after.trim().is_empty()
+            && after.bytes().all(|it| it == b' ')
             && if complete { length >= self.length } else { length > 0 }
     }
 

@@ -66,11 +66,11 @@ impl<'a> Marked<'a> {
 
     /// Returns a part of the original source; without backslashes that only escape, unless it is code.
     pub fn text<'t>(&self, text: &'t str, range: &Range<usize>, is_code: bool) -> Cow<'t, str> {
-        if text.contains(DOLLAR) {
-            let text = plain(text);
-            return Cow::Owned(self.unmarked(&text, range, is_code).into_owned());
+        let unmarked = self.unmarked(text, range, is_code);
+        if unmarked.contains(DOLLAR) {
+            return Cow::Owned(plain(&unmarked));
         }
-        self.unmarked(text, range, is_code)
+        unmarked
     }
 
     fn unmarked<'t>(&self, text: &'t str, range: &Range<usize>, is_code: bool) -> Cow<'t, str> {
@@ -83,16 +83,7 @@ impl<'a> Marked<'a> {
             return Cow::Owned(text.replace([ROUND, SQUARE], ""));
         }
         if is_code {
-            let with = [
-                ("$\u{1}", "\\("),
-                ("\u{1}$", "\\)"),
-                ("$\u{2}", "\\["),
-                ("\u{2}$", "\\]"),
-            ];
-            return Cow::Owned(
-                with.iter()
-                    .fold(text.to_owned(), |text, (from, to)| text.replace(from, to)),
-            );
+            return Cow::Owned(with_brackets(text));
         }
         let original = self.original.get(range.clone()).unwrap_or_default();
         let shown = original
@@ -132,6 +123,28 @@ impl<'a> Marked<'a> {
         };
         lines.unwrap_or_else(|| vec![format!("{sign}{text}{sign}")])
     }
+}
+
+/// Code of the marked source with its brackets.
+fn with_brackets(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut is_open = false;
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_round = letter == ROUND;
+        if !is_round && letter != SQUARE {
+            code.push(letter);
+        } else if !is_open && code.ends_with('$') {
+            code.pop();
+            code.push_str(if is_round { "\\(" } else { "\\[" });
+            is_open = true;
+        } else {
+            letters.next_if_eq(&'$');
+            code.push_str(if is_round { "\\)" } else { "\\]" });
+            is_open = false;
+        }
+    }
+    code
 }
 
 /// A text of the marked source with its dollar signs.
@@ -220,37 +233,68 @@ fn formula_end(line: &str, from: usize) -> Option<usize> {
 /// everything here is decided by lines that can only be of one block.
 fn brackets(source: &str) -> Vec<usize> {
     let mut found = Vec::new();
-    // Where a `\\[` stands that is a line of its own.
-    let mut opened: Option<usize> = None;
+    // The `\[` that is a line of its own, and the lines after it.
+    let mut opened: Option<Opened<'_>> = None;
     let mut start = 0;
     for line in source.split_inclusive('\n') {
         let words = line.trim();
         let first = start + (line.len() - line.trim_start().len());
+        let at = start;
         start += line.len();
-        match opened {
-            Some(at) if words == "\\]" => {
-                found.extend([at, first]);
-                opened = None;
+        if let Some(mut open) = opened.take() {
+            let is_of_another = open.is_indented && !is_indented(line);
+            if words == "\\]" && !is_of_another {
+                found.extend([open.at, first]);
                 continue;
             }
             // What may begin another block ends it.
-            Some(_)
-                if words.is_empty()
-                    || words.contains('$')
-                    || words.starts_with(|it| "-+*#>|`~=<0123456789[".contains(it)) =>
-            {
-                opened = None;
+            let ends = is_of_another
+                || words.is_empty()
+                || words.contains('$')
+                || words.contains("\\[")
+                || words.starts_with(|it| "-+*#>|`~=<0123456789[".contains(it));
+            if !ends {
+                open.lines.push((line, at));
+                opened = Some(open);
+                continue;
             }
-            Some(_) if !words.contains("\\[") => continue,
-            Some(_) | None => opened = None,
+            open.give_up(&mut found);
         }
         if words == "\\[" {
-            opened = Some(first);
+            opened = Some(Opened {
+                at: first,
+                is_indented: is_indented(line),
+                lines: Vec::new(),
+            });
         } else {
-            in_line(line, start - line.len(), &mut found);
+            in_line(line, at, &mut found);
         }
     }
+    if let Some(open) = opened {
+        open.give_up(&mut found);
+    }
     found
+}
+
+/// A `\[` that is a line of its own, with the lines after it and the bytes at which they begin.
+struct Opened<'a> {
+    at: usize,
+    is_indented: bool,
+    lines: Vec<(&'a str, usize)>,
+}
+
+impl Opened<'_> {
+    /// Nothing closes it: its lines are text.
+    fn give_up(self, found: &mut Vec<usize>) {
+        for (line, start) in self.lines {
+            in_line(line, start, found);
+        }
+    }
+}
+
+/// Returns true if a line may be indented code.
+fn is_indented(line: &str) -> bool {
+    line.starts_with("    ") || line.trim_start_matches(' ').starts_with('\t')
 }
 
 /// Pairs of brackets in one line, none inside another.

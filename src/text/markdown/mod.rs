@@ -276,6 +276,9 @@ impl Flow {
         let tail = from(source, self.frozen.bytes);
         let tree = tree::read(tail, &self.frozen.definitions);
         let Some((last, range)) = tree.blocks.last() else {
+            if closed {
+                self.settle(&tree, 0, tail.len(), colours, rows);
+            }
             return false;
         };
         // A block that has only begun in the last line may turn out to belong to the one before.
@@ -285,7 +288,12 @@ impl Flow {
             Some((_, range)) => line_start(tail, range.start),
             None => tail.len(),
         };
-        if complete > 0 {
+        let unfinished = !closed && tree.definitions.iter().any(|it| it.2 >= until);
+        if complete > 0 && unfinished {
+            // A definition that is still being written may get another target.
+            let tree = tree::read(upto(tail, until), &self.frozen.definitions);
+            self.settle(&tree, tree.blocks.len(), until, colours, rows);
+        } else if complete > 0 {
             self.settle(&tree, complete, until, colours, rows);
         }
         let fenced = matches!(last, Block::Code(code) if code.fenced) && begun && !closed;

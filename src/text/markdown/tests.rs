@@ -803,6 +803,8 @@ fn blanks_where_a_fence_breaks_off_are_no_line_of_code() {
         "```\nb\n     ",
         "```\n   ",
         " ```\n\n  ",
+        "a\n```\n```\t\n",
+        "```\nb\n``` \t\nc\n```  \r\nd",
     ] {
         let mut whole = Vec::new();
         Flow::new(1).update(source, true, 40, &NoColours, &mut whole);
@@ -812,6 +814,25 @@ fn blanks_where_a_fence_breaks_off_are_no_line_of_code() {
             flow.update(source, false, 40, &NoColours, &mut rows);
             flow.update(source, true, 40, &NoColours, &mut rows);
             assert_eq!(rows, whole, "{source:?} cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn what_comes_in_two_pieces_is_shown_as_if_it_came_in_one() {
+    for source in [
+        "see [a][b]\n> \n\n[b]: http://q.r/x\n\nend",
+        "see [a][b]\n~~~\n\n~~~\n\n\n[b]: http://q.r\n\n",
+        "```\n\\[$\\] \\($x$\\) $x$\\(a\\)$y$\n\\[\na\n\\]\n```\n",
+        "    \\[\na \\(a_1\\) \n",
+        "    \\[\n\\] a\n\n    \\[\n    b\n\\]\n\\[\nx^2\n\\]\n",
+    ] {
+        for cut in 1..source.len() {
+            let (mut flow, mut rows) = (Flow::new(1), Vec::new());
+            flow.update(&source[..cut], false, 40, &NoColours, &mut rows);
+            flow.update(source, false, 40, &NoColours, &mut rows);
+            flow.update(source, true, 40, &NoColours, &mut rows);
+            assert_eq!(rows, whole(source, 40), "{source:?} cut at {cut}");
         }
     }
 }

@@ -39,8 +39,13 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_sheaf");
 /// So much may be resident when a session of 100 MB has been opened, in kibibytes.
 const MOST_RESIDENT_KIB: u64 = 60 << 10;
 
-fn main() {
+fn main() -> std::process::ExitCode {
     divan::main();
+    if resident::is_within() {
+        std::process::ExitCode::SUCCESS
+    } else {
+        std::process::ExitCode::FAILURE
+    }
 }
 
 struct Home(tempfile::TempDir);

@@ -349,6 +349,17 @@ done-undid-document = { $address } { $file } rückgängig gemacht · /redo { $ad
 done-redid-document = { $address } { $file } wiederholt · /undo { $address }
 done-finished-undo = unterbrochenes Rückgängigmachen abgeschlossen: { $files } · /redo
 done-finished-redo = unterbrochenes Wiederholen abgeschlossen: { $files } · /undo
+undo-finished = { $count ->
+    [one] Ein abgebrochenes Rückgängigmachen wurde beendet: 1 Datei
+   *[other] Ein abgebrochenes Rückgängigmachen wurde beendet: { $count } Dateien
+}
+undo-finished-other = { $count ->
+    [one] Ein abgebrochenes Rückgängigmachen einer anderen Unterhaltung wurde beendet: 1 Datei
+   *[other] Ein abgebrochenes Rückgängigmachen einer anderen Unterhaltung wurde beendet: { $count } Dateien
+}
+undo-unfinished-other = Ein abgebrochenes Rückgängigmachen einer anderen Unterhaltung kann nicht beendet werden
+undo-unchanged = später bearbeitet: { $files }
+undo-is-cut = ein Rückgängigmachen wurde abgebrochen; `sheaf undo` beendet es
 done-unchanged = unverändert: { $what }
 done-branched = weiter nach { $address } · /branches für den Rest
 done-branched-start = weiter von vorn · /branches zeigt das Verlassene

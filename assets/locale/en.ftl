@@ -352,6 +352,17 @@ done-undid-document = undid { $address } { $file } · /redo { $address }
 done-redid-document = redid { $address } { $file } · /undo { $address }
 done-finished-undo = finished an interrupted undo of { $files } · /redo
 done-finished-redo = finished an interrupted redo of { $files } · /undo
+undo-finished = { $count ->
+    [one] Finished an interrupted undo: 1 file
+   *[other] Finished an interrupted undo: { $count } files
+}
+undo-finished-other = { $count ->
+    [one] Finished an interrupted undo of another conversation: 1 file
+   *[other] Finished an interrupted undo of another conversation: { $count } files
+}
+undo-unfinished-other = An interrupted undo of another conversation cannot be finished
+undo-unchanged = edited later: { $files }
+undo-is-cut = an undo was interrupted; `sheaf undo` finishes it
 done-unchanged = unchanged: { $what }
 done-branched = continues after { $address } · /branches for the rest
 done-branched-start = continues from the start · /branches shows what you left

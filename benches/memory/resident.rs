@@ -39,6 +39,14 @@ fn program() -> PathBuf {
     std::env::var_os("SHEAF_BENCH_PROGRAM").map_or_else(|| super::PROGRAM.into(), PathBuf::from)
 }
 
+/// Figures above their limit; the bench fails if there is one.
+static ABOVE: AtomicU64 = AtomicU64::new(0);
+
+/// Returns true if every figure was within its limit.
+pub fn is_within() -> bool {
+    ABOVE.load(Ordering::Relaxed) == 0
+}
+
 /// Prints a figure in bytes beside its limit.
 fn judge(what: &str, bytes: u64, limit: u64) {
     let shown = |bytes: u64| {
@@ -49,7 +57,12 @@ fn judge(what: &str, bytes: u64, limit: u64) {
         }
     };
     let mut out = std::io::stdout();
-    let verdict = if bytes <= limit { "within" } else { "ABOVE" };
+    let verdict = if bytes <= limit {
+        "within"
+    } else {
+        ABOVE.fetch_add(1, Ordering::Relaxed);
+        "ABOVE"
+    };
     let _ = writeln!(out, "{what}: {}, {verdict} {}", shown(bytes), shown(limit));
 }
 

@@ -14,6 +14,7 @@ use crate::{
     journal::file::Store,
     protocol::{ConversationId, Event, FileChange, Operation, Position, Restore, RestoreConflict, RestoreTarget, Turn},
     sandbox::{Checkpoints, Fence, Seen, Workspace},
+    t,
     text::figure,
     transcript::Transcript,
     tui::now_ms,
@@ -77,6 +78,16 @@ impl UndoRequest<'_> {
         let checkpoints = Checkpoints::open(&base.paths.state.join("checkpoints"), name.as_str())?;
         checkpoints.begin(u64::from(log.turn().0));
         let seen = Seen::keeping(checkpoints);
+        let is_cut = seen.checkpoints().is_some_and(Checkpoints::is_cut);
+        if asked.dry_run && is_cut {
+            complain(t!("undo-is-cut"));
+            return Ok(code::OK);
+        }
+        if !asked.dry_run {
+            for finished in undo::finish_others(&seen, &workspace) {
+                complain(&finished);
+            }
+        }
         // Whoever changes files has the conversation's lock first. Its damage has been printed.
         let resume = || Store::new(base.paths.sessions()).resume_to_change(&id, now_ms());
         let resumed = if asked.dry_run { None } else { Some(resume()?) };

@@ -436,6 +436,24 @@ impl LogState {
         }
     }
 
+    /// Drops text that is only printed, after `since`, if every close follower has read it.
+    fn drop_printed(&mut self, since: Position) {
+        let Some(read) = self.close.values().min().copied().filter(|it| *it > since) else {
+            return;
+        };
+        // One that begins at or before it may have been read in part.
+        let from = self.entries.range(..=since).next_back().map_or(since, |it| *it.0);
+        let new = self
+            .entries
+            .range(from..=read)
+            .filter(|(_, it)| it.is_only_printed() && it.last() <= read);
+        let printed: Vec<_> = new.map(|(first, _)| *first).collect();
+        for first in printed {
+            self.entries.remove(&first);
+            self.deltas.removed(first);
+        }
+    }
+
     fn forget_first(&mut self) {
         match self.spent.pop_first() {
             Some((first, pieces)) => {
@@ -639,6 +657,7 @@ impl Follower {
         let is_new = !self.found.is_empty();
         if let Some(id) = self.close {
             state.close.insert(id, read);
+            state.drop_printed(since);
             state.sweep();
         }
         drop(state);
@@ -700,6 +719,33 @@ mod tests {
         }
         let positions: Vec<_> = log.after(Position(0)).iter().map(|it| it.position.0).collect();
         assert_eq!(positions, [1, 2, 3, 5, 6]);
+    }
+
+    #[test]
+    fn text_that_was_printed_is_not_kept() {
+        let said = |text: &str| Event::Said { delta: text.into() };
+        let log = Log::new();
+        let mut close = log.follow_closely(Position(0));
+        log.append(0, Event::UserMessage(Message::user("hi")));
+        log.append(0, start("a"));
+        for _ in 0..3 {
+            log.append(0, said("x"));
+            log.append(0, said("y"));
+            log.append(0, delta("a"));
+        }
+        let mut batch = Vec::new();
+        // The second take begins within two pieces that are stored together.
+        for limit in [3, 100] {
+            let limit = ReadLimit {
+                entries: limit,
+                bytes: usize::MAX,
+            };
+            assert!(close.take_within(limit, &mut batch));
+        }
+        let is_said = |it: &&Arc<Entry>| matches!(it.event, Event::Said { .. });
+        assert_eq!(batch.iter().filter(is_said).count(), 6);
+        assert_eq!(log.after(Position(0)).iter().filter(is_said).count(), 0);
+        assert_eq!(log.after(Position(0)).len(), 5);
     }
 
     #[test]

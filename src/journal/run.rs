@@ -30,6 +30,8 @@ enum RunTarget {
     Thinking,
     /// A member of the metadata that grows.
     Member(DocumentId, String),
+    /// Text as the model wrote it, for output without a screen.
+    Said,
 }
 
 /// Consecutive entries of a log.
@@ -147,8 +149,10 @@ impl RunTarget {
         if let Event::ContentDelta { document, .. } = event {
             return Some(Self::Content(document.clone()));
         }
-        if matches!(event, Event::ThinkingDelta { .. }) {
-            return Some(Self::Thinking);
+        match event {
+            Event::ThinkingDelta { .. } => return Some(Self::Thinking),
+            Event::Said { .. } => return Some(Self::Said),
+            _ => {}
         }
         if let Event::MetadataDelta {
             document,
@@ -169,7 +173,7 @@ impl RunTarget {
         match self {
             Self::Content(_) => has_content,
             Self::Member(_, name) => has(name),
-            Self::Thinking => false,
+            Self::Thinking | Self::Said => false,
         }
     }
 }
@@ -243,6 +247,7 @@ impl DeltaRun {
                 delta: text.to_owned(),
             },
             RunTarget::Thinking => Event::ThinkingDelta { delta: text.to_owned() },
+            RunTarget::Said => Event::Said { delta: text.to_owned() },
             RunTarget::Member(document, name) => Event::MetadataDelta {
                 document: document.clone(),
                 metadata: Map::new(),
@@ -256,7 +261,9 @@ impl DeltaRun {
         if let (RunTarget::Content(this), Event::ContentDelta { document, delta }) = (&self.target, event) {
             return (this == document).then_some(delta);
         }
-        if let (RunTarget::Thinking, Event::ThinkingDelta { delta }) = (&self.target, event) {
+        if let (RunTarget::Thinking, Event::ThinkingDelta { delta }) | (RunTarget::Said, Event::Said { delta }) =
+            (&self.target, event)
+        {
             return Some(delta);
         }
         if let (
@@ -390,6 +397,15 @@ impl StoredEntries {
         }
     }
 
+    /// Returns true for text that is only printed: nobody needs it after that.
+    pub fn is_only_printed(&self) -> bool {
+        match self {
+            Self::Whole(entry) => matches!(entry.event, Event::Said { .. }),
+            Self::Run(run) => run.target == RunTarget::Said,
+            Self::Scratch(run) => run.target == RunTarget::Said,
+        }
+    }
+
     /// Returns the approximate size in bytes.
     pub fn size(&self) -> usize {
         match self {
@@ -424,7 +440,7 @@ impl StoredEntries {
 /// The text of an event that has a target.
 fn text_of(event: Event) -> String {
     match event {
-        Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta,
+        Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } | Event::Said { delta } => delta,
         Event::MetadataDelta { mut append, .. } => append.pop().map_or_else(String::new, |it| it.1),
         _ => String::new(),
     }

@@ -522,8 +522,9 @@ fn files() -> MutexGuard<'static, Vec<Weak<MappedFile>>> {
     files
 }
 
-/// Counts bytes that were read from files, and drops the pages of all files each time that [`READ_BYTES`] were read.
-fn note_read(bytes: usize) {
+/// Counts bytes that were read from files, and drops the pages of all files each time that [`READ_BYTES`] were read. Called
+/// also while a text is read that may be in one.
+pub fn note_read(bytes: usize) {
     static READ: AtomicUsize = AtomicUsize::new(0);
     if READ.fetch_add(bytes, Ordering::Relaxed) + bytes < READ_BYTES {
         return;
@@ -573,7 +574,15 @@ impl From<LongText> for String {
 
 impl Hash for LongText {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (**self).hash(state);
+        let is_stored = self.is_stored();
+        // In pieces wherever it is: equal texts have equal hashes.
+        for piece in self.as_str().as_bytes().chunks(PIECE_BYTES) {
+            state.write(piece);
+            if is_stored {
+                note_read(piece.len());
+            }
+        }
+        state.write_u8(u8::MAX);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
         document::{HookRun, hook_runs},
     },
     sandbox::{Commands, Tier},
+    t,
     text::Sanitized,
     transcript::{DocumentIndex, ExchangeChange},
 };
@@ -166,12 +167,15 @@ impl Printer<'_> {
                 return;
             }
             match notice.severity {
-                Severity::Info => {
-                    // Nothing else says what a hook did.
-                    if let Some((UserAction::HookRan, facts)) = UserAction::read(notice) {
-                        self.outputs.say("note", &facts.join("\n"));
+                // Nothing else says what a hook did, or what became of an undo that was cut.
+                Severity::Info => match UserAction::read(notice) {
+                    Some((UserAction::HookRan, facts)) => self.outputs.say("note", &facts.join("\n")),
+                    Some((UserAction::FinishedUndo | UserAction::FinishedRedo, facts)) => {
+                        let count: usize = facts.get(1).and_then(|it| it.parse().ok()).unwrap_or_default();
+                        self.outputs.say("note", &t!("undo-finished", count = count));
                     }
-                }
+                    Some(_) | None => {}
+                },
                 Severity::Warning => self.outputs.say("warning", &notice.message),
                 Severity::Error => self.outputs.say("error", &notice.message),
             }

@@ -46,14 +46,17 @@ impl Shop {
         files(&self.path())
     }
 
-    fn ask(&self, model: &Model, arguments: &[&str]) {
+    /// Returns what was written to standard error.
+    fn ask(&self, model: &Model, arguments: &[&str]) -> String {
         let output = with_model(self.home.path(), model)
             .args(["-p", "--force"])
             .args(arguments)
             .current_dir(self.path())
             .output()
             .expect("it runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        said
     }
 
     /// What it printed, and whether it went well.
@@ -134,7 +137,11 @@ fn what_was_done_without_a_screen_is_taken_back_without_one() {
 fn an_undo_that_was_cut_is_finished_by_the_next_start() {
     use std::os::unix::fs::PermissionsExt as _;
     for is_cut_early in [true, false] {
-        for start in ["-p", "undo", "screen"] {
+        for start in ["-p", "undo", "screen", "another -p"] {
+            if start == "another -p" && !is_cut_early {
+                // Then there is nothing to finish for whoever opens another conversation.
+                continue;
+            }
             let shop = Shop::new();
             two_turns(&shop);
             let path_of = |folder: &str, end: &str| {
@@ -161,11 +168,24 @@ fn an_undo_that_was_cut_is_finished_by_the_next_start() {
                 let b = shop.path().join("b.txt");
                 fs::write(&b, "b\nmore\n").expect("written");
                 fs::set_permissions(&b, fs::Permissions::from_mode(0o755)).expect("ours");
+                fs::write(shop.path().join(".b.txt.sheaf-0123456789ab"), "b\n").expect("written");
+                fs::write(steps.with_file_name("running"), "").expect("written");
                 assert_ne!(shop.files(), wanted);
+                let (said, is_fine) = shop.run(&["undo", "--dry-run"]);
+                assert!(is_fine && said.contains("an undo was interrupted"), "{said}");
             }
             let model = Model::with([Script::says("Three.")]);
             match start {
-                "-p" => shop.ask(&model, &["--continue", "third"]),
+                "-p" => {
+                    let said = shop.ask(&model, &["--continue", "third"]);
+                    assert!(!is_cut_early || said.contains("Finished an interrupted undo"), "{said}");
+                }
+                "another -p" => {
+                    let said = shop.ask(&model, &["third"]);
+                    assert!(said.contains("Finished an interrupted undo of another"), "{said}");
+                    assert_eq!(shop.files(), wanted);
+                    continue;
+                }
                 "undo" => {
                     let (said, is_fine) = shop.run(&["undo"]);
                     assert!(is_fine && said.contains("finished an interrupted run"), "{said}");

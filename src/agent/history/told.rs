@@ -29,12 +29,19 @@ use crate::{
 /// A shorter part stands in its message.
 const PART_BYTES: usize = 512;
 
+/// A longer text is not stored: no model's window holds it, and the record would need several times its memory. A session that
+/// ends with one is told from its documents.
+const LONGEST_PART_BYTES: usize = 4 << 20;
+
 /// A record that rewrites what was told repeats all of its parts if this many times its size was written since they were
 /// repeated last: so the end of a long session can be read by itself, and the session grows by a quarter at most.
 const REPEATED_AFTER: usize = 4;
 
 /// The name of a part that stands elsewhere.
 const PART: &str = "part";
+
+/// Stands for the hash of a text that is too long to be stored: no part has this name, so the record cannot be read.
+const TOO_LONG: &str = "too long";
 
 /// The prompt of a session: it stays the same as long as the same model answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,7 +196,8 @@ impl ToldRecorder {
                 record.insert(name.to_owned(), value);
             }
         };
-        put("borders", borders.clone().into(), !borders.is_empty());
+        let has_borders = !borders.is_empty();
+        put("borders", borders.into(), has_borders);
         put("openedAt", json!(history.opened_at), history.opened_at.is_some());
         put("isShort", true.into(), history.is_short);
         put("counted", json!(history.counts()), history.counts().is_some());
@@ -217,8 +225,9 @@ impl ToldRecorder {
         );
         let parts = std::mem::take(&mut writer.new);
         self.written += parts.values().map(|it| it.to_string().len()).sum::<usize>();
-        put("parts", json!(parts), !parts.is_empty());
-        put("messages", messages.clone().into(), !messages.is_empty());
+        let (has_parts, has_messages) = (!parts.is_empty(), !messages.is_empty());
+        put("parts", parts.into(), has_parts);
+        put("messages", messages.into(), has_messages);
         self.keys = keys;
         self.facts = facts;
         self.counted = history.counts();
@@ -320,6 +329,9 @@ impl PartWriter<'_> {
     }
 
     fn text(&mut self, text: &str) -> Value {
+        if text.len() > LONGEST_PART_BYTES {
+            return json!({ PART: TOO_LONG });
+        }
         self.value(text.into())
     }
 
@@ -812,6 +824,22 @@ mod tests {
         let messages = redacted.expect("the rest is sound").history.messages;
         assert!(!format!("{messages:?}").contains("redacted"), "{messages:?}");
         assert_eq!(messages.len(), 3);
+    }
+
+    #[test]
+    fn a_text_that_no_window_holds_is_not_stored() {
+        let mut teller = Teller::new();
+        teller.turn("one");
+        let said = "a".repeat(LONGEST_PART_BYTES + 1);
+        let said = vec![Said::Text(said.as_str().into())];
+        teller.history.messages.push(ModelMessage::Assistant(said));
+        teller.record();
+        let last = teller.log.after(Position(0)).pop().expect("a record");
+        let Event::Told(record) = &last.event else {
+            panic!("{:?}", last.event)
+        };
+        assert!(json!(record).to_string().len() < 1000);
+        assert!(teller.restored().is_none(), "its documents tell it");
     }
 
     #[test]

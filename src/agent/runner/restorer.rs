@@ -11,7 +11,7 @@ use crate::{
     protocol::{
         Applied, DocumentId, Event, Notice, Position, Response, Restore, Turn, UserAction, document::UNDONE, sentence,
     },
-    sandbox::{Checkpoints, Seen, Workspace},
+    sandbox::{Seen, Workspace},
     transcript::Transcript,
 };
 
@@ -108,12 +108,21 @@ impl Restorer {
 
     /// Begins to finish what a killed program left of an undo. A message waits for it.
     pub fn finish(&mut self, files: Files<'_>, log: &Arc<Log>) {
-        let is_due = files.seen.checkpoints().is_some_and(Checkpoints::ends_with_undo);
-        let Some(workspace) = files.workspace.filter(|_| is_due).cloned() else {
+        let Some(checkpoints) = files.seen.checkpoints() else {
+            return;
+        };
+        let is_due = checkpoints.ends_with_undo();
+        let Some(workspace) = files.workspace.cloned() else {
             return;
         };
         let (seen, log) = (Arc::clone(files.seen), Arc::clone(log));
         let work = tokio::task::spawn_blocking(move || {
+            for finished in undo::finish_others(&seen, &workspace) {
+                warn(&log, "undo-finished", finished);
+            }
+            if !is_due {
+                return Ok(None);
+            }
             let transcript = Transcript::from_entries(&log.after(Position(0)));
             undo::finish(&seen, &workspace, &transcript).transpose()
         });

@@ -21,6 +21,7 @@ use crate::{
         RestorePreview, RestoreTarget, Turn, TurnChanges, UserAction, View, document::UNDONE,
     },
     sandbox::{self, Checkpoints, Marked, PathState, Plan, Seen, Turning, Which, Workspace},
+    t,
     text::{diff::diff, figure},
     tools::{self, Context, Fault, Input as Arguments, Outcome},
     transcript::Transcript,
@@ -240,6 +241,24 @@ pub fn finish(
         unchanged,
     };
     Some(Ok((restored, notice)))
+}
+
+/// Finishes what killed programs left of undos and redos of other conversations in this workspace. Returns a sentence about
+/// each of them. Waits for the disk.
+pub fn finish_others(seen: &Seen, workspace: &Workspace) -> Vec<String> {
+    let finished = seen.checkpoints().map(|it| it.finish_others(workspace));
+    let sentence = |it: Result<sandbox::Done, sandbox::Refused>| match it {
+        Ok(done) => {
+            let count = done.files.iter().filter(|it| !it.is_dir()).count();
+            let mut text = t!("undo-finished-other", count = count).to_string();
+            if !done.left.is_empty() {
+                text.push_str(&format!("; {}", t!("undo-unchanged", files = done.left.join(", "))));
+            }
+            text
+        }
+        Err(why) => format!("{}: {}", t!("undo-unfinished-other"), chain(&why)),
+    };
+    finished.into_iter().flatten().map(sentence).collect()
 }
 
 /// Returns true if the document does not say yet what the event says.

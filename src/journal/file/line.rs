@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value};
 
 use crate::{
+    os::long_text,
     protocol::{Entry, Event, codec::record},
     text::redact::Redactor,
 };
@@ -18,6 +19,9 @@ pub const VERSION: u64 = 1;
 pub const BRANCHED: u64 = 2;
 
 const SEAL: &[u8] = br#","crc":"#;
+
+/// Bytes of a long text that pass through memory at a time.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// A line that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +103,8 @@ impl<W: Write> Line<'_, W> {
 
 impl<W: Write> Write for Line<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let bytes = bytes.get(..PIECE_BYTES).unwrap_or(bytes);
+        long_text::note_read(bytes.len());
         let Self {
             out,
             checksum,

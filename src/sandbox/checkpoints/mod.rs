@@ -31,6 +31,10 @@ use self::{
     survey::Survey,
 };
 use super::{files::Refused, workspace::Workspace};
+use crate::os::file::{self, Locked};
+
+/// Name of the file that is there, and locked, while an undo or redo changes files.
+const RUNNING: &str = "running";
 
 /// The store of one conversation.
 #[derive(Debug)]
@@ -150,7 +154,9 @@ impl Checkpoints {
 
     /// Does it, with all files or none. Files that clash stay as they are unless `over`; what was lost stays in any case.
     pub fn carry_out(&self, workspace: &Workspace, plan: Plan, over: bool) -> Result<Done, Refused> {
-        self.lock().carry_out(workspace, plan, over)
+        let mut state = self.lock();
+        let _running = Running::begin(state.kept.folder());
+        state.carry_out(workspace, plan, over)
     }
 
     /// Returns true if the last step is an undo or redo: it may have been cut by a crash, or not told to the conversation.
@@ -161,7 +167,36 @@ impl Checkpoints {
     /// Finishes an undo or redo that a killed program began; files that somebody has changed since stay as they are.
     /// `None` if the last one came to its end.
     pub fn finish_cut(&self, workspace: &Workspace) -> Option<Result<Done, Refused>> {
-        self.lock().finish_cut(workspace)
+        let mut state = self.lock();
+        let _running = Running::begin(state.kept.folder());
+        state.finish_cut(workspace)
+    }
+
+    /// Returns true if the last step is an undo or redo that a killed program began and nobody has finished.
+    pub fn is_cut(&self) -> bool {
+        self.lock().is_cut()
+    }
+
+    /// Finishes what killed programs left of undos and redos of other conversations in this workspace. Their conversations
+    /// tell of it when they are opened.
+    pub fn finish_others(&self, workspace: &Workspace) -> Vec<Result<Done, Refused>> {
+        let own = self.lock().kept.folder().to_owned();
+        let stores = own.parent().map(std::fs::read_dir).into_iter().flatten().flatten();
+        let others = stores
+            .flatten()
+            .map(|it| it.path())
+            .filter(|it| *it != own && it.join(RUNNING).is_file());
+        let finished = others.filter_map(|folder| {
+            let running = Running::begin(&folder)?;
+            let mut state = CheckpointState::open(folder).ok()?;
+            state.turn = state.steps.last().map_or(0, |it| it.turn);
+            let finished = state.finish_cut(workspace);
+            if finished.is_none() && state.is_cut() {
+                running.stay();
+            }
+            finished
+        });
+        finished.collect()
     }
 
     /// Returns the result of the last step if it is an undo or redo that came to its end.
@@ -171,6 +206,36 @@ impl Checkpoints {
 
     fn lock(&self) -> MutexGuard<'_, CheckpointState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The mark of an undo that is running. It stays behind, unlocked, if the program is killed.
+struct Running {
+    lock: Option<file::Lock>,
+    path: PathBuf,
+}
+
+impl Running {
+    /// `None`: another process has it, or nothing can be written there.
+    fn begin(folder: &Path) -> Option<Self> {
+        let path = folder.join(RUNNING);
+        match file::lock(&path) {
+            Ok(Locked::Ours(lock)) => Some(Self { lock: Some(lock), path }),
+            Ok(Locked::Theirs { .. }) | Err(_) => None,
+        }
+    }
+
+    /// Unlocks it and leaves it: there is still something to finish.
+    fn stay(mut self) {
+        self.lock = None;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            std::fs::remove_file(&self.path).ok();
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Plans of undo and redo: computed first, so that they can be shown, then carried out.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -12,7 +13,7 @@ use super::{
     steps::{Cause, CheckpointState, CheckpointStep, Touched},
 };
 use crate::sandbox::{
-    files::{Place, Refused},
+    files::{Place, Refused, replace::is_name_beside},
     policy::protected_names as name,
     workspace::Workspace,
 };
@@ -397,14 +398,13 @@ impl CheckpointState {
         is_ended.then(|| self.done(&last.cause, files, Vec::new()))
     }
 
+    pub fn is_cut(&self) -> bool {
+        let last = self.steps.last().filter(|_| self.ends_with_undo());
+        last.is_some_and(|it| it.files.iter().any(|it| it.after.is_none() && it.to.is_some()))
+    }
+
     pub fn finish_cut(&mut self, workspace: &Workspace) -> Option<Result<Done, Refused>> {
-        let is_cut = |it: &&CheckpointStep| it.files.iter().any(|it| it.after.is_none() && it.to.is_some());
-        let step = self
-            .steps
-            .last()
-            .filter(|_| self.ends_with_undo())
-            .filter(is_cut)?
-            .clone();
+        let step = self.steps.last().filter(|_| self.is_cut())?.clone();
         // The conversation is read in another folder: the step waits for its own.
         if step.files.iter().all(|it| workspace.base(&it.path).is_none()) {
             return None;
@@ -429,6 +429,7 @@ impl CheckpointState {
             }
             self.drop_step(step.id);
         }
+        remove_temporary(&wanted);
         if let Err(refused) = apply(workspace, &wanted) {
             return Some(Err(refused));
         }
@@ -483,6 +484,18 @@ impl CheckpointState {
             }
         });
         marked.filter(|it| !it.paths.is_empty()).collect()
+    }
+}
+
+/// Removes the new contents of these files that the killed program had not put in their places.
+fn remove_temporary(files: &[Turning]) {
+    let names: HashSet<&OsStr> = files.iter().filter_map(|it| it.path.file_name()).collect();
+    let folders: BTreeSet<&Path> = files.iter().filter_map(|it| it.path.parent()).collect();
+    let entries = folders.into_iter().filter_map(|it| std::fs::read_dir(it).ok());
+    for entry in entries.flatten().flatten() {
+        if is_name_beside(&entry.file_name(), &names) && entry.file_type().is_ok_and(|it| !it.is_dir()) {
+            std::fs::remove_file(entry.path()).ok();
+        }
     }
 }
 

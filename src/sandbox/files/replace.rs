@@ -1,10 +1,14 @@
 //! Replacing a file in one step: the new bytes are written beside it and take its name.
 
 use std::{
+    collections::HashSet,
     ffi::{OsStr, OsString},
     fs::File,
     io::{self, Write},
-    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    os::{
+        fd::OwnedFd,
+        unix::{ffi::OsStrExt, fs::MetadataExt},
+    },
 };
 
 use rustix::{
@@ -131,11 +135,28 @@ pub fn sync(folder: OwnedFd) {
     File::from(folder).sync_all().ok();
 }
 
+/// Begins the end of a name beside another one.
+const PREFIX: &str = ".sheaf-";
+
+/// Letters of the mark that makes a name beside another one unique.
+const MARK_LETTERS: usize = 12;
+
+/// Returns true for a name that [`name_beside`] gives to one of these.
+pub fn is_name_beside(beside: &OsStr, names: &HashSet<&OsStr>) -> bool {
+    let name = beside.as_bytes().strip_prefix(b".");
+    let parts = name.and_then(|it| it.split_at_checked(it.len().checked_sub(PREFIX.len() + MARK_LETTERS)?));
+    let Some((name, end)) = parts else {
+        return false;
+    };
+    let is_mark = |it: &[u8]| it.iter().all(u8::is_ascii_hexdigit);
+    end.strip_prefix(PREFIX.as_bytes()).is_some_and(is_mark) && names.contains(OsStr::from_bytes(name))
+}
+
 pub fn name_beside(name: &OsStr) -> OsString {
     let mark = uuid::Uuid::new_v4().simple().to_string();
-    let mark: String = mark.chars().take(12).collect();
+    let mark: String = mark.chars().take(MARK_LETTERS).collect();
     let mut beside = OsString::from(".");
-    let end = format!(".sheaf-{mark}");
+    let end = format!("{PREFIX}{mark}");
     beside.push(if name.len() + end.len() + 1 > LONGEST_NAME {
         "long".as_ref()
     } else {

@@ -34,7 +34,7 @@ const FOLDERS: WordList = WordList(
      .local/share/fish .local/share/nvim .local/share/zsh .config/ipython .ipython .jupyter .julia/config
      sitecustomize usercustomize .config/hg .config/jj .config/sapling .gradle/init.d .docker/cli-plugins
      .config/containers .config/lazygit .config/uv .config/yarn .config/pnpm .config/mpv .config/ranger .config/lf
-     .config/yazi
+     .config/yazi .agent .antigravity .codebuddy .direnv .factory .openhands .rovodev .warp
      .local/bin .cargo/bin .bun/bin .deno/bin .dotnet/tools .volta/bin .krew/bin .asdf/shims .nodenv/shims .pyenv/shims
      .rbenv/shims .local/share/mise/shims .local/share/pnpm .nix-profile",
 );
@@ -86,7 +86,8 @@ const FILES: WordList = WordList(
      grumphp.yml .rusty-hook.toml prek.toml .pre-commit-hooks.yaml lefthook.json .lefthook.json lefthook-local.yaml
      lefthook-local.toml lefthook-local.json .lefthook-local.yaml .lefthook-local.toml .lefthook-local.json
      .buckconfig .buckconfig.local .pnpmfile.mjs .bunfig.toml bunfig.toml .pydistutils.cfg .condarc .sbtrc
-     .gradle/init.gradle .gradle/init.gradle.kts .m2/extensions.xml .sdkmanrc .drone.yaml .cirrus.star",
+     .gradle/init.gradle .gradle/init.gradle.kts .m2/extensions.xml .sdkmanrc .drone.yaml .cirrus.star
+     .github/copilot-instructions.md .clangd .luarc.json .luarc.jsonc .mocharc.* .rspec",
 );
 
 /// Folders at the top of a workspace whose mere existence means something.

@@ -315,7 +315,7 @@ impl Server {
             rules: &self.rules,
             is_attended,
             is_halted: false,
-            is_partly_known: false,
+            limit_reached: None,
             is_new_repository: false,
             is_sandbox_off: false,
             remotes: &[],

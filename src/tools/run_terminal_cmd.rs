@@ -364,7 +364,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     }
     if context.only_reads {
         report.hint_of_mode();
-    } else if report.hint(&running, &permissions) {
+    } else if !report.hint_of_hidden(&context, &directory) && report.hint(&running, &permissions) {
         context.workspace.commands().tell_of_gaps();
     }
     Ok(report.outcome(&directory.path))
@@ -522,6 +522,25 @@ impl Report {
             )),
             Err(_) => {}
         }
+    }
+
+    /// Names a file that is hidden from commands, if the command failed because of one. Returns true if it did.
+    fn hint_of_hidden(&mut self, context: &Context, from: &Located) -> bool {
+        if self.exit_code.is_none_or(|it| it == 0) {
+            return false;
+        }
+        let denied = self.plain.lines().filter(|it| is_denied(it));
+        let mut words = denied.flat_map(|it| it.split([':', '\'', '"', '‘', '’', ' ']));
+        let hidden = words.find(|it| {
+            let place = |it: &str| context.workspace.located(&from.path.join(it)).ok().map(|it| it.place);
+            it.contains(['/', '.']) && place(it) == Some(Place::Hidden)
+        });
+        let Some(hidden) = hidden else {
+            return false;
+        };
+        self.notes
+            .push(format!("`{hidden}` is hidden from commands: no permission shows it"));
+        true
     }
 
     /// A failure that may be the boundary's doing. Returns true if it may be that of a partial sandbox, which the user can change.

@@ -189,7 +189,7 @@ fn is_allowed(line: &str, rules: &[&str]) -> bool {
         rules: &rules,
         is_attended: true,
         is_halted: false,
-        is_partly_known: false,
+        limit_reached: None,
         remotes: &[],
         is_new_repository: false,
         gaps: "",

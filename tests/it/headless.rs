@@ -724,6 +724,7 @@ fn reading_outside_is_judged_alike_for_commands_and_tools() {
         let folder = workspace(home.path());
         std::fs::create_dir_all(folder.join("kept")).expect("made");
         std::fs::write(folder.join("kept/plan.txt"), "the plan\n").expect("written");
+        std::fs::write(folder.join(".env"), "TOKEN=of-ours\n").expect("written");
         std::os::unix::fs::symlink(&file, folder.join("link")).expect("linked");
         let model = Model::with([Script::Calls("I read.", vec![(name, arguments)]), Script::says("Done.")]);
         let mut sheaf = with_model(home.path(), &model);
@@ -800,6 +801,11 @@ fn reading_outside_is_judged_alike_for_commands_and_tools() {
     assert!(!heard.contains("the plan"), "{heard}");
     let (_, heard, _) = read(name, arguments, &[]);
     assert!(heard.contains("the plan"), "the control: {heard}");
+    // It says why, and suggests no permission that would not help.
+    let (name, arguments) = command("cat .en*".to_owned());
+    let (_, heard, _) = read(name, arguments, &[]);
+    assert!(!heard.contains("of-ours") && !heard.contains("may need"), "{heard}");
+    assert!(heard.contains("`.env` is hidden from commands"), "{heard}");
 }
 
 /// A partial sandbox runs what it confines, and says what it cannot.

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     protocol::{Mode, Permission},
-    sandbox::{Located, Place, Tier},
+    sandbox::{Located, LookLimit, Place, Tier},
     shell::{CommandLine, Doubt, Redirect, SimpleCommand, programs},
     tools::{Access, Class},
 };
@@ -47,8 +47,8 @@ pub struct Facts<'a> {
     pub is_attended: bool,
     /// A command has changed what is protected: no rule lets another one run unasked.
     pub is_halted: bool,
-    /// The workspace has more files than could be looked at: not all that should be is protected from a command.
-    pub is_partly_known: bool,
+    /// The reason for which not all that should be is protected from a command.
+    pub limit_reached: Option<LookLimit>,
     /// Git would work in a repository that was not there when the conversation began.
     pub is_new_repository: bool,
     /// Why there is no fence: the user has switched it off.
@@ -124,7 +124,7 @@ pub fn judge(accesses: &[Access], class: Class, facts: &Facts<'_>) -> Verdict {
         Some(mut question) => {
             // Other programs act on what is protected, long after this run; and what a broken rule forbids is not known.
             question.needs_person =
-                question.is_protected || facts.rules.is_doubtful || facts.is_halted || facts.is_partly_known;
+                question.is_protected || facts.rules.is_doubtful || facts.is_halted || facts.limit_reached.is_some();
             match (facts.run, facts.is_attended) {
                 (RunMode::Force, _) if !question.needs_person => Verdict::Allow,
                 (_, true) => Verdict::Ask(question),
@@ -595,18 +595,19 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         return Verdict::Ask(question);
     }
     let is_unheld = permissions.contains(&Permission::All);
-    if is_unheld || facts.is_halted || facts.is_partly_known {
+    if is_unheld || facts.is_halted || facts.limit_reached.is_some() {
         // What it wants comes first: it is what is decided.
         let wanted = (!is_unheld && !permissions.is_empty()).then(|| wants(permissions));
+        let incomplete = facts
+            .limit_reached
+            .map(|it| format!("{}, so not all are protected and every command asks", it.reason()));
         let reasons = [
             is_unheld.then_some("it would run outside the sandbox"),
             wanted.as_deref(),
             facts
                 .is_halted
                 .then_some("a command changed protected files, so every command asks"),
-            facts.is_partly_known.then_some(
-                "there are more files than can be looked at, so not all are protected and every command asks",
-            ),
+            incomplete.as_deref(),
         ];
         question.why = reasons.into_iter().flatten().collect::<Vec<_>>().join("; ");
         return Verdict::Ask(question);

@@ -11,7 +11,7 @@ pub use judge::{Facts, Question, Verdict, changes, judge, unfit, wants};
 pub use rule::Rule;
 pub use rules::{FORCE, Rules, RunMode, permissions, remember};
 
-pub use crate::sandbox::Tier;
+pub use crate::sandbox::{LookLimit, Tier};
 
 #[cfg(test)]
 mod tests;

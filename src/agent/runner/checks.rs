@@ -472,7 +472,7 @@ fn allowed(files: impl Iterator<Item = Located>, settings: &Settings) -> BTreeSe
         is_attended: true,
         // Files are read here, and no command is judged.
         is_halted: false,
-        is_partly_known: false,
+        limit_reached: None,
         remotes: &[],
         is_new_repository: false,
         is_sandbox_off: false,

@@ -178,7 +178,7 @@ async fn run(line: &str, limit: Duration, around: &Around<'_>, rules: &[Rule]) -
             rules: &policy.rules,
             is_attended: true,
             is_halted: commands.is_halted(),
-            is_partly_known: commands.is_partly_known(),
+            limit_reached: commands.limit_reached(),
             is_new_repository: reaches_new_repository(&accesses, commands),
             is_sandbox_off: policy.is_sandbox_off,
             remotes: &[],

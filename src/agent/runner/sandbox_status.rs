@@ -4,18 +4,23 @@ use crate::{
     config::{Paths, TrustStore},
     link::{Held, SandboxStatus},
     protocol::{Sandbox, SandboxLayer, SandboxNote},
-    sandbox::{Tier, Workspace, layers},
+    sandbox::{LookLimit, Tier, Workspace, layers},
 };
 
 /// Gap of a sandbox in a workspace with more files than can be looked at.
 const NOT_ALL: &str = "files beyond a limit";
+/// Gap of a sandbox where something that says what to protect cannot be read.
+const UNREADABLE: &str = "unreadable files";
 
 /// The header says what holds now.
 pub(super) fn report(workspace: &Workspace, hold: &SandboxStatus) {
     let (layers, commands) = (layers(), workspace.commands());
     hold.found(match layers.tier {
-        Tier::Full if commands.ground().is_partly_known() => Held::Partly(NOT_ALL.to_owned()),
-        Tier::Full => Held::Whole,
+        Tier::Full => match commands.ground().limit_reached() {
+            Some(LookLimit::Configuration | LookLimit::Errors) => Held::Partly(UNREADABLE.to_owned()),
+            Some(_) => Held::Partly(NOT_ALL.to_owned()),
+            None => Held::Whole,
+        },
         Tier::Partial => Held::Partly(commands.gaps().to_owned()),
         Tier::None => Held::Nothing,
     });

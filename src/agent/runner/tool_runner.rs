@@ -93,8 +93,8 @@ async fn prepared(
             }
             let commands = context.workspace.commands();
             let is_new_repository = reaches_new_repository(&accesses, commands);
-            let is_partly_known = has_command && commands.is_partly_known();
-            if is_partly_known {
+            let limit_reached = if has_command { commands.limit_reached() } else { None };
+            if limit_reached.is_some() {
                 sandbox_status::report(&context.workspace, hold);
             }
             let (tier, gaps) = if has_command {
@@ -106,7 +106,7 @@ async fn prepared(
                 remotes: remotes(&accesses).await,
                 tier,
                 gaps,
-                is_partly_known,
+                limit_reached,
                 is_new_repository,
                 ..nothing(accesses, None)
             })

@@ -37,7 +37,7 @@ use self::{
     question::OpenQuestion,
 };
 use super::{
-    approval::{Rule, Rules, RunMode, Tier},
+    approval::{LookLimit, Rule, Rules, RunMode, Tier},
     tool_selection,
 };
 use crate::{
@@ -129,8 +129,8 @@ pub struct Prepared {
     pub tier: Tier,
     /// The gaps of that sandbox, or why there is none. Empty: nothing is missing, or there is no command.
     pub gaps: String,
-    /// There are more files than could be looked at, so not all that should be is protected.
-    pub is_partly_known: bool,
+    /// The reason for which not all that should be is protected.
+    pub limit_reached: Option<LookLimit>,
     /// Servers behind the remotes that a command's git reaches.
     pub remotes: Vec<String>,
     /// Git would work in a repository that was not there when the conversation began.

@@ -250,7 +250,7 @@ pub fn finish_others(seen: &Seen, workspace: &Workspace) -> Vec<String> {
     let sentence = |it: Result<sandbox::Done, sandbox::Refused>| match it {
         Ok(done) => {
             let count = done.files.iter().filter(|it| !it.is_dir()).count();
-            let mut text = t!("undo-finished-other", count = count).to_string();
+            let mut text = t!("undo-finished-other", count = count);
             if !done.left.is_empty() {
                 text.push_str(&format!("; {}", t!("undo-unchanged", files = done.left.join(", "))));
             }

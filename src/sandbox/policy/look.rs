@@ -11,7 +11,7 @@ use super::{
     hidden::Secrets,
     protected_names as name,
     resolve::follow,
-    survey::{Limit, Survey},
+    survey::{LookLimit, Survey},
 };
 
 /// Folders that a link never hides or protects, nor any above: programs need them.
@@ -80,8 +80,8 @@ impl Link {
 
 impl Look {
     /// The first limit that was reached. `None`: everything was seen.
-    pub fn limit(&self) -> Option<Limit> {
-        let of_configuration = self.is_configuration_partial.then_some(Limit::Configuration);
+    pub fn limit(&self) -> Option<LookLimit> {
+        let of_configuration = self.is_configuration_partial.then_some(LookLimit::Configuration);
         self.surveys.iter().find_map(|it| it.1.limit).or(of_configuration)
     }
 
@@ -105,7 +105,9 @@ impl Look {
 
     /// Returns true if there may be protected names that were not seen, beside those in closed folders.
     pub fn lacks_names(&self) -> bool {
-        self.surveys.iter().any(|it| it.1.limit.is_some_and(Limit::hides_names))
+        self.surveys
+            .iter()
+            .any(|it| it.1.limit.is_some_and(LookLimit::hides_names))
     }
 
     /// Returns true if a path is protected because of its name.

@@ -18,6 +18,7 @@ pub use git_config::{globals, is_plain_module};
 pub use git_folders::{Fixed, GIT_FIXED, git_folder, leads_home, pointed};
 pub use look::Look;
 pub use roots::{Ground, Looks};
+pub use survey::LookLimit;
 #[cfg(test)]
 pub use survey::Most;
 

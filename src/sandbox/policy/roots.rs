@@ -26,7 +26,7 @@ use super::{
     look::{Link, Look},
     protected_names as name,
     resolve::resolve,
-    survey::{Survey, Surveys},
+    survey::{LookLimit, Survey, Surveys},
 };
 use crate::{protocol::Permission, text::WordList};
 
@@ -213,10 +213,10 @@ impl Ground {
         hidden.map(|it| it.target.clone()).collect()
     }
 
-    /// Returns true if the last look did not come to its end. Does not look itself.
-    pub fn is_partly_known(&self) -> bool {
+    /// Returns the limit that the last look reached. `None`: it saw everything. Does not look itself.
+    pub fn limit_reached(&self) -> Option<LookLimit> {
         let last = self.looks.last.read().unwrap_or_else(PoisonError::into_inner);
-        last.look.as_ref().is_some_and(|it| it.limit().is_some())
+        last.look.as_ref().and_then(|it| it.limit())
     }
 
     /// Returns true if this program's folders, or git's files for all repositories, hold a path.

@@ -40,14 +40,14 @@ pub struct Survey {
     pub protected_links: Vec<PathBuf>,
     /// Folders that cannot be looked into. A command of the same user may change their rights.
     pub closed: Vec<PathBuf>,
-    /// Limit that ended it. `None`: everything was seen but what is in `hidden` and `closed`.
-    pub limit: Option<Limit>,
+    /// LookLimit that ended it. `None`: everything was seen but what is in `hidden` and `closed`.
+    pub limit: Option<LookLimit>,
     folders: Arc<Folders>,
 }
 
 /// Limit of a survey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum LookLimit {
     Entries,
     Time,
     /// There are more ignored files than are protected.
@@ -58,7 +58,17 @@ pub enum Limit {
     Configuration,
 }
 
-impl Limit {
+impl LookLimit {
+    /// A clause for the person who is asked because of it.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Entries | Self::Ignored => "there are more files than can be looked at",
+            Self::Time => "it takes too long to look at all files",
+            Self::Errors => "a file or folder of the workspace cannot be read",
+            Self::Configuration => "a git configuration here, or what it names, cannot be read",
+        }
+    }
+
     /// Returns true if names were not seen because of it.
     pub const fn hides_names(self) -> bool {
         match self {
@@ -107,7 +117,7 @@ struct Names {
     rules: BTreeMap<PathBuf, Reading>,
     /// The list of secrets by which they were listed.
     secrets: u64,
-    limit: Option<Limit>,
+    limit: Option<LookLimit>,
 }
 
 /// A folder as it was listed.
@@ -246,13 +256,13 @@ impl Names {
         while let Some((path, context)) = open.pop() {
             let is_late = folders.len().is_multiple_of(64) && start.elapsed() > most.time;
             if is_late || folders.len() >= most.folders {
-                self.limit = Some(if is_late { Limit::Time } else { Limit::Entries });
+                self.limit = Some(if is_late { LookLimit::Time } else { LookLimit::Entries });
                 break;
             }
             match list(root, &path, context, &known, &verdict, &mut left) {
                 Ok(listed) => {
                     if listed.is_cut {
-                        self.limit = Some(Limit::Entries);
+                        self.limit = Some(LookLimit::Entries);
                     }
                     open.extend(listed.folders.iter().cloned());
                     folders.insert(path, listed);
@@ -263,7 +273,7 @@ impl Names {
                     io::ErrorKind::PermissionDenied => self.closed.push(closed(&path)),
                     _ => {
                         tracing::warn!(%error, folder = %path.display(), "a folder cannot be listed");
-                        self.limit = Some(Limit::Errors);
+                        self.limit = Some(LookLimit::Errors);
                     }
                 },
             }
@@ -306,7 +316,7 @@ impl Names {
         }
         if survey.ignored.len() > most.ignored {
             survey.ignored.truncate(most.ignored);
-            survey.limit.get_or_insert(Limit::Ignored);
+            survey.limit.get_or_insert(LookLimit::Ignored);
         }
         survey
     }
@@ -532,7 +542,7 @@ mod tests {
             ..Most::default()
         });
         let secrets = Secrets::new(&root, None, &[]);
-        assert_eq!(surveys.look(&root, &secrets).limit, Some(Limit::Entries));
+        assert_eq!(surveys.look(&root, &secrets).limit, Some(LookLimit::Entries));
         for at in 0..3 {
             fs::remove_dir(root.join(at.to_string())).unwrap();
         }
@@ -554,7 +564,7 @@ mod tests {
         let secrets = Secrets::new(&root, None, &[]);
         std::thread::sleep(TICK * 2);
         for _ in 0..2 {
-            assert_eq!(surveys.look(&root, &secrets).limit, Some(Limit::Entries));
+            assert_eq!(surveys.look(&root, &secrets).limit, Some(LookLimit::Entries));
         }
         for at in 0..15 {
             fs::remove_file(root.join(format!("many/{at}"))).unwrap();
@@ -572,7 +582,7 @@ mod tests {
             ..Most::default()
         });
         let secrets = Secrets::new(&root, None, &[]);
-        for (files, limit) in [(10, None), (11, Some(Limit::Ignored))] {
+        for (files, limit) in [(10, None), (11, Some(LookLimit::Ignored))] {
             for at in 0..files {
                 fs::write(root.join(format!("{at}.o")), "").unwrap();
             }

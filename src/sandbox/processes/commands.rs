@@ -41,7 +41,7 @@ use crate::{
     protocol::Permission,
     sandbox::{
         kernel::{self, Order, Program},
-        policy::{Ground, Policy, Tier, environment},
+        policy::{Ground, LookLimit, Policy, Tier, environment},
         protect::{Around, Settled, Shared, Wish},
     },
     shell::CommandLine,
@@ -236,11 +236,11 @@ impl Commands {
         &self.ground
     }
 
-    /// Returns true if the folders hold more files than can be looked at, so that not all that should be is protected. The
-    /// first caller waits for a walk; later ones hear what the last command found.
-    pub fn is_partly_known(&self) -> bool {
+    /// Returns the reason for which not every file that should be protected is. The first caller waits for a walk; later ones
+    /// hear what the last command found.
+    pub fn limit_reached(&self) -> Option<LookLimit> {
         self.ground.look_once();
-        self.ground.is_partly_known()
+        self.ground.limit_reached()
     }
 
     /// Returns true if git would work in a repository, seen from `folder`, that was not there when this was first asked: a command

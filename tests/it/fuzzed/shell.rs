@@ -34,7 +34,7 @@ pub fn check(data: &[u8]) {
         rules: &rules,
         is_attended: true,
         is_halted: false,
-        is_partly_known: false,
+        limit_reached: None,
         remotes: &[],
         is_new_repository: false,
         gaps: "",

@@ -11,7 +11,7 @@ use pretty_assertions::assert_eq;
 use super::{Facts, Question, Rule, Rules, RunMode, Tier, Verdict, judge};
 use crate::{
     protocol::{Mode, Permission},
-    sandbox::{Located, Place},
+    sandbox::{Located, LookLimit, Place},
     shell::{CommandLine, programs},
     tools::{Access, Class},
 };
@@ -38,7 +38,7 @@ fn facts(rules: &Rules) -> Facts<'_> {
         rules,
         is_attended: true,
         is_halted: false,
-        is_partly_known: false,
+        limit_reached: None,
         remotes: &[],
         is_new_repository: false,
         is_sandbox_off: false,
@@ -320,7 +320,7 @@ fn every_command_asks_where_not_every_file_is_known() {
             ..facts(&rules)
         };
         let partly = Facts {
-            is_partly_known: true,
+            limit_reached: Some(LookLimit::Entries),
             ..known
         };
         assert_eq!(told(verdict(&run("ls"), &known)), "allow", "the control");
@@ -329,7 +329,7 @@ fn every_command_asks_where_not_every_file_is_known() {
     }
     // One reason hides no other.
     let partly = Facts {
-        is_partly_known: true,
+        limit_reached: Some(LookLimit::Entries),
         ..facts(&rules)
     };
     let limit = "there are more files than can be looked at, so not all are protected and every command asks";

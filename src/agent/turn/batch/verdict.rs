@@ -129,7 +129,7 @@ impl Running {
             rules: &memory.policy.rules,
             is_attended: self.setup.asker.is_attended(),
             is_halted: memory.is_halted,
-            is_partly_known: prepared.is_partly_known,
+            limit_reached: prepared.limit_reached,
             is_new_repository: prepared.is_new_repository,
             is_sandbox_off: memory.policy.is_sandbox_off,
             remotes: &prepared.remotes,

@@ -253,7 +253,7 @@ async fn looking_at_what_a_command_has_made_holds_nobody_up() {
     until(|| is_gone(pid)).await;
     assert!(running.outcome().is_none(), "it is not known yet what it has made");
     assert!(
-        !bench.commands.ground().is_partly_known(),
+        bench.commands.ground().limit_reached().is_none(),
         "what is known can be asked for"
     );
     // Its number may be another's by now, and a stop sends nothing to that.

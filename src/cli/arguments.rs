@@ -248,6 +248,10 @@ pub struct Run {
     #[arg(long, value_name = "RULE")]
     pub deny: Vec<String>,
 
+    /// Work in a mode of your own: a file of .sheaf/modes or of an agent, by its name
+    #[arg(long, value_name = "NAME", conflicts_with = "mode")]
+    pub agent: Option<String>,
+
     /// Permissions of this run: default (your settings), acceptEdits (change files without asking), plan (change
     /// nothing), bypassPermissions (as --force)
     #[arg(long, value_name = "MODE", conflicts_with_all = ["force", "mode"], hide_possible_values = true)]

@@ -254,6 +254,8 @@ struct CliContext {
     paths: Paths,
     workspace: PathBuf,
     environment: Environment,
+    /// Custom mode of the messages (`--agent`).
+    custom_mode: Option<String>,
 }
 
 /// Source of the trust that lets a workspace's settings take effect.
@@ -319,6 +321,7 @@ impl CliContext {
             paths,
             workspace,
             environment,
+            custom_mode: None,
         })
     }
 
@@ -338,6 +341,7 @@ impl CliContext {
             link,
             switch,
             mode: self.mode(),
+            custom_mode: self.custom_mode,
             is_developer: self.environment.get("SHEAF_DEV") == Some("1"),
             settings: self.settings,
             paths: self.paths,

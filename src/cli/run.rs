@@ -67,6 +67,7 @@ pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String
     if let Some(most) = wanted.max_turns {
         settings.agent.max_requests = most;
     }
+    base.custom_mode.clone_from(&wanted.agent);
     if wanted.trust {
         settings.trusted.push(base.workspace.to_string_lossy().into_owned());
     }
@@ -148,6 +149,7 @@ pub fn options(base: &CliContext, printing: &OutputArguments, common: &CommonArg
             permission: "default",
         },
         mode: base.mode(),
+        custom_mode: base.custom_mode.clone(),
         schema: None,
         wants_sandbox: common.sandbox != Some(false) && matches!(base.settings.upstream(), Upstream::Provider(..)),
         input: None,

@@ -32,6 +32,8 @@ pub struct Dialogue {
     /// True if the run has more than one turn.
     pub is_open_ended: bool,
     mode: Mode,
+    /// Custom mode of the messages.
+    custom_mode: Option<String>,
     /// Messages that wait for the next turn.
     queue: VecDeque<Message>,
     /// Their size.
@@ -47,11 +49,17 @@ pub struct Dialogue {
 }
 
 impl Dialogue {
-    pub fn new(input: Option<Receiver<Input>>, mode: Mode, exchanges: usize, budget: Option<f64>) -> Self {
+    pub fn new(
+        input: Option<Receiver<Input>>,
+        (mode, custom_mode): (Mode, Option<String>),
+        exchanges: usize,
+        budget: Option<f64>,
+    ) -> Self {
         Self {
             is_open_ended: input.is_some(),
             input,
             mode,
+            custom_mode,
             queue: VecDeque::new(),
             queue_bytes: 0,
             expected: exchanges,
@@ -89,7 +97,7 @@ impl Dialogue {
     pub fn submit(&mut self, message: Message, exchanges: usize) -> Command {
         self.expected = exchanges + 1;
         Command::Submit(Submit {
-            message,
+            message: message.in_custom_mode(self.custom_mode.as_deref()),
             mode: self.mode,
             model: None,
         })
@@ -181,7 +189,7 @@ mod tests {
     fn while_too_many_messages_wait_no_more_is_read_but_an_answer() {
         for (text, most) in [("next".to_owned(), MOST_WAITING), ("x".repeat(12 << 20), 3)] {
             let (sender, receiver) = channel(1);
-            let mut dialogue = Dialogue::new(Some(receiver), Mode::Agent, 0, None);
+            let mut dialogue = Dialogue::new(Some(receiver), (Mode::Agent, None), 0, None);
             dialogue.submit(Message::user("first"), 0);
             let mut waiting = 0;
             // Somebody writes whenever there is room.

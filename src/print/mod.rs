@@ -76,6 +76,8 @@ pub struct PrintOptions {
     pub session: SessionInfo,
     /// Mode of the messages of `input`, if there is no other.
     pub mode: Mode,
+    /// Custom mode of all messages.
+    pub custom_mode: Option<String>,
     /// Requires the answer to be one JSON value of this form, and prints nothing else.
     pub schema: Option<AnswerSchema>,
     /// True if commands run on this machine and the user did not turn the sandbox off.
@@ -182,7 +184,12 @@ pub async fn run(
         batch.clear();
     }
     let mode = submit.as_ref().map_or(options.mode, |it| it.mode);
-    let mut dialogue = Dialogue::new(input, mode, transcript.exchanges.len(), options.budget);
+    let mut dialogue = Dialogue::new(
+        input,
+        (mode, options.custom_mode.take()),
+        transcript.exchanges.len(),
+        options.budget,
+    );
     let mut printer = Printer::new(transcript, options, outputs, answers_one, link.about().is_replay);
     printer.questions.is_heard = dialogue.hears();
     printer.print_init(link.about().model.as_deref());

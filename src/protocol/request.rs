@@ -110,6 +110,14 @@ impl Message {
         Some((command.get("name")?.as_str()?, arguments.unwrap_or_default()))
     }
 
+    /// Returns the message as one that is sent in a custom mode.
+    pub fn in_custom_mode(mut self, name: Option<&str>) -> Self {
+        if let Some(name) = name {
+            self.extra.insert(CUSTOM_MODE.to_owned(), name.into());
+        }
+        self
+    }
+
     /// Returns the name of the custom mode that it is sent in. `None`: in one of the program's own.
     pub fn custom_mode(&self) -> Option<&str> {
         self.extra.get(CUSTOM_MODE)?.as_str()

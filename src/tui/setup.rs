@@ -40,6 +40,8 @@ pub struct Setup {
     pub workspace: PathBuf,
     pub problems: Vec<Problem>,
     pub mode: Mode,
+    /// Custom mode of the first message.
+    pub custom_mode: Option<String>,
     /// Sent as the first message.
     pub prompt: Option<String>,
     pub is_developer: bool,
@@ -98,6 +100,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
     let mut composer = Composer::default();
     composer.field.vim = settings.ui.vim.then(crate::tui::editor::vim::Vim::default);
     composer.mode = setup.mode;
+    composer.commands.custom_mode.clone_from(&setup.custom_mode);
     App {
         conversation: Conversation::of(Arc::clone(&setup.link), workspace(&setup.workspace), setup.is_inline),
         viewport: Viewport::default(),

@@ -466,6 +466,31 @@ fn a_command_chooses_its_model_and_one_that_is_not_known_is_said() {
 }
 
 #[test]
+fn a_mode_of_a_file_is_chosen_without_a_screen() {
+    let bench = bench();
+    bench.write(
+        "home/.config/sheaf/modes/calm.md",
+        "---\ntools: [reads]\n---\nLook only, and be calm.",
+    );
+    let child = bench.start("hello", &["--no-session", "--agent", "calm"]);
+    let asked = bench.model.asked();
+    let request = asked.request.clone();
+    asked.says("Done.");
+    asked.finish();
+    assert!(child.wait_with_output().expect("it ends").status.success());
+    let said = said(&request, "user");
+    assert!(said.contains("Look only, and be calm."), "{said}");
+    // One that is not there is not sent with more rights than it would have.
+    let child = bench.start("hello", &["--no-session", "--agent", "clam"]);
+    let output = child.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && told.contains("no mode `clam`") && told.contains("calm"),
+        "{told}"
+    );
+}
+
+#[test]
 fn what_a_mode_of_a_file_keeps_from_the_model_it_does_not_keep_from_the_user() {
     let model = crate::mock_model::Model::start();
     let sheaf = Start::new(&[])

@@ -112,7 +112,13 @@ impl ContextState {
             .map(|name| self.modes.modes.iter().find(|it| it.name == *name));
         if let Some(None) = mode {
             let name = name.unwrap_or_default();
-            submission.blocked = Some(format!("there is no mode `{name}` here, or it is not trusted"));
+            let names: Vec<&str> = self.modes.modes.iter().map(|it| it.name.as_str()).collect();
+            let others = if names.is_empty() {
+                String::new()
+            } else {
+                format!("; there are {}", names.join(", "))
+            };
+            submission.blocked = Some(format!("there is no mode `{name}` here, or it is not trusted{others}"));
             return None;
         }
         let mode: Option<&CustomMode> = mode.flatten();

@@ -364,9 +364,12 @@ fn started(
     let servers = Arc::new(Servers::new(setup));
     // Nobody is asked here: a form is answered with its defaults.
     servers.set_asker(Some(Arc::new(|ask| {
-        let answer = mcp::read_form(&ask).and_then(|it| it.answered(&[]));
-        Box::pin(async move { answer.unwrap_or_else(|_| serde_json::json!({ "action": "decline" })) })
+        let answer = mcp::read_form(&ask).ok().and_then(|it| it.answered(&[]).ok());
+        Box::pin(async move { answer.unwrap_or_else(|| serde_json::json!({ "action": "decline" })) })
     })));
+    if io::stderr().is_terminal() {
+        complain(&format!("starting {name} …"));
+    }
     let waiting = Arc::clone(&servers);
     let status = runtime(false)?.block_on(async move {
         waiting.start();

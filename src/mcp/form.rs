@@ -239,8 +239,18 @@ impl Form {
         self.fields.iter().map(question).collect()
     }
 
-    /// The answers as the server wants them. Error: what is wrong with one, for the user.
-    pub fn answered(&self, answers: &[QuestionAnswer]) -> Result<Value, String> {
+    /// The same questions, without those that have another name.
+    pub fn questions_of(&self, names: &[String]) -> Value {
+        let mut questions = self.questions();
+        if let Value::Array(all) = &mut questions {
+            all.retain(|it| names.iter().any(|name| it["id"] == name.as_str()));
+        }
+        questions
+    }
+
+    /// The answers as the server wants them. Error: the name of each field whose answer does not fit, and the reason for the
+    /// user.
+    pub fn answered(&self, answers: &[QuestionAnswer]) -> Result<Value, Vec<(String, String)>> {
         let chosen = |id: &str| {
             let answer = answers.iter().find(|it| it.question_id == id);
             let options = answer.map(|it| it.selected_option_ids.clone()).unwrap_or_default();
@@ -258,14 +268,20 @@ impl Form {
                 json!({ "action": "decline" })
             });
         }
-        let mut content = Map::new();
+        let (mut content, mut unfit) = (Map::new(), Vec::new());
         for field in &self.fields {
             let (options, text) = chosen(&field.name);
-            if let Some(value) = field.value(options, text)? {
-                content.insert(field.name.clone(), value);
+            match field.value(options, text) {
+                Ok(Some(value)) => drop(content.insert(field.name.clone(), value)),
+                Ok(None) => {}
+                Err(why) => unfit.push((field.name.clone(), why)),
             }
         }
-        Ok(json!({ "action": "accept", "content": content }))
+        if unfit.is_empty() {
+            Ok(json!({ "action": "accept", "content": content }))
+        } else {
+            Err(unfit)
+        }
     }
 }
 
@@ -480,9 +496,10 @@ mod tests {
             let id = wrong.question_id.clone();
             let mut answers: Vec<_> = all.iter().filter(|it| it.question_id != id).cloned().collect();
             answers.push(wrong);
-            assert_eq!(form.answered(&answers), Err(expected.to_owned()));
+            assert_eq!(form.answered(&answers), Err(vec![(id, expected.to_owned())]));
         }
-        assert_eq!(form.answered(&[]), Err("Name: an answer is needed".to_owned()));
+        let needed = ("name".to_owned(), "Name: an answer is needed".to_owned());
+        assert_eq!(form.answered(&[]), Err(vec![needed]));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     agent::{served, turn::Input},
     mcp::{Ask, Asked, Form, Note, Servers, read_form},
-    protocol::{ClarificationResponse, Outcome},
+    protocol::{ClarificationResponse, Outcome, QuestionAnswer},
 };
 
 /// Times that the user is asked again because an answer does not fit.
@@ -36,6 +36,8 @@ struct OpenForm {
     form: Form,
     reply: oneshot::Sender<Asked>,
     tries: u32,
+    /// Answers that fit, while others are asked for again.
+    kept: Vec<QuestionAnswer>,
 }
 
 impl ServerDesk {
@@ -92,25 +94,39 @@ impl ServerDesk {
             }
         };
         self.count += 1;
-        let input = asking(self.count, &form, &form.lead);
-        self.open.insert(self.count, OpenForm { form, reply, tries: 1 });
+        let input = asking(self.count, form.questions(), form.lead.clone());
+        let open = OpenForm {
+            form,
+            reply,
+            tries: 1,
+            kept: Vec::new(),
+        };
+        self.open.insert(self.count, open);
         Some(input)
     }
 
-    /// Takes the user's answer to a question. Returns the question once more if the answer does not fit.
+    /// Takes the user's answers to a question. Returns those parts of it again whose answers do not fit.
     pub fn answered(&mut self, number: u64, dealt: &ClarificationResponse) -> Option<Input> {
         let mut open = self.open.remove(&number)?;
         let answer: Value = match dealt.outcome {
-            Outcome::Answered => match open.form.answered(&dealt.answers) {
-                Ok(answer) => answer,
-                Err(why) if open.tries < MOST_TRIES => {
-                    open.tries += 1;
-                    let input = asking(number, &open.form, &format!("{}\n{why}", open.form.lead));
-                    self.open.insert(number, open);
-                    return Some(input);
+            Outcome::Answered => {
+                let mut answers = std::mem::take(&mut open.kept);
+                answers.extend(dealt.answers.iter().cloned());
+                match open.form.answered(&answers) {
+                    Ok(answer) => answer,
+                    Err(unfit) if open.tries < MOST_TRIES => {
+                        open.tries += 1;
+                        let (names, reasons): (Vec<_>, Vec<_>) = unfit.into_iter().unzip();
+                        let questions = open.form.questions_of(&names);
+                        let lead = format!("{}\n{}", open.form.lead, reasons.join("\n"));
+                        answers.retain(|it| !names.contains(&it.question_id));
+                        open.kept = answers;
+                        self.open.insert(number, open);
+                        return Some(asking(number, questions, lead));
+                    }
+                    Err(_) => json!({ "action": "cancel" }),
                 }
-                Err(_) => json!({ "action": "cancel" }),
-            },
+            }
             Outcome::Skipped => json!({ "action": "decline" }),
             _ => json!({ "action": "cancel" }),
         };
@@ -126,18 +142,18 @@ async fn received<T>(from: Option<&mut mpsc::UnboundedReceiver<T>>) -> Option<T>
     from?.recv().await
 }
 
-fn asking(number: u64, form: &Form, lead: &str) -> Input {
+const fn asking(number: u64, questions: Value, lead: String) -> Input {
     Input::ServerAsks {
         number,
-        lead: lead.to_owned(),
-        questions: form.questions(),
+        lead,
+        questions,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{DocumentId, QuestionAnswer};
+    use crate::protocol::DocumentId;
 
     fn dealt(outcome: Outcome, text: &str) -> ClarificationResponse {
         ClarificationResponse {
@@ -159,6 +175,34 @@ mod tests {
             server: "s".to_owned(),
             params: json!({ "message": "How many?", "requestedSchema": schema }),
         }
+    }
+
+    #[test]
+    fn answers_that_fit_are_kept_while_another_is_asked_for_again() {
+        let schema = json!({ "properties": { "a": { "type": "string" }, "n": { "type": "integer" } } });
+        let ask = Ask {
+            server: "s".to_owned(),
+            params: json!({ "message": "Who?", "requestedSchema": schema }),
+        };
+        let answer = |id: &str, text: &str| QuestionAnswer {
+            question_id: id.to_owned(),
+            selected_option_ids: Vec::new(),
+            free_text: Some(text.to_owned()),
+            hunks: Vec::new(),
+        };
+        let mut questions = ServerDesk::default();
+        let (reply, mut got) = oneshot::channel();
+        questions.open((ask, reply), true);
+        let mut first = dealt(Outcome::Answered, "");
+        first.answers = vec![answer("a", "Ada"), answer("n", "many")];
+        let Some(Input::ServerAsks { questions: asked, .. }) = questions.answered(1, &first) else {
+            panic!("it is asked again");
+        };
+        let ids: Vec<_> = asked.as_array().expect("a list").iter().map(|it| &it["id"]).collect();
+        assert_eq!(ids, ["n"]);
+        assert!(questions.answered(1, &dealt(Outcome::Answered, "3")).is_none());
+        let content = json!({ "a": "Ada", "n": 3 });
+        assert_eq!(got.try_recv(), Ok(json!({ "action": "accept", "content": content })));
     }
 
     #[test]

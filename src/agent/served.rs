@@ -16,7 +16,9 @@ use crate::{
     },
     models::Part,
     os::process,
-    protocol::{ServerChange, ServerPrompt, ServerReport, ServerResource, ServerState, ServerTool, ServersReport},
+    protocol::{
+        PromptValues, ServerChange, ServerPrompt, ServerReport, ServerResource, ServerState, ServerTool, ServersReport,
+    },
     sandbox::{self, Tier},
     tools::{Access, Class, Context, Fault, Input, Outcome, Tool, ToolSet, Work, schema},
 };
@@ -366,6 +368,76 @@ fn prompt_in(text: &str, statuses: &[Status]) -> Result<NamedPrompt, String> {
     match prompt.arguments.iter().find(is_missing) {
         Some((name, _)) => Err(format!("/{called} needs {name}: /{called} {}", shown_arguments(prompt))),
         None => Ok((server.clone(), prompt.name.clone(), arguments)),
+    }
+}
+
+/// The values that its server offers for the argument that a draft ends with, which begins as `/mcp__server__prompt `. Empty if it
+/// offers none.
+pub async fn prompt_values(draft: &str, servers: &Servers) -> PromptValues {
+    let Some(typing) = Typing::of(draft, &servers.statuses()) else {
+        return PromptValues::default();
+    };
+    let argument = (typing.name.as_str(), typing.typed.as_str());
+    let asked = servers.values(&typing.server, &typing.prompt, argument, typing.before);
+    let values = asked.await.unwrap_or_else(|error| {
+        tracing::debug!(%error, "no values for a prompt");
+        Vec::new()
+    });
+    let end = draft.len() - typing.typed.len();
+    PromptValues {
+        before: draft.get(..end).unwrap_or_default().to_owned(),
+        values,
+        is_last: typing.is_last,
+    }
+}
+
+/// The argument of a prompt that is being typed.
+#[derive(Debug, PartialEq)]
+struct Typing {
+    server: String,
+    prompt: String,
+    /// The name of the argument, and the end of the draft that is its value.
+    name: String,
+    typed: String,
+    /// The arguments before it.
+    before: Map<String, Value>,
+    is_last: bool,
+}
+
+impl Typing {
+    fn of(draft: &str, statuses: &[Status]) -> Option<Self> {
+        let (called, rest) = draft.strip_prefix('/')?.split_once(char::is_whitespace)?;
+        let ready = statuses.iter().filter(|it| it.state == State::Ready);
+        let mut prompts = ready.flat_map(|it| it.prompts.iter().map(move |prompt| (&it.definition.name, prompt)));
+        let (server, prompt) = prompts.find(|(server, prompt)| model_name(server, &prompt.name) == called)?;
+        let names: Vec<&str> = prompt.arguments.iter().map(|it| it.0.as_str()).collect();
+        let (mut before, mut words) = (Map::new(), rest.trim_start());
+        for (at, name) in names.iter().enumerate() {
+            let is_last = at + 1 == names.len();
+            let (word, after) = match words.split_once(char::is_whitespace).filter(|_| !is_last) {
+                Some((word, after)) => (word, Some(after.trim_start())),
+                None => (words, None),
+            };
+            let (name, value) = match word.split_once('=') {
+                Some((named, value)) if names.contains(&named) => (named, value),
+                _ => (*name, word),
+            };
+            match after {
+                Some(after) => words = after,
+                None => {
+                    return Some(Self {
+                        server: server.clone(),
+                        prompt: prompt.name.clone(),
+                        name: name.to_owned(),
+                        typed: value.to_owned(),
+                        before,
+                        is_last,
+                    });
+                }
+            }
+            before.insert(name.to_owned(), value.into());
+        }
+        None
     }
 }
 
@@ -727,6 +799,24 @@ mod tests {
             let found = found.as_deref().map_err(String::as_str);
             assert_eq!(found, expected, "{text}");
         }
+        let typing = |draft: &str| {
+            let it = Typing::of(draft, &all)?;
+            Some((it.name, it.typed, Value::from(it.before).to_string(), it.is_last))
+        };
+        let expected = |name: &str, typed: &str, before: &str, is_last| {
+            Some((name.to_owned(), typed.to_owned(), before.to_owned(), is_last))
+        };
+        assert_eq!(typing("/mcp__docs__review"), None);
+        assert_eq!(typing("/mcp__docs__other a"), None);
+        assert_eq!(typing("/mcp__docs__review "), expected("file", "", "{}", false));
+        assert_eq!(typing("/mcp__docs__review a.r"), expected("file", "a.r", "{}", false));
+        let before = r#"{"file":"a.rs"}"#;
+        assert_eq!(typing("/mcp__docs__review a.rs "), expected("how", "", before, true));
+        assert_eq!(
+            typing("/mcp__docs__review a.rs very w"),
+            expected("how", "very w", before, true)
+        );
+        assert_eq!(typing("/mcp__docs__review how=x"), expected("how", "x", "{}", false));
     }
 
     #[test]

@@ -41,6 +41,10 @@ const MOST_ENTRIES: usize = 1000;
 const ENTRY_BYTES: usize = 256 << 10;
 /// Bytes of a list; a longer one is an error.
 const LIST_BYTES: usize = 8 << 20;
+/// Values of an argument that are offered.
+const MOST_VALUES: usize = 100;
+/// A longer value is not offered.
+const MOST_VALUE_BYTES: usize = 200;
 /// Rounds of questions that one call may ask.
 const MOST_ROUNDS: usize = 10;
 /// Bytes of a description that are kept.
@@ -276,6 +280,30 @@ impl Connection {
     pub async fn prompt(&self, name: &str, arguments: Map<String, Value>, patience: Patience) -> Result<Value, Error> {
         let params = object(json!({ "name": name, "arguments": arguments }));
         self.ask("prompts/get", params, patience, None).await
+    }
+
+    /// The values that the server offers for the argument of a prompt: `name` with what was typed of it, and the arguments
+    /// before it. Empty if it offers none.
+    pub async fn values(
+        &self,
+        prompt: &str,
+        (name, typed): (&str, &str),
+        before: Map<String, Value>,
+        patience: Patience,
+    ) -> Result<Vec<String>, Error> {
+        if !self.has("completions") {
+            return Ok(Vec::new());
+        }
+        let params = object(json!({
+            "ref": { "type": "ref/prompt", "name": prompt },
+            "argument": { "name": name, "value": typed },
+            "context": { "arguments": before },
+        }));
+        let reply = self.ask("completion/complete", params, patience, None).await?;
+        let values = reply.pointer("/completion/values").and_then(Value::as_array);
+        let values = values.into_iter().flatten().filter_map(Value::as_str);
+        let is_plain = |it: &&str| (1..=MOST_VALUE_BYTES).contains(&it.len()) && Sanitized::line(it).as_str() == *it;
+        Ok(values.filter(is_plain).take(MOST_VALUES).map(str::to_owned).collect())
     }
 
     /// Calls a tool. Dropping this cancels the call.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{
-    Address, Branch, ClarificationResponse, Document, DocumentId, Message, Mode, Notice, Operation, RuleTrigger,
-    ServerChange, ServersReport, TrustAnswer, TrustReport, Turn,
+    Address, Branch, ClarificationResponse, Document, DocumentId, Message, Mode, Notice, Operation, PromptValues,
+    RuleTrigger, ServerChange, ServersReport, TrustAnswer, TrustReport, Turn,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -144,6 +144,8 @@ pub enum Query {
     DecideTrust(TrustAnswer),
     /// The servers of tools, their states and their tools. Starts them if nothing has yet.
     Servers,
+    /// Values for the argument that a draft ends with, which begins with the command of a server's prompt.
+    PromptValues(String),
     /// Do something with a server of tools; answered as [`Query::Servers`].
     ChangeServer { server: String, change: ServerChange },
     /// The changes that each turn made to files.
@@ -235,6 +237,7 @@ pub enum Reply {
     Extensions(Vec<ExtensionEntry>),
     Problems(ProblemsReport),
     Servers(ServersReport),
+    PromptValues(PromptValues),
     /// Accepted; the effects arrive in the log.
     Accepted,
 }

@@ -37,7 +37,9 @@ pub use request::{
     BUILDS, COMMAND, CUSTOM_MODE, ClarificationResponse, Dialect, HunkAnswer, Message, PASTES, QuestionAnswer, Request,
 };
 pub use response::{Ending, Response, ResponseChange, Thinking};
-pub use servers::{ServerChange, ServerPrompt, ServerReport, ServerResource, ServerState, ServerTool, ServersReport};
+pub use servers::{
+    PromptValues, ServerChange, ServerPrompt, ServerReport, ServerResource, ServerState, ServerTool, ServersReport,
+};
 pub use tool_label::{CallSubject, ToolLabel};
 pub use trust::{RuleTrigger, TrustAnswer, TrustAsked, TrustEntry, TrustKind, TrustReport};
 pub use user_action::UserAction;

@@ -77,6 +77,16 @@ pub struct ServerPrompt {
     pub arguments: String,
 }
 
+/// Values that a server offers for the argument of a prompt that is being typed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PromptValues {
+    /// The draft without the value that was begun.
+    pub before: String,
+    pub values: Vec<String>,
+    /// No further argument follows.
+    pub is_last: bool,
+}
+
 /// A resource of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerResource {

@@ -5,11 +5,15 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    app::{App, CommandList, Effect, Focus, ask_servers},
+    app::{App, CommandList, Effect, Focus, ask_servers, effects::ask},
     custom::{Custom, described},
     overlays::{DraftOffer, Picker},
 };
-use crate::{extensions::CustomMode, t};
+use crate::{
+    extensions::CustomMode,
+    protocol::{PromptValues, Query, Reply, ServerPrompt},
+    t,
+};
 
 /// Bytes of a draft for which a list is made.
 const MOST_BYTES: usize = 200;
@@ -31,8 +35,33 @@ pub fn look(app: &mut App) -> Vec<Effect> {
     if is_first {
         vec![Effect::Commands, ask_servers(renew)]
     } else {
-        Vec::new()
+        ask_for_values(app)
     }
+}
+
+/// Asks the server of the prompt in the draft for values of the argument that is being typed, one request at a time.
+fn ask_for_values(app: &mut App) -> Vec<Effect> {
+    let Some(draft) = begun(app).filter(|it| prompt_of(app, it).is_some()) else {
+        return Vec::new();
+    };
+    if std::mem::replace(&mut app.composer.commands.is_asking, true) {
+        return Vec::new();
+    }
+    let query = Query::PromptValues(draft.clone());
+    vec![ask!(query, Reply::PromptValues, or_default, move |app, values| {
+        let commands = &mut app.composer.commands;
+        (commands.values, commands.is_asking) = (values, false);
+        renew(app);
+        let is_same = begun(app).is_some_and(|it| it == draft);
+        if is_same { Vec::new() } else { ask_for_values(app) }
+    })]
+}
+
+/// The prompt of a server, with arguments, that a draft calls.
+fn prompt_of<'a>(app: &'a App, draft: &str) -> Option<&'a ServerPrompt> {
+    let (word, _) = draft.strip_prefix('/')?.split_once(char::is_whitespace)?;
+    let mut prompts = app.composer.commands.prompts.iter();
+    prompts.find(|it| it.command == word && !it.arguments.is_empty())
 }
 
 /// The draft, if it is the beginning of a command.
@@ -61,6 +90,7 @@ fn renew(app: &mut App) {
     let picker = offer(app, draft.get(1..).unwrap_or_default());
     app.composer.commands.list = picker.map(|picker| CommandList {
         picker: Box::new(picker),
+        is_free: prompt_of(app, &draft).is_some(),
         draft,
         is_hidden: before.as_ref().is_some_and(|it| it.is_hidden),
         is_moved: before.is_some_and(|it| it.is_moved),
@@ -70,6 +100,21 @@ fn renew(app: &mut App) {
 fn offer(app: &App, body: &str) -> Option<Picker> {
     let known = app.preferences.keymap.actions;
     let picker = match body.split_once(char::is_whitespace) {
+        Some(_) if prompt_of(app, &format!("/{body}")).is_some() => {
+            let PromptValues {
+                before,
+                values,
+                is_last,
+            } = &app.composer.commands.values;
+            let typed = body.strip_prefix(before.strip_prefix('/')?)?;
+            let offers = values.iter().map(|it| DraftOffer {
+                label: it.clone(),
+                about: String::new(),
+                facts: String::new(),
+                draft: format!("{before}{it}{}", if *is_last { "" } else { " " }),
+            });
+            Picker::offers("/", offers.collect(), typed)
+        }
         Some((word, typed)) => {
             let action = known.iter().find(|it| it.slash == word);
             let arguments = action.map(|it| it.arguments(app)).unwrap_or_default();
@@ -156,7 +201,7 @@ pub fn key(app: &mut App, event: KeyEvent) -> KeyResult {
             }
             // Enter takes what was chosen, or what was begun; a word that only resembles a command is no command.
             let is_begun = draft.starts_with(list.draft.trim_end());
-            if draft == list.draft || !(is_begun || list.is_moved) {
+            if draft == list.draft || !(is_begun && !list.is_free || list.is_moved) {
                 list.is_hidden = true;
                 return KeyResult::No;
             }

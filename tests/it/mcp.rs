@@ -729,7 +729,19 @@ fn prompts_and_resources_are_offered_while_one_types() {
     sheaf.send("\r");
     sheaf.wait_for("needs file");
     assert_eq!(model.requests().len(), 0);
-    sheaf.send("/mcp__own__review a.rs\r");
+    // Its server knows values for the arguments, the second one by the first.
+    sheaf.send("/mcp__own__review ");
+    sheaf.wait_for("cart.rs");
+    sheaf.send("ta");
+    sheaf.wait_gone("cart.rs");
+    sheaf.wait_for("tax.rs");
+    sheaf.send("\u{7f}\u{7f}");
+    sheaf.wait_for("cart.rs");
+    sheaf.send("\t");
+    sheaf.wait_for("/mcp__own__review cart.rs");
+    sheaf.wait_for("speed");
+    // What is typed is meant as it stands.
+    sheaf.send("s\r");
     sheaf.wait_for("Done.");
     sheaf.send("see @note");
     sheaf.wait_for("First note");
@@ -738,7 +750,9 @@ fn prompts_and_resources_are_offered_while_one_types() {
     sheaf.send("\r");
     sheaf.wait_until("both were answered", |_| model.requests().len() == 2);
     let said: Vec<String> = model.requests().iter().map(ToString::to_string).collect();
-    assert!(said[0].contains("Review a.rs well."), "{}", said[0]);
+    assert!(said[0].contains("Review cart.rs well."), "{}", said[0]);
+    let sent = r#"/mcp__own__review cart.rs s"#;
+    assert!(said[0].contains(sent), "{}", said[0]);
     assert!(said[1].contains("Buy milk."), "{}", said[1]);
 }
 

@@ -76,6 +76,12 @@ impl Runner {
                     Ok(Some(Reply::Servers(served::report(&servers))))
                 })
             }
+            Query::PromptValues(draft) if is_here && let Some(servers) = self.setup.servers.clone() => {
+                Box::pin(async move {
+                    let values = served::prompt_values(&draft, &servers).await;
+                    Ok(Some(Reply::PromptValues(values)))
+                })
+            }
             Query::ChangeServer { server, change } if is_here && let Some(servers) = self.setup.servers.clone() => {
                 Box::pin(async move {
                     let failed = |it: String| Failure::new(FailureKind::Request, it);

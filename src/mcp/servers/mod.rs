@@ -393,6 +393,18 @@ impl Servers {
         Ok(Reply::of_prompt(&connection.prompt(name, arguments, patience).await?))
     }
 
+    /// The values that a server offers for the argument of a prompt that is being typed.
+    pub async fn values(
+        &self,
+        server: &str,
+        prompt: &str,
+        argument: (&str, &str),
+        before: Map<String, Value>,
+    ) -> Result<Vec<String>, Error> {
+        let (connection, patience) = self.connected(server).await?;
+        connection.values(prompt, argument, before, patience).await
+    }
+
     /// The connection to a server; waits for one that is being started.
     async fn connected(&self, server: &str) -> Result<(Arc<Connection>, Patience), Error> {
         let deadline = Instant::now() + START_PATIENCE;

@@ -10,8 +10,8 @@ use crate::{
     extensions::CustomMode,
     link::About,
     protocol::{
-        CUSTOM_MODE, Message, Mode, Query, Reply, ServerPrompt, ServerReport, ServerResource, ServerState, Submit,
-        SymbolLocation,
+        CUSTOM_MODE, Message, Mode, PromptValues, Query, Reply, ServerPrompt, ServerReport, ServerResource,
+        ServerState, Submit, SymbolLocation,
     },
     theme::Theme,
     tui::{custom::Custom, editor::field::Field, widgets::list::ListCursor},
@@ -177,6 +177,9 @@ pub struct Commands {
     /// Prompts and resources of servers (MCP), as far as they are known.
     pub prompts: Vec<ServerPrompt>,
     pub resources: Vec<ServerResource>,
+    /// Values for the argument of a prompt, as its server offered them last; and true while it is asked for more.
+    pub values: PromptValues,
+    pub is_asking: bool,
     /// The files have been read.
     pub is_read: bool,
     /// The draft is an unknown command, and nothing was typed since.
@@ -225,6 +228,8 @@ pub struct CommandList {
     pub is_hidden: bool,
     /// The user has moved in it.
     pub is_moved: bool,
+    /// What was begun may be meant as it stands: only what was chosen is taken.
+    pub is_free: bool,
 }
 
 impl CommandList {

@@ -185,6 +185,98 @@ fn code_is_found_by_its_meaning_and_each_text_is_sent_once() {
     assert_eq!(status(home.path())["withVectors"], 0);
 }
 
+/// A workspace with many files of one function each.
+fn many(settings: &str) -> tempfile::TempDir {
+    let home = workspace(settings);
+    for at in 0..MANY {
+        let text = format!("fn number_{at}(n: u32) -> u32 {{\n    n + {at}\n}}\n");
+        fs::write(home.path().join(format!("src/n{at}.rs")), text).expect("a file");
+    }
+    home
+}
+
+const MANY: usize = 400;
+
+/// Starts `sheaf index build`.
+fn building(home: &Path) -> std::process::Child {
+    let mut command = crate::print::sheaf(home);
+    command.args(["index", "build"]).current_dir(home);
+    command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("it starts")
+}
+
+#[test]
+fn a_build_that_is_killed_again_and_again_goes_on_where_it_was() {
+    let (address, texts) = embeddings();
+    let home = many(&settings(&address));
+    let sent = || texts.lock().expect("the texts").len();
+    let (mut before, mut kills) = (0, 0);
+    loop {
+        let mut child = building(home.path());
+        // A different point each time: after so many more texts were sent.
+        let until = sent() + 1 + kills * 7;
+        let is_done = loop {
+            match child.try_wait().expect("it can be waited for") {
+                Some(status) => break status.success(),
+                None if sent() >= until => break false,
+                None => std::thread::yield_now(),
+            }
+        };
+        child.kill().ok();
+        child.wait().expect("it ends");
+        let now = status(home.path());
+        let stored = now["withVectors"].as_u64().expect("a number");
+        assert!(stored >= before, "{stored} after {before}");
+        before = stored;
+        if is_done {
+            break;
+        }
+        kills += 1;
+        assert!(kills < 200, "it makes no progress");
+    }
+    assert!(kills > 1, "nothing was killed");
+    let now = status(home.path());
+    assert_eq!(
+        (&now["indexState"], &now["withVectors"]),
+        (&json!("ready"), &json!(MANY + 2))
+    );
+    let texts = texts.lock().expect("the texts").clone();
+    let different: std::collections::HashSet<_> = texts.iter().collect();
+    assert_eq!(different.len(), MANY + 2);
+    // A killed build loses the requests that were under way, not what came before them.
+    let most = MANY + 2 + kills * 2 * LARGEST_REQUEST;
+    assert!(
+        texts.len() <= most,
+        "{} texts for {} chunks and {kills} kills",
+        texts.len(),
+        MANY + 2
+    );
+}
+
+const LARGEST_REQUEST: usize = 64;
+
+#[test]
+fn two_processes_build_one_index() {
+    let (address, _) = embeddings();
+    let home = many(&settings(&address));
+    let builds = [building(home.path()), building(home.path())];
+    for mut build in builds {
+        assert!(build.wait().expect("it ends").success());
+    }
+    let now = status(home.path());
+    assert_eq!(
+        (&now["indexState"], &now["withVectors"]),
+        (&json!("ready"), &json!(MANY + 2))
+    );
+    assert_eq!(
+        first(home.path(), "who writes a letter"),
+        (Some("src/post.py".to_owned()), String::new())
+    );
+}
+
 #[test]
 fn a_server_that_is_down_or_unknown_is_named_and_words_are_compared() {
     let home = workspace(&settings("http://127.0.0.1:9"));

@@ -751,7 +751,7 @@ fn prompts_and_resources_are_offered_while_one_types() {
     sheaf.wait_until("both were answered", |_| model.requests().len() == 2);
     let said: Vec<String> = model.requests().iter().map(ToString::to_string).collect();
     assert!(said[0].contains("Review cart.rs well."), "{}", said[0]);
-    let sent = r#"/mcp__own__review cart.rs s"#;
+    let sent = "/mcp__own__review cart.rs s";
     assert!(said[0].contains(sent), "{}", said[0]);
     assert!(said[1].contains("Buy milk."), "{}", said[1]);
 }

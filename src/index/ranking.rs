@@ -19,6 +19,9 @@ const SHORTEST_INSIDE: usize = 4;
 /// Times that a word in the path counts beside those in the chunk.
 const IN_PATH: u8 = 2;
 
+/// Chunks in a ranking by words: many times more than an answer has, and few enough to be sorted at once.
+const RANKED: usize = 1000;
+
 /// Constant of reciprocal rank fusion: how little the first places differ.
 const FUSION: f64 = 60.0;
 
@@ -37,7 +40,7 @@ pub struct RankedBy {
 }
 
 impl Survey<'_> {
-    /// The chunks that share words with `question`, best first: BM25.
+    /// The chunks that share words with `question`, best first and at most [`RANKED`]: BM25.
     pub fn by_words(&self, question: &str) -> Vec<Candidate> {
         const SATURATION: f64 = 1.2;
         const LENGTH: f64 = 0.75;
@@ -48,7 +51,8 @@ impl Survey<'_> {
         let mut total = 0_usize;
         let mut length = 0_u64;
         let mut holding = vec![0_usize; asked.len()];
-        let mut found = Vec::new();
+        // The counts of all chunks that were found stand in one list.
+        let (mut found, mut counts) = (Vec::new(), Vec::new());
         for (file, entry) in self.entries.iter().enumerate() {
             let shown = self.files.get(file).map(|it: &File| it.shown.to_lowercase());
             let path = shown.unwrap_or_default();
@@ -58,16 +62,18 @@ impl Survey<'_> {
                 total += 1;
                 length += u64::from(chunk.words.length);
                 let words = asked.iter().zip(&in_path);
-                let counts = words.map(|(it, more)| chunk.words.count(it.hash).saturating_add(*more));
-                let counts: Vec<u8> = counts.collect();
-                if counts.iter().all(|it| *it == 0) {
+                let start = counts.len();
+                counts.extend(words.map(|(it, more)| chunk.words.count(it.hash).saturating_add(*more)));
+                let own = counts.get(start..).unwrap_or_default();
+                if own.iter().all(|it| *it == 0) {
+                    counts.truncate(start);
                     continue;
                 }
-                for (holding, count) in holding.iter_mut().zip(&counts) {
+                for (holding, count) in holding.iter_mut().zip(own) {
                     *holding += usize::from(*count > 0);
                 }
                 let is_aside = chunk.is_aside || entry.as_ref().is_some_and(|it| it.is_aside);
-                found.push((file, chunk, counts, is_aside));
+                found.push((file, chunk, is_aside));
             }
         }
         if found.is_empty() {
@@ -80,10 +86,11 @@ impl Survey<'_> {
             .collect();
         let best: f64 = weights.iter().map(|it| it * (SATURATION + 1.0)).sum();
         let aside = if is_about_asides(question) { 1.0 } else { ASIDE };
-        let candidates = found.into_iter().map(|(file, chunk, counts, is_aside)| {
+        let counted = found.into_iter().zip(counts.chunks_exact(asked.len()));
+        let candidates = counted.map(|((file, chunk, is_aside), counts)| {
             let spread = SATURATION * (1.0 - LENGTH + LENGTH * f64::from(chunk.words.length) / average);
             let parts = weights.iter().zip(counts).map(|(weight, count)| {
-                let count = f64::from(count);
+                let count = f64::from(*count);
                 weight * count * (SATURATION + 1.0) / (count + spread)
             });
             Candidate {
@@ -95,7 +102,9 @@ impl Survey<'_> {
                 hash: chunk.hash,
             }
         });
-        sorted(candidates.collect())
+        let mut candidates = candidates.collect();
+        keep_best(&mut candidates, RANKED);
+        sorted(candidates)
     }
 
     /// The chunks whose texts `similarity` knows, best first, at most `most`. It gives the cosine to the question, from -1 to 1.

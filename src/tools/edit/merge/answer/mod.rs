@@ -9,21 +9,28 @@
 //!
 //! Blank lines and blanks at the ends of lines are no differences.
 
+mod indentation;
+mod judge;
+mod section;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use similar::DiffOp;
 
+use self::{
+    indentation::{Style, even},
+    section::{declares, last_name, leading, names, removes, sections},
+};
 use super::{
-    FITTING_MARGIN, GUARD_LINES, MOST_RIVALS, MOST_STEPS,
+    GUARD_LINES,
     outline::{
         Declared, ancestors, attribute, blanks, block_end, declared, indent, is_attached, is_comment, is_continuation,
-        is_import, is_opening, is_word, key, words,
+        is_import, is_opening,
     },
     shown,
 };
 use crate::tools::edit::{
     hunks::compare,
-    sketch::{is_mark, parts},
     text::{rows, settle},
 };
 
@@ -35,20 +42,6 @@ const MOST_READINGS: usize = 200_000;
 const EFFECT_STEPS: usize = 50;
 /// Parts that a sketch may have.
 const MOST_PARTS: usize = 500;
-/// Words of instructions that ask for something to go.
-const REMOVALS: [&str; 8] = [
-    "remove", "delete", "drop", "strip", "clean", "extract", "move", "rewrite",
-];
-/// Words that stand in instructions without naming a declaration, unless they are quoted.
-const EVERYDAY: [&str; 36] = [
-    "a", "add", "all", "and", "call", "change", "check", "code", "create", "data", "end", "file", "first", "get", "it",
-    "item", "last", "line", "list", "make", "name", "new", "now", "of", "open", "read", "run", "set", "start", "test",
-    "tests", "the", "update", "use", "value", "write",
-];
-/// Words beside the name in a comment such as `// removed the function foo`.
-const FILLERS: [&str; 12] = [
-    "the", "function", "method", "class", "struct", "fn", "def", "const", "unused", "old", "helper", "here",
-];
 
 /// Why an answer is not taken as a merge. Line numbers count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -216,166 +209,6 @@ pub fn read(old: &str, sketch: &str, instructions: &str, language: &str, answer:
     Err(reader.reason(&sections, first))
 }
 
-/// Returns true if instructions ask for something to go.
-fn removes(instructions: &str) -> bool {
-    let instructions = instructions.to_lowercase();
-    words(&instructions).any(|word| REMOVALS.iter().any(|it| is_form(word, it)))
-}
-
-/// Returns true for `drop`, `drops`, `dropped` and `dropping`, and the like.
-fn is_form(word: &str, verb: &str) -> bool {
-    let Some(rest) = word.strip_prefix(verb.trim_end_matches('e')) else {
-        return false;
-    };
-    let rest = rest
-        .strip_prefix(['p', 't'])
-        .filter(|_| verb.ends_with('p'))
-        .unwrap_or(rest);
-    matches!(rest, "" | "e" | "s" | "es" | "d" | "ed" | "ing") && (word == verb || !rest.is_empty())
-        || verb == "rewrite" && matches!(word, "rewrote" | "rewritten")
-}
-
-/// The words of instructions that can be names: those in quotes or before a bracket, and those that are no everyday words.
-fn names(instructions: &str) -> HashSet<&str> {
-    let mut rest = instructions;
-    let mut names = HashSet::new();
-    for word in words(instructions) {
-        // The words of a text follow each other in it.
-        let Some((before, after)) = rest.split_once(word) else {
-            continue;
-        };
-        let is_marked = before.ends_with('`') || before.ends_with('.') || after.starts_with(['`', '(']);
-        if is_marked || !is_word(word) && !EVERYDAY.contains(&word) {
-            names.insert(word);
-        }
-        rest = after;
-    }
-    names
-}
-
-/// Returns true if a line declares a function, a type or the like of that name: `app.use = function () {` for `use`.
-fn declares(line: &str, name: &str) -> bool {
-    declared(line).is_some_and(|it| it.is_block && last_name(it.name) == name)
-}
-
-/// `use` of `app.use`, `Name` of `(t *T) Name`.
-fn last_name(name: &str) -> &str {
-    name.rsplit(['.', ' ']).next().unwrap_or(name)
-}
-
-/// The words that a line calls its block: the name of a function or a type, and those of an `impl`.
-fn block_names(line: &str) -> Vec<&str> {
-    if let Some(it) = declared(line) {
-        return words(it.name).collect();
-    }
-    let text = line.trim_start();
-    let text = text.strip_prefix("unsafe ").unwrap_or(text);
-    let is_impl = text.strip_prefix("impl").filter(|it| it.starts_with([' ', '<']));
-    is_impl.map_or_else(Vec::new, |it| words(it).filter(|it| !is_word(it)).collect())
-}
-
-/// The text of a line before the first `(`, `=` or `:`.
-fn leading(line: &str) -> Option<&str> {
-    let (before, _) = line.trim().split_once(['(', '=', ':'])?;
-    let before = before.trim_end();
-    before.contains(|it: char| it.is_alphabetic()).then_some(before)
-}
-
-/// The name in a comment such as `// removed foo`, if the file declares it.
-fn removed<'a>(line: &'a str, file: &Solid<'_>) -> Option<&'a str> {
-    let line = line.trim();
-    let text = line.trim_start_matches(['/', '#', '-', '*', ';', '%', '<', '!', ' ']);
-    let (verb, rest) = text.split_once([' ', ':'])?;
-    let is_comment = text.len() < line.len();
-    if !is_comment || !["removed", "deleted", "remove", "delete"].contains(&verb.to_lowercase().as_str()) {
-        return None;
-    }
-    let mut names = words(rest).filter(|it| !FILLERS.contains(&it.to_lowercase().as_str()));
-    let name = names.next()?;
-    let is_known = |it: &&str| declares(it, name);
-    (names.next().is_none() && file.lines.iter().any(is_known)).then_some(name)
-}
-
-fn sections<'a>(sketch: &'a str, language: &str, file: &Solid<'_>) -> Vec<Section<'a>> {
-    let all = rows(sketch);
-    let mark = |it: &&str| is_mark(it, language);
-    let solid = |it: &&&str| !it.trim().is_empty();
-    let mut sections: Vec<Section<'a>> = Vec::new();
-    for part in parts(sketch, language).0 {
-        let first = part.first - 1;
-        let mut from = 0;
-        for until in 0..=part.lines.len() {
-            let gone = part.lines.get(until).and_then(|it| removed(it, file));
-            if gone.is_none() && until < part.lines.len() {
-                continue;
-            }
-            let (mut lines, mut gaps, mut gap) = (Vec::new(), Vec::new(), 0);
-            for line in &part.lines[from..until] {
-                if line.trim().is_empty() {
-                    gap += 1;
-                } else {
-                    lines.push(*line);
-                    gaps.push(std::mem::take(&mut gap));
-                }
-            }
-            let before = all[..first + from].iter().rev().find(solid);
-            let after = all[first + until..].iter().find(solid);
-            if let Some(head) = lines.first() {
-                let depth = lines
-                    .iter()
-                    .find(|it| !is_attached(it))
-                    .map_or(indent(head), |it| indent(it));
-                sections.push(Section {
-                    is_open: after.is_some_and(|it| indent(it) > depth),
-                    is_cut: gap == 0 && after.is_some_and(mark),
-                    is_first: before.is_none(),
-                    mark: before.filter(|it| mark(it)).map(|it| indent(it)),
-                    is_last: !after.is_some_and(mark),
-                    depth: indent(head),
-                    lines,
-                    gaps,
-                    removed: None,
-                    parents: Vec::new(),
-                    number: sections.len(),
-                });
-            }
-            if gone.is_some() {
-                sections.push(Section {
-                    depth: part.lines.get(until).map_or(0, |it| indent(it)),
-                    lines: Vec::new(),
-                    gaps: Vec::new(),
-                    removed: gone,
-                    is_open: false,
-                    is_cut: false,
-                    is_first: false,
-                    mark: before.filter(|it| mark(it)).map(|it| indent(it)),
-                    is_last: false,
-                    parents: Vec::new(),
-                    number: sections.len(),
-                });
-            }
-            from = until + 1;
-        }
-    }
-    // The lines of all parts, to see which stands in which. A mark ends the blocks that it is not indented into.
-    let (mut lines, mut owners) = (Vec::new(), Vec::new());
-    for (index, section) in sections.iter_mut().enumerate() {
-        if let Some(width) = section.mark {
-            lines.push(format!("{}}}", " ".repeat(width)));
-            owners.push((usize::MAX, 0));
-        }
-        let above: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let above = ancestors(&above, above.len(), section.depth);
-        let parents = above.into_iter().map(|it| owners[it]).collect();
-        for (line, text) in section.lines.iter().enumerate() {
-            lines.push((*text).to_owned());
-            owners.push((index, line));
-        }
-        section.parents = parents;
-    }
-    sections
-}
-
 struct Reader<'a> {
     old: &'a str,
     file: Solid<'a>,
@@ -393,45 +226,6 @@ struct Reader<'a> {
     known: HashMap<&'a str, Vec<usize>>,
     /// How the lines of the file are indented.
     style: Style,
-}
-
-/// How a text indents its lines, comments aside.
-#[derive(Clone, Copy, Default)]
-struct Style {
-    has_tabs: bool,
-    has_spaces: bool,
-    /// Width of a step; 0 if no line is indented further than the one before.
-    unit: usize,
-}
-
-impl Style {
-    fn new(lines: &[&str]) -> Self {
-        let mut style = Self::default();
-        let mut steps: HashMap<usize, usize> = HashMap::new();
-        let mut last = 0;
-        for line in lines.iter().filter(|it| !is_attached(it)) {
-            style.has_tabs |= line.starts_with('\t');
-            style.has_spaces |= line.starts_with(' ');
-            let width = indent(line);
-            if width > last {
-                *steps.entry(width - last).or_default() += 1;
-            }
-            last = width;
-        }
-        style.unit = steps.into_iter().max_by_key(|it| (it.1, it.0)).map_or(0, |it| it.0);
-        style
-    }
-
-    /// Returns true if a line is indented by the signs of this style.
-    fn has(self, line: &str) -> bool {
-        let first = line.chars().next().unwrap_or_default();
-        is_attached(line)
-            || match (self.has_tabs, self.has_spaces) {
-                (true, false) => first != ' ',
-                (false, true) => first != '\t',
-                (true, true) | (false, false) => true,
-            }
-    }
 }
 
 impl<'a> Reader<'a> {
@@ -696,88 +490,6 @@ impl<'a> Reader<'a> {
             && (is_begun || !above.any(|it| has(&file[it])))
     }
 
-    /// Fails unless the new lines of a part are indented as the sketch says, by the lines that stay or by `known`, widths
-    /// in the sketch and in the answer.
-    fn indented(
-        &self,
-        section: &Section<'_>,
-        now: &[&str],
-        place: &[&str],
-        known: &[(usize, usize)],
-    ) -> Result<(), Misfit> {
-        let lines = &section.lines;
-        let own: Vec<&str> = lines.iter().map(|it| it.trim()).collect();
-        let mut known = known.to_vec();
-        let mut is_kept = vec![false; lines.len()];
-        for (old, new) in pairs(&trimmed(place), &own) {
-            if indent(place[old]) == indent(now[new]) {
-                if blanks(place[old]) != blanks(now[new]) {
-                    return Err(Misfit::Indent { line: shown(now[new]) });
-                }
-                is_kept[new] = true;
-                if !section.is_shortened(new) {
-                    known.push((indent(lines[new]), indent(now[new])));
-                }
-            }
-        }
-        known.sort_unstable();
-        known.dedup();
-        let unit = Style::new(lines).unit;
-        // The lines that stay are shifted alike, or have other steps.
-        let shift = |it: &(usize, usize)| it.1 as i64 - it.0 as i64;
-        let is_shifted = known.iter().all(|it| shift(it) == shift(&known[0]));
-        let is_scaled = !is_shifted || known.len() == 1 && (known[0].0 == 0 || shift(&known[0]) != 0);
-        for (index, line) in lines.iter().enumerate() {
-            let (width, now, after) = (
-                indent(line),
-                now[index],
-                now.get(index + 1).copied().unwrap_or_default(),
-            );
-            let is_fit = |base: &(usize, usize)| {
-                let wide = |scale: usize, by: usize| {
-                    let part = width.abs_diff(base.0) * scale;
-                    let part = (by > 0 && part.is_multiple_of(by)).then(|| part / by)?;
-                    if width < base.0 {
-                        base.1.checked_sub(part)
-                    } else {
-                        Some(base.1 + part)
-                    }
-                };
-                let is_width = |it: Option<usize>| it == Some(indent(now));
-                is_shifted && is_width(wide(1, 1))
-                    || is_scaled && (is_width(wide(self.style.unit, unit)) || is_width(wide(base.1, base.0)))
-            };
-            // A line that lost its indentation has that of its old form, or of the line below it.
-            let is_right = match place.first() {
-                _ if !section.is_shortened(index) => known.is_empty() || known.iter().any(is_fit),
-                Some(first) if declared(first).is_some() => blanks(now) == blanks(first),
-                Some(_) => blanks(now) == blanks(after),
-                // That of an inserted part was looked at.
-                None => true,
-            };
-            if !is_kept[index] && (!self.style.has(now) || !is_right) {
-                return Err(Misfit::Indent { line: shown(now) });
-            }
-        }
-        Ok(())
-    }
-
-    /// Fails if a line of the answer, line `index` of a part, gives a value to what has one in the same block.
-    fn given(&self, now: &[&str], index: usize, at: usize) -> Result<(), Misfit> {
-        let Some(name) = key(now[index]) else {
-            return Ok(());
-        };
-        let answer = &self.answer.lines;
-        let depth = indent(now[index]);
-        let block = |it: usize| ancestors(answer, it, depth).first().copied();
-        let own = block(at + index);
-        let is_same = |it: &usize| indent(answer[*it]) == depth && key(answer[*it]) == Some(name) && block(*it) == own;
-        if (0..answer.len()).filter(is_same).count() > 1 {
-            return Err(Misfit::Doubled { name: shown(name) });
-        }
-        Ok(())
-    }
-
     /// Returns true for a line that the file has and that says something.
     fn is_telling(&self, line: &str) -> bool {
         let line = line.trim();
@@ -923,305 +635,6 @@ impl<'a> Reader<'a> {
         last("/*").is_some_and(|it| last("*/").is_none_or(|end| end < it))
     }
 
-    /// Fails unless each part is where it says, and nowhere else as well.
-    fn judge(&mut self, sections: &[Section<'a>], places: &[Place]) -> Result<(), Misfit> {
-        let index_of = |number: usize| sections.iter().position(|it| it.number == number);
-        // The blocks that the sketch shows.
-        for (section, place) in sections.iter().zip(places) {
-            // What is removed had its place in the file.
-            let is_gone = section.lines.is_empty();
-            let (lines, at) = if is_gone {
-                (&self.file.lines, place.from)
-            } else {
-                (&self.answer.lines, place.at)
-            };
-            let Some(first) = lines.get(at) else {
-                continue;
-            };
-            let above = ancestors(lines, at, indent(first));
-            if let Effect::Inserted { .. } = place.effect {
-                let now = &self.answer.lines[at..at + section.lines.len()];
-                let depth = indent(section.lines[0]);
-                let parent = section.parents.first().map(|(number, line)| {
-                    let found = index_of(*number).map(|it| (places[it].at + line, indent(sections[it].lines[*line])));
-                    found.filter(|it| above.first() == Some(&it.0))
-                });
-                let base = match parent {
-                    Some(Some((at, width))) => (width, indent(self.answer.lines[at])),
-                    // Without its block, a part has its own depth.
-                    None if depth == indent(first) => (depth, depth),
-                    // Its first line may have lost it.
-                    None if section.is_shortened(0)
-                        && indent(section.lines[1]) == indent(now[1])
-                        && indent(first) + self.style.unit == indent(now[1]) =>
-                    {
-                        (indent(now[1]), indent(now[1]))
-                    }
-                    Some(None) | None => return Err(Misfit::Unplaced { line: shown(first) }),
-                };
-                self.indented(section, now, &[], &[base])?;
-            }
-            for (number, line) in &section.parents {
-                let is_there = index_of(*number).is_some_and(|it| {
-                    let other = &places[it];
-                    let text = sections[it].lines[*line].trim();
-                    let is_text = |at: &usize| (other.from..other.until).contains(at) && lines[*at].trim() == text;
-                    if is_gone {
-                        above.iter().any(is_text)
-                    } else {
-                        above.contains(&(other.at + line))
-                    }
-                });
-                if !is_there {
-                    return Err(Misfit::Unplaced { line: shown(first) });
-                }
-            }
-        }
-        let mut rivals = Vec::with_capacity(places.len());
-        for (section, place) in sections.iter().zip(places) {
-            rivals.push(self.rivals(section, place)?);
-        }
-        loop {
-            let settled: Vec<bool> = rivals.iter().map(Vec::is_empty).collect();
-            for (index, section) in sections.iter().enumerate() {
-                let place = &places[index];
-                let named = self.named(place.from, self.answer.lines.get(place.at).map_or(0, |it| indent(it)));
-                let mut kept = std::mem::take(&mut rivals[index]);
-                kept.retain(|rival| {
-                    let order = places
-                        .iter()
-                        .zip(&settled)
-                        .enumerate()
-                        .all(|(other, (it, is_settled))| {
-                            let is_apart = match other.cmp(&index) {
-                                std::cmp::Ordering::Less => it.until <= rival.from,
-                                std::cmp::Ordering::Equal => true,
-                                std::cmp::Ordering::Greater => rival.until <= it.from,
-                            };
-                            is_apart || !is_settled
-                        });
-                    let depth = self.file.lines.get(rival.from).map_or(0, |it| indent(it));
-                    let above = ancestors(&self.file.lines, rival.from, depth);
-                    let stands = section.parents.iter().all(|(number, line)| {
-                        let Some(other) = index_of(*number).filter(|it| settled[*it]) else {
-                            return true;
-                        };
-                        let text = sections[other].lines[*line].trim();
-                        let own = places[other].from..places[other].until;
-                        above
-                            .iter()
-                            .any(|it| own.contains(it) && self.file.lines[*it].trim() == text)
-                    });
-                    order && stands && named <= self.named(rival.from, depth)
-                });
-                rivals[index] = kept;
-            }
-            if settled
-                .iter()
-                .zip(&rivals)
-                .all(|(is_settled, it)| *is_settled == it.is_empty())
-            {
-                break;
-            }
-        }
-        let settled: Vec<bool> = rivals.iter().map(Vec::is_empty).collect();
-        for (index, (section, place)) in sections.iter().zip(places).enumerate() {
-            let is_parent = sections
-                .iter()
-                .any(|it| it.parents.iter().any(|it| it.0 == section.number));
-            let is_end = section.lines.iter().all(|it| is_continuation(it));
-            match place.effect {
-                Effect::Kept if is_parent || is_end => continue,
-                Effect::Inserted { ends } => self.inserted(section, place, ends, |number| {
-                    index_of(number).is_some_and(|it| settled[it])
-                })?,
-                _ => {}
-            }
-            if let Some(rival) = rivals[index].first() {
-                let line = shown(section.lines.first().copied().unwrap_or_default());
-                let number = |it: usize| self.file.rows.get(it).map_or(0, |it| it + 1);
-                let (place, rival, is_better) = (number(place.from), number(rival.from), rival.is_better);
-                return Err(if is_better {
-                    Misfit::Elsewhere { line, place, rival }
-                } else {
-                    Misfit::Doubtful { line, place, rival }
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Fails if a new part may as well belong into another block.
-    fn inserted(
-        &self,
-        section: &Section<'_>,
-        place: &Place,
-        ends: bool,
-        is_settled: impl Fn(usize) -> bool,
-    ) -> Result<(), Misfit> {
-        let file = &self.file.lines;
-        let depth = indent(self.answer.lines[place.at]);
-        if depth == 0 || section.parents.iter().any(|it| is_settled(it.0)) {
-            return Ok(());
-        }
-        let parent = ancestors(file, place.from, depth).first().copied();
-        let named = self.named(place.from, depth);
-        let rival = file.iter().enumerate().find(|(at, it)| {
-            let is_like = indent(it) == depth && (declared(it).is_some_and(|it| it.is_block) || ends);
-            is_like && ancestors(file, *at, depth).first().copied() != parent && self.named(*at, depth) >= named
-        });
-        match rival {
-            Some((at, _)) => Err(Misfit::Doubtful {
-                line: shown(section.lines[0]),
-                place: self.file.rows.get(place.from).map_or(0, |it| it + 1),
-                rival: self.file.rows[at] + 1,
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// How many names of the blocks that a line of the file stands in are in the instructions.
-    fn named(&self, at: usize, depth: usize) -> usize {
-        let lines = &self.file.lines;
-        let above = ancestors(lines, at, depth).into_iter();
-        let found: HashSet<&str> = above
-            .flat_map(|it| block_names(lines[it]))
-            .filter(|it| self.wanted.contains(it))
-            .collect();
-        found.len()
-    }
-
-    /// Other places that fit a part as well as the one that it has, or better.
-    fn rivals(&mut self, section: &Section<'a>, place: &Place) -> Result<Vec<Rival>, Misfit> {
-        let file = &self.file.lines;
-        let lines: Vec<&'a str> = section.lines.iter().map(|it| it.trim()).collect();
-        let mut rivals = Vec::new();
-        let (line, skipped, is_tail, is_renewed) = match place.effect {
-            Effect::Inserted { .. } => return Ok(rivals),
-            Effect::Declared | Effect::Removed => {
-                let own = (place.from..place.until).find(|it| !is_attached(file[*it]));
-                let name = own.and_then(|it| declared(file[it])).map(|it| it.name);
-                let head = own.map_or("", |it| file[it].trim());
-                let is_said = lines.contains(&head);
-                for (from, it) in file.iter().enumerate() {
-                    // A declaration without a body, or with another head than the sketch has, is another one.
-                    if it.ends_with(';') && !head.ends_with(';') || is_said && it.trim() != head {
-                        continue;
-                    }
-                    let is_same = match section.removed {
-                        Some(name) => declares(it, name),
-                        None => declared(it).map(|it| it.name) == name,
-                    };
-                    if Some(from) != own && is_same {
-                        rivals.push(Rival {
-                            from,
-                            until: from + 1,
-                            is_better: false,
-                        });
-                    }
-                }
-                return Ok(rivals);
-            }
-            Effect::Kept => (0, 0, true, false),
-            Effect::Anchored {
-                line,
-                skipped,
-                is_tail,
-                is_renewed,
-            } => (line, skipped, is_tail, is_renewed),
-        };
-        let part = &lines[line..];
-        let own = place.from + skipped;
-        let cost = cost(part, &file[own..place.until]);
-        let is_named = place.effect != Effect::Kept
-            && self.names_all(&file[own..place.until], &pairs(&trimmed(&file[own..place.until]), part));
-        let unmatched = unmatched(part, &file[own..place.until]);
-        // The indentation of the sketch tells places apart.
-        let depth = indent(section.lines[line]);
-        let is_literal = indent(file[own]) == depth;
-        let starts = self.known.get(part[0]).map_or(&[][..], Vec::as_slice);
-        for &from in starts {
-            let end = file.len().min(from + part.len() + GUARD_LINES);
-            let end = if part.len() == 1 && is_tail {
-                end.min(from + 1)
-            } else {
-                end
-            };
-            let is_like = indent(file[from]) == depth;
-            if is_literal && !is_like {
-                continue;
-            }
-            self.steps += 1 + part.len() * (end - from) / EFFECT_STEPS;
-            if self.steps > MOST_READINGS || part.len().saturating_mul(starts.len()) > MOST_STEPS / 10 {
-                return Err(Misfit::Everywhere);
-            }
-            if is_renewed {
-                let name = section
-                    .lines
-                    .iter()
-                    .find(|it| !is_attached(it))
-                    .and_then(|it| declared(it));
-                let is_there = (from.saturating_sub(skipped)..from)
-                    .any(|it| declared(file[it]).map(|it| it.name) == name.map(|it| it.name));
-                if !is_there {
-                    continue;
-                }
-            }
-            for (length, other) in costs(part, &file[from..end]).into_iter().enumerate().skip(1) {
-                let until = from + length;
-                let is_edge = !is_tail || file[until - 1].trim() == part[part.len() - 1];
-                let is_own = from == own && until == place.until;
-                // Of a dearer place, the lines that it has besides must be all that speaks against it.
-                let is_apart = until <= place.from || place.until <= from;
-                let is_near = other <= cost + FITTING_MARGIN as usize
-                    && is_apart
-                    && self::unmatched(part, &file[from..until]) <= unmatched;
-                if other > cost && place.effect != Effect::Kept && !is_near
-                    || !is_edge
-                    || is_own
-                    || (part.len() > 1 && length == 1 && is_tail)
-                {
-                    continue;
-                }
-                // Where the instructions name what goes, only what is new speaks against a place.
-                if is_named && (other == 0 || self::unmatched(part, &file[from..until]) > unmatched) {
-                    continue;
-                }
-                // Both edges are shifted alike.
-                let shift = |file: &str, line: &str| indent(file) as i64 - indent(line) as i64;
-                let last = section.lines[section.lines.len() - 1];
-                if is_tail && shift(file[until - 1], last) != shift(file[from], section.lines[line]) && depth > 0 {
-                    continue;
-                }
-                let is_better = other < cost || !is_literal && is_like;
-                if !is_better && self.is_alike(&lines, place, (from, until), line) {
-                    continue;
-                }
-                rivals.push(Rival { from, until, is_better });
-                if rivals.len() > 50 * MOST_RIVALS {
-                    return Err(Misfit::Everywhere);
-                }
-            }
-        }
-        Ok(rivals)
-    }
-
-    /// Returns true if a part gives the same file at a place and at another one.
-    fn is_alike(&self, lines: &[&'a str], place: &Place, other: (usize, usize), skipped: usize) -> bool {
-        let file = &self.file.lines;
-        // Beyond both places the files are the same.
-        let (start, end) = (place.from.min(other.0), place.until.max(other.1));
-        let at = |from: usize, until: usize, lines: &[&'a str]| -> Vec<&'a str> {
-            [&file[start..from], lines, &file[until..end]].concat()
-        };
-        let (old, new) = (place.until - place.from, other.1 - other.0);
-        // Places that are far apart and give the same file are not worth the work.
-        old == new
-            && place.from.abs_diff(other.0) < 2 * lines.len() + GUARD_LINES
-            && skipped == 0
-            && at(place.from, place.until, lines) == at(other.0, other.1, lines)
-    }
-
     /// The merged file.
     fn text(&self, sections: &[Section<'a>], places: &[Place]) -> String {
         let old = rows(self.old);
@@ -1298,46 +711,6 @@ impl<'a> Reader<'a> {
         }
         lines
     }
-
-    /// The reason that helps most.
-    fn reason(&mut self, sections: &[Section<'a>], first: Option<(usize, Misfit)>) -> Misfit {
-        let found = [first, self.deepest.take()].into_iter().flatten().max_by_key(|it| it.0);
-        if let Some((usize::MAX, misfit)) = found {
-            return misfit;
-        }
-        let said: HashSet<&str> = sections
-            .iter()
-            .flat_map(|it| it.lines.iter().map(|it| it.trim()))
-            .collect();
-        let ops = compare(&self.file.lines, &self.answer.lines);
-        for op in &ops {
-            let new = self.answer.lines[op.new_range()].iter();
-            let mut new = new.filter(|_| !matches!(op, DiffOp::Equal { .. }));
-            if let Some(line) = new.find(|it| !said.contains(it.trim())) {
-                return Misfit::Invented { line: shown(line) };
-            }
-        }
-        if let Some(section) = sections.iter().find(|it| self.occurrence(it).is_none()) {
-            let has = |it: &&str| self.answer.lines.iter().any(|line| line.trim() == it.trim());
-            let line = section.lines.iter().find(|it| !has(it)).unwrap_or(&section.lines[0]);
-            return Misfit::Lacking { line: shown(line) };
-        }
-        if let Some((_, misfit)) = found {
-            return misfit;
-        }
-        let lost = ops
-            .iter()
-            .find(|it| matches!(it, DiffOp::Delete { .. } | DiffOp::Replace { .. }));
-        match lost.map(DiffOp::old_range) {
-            Some(range) => Misfit::Dropped {
-                line: shown(self.file.lines[range.start]),
-                at: self.file.rows[range.start] + 1,
-            },
-            None => Misfit::Unplaced {
-                line: shown(sections.first().and_then(|it| it.lines.first()).unwrap_or(&"")),
-            },
-        }
-    }
 }
 
 /// Returns true if lines are one whole block: with its end, where it has one.
@@ -1357,25 +730,6 @@ fn is_variant(lines: &[&str], at: usize) -> bool {
         let name = last_name(it.trim_start_matches(['@', '#', '[']));
         matches!(name, "setter" | "getter" | "deleter" | "overload" | "cfg" | "register")
     })
-}
-
-/// Fails unless equal indentation in the sketch is equal indentation in the answer, and more is more.
-fn even(section: &Section<'_>, now: &[&str]) -> Result<(), Misfit> {
-    let mut widths: BTreeMap<usize, &str> = BTreeMap::new();
-    for (index, (line, now)) in section.lines.iter().zip(now).enumerate() {
-        if section.is_shortened(index) {
-            continue;
-        }
-        let blanks = blanks(now);
-        if *widths.entry(indent(line)).or_insert(blanks) != blanks {
-            return Err(Misfit::Indent { line: shown(now) });
-        }
-    }
-    let widths: Vec<usize> = widths.values().map(|it| indent(it)).collect();
-    if widths.is_sorted_by(|a, b| a < b) {
-        return Ok(());
-    }
-    Err(Misfit::Indent { line: shown(now[0]) })
 }
 
 fn trimmed<'a>(lines: &[&'a str]) -> Vec<&'a str> {

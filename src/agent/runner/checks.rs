@@ -294,7 +294,7 @@ impl Lints {
 
     /// The member `checked` of the documents of the changes; `None` if nothing has looked at them.
     fn checked(&self, report: &ChangeReport, mut unchecked: Vec<String>) -> Option<Value> {
-        if !report.is_checked && unchecked.is_empty() {
+        if report.checked.is_empty() && unchecked.is_empty() {
             return None;
         }
         // What may be older than the change is told to the model, and is no problem of the change.
@@ -323,7 +323,7 @@ impl Lints {
         Some(json!({
             // The document says that it is pending, and an update is merged with what was there.
             "isPending": false,
-            "isChecked": report.is_checked,
+            "isChecked": !report.checked.is_empty(),
             "newProblems": problems.clone().count(),
             "fixedProblems": report.fixed,
             "problems": shown.collect::<Vec<_>>(),

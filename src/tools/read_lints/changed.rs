@@ -21,7 +21,7 @@ use crate::{
     tools::{
         lints::{
             Diagnostic, Severity,
-            checkers::{CHECKERS, jobs},
+            checkers::{CHECKERS, CheckJob, CheckPlan, jobs},
             findings::Checker,
         },
         tool::Context,
@@ -153,12 +153,21 @@ pub struct FileReport {
 pub struct ChangeReport {
     /// Files with problems, those that depend on the changed ones included.
     pub files: Vec<FileReport>,
-    /// Number of problems that the change removed, as far as a language server knows.
+    /// Number of problems that the change removed, as far as it is known.
     pub fixed: usize,
-    /// Something has looked at the change.
-    pub is_checked: bool,
+    /// Files that were looked at, those that depend on the changed ones included.
+    pub checked: BTreeSet<PathBuf>,
     /// Files that were not looked at, by the reason.
     pub unchecked: Unchecked,
+}
+
+/// The report of checkers about the files that they look at.
+#[derive(Debug, Default)]
+struct CheckerReport {
+    /// Files that were looked at, clean ones included, with the number of problems that are gone.
+    files: Vec<(FileReport, usize)>,
+    /// Why no checker has looked at files.
+    missed: Vec<(String, PathBuf)>,
 }
 
 impl ChangeReport {
@@ -199,12 +208,14 @@ pub async fn look_at_changed(
         late.checked_sub(SPARE).unwrap_or(late),
         context
     ));
-    let turn = Turn::take(busy);
+    let (jobs, mut missed) = wanted(known, within, context);
+    let asked: BTreeSet<PathBuf> = jobs.iter().flat_map(|it| it.files.clone()).collect();
+    let turn = if jobs.is_empty() { None } else { Turn::take(busy) };
     let may_check = turn.is_some();
     let mut checkers = pin!(async move {
         match turn {
-            Some(_turn) => ask_checkers(known, within, context).await,
-            None => Vec::new(),
+            Some(_turn) => ask_checkers(known, jobs, context).await,
+            None => CheckerReport::default(),
         }
     });
     let (mut report, mut found) = (None, None);
@@ -216,24 +227,26 @@ pub async fn look_at_changed(
         }
     }
     let is_over = found.is_some();
-    let has_servers = report.is_some();
-    let mut report = joined(report.unwrap_or_default(), found);
-    let mut miss = |why: &str, files: BTreeSet<PathBuf>| {
-        if !files.is_empty() {
-            report.unchecked.insert(why.to_owned(), files);
-        }
-    };
-    if !has_servers {
+    let mut report = report.unwrap_or_else(|| {
         let files = known.edits.iter().filter(|it| !it.is_deleted).map(|it| it.file.clone());
-        miss("language servers have not answered in time", files.collect());
+        let why = "language servers have not answered in time".to_owned();
+        ChangeReport {
+            unchecked: Unchecked::from([(why, files.collect())]),
+            ..ChangeReport::default()
+        }
+    });
+    report.unchecked.retain(|_, files| !files.is_empty());
+    let mut found = found.unwrap_or_default();
+    found.missed.append(&mut missed);
+    if !asked.is_empty() && !(may_check && is_over) {
+        let why = if may_check {
+            "checkers have not answered in time"
+        } else {
+            "checkers are still at work on an earlier change"
+        };
+        report.unchecked.insert(why.to_owned(), asked);
     }
-    let files = known.files.iter().map(|it| it.0.clone());
-    if !may_check {
-        miss("checkers are still at work on an earlier change", files.collect());
-    } else if !is_over {
-        miss("checkers have not answered in time", files.collect());
-    }
-    say(report);
+    say(joined(report, found));
     if !is_over {
         checkers.await;
     }
@@ -255,12 +268,17 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Both reports as one. `checkers`: `None` if they have not answered.
-fn joined(mut report: ChangeReport, checkers: Option<Vec<FileReport>>) -> ChangeReport {
+/// Both reports as one.
+fn joined(mut report: ChangeReport, checkers: CheckerReport) -> ChangeReport {
     // A server and a checker often report one mistake of a place, in other words.
     let place = |it: &Diagnostic| (it.severity, it.line, it.column);
-    for FileReport { file, new, doubtful } in checkers.into_iter().flatten() {
-        report.is_checked = true;
+    let served = report.checked.clone();
+    for (FileReport { file, new, doubtful }, fixed) in checkers.files {
+        // Of a file that a server has looked at, it has counted what is gone.
+        if !served.contains(&file) {
+            report.fixed += fixed;
+        }
+        report.checked.insert(file.clone());
         let same = report.file(&file);
         same.doubtful
             .retain(|it| !new.iter().any(|new| place(new) == place(it)));
@@ -273,6 +291,14 @@ fn joined(mut report: ChangeReport, checkers: Option<Vec<FileReport>>) -> Change
             let mut known = same.new.iter().chain(&same.doubtful);
             if !known.any(|old| place(old) == place(&it)) {
                 same.doubtful.push(it);
+            }
+        }
+    }
+    // Where nothing looks at anything, that is no news.
+    if !report.checked.is_empty() {
+        for (why, file) in checkers.missed {
+            if !report.checked.contains(&file) && !report.unchecked.values().any(|it| it.contains(&file)) {
+                report.unchecked.entry(why).or_default().insert(file);
             }
         }
     }
@@ -311,7 +337,7 @@ async fn ask_servers(known: &KnownMistakes, others: Vec<PathBuf>, until: Instant
     }
     let mut report = ChangeReport {
         fixed,
-        is_checked: !checked.is_empty(),
+        checked,
         unchecked,
         ..ChangeReport::default()
     };
@@ -324,45 +350,53 @@ async fn ask_servers(known: &KnownMistakes, others: Vec<PathBuf>, until: Instant
     report
 }
 
-async fn ask_checkers(known: &KnownMistakes, within: Duration, context: &Context) -> Vec<FileReport> {
+/// The checkers that are likely to answer `within` this time, and why files have none.
+fn wanted(known: &KnownMistakes, within: Duration, context: &Context) -> (Vec<CheckJob>, Vec<(String, PathBuf)>) {
     let files: BTreeSet<PathBuf> = known
         .files
         .iter()
         .map(|it| it.0.clone())
         .filter(|it| it.is_file())
         .collect();
-    let plan = jobs(
-        context.workspace.root(),
-        &files,
-        &context.settings.lint,
-        &is_installed(),
-    );
-    let mut all = ChangeReport::default();
-    for job in plan.jobs {
-        if !context.findings.is_quick(&job, within) {
-            continue;
-        }
-        // Nobody has asked, so nobody is told that it did not work.
-        let Ok((found, _)) = check(&job, context).await else {
+    let settings = &context.settings.lint;
+    let CheckPlan { jobs, absent, .. } = jobs(context.workspace.root(), &files, settings, &is_installed());
+    let (jobs, slow): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|it| context.findings.is_quick(it, within));
+    let why = |file: &PathBuf| {
+        let slow = slow.iter().find(|it| it.files.contains(file));
+        let absent = || absent.get(language_of(&file.to_string_lossy())).cloned();
+        slow.map(|it| format!("{} takes too long to be waited for", it.name))
+            .or_else(absent)
+    };
+    let missed = files.iter().filter_map(|it| Some((why(it)?, it.clone()))).collect();
+    (jobs, missed)
+}
+
+async fn ask_checkers(known: &KnownMistakes, jobs: Vec<CheckJob>, context: &Context) -> CheckerReport {
+    let mut report = CheckerReport::default();
+    for job in jobs {
+        // Nobody has asked: where nothing else works either, nobody is told.
+        let Ok((found, None)) = check(&job, context).await else {
+            let why = format!("{} did not work", job.name);
+            report.missed.extend(job.files.into_iter().map(|it| (why.clone(), it)));
             continue;
         };
         for (file, is_made) in known.files.iter().filter(|it| job.files.contains(&it.0)) {
             let before = known.said.get(file).and_then(|it| it.get(&Checker::of(&job)));
-            let own: Vec<Diagnostic> = found
+            let own = found
                 .iter()
-                .filter(|it| it.file == *file && it.severity != Severity::Info)
-                .cloned()
-                .collect();
-            let said = all.file(file);
-            match before {
-                Some(before) => said.new.extend(added(before, own)),
-                None if *is_made => said.new.extend(own),
-                None => said.doubtful.extend(own),
-            }
+                .filter(|it| it.file == *file && it.severity != Severity::Info);
+            let own: Vec<Diagnostic> = own.cloned().collect();
+            let fixed = before.map_or(0, |it| added(&own, it.clone()).len());
+            let (new, doubtful) = match before {
+                Some(before) => (added(before, own), Vec::new()),
+                None if *is_made => (own, Vec::new()),
+                None => (Vec::new(), own),
+            };
+            let file = file.clone();
+            report.files.push((FileReport { file, new, doubtful }, fixed));
         }
     }
-    all.files.retain(|it| !it.new.is_empty() || !it.doubtful.is_empty());
-    all.files
+    report
 }
 
 #[cfg(test)]
@@ -412,7 +446,11 @@ mod tests {
                 of(&[&ruff], &[&old]),
             ),
         ] {
-            assert_eq!(joined(server(said), Some(vec![more])).files, [expected], "{name}");
+            let checkers = CheckerReport {
+                files: vec![(more, 0)],
+                ..CheckerReport::default()
+            };
+            assert_eq!(joined(server(said), checkers).files, [expected], "{name}");
         }
     }
 }

@@ -27,7 +27,7 @@ use std::{
 
 use tokio::{
     sync::{mpsc, oneshot},
-    time::Instant,
+    time::{Instant, timeout_at},
 };
 
 pub use diagnostic::{Diagnostic, Severity, added};
@@ -45,6 +45,10 @@ use catalogue::Catalogue;
 const FILE_BYTES: u64 = 4 << 20;
 /// Time that is waited at the end of the program for servers to end.
 const SETTLE_LIMIT: Duration = Duration::from_secs(5);
+/// Time after the end of a look or a question in which its answer is still taken: the disk may hold the servers' thread up.
+const GRACE: Duration = Duration::from_secs(1);
+/// The reason why there is no answer then.
+pub const LATE: &str = "language servers have not answered in time";
 
 /// The language servers that a conversation asks. All conversations in a workspace share them; they end with the last one.
 pub struct LanguageServers {
@@ -168,6 +172,8 @@ enum Job {
     },
     /// The servers of a file are to start and to open it, because it may change.
     Start(PathBuf),
+    /// A message of the user's begins in a conversation.
+    Begin(u64),
     /// A conversation is over.
     Forget(u64),
     /// All servers are to end: the workspace may not act any more.
@@ -221,7 +227,7 @@ impl LanguageServers {
             reply,
         };
         if self.send(around, job) {
-            tokio::time::timeout_at(until, answer).await.ok();
+            timeout_at(until, answer).await.ok();
         }
     }
 
@@ -253,10 +259,17 @@ impl LanguageServers {
     pub async fn look(&self, around: Around<'_>, files: Vec<PathBuf>, within: Duration) -> Look {
         let (reply, answer) = oneshot::channel();
         let until = Instant::now() + within;
+        let all = files.iter().cloned().collect();
         if files.is_empty() || !self.send(around, Job::Look { files, until, reply }) {
             return Look::default();
         }
-        answer.await.unwrap_or_default()
+        let Ok(look) = timeout_at(until + GRACE, answer).await else {
+            return Look {
+                unchecked: Unchecked::from([(LATE.to_owned(), all)]),
+                ..Look::default()
+            };
+        };
+        look.unwrap_or_default()
     }
 
     /// Asks the first server of a file about the symbol at a place. Error: why there is no answer.
@@ -268,18 +281,20 @@ impl LanguageServers {
         within: Duration,
     ) -> Result<Answer, String> {
         let (reply, answer) = oneshot::channel();
+        let until = Instant::now() + within;
         let job = Job::Ask {
             file,
             spot,
             question,
-            until: Instant::now() + within,
+            until,
             reply,
         };
         let none = || "no language server may run here".to_owned();
         if !self.send(around, job) {
             return Err(none());
         }
-        answer.await.unwrap_or_else(|_| Err(none()))
+        let answer = timeout_at(until + GRACE, answer).await;
+        answer.map_or_else(|_| Err(LATE.to_owned()), |it| it.unwrap_or_else(|_| Err(none())))
     }
 
     /// Has the servers for a file start, unless they run, and open it: they have read the project by the time it changes.
@@ -287,11 +302,21 @@ impl LanguageServers {
         self.send(around, Job::Start(file.to_owned()));
     }
 
+    /// A message of the user's begins: what is left of earlier changes is looked at, but nothing in it is called new.
+    pub fn begin(&self) {
+        self.tell(Job::Begin(self.by));
+    }
+
     /// Ends the servers: the user trusts the workspace no more. They start again where they are needed and may.
     pub fn end(&self) {
+        self.tell(Job::End);
+    }
+
+    /// Has the thread do something, if it runs.
+    fn tell(&self, job: Job) {
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(engine) = &*engine {
-            engine.0.send(Job::End).ok();
+            engine.0.send(job).ok();
         }
     }
 
@@ -399,4 +424,42 @@ fn on_disk(file: &Path) -> OnDisk {
 fn text_of(file: &Path) -> Option<String> {
     let bytes = file::read_unlinked(file, FILE_BYTES).ok()?;
     String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_thread_of_the_servers_does_not_answer_ends() {
+        if Commands::tier() == Tier::None {
+            return;
+        }
+        let top = tempfile::tempdir().expect("a folder");
+        let workspace = Arc::new(Workspace::open(top.path()).expect("a workspace"));
+        workspace.let_act();
+        let settings = Arc::default();
+        let around = Around {
+            workspace: &workspace,
+            settings: &settings,
+        };
+        // It takes jobs, and does none.
+        let (send, _jobs) = mpsc::unbounded_channel();
+        let servers = LanguageServers {
+            engine: Mutex::new(Some(Arc::new(Engine(send)))),
+            ..LanguageServers::default()
+        };
+        let within = Duration::from_secs(20);
+        let file = PathBuf::from("/w/a.py");
+        let look = servers.look(around, vec![file.clone()], within).await;
+        assert_eq!(
+            look.unchecked,
+            Unchecked::from([(LATE.to_owned(), BTreeSet::from([file.clone()]))])
+        );
+        let spot = Spot { line: 0, column: 0 };
+        let answer = servers.ask(around, (file, spot), Question::References, within).await;
+        assert_eq!(answer, Err(LATE.to_owned()));
+    }
 }

@@ -69,7 +69,7 @@ impl Slots {
         let recent = |it: &&Instant| it.elapsed() < DEATHS_WITHIN;
         if slot.server.is_none() {
             if slot.deaths.iter().filter(recent).count() >= MOST_DEATHS {
-                return Err(format!("{} has ended {MOST_DEATHS} times ({})", found.name, slot.why));
+                return Err(format!("it has ended {MOST_DEATHS} times ({})", slot.why));
             }
             self.make_room()?;
             let slot = self.0.entry(key(found)).or_default();
@@ -77,7 +77,7 @@ impl Slots {
         }
         let running = self.0.get(&key(found)).and_then(|it| it.server.as_ref());
         let running = running.map(|it| (it.started.clone(), it.since));
-        running.ok_or_else(|| format!("{} has ended", found.name))
+        running.ok_or_else(|| "it has ended".to_owned())
     }
 
     /// Ends the server that was asked longest ago, if as many run as may. Error: all are in use.
@@ -90,7 +90,7 @@ impl Slots {
         let oldest = running.into_iter().min_by_key(|it| it.used);
         let is_free = |it: &&mut Slot| it.used.is_none_or(|it| it.elapsed() >= IN_USE);
         let oldest = oldest.filter(is_free);
-        let oldest = oldest.ok_or_else(|| format!("{MOST_RUNNING} language servers are at work"))?;
+        let oldest = oldest.ok_or_else(|| format!("{MOST_RUNNING} others are in use"))?;
         tokio::spawn(oldest.end());
         Ok(())
     }
@@ -167,7 +167,12 @@ fn spawn(workspace: &Arc<Workspace>, found: Found) -> Running {
     let (alive, mut is_dropped) = oneshot::channel();
     let workspace = Arc::clone(workspace);
     tokio::spawn(async move {
-        match open(workspace, &found).await {
+        // One that has not answered yet ends with its place, too.
+        let opened = tokio::select! {
+            _ = &mut is_dropped => return,
+            opened = open(workspace, &found) => opened,
+        };
+        match opened {
             Ok((server, mut service)) => {
                 let server = Arc::new(server);
                 tell.send_replace(Some(Ok(Arc::clone(&server))));
@@ -223,6 +228,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
+    use crate::sandbox::{Commands, Tier};
 
     /// Starts a server that cannot be: there is no such program.
     fn found(name: &str) -> Found {
@@ -250,7 +256,7 @@ mod tests {
             assert!(slots.server(&workspace, &found(name)).is_ok());
         }
         let refused = slots.server(&workspace, &found("e")).map(drop);
-        assert_eq!(refused, Err("4 language servers are at work".to_owned()));
+        assert_eq!(refused, Err("4 others are in use".to_owned()));
         for slot in slots.0.values_mut() {
             slot.used = Some(Instant::now());
         }
@@ -262,5 +268,43 @@ mod tests {
         }
         assert!(slots.server(&workspace, &found("e")).is_ok());
         assert_eq!(running(&slots), ["a", "c", "d", "e"]);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_starting_ends_with_its_place() {
+        if Commands::tier() == Tier::None {
+            return;
+        }
+        let top = tempfile::tempdir().expect("a folder");
+        let workspace = Arc::new(Workspace::open(top.path()).expect("a workspace"));
+        workspace.let_act();
+        let name = top.path().file_name().expect("a name").to_string_lossy().into_owned();
+        let hangs = Found {
+            program: "/bin/sh".into(),
+            root: workspace.root().to_owned(),
+            // It says nothing: `initialize` is never answered.
+            arguments: vec!["-c".to_owned(), format!("while :; do sleep 1; done # {name}")],
+            ..found("hangs")
+        };
+        let processes = || {
+            let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+            let lines = all.filter_map(|it| std::fs::read_to_string(it.path().join("cmdline")).ok());
+            lines.filter(|it| it.contains(&format!("# {name}"))).count()
+        };
+        let until = async |is_there: bool| {
+            let seen = async {
+                while (processes() > 0) != is_there {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            let seen = tokio::time::timeout(Duration::from_secs(20), seen).await;
+            assert!(seen.is_ok(), "is it there: {is_there}?");
+        };
+        let mut slots = Slots::default();
+        let (started, _) = slots.server(&workspace, &hangs).expect("it starts");
+        until(true).await;
+        assert!(started.borrow().is_none(), "it has not answered");
+        slots.end_all().await;
+        until(false).await;
     }
 }

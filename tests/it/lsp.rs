@@ -265,7 +265,7 @@ fn a_server_that_keeps_dying_is_given_up() {
     ];
     let (_, checked) = calls(&bench, &["--trust"], &steps);
     let why = checked.last().expect("a check")["unchecked"].to_string();
-    assert!(why.contains("fake has ended 3 times"), "{why}");
+    assert!(why.contains("fake is not running: it has ended 3 times"), "{why}");
 }
 
 #[test]

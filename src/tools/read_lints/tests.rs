@@ -393,8 +393,8 @@ async fn looked_at(bench: &Bench, names: &[&str], change: impl FnOnce()) -> Chan
     change();
     let (send, said) = tokio::sync::oneshot::channel();
     let say = |report| drop(send.send(report));
-    let busy = AtomicBool::new(false);
-    look_at_changed(known, Duration::from_secs(60), &bench.context, &busy, say).await;
+    let (busy, wait) = (AtomicBool::new(false), Duration::from_mins(1));
+    look_at_changed(known, (wait, &|_| true), &bench.context, &busy, say).await;
     said.await.expect("a report")
 }
 
@@ -452,6 +452,19 @@ async fn a_changed_file_is_checked_only_if_something_has_looked_at_it() {
     bench.call(&["notes.md"]).await.expect("it is checked");
     let report = looked_at(&bench, &["notes.md"], || bench.put("notes.md", "long\n")).await;
     assert_eq!((report.fixed, report.files.len()), (1, 0));
+}
+
+#[test]
+fn only_the_names_that_are_listed_are_looked_up() {
+    let count = std::cell::Cell::new(0);
+    let name = |it: &u32| {
+        count.set(count.get() + 1);
+        format!("{it}.py")
+    };
+    let text = listed(&(1..=160).collect::<Vec<_>>(), name);
+    assert_eq!(text, "1.py, 2.py, 3.py, 4.py, 5.py and 155 more");
+    assert_eq!(count.get(), 5);
+    assert_eq!(listed(&[1], name), "1.py");
 }
 
 proptest! {

@@ -47,8 +47,9 @@ const FILE_BYTES: u64 = 4 << 20;
 const SETTLE_LIMIT: Duration = Duration::from_secs(5);
 /// Time after the end of a look or a question in which its answer is still taken: the disk may hold the servers' thread up.
 const GRACE: Duration = Duration::from_secs(1);
-/// The reason why there is no answer then.
+/// The reasons why there is no answer then, or none at all.
 pub const LATE: &str = "language servers have not answered in time";
+const NONE: &str = "no language server may run here";
 
 /// The language servers that a conversation asks. All conversations in a workspace share them; they end with the last one.
 pub struct LanguageServers {
@@ -263,13 +264,10 @@ impl LanguageServers {
         if files.is_empty() || !self.send(around, Job::Look { files, until, reply }) {
             return Look::default();
         }
-        let Ok(look) = timeout_at(until + GRACE, answer).await else {
-            return Look {
-                unchecked: Unchecked::from([(LATE.to_owned(), all)]),
-                ..Look::default()
-            };
-        };
-        look.unwrap_or_default()
+        answered(answer, until).await.unwrap_or_else(|why| Look {
+            unchecked: Unchecked::from([(why.to_owned(), all)]),
+            ..Look::default()
+        })
     }
 
     /// Asks the first server of a file about the symbol at a place. Error: why there is no answer.
@@ -289,12 +287,10 @@ impl LanguageServers {
             until,
             reply,
         };
-        let none = || "no language server may run here".to_owned();
         if !self.send(around, job) {
-            return Err(none());
+            return Err(NONE.to_owned());
         }
-        let answer = timeout_at(until + GRACE, answer).await;
-        answer.map_or_else(|_| Err(LATE.to_owned()), |it| it.unwrap_or_else(|_| Err(none())))
+        answered(answer, until).await.unwrap_or_else(|why| Err(why.to_owned()))
     }
 
     /// Has the servers for a file start, unless they run, and open it: they have read the project by the time it changes.
@@ -357,6 +353,12 @@ impl Drop for LanguageServers {
             engine.0.send(Job::Forget(self.by)).ok();
         }
     }
+}
+
+/// The answer of the thread; error: why there is none.
+async fn answered<T>(answer: oneshot::Receiver<T>, until: Instant) -> Result<T, &'static str> {
+    let answer = timeout_at(until + GRACE, answer).await;
+    answer.map_err(|_| LATE)?.map_err(|_| NONE)
 }
 
 fn may_run(workspace: &Workspace, settings: &Settings) -> bool {
@@ -434,32 +436,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_the_thread_of_the_servers_does_not_answer_ends() {
-        if Commands::tier() == Tier::None {
-            return;
-        }
-        let top = tempfile::tempdir().expect("a folder");
-        let workspace = Arc::new(Workspace::open(top.path()).expect("a workspace"));
-        workspace.let_act();
-        let settings = Arc::default();
-        let around = Around {
-            workspace: &workspace,
-            settings: &settings,
-        };
-        // It takes jobs, and does none.
-        let (send, _jobs) = mpsc::unbounded_channel();
-        let servers = LanguageServers {
-            engine: Mutex::new(Some(Arc::new(Engine(send)))),
-            ..LanguageServers::default()
-        };
-        let within = Duration::from_secs(20);
-        let file = PathBuf::from("/w/a.py");
-        let look = servers.look(around, vec![file.clone()], within).await;
-        assert_eq!(
-            look.unchecked,
-            Unchecked::from([(LATE.to_owned(), BTreeSet::from([file.clone()]))])
-        );
-        let spot = Spot { line: 0, column: 0 };
-        let answer = servers.ask(around, (file, spot), Question::References, within).await;
-        assert_eq!(answer, Err(LATE.to_owned()));
+        let (until, began) = (Instant::now() + Duration::from_secs(20), Instant::now());
+        let (_reply, answer) = oneshot::channel::<Look>();
+        assert_eq!(answered(answer, until).await, Err(LATE));
+        assert_eq!(began.elapsed().as_secs(), 21);
+        let (reply, answer) = oneshot::channel::<Look>();
+        drop(reply);
+        assert_eq!(answered(answer, until).await, Err(NONE));
     }
 }

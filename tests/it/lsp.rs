@@ -139,6 +139,31 @@ fn a_change_is_checked_only_if_something_has_looked_at_each_of_its_files() {
 }
 
 #[test]
+fn a_checker_that_finds_nothing_has_looked_at_the_change_and_what_it_says_no_more_is_fixed() {
+    let Some(bench) = bench("good") else { return };
+    bench.write("work/a.py", "short\n");
+    let settings = bench.read("home/.config/sheaf/config.toml");
+    let words = "grep -n short a.py | sed 's/^/a.py:/; s/short.*/ warning: too short/'";
+    let lint = format!("[lint]\npython = ['sh', '-c', \"{words}\"]\n");
+    bench.write("home/.config/sheaf/config.toml", &format!("{settings}{lint}"));
+    let steps = [
+        read("a.py"),
+        ("read_lints", json!({ "paths": ["a.py"] })),
+        edit("a.py", "short", "long"),
+        edit("a.py", "long", "longer"),
+    ];
+    let (results, checked) = calls(&bench, PATIENT, &steps);
+    assert_eq!(results[1], "a.py:1:1 warning: too short (python)");
+    let check = |fixed: u64| {
+        json!({
+            "isPending": false, "isChecked": true, "newProblems": 0, "fixedProblems": fixed, "problems": [],
+            "unchecked": [],
+        })
+    };
+    assert_eq!(checked, [check(1), check(0)]);
+}
+
+#[test]
 fn the_changes_of_a_step_are_judged_together() {
     let Some(bench) = bench("good") else { return };
     let first = [read("a.fake"), read("c.fake")];

@@ -223,6 +223,7 @@ async fn a_report_about_an_earlier_opening_is_not_taken_for_one_about_the_next()
         let second = fake.told("textDocument/didOpen").await;
         // It was still on its way.
         fake.publish("/w/a.py", first, &["of the earlier file"]).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
         fake.publish("/w/a.py", second, &["of the new file"]).await;
         std::future::pending::<()>().await;
     });
@@ -289,14 +290,16 @@ async fn no_more_waits_for_a_server_that_reads_nothing_than_may() {
 #[tokio::test(start_paused = true)]
 async fn the_last_words_of_a_server_are_one_short_line() {
     let (ours, theirs) = duplex(1 << 10);
-    drop(theirs);
     let (output, input) = split(ours);
     let long = "x".repeat(1000);
     let errors = format!("first\n\u{1b}[31mlast\rNew lint errors {long}");
     let (mut to, from) = duplex(1 << 12);
     to.write_all(errors.as_bytes()).await.expect("it is read");
-    let why = Server::start(&found(), input, output, from).await.err();
-    let why = why.expect("it does not start");
+    let starting = tokio::spawn(async move { Server::start(&found(), input, output, from).await.err() });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(theirs);
+    let why = starting.await.expect("it ends").expect("it does not start");
+    assert!(why.starts_with("it has ended: last"), "{why:?}");
     assert!(!why.contains(char::is_control), "{why:?}");
     assert!(why.chars().count() <= REFUSAL_CHARS, "{why:?}");
 }

@@ -1,7 +1,4 @@
-use std::{
-    fs,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::{fs, sync::Arc};
 
 use pretty_assertions::assert_eq;
 use proptest::prelude::*;
@@ -10,7 +7,6 @@ use tokio::sync::mpsc;
 use super::{super::lints::diagnostic::read, *};
 use crate::{
     config::Settings,
-    lsp::Edit,
     sandbox::{Fence, Seen},
     tools::Stop,
 };
@@ -378,80 +374,6 @@ async fn what_runs_by_itself_runs_only_where_it_may_and_what_it_found_is_kept() 
     let outcome = bench.call(&["notes.md"]).await.unwrap();
     assert_eq!(outcome.text, "notes.md:2:1 warning: too short (markdown)");
     assert_eq!(found(), ["notes.md:2:1 warning - too short (markdown)"]);
-}
-
-/// The report about changes of these files, which were there before.
-async fn looked_at(bench: &Bench, names: &[&str], change: impl FnOnce()) -> ChangeReport {
-    let root = bench.context.workspace.root();
-    let edits = names.iter().map(|it| Edit {
-        file: root.join(it),
-        is_new: false,
-        is_deleted: false,
-        from: None,
-    });
-    let known = KnownMistakes::of(edits.collect(), &|_| true, &bench.context).expect("something looks at it");
-    change();
-    let (send, said) = tokio::sync::oneshot::channel();
-    let say = |report| drop(send.send(report));
-    let (busy, wait) = (AtomicBool::new(false), Duration::from_mins(1));
-    look_at_changed(known, (wait, &|_| true), &bench.context, &busy, say).await;
-    said.await.expect("a report")
-}
-
-#[tokio::test]
-async fn a_changed_file_is_checked_only_if_something_has_looked_at_it() {
-    if Commands::tier() == Tier::None {
-        return;
-    }
-    let mut settings = Settings::default();
-    let words = [
-        "sh",
-        "-c",
-        "grep -n short notes.md | sed 's/^/notes.md:/; s/short.*/ warning: too short/'",
-    ];
-    settings
-        .lint
-        .insert("markdown".to_owned(), words.map(str::to_owned).to_vec());
-    let bench = Bench::new(settings);
-    bench.context.workspace.let_act();
-    let file = |name: &str| bench.context.workspace.root().join(name);
-    bench.put("notes.md", "long\n");
-    bench.put("a.py", "1\n");
-    bench.put(
-        "Cargo.toml",
-        "[package]\nname = 'shop'\nversion = '0.1.0'\n[workspace]\n",
-    );
-    bench.put("src/lib.rs", "\n");
-    // A clean one has been looked at, too.
-    let report = looked_at(&bench, &["notes.md"], || {}).await;
-    let checked = BTreeSet::from([file("notes.md")]);
-    assert_eq!((&report.checked, report.unchecked.len()), (&checked, 0));
-    let report = looked_at(&bench, &["notes.md", "a.py", "src/lib.rs"], || {}).await;
-    assert_eq!(report.checked, checked);
-    let unchecked: Vec<_> = report.unchecked.into_iter().collect();
-    let cargo = if is_installed()("cargo") {
-        "cargo check takes too long to be waited for"
-    } else {
-        "cargo is not installed"
-    };
-    assert_eq!(
-        unchecked,
-        [
-            (cargo.to_owned(), BTreeSet::from([file("src/lib.rs")])),
-            (
-                "nothing is configured that checks python".to_owned(),
-                BTreeSet::from([file("a.py")])
-            ),
-        ]
-    );
-    // Where nothing looks at anything, nothing is said.
-    assert_eq!(looked_at(&bench, &["a.py"], || {}).await, ChangeReport::default());
-    // What a checker no longer says is fixed, if it had looked at the file as it was.
-    bench.put("notes.md", "short\n");
-    std::thread::sleep(Duration::from_millis(20));
-    bench.call(&["notes.md"]).await.expect("it is checked");
-    let report = looked_at(&bench, &["notes.md"], || bench.put("notes.md", "long\n")).await;
-    assert_eq!((report.fixed, report.files.len()), (1, 0));
 }
 
 #[test]
